@@ -1,0 +1,18 @@
+#include "core/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+namespace concertina::log {
+
+void init(int rank, int size, const std::string& level, bool all_ranks) {
+  auto logger = std::make_shared<spdlog::logger>(
+      "concertina", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  const std::string prefix = size > 1 ? fmt::format("[rank {}] ", rank) : std::string();
+  logger->set_pattern("%H:%M:%S %^%l%$ " + prefix + "%v");
+  auto wanted = spdlog::level::from_str(level);
+  if (rank != 0 && !all_ranks && wanted < spdlog::level::warn) wanted = spdlog::level::warn;
+  logger->set_level(wanted);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+}  // namespace concertina::log

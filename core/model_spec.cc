@@ -1,0 +1,72 @@
+#include "core/model_spec.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kTensorAlignment = 16;  // elements: one AVX-512 register of fp32
+
+void append(Bucket& bucket, int unit, int index, const ParameterSpec& parameter,
+            const std::string& name) {
+  BucketTensor tensor{unit,   index, name, parameter.shape, 0, 0, parameter.decay, parameter.init};
+  tensor.offset = bucket.elements;
+  tensor.count = static_cast<std::size_t>(parameter.count());
+  bucket.elements = (tensor.offset + tensor.count + kTensorAlignment - 1) / kTensorAlignment *
+                    kTensorAlignment;
+  bucket.tensors.push_back(std::move(tensor));
+}
+
+}  // namespace
+
+std::int64_t ParameterSpec::count() const {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : shape) n *= extent;
+  return n;
+}
+
+std::vector<Bucket> make_buckets(const ModelSpec& model) {
+  std::vector<Bucket> buckets;
+  std::map<std::string, std::size_t> shared;  // name -> index in buckets
+  for (int unit = 0; unit < static_cast<int>(model.units.size()); ++unit) {
+    const UnitSpec& spec = model.units[static_cast<std::size_t>(unit)];
+    Bucket own{spec.name, {unit}, {}, 0};
+    std::vector<Bucket> first_shared;
+    for (int i = 0; i < static_cast<int>(spec.parameters.size()); ++i) {
+      const ParameterSpec& parameter = spec.parameters[static_cast<std::size_t>(i)];
+      if (parameter.shared.empty()) {
+        append(own, unit, i, parameter, spec.name + "/" + parameter.name);
+      } else if (const auto known = shared.find(parameter.shared); known != shared.end()) {
+        Bucket& bucket = buckets[known->second];
+        CONCERTINA_CHECK(bucket.tensors[0].shape == parameter.shape,
+                         "shared tensor {} has two shapes", parameter.shared);
+        bucket.uses.push_back(unit);
+      } else {
+        Bucket bucket{parameter.shared, {unit}, {}, 0};
+        append(bucket, unit, i, parameter, parameter.shared);
+        first_shared.push_back(std::move(bucket));
+      }
+    }
+    if (!own.tensors.empty()) buckets.push_back(std::move(own));
+    for (Bucket& bucket : first_shared) {
+      shared.emplace(bucket.name, buckets.size());
+      buckets.push_back(std::move(bucket));
+    }
+  }
+  return buckets;
+}
+
+std::vector<Block> make_blocks(const Bucket& bucket) {
+  std::vector<Block> blocks;
+  for (int t = 0; t < static_cast<int>(bucket.tensors.size()); ++t) {
+    const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(t)];
+    for (std::size_t at = 0; at < tensor.count; at += kBlock)
+      blocks.push_back({t, tensor.offset + at, std::min(kBlock, tensor.count - at)});
+  }
+  return blocks;
+}
+
+}  // namespace concertina

@@ -1,0 +1,83 @@
+// What the rest of the system knows of a model: its units, their parameters and their costs.
+// Invariant: pure values; nothing here depends on rank, layout or device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// How a parameter tensor starts. Values come from Rng{seed, Purpose::init}.
+struct Init {
+  enum class Kind { zeros, ones, normal } kind = Kind::zeros;
+  float std = 0;  // of `normal`, mean 0
+};
+
+struct ParameterSpec {
+  std::string name;  // unique in its unit, e.g. "up.weight"
+  std::vector<std::int64_t> shape;
+  bool decay = false;  // weight decay applies (matrices, by custom)
+  Init init;
+  /// Non-empty: one tensor of the whole model, held by every unit that names it (tied embedding).
+  std::string shared;
+
+  std::int64_t count() const;
+};
+
+/// Analytic costs of one unit for one microbatch.
+struct UnitCost {
+  double forward_flops = 0, input_flops = 0, weight_flops = 0;  // F, I, W
+  std::size_t saved_bytes = 0;  // kept from F until I (and W), without the unit's input
+  std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
+};
+
+/// The smallest thing that a stage boundary may cut.
+struct UnitSpec {
+  std::string name;  // e.g. "003.mlp"; unique, sorts in unit order
+  std::vector<ParameterSpec> parameters;
+  UnitCost cost;
+};
+
+struct ModelSpec {
+  std::vector<UnitSpec> units;
+  std::size_t boundary_bytes = 0;  // activations that cross any stage boundary, a microbatch
+  std::int64_t tokens_per_sample = 0, vocabulary = 0, samples = 0;  // samples of one microbatch
+};
+
+/// A run of one tensor inside a bucket.
+struct BucketTensor {
+  int unit = 0;       // first unit that holds it
+  int parameter = 0;  // index in that unit's list
+  std::string name;   // "003.mlp/up.weight", or the shared name
+  std::vector<std::int64_t> shape;
+  std::size_t offset = 0, count = 0;  // elements in the bucket; offset is a multiple of 16
+  bool decay = false;
+  Init init;
+};
+
+/// Tensors that are reduced, clipped and updated together: all of one unit's own parameters, or
+/// one shared tensor. `uses` are the units that contribute a gradient, ascending; a shared
+/// tensor's gradient is the sum of its uses' gradients in this order.
+struct Bucket {
+  std::string name;
+  std::vector<int> uses;
+  std::vector<BucketTensor> tensors;
+  std::size_t elements = 0;  // padding between tensors included (always zero)
+};
+
+/// All buckets in canonical order: by first use; a unit's own bucket before shared ones.
+std::vector<Bucket> make_buckets(const ModelSpec& model);
+
+/// Elements of the canonical grid: norms are summed, states hashed and owners cut by block.
+inline constexpr std::size_t kBlock = 4096;
+
+/// A run of at most kBlock elements of one tensor; padding belongs to no block.
+struct Block {
+  int tensor = 0;           // index in Bucket::tensors
+  std::size_t offset = 0;   // elements, in the bucket
+  std::size_t count = 0;
+};
+std::vector<Block> make_blocks(const Bucket& bucket);
+
+}  // namespace concertina

@@ -1,0 +1,39 @@
+// Lookup by name in a table that meson generates from a list of files.
+// Invariant: no static initialisers; an unknown name is an error that lists the valid ones.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace concertina {
+
+template <class T>
+struct Entry {
+  std::string_view name;
+  T value;
+};
+
+template <class T>
+std::vector<std::string_view> names_of(std::span<const Entry<T>> table) {
+  std::vector<std::string_view> names;
+  for (const Entry<T>& entry : table) names.push_back(entry.name);
+  return names;
+}
+
+/// `kind` and `where` are for the error: "schedule", "parallel.schedule".
+template <class T>
+const T& lookup(std::span<const Entry<T>> table, std::string_view name, std::string_view kind,
+                std::string_view where) {
+  for (const Entry<T>& entry : table)
+    if (entry.name == name) return entry.value;
+  throw_input(fmt::format("unknown {} '{}'", kind, name), std::string(where),
+              fmt::format("one of: {}", fmt::join(names_of(table), ", ")));
+}
+
+}  // namespace concertina

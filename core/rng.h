@@ -1,0 +1,33 @@
+// Counter-based random numbers (Philox4x32-10, Salmon et al., SC'11; library: Random123).
+// Invariant: a value depends on (seed, purpose, step, sample, unit, element) alone, never on
+// rank, thread, layout or order of calls.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace concertina {
+
+/// What a stream of random numbers is for; part of the key, so streams never meet.
+enum class Purpose : std::uint32_t { init = 1, shuffle = 2, offset = 3, sample = 4, dropout = 5 };
+
+class Rng {
+ public:
+  Rng(std::uint64_t seed, Purpose purpose) : seed_(seed), purpose_(purpose) {}
+
+  /// Four independent uniform 32-bit words at one counter.
+  std::array<std::uint32_t, 4> words(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,
+                                     std::uint32_t element) const;
+  /// Uniform in [0, 1), 24 bits.
+  float uniform(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,
+                std::uint32_t element) const;
+  /// Standard normal (Box-Muller on words 0 and 1).
+  float normal(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,
+               std::uint32_t element) const;
+
+ private:
+  std::uint64_t seed_;
+  Purpose purpose_;
+};
+
+}  // namespace concertina

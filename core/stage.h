@@ -1,0 +1,71 @@
+// What the executor runs: one contiguous range of units on one rank.
+// Invariants: a stage owns no activation memory (slots come from the executor, sized by the plan)
+// and knows nothing of ranks, schedules or transfers.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace concertina {
+
+/// Bytes that a stage needs, a microbatch each (boundary: an edge between two stages each).
+struct StageMemory {
+  std::size_t saved_bytes = 0;     // F -> B, or F -> W where I and W are separate
+  std::size_t grad_bytes = 0;      // I -> W; B needs none
+  std::size_t boundary_bytes = 0;  // [R,C]: stage input, output and their gradients
+};
+
+/// One microbatch as a stage sees it. Views that a stage has no use for are empty.
+struct MicrobatchIo {
+  int microbatch = 0;      // global index in the step
+  View tokens;             // [R] int32, first stage
+  View targets;            // [R] int32, last stage
+  View input, output;      // [R,C]; input is empty at the first stage, output at the last
+  View input_grad, output_grad;  // [R,C], likewise
+  void* saved = nullptr;   // StageMemory::saved_bytes, from F to B or W
+  void* grads = nullptr;   // StageMemory::grad_bytes, from I to W
+  float loss_scale = 1;    // 1 / valid targets of the global batch
+  bool training = true;    // false: no gradient follows; the last stage keeps its logits
+};
+
+/// Where the gradient of one use of a bucket goes for one microbatch.
+struct GradientTarget {
+  View gradient;  // Bucket::elements, fp32
+  bool accumulate = false;  // false: overwrite every element of every tensor
+};
+
+/// Receives gradients in the canonical order's leaves (parallel/gradient_tree.h).
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  /// `bucket`: index in make_buckets(); `use`: the unit that contributes.
+  virtual GradientTarget begin(int bucket, int use, int microbatch) = 0;
+  virtual void end(int bucket, int use, int microbatch) = 0;
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  virtual StageMemory memory() const = 0;
+  /// Units [first, last) of the model.
+  virtual int first_unit() const = 0;
+  virtual int last_unit() const = 0;
+
+  virtual void forward(const MicrobatchIo& io) = 0;
+  /// I and W of each unit, last unit first (B).
+  virtual void backward(const MicrobatchIo& io, GradientSink& sink) = 0;
+  virtual void backward_input(const MicrobatchIo& io) = 0;                       // I
+  virtual void backward_weight(const MicrobatchIo& io, GradientSink& sink) = 0;  // W
+
+  /// Last stage, after forward: the microbatch's summed loss over valid targets, rows in order.
+  virtual double loss(const MicrobatchIo& io) const = 0;
+  /// Last stage, after forward with training == false: [R,V] fp32.
+  virtual View logits(const MicrobatchIo& io) const = 0;
+
+  /// The weights changed: pack them anew. Once a step.
+  virtual void refresh() = 0;
+};
+
+}  // namespace concertina

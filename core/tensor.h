@@ -1,0 +1,69 @@
+// Element types, views into memory that somebody else owns, and the arena that owns it.
+// Invariant: an Arena never grows after `reserve`; a take beyond it is an error that names the
+// buffer, so a step cannot allocate by accident.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace concertina {
+
+enum class DType : std::uint8_t { f32, bf16, i32 };
+
+std::size_t size_of(DType type);
+std::string_view name_of(DType type);
+
+/// Bytes that every buffer starts at and is padded to: a cache line and an AVX-512 register.
+inline constexpr std::size_t kAlignment = 64;
+inline constexpr std::size_t align_up(std::size_t bytes, std::size_t to = kAlignment) {
+  return (bytes + to - 1) / to * to;
+}
+
+/// `count` elements of `dtype` at `data`; a value, owns nothing. An empty view has data == null.
+struct View {
+  void* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::f32;
+
+  bool empty() const { return data == nullptr; }
+  std::size_t bytes() const { return count * size_of(dtype); }
+  float* f32() const { return static_cast<float*>(data); }
+  std::int32_t* i32() const { return static_cast<std::int32_t*>(data); }
+  /// Elements [begin, begin + n).
+  View slice(std::size_t begin, std::size_t n) const;
+};
+
+/// Bump allocator over one block of host memory (a device backend supplies its own block).
+class Arena {
+ public:
+  Arena() = default;
+  explicit Arena(std::size_t bytes) { reserve(bytes); }
+  ~Arena();
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Allocates the block, zeroed. Once only. Throws with the size if the system refuses.
+  void reserve(std::size_t bytes);
+  /// The next `bytes`, aligned to kAlignment; `name` is for the error when it does not fit.
+  void* take(std::size_t bytes, std::string_view name);
+  View take(std::size_t count, DType dtype, std::string_view name);
+  /// Everything taken since is free again: for workspaces that live for one action.
+  std::size_t mark() const { return used_; }
+  void rewind(std::size_t mark) { used_ = mark; }
+
+  std::size_t capacity() const { return capacity_; }
+  std::size_t used() const { return used_; }
+  std::size_t peak() const { return peak_; }
+
+ private:
+  std::byte* block_ = nullptr;
+  std::size_t capacity_ = 0, used_ = 0, peak_ = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,65 @@
+// Message passing, as the intersection of MPI and NCCL: no tags, FIFO per pair of ranks.
+// Invariants: buffers stay untouched by the caller until their Work is done; after warm-up no call
+// allocates; waiting yields the core.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace concertina {
+
+using Bytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;
+
+/// Something under way. Move-only; destroying it unfinished (outside of stack unwinding) is a bug.
+class Work {
+ public:
+  /// What an implementation keeps for one Work; lives in a pool of its communicator.
+  class State {
+   public:
+    virtual ~State() = default;
+    virtual bool test() = 0;     // progress; true once done
+    virtual void recycle() = 0;  // back to the pool
+  };
+
+  Work() = default;
+  explicit Work(State* state) : state_(state) {}
+  Work(Work&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Work& operator=(Work&& other) noexcept;
+  ~Work();
+
+  bool pending() const { return state_ != nullptr; }
+  /// Makes progress; true once done (then and for ever after).
+  bool test();
+  /// Until done, yielding the core between tests. Throws Error if the peer or transport failed.
+  void wait();
+
+ private:
+  State* state_ = nullptr;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Collective over this communicator. Ranks with equal `color` form one, ordered by (key, rank);
+  /// color < 0 takes part and gets null.
+  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+
+  virtual Work isend(ConstBytes data, int to) = 0;
+  virtual Work irecv(Bytes data, int from) = 0;
+  /// send[r] goes to rank r's recv[our rank]; sizes must match pairwise and may be 0.
+  virtual Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) = 0;
+  /// recv[r] gets rank r's `mine`; recv[rank()] may be `mine` itself.
+  virtual Work all_gather(ConstBytes mine, std::span<const Bytes> recv) = 0;
+  virtual Work broadcast(Bytes data, int root) = 0;
+  virtual void barrier() = 0;
+  /// Ends every rank of the job with this code.
+  [[noreturn]] virtual void abort(int code) = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,43 @@
+// A schedule is a value: one row of actions a rank.
+// Invariant: no MPI, no threads, no clock here; the executor knows no schedule by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/layout.h"
+
+namespace concertina {
+
+/// F forward, I input gradient, W weight gradient, B = I + W. SEND_F/RECV_F activations to the
+/// next / from the previous stage, SEND_B/RECV_B gradients to the previous / from the next.
+/// A RECV posts the receive (the action that consumes it waits); a SEND starts the transfer.
+/// REDUCE waits for the stage's gradient reduction (its buckets start as the stage's last W ends);
+/// STEP is clipping, optimizer and weight gather, once a rank.
+enum class Kind { F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE, STEP };
+
+struct Action {
+  Kind kind = Kind::F;
+  int stage = 0;        // Layout's numbering
+  int microbatch = -1;  // of the step; -1 for REDUCE and STEP
+  bool operator==(const Action&) const = default;
+};
+
+/// rows[rank] in order of execution.
+struct Plan {
+  std::vector<std::vector<Action>> rows;
+  bool operator==(const Plan&) const = default;
+};
+
+/// What a generator sees: one pipeline by itself, stages and microbatches counted from 0,
+/// `stage_rank[s]` a dense rank index in [0, ranks).
+struct PipelineShape {
+  int ranks = 1, microbatches = 1;
+  std::vector<int> stage_rank;
+  int stages() const { return static_cast<int>(stage_rank.size()); }
+};
+
+/// Compute actions only (F, I, W, B), one row a rank of the shape.
+using Generator = std::vector<std::vector<Action>> (*)(const PipelineShape&);
+
+}  // namespace concertina

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "core/tensor.h"
 
@@ -118,7 +120,8 @@ class Backend {
   virtual void synchronize() = 0;
 };
 
-/// The CPU backend: oneDNN products, fused loops, `threads` threads a rank.
-std::unique_ptr<Backend> make_cpu_backend(int threads);
+/// The CPU backend: oneDNN products, fused loops, `threads` threads a rank. `isa` picks the loops'
+/// instruction set (baseline, avx2, avx512); empty: the best that this machine has.
+std::unique_ptr<Backend> make_cpu_backend(int threads, std::string_view isa = {});
 
 }  // namespace concertina

@@ -45,11 +45,11 @@ namespace detail {
 }
 
 /// A programming error, not an input error: always compiled in.
-#define CONCERTINA_CHECK(condition, ...)                                        \
-  do {                                                                          \
-    if (!(condition)) [[unlikely]]                                              \
-      ::concertina::detail::check_failed(#condition, __FILE__, __LINE__,        \
-                                         ::fmt::format(__VA_ARGS__));           \
+#define CONCERTINA_CHECK(condition, ...)                                 \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]]                                       \
+      ::concertina::detail::check_failed(#condition, __FILE__, __LINE__, \
+                                         ::fmt::format(__VA_ARGS__));    \
   } while (false)
 
 }  // namespace concertina

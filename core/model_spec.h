@@ -74,8 +74,8 @@ inline constexpr std::size_t kBlock = 4096;
 
 /// A run of at most kBlock elements of one tensor; padding belongs to no block.
 struct Block {
-  int tensor = 0;           // index in Bucket::tensors
-  std::size_t offset = 0;   // elements, in the bucket
+  int tensor = 0;          // index in Bucket::tensors
+  std::size_t offset = 0;  // elements, in the bucket
   std::size_t count = 0;
 };
 std::vector<Block> make_blocks(const Bucket& bucket);

@@ -30,8 +30,7 @@ float Rng::normal(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,
   // u1 in (0, 1]: its logarithm is finite. Double, so that every libm rounds to the same float.
   const double u1 = (static_cast<double>(word[0]) + 1.0) * 0x1p-32;
   const double u2 = static_cast<double>(word[1]) * 0x1p-32;
-  return static_cast<float>(std::sqrt(-2.0 * std::log(u1)) *
-                            std::cos(2.0 * std::numbers::pi * u2));
+  return static_cast<float>(std::sqrt(-2.0 * std::log(u1)) * std::cos(2.0 * std::numbers::pi * u2));
 }
 
 }  // namespace concertina

@@ -12,27 +12,29 @@ namespace concertina {
 
 /// Bytes that a stage needs, a microbatch each (boundary: an edge between two stages each).
 struct StageMemory {
-  std::size_t saved_bytes = 0;     // F -> B, or F -> W where I and W are separate
-  std::size_t grad_bytes = 0;      // I -> W; B needs none
-  std::size_t boundary_bytes = 0;  // [R,C]: stage input, output and their gradients
+  std::size_t saved_bytes = 0;      // F -> B, or F -> W where I and W are separate
+  std::size_t grad_bytes = 0;       // I -> W; B needs none
+  std::size_t boundary_bytes = 0;   // [R,C]: stage input, output and their gradients
+  std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one action
 };
 
-/// One microbatch as a stage sees it. Views that a stage has no use for are empty.
+/// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
+/// and input stay as they are from F to B or W, output_grad from I to W.
 struct MicrobatchIo {
-  int microbatch = 0;      // global index in the step
-  View tokens;             // [R] int32, first stage
-  View targets;            // [R] int32, last stage
-  View input, output;      // [R,C]; input is empty at the first stage, output at the last
+  int microbatch = 0;            // global index in the step
+  View tokens;                   // [R] int32, first stage
+  View targets;                  // [R] int32, last stage
+  View input, output;            // [R,C]; input is empty at the first stage, output at the last
   View input_grad, output_grad;  // [R,C], likewise
-  void* saved = nullptr;   // StageMemory::saved_bytes, from F to B or W
-  void* grads = nullptr;   // StageMemory::grad_bytes, from I to W
-  float loss_scale = 1;    // 1 / valid targets of the global batch
-  bool training = true;    // false: no gradient follows; the last stage keeps its logits
+  void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
+  void* grads = nullptr;         // StageMemory::grad_bytes, from I to W
+  float loss_scale = 1;          // 1 / valid targets of the global batch
+  bool training = true;          // false: no gradient follows; the last stage keeps its logits
 };
 
 /// Where the gradient of one use of a bucket goes for one microbatch.
 struct GradientTarget {
-  View gradient;  // Bucket::elements, fp32
+  View gradient;            // Bucket::elements, fp32
   bool accumulate = false;  // false: overwrite every element of every tensor
 };
 
@@ -63,6 +65,10 @@ class Stage {
   virtual double loss(const MicrobatchIo& io) const = 0;
   /// Last stage, after forward with training == false: [R,V] fp32.
   virtual View logits(const MicrobatchIo& io) const = 0;
+
+  /// Memory of StageMemory::workspace_bytes, before the first action. Stages of one rank may share
+  /// it: nothing in it outlives an action.
+  virtual void set_workspace(void* workspace) = 0;
 
   /// The weights changed: pack them anew. Once a step.
   virtual void refresh() = 0;

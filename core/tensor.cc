@@ -58,8 +58,8 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 void Arena::reserve(std::size_t bytes) {
   CONCERTINA_CHECK(block_ == nullptr, "arena reserved twice");
   capacity_ = std::max<std::size_t>(align_up(bytes), kAlignment);
-  void* block = ::mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
+  void* block =
+      ::mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) {
     const std::size_t wanted = std::exchange(capacity_, 0);
     throw_failure(fmt::format("cannot allocate {} bytes of memory", wanted), "arena",

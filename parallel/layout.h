@@ -2,10 +2,12 @@
 // Invariant: a valid Layout covers every unit once in each pipeline and every microbatch once.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/model_spec.h"
+#include "parallel/partition.h"
 
 namespace concertina {
 
@@ -35,5 +37,38 @@ struct Layout {
   /// Ranks that hold any of `units`, ascending, each once.
   std::vector<int> holders(const std::vector<int>& units) const;
 };
+
+/// What a layout has to fit. A leaf of the canonical reduction tree (parallel/reduction_tree.h) is
+/// a run of microbatches / leaves microbatches that no two pipelines may share.
+struct LayoutLimits {
+  int world = 1, units = 1, microbatches = 1, leaves = 1;
+};
+
+/// Throws Error{bad_input} unless each pipeline holds every unit once and in order, the pipelines
+/// hold every microbatch once and cut between leaves only, and exactly the ranks [0, world) work.
+void validate(const Layout& layout, const LayoutLimits& limits);
+
+/// The short form of a layout: dp replicas of pp ranks each.
+struct Grid {
+  int pp = 1, dp = 1;
+  bool operator==(const Grid&) const = default;
+};
+
+/// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, dp <= leaves.
+std::vector<Grid> fitting_grids(const LayoutLimits& limits, int chunks = 1);
+
+/// What is left out follows from the world size; if both are, the fitting grid with the fewest
+/// stages (replicas have no bubble). Throws Error{bad_input} that lists the grids that fit.
+Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp, int chunks = 1);
+
+/// dp replicas of pp ranks with `chunks` stages each: rank = replica * pp + stage % pp, so that
+/// neighbouring stages are on adjacent ranks. `partition` has pp * chunks ranges; the leaves are
+/// balanced over the replicas.
+Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
+                   int chunks = 1);
+
+/// As `parallel.layout` reads it: `[{microbatches = [0, 4], stages = [{rank = 0, units = [0, 3]},
+/// ...]}, ...]`, ranges half open.
+std::string to_toml(const Layout& layout);
 
 }  // namespace concertina

@@ -2,9 +2,12 @@
 // Invariant: no MPI, no threads, no clock here; the executor knows no schedule by name.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/registry.h"
 #include "parallel/layout.h"
 
 namespace concertina {
@@ -39,5 +42,29 @@ struct PipelineShape {
 
 /// Compute actions only (F, I, W, B), one row a rank of the shape.
 using Generator = std::vector<std::vector<Action>> (*)(const PipelineShape&);
+
+/// Every schedule of the list in meson.build, by name.
+std::span<const Entry<Generator>> schedules();
+
+/// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
+std::string to_text(const Action& action);
+
+/// One line a rank, actions separated by commas; the form of PyTorch's pipelining CSV
+/// (torch.distributed.pipelining.schedules, `_PipelineScheduleRuntime`), with STEP added.
+std::string to_text(const Plan& plan);
+
+/// The inverse of to_text; empty cells (PyTorch's idle slots) are skipped. `where` names the source
+/// in errors, which give row and column from 1 and the token.
+Plan parse_plan(std::string_view text, const std::string& where);
+
+/// The layout that a plan of one pipeline implies: each stage on the rank whose row holds its
+/// forwards, one unit a stage, the microbatches that appear. For schedules read from files.
+Layout infer_layout(const Plan& plan, const std::string& where);
+
+bool is_compute(Kind kind);   // F, I, W, B
+bool is_transfer(Kind kind);  // SEND_*, RECV_*
+bool is_send(Kind kind);
+/// SEND_F of stage s <-> RECV_F of s + 1, SEND_B of s <-> RECV_B of s - 1.
+Action counterpart(const Action& transfer);
 
 }  // namespace concertina

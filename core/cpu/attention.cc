@@ -1,0 +1,176 @@
+// Causal attention of one head, tiled by rows of queries; compiled once for each instruction set.
+// Work above the diagonal is skipped by tile: queries [i0, i1) meet keys [0, i1) only. The
+// probabilities are never kept: the backward pass recomputes them from log-sum-exp
+// (FlashAttention, Dao et al. 2022).
+//
+// Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
+#include "core/cpu/kernels.h"
+#include "core/cpu/micro_gemm.h"
+
+namespace concertina::cpu {
+namespace {
+
+using Int = std::int64_t;
+
+constexpr Int kQueryTile = 64;
+
+constexpr Int padded(Int n) {
+  return (n + kLanes - 1) / kLanes * kLanes;
+}
+
+// Scratch is cut in order; every piece starts on a cache line.
+struct Cutter {
+  float* at;
+  float* take(Int count) {
+    float* piece = at;
+    at += (count + 15) / 16 * 16;
+    return piece;
+  }
+};
+
+// The rows of one head: contiguous D columns of a wider matrix.
+struct Rows {
+  const float* data;
+  Int stride;
+};
+
+// out[P or D, N] = rows[T, D] transposed, zero beyond T.
+void transpose(Rows rows, Int t, Int d, float* out, Int n) {
+  for (Int p = 0; p < d; ++p) {
+    float* line = out + p * n;
+    for (Int i = 0; i < t; ++i) line[i] = rows.data[i * rows.stride + p];
+    for (Int i = t; i < n; ++i) line[i] = 0;
+  }
+}
+
+// Products read whole vectors of D: rows whose D is not a multiple are copied with zero padding.
+Rows pad_rows(Rows rows, Int t, Int d, Cutter& scratch) {
+  const Int p = padded(d);
+  if (p == d) return rows;
+  float* out = scratch.take(t * p);
+  for (Int i = 0; i < t; ++i) {
+    for (Int j = 0; j < d; ++j) out[i * p + j] = rows.data[i * rows.stride + j];
+    for (Int j = d; j < p; ++j) out[i * p + j] = 0;
+  }
+  return {out, p};
+}
+
+void store_rows(const float* from, Int from_stride, float* to, Int to_stride, Int rows, Int d,
+                float factor) {
+  for (Int i = 0; i < rows; ++i) {
+#pragma omp simd
+    for (Int j = 0; j < d; ++j) to[i * to_stride + j] = factor * from[i * from_stride + j];
+  }
+}
+
+// s[0, valid) = e^(scale s - top), zero up to n; returns the sum.
+float exp_row(float* s, Int valid, Int n, float scale, float top) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (Int j = 0; j < valid; ++j) {
+    s[j] = exp_fast(scale * s[j] - top);
+    sum += s[j];
+  }
+  for (Int j = valid; j < n; ++j) s[j] = 0;
+  return sum;
+}
+
+float max_row(const float* s, Int valid, float scale) {
+  float top = s[0];
+#pragma omp simd reduction(max : top)
+  for (Int j = 0; j < valid; ++j) top = top > s[j] ? top : s[j];
+  return scale * top;
+}
+
+float inverse_sqrt(Int d) {
+  return 1.0F / __builtin_sqrtf(static_cast<float>(d));
+}
+
+Int last_query(Int i0, Int t) {
+  return i0 + kQueryTile < t ? i0 + kQueryTile : t;
+}
+
+}  // namespace
+
+std::size_t CONCERTINA_PASTE(attention_scratch_, CONCERTINA_ISA)(const HeadShape& shape,
+                                                                 bool backward) {
+  const Int n = padded(shape.tokens), p = padded(shape.head_dim), copy = n * p;
+  const Int pads = p == shape.head_dim ? 0 : copy;
+  const Int forward = copy + pads + kQueryTile * (n + p);
+  const Int back = 4 * copy + 3 * pads + kQueryTile * (2 * n + p);
+  return static_cast<std::size_t>((backward ? back : forward) + 16 * 16) * sizeof(float);
+}
+
+void CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
+                                                          const float* k, const float* v, float* y,
+                                                          float* lse, void* scratch) {
+  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
+  const float scale = inverse_sqrt(d);
+  Cutter cut{static_cast<float*>(scratch)};
+  float* kt = cut.take(d * n);            // [D,N]
+  float* s = cut.take(kQueryTile * n);    // [queries,N]
+  float* out = cut.take(kQueryTile * p);  // [queries,P]
+  const Rows values = pad_rows({v, shape.stride}, t, d, cut);
+  transpose({k, shape.stride}, t, d, kt, n);
+  for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
+    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = padded(i1);
+    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, n, s, n, false);
+    float inverse[kQueryTile];
+    for (Int i = 0; i < rows; ++i) {
+      const Int valid = i0 + i + 1;
+      const float top = max_row(s + i * n, valid, scale);
+      const float sum = exp_row(s + i * n, valid, i1, scale, top);
+      inverse[i] = 1.0F / sum;
+      lse[i0 + i] = top + __builtin_logf(sum);
+    }
+    micro_gemm(rows, p, i1, {s, n, 1}, values.data, values.stride, out, p, false);
+    for (Int i = 0; i < rows; ++i)
+      store_rows(out + i * p, p, y + (i0 + i) * shape.width, shape.width, 1, d, inverse[i]);
+  }
+}
+
+void CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
+                                                           const float* k, const float* v,
+                                                           const float* y, const float* lse,
+                                                           const float* dy, float* dq, float* dk,
+                                                           float* dv, void* scratch) {
+  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
+  const float scale = inverse_sqrt(d);
+  Cutter cut{static_cast<float*>(scratch)};
+  float *kt = cut.take(d * n), *vt = cut.take(d * n);                   // [D,N]
+  float *s = cut.take(kQueryTile * n), *ds = cut.take(kQueryTile * n);  // [queries,N]
+  float *sum_k = cut.take(t * p), *sum_v = cut.take(t * p);             // [T,P]
+  float* out = cut.take(kQueryTile * p);                                // [queries,P]
+  const Rows queries = pad_rows({q, shape.stride}, t, d, cut);
+  const Rows keys_rows = pad_rows({k, shape.stride}, t, d, cut);
+  const Rows grads = pad_rows({dy, shape.width}, t, d, cut);
+  transpose({k, shape.stride}, t, d, kt, n);
+  transpose({v, shape.stride}, t, d, vt, n);
+  for (Int i = 0; i < t * p; ++i) sum_k[i] = sum_v[i] = 0;
+  for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
+    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = padded(i1);
+    const float* g = dy + i0 * shape.width;
+    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, n, s, n, false);
+    micro_gemm(rows, keys, d, {g, shape.width, 1}, vt, n, ds, n, false);
+    for (Int i = 0; i < rows; ++i) {
+      const Int row = i0 + i, valid = row + 1;
+      const float *grad = dy + row * shape.width, *value = y + row * shape.width;
+      float delta = 0;
+#pragma omp simd reduction(+ : delta)
+      for (Int j = 0; j < d; ++j) delta += grad[j] * value[j];
+      float *si = s + i * n, *di = ds + i * n;
+      exp_row(si, valid, i1, scale, lse[row]);
+#pragma omp simd
+      for (Int j = 0; j < i1; ++j) di[j] = scale * si[j] * (di[j] - delta);
+    }
+    const float *gi = grads.data + i0 * grads.stride, *qi = queries.data + i0 * queries.stride;
+    micro_gemm(i1, p, rows, {s, 1, n}, gi, grads.stride, sum_v, p, true);
+    micro_gemm(i1, p, rows, {ds, 1, n}, qi, queries.stride, sum_k, p, true);
+    micro_gemm(rows, p, i1, {ds, n, 1}, keys_rows.data, keys_rows.stride, out, p, false);
+    store_rows(out, p, dq + i0 * shape.stride, shape.stride, rows, d, 1.0F);
+  }
+  store_rows(sum_k, p, dk, shape.stride, t, d, 1.0F);
+  store_rows(sum_v, p, dv, shape.stride, t, d, 1.0F);
+}
+
+}  // namespace concertina::cpu

@@ -1,0 +1,34 @@
+#include "core/cpu/isa.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace concertina::cpu {
+
+extern const LoopTable loops_baseline, loops_avx2, loops_avx512;
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> isas{{"baseline", &loops_baseline}};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    isas.push_back({"avx2", &loops_avx2});
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    isas.push_back({"avx512", &loops_avx512});
+  return isas;
+}
+
+Isa choose_isa(std::string_view name) {
+  const std::vector<Isa> isas = available_isas();
+  if (name.empty()) return isas.back();
+  std::vector<std::string_view> names;
+  for (const Isa& isa : isas) {
+    if (isa.name == name) return isa;
+    names.push_back(isa.name);
+  }
+  throw_input(fmt::format("instruction set '{}' is not available", name), "CPU backend",
+              fmt::format("one of: {}", fmt::join(names, ", ")));
+}
+
+}  // namespace concertina::cpu

@@ -1,0 +1,22 @@
+// Which instruction set the loops use on this machine.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/cpu/kernels.h"
+
+namespace concertina::cpu {
+
+struct Isa {
+  std::string_view name;
+  const LoopTable* loops;
+};
+
+/// Instruction sets that both this build and this machine have, best last.
+std::vector<Isa> available_isas();
+
+/// The named one, or the best if `name` is empty. Throws Error{bad_input} that lists those there.
+Isa choose_isa(std::string_view name);
+
+}  // namespace concertina::cpu

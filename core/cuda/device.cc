@@ -1,0 +1,59 @@
+#include "core/cuda/device.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+namespace concertina::cuda {
+namespace {
+
+/// "13.0" from 13000; "none" from 0.
+std::string version_text(int version) {
+  if (version == 0) return "none";
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+int device_count(cudaError_t& error) {
+  int count = 0;
+  error = cudaGetDeviceCount(&count);
+  return error == cudaSuccess ? count : 0;
+}
+
+}  // namespace
+
+bool available() {
+  cudaError_t error = cudaSuccess;
+  return device_count(error) > 0;
+}
+
+std::string status() {
+  int runtime = 0, driver = 0;
+  (void)cudaRuntimeGetVersion(&runtime);
+  (void)cudaDriverGetVersion(&driver);  // stays 0 where there is no driver
+  cudaError_t error = cudaSuccess;
+  const int count = device_count(error);
+  std::string text = fmt::format("CUDA runtime {}, driver {}: ", version_text(runtime),
+                                 version_text(driver));
+  if (count > 0) return text + fmt::format("{} device{}", count, count == 1 ? "" : "s");
+  return text + (error == cudaSuccess ? "no device" : cudaGetErrorString(error));
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> result;
+  cudaError_t error = cudaSuccess;
+  const int count = device_count(error);
+  int current = 0;
+  if (count > 0) (void)cudaGetDevice(&current);
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) continue;
+    Device device{index, properties.name, properties.major, properties.minor,
+                  properties.totalGlobalMem, 0};
+    if (cudaSetDevice(index) == cudaSuccess)
+      (void)cudaMemGetInfo(&device.free_bytes, &device.total_bytes);
+    result.push_back(std::move(device));
+  }
+  if (count > 0) (void)cudaSetDevice(current);
+  return result;
+}
+
+}  // namespace concertina::cuda

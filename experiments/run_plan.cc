@@ -1,0 +1,74 @@
+#include "experiments/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/partition.h"
+#include "parallel/passes.h"
+
+namespace concertina {
+namespace {
+
+DType compute_type(const RunConfig& config) {
+  if (config.numerics.compute == "bf16") return DType::bf16;
+  return DType::f32;
+}
+
+Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const LayoutLimits& limits) {
+  const ParallelSection& parallel = config.parallel;
+  if (!parallel.layout.pipelines.empty()) {
+    validate(parallel.layout, limits);
+    return parallel.layout;
+  }
+  const auto given = [](int value) { return value > 0 ? std::optional<int>(value) : std::nullopt; };
+  const Grid grid = fit(limits, given(parallel.pp), given(parallel.dp), parallel.chunks);
+  std::vector<double> costs;
+  for (const UnitSpec& unit : spec.units)
+    costs.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
+  const std::vector<UnitRange> ranges =
+      partition(costs, grid.pp * parallel.chunks, parallel.partition);
+  return make_layout(ranges, grid, limits.microbatches, limits.leaves, parallel.chunks);
+}
+
+}  // namespace
+
+RunPlan make_run_plan(const RunConfig& config, int world) {
+  RunPlan run;
+  run.world = world;
+  run.microbatches = config.batch.microbatches;
+  run.leaves = reduction_leaves(config);
+  run.samples = config.batch.global / config.batch.microbatches;
+  run.tokens = config.model.context;
+  const ModelSection& m = config.model;
+  run.model = make_model(m.family, {.layers = m.layers,
+                                    .width = m.width,
+                                    .heads = m.heads,
+                                    .context = m.context,
+                                    .vocab = m.vocab,
+                                    .samples = run.samples,
+                                    .compute = compute_type(config)});
+  const ModelSpec& spec = run.model->spec();
+  run.buckets = make_buckets(spec);
+  run.layout = choose_layout(config, spec,
+                             {.world = world,
+                              .units = static_cast<int>(spec.units.size()),
+                              .microbatches = run.microbatches,
+                              .leaves = run.leaves});
+  Limits limits;
+  limits.leaf_microbatches = run.microbatches / run.leaves;
+  run.plan = make_plan(run.layout, config.parallel.schedule, limits);
+  run.owners = assign_owners(run.buckets, run.layout);
+  return run;
+}
+
+std::string short_form(const Layout& layout) {
+  std::vector<std::size_t> depths;
+  for (const Pipeline& pipeline : layout.pipelines) depths.push_back(pipeline.stages.size());
+  if (std::all_of(depths.begin(), depths.end(), [&](std::size_t d) { return d == depths[0]; }))
+    return fmt::format("pp{}xdp{}", depths[0], depths.size());
+  return fmt::format("{}", fmt::join(depths, "+"));
+}
+
+}  // namespace concertina

@@ -1,0 +1,132 @@
+#include "io/corpus.h"
+
+#include <glob.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+/// The files that `pattern` names, in the order of their bytes (not of the locale).
+std::vector<std::string> match(const std::string& pattern, const std::string& where) {
+  struct stat status {};
+  // A file whose own name has a '*' or '[' in it wins over the glob.
+  if (::stat(pattern.c_str(), &status) == 0) return {pattern};
+  glob_t found{};
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_TILDE, nullptr, &found);
+  std::vector<std::string> names;
+  if (code == 0) names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (names.empty())
+    throw_input(fmt::format("no file matches '{}'", pattern), where,
+                "a text file, or a glob in quotes such as 'books/*.txt'");
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void require_regular(const std::string& path, const std::string& where) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    throw_input(fmt::format("cannot read '{}': {}", path, std::strerror(errno)), where,
+                "a readable text file");
+  if (S_ISDIR(status.st_mode))
+    throw_input(fmt::format("'{}' is a directory", path), where,
+                fmt::format("a glob of its files: '{}/*.txt'", path));
+  if (!S_ISREG(status.st_mode))
+    throw_input(fmt::format("'{}' is not a regular file", path), where,
+                "a text file on disk (a pipe or device cannot be read at random)");
+}
+
+File open_text(const std::string& path, const std::string& where) {
+  try {
+    return File(path, File::Mode::read);
+  } catch (const Error& error) {
+    throw_input(fmt::format("cannot read '{}': {}", path, error.message()), where, error.fix());
+  }
+}
+
+}  // namespace
+
+Corpus::Mapping::Mapping(File file, std::uint64_t begin)
+    : file_(std::move(file)), begin_(begin), size_(file_.size()) {
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
+  if (data == MAP_FAILED) throw_io("mmap", file_.path());
+  data_ = static_cast<const std::byte*>(data);
+}
+
+Corpus::Mapping::~Mapping() {
+  if (data_ != nullptr && ::munmap(const_cast<std::byte*>(data_), size_) != 0)
+    log::error("munmap failed: {}", file_.path());
+}
+
+Corpus::Mapping::Mapping(Mapping&& other) noexcept
+    : file_(std::move(other.file_)),
+      begin_(other.begin_),
+      size_(other.size_),
+      data_(std::exchange(other.data_, nullptr)) {}
+
+void Corpus::Mapping::check() const {
+  if (file_.size() < size_)
+    throw_failure("the text was cut short while in use", file_.path(),
+                  "leave the files of data.text alone during a run");
+}
+
+Corpus::Corpus(const std::string& pattern, const std::string& where)
+    : names_(match(pattern, where)) {
+  for (const std::string& name : names_) {
+    require_regular(name, where);
+    File file = open_text(name, where);
+    if (file.size() == 0) continue;
+    mappings_.emplace_back(std::move(file), size_);
+    size_ = mappings_.back().end();
+  }
+  if (size_ == 0)
+    throw_input(names_.size() == 1
+                    ? fmt::format("'{}' is empty", names_[0])
+                    : fmt::format("all {} files of '{}' are empty", names_.size(), pattern),
+                where, "a text with something in it");
+}
+
+void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {
+  CONCERTINA_CHECK(begin <= size_ && out.size() <= size_ - begin, "bytes [{}, +{}) of {}", begin,
+                   out.size(), size_);
+  // The first mapping that ends after `begin`.
+  auto mapping = std::partition_point(mappings_.begin(), mappings_.end(),
+                                      [&](const Mapping& m) { return m.end() <= begin; });
+  for (; !out.empty(); ++mapping) {
+    mapping->check();
+    const std::size_t n = std::min<std::uint64_t>(out.size(), mapping->end() - begin);
+    std::memcpy(out.data(), mapping->data() + (begin - mapping->begin()), n);
+    out = out.subspan(n);
+    begin += n;
+  }
+}
+
+std::string Corpus::fingerprint() const {
+  constexpr std::uint64_t kSample = 64 << 10, kSamples = 4096;
+  const std::uint64_t blocks = (size_ + kSample - 1) / kSample;
+  const std::uint64_t samples = std::min(blocks, kSamples);
+  Sha256 hash;
+  hash.update(fmt::format("{} bytes\n", size_));
+  std::vector<std::byte> buffer(kSample);
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    // Both ends are among the samples; all blocks are where samples == blocks.
+    const std::uint64_t block = samples == 1 ? 0 : i * (blocks - 1) / (samples - 1);
+    const std::uint64_t begin = block * kSample;
+    const std::span<std::byte> bytes(buffer.data(), std::min(kSample, size_ - begin));
+    read(begin, bytes);
+    hash.update(bytes);
+  }
+  return hash.hex();
+}
+
+}  // namespace concertina

@@ -1,0 +1,59 @@
+// Text files as one run of bytes, memory-mapped, never copied.
+// Invariant: byte i of the corpus is the same byte for every process and every run that sees the
+// same files: the files that a pattern matches are joined in the order of their names' bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+
+namespace concertina {
+
+class Corpus {
+ public:
+  /// `pattern`: a file, or a glob such as "books/*.txt". `where` names the config key in errors.
+  /// Input errors: no match, a directory, not a regular file, unreadable, nothing but empty files.
+  Corpus(const std::string& pattern, const std::string& where);
+
+  std::uint64_t size() const { return size_; }
+  const std::vector<std::string>& files() const { return names_; }
+
+  /// Bytes [begin, begin + out.size()); may cross files. A file that was cut short since it was
+  /// opened is an error.
+  void read(std::uint64_t begin, std::span<std::byte> out) const;
+
+  /// SHA-256 over the size and the bytes, all of them up to 256 MiB and 4096 evenly spaced blocks
+  /// of 64 KiB beyond: what a checkpoint keeps to refuse a resume on other data.
+  std::string fingerprint() const;
+
+ private:
+  /// One mapped file: corpus bytes [begin, begin + size).
+  class Mapping {
+   public:
+    Mapping(File file, std::uint64_t begin);
+    ~Mapping();
+    Mapping(Mapping&& other) noexcept;
+    Mapping& operator=(Mapping&&) = delete;
+
+    std::uint64_t begin() const { return begin_; }
+    std::uint64_t end() const { return begin_ + size_; }
+    /// Throws if the file is shorter than when it was mapped: touching the rest is a bus error.
+    void check() const;
+    const std::byte* data() const { return data_; }
+
+   private:
+    File file_;
+    std::uint64_t begin_ = 0, size_ = 0;
+    const std::byte* data_ = nullptr;
+  };
+
+  std::vector<std::string> names_;
+  std::vector<Mapping> mappings_;  // of the files that are not empty, ascending
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,217 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+
+namespace concertina {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+std::string advice(int code) {
+  switch (code) {
+    case ENOSPC:
+      return "free space on this file system, or write to another one";
+    case EDQUOT:
+      return "free space within your quota, or write to another file system";
+    case EFBIG:
+      return "raise the file-size limit (`ulimit -f`)";
+    case EACCES:
+    case EPERM:
+      return "choose a path that you may read and write, or change its permissions";
+    case EROFS:
+      return "the file system is mounted read-only: choose another one";
+    case ENOENT:
+      return "check the path: a part of it does not exist";
+    case ENOTDIR:
+      return "check the path: a part of it is a file, not a directory";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (`ulimit -n`)";
+    default:
+      return {};
+  }
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = stdfs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+int open_flags(File::Mode mode) {
+  switch (mode) {
+    case File::Mode::read:
+      return O_RDONLY;
+    case File::Mode::create:
+      return O_WRONLY | O_CREAT | O_EXCL;
+    case File::Mode::append:
+      return O_WRONLY | O_CREAT | O_APPEND;
+  }
+  return O_RDONLY;
+}
+
+// One system call moves at most this much, so that `ssize_t` results stay well defined.
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
+
+}  // namespace
+
+void throw_io(std::string_view call, const std::string& path) {
+  throw_errno(call, path, advice(errno));
+}
+
+File::File(std::string path, Mode mode) : path_(std::move(path)) {
+  // O_NONBLOCK: a named pipe in place of a file must not make us wait for its other end.
+  do {
+    descriptor_ = ::open(path_.c_str(), open_flags(mode) | O_CLOEXEC | O_NONBLOCK, 0666);
+  } while (descriptor_ < 0 && errno == EINTR);
+  if (descriptor_ < 0) throw_io("open", path_);
+}
+
+File::~File() {
+  if (descriptor_ >= 0 && ::close(descriptor_) != 0)
+    log::error("close failed: {}: {}", path_, std::strerror(errno));
+}
+
+File::File(File&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+std::uint64_t File::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw_io("fstat", path_);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void File::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(descriptor_, text.data(), std::min(text.size(), kMaxTransfer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_io("write", path_);
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kMaxTransfer),
+                               static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_io("pwrite", path_);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pread(descriptor_, bytes.data(), std::min(bytes.size(), kMaxTransfer),
+                              static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_io("pread", path_);
+    if (n == 0)
+      throw_input(fmt::format("the file ends at byte {}, {} bytes too early", offset, bytes.size()),
+                  path_, "restore the file: it was truncated");
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void File::reserve(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  // posix_fallocate returns the error and leaves errno alone.
+  do {
+    errno = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
+  } while (errno == EINTR);
+  // Where the file system cannot reserve, a full disk shows in the writes.
+  if (errno != 0 && errno != EOPNOTSUPP) throw_io("posix_fallocate", path_);
+}
+
+void File::truncate(std::uint64_t bytes) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) throw_io("ftruncate", path_);
+}
+
+void File::sync() {
+  if (::fsync(descriptor_) != 0) throw_io("fsync", path_);
+}
+
+void File::close() {
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (descriptor >= 0 && ::close(descriptor) != 0) throw_io("close", path_);
+}
+
+std::string read_file(const std::string& path, std::uint64_t limit) {
+  const File file(path, File::Mode::read);
+  const std::uint64_t size = file.size();
+  if (size > limit)
+    throw_input(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit),
+                path, "check that this is the file you mean");
+  std::string content(size, '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
+void atomic_replace(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".tmp";
+  if (::unlink(temporary.c_str()) != 0 && errno != ENOENT) throw_io("unlink", temporary);
+  try {
+    File file(temporary, File::Mode::create);
+    file.write(content);
+    file.sync();
+    file.close();
+    rename_path(temporary, path);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_directory(parent_of(path));
+}
+
+void sync_directory(const std::string& directory) {
+  File file(directory, File::Mode::read);
+  // Some network file systems have nothing to sync for a directory and say EINVAL.
+  if (::fsync(file.descriptor()) != 0 && errno != EINVAL) throw_io("fsync", directory);
+}
+
+void make_directories(const std::string& directory) {
+  std::error_code error;
+  stdfs::create_directories(directory, error);
+  if (error) {
+    errno = error.value();
+    throw_io("mkdir", directory);
+  }
+  if (!stdfs::is_directory(directory, error)) {
+    errno = ENOTDIR;
+    throw_io("mkdir", directory);
+  }
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code error;
+  stdfs::remove_all(path, error);
+  if (error) {
+    errno = error.value();
+    throw_io("remove", path);
+  }
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) throw_io("rename", from + " -> " + to);
+}
+
+}  // namespace concertina

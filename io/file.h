@@ -1,0 +1,72 @@
+// Files: one owner per descriptor, whole reads and writes, and a durable replace.
+// Invariant: every failed call leaves as an Error with the call, the path and what would help.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace concertina {
+
+/// Throws a failure for errno after `call` on `path`, with advice for the usual causes (no space,
+/// no permission, file-size limit, ...).
+[[noreturn]] void throw_io(std::string_view call, const std::string& path);
+
+/// Owns one open file descriptor.
+class File {
+ public:
+  enum class Mode {
+    read,    // must exist
+    create,  // must not exist; write
+    append,  // created if absent; write at the end
+  };
+
+  File() = default;
+  File(std::string path, Mode mode);
+  /// Takes over `descriptor`; `path` is for messages.
+  File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const;
+
+  void write(std::string_view text);
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// All of `bytes`; a file that ends before is an error.
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
+  /// Makes room for `bytes` in all: a full disk is an error now, not in the middle of a write.
+  void reserve(std::uint64_t bytes);
+  void truncate(std::uint64_t bytes);
+  /// Until the bytes are on the storage (fsync).
+  void sync();
+  /// Network file systems report lost writes here; the destructor could only log them.
+  void close();
+
+ private:
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+/// The whole file; one longer than `limit` bytes is an input error.
+std::string read_file(const std::string& path, std::uint64_t limit);
+
+/// Replaces or creates `path` so that a reader, or a machine that lost power, sees the old content
+/// or the new one and nothing between: temporary file, fsync, rename, fsync of the directory.
+void atomic_replace(const std::string& path, std::string_view content);
+
+/// Makes the names in `directory` durable.
+void sync_directory(const std::string& directory);
+/// With its parents; fine if it is there.
+void make_directories(const std::string& directory);
+/// With all that is in it; fine if absent.
+void remove_tree(const std::string& path);
+void rename_path(const std::string& from, const std::string& to);
+
+}  // namespace concertina

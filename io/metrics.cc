@@ -1,0 +1,69 @@
+#include "io/metrics.h"
+
+#include <limits>
+#include <string_view>
+
+#include "core/log.h"
+
+namespace concertina {
+namespace {
+
+// Bad UTF-8 (a path, say) must not end a run: it is shown as U+FFFD.
+std::string dump(const nlohmann::ordered_json& object, int indent) {
+  return object.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// Whether a line of the old file belongs to the run that resumes at `last_step`.
+bool keep(std::string_view line, std::int64_t last_step, const std::string& path) {
+  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    log::warn("{}: dropped a line of {} bytes that is no JSON object", path, line.size());
+    return false;
+  }
+  const auto step = object.find("step");
+  return step == object.end() || !step->is_number() || step->get<double>() <= double(last_step);
+}
+
+/// The lines of `path` that stay. A last line without its end is what a killed run left.
+std::string kept_lines(const std::string& content, std::int64_t last_step,
+                       const std::string& path) {
+  std::string kept;
+  for (std::size_t begin = 0, end; (end = content.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    const auto line = std::string_view(content).substr(begin, end - begin);
+    if (keep(line, last_step, path)) kept.append(line) += '\n';
+  }
+  return kept;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const StepMetrics& metrics) {
+  return {{"step", metrics.step},
+          {"loss", metrics.loss},
+          {"lr", metrics.lr},
+          {"grad_norm", metrics.grad_norm},
+          {"tokens_per_s", metrics.tokens_per_s},
+          {"step_ms", metrics.step_ms},
+          {"bubble", metrics.bubble},
+          {"peak_bytes", metrics.peak_bytes},
+          {"layout", metrics.layout}};
+}
+
+JsonLines::JsonLines(const std::string& path, std::int64_t last_step)
+    : file_(path, File::Mode::append) {
+  if (file_.size() == 0) return;
+  const std::string content = read_file(path, std::numeric_limits<std::uint64_t>::max());
+  const std::string kept = kept_lines(content, last_step, path);
+  if (kept == content) return;
+  atomic_replace(path, kept);
+  file_ = File(path, File::Mode::append);
+}
+
+void JsonLines::write(const nlohmann::ordered_json& object) { file_.write(dump(object, -1) + '\n'); }
+
+void write_result(const std::string& path, const nlohmann::ordered_json& result) {
+  atomic_replace(path, dump(result, 2) + '\n');
+}
+
+}  // namespace concertina

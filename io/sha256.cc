@@ -1,0 +1,63 @@
+#include "io/sha256.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+void start(evp_md_ctx_st* context) {
+  if (EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1)
+    throw_failure("SHA-256 could not start", "EVP_DigestInit_ex",
+                  "check the OpenSSL installation and its provider configuration");
+}
+
+}  // namespace
+
+void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  if (context_ == nullptr) throw_failure("out of memory", "EVP_MD_CTX_new");
+  start(context_.get());
+}
+
+void Sha256::update(std::span<const std::byte> bytes) {
+  if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1)
+    throw_failure("SHA-256 failed", "EVP_DigestUpdate");
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, 32> digest{};
+  unsigned int length = 0;
+  if (EVP_DigestFinal_ex(context_.get(), digest.data(), &length) != 1 || length != digest.size())
+    throw_failure("SHA-256 failed", "EVP_DigestFinal_ex");
+  start(context_.get());
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * digest.size());
+  for (const unsigned char byte : digest) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.hex();
+}
+
+std::string sha256_hex(std::string_view text) { return sha256_hex(std::as_bytes(std::span(text))); }
+
+bool is_sha256_hex(std::string_view text) {
+  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+}  // namespace concertina

@@ -1,0 +1,36 @@
+// SHA-256 (FIPS 180-4) by OpenSSL's libcrypto, which uses the CPU's SHA instructions.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+struct evp_md_ctx_st;
+
+namespace concertina {
+
+/// Incremental hash; move-only.
+class Sha256 {
+ public:
+  Sha256();
+  void update(std::span<const std::byte> bytes);
+  void update(std::string_view text) { update(std::as_bytes(std::span(text))); }
+  /// The digest of all updates as 64 lower-case hex digits; starts anew afterwards.
+  std::string hex();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+std::string sha256_hex(std::span<const std::byte> bytes);
+std::string sha256_hex(std::string_view text);
+
+/// 64 lower-case hex digits.
+bool is_sha256_hex(std::string_view text);
+
+}  // namespace concertina

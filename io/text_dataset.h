@@ -1,0 +1,98 @@
+// Training and validation samples of a text (core/batch_source.h).
+// Invariants: which tokens a sample holds is a pure function of (text, seed, step, place in the
+// batch); an epoch visits each of its sequences once; no validation byte is ever trained on.
+//
+// Dimensions: T tokens of a sample, B samples of a batch, N bytes of the training part.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/batch_source.h"
+#include "io/corpus.h"
+#include "io/permutation.h"
+
+namespace concertina {
+
+struct TextOptions {
+  std::string text;                 // file or glob (data.text)
+  std::string tokenizer = "bytes";  // data.tokenizer
+  double validation = 0.1;          // share of the text, its tail, in [0, 1) (data.validation)
+  std::int64_t tokens_per_sample = 0;  // T (model.context)
+};
+
+/// A text cut into a training part and a validation part, each contiguous.
+class TextDataset {
+ public:
+  /// Input errors as of Corpus; unknown tokenizer; a share outside [0, 1); a part too short.
+  explicit TextDataset(const TextOptions& options);
+
+  const Corpus& corpus() const { return corpus_; }
+  std::int64_t tokens_per_sample() const { return tokens_; }
+  std::int64_t vocabulary() const;
+  /// Bytes [0, train_bytes) train, the next validation_bytes validate.
+  std::uint64_t train_bytes() const { return train_bytes_; }
+  std::uint64_t validation_bytes() const { return corpus_.size() - train_bytes_; }
+  /// Some lines for a person: files, sizes, samples an epoch, how the text begins.
+  std::string summary() const;
+
+ private:
+  Corpus corpus_;
+  std::int64_t tokens_ = 0;
+  std::uint64_t train_bytes_ = 0;
+};
+
+/// Sample k of step s is sequence number s * B + k of an endless row of epochs. Epoch e cuts the
+/// training part into floor((N - 1 - offset_e) / T) sequences from a random offset_e in [0, T) on
+/// and takes them in a random order. Not for several threads at once.
+class TrainingSource final : public BatchSource {
+ public:
+  TrainingSource(std::shared_ptr<const TextDataset> dataset, std::uint64_t seed,
+                 std::int64_t global_batch);
+
+  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
+            View targets) override;
+  std::int64_t tokens_per_sample() const override { return dataset_->tokens_per_sample(); }
+
+  /// Where sample `index` = s * B + k lies: tokens are bytes [begin, begin + T), targets the same
+  /// shifted by one.
+  struct Place {
+    std::uint64_t epoch = 0, begin = 0;
+  };
+  Place place(std::uint64_t index);
+
+ private:
+  struct Epoch {
+    std::uint64_t number = 0, first = 0, offset = 0;  // `first`: index of its first sample
+    Permutation order;
+  };
+  Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
+
+  std::shared_ptr<const TextDataset> dataset_;
+  std::uint64_t seed_;
+  std::int64_t global_batch_;
+  Epoch epoch_;  // of the last sample asked for
+};
+
+/// The validation part in order: `step` is the number of a batch. Each byte but the first is a
+/// target once; what is left over in the last batch has token 0 and target -1 (ignored).
+class ValidationSource final : public BatchSource {
+ public:
+  ValidationSource(std::shared_ptr<const TextDataset> dataset, std::int64_t batch);
+
+  /// 0 if there is no validation part.
+  std::int64_t batches() const;
+  /// Targets of the batch that are not -1.
+  std::int64_t valid_targets(std::int64_t batch) const;
+
+  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
+            View targets) override;
+  std::int64_t tokens_per_sample() const override { return dataset_->tokens_per_sample(); }
+
+ private:
+  std::shared_ptr<const TextDataset> dataset_;
+  std::int64_t batch_;
+};
+
+}  // namespace concertina

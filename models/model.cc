@@ -1,0 +1,78 @@
+#include "models/model.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/model_table.h"
+
+namespace concertina {
+
+namespace families {
+#define CONCERTINA_DECLARE(name, symbol) std::unique_ptr<Model> symbol(const ModelConfig& config);
+CONCERTINA_MODELS(CONCERTINA_DECLARE)
+#undef CONCERTINA_DECLARE
+}  // namespace families
+
+namespace {
+
+#define CONCERTINA_ENTRY(name, symbol) Entry<ModelFactory>{name, families::symbol},
+constexpr std::array kModels{CONCERTINA_MODELS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+
+void check_range(std::string_view key, std::int64_t value, std::int64_t most) {
+  if (value < 1 || value > most)
+    throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
+                fmt::format("a whole number from 1 to {}", most));
+}
+
+std::string divisors(std::int64_t n) {
+  std::string text;
+  for (std::int64_t d = 1; d <= std::min<std::int64_t>(n, 128); ++d)
+    if (n % d == 0) text += (text.empty() ? "" : ", ") + std::to_string(d);
+  return text;
+}
+
+}  // namespace
+
+std::span<const Entry<ModelFactory>> models() {
+  return kModels;
+}
+
+std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config) {
+  return lookup(models(), family, "model family", "model.family")(config);
+}
+
+void check_sizes(const ModelConfig& config) {
+  check_range("model.layers", config.layers, 1 << 16);
+  check_range("model.width", config.width, 1 << 20);
+  check_range("model.heads", config.heads, 1 << 20);
+  check_range("model.context", config.context, 1 << 24);
+  check_range("model.vocab", config.vocab, 1 << 28);
+  check_range("batch.global", config.samples, 1 << 24);
+  if (config.width % config.heads != 0)
+    throw_input(fmt::format("model.heads = {} does not divide model.width = {}", config.heads,
+                            config.width),
+                "model.heads", "a divisor of the width: " + divisors(config.width));
+  const double rows = static_cast<double>(config.samples) * static_cast<double>(config.context);
+  const double columns = static_cast<double>(std::max(config.vocab, 4 * config.width));
+  if (rows * columns > 0x1p46)
+    throw_input(fmt::format("one microbatch of {} samples x {} tokens has an activation of {:.3g} "
+                            "elements",
+                            config.samples, config.context, rows * columns),
+                "batch.microbatches", "more microbatches, or a smaller batch or context");
+}
+
+UnitShape unit_shape(const ModelConfig& config) {
+  return {config.samples, config.context, config.width, config.compute};
+}
+
+ModelSpec model_spec(const ModelConfig& config) {
+  ModelSpec spec;
+  spec.boundary_bytes = unit_shape(config).activation() * size_of(DType::f32);
+  spec.tokens_per_sample = config.context;
+  spec.vocabulary = config.vocab;
+  spec.samples = config.samples;
+  return spec;
+}
+
+}  // namespace concertina

@@ -1,0 +1,197 @@
+#include "models/model_stage.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+void* offset_by(void* memory, std::size_t bytes) {
+  return static_cast<std::byte*>(memory) + bytes;
+}
+
+}  // namespace
+
+ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets,
+                       int first, int last)
+    : backend_(backend), first_(first) {
+  const ModelSpec& spec = model.spec();
+  CONCERTINA_CHECK(0 <= first && first < last && last <= std::ssize(spec.units),
+                   "stage [{}, {}) of {} units", first, last, spec.units.size());
+  memory_.boundary_bytes = spec.boundary_bytes;
+  activation_ = spec.boundary_bytes / size_of(DType::f32);
+  for (int unit = first; unit < last; ++unit)
+    slots_.push_back(make_slot(backend, model, buckets, unit));
+
+  std::size_t most_parameters = 0;
+  for (const Slot& slot : slots_) {
+    most_parameters = std::max(most_parameters, slot.parameters.size());
+    held_.insert(held_.end(), slot.buckets.begin(), slot.buckets.end());
+  }
+  std::sort(held_.begin(), held_.end());
+  held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
+  gradients_.reserve(most_parameters);
+  place_memory();
+}
+
+ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
+                                       std::span<const Bucket> buckets, int unit) {
+  Slot slot;
+  slot.unit = model.make_unit(unit, backend);
+  const auto& parameters = model.spec().units[static_cast<std::size_t>(unit)].parameters;
+  slot.parameters.resize(parameters.size());
+  for (int b = 0; b < std::ssize(buckets); ++b) {
+    const Bucket& bucket = buckets[static_cast<std::size_t>(b)];
+    if (std::find(bucket.uses.begin(), bucket.uses.end(), unit) == bucket.uses.end()) continue;
+    slot.buckets.push_back(b);
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      for (const BucketTensor& tensor : bucket.tensors) {
+        const bool own = parameters[p].shared.empty() && tensor.unit == unit &&
+                         tensor.parameter == static_cast<int>(p);
+        if (own || (!parameters[p].shared.empty() && tensor.name == parameters[p].shared))
+          slot.parameters[p] = {b, tensor.offset, tensor.count};
+      }
+  }
+  for (std::size_t p = 0; p < parameters.size(); ++p)
+    CONCERTINA_CHECK(slot.parameters[p].count == static_cast<std::size_t>(parameters[p].count()),
+                     "{} of unit {} is in no bucket", parameters[p].name, unit);
+  return slot;
+}
+
+void ModelStage::place_memory() {
+  const std::size_t boundary = align_up(memory_.boundary_bytes);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    const UnitMemory needs = slot.unit->memory();
+    const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // between this and the next
+    slot.saved = memory_.saved_bytes;
+    slot.output = slot.saved + align_up(needs.saved_bytes);
+    memory_.saved_bytes = slot.output + edge;
+    slot.grads = memory_.grad_bytes;
+    slot.output_grad = slot.grads + align_up(needs.grad_bytes);
+    memory_.grad_bytes = slot.output_grad + edge;
+    shared_grads_ = std::max(shared_grads_, align_up(needs.grad_bytes));
+  }
+  // B holds one unit's gradients, and two edges: what comes into the unit and what leaves it.
+  memory_.workspace_bytes = shared_grads_ + std::min<std::size_t>(2, slots_.size() - 1) * boundary;
+}
+
+std::size_t ModelStage::packed_bytes() const {
+  std::size_t bytes = 0;
+  for (const Slot& slot : slots_) bytes += align_up(slot.unit->memory().packed_bytes);
+  return bytes;
+}
+
+void ModelStage::attach(std::span<const View> weights, void* packed) {
+  auto* at = static_cast<std::byte*>(packed);
+  for (Slot& slot : slots_) {
+    std::vector<View> views;
+    for (const Place& place : slot.parameters) {
+      const View& bucket = weights[static_cast<std::size_t>(place.bucket)];
+      CONCERTINA_CHECK(!bucket.empty(), "no weights of bucket {}", place.bucket);
+      views.push_back(bucket.slice(place.offset, place.count));
+    }
+    slot.unit->attach(views, at);
+    at += align_up(slot.unit->memory().packed_bytes);
+  }
+}
+
+StageMemory ModelStage::memory() const {
+  return memory_;
+}
+
+View ModelStage::activation(void* at) const {
+  return {at, activation_, DType::f32};
+}
+
+void* ModelStage::saved_of(std::size_t slot, const MicrobatchIo& io) const {
+  return offset_by(io.saved, slots_[slot].saved);
+}
+
+View ModelStage::output_of(std::size_t slot, const MicrobatchIo& io) const {
+  return slot + 1 == slots_.size() ? io.output
+                                   : activation(offset_by(io.saved, slots_[slot].output));
+}
+
+View ModelStage::output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
+  if (slot + 1 == slots_.size()) return io.output_grad;
+  if (grads == Grads::separate) return activation(offset_by(io.grads, slots_[slot].output_grad));
+  return activation(
+      offset_by(workspace_, shared_grads_ + slot % 2 * align_up(memory_.boundary_bytes)));
+}
+
+UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
+  UnitIo unit;
+  unit.tokens = io.tokens;
+  unit.targets = io.targets;
+  unit.input = slot == 0 ? io.input : output_of(slot - 1, io);
+  unit.output = output_of(slot, io);
+  unit.saved = saved_of(slot, io);
+  unit.loss_scale = io.loss_scale;
+  unit.training = io.training;
+  if (grads == Grads::none) return unit;
+  unit.input_grad = slot == 0 ? io.input_grad : output_grad_of(slot - 1, io, grads);
+  unit.output_grad = output_grad_of(slot, io, grads);
+  unit.grads = grads == Grads::shared ? workspace_ : offset_by(io.grads, slots_[slot].grads);
+  return unit;
+}
+
+void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const UnitIo& unit_io,
+                                 GradientSink& sink) {
+  const Slot& s = slots_[slot];
+  const int unit = first_ + static_cast<int>(slot);
+  gradients_.resize(s.parameters.size());
+  for (const int bucket : s.buckets) {
+    const GradientTarget target = sink.begin(bucket, unit, io.microbatch);
+    for (std::size_t p = 0; p < s.parameters.size(); ++p)
+      if (const Place& place = s.parameters[p]; place.bucket == bucket)
+        gradients_[p] = {target.gradient.slice(place.offset, place.count), target.accumulate};
+  }
+  s.unit->backward_weight(unit_io, gradients_);
+  for (const int bucket : s.buckets) sink.end(bucket, unit, io.microbatch);
+}
+
+void ModelStage::forward(const MicrobatchIo& io) {
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    slots_[i].unit->forward(unit_io(i, io, Grads::none));
+}
+
+void ModelStage::backward(const MicrobatchIo& io, GradientSink& sink) {
+  for (std::size_t i = slots_.size(); i-- > 0;) {
+    const UnitIo unit = unit_io(i, io, Grads::shared);
+    slots_[i].unit->backward_input(unit);
+    weight_gradient(i, io, unit, sink);
+  }
+}
+
+void ModelStage::backward_input(const MicrobatchIo& io) {
+  for (std::size_t i = slots_.size(); i-- > 0;)
+    slots_[i].unit->backward_input(unit_io(i, io, Grads::separate));
+}
+
+void ModelStage::backward_weight(const MicrobatchIo& io, GradientSink& sink) {
+  for (std::size_t i = slots_.size(); i-- > 0;)
+    weight_gradient(i, io, unit_io(i, io, Grads::separate), sink);
+}
+
+double ModelStage::loss(const MicrobatchIo& io) const {
+  const View rows = slots_.back().unit->result(saved_of(slots_.size() - 1, io)).row_loss;
+  CONCERTINA_CHECK(!rows.empty(), "loss of a stage that does not end the model");
+  backend_.synchronize();
+  double sum = 0;
+  for (std::size_t r = 0; r < rows.count; ++r) sum += static_cast<double>(rows.f32()[r]);
+  return sum;
+}
+
+View ModelStage::logits(const MicrobatchIo& io) const {
+  const View logits = slots_.back().unit->result(saved_of(slots_.size() - 1, io)).logits;
+  CONCERTINA_CHECK(!logits.empty(), "logits of a stage that does not end the model");
+  return logits;
+}
+
+void ModelStage::refresh() {
+  for (Slot& slot : slots_) slot.unit->pack();
+}
+
+}  // namespace concertina

@@ -1,0 +1,81 @@
+// Units [first, last) of a model as a Stage.
+// Invariants: all sizes are known once it is made, before any memory is attached; actions neither
+// allocate nor keep anything but what the caller's memory holds. Saved memory: each unit's own,
+// and the output of each unit but the last. Gradient memory likewise.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/stage.h"
+#include "models/model.h"
+
+namespace concertina {
+
+class ModelStage final : public Stage {
+ public:
+  /// `buckets`: make_buckets(model.spec()). Makes the operators of its units on `backend`.
+  ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets, int first,
+             int last);
+
+  /// Bytes for the packed weights of all units.
+  std::size_t packed_bytes() const;
+  /// Indices of the buckets that hold this stage's parameters, ascending.
+  const std::vector<int>& buckets() const { return held_; }
+  /// `weights[b]`: all elements of bucket b, fp32; empty where the stage does not hold it. The
+  /// views and `packed` stay valid while the stage is used. Call refresh() before the first action.
+  void attach(std::span<const View> weights, void* packed);
+
+  StageMemory memory() const override;
+  int first_unit() const override { return first_; }
+  int last_unit() const override { return first_ + static_cast<int>(slots_.size()); }
+  void forward(const MicrobatchIo& io) override;
+  void backward(const MicrobatchIo& io, GradientSink& sink) override;
+  void backward_input(const MicrobatchIo& io) override;
+  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override;
+  double loss(const MicrobatchIo& io) const override;
+  View logits(const MicrobatchIo& io) const override;
+  void set_workspace(void* workspace) override { workspace_ = workspace; }
+  void refresh() override;
+
+ private:
+  /// One parameter of a unit: elements [offset, offset + count) of a bucket.
+  struct Place {
+    int bucket = 0;
+    std::size_t offset = 0, count = 0;
+  };
+  /// A unit and where its share of each memory starts, bytes.
+  struct Slot {
+    std::unique_ptr<Unit> unit;
+    std::vector<Place> parameters;
+    std::vector<int> buckets;  // that `parameters` touch, ascending
+    std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
+  };
+  /// Where gradients between units live: nowhere (F); I and W separately: each unit has memory of
+  /// its own; B: all units take turns in the workspace.
+  enum class Grads { none, separate, shared };
+
+  Slot make_slot(Backend& backend, const Model& model, std::span<const Bucket> buckets, int unit);
+  void place_memory();
+  View activation(void* at) const;
+  void* saved_of(std::size_t slot, const MicrobatchIo& io) const;
+  View output_of(std::size_t slot, const MicrobatchIo& io) const;
+  View output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
+  UnitIo unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
+  void weight_gradient(std::size_t slot, const MicrobatchIo& io, const UnitIo& unit_io,
+                       GradientSink& sink);
+
+  Backend& backend_;
+  int first_;
+  std::size_t activation_ = 0;  // elements of [R,C]
+  std::vector<Slot> slots_;
+  std::vector<int> held_;
+  StageMemory memory_;
+  std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
+  void* workspace_ = nullptr;
+  std::vector<UnitGradient> gradients_;  // of one unit; reused
+};
+
+}  // namespace concertina

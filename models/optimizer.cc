@@ -1,0 +1,49 @@
+#include "models/optimizer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/optimizer_table.h"
+
+namespace concertina {
+
+namespace optimizer_rules {
+#define CONCERTINA_DECLARE(name, symbol) \
+  std::unique_ptr<Optimizer> symbol(const OptimizerConfig& config);
+CONCERTINA_OPTIMIZERS(CONCERTINA_DECLARE)
+#undef CONCERTINA_DECLARE
+}  // namespace optimizer_rules
+
+namespace {
+
+#define CONCERTINA_ENTRY(name, symbol) Entry<OptimizerFactory>{name, optimizer_rules::symbol},
+constexpr std::array kOptimizers{CONCERTINA_OPTIMIZERS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+
+void require(bool good, std::string_view key, double value, std::string_view fix) {
+  if (!good)
+    throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
+                std::string(fix));
+}
+
+}  // namespace
+
+std::span<const Entry<OptimizerFactory>> optimizers() {
+  return kOptimizers;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config) {
+  // Written so that NaN fails too.
+  for (const double beta : {config.beta1, config.beta2})
+    require(beta >= 0 && beta < 1, "optimizer.betas", beta, "two numbers in [0, 1)");
+  require(config.eps > 0 && config.eps <= 1, "optimizer.eps", config.eps, "a number in (0, 1]");
+  require(config.weight_decay >= 0 && config.weight_decay <= 1e3, "optimizer.weight_decay",
+          config.weight_decay, "a number in [0, 1000]");
+  return lookup(optimizers(), name, "optimizer", "optimizer.name")(config);
+}
+
+float clip_scale(double norm, double clip) {
+  return clip <= 0 ? 1.0F : static_cast<float>(std::min(1.0, clip / (norm + 1e-6)));
+}
+
+}  // namespace concertina

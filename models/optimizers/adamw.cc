@@ -1,0 +1,38 @@
+// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
+#include "models/optimizer.h"
+
+namespace concertina {
+namespace {
+
+class AdamWRule final : public Optimizer {
+ public:
+  explicit AdamWRule(const OptimizerConfig& config) : config_(config) {}
+
+  std::vector<std::string_view> state_names() const override { return {"m", "v"}; }
+
+  void update(Backend& backend, const UpdateStep& step, bool decay, View w,
+              std::span<const View> states, View g) const override {
+    const AdamW rule{.lr = static_cast<float>(step.lr),
+                     .beta1 = static_cast<float>(config_.beta1),
+                     .beta2 = static_cast<float>(config_.beta2),
+                     .eps = static_cast<float>(config_.eps),
+                     .weight_decay = decay ? static_cast<float>(config_.weight_decay) : 0.0F,
+                     .grad_scale = step.grad_scale,
+                     .step = step.step};
+    backend.adamw(rule, w, states[0], states[1], g);
+  }
+
+ private:
+  OptimizerConfig config_;
+};
+
+}  // namespace
+
+namespace optimizer_rules {
+
+std::unique_ptr<Optimizer> adamw(const OptimizerConfig& config) {
+  return std::make_unique<AdamWRule>(config);
+}
+
+}  // namespace optimizer_rules
+}  // namespace concertina

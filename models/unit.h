@@ -1,0 +1,94 @@
+// An executable unit: the smallest run of layers that a stage boundary may cut.
+// Invariants: a unit owns no memory; F writes only `output` and `saved`, I only `input_grad` and
+// `grads` (and `saved` not at all), W only the gradients; W reads what F and I left.
+//
+// Legend of models/: R rows (= samples x T), T tokens a sample, C width, H heads, V vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/backend.h"
+#include "core/model_spec.h"
+#include "core/tensor.h"
+
+namespace concertina {
+
+/// The dimensions that all units of a model share.
+struct UnitShape {
+  std::int64_t samples = 0, tokens = 0, width = 0;
+  DType compute = DType::f32;
+
+  std::int64_t rows() const { return samples * tokens; }
+  /// Elements of one [R,C] activation.
+  std::size_t activation() const { return static_cast<std::size_t>(rows() * width); }
+};
+
+/// Bytes that a unit needs: a microbatch each, but packed weights once.
+struct UnitMemory {
+  std::size_t saved_bytes = 0;  // F -> I and W
+  std::size_t grad_bytes = 0;   // I -> W
+  std::size_t packed_bytes = 0;
+};
+
+/// One microbatch as one unit sees it. Views that a unit has no use for are empty.
+struct UnitIo {
+  View tokens, targets;          // [R] int32
+  View input, output;            // [R,C]
+  View input_grad, output_grad;  // [R,C], distinct
+  void* saved = nullptr;
+  void* grads = nullptr;
+  float loss_scale = 1;
+  bool training = true;
+};
+
+/// Where one parameter's gradient goes: added to what is there, or in its place.
+struct UnitGradient {
+  View view;
+  bool accumulate = false;
+};
+
+/// What a unit that ends a model leaves in `saved`; empty views at any other unit.
+struct UnitResult {
+  View row_loss;  // [R]
+  View logits;    // [R,V]; their own gradient after a training forward
+};
+
+class Unit {
+ public:
+  virtual ~Unit() = default;
+  virtual UnitMemory memory() const = 0;
+  /// `parameters` in the order of UnitSpec::parameters; `packed` has memory().packed_bytes.
+  virtual void attach(std::span<const View> parameters, void* packed) = 0;
+  /// The weights changed: packs them for the products.
+  virtual void pack() = 0;
+
+  virtual void forward(const UnitIo& io) = 0;
+  virtual void backward_input(const UnitIo& io) = 0;
+  /// `gradients` in the order of UnitSpec::parameters.
+  virtual void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) = 0;
+  virtual UnitResult result(void* saved) const = 0;
+};
+
+/// Cuts consecutive aligned views from memory; with null memory it only counts the bytes.
+class Carver {
+ public:
+  explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
+
+  View take(std::int64_t count) {
+    const View view{memory_ == nullptr ? nullptr : memory_ + bytes_,
+                    static_cast<std::size_t>(count), DType::f32};
+    bytes_ += align_up(view.bytes());
+    return view;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* memory_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,150 @@
+#include "models/units/attention.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+enum Parameter { kLnWeight, kLnBias, kQkvWeight, kQkvBias, kProjWeight, kProjBias, kParameters };
+
+struct Saved {
+  View h, mean, rstd, qkv, y, lse;  // [R,C], [R], [R], [R,3C], [R,C], [samples,H,T]
+  std::size_t bytes;
+};
+
+Saved carve_saved(const UnitShape& shape, std::int64_t heads, void* memory) {
+  Carver carver(memory);
+  const std::int64_t rows = shape.rows(), width = shape.width;
+  Saved saved{.h = carver.take(rows * width),
+              .mean = carver.take(rows),
+              .rstd = carver.take(rows),
+              .qkv = carver.take(rows * 3 * width),
+              .y = carver.take(rows * width),
+              .lse = carver.take(rows * heads),
+              .bytes = 0};
+  saved.bytes = carver.bytes();
+  return saved;
+}
+
+struct Grads {
+  View dqkv, dh;  // [R,3C], [R,C]
+  std::size_t bytes;
+};
+
+Grads carve_grads(const UnitShape& shape, void* memory) {
+  Carver carver(memory);
+  const std::int64_t rows = shape.rows(), width = shape.width;
+  Grads grads{.dqkv = carver.take(rows * 3 * width), .dh = carver.take(rows * width), .bytes = 0};
+  grads.bytes = carver.bytes();
+  return grads;
+}
+
+class AttentionBlock final : public Unit {
+ public:
+  AttentionBlock(const UnitShape& shape, std::int64_t heads, Backend& backend)
+      : shape_(shape),
+        heads_(heads),
+        backend_(backend),
+        qkv_(backend.linear({shape.rows(), shape.width, 3 * shape.width, false, shape.compute})),
+        proj_(backend.linear({shape.rows(), shape.width, shape.width, false, shape.compute})),
+        attention_(backend.attention(
+            {shape.samples, shape.tokens, heads, shape.width / heads, shape.compute})) {}
+
+  UnitMemory memory() const override {
+    return {carve_saved(shape_, heads_, nullptr).bytes, carve_grads(shape_, nullptr).bytes,
+            align_up(qkv_->packed_bytes()) + align_up(proj_->packed_bytes())};
+  }
+
+  void attach(std::span<const View> parameters, void* packed) override {
+    CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
+    std::copy(parameters.begin(), parameters.end(), weights_.begin());
+    packed_qkv_ = packed;
+    packed_proj_ = static_cast<std::byte*>(packed) + align_up(qkv_->packed_bytes());
+  }
+
+  void pack() override {
+    qkv_->pack(weights_[kQkvWeight], packed_qkv_);
+    proj_->pack(weights_[kProjWeight], packed_proj_);
+  }
+
+  void forward(const UnitIo& io) override {
+    const Saved s = carve_saved(shape_, heads_, io.saved);
+    backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
+    qkv_->forward(s.h, packed_qkv_, weights_[kQkvBias], {}, s.qkv);
+    attention_->forward(s.qkv, s.y, s.lse);
+    proj_->forward(s.y, packed_proj_, weights_[kProjBias], {Epilogue::Kind::residual, io.input},
+                   io.output);
+  }
+
+  void backward_input(const UnitIo& io) override {
+    const Saved s = carve_saved(shape_, heads_, io.saved);
+    const Grads g = carve_grads(shape_, io.grads);
+    const View dy = io.input_grad;  // scratch until its own value is known
+    proj_->backward_input(io.output_grad, packed_proj_, {}, dy);
+    attention_->backward(dy, s.qkv, s.y, s.lse, g.dqkv);
+    qkv_->backward_input(g.dqkv, packed_qkv_, {}, g.dh);
+    backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
+                                       io.output_grad, io.input_grad);
+  }
+
+  void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
+    const Saved s = carve_saved(shape_, heads_, io.saved);
+    const Grads g = carve_grads(shape_, io.grads);
+    const bool accumulate = gradients[kLnWeight].accumulate;
+    proj_->backward_weight(s.y, io.output_grad, gradients[kProjWeight].view,
+                           gradients[kProjBias].view, accumulate);
+    qkv_->backward_weight(s.h, g.dqkv, gradients[kQkvWeight].view, gradients[kQkvBias].view,
+                          accumulate);
+    backend_.layer_norm_backward_weight(g.dh, io.input, s.mean, s.rstd, gradients[kLnWeight].view,
+                                        gradients[kLnBias].view, accumulate);
+  }
+
+  UnitResult result(void*) const override { return {}; }
+
+ private:
+  UnitShape shape_;
+  std::int64_t heads_;
+  Backend& backend_;
+  std::unique_ptr<Linear> qkv_, proj_;
+  std::unique_ptr<Attention> attention_;
+  std::array<View, kParameters> weights_;
+  void* packed_qkv_ = nullptr;
+  void* packed_proj_ = nullptr;
+};
+
+/// Matrix products over [R,C] x [C,4C] in all, and the pairs (query, key <= query) of the causal
+/// mask: two products a pair forward (q k^T, p v), five backward (q k^T again, dp, dv, dq, dk).
+UnitCost attention_cost(const UnitShape& shape, std::int64_t heads) {
+  const auto rows = static_cast<double>(shape.rows()), width = static_cast<double>(shape.width);
+  const double linear = 2 * rows * 4 * width * width;
+  const double pairs = rows * (static_cast<double>(shape.tokens) + 1) / 2;
+  const double product = 2 * pairs * width;
+  return {linear + 2 * product, linear + 5 * product, linear,
+          carve_saved(shape, heads, nullptr).bytes, carve_grads(shape, nullptr).bytes};
+}
+
+}  // namespace
+
+UnitSpec attention_spec(std::string name, const UnitShape& shape, std::int64_t heads, float std,
+                        float residual_std) {
+  const std::int64_t width = shape.width;
+  UnitSpec spec{std::move(name), {}, attention_cost(shape, heads)};
+  spec.parameters = {
+      {"ln.weight", {width}, false, {Init::Kind::ones}, ""},
+      {"ln.bias", {width}, false, {Init::Kind::zeros}, ""},
+      {"qkv.weight", {width, 3 * width}, true, {Init::Kind::normal, std}, ""},
+      {"qkv.bias", {3 * width}, false, {Init::Kind::zeros}, ""},
+      {"proj.weight", {width, width}, true, {Init::Kind::normal, residual_std}, ""},
+      {"proj.bias", {width}, false, {Init::Kind::zeros}, ""},
+  };
+  return spec;
+}
+
+std::unique_ptr<Unit> make_attention(const UnitShape& shape, std::int64_t heads, Backend& backend) {
+  return std::make_unique<AttentionBlock>(shape, heads, backend);
+}
+
+}  // namespace concertina

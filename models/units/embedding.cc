@@ -1,0 +1,67 @@
+#include "models/units/embedding.h"
+
+#include <array>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+enum Parameter { kWte, kWpe, kParameters };
+
+class Embedding final : public Unit {
+ public:
+  Embedding(const UnitShape& shape, Backend& backend) : shape_(shape), backend_(backend) {}
+
+  UnitMemory memory() const override { return {}; }
+
+  void attach(std::span<const View> parameters, void*) override {
+    CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
+    wte_ = parameters[kWte];
+    wpe_ = parameters[kWpe];
+  }
+
+  void pack() override {}
+
+  void forward(const UnitIo& io) override {
+    backend_.embedding(io.tokens, wte_, wpe_, shape_.tokens, io.output);
+  }
+
+  void backward_input(const UnitIo&) override {}
+
+  void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
+    CONCERTINA_CHECK(gradients[kWte].accumulate == gradients[kWpe].accumulate,
+                     "both tables start a leaf of the gradient sum at the same microbatch");
+    backend_.embedding_backward(io.tokens, io.output_grad, shape_.tokens, gradients[kWte].view,
+                                gradients[kWpe].view, gradients[kWte].accumulate);
+  }
+
+  UnitResult result(void*) const override { return {}; }
+
+ private:
+  UnitShape shape_;
+  Backend& backend_;
+  View wte_, wpe_;
+};
+
+}  // namespace
+
+ParameterSpec token_table(std::int64_t vocabulary, std::int64_t width, float std) {
+  return {"wte", {vocabulary, width}, true, {Init::Kind::normal, std}, "wte"};
+}
+
+UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary,
+                        float std) {
+  UnitSpec spec{std::move(name), {}, {}};
+  spec.parameters = {token_table(vocabulary, shape.width, std),
+                     {"wpe", {shape.tokens, shape.width}, true, {Init::Kind::normal, std}, ""}};
+  const auto additions = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
+  spec.cost = {.forward_flops = additions, .input_flops = 0, .weight_flops = 2 * additions};
+  return spec;
+}
+
+std::unique_ptr<Unit> make_embedding(const UnitShape& shape, Backend& backend) {
+  return std::make_unique<Embedding>(shape, backend);
+}
+
+}  // namespace concertina

@@ -1,0 +1,116 @@
+#include "models/units/head.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "models/units/embedding.h"
+
+namespace concertina {
+namespace {
+
+enum Parameter { kLnWeight, kLnBias, kWte, kParameters };
+
+struct Saved {
+  View h, mean, rstd, logits, row_loss;  // [R,C], [R], [R], [R,V], [R]
+  std::size_t bytes;
+};
+
+Saved carve_saved(const UnitShape& shape, std::int64_t vocabulary, void* memory) {
+  Carver carver(memory);
+  const std::int64_t rows = shape.rows();
+  Saved saved{.h = carver.take(rows * shape.width),
+              .mean = carver.take(rows),
+              .rstd = carver.take(rows),
+              .logits = carver.take(rows * vocabulary),
+              .row_loss = carver.take(rows),
+              .bytes = 0};
+  saved.bytes = carver.bytes();
+  return saved;
+}
+
+/// dh[R,C] is all that W needs.
+std::size_t grad_bytes(const UnitShape& shape) {
+  return align_up(shape.activation() * size_of(DType::f32));
+}
+
+class Head final : public Unit {
+ public:
+  Head(const UnitShape& shape, std::int64_t vocabulary, Backend& backend)
+      : shape_(shape),
+        vocabulary_(vocabulary),
+        backend_(backend),
+        head_(backend.linear({shape.rows(), shape.width, vocabulary, true, shape.compute})) {}
+
+  UnitMemory memory() const override {
+    return {carve_saved(shape_, vocabulary_, nullptr).bytes, grad_bytes(shape_),
+            align_up(head_->packed_bytes())};
+  }
+
+  void attach(std::span<const View> parameters, void* packed) override {
+    CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
+    std::copy(parameters.begin(), parameters.end(), weights_.begin());
+    packed_ = packed;
+  }
+
+  void pack() override { head_->pack(weights_[kWte], packed_); }
+
+  void forward(const UnitIo& io) override {
+    const Saved s = carve_saved(shape_, vocabulary_, io.saved);
+    backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
+    head_->forward(s.h, packed_, {}, {}, s.logits);
+    backend_.cross_entropy(s.logits, io.targets, io.loss_scale, io.training, s.row_loss);
+  }
+
+  void backward_input(const UnitIo& io) override {
+    const Saved s = carve_saved(shape_, vocabulary_, io.saved);
+    const View dh = grad_view(io.grads);
+    head_->backward_input(s.logits, packed_, {}, dh);
+    backend_.layer_norm_backward_input(dh, io.input, weights_[kLnWeight], s.mean, s.rstd, {},
+                                       io.input_grad);
+  }
+
+  void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
+    const Saved s = carve_saved(shape_, vocabulary_, io.saved);
+    head_->backward_weight(s.h, s.logits, gradients[kWte].view, {}, gradients[kWte].accumulate);
+    backend_.layer_norm_backward_weight(grad_view(io.grads), io.input, s.mean, s.rstd,
+                                        gradients[kLnWeight].view, gradients[kLnBias].view,
+                                        gradients[kLnWeight].accumulate);
+  }
+
+  UnitResult result(void* saved) const override {
+    const Saved s = carve_saved(shape_, vocabulary_, saved);
+    return {s.row_loss, s.logits};
+  }
+
+ private:
+  View grad_view(void* grads) const { return {grads, shape_.activation(), DType::f32}; }
+
+  UnitShape shape_;
+  std::int64_t vocabulary_;
+  Backend& backend_;
+  std::unique_ptr<Linear> head_;
+  std::array<View, kParameters> weights_;
+  void* packed_ = nullptr;
+};
+
+}  // namespace
+
+UnitSpec head_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary, float std) {
+  const double product = 2 * static_cast<double>(shape.rows()) * static_cast<double>(shape.width) *
+                         static_cast<double>(vocabulary);
+  UnitSpec spec{std::move(name),
+                {},
+                {product, product, product, carve_saved(shape, vocabulary, nullptr).bytes,
+                 grad_bytes(shape)}};
+  spec.parameters = {{"ln.weight", {shape.width}, false, {Init::Kind::ones}, ""},
+                     {"ln.bias", {shape.width}, false, {Init::Kind::zeros}, ""},
+                     token_table(vocabulary, shape.width, std)};
+  return spec;
+}
+
+std::unique_ptr<Unit> make_head(const UnitShape& shape, std::int64_t vocabulary, Backend& backend) {
+  return std::make_unique<Head>(shape, vocabulary, backend);
+}
+
+}  // namespace concertina

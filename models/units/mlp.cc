@@ -1,0 +1,133 @@
+#include "models/units/mlp.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+enum Parameter { kLnWeight, kLnBias, kUpWeight, kUpBias, kDownWeight, kDownBias, kParameters };
+
+struct Saved {
+  View h, mean, rstd, g, aux;  // [R,C], [R], [R], [R,4C], [R,4C] (what gelu's gradient needs)
+  std::size_t bytes;
+};
+
+Saved carve_saved(const UnitShape& shape, void* memory) {
+  Carver carver(memory);
+  const std::int64_t rows = shape.rows(), width = shape.width;
+  Saved saved{.h = carver.take(rows * width),
+              .mean = carver.take(rows),
+              .rstd = carver.take(rows),
+              .g = carver.take(rows * 4 * width),
+              .aux = carver.take(rows * 4 * width),
+              .bytes = 0};
+  saved.bytes = carver.bytes();
+  return saved;
+}
+
+struct Grads {
+  View du, dh;  // [R,4C], [R,C]
+  std::size_t bytes;
+};
+
+Grads carve_grads(const UnitShape& shape, void* memory) {
+  Carver carver(memory);
+  const std::int64_t rows = shape.rows(), width = shape.width;
+  Grads grads{.du = carver.take(rows * 4 * width), .dh = carver.take(rows * width), .bytes = 0};
+  grads.bytes = carver.bytes();
+  return grads;
+}
+
+class MlpBlock final : public Unit {
+ public:
+  MlpBlock(const UnitShape& shape, Backend& backend)
+      : shape_(shape),
+        backend_(backend),
+        up_(backend.linear({shape.rows(), shape.width, 4 * shape.width, false, shape.compute})),
+        down_(backend.linear({shape.rows(), 4 * shape.width, shape.width, false, shape.compute})) {}
+
+  UnitMemory memory() const override {
+    return {carve_saved(shape_, nullptr).bytes, carve_grads(shape_, nullptr).bytes,
+            align_up(up_->packed_bytes()) + align_up(down_->packed_bytes())};
+  }
+
+  void attach(std::span<const View> parameters, void* packed) override {
+    CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
+    std::copy(parameters.begin(), parameters.end(), weights_.begin());
+    packed_up_ = packed;
+    packed_down_ = static_cast<std::byte*>(packed) + align_up(up_->packed_bytes());
+  }
+
+  void pack() override {
+    up_->pack(weights_[kUpWeight], packed_up_);
+    down_->pack(weights_[kDownWeight], packed_down_);
+  }
+
+  void forward(const UnitIo& io) override {
+    const Saved s = carve_saved(shape_, io.saved);
+    backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
+    up_->forward(s.h, packed_up_, weights_[kUpBias], {Epilogue::Kind::gelu, s.aux}, s.g);
+    down_->forward(s.g, packed_down_, weights_[kDownBias], {Epilogue::Kind::residual, io.input},
+                   io.output);
+  }
+
+  void backward_input(const UnitIo& io) override {
+    const Saved s = carve_saved(shape_, io.saved);
+    const Grads g = carve_grads(shape_, io.grads);
+    down_->backward_input(io.output_grad, packed_down_, {Epilogue::Kind::gelu, s.aux}, g.du);
+    up_->backward_input(g.du, packed_up_, {}, g.dh);
+    backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
+                                       io.output_grad, io.input_grad);
+  }
+
+  void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
+    const Saved s = carve_saved(shape_, io.saved);
+    const Grads g = carve_grads(shape_, io.grads);
+    const bool accumulate = gradients[kLnWeight].accumulate;
+    down_->backward_weight(s.g, io.output_grad, gradients[kDownWeight].view,
+                           gradients[kDownBias].view, accumulate);
+    up_->backward_weight(s.h, g.du, gradients[kUpWeight].view, gradients[kUpBias].view, accumulate);
+    backend_.layer_norm_backward_weight(g.dh, io.input, s.mean, s.rstd, gradients[kLnWeight].view,
+                                        gradients[kLnBias].view, accumulate);
+  }
+
+  UnitResult result(void*) const override { return {}; }
+
+ private:
+  UnitShape shape_;
+  Backend& backend_;
+  std::unique_ptr<Linear> up_, down_;
+  std::array<View, kParameters> weights_;
+  void* packed_up_ = nullptr;
+  void* packed_down_ = nullptr;
+};
+
+}  // namespace
+
+UnitSpec mlp_spec(std::string name, const UnitShape& shape, float std, float residual_std) {
+  const std::int64_t width = shape.width;
+  const double product =
+      2 * static_cast<double>(shape.rows()) * 8 * static_cast<double>(width) * double(width);
+  UnitSpec spec{std::move(name),
+                {},
+                {product, product, product, carve_saved(shape, nullptr).bytes,
+                 carve_grads(shape, nullptr).bytes}};
+  spec.parameters = {
+      {"ln.weight", {width}, false, {Init::Kind::ones}, ""},
+      {"ln.bias", {width}, false, {Init::Kind::zeros}, ""},
+      {"up.weight", {width, 4 * width}, true, {Init::Kind::normal, std}, ""},
+      {"up.bias", {4 * width}, false, {Init::Kind::zeros}, ""},
+      {"down.weight", {4 * width, width}, true, {Init::Kind::normal, residual_std}, ""},
+      {"down.bias", {width}, false, {Init::Kind::zeros}, ""},
+  };
+  return spec;
+}
+
+std::unique_ptr<Unit> make_mlp(const UnitShape& shape, Backend& backend) {
+  return std::make_unique<MlpBlock>(shape, backend);
+}
+
+}  // namespace concertina

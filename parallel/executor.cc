@@ -1,0 +1,304 @@
+#include "parallel/executor.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Bytes bytes_of(View view) {
+  return {static_cast<std::byte*>(view.data), view.bytes()};
+}
+
+}  // namespace
+
+void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* name) {
+  count_ = count;
+  free_.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) free_.push_back(arena.take(bytes, name));
+}
+
+void* BufferPool::take() {
+  CONCERTINA_CHECK(!free_.empty(), "all {} buffers of a pool are in use", count_);
+  void* buffer = free_.back();
+  free_.pop_back();
+  peak_ = std::max(peak_, count_ - static_cast<int>(free_.size()));
+  return buffer;
+}
+
+Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> stages, int rank,
+                   int microbatches)
+    : layout_(layout),
+      row_(plan.rows[static_cast<std::size_t>(rank)]),
+      local_of_(stages.size(), -1),
+      memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
+      times_(row_.size()),
+      losses_(static_cast<std::size_t>(microbatches)) {
+  const std::vector<StageInfo> infos = stage_infos(layout);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s] == nullptr) continue;
+    local_of_[s] = static_cast<int>(locals_.size());
+    Local& one = locals_.emplace_back();
+    one.id = static_cast<int>(s);
+    one.info = infos[s];
+    one.stage = stages[s];
+    one.states.resize(static_cast<std::size_t>(microbatches));
+    boundary_elements_ = one.stage->memory().boundary_bytes / sizeof(float);
+  }
+  CONCERTINA_CHECK(locals_.size() == memory_.stages.size(), "rank {} has {} stages, its row {}",
+                   rank, locals_.size(), memory_.stages.size());
+  sends_.reserve(kGradientSendBuffers);
+}
+
+std::size_t Executor::saved_bytes() const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    const StageMemory memory = locals_[i].stage->memory();
+    bytes += static_cast<std::size_t>(memory_.stages[i].saved) * align_up(memory.saved_bytes) +
+             static_cast<std::size_t>(memory_.stages[i].grads) * align_up(memory.grad_bytes);
+  }
+  return bytes;
+}
+
+std::size_t Executor::boundary_bytes() const {
+  const int count = memory_.inputs + memory_.outputs + memory_.output_grads + memory_.input_grads;
+  return static_cast<std::size_t>(count) * align_up(boundary_elements_ * sizeof(float));
+}
+
+void Executor::attach(Arena& arena) {
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    const StageMemory memory = locals_[i].stage->memory();
+    locals_[i].saved.attach(arena, memory_.stages[i].saved, memory.saved_bytes,
+                            "saved activations");
+    locals_[i].grads.attach(arena, memory_.stages[i].grads, memory.grad_bytes, "saved gradients");
+  }
+  const std::size_t bytes = boundary_elements_ * sizeof(float);
+  inputs_.attach(arena, memory_.inputs, bytes, "stage inputs");
+  outputs_.attach(arena, memory_.outputs, bytes, "stage outputs");
+  output_grads_.attach(arena, memory_.output_grads, bytes, "gradients of stage outputs");
+  input_grads_.attach(arena, memory_.input_grads, bytes, "gradients of stage inputs");
+}
+
+void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog) {
+  world_ = &world;
+  exchange_ = &exchange;
+  watchdog_ = watchdog;
+}
+
+RowMemory Executor::measured() const {
+  RowMemory memory{{}, inputs_.peak(), outputs_.peak(), output_grads_.peak(), input_grads_.peak()};
+  for (std::size_t i = 0; i < locals_.size(); ++i)
+    memory.stages.push_back(
+        {memory_.stages[i].stage, locals_[i].saved.peak(), locals_[i].grads.peak()});
+  return memory;
+}
+
+Executor::Local& Executor::local(int stage) {
+  return locals_[static_cast<std::size_t>(local_of_[static_cast<std::size_t>(stage)])];
+}
+
+MicrobatchIo Executor::io(const Local& stage, int microbatch, const StepInput& input) const {
+  const State& at = stage.states[static_cast<std::size_t>(microbatch)];
+  const auto part = [&](View all) {
+    const std::size_t rows = all.count / losses_.size();
+    return all.slice(static_cast<std::size_t>(microbatch) * rows, rows);
+  };
+  MicrobatchIo io;
+  io.microbatch = microbatch;
+  if (stage.info.first) io.tokens = part(input.tokens);
+  if (stage.info.last) io.targets = part(input.targets);
+  io.input = at.input;
+  io.output = at.output;
+  io.input_grad = at.input_grad;
+  io.output_grad = at.output_grad;
+  io.saved = at.saved;
+  io.grads = at.grads;
+  io.loss_scale = input.loss_scale;
+  return io;
+}
+
+void Executor::wait(Work& work, const char* what, int stage, int microbatch, int peer) {
+  if (work.test()) return;
+  if (watchdog_ != nullptr) watchdog_->at(what, stage, microbatch, peer);
+  work.wait();
+}
+
+void Executor::await_input(const Action& action) {
+  Local& stage = local(action.stage);
+  if (stage.info.remote_previous)
+    wait(state(action.stage, action.microbatch).receive_f, "RECV_F", action.stage,
+         action.microbatch, layout_.stage(action.stage - 1).rank);
+}
+
+void Executor::await_output_grad(const Action& action) {
+  Local& stage = local(action.stage);
+  if (stage.info.remote_next)
+    wait(state(action.stage, action.microbatch).receive_b, "RECV_B", action.stage,
+         action.microbatch, layout_.stage(action.stage + 1).rank);
+}
+
+void Executor::start_transfer(const Action& action) {
+  State& at = state(action.stage, action.microbatch);
+  const bool forward = action.kind == Kind::SEND_F || action.kind == Kind::RECV_B;
+  const int peer = layout_.stage(action.stage + (forward ? 1 : -1)).rank;
+  switch (action.kind) {
+    case Kind::RECV_F:
+      at.input = boundary(inputs_);
+      at.receive_f = world_->irecv(bytes_of(at.input), peer);
+      break;
+    case Kind::RECV_B:
+      at.output_grad = boundary(output_grads_);
+      at.receive_b = world_->irecv(bytes_of(at.output_grad), peer);
+      break;
+    case Kind::SEND_F:
+      at.send_f = world_->isend(bytes_of(at.output), peer);
+      break;
+    default:
+      sends_.push_back({world_->isend(bytes_of(at.input_grad), peer), at.input_grad.data});
+  }
+}
+
+void Executor::start_forward(Local& stage, int microbatch) {
+  State& at = stage.states[static_cast<std::size_t>(microbatch)];
+  at.saved = stage.saved.take();
+  if (stage.info.last) return;
+  if (stage.info.remote_next)
+    at.output = boundary(outputs_);
+  else
+    at.output = state(stage.id + 1, microbatch).input = boundary(inputs_);
+}
+
+void Executor::start_backward(Local& stage, const Action& action) {
+  State& at = state(action.stage, action.microbatch);
+  if (action.kind == Kind::I) at.grads = stage.grads.take();
+  if (stage.info.first) return;
+  if (!stage.info.remote_previous) {
+    at.input_grad = boundary(output_grads_);
+    state(action.stage - 1, action.microbatch).output_grad = at.input_grad;
+    return;
+  }
+  if (input_grads_.empty()) reclaim_gradient_send();
+  at.input_grad = boundary(input_grads_);
+}
+
+void Executor::reclaim_gradient_send() {
+  CONCERTINA_CHECK(!sends_.empty(), "no gradient send is under way");
+  wait(sends_.front().work, "SEND_B", -1, -1, -1);
+  input_grads_.give(sends_.front().buffer);
+  sends_.erase(sends_.begin());
+}
+
+void Executor::end_backward(Local& stage, const Action& action) {
+  State& at = state(action.stage, action.microbatch);
+  stage.saved.give(at.saved);
+  if (action.kind == Kind::W) stage.grads.give(at.grads);
+  if (!stage.info.first) inputs_.give(at.input.data);
+  if (!stage.info.last) {
+    output_grads_.give(at.output_grad.data);
+    if (stage.info.remote_next) {
+      wait(at.send_f, "SEND_F", action.stage, action.microbatch,
+           layout_.stage(action.stage + 1).rank);
+      outputs_.give(at.output.data);
+    }
+  }
+  const View unsent = at.input_grad;  // SEND_B may still be to come
+  at = State{};
+  at.input_grad = unsent;
+}
+
+void Executor::perform(const Action& action, const StepInput& input) {
+  if (action.kind == Kind::STEP) return update_();
+  Local& stage = local(action.stage);
+  switch (action.kind) {
+    case Kind::F: {
+      start_forward(stage, action.microbatch);
+      const MicrobatchIo view = io(stage, action.microbatch, input);
+      stage.stage->forward(view);
+      if (stage.info.last)
+        losses_[static_cast<std::size_t>(action.microbatch)] = stage.stage->loss(view);
+      return;
+    }
+    case Kind::B:
+      stage.stage->backward(io(stage, action.microbatch, input), *exchange_);
+      return end_backward(stage, action);
+    case Kind::I:
+      return stage.stage->backward_input(io(stage, action.microbatch, input));
+    case Kind::W:
+      stage.stage->backward_weight(io(stage, action.microbatch, input), *exchange_);
+      return end_backward(stage, action);
+    default:
+      return start_transfer(action);
+  }
+}
+
+void Executor::run(const StepInput& input) {
+  std::fill(losses_.begin(), losses_.end(), 0.0);
+  for (std::size_t i = 0; i < row_.size(); ++i) {
+    const Action& action = row_[i];
+    if (action.kind == Kind::F) await_input(action);
+    if (action.kind == Kind::B || action.kind == Kind::I) {
+      await_output_grad(action);
+      start_backward(local(action.stage), action);
+    }
+    if (action.kind == Kind::STEP) {
+      while (!sends_.empty()) reclaim_gradient_send();
+      if (watchdog_ != nullptr) watchdog_->at("REDUCE");
+      exchange_->finish();
+    }
+    if (watchdog_ != nullptr) watchdog_->at("compute", action.stage, action.microbatch);
+    times_[i].start = now();
+    if (action.kind == Kind::REDUCE)
+      exchange_->progress();  // STEP waits for all of them
+    else
+      perform(action, input);
+    times_[i].end = now();
+  }
+}
+
+void Executor::evaluate(const StepInput& input, int count,
+                        const std::function<void(int, View)>& see) {
+  std::fill(losses_.begin(), losses_.end(), 0.0);
+  // Microbatch by microbatch, stage by stage: the same order on every rank, so no rank waits for
+  // one that waits for it.
+  for (int microbatch = 0; microbatch < count; ++microbatch)
+    for (Local& stage : locals_) {
+      const Pipeline& pipeline =
+          layout_.pipelines[static_cast<std::size_t>(layout_.pipeline_of(stage.id))];
+      if (microbatch >= pipeline.first_microbatch && microbatch < pipeline.last_microbatch)
+        evaluate_one(stage, microbatch, input, see);
+    }
+}
+
+void Executor::evaluate_one(Local& stage, int microbatch, const StepInput& input,
+                            const std::function<void(int, View)>& see) {
+  State& at = stage.states[static_cast<std::size_t>(microbatch)];
+  const int id = stage.id;
+  if (stage.info.remote_previous) {
+    start_transfer({Kind::RECV_F, id, microbatch});
+    await_input({Kind::F, id, microbatch});
+  }
+  start_forward(stage, microbatch);
+  MicrobatchIo view = io(stage, microbatch, input);
+  view.training = false;
+  stage.stage->forward(view);
+  if (stage.info.last) {
+    losses_[static_cast<std::size_t>(microbatch)] = stage.stage->loss(view);
+    if (see) see(microbatch, stage.stage->logits(view));
+  }
+  if (stage.info.remote_next) {
+    start_transfer({Kind::SEND_F, id, microbatch});
+    wait(at.send_f, "SEND_F", id, microbatch, layout_.stage(id + 1).rank);
+    outputs_.give(at.output.data);
+  }
+  stage.saved.give(at.saved);
+  if (!stage.info.first) inputs_.give(at.input.data);
+  at = State{};
+}
+
+}  // namespace concertina

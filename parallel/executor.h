@@ -1,0 +1,125 @@
+// Runs one rank's row of a Plan over its stages. Knows no schedule by name.
+// Invariants: buffers live exactly as parallel/plan_memory.h says, so memory is what the plan
+// predicts; nothing is allocated after attach(); a wait yields the core and feeds the watchdog.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/stage.h"
+#include "parallel/communicator.h"
+#include "parallel/gradient_exchange.h"
+#include "parallel/plan_graph.h"
+#include "parallel/plan_memory.h"
+#include "parallel/schedule.h"
+#include "parallel/watchdog.h"
+
+namespace concertina {
+
+/// When an action ran, seconds on this rank's steady clock. Waiting comes before `start`.
+struct ActionTime {
+  double start = 0, end = 0;
+};
+
+/// Tokens and targets [M x R] of the step's microbatches; a rank without a first (last) stage
+/// leaves tokens (targets) empty.
+struct StepInput {
+  View tokens, targets;
+  float loss_scale = 1;
+};
+
+/// Equal buffers that are handed out one at a time.
+class BufferPool {
+ public:
+  void attach(Arena& arena, int count, std::size_t bytes, const char* name);
+  void* take();
+  void give(void* buffer) { free_.push_back(buffer); }
+  bool empty() const { return free_.empty(); }
+  int peak() const { return peak_; }
+
+ private:
+  std::vector<void*> free_;
+  int count_ = 0, peak_ = 0;
+};
+
+class Executor {
+ public:
+  /// `stages[s]`: stage s of the layout, null on other ranks. All references outlive the executor.
+  Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> stages, int rank,
+           int microbatches);
+
+  /// Bytes of attach(), by what they hold.
+  std::size_t saved_bytes() const;  // saved activations, and gradients between I and W
+  std::size_t boundary_bytes() const;
+  void attach(Arena& arena);
+  void connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog);
+  /// Runs at the row's STEP.
+  void on_step(std::function<void()> update) { update_ = std::move(update); }
+
+  /// One training step.
+  void run(const StepInput& input);
+  /// Forward passes only, of microbatches [0, count), by the pipelines that own them; `see` gets
+  /// each one's logits on the rank of its last stage, and losses() their losses.
+  void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
+
+  const std::vector<Action>& row() const { return row_; }
+  const std::vector<ActionTime>& times() const { return times_; }
+  /// Summed losses of the microbatches whose last stage is here (others 0).
+  const std::vector<double>& losses() const { return losses_; }
+  /// Most slots in use at once so far, in the shape of plan_memory's prediction.
+  RowMemory measured() const;
+
+ private:
+  /// Buffers and transfers of one microbatch on one stage.
+  struct State {
+    void *saved = nullptr, *grads = nullptr;
+    View input, output, input_grad, output_grad;
+    Work receive_f, receive_b, send_f;
+  };
+  struct Local {  // a stage on this rank
+    int id = 0;  // in the layout
+    StageInfo info;
+    Stage* stage = nullptr;
+    BufferPool saved, grads;
+    std::vector<State> states;  // by microbatch
+  };
+  struct GradientSend {
+    Work work;
+    void* buffer = nullptr;
+  };
+
+  Local& local(int stage);
+  State& state(int stage, int microbatch) {
+    return local(stage).states[static_cast<std::size_t>(microbatch)];
+  }
+  View boundary(BufferPool& pool) { return {pool.take(), boundary_elements_, DType::f32}; }
+  MicrobatchIo io(const Local& stage, int microbatch, const StepInput& input) const;
+  void wait(Work& work, const char* what, int stage, int microbatch, int peer);
+  void await_input(const Action& action);
+  void await_output_grad(const Action& action);
+  void start_transfer(const Action& action);
+  void start_forward(Local& stage, int microbatch);
+  void start_backward(Local& stage, const Action& action);
+  void end_backward(Local& stage, const Action& action);
+  void reclaim_gradient_send();
+  void perform(const Action& action, const StepInput& input);
+  void evaluate_one(Local& stage, int microbatch, const StepInput& input,
+                    const std::function<void(int, View)>& see);
+
+  const Layout layout_;
+  std::vector<Action> row_;
+  std::vector<Local> locals_;  // ascending stage
+  std::vector<int> local_of_;  // stage -> index in locals_, -1
+  RowMemory memory_;
+  std::size_t boundary_elements_ = 0;
+  BufferPool inputs_, outputs_, output_grads_, input_grads_;
+  std::vector<GradientSend> sends_;  // at most kGradientSendBuffers, oldest first
+  Communicator* world_ = nullptr;
+  GradientExchange* exchange_ = nullptr;
+  Watchdog* watchdog_ = nullptr;
+  std::function<void()> update_;
+  std::vector<ActionTime> times_;
+  std::vector<double> losses_;
+};
+
+}  // namespace concertina

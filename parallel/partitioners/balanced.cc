@@ -1,0 +1,63 @@
+// The partition whose costliest stage is cheapest: exact dynamic programming, O(units^2 parts).
+// Of all optimal partitions it takes the one with the smallest sum of squared stage costs, of those
+// the one that cuts earliest from the back; so the result depends on the costs alone.
+#include <algorithm>
+#include <limits>
+
+#include "parallel/partition.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// value[k][n]: the best value of the first n units in k ranges, and where the last range starts.
+struct Table {
+  std::vector<std::vector<double>> value;
+  std::vector<std::vector<int>> start;
+};
+
+/// `extend(value so far, cost of one more range)` is the value with that range; smaller is better.
+template <class Extend>
+Table solve(const std::vector<double>& prefix, int parts, Extend extend) {
+  const int units = static_cast<int>(prefix.size()) - 1;
+  Table table{std::vector(parts + 1, std::vector(units + 1, kNever)),
+              std::vector(parts + 1, std::vector(units + 1, 0))};
+  table.value[0][0] = 0;
+  for (int part = 1; part <= parts; ++part) {
+    for (int last = part; last <= units; ++last) {
+      for (int first = part - 1; first < last; ++first) {
+        if (table.value[part - 1][first] == kNever) continue;
+        const double value = extend(table.value[part - 1][first], prefix[last] - prefix[first]);
+        if (value >= table.value[part][last]) continue;
+        table.value[part][last] = value;
+        table.start[part][last] = first;
+      }
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<UnitRange> partitioner_balanced(const std::vector<double>& costs, int parts) {
+  const int units = static_cast<int>(costs.size());
+  std::vector<double> prefix{0};
+  for (const double cost : costs) prefix.push_back(prefix.back() + cost);
+
+  const Table largest =
+      solve(prefix, parts, [](double so_far, double cost) { return std::max(so_far, cost); });
+  const double limit = largest.value[parts][units];
+  const Table squares = solve(prefix, parts, [limit](double so_far, double cost) {
+    return cost > limit ? kNever : so_far + cost * cost;
+  });
+
+  std::vector<UnitRange> ranges(parts);
+  for (int part = parts, last = units; part > 0; --part) {
+    ranges[part - 1] = {squares.start[part][last], last};
+    last = squares.start[part][last];
+  }
+  return ranges;
+}
+
+}  // namespace concertina

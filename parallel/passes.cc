@@ -1,0 +1,198 @@
+#include "parallel/passes.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/error.h"
+#include "parallel/interleave.h"
+#include "parallel/plan_index.h"
+#include "parallel/simulate.h"
+
+namespace concertina {
+namespace {
+
+constexpr const char* kKey = "parallel.schedule";
+
+void verify(const Plan& plan, const Layout& layout, std::string_view pass) {
+  const std::optional<Violation> violation = check(plan, layout, limits_of(plan));
+  CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
+}
+
+[[noreturn]] void refuse(std::string_view name, const Violation& violation) {
+  throw_input(fmt::format("the schedule '{}' is wrong for this layout: {}", name, violation.text),
+              kKey, "another schedule; `concertina schedule show` prints this one");
+}
+
+/// `layout` with its pipelines side by side: each rank of each pipeline is a row of its own.
+struct Separate {
+  Layout layout;
+  std::vector<int> target;               // world rank of each row
+  std::vector<PipelineShape> pipelines;  // as generators see them
+};
+
+Separate separate(const Layout& layout) {
+  Separate result{layout, {}, {}};
+  for (Pipeline& pipeline : result.layout.pipelines) {
+    PipelineShape shape{0, pipeline.microbatches(), {}};
+    const int first_row = static_cast<int>(result.target.size());
+    for (StagePlacement& stage : pipeline.stages) {
+      auto row = std::find(result.target.begin() + first_row, result.target.end(), stage.rank);
+      if (row == result.target.end()) row = result.target.insert(row, stage.rank);
+      stage.rank = static_cast<int>(row - result.target.begin());
+      shape.stage_rank.push_back(stage.rank - first_row);
+    }
+    shape.ranks = static_cast<int>(result.target.size()) - first_row;
+    result.pipelines.push_back(std::move(shape));
+  }
+  return result;
+}
+
+/// A SEND or RECV and where it goes: slot 2i is before the row's i-th action, 2i + 1 after it.
+struct Posting {
+  Action action;
+  int slot = 0;
+};
+
+/// All transfers, in the order of their producers' ends with unit costs, as each rank's postings.
+/// A SEND has its final slot; a RECV that of its consumer, the latest one possible.
+std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout& layout) {
+  const PlanIndex index(plan, layout);
+  const Timeline timeline = simulate(plan, layout, unit_costs(layout));
+  std::vector<std::tuple<double, Kind, int, int, int>> sends;  // end, kind, stage, microbatch, node
+  for (int rank = 0; rank < static_cast<int>(plan.rows.size()); ++rank) {
+    for (int position = 0; position < static_cast<int>(plan.rows[rank].size()); ++position) {
+      const Action& action = plan.rows[rank][position];
+      const StageInfo& stage = index.stages()[action.stage];
+      const bool forward = action.kind == Kind::F && stage.remote_next;
+      const bool backward =
+          (action.kind == Kind::B || action.kind == Kind::I) && stage.remote_previous;
+      if (forward || backward)
+        sends.emplace_back(timeline.rows[rank][position].end, forward ? Kind::SEND_F : Kind::SEND_B,
+                           action.stage, action.microbatch, index.node(rank, position));
+    }
+  }
+  std::sort(sends.begin(), sends.end());
+
+  std::vector<std::vector<Posting>> postings(plan.rows.size());
+  for (const auto& [end, kind, stage, microbatch, node] : sends) {
+    const Action send{kind, stage, microbatch}, receive = counterpart(send);
+    const int consumer = kind == Kind::SEND_F
+                             ? index.find(Kind::F, receive.stage, microbatch)
+                             : index.find_input_gradient(receive.stage, microbatch);
+    const Place from = index.place(node), to = index.place(consumer);
+    postings[from.rank].push_back({send, 2 * from.position + 1});
+    postings[to.rank].push_back({receive, 2 * to.position});
+  }
+  return postings;
+}
+
+/// Moves each RECV one action ahead of its consumer, as far as the order of transfers lets it: not
+/// before an earlier SEND, and ahead of the action whose SEND is later in the order.
+void post_early(std::vector<Posting>& postings) {
+  std::vector<int> earliest;
+  int sent = 0;
+  for (const Posting& posting : postings) {
+    if (is_send(posting.action.kind)) sent = posting.slot;
+    earliest.push_back(sent);
+  }
+  int next = postings.empty() ? 0 : postings.back().slot;
+  for (std::size_t i = postings.size(); i-- > 0;) {
+    int& slot = postings[i].slot;
+    if (!is_send(postings[i].action.kind))
+      slot = std::max(earliest[i], std::min(slot - 2, next - next % 2));
+    next = slot;
+  }
+}
+
+std::vector<Action> weave(const std::vector<Action>& row, const std::vector<Posting>& postings) {
+  std::vector<Action> result;
+  std::size_t next = 0;
+  const auto post_up_to = [&](int slot) {
+    while (next < postings.size() && postings[next].slot <= slot)
+      result.push_back(postings[next++].action);
+  };
+  for (int i = 0; i < static_cast<int>(row.size()); ++i) {
+    post_up_to(2 * i);
+    result.push_back(row[i]);
+    post_up_to(2 * i + 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+Plan expand(const Layout& layout, Generator generator, std::string_view name) {
+  const Separate apart = separate(layout);
+  Plan plan;
+  for (std::size_t p = 0; p < apart.pipelines.size(); ++p) {
+    const int first_stage = layout.first_stage(static_cast<int>(p));
+    const int first_microbatch = layout.pipelines[p].first_microbatch;
+    for (std::vector<Action>& row : generator(apart.pipelines[p])) {
+      for (Action& action : row) {
+        action.stage += first_stage;
+        action.microbatch += first_microbatch;
+      }
+      plan.rows.push_back(std::move(row));
+    }
+  }
+  const Limits compute_only{.transfers = false, .reduction = false, .peak_activations = {}};
+  if (const auto violation = check(plan, apart.layout, compute_only)) refuse(name, *violation);
+  plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
+  verify(plan, layout, "expand");
+  return plan;
+}
+
+Plan merge_input_weight(const Plan& plan, const Layout& layout) {
+  Plan result;
+  for (const std::vector<Action>& row : plan.rows) {
+    std::vector<Action>& merged = result.rows.emplace_back();
+    for (const Action& action : row) {
+      const Action input{Kind::I, action.stage, action.microbatch};
+      if (action.kind == Kind::W && !merged.empty() && merged.back() == input)
+        merged.back().kind = Kind::B;
+      else
+        merged.push_back(action);
+    }
+  }
+  verify(result, layout, "merge_input_weight");
+  return result;
+}
+
+Plan add_transfers(const Plan& plan, const Layout& layout) {
+  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout);
+  Plan result;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    post_early(postings[rank]);
+    result.rows.push_back(weave(plan.rows[rank], postings[rank]));
+  }
+  verify(result, layout, "add_transfers");
+  return result;
+}
+
+Plan add_reduction(const Plan& plan, const Layout& layout) {
+  Plan result = plan;
+  for (std::vector<Action>& row : result.rows) {
+    std::vector<int> stages;  // by their last gradient, the latest first
+    for (auto action = row.rbegin(); action != row.rend(); ++action) {
+      const bool gradient = action->kind == Kind::B || action->kind == Kind::W;
+      if (gradient && std::find(stages.begin(), stages.end(), action->stage) == stages.end())
+        stages.push_back(action->stage);
+    }
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
+      row.push_back({Kind::REDUCE, *stage, -1});
+    row.push_back({Kind::STEP, 0, -1});
+  }
+  verify(result, layout, "add_reduction");
+  return result;
+}
+
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits) {
+  const Generator generator = lookup(schedules(), name, "schedule", kKey);
+  Plan plan = merge_input_weight(expand(layout, generator, name), layout);
+  if (limits.transfers) plan = add_transfers(plan, layout);
+  if (limits.reduction) plan = add_reduction(plan, layout);
+  if (const auto violation = check(plan, layout, limits)) refuse(name, *violation);
+  return plan;
+}
+
+}  // namespace concertina

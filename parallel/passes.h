@@ -1,0 +1,36 @@
+// From a schedule's name to a plan that is ready to run, in passes that each do one thing.
+// Invariant: every pass is pure and checks what it returns; a plan that comes out of here is
+// proven.
+#pragma once
+
+#include <string_view>
+
+#include "parallel/check.h"
+#include "parallel/schedule.h"
+
+namespace concertina {
+
+/// The compute actions of all pipelines, one row a world rank. A rank in several pipelines gets
+/// their rows merged by the time at which each pipeline by itself, with unit costs, would run them.
+/// `name` is for errors: a generator that leaves something out is the fault of who wrote it.
+Plan expand(const Layout& layout, Generator generator, std::string_view name);
+
+/// I directly followed by its own W becomes B.
+Plan merge_input_weight(const Plan& plan, const Layout& layout);
+
+/// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on
+/// different ranks. All transfers get one order, that of their producers' ends with unit costs, and
+/// every row follows it: so no two ranks ever disagree, even on one stream a rank. Within that
+/// order a RECV is posted one compute action before its consumer where it can be.
+Plan add_transfers(const Plan& plan, const Layout& layout);
+
+/// At the end of each row: REDUCE for each of its stages, in the order in which they finish, and
+/// STEP. REDUCE only waits (the reduction starts with the stage's last W), and for all ranks that
+/// hold a parameter, so nothing may stand behind it.
+Plan add_reduction(const Plan& plan, const Layout& layout);
+
+/// All passes, for the schedule called `name`. Throws Error{bad_input} if there is none, or if it
+/// breaks `limits`.
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {});
+
+}  // namespace concertina

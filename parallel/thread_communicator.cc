@@ -1,0 +1,270 @@
+#include "parallel/thread_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "parallel/thread_channel.h"
+#include "parallel/work_pool.h"
+
+namespace concertina {
+namespace {
+
+class ThreadWork final : public Work::State {
+ public:
+  ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, int most)
+      : pool_(pool), group_(group), rank_(rank), ends_(std::make_unique<End[]>(most)) {}
+
+  void begin(const char* operation) {
+    operation_ = operation;
+    count_ = done_ = 0;
+  }
+  void send(Channel& channel, ConstBytes data, int to) {
+    // The channel only reads what is sent.
+    channel.send(add(channel, const_cast<std::byte*>(data.data()), data.size(), to, "to"));
+  }
+  void receive(Channel& channel, Bytes data, int from) {
+    channel.receive(add(channel, data.data(), data.size(), from, "from"));
+  }
+
+  bool test() override {
+    for (; done_ < count_; ++done_)
+      if (!finished(ends_[done_])) return false;
+    return true;
+  }
+
+  void recycle() override {
+    for (; done_ < count_; ++done_) ends_[done_].channel->withdraw(ends_[done_].transfer);
+    pool_.give(*this);
+  }
+
+ private:
+  struct End {
+    Transfer transfer;
+    Channel* channel = nullptr;
+    int peer = 0;
+    const char* direction = "";
+  };
+
+  Transfer& add(Channel& channel, std::byte* data, std::size_t bytes, int peer,
+                const char* direction) {
+    End& end = ends_[count_++];
+    end.transfer.data = data;
+    end.transfer.bytes = bytes;
+    end.channel = &channel;
+    end.peer = peer;
+    end.direction = direction;
+    return end.transfer;
+  }
+
+  bool finished(End& end) {
+    auto status = end.transfer.status.load(std::memory_order_acquire);
+    if (status == Transfer::Status::done) return true;
+    const ThreadJob& job = *group_.job;
+    const int peer = group_.members[end.peer];
+    // Whoever leaves has posted all it ever will: only then is what is still queued lost.
+    const bool lost = job.has_left(peer) || job.has_failed();
+    if (lost) status = end.channel->settled(end.transfer);
+    if (status == Transfer::Status::done) return true;
+    if (status == Transfer::Status::mismatch)
+      fail(end, fmt::format("sizes differ: {} bytes here, {} bytes on rank {}", end.transfer.bytes,
+                            end.transfer.peer_bytes, peer));
+    if (job.has_failed()) fail(end, job.text());
+    if (lost) fail(end, fmt::format("rank {} has returned without the other end", peer));
+    return false;
+  }
+
+  [[noreturn]] void fail(const End& end, std::string why) const {
+    throw_failure(std::move(why), fmt::format("rank {}, {} {} rank {}", group_.members[rank_],
+                                              operation_, end.direction, group_.members[end.peer]));
+  }
+
+  WorkPool<ThreadWork>& pool_;
+  ThreadGroup& group_;
+  int rank_;
+  std::unique_ptr<End[]> ends_;
+  const char* operation_ = "";
+  int count_ = 0, done_ = 0;  // ends posted; of these, in order, known to be done
+};
+
+/// Works by the number of ends they have room for, so that reuse never has to grow one.
+struct ThreadPools {
+  std::shared_ptr<ThreadGroup> group;
+  WorkPool<ThreadWork> single, collective;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
+      : group_(group), pools_(std::make_unique<ThreadPools>()), rank_(rank) {
+    pools_->group = std::move(group);
+  }
+
+  ~ThreadCommunicator() override {
+    if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
+    log::error("a communicator was destroyed before its transfers (a bug in concertina)");
+    pools_.release();  // leaked: those Works still point into it
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+  Work isend(ConstBytes data, int to) override {
+    check_rank(to, "isend");
+    ThreadWork& work = take(pools_->single, 1, "isend");
+    work.send(group_->point_to_point(rank_, to), data, to);
+    return Work(&work);
+  }
+
+  Work irecv(Bytes data, int from) override {
+    check_rank(from, "irecv");
+    ThreadWork& work = take(pools_->single, 1, "irecv");
+    work.receive(group_->point_to_point(from, rank_), data, from);
+    return Work(&work);
+  }
+
+  Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) override {
+    CONCERTINA_CHECK(std::ssize(send) == size() && std::ssize(recv) == size(),
+                     "all_to_all over {} ranks got {} and {} buffers", size(), send.size(),
+                     recv.size());
+    return exchange(
+        "all_to_all", [&](int to) { return send[to]; }, recv);
+  }
+
+  Work all_gather(ConstBytes mine, std::span<const Bytes> recv) override {
+    CONCERTINA_CHECK(std::ssize(recv) == size(), "all_gather over {} ranks got {} buffers", size(),
+                     recv.size());
+    return exchange(
+        "all_gather", [&](int) { return mine; }, recv);
+  }
+
+  Work broadcast(Bytes data, int root) override {
+    check_rank(root, "broadcast");
+    ThreadWork& work = take(pools_->collective, 2 * size(), "broadcast");
+    if (rank_ != root) work.receive(group_->collective(root, rank_), data, root);
+    for (int to = 0; rank_ == root && to < size(); ++to)
+      if (to != root) work.send(group_->collective(root, to), data, to);
+    return Work(&work);
+  }
+
+  void barrier() override {
+    const std::byte nothing{};
+    exchange("barrier", [&](int) { return ConstBytes(&nothing, 0); }, {}).wait();
+  }
+
+  void abort(int code) override {
+    const Error error(static_cast<Exit>(code), fmt::format("the job was aborted, code {}", code),
+                      fmt::format("rank {}", group_->members[rank_]), {});
+    group_->job->fail(group_->members[rank_], std::make_exception_ptr(error));
+    throw error;
+  }
+
+ private:
+  void check_rank(int rank, const char* operation) const {
+    CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
+  }
+
+  ThreadWork& take(WorkPool<ThreadWork>& pool, int ends, const char* operation) {
+    ThreadWork& work =
+        pool.take([&] { return std::make_unique<ThreadWork>(pool, *group_, rank_, ends); });
+    work.begin(operation);
+    return work;
+  }
+
+  /// Sends outgoing(r) to every rank r and receives recv[r] from it; no `recv`: empty messages.
+  template <class Outgoing>
+  Work exchange(const char* operation, const Outgoing& outgoing, std::span<const Bytes> recv) {
+    if (!recv.empty()) copy_own(operation, outgoing(rank_), recv[rank_]);
+    ThreadWork& work = take(pools_->collective, 2 * size(), operation);
+    for (int r = 0; r < size(); ++r)
+      if (r != rank_)
+        work.receive(group_->collective(r, rank_), recv.empty() ? Bytes() : recv[r], r);
+    for (int r = 0; r < size(); ++r)
+      if (r != rank_) work.send(group_->collective(rank_, r), outgoing(r), r);
+    return Work(&work);
+  }
+
+  static void copy_own(const char* operation, ConstBytes from, Bytes to) {
+    CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
+                     operation, from.size(), to.size());
+    if (!from.empty() && from.data() != to.data())
+      std::memmove(to.data(), from.data(), from.size());
+  }
+
+  std::shared_ptr<ThreadGroup> group_;
+  std::unique_ptr<ThreadPools> pools_;
+  int rank_;
+};
+
+std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
+  struct Wish {
+    int color, key;
+    const std::shared_ptr<ThreadGroup>* made;  // by the first rank of each color
+  };
+  std::vector<Wish> wishes(size());
+  std::vector<Bytes> views;
+  for (Wish& wish : wishes) views.push_back(std::as_writable_bytes(std::span(&wish, 1)));
+  const auto share = [&](const Wish& mine) {
+    all_gather(std::as_bytes(std::span(&mine, 1)), views).wait();
+  };
+  share({color, key, nullptr});
+
+  std::vector<int> order;  // old ranks of the new communicator
+  for (int r = 0; r < size(); ++r)
+    if (wishes[r].color == color) order.push_back(r);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+
+  std::shared_ptr<ThreadGroup> group;
+  if (color >= 0 && order.front() == rank_) {
+    std::vector<int> members;
+    for (int r : order) members.push_back(group_->members[r]);
+    group = std::make_shared<ThreadGroup>(group_->job, members, group_->delivery);
+  }
+  share({color, key, &group});
+  if (color >= 0 && group == nullptr) group = *wishes[order.front()].made;
+  barrier();  // until everybody has its share, `group` must live
+  if (color < 0) return nullptr;
+  const auto me = std::find(order.begin(), order.end(), rank_);
+  return std::make_unique<ThreadCommunicator>(std::move(group),
+                                              static_cast<int>(me - order.begin()));
+}
+
+}  // namespace
+
+void run_threads(int ranks, const std::function<void(Communicator&)>& body, Delivery delivery) {
+  CONCERTINA_CHECK(ranks > 0, "{} ranks", ranks);
+  std::vector<int> members(ranks);
+  for (int r = 0; r < ranks; ++r) members[r] = r;
+  const auto job = std::make_shared<ThreadJob>(ranks);
+  const auto group = std::make_shared<ThreadGroup>(job, std::move(members), delivery);
+  const auto run = [&](int rank) {
+    try {
+      ThreadCommunicator communicator(group, rank);
+      body(communicator);
+      job->leave(rank);
+    } catch (...) {
+      job->fail(rank, std::current_exception());
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (int r = 0; r < ranks; ++r) threads.emplace_back(run, r);
+    } catch (...) {  // no more threads: the ranks that there are must not wait for the others
+      job->fail(static_cast<int>(threads.size()), std::current_exception());
+    }
+  }
+  if (job->failure()) std::rethrow_exception(job->failure());
+}
+
+}  // namespace concertina

@@ -1,0 +1,34 @@
+// The states of a communicator's Works: made on demand, used again.
+// Invariant: after warm-up neither take() nor give() allocates. One thread only.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace concertina {
+
+template <class State>
+class WorkPool {
+ public:
+  /// An idle state; `make` builds another where there is none.
+  template <class Make>
+  State& take(const Make& make) {
+    if (idle_.empty()) {
+      all_.push_back(make());
+      idle_.reserve(all_.capacity());
+      idle_.push_back(all_.back().get());
+    }
+    State& state = *idle_.back();
+    idle_.pop_back();
+    return state;
+  }
+  void give(State& state) { idle_.push_back(&state); }
+  std::size_t in_use() const { return all_.size() - idle_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<State>> all_;
+  std::vector<State*> idle_;
+};
+
+}  // namespace concertina

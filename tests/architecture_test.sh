@@ -1,0 +1,101 @@
+#!/bin/sh
+# Who may include what, and what lies at the top level (README, "Architecture").
+# usage: architecture_test.sh SOURCE_ROOT. First it proves, on made-up trees, that each rule can fail.
+set -u
+
+# sources ROOT FOLDER...: the C++ and CUDA files below these folders, one a line.
+sources() {
+  root=$1; shift
+  for folder; do
+    [ ! -d "$root/$folder" ] || (cd "$root" && find "$folder" -type f \
+      \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \))
+  done
+}
+
+# forbid ROOT WHY HEADERS ALLOWED FOLDER...: no file of the folders whose path does not match the
+# extended regular expression ALLOWED includes what HEADERS matches.
+forbid() {
+  root=$1; why=$2; headers=$3; allowed=$4; shift 4
+  sources "$root" "$@" | grep -Ev "^($allowed)" | while read -r file; do
+    grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$root/$file" |
+      while read -r line; do echo "$file:$line: $why"; done
+  done
+}
+
+# violations ROOT: one line each.
+violations() {
+  all='core models parallel io experiments tests'
+  none='NOTHING'
+  forbid "$1" 'mpi.h only in parallel/mpi_*' 'mpi\.h|mpi-ext\.h|mpi\.hpp' 'parallel/mpi_' $all
+  forbid "$1" 'nccl.h only in parallel/nccl_*' 'nccl' 'parallel/nccl_' $all
+  forbid "$1" 'CUDA headers only in core/cuda/ and parallel/nccl_*' \
+    'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
+    'core/cuda/|parallel/nccl_' $all
+  forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
+  forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
+  forbid "$1" 'core includes none of the others' \
+    'models/|parallel/|io/|experiments/|tests/' $none core
+  forbid "$1" 'models meets others through core' 'parallel/|io/|experiments/|tests/' $none models
+  forbid "$1" 'parallel meets others through core' 'models/|io/|experiments/|tests/' $none parallel
+  forbid "$1" 'io meets others through core' 'models/|parallel/|experiments/|tests/' $none io
+  forbid "$1" 'the program does not include tests' 'tests/' $none experiments
+  forbid "$1" 'schedules and partitioners are pure: no threads, no clock' \
+    'thread>|mutex>|chrono>|atomic>|future>' $none parallel/schedules parallel/partitioners
+  for path in "$1"/*; do
+    case ${path##*/} in
+      meson.build|meson_options.txt|core|parallel|models|io|experiments|tests|README.md|LICENSE) ;;
+      build*|runs) ;;  # not part of the source: .gitignore has them
+      *) echo "${path##*/}: the top level has no place for it" ;;
+    esac
+  done
+}
+
+# must_fail FILE TEXT: a tree with this file breaks a rule. must_pass: it does not.
+made_up() {
+  mkdir -p "$scratch/${1%/*}" && printf '%s\n' "$2" > "$scratch/$1"
+  found=$(violations "$scratch")
+  rm -rf "${scratch:?}"/*
+}
+must_fail() {
+  made_up "$@"
+  [ -n "$found" ] || { echo "self-test: '$2' in $1 should be refused"; bad=1; }
+}
+must_pass() {
+  made_up "$@"
+  [ -z "$found" ] || { echo "self-test: '$2' in $1 should be allowed: $found"; bad=1; }
+}
+
+bad=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+must_fail core/a.h '#include <mpi.h>'
+must_fail parallel/a.cc '# include "mpi.h"'
+must_fail parallel/mpi_a.cc '#include <nccl.h>'
+must_fail core/cpu/a.cc '#include <cuda_runtime.h>'
+must_fail models/a.cc '#include <cublasLt.h>'
+must_fail experiments/a.cc '#include <hdf5.h>'
+must_fail core/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
+must_fail core/a.cc '#include "models/model.h"'
+must_fail core/a.cc '#include "experiments/config.h"'
+must_fail models/units/a.cc '#include "parallel/layout.h"'
+must_fail parallel/a.h '#include "io/file.h"'
+must_fail io/a.h '#include "models/model.h"'
+must_fail experiments/a.cc '#include "tests/mpi_test.h"'
+must_fail parallel/schedules/a.cc '#include <thread>'
+must_fail src/a.cc 'int x;'
+must_pass parallel/mpi_a.h '#include <mpi.h>'
+must_pass parallel/nccl_a.cc '#include <cuda_runtime.h>'
+must_pass core/cuda/a.cu '#include <cuda_runtime.h>'
+must_pass io/a.h '#include <hdf5.h>'
+must_pass core/cpu/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
+must_pass models/a.cc '#include "core/stage.h"  // not "parallel/layout.h"'
+must_pass experiments/a.cc '#include "parallel/mpi_environment.h"'
+must_pass tests/a.cc '#include "io/file.h"'
+must_pass build-x/a.cc '#include <mpi.h>'
+
+found=$(violations "$1")
+if [ -n "$found" ]; then
+  echo "$found"
+  bad=1
+fi
+exit $bad

@@ -1,0 +1,110 @@
+// Every kernel of every backend against the oracle, and every thread count against one thread.
+#include "core/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "core/error.h"
+#include "tests/buffer.h"
+#include "tests/core/kernel_cases.h"
+#include "tests/oracle_backend.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+struct Candidate {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;
+};
+
+/// The backend, or null where this machine lacks the instruction set.
+std::unique_ptr<Backend> make_if_able(const Candidate& candidate) {
+  try {
+    return candidate.make();
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+class BackendTest : public testing::TestWithParam<Candidate> {};
+
+TEST_P(BackendTest, EveryKernelMatchesTheOracle) {
+  if (make_if_able(GetParam()) == nullptr) GTEST_SKIP() << "not on this machine";
+  for (const KernelCase& kernel : kernel_cases(1, 12)) {
+    const auto oracle = make_oracle_backend();
+    const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
+    const auto expected = kernel.run(*oracle);
+    const auto got = kernel.run(*backend);
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_LE(relative_error(got[i].values, expected[i].values), kTolerance)
+          << kernel.name << ": " << got[i].name;
+  }
+}
+
+TEST_P(BackendTest, OneBackendServesManyShapes) {
+  const auto backend = make_if_able(GetParam());
+  if (backend == nullptr) GTEST_SKIP() << "not on this machine";
+  for (const KernelCase& kernel : kernel_cases(2, 4)) {
+    const auto expected = kernel.run(*make_oracle_backend());
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto got = kernel.run(*backend);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_LE(relative_error(got[i].values, expected[i].values), kTolerance)
+            << kernel.name << ": " << got[i].name;
+    }
+  }
+}
+
+TEST_P(BackendTest, RefusesWhatItCannotCompute) {
+  const auto backend = make_if_able(GetParam());
+  if (backend == nullptr) GTEST_SKIP() << "not on this machine";
+  EXPECT_NO_THROW(backend->require(DType::f32));
+  EXPECT_THROW(backend->require(DType::i32), Error);
+  EXPECT_FALSE(backend->describe().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cpu, BackendTest,
+    testing::Values(Candidate{"threads1", [] { return make_cpu_backend(1); }},
+                    Candidate{"threads2", [] { return make_cpu_backend(2); }},
+                    Candidate{"baseline", [] { return make_cpu_backend(1, "baseline"); }},
+                    Candidate{"avx2", [] { return make_cpu_backend(1, "avx2"); }},
+                    Candidate{"avx512", [] { return make_cpu_backend(1, "avx512"); }}),
+    [](const auto& candidate) { return candidate.param.name; });
+
+TEST(ThreadsTest, NeverChangeABit) {
+  for (const KernelCase& kernel : kernel_cases(3, 12)) {
+    const auto one = kernel.run(*make_cpu_backend(1));
+    for (const int threads : {2, 3}) {
+      const auto many = kernel.run(*make_cpu_backend(threads));
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        ASSERT_EQ(one[i].values.size(), many[i].values.size());
+        EXPECT_EQ(0, std::memcmp(one[i].values.data(), many[i].values.data(),
+                                 one[i].values.size() * sizeof(float)))
+            << kernel.name << ": " << one[i].name << " with " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {
+  EXPECT_THROW(make_cpu_backend(1, "sse9"), Error);
+}
+
+/// sum_squares is in double: the test above sees it rounded to float only.
+TEST(CpuBackendTest, SumSquaresIsDoublePrecise) {
+  Data data(7);
+  const Buffer x = data.normal(5000);
+  std::vector<double> got(2), expected(2);
+  make_cpu_backend(1)->sum_squares(x.view(), 4096, got);
+  make_oracle_backend()->sum_squares(x.view(), 4096, expected);
+  EXPECT_LE(relative_error(got, expected), 1e-12);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,260 @@
+#include "tests/core/kernel_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/buffer.h"
+
+namespace concertina {
+namespace {
+
+using Outputs = std::vector<Output>;
+
+/// Poisoned scratch for the operators made so far.
+class Workspace {
+ public:
+  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
+    backend.set_workspace(memory_.data());
+  }
+
+ private:
+  Buffer memory_;
+};
+
+void keep(Outputs& outputs, std::string name, const Buffer& buffer) {
+  outputs.push_back({std::move(name), buffer.values()});
+}
+
+/// Two maps as in an MLP: `up` [I,O] with a GELU behind it feeds `down` [O,I], optionally stored
+/// transposed. Every epilogue and both directions.
+Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape) {
+  Data data(seed);
+  const auto [rows, in, out, transposed, compute] = up_shape;
+  const auto up = backend.linear(up_shape);
+  const auto down = backend.linear({rows, out, in, transposed, compute});
+  const Workspace workspace(backend);
+  const Buffer packed_up = buffer_of_bytes(up->packed_bytes());
+  const Buffer packed_down = buffer_of_bytes(down->packed_bytes());
+  const Buffer x = data.normal(rows * in), dz = data.normal(rows * in);
+  const Buffer w_up = data.normal(in * out), w_down = data.normal(in * out);
+  const Buffer b_up = data.normal(out), b_down = data.normal(in);
+  up->pack(w_up.view(), packed_up.data());
+  down->pack(w_down.view(), packed_down.data());
+
+  const auto r_in = static_cast<std::size_t>(rows * in),
+             r_out = static_cast<std::size_t>(rows * out);
+  const Buffer plain(r_out), unbiased(r_out), g(r_out), aux(r_out), z(r_in), dg(r_out), du(r_out),
+      dx(r_in);
+  up->forward(x.view(), packed_up.data(), b_up.view(), {}, plain.view());
+  up->forward(x.view(), packed_up.data(), {}, {}, unbiased.view());
+  up->forward(x.view(), packed_up.data(), b_up.view(), {Epilogue::Kind::gelu, aux.view()},
+              g.view());
+  down->forward(g.view(), packed_down.data(), b_down.view(), {Epilogue::Kind::residual, x.view()},
+                z.view());
+  down->backward_input(dz.view(), packed_down.data(), {}, dg.view());
+  down->backward_input(dz.view(), packed_down.data(), {Epilogue::Kind::gelu, aux.view()},
+                       du.view());
+  up->backward_input(dg.view(), packed_up.data(), {}, dx.view());
+
+  const Buffer dw(w_up.size()), db(b_up.size()), dw_alone(w_up.size());
+  const Buffer dw_sum = data.normal(in * out), db_sum = data.normal(out);
+  up->backward_weight(x.view(), dg.view(), dw.view(), db.view(), false);
+  up->backward_weight(x.view(), dg.view(), dw_alone.view(), {}, false);
+  up->backward_weight(x.view(), dg.view(), dw_sum.view(), db_sum.view(), true);
+  backend.synchronize();
+
+  Outputs outputs;
+  keep(outputs, "y", plain);
+  keep(outputs, "y without bias", unbiased);
+  keep(outputs, "gelu", g);
+  keep(outputs, "residual", z);
+  keep(outputs, "dx", dg);
+  keep(outputs, "dx behind gelu", du);
+  keep(outputs, "dx of up", dx);
+  keep(outputs, "dweight", dw);
+  keep(outputs, "dbias", db);
+  keep(outputs, "dweight without dbias", dw_alone);
+  keep(outputs, "dweight accumulated", dw_sum);
+  keep(outputs, "dbias accumulated", db_sum);
+  return outputs;
+}
+
+Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& shape) {
+  Data data(seed);
+  const auto attention = backend.attention(shape);
+  const Workspace workspace(backend);
+  const std::int64_t rows = shape.samples * shape.tokens, width = shape.heads * shape.head_dim;
+  const Buffer qkv = data.normal(rows * 3 * width), dy = data.normal(rows * width);
+  const Buffer y(dy.size()), lse(static_cast<std::size_t>(rows * shape.heads)), dqkv(qkv.size());
+  attention->forward(qkv.view(), y.view(), lse.view());
+  attention->backward(dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view());
+  backend.synchronize();
+  Outputs outputs;
+  keep(outputs, "y", y);
+  keep(outputs, "lse", lse);
+  keep(outputs, "dqkv", dqkv);
+  return outputs;
+}
+
+Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::int64_t width) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const Buffer x = data.normal(rows * width, 2, 0.5F), skip = data.normal(rows * width);
+  const Buffer dy = data.normal(rows * width);
+  const Buffer gamma = data.normal(width), beta = data.normal(width);
+  const Buffer y(x.size()), mean(static_cast<std::size_t>(rows)), rstd(mean.size());
+  backend.layer_norm(x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view());
+
+  const Buffer dx(x.size()), dx_skip(x.size()), in_skip(skip.values()), in_dy(dy.values());
+  const auto input = [&](const Buffer& grad, View residual, const Buffer& to) {
+    backend.layer_norm_backward_input(grad.view(), x.view(), gamma.view(), mean.view(), rstd.view(),
+                                      residual, to.view());
+  };
+  input(dy, {}, dx);
+  input(dy, skip.view(), dx_skip);
+  input(dy, in_skip.view(), in_skip);
+  input(in_dy, skip.view(), in_dy);
+  const Buffer dgamma(gamma.size()), dbeta(gamma.size());
+  const Buffer dgamma_sum = data.normal(width), dbeta_sum = data.normal(width);
+  backend.layer_norm_backward_weight(dy.view(), x.view(), mean.view(), rstd.view(), dgamma.view(),
+                                     dbeta.view(), false);
+  backend.layer_norm_backward_weight(dy.view(), x.view(), mean.view(), rstd.view(),
+                                     dgamma_sum.view(), dbeta_sum.view(), true);
+  backend.synchronize();
+  EXPECT_EQ(dx_skip.values(), in_skip.values()) << "dx may be residual_grad";
+  EXPECT_EQ(dx_skip.values(), in_dy.values()) << "dx may be dy";
+  Outputs outputs;
+  keep(outputs, "y", y);
+  keep(outputs, "mean", mean);
+  keep(outputs, "rstd", rstd);
+  keep(outputs, "dx", dx);
+  keep(outputs, "dx with skip", dx_skip);
+  keep(outputs, "dgamma", dgamma);
+  keep(outputs, "dbeta", dbeta);
+  keep(outputs, "dgamma accumulated", dgamma_sum);
+  keep(outputs, "dbeta accumulated", dbeta_sum);
+  return outputs;
+}
+
+Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
+                      std::int64_t width, std::int64_t vocabulary) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const Buffer ids = data.integers(samples * tokens, 0, static_cast<std::int32_t>(vocabulary - 1));
+  const Buffer wte = data.normal(vocabulary * width), wpe = data.normal(tokens * width);
+  const Buffer dx = data.normal(samples * tokens * width);
+  const Buffer x(dx.size()), dwte(wte.size()), dwpe(wpe.size());
+  const Buffer dwte_sum = data.normal(vocabulary * width), dwpe_sum = data.normal(tokens * width);
+  backend.embedding(ids.view(), wte.view(), wpe.view(), tokens, x.view());
+  backend.embedding_backward(ids.view(), dx.view(), tokens, dwte.view(), dwpe.view(), false);
+  backend.embedding_backward(ids.view(), dx.view(), tokens, dwte_sum.view(), dwpe_sum.view(), true);
+  backend.synchronize();
+  Outputs outputs;
+  keep(outputs, "x", x);
+  keep(outputs, "dwte", dwte);
+  keep(outputs, "dwpe", dwpe);
+  keep(outputs, "dwte accumulated", dwte_sum);
+  keep(outputs, "dwpe accumulated", dwpe_sum);
+  return outputs;
+}
+
+Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
+                          std::int64_t vocabulary, float spread) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const Buffer logits = data.normal(rows * vocabulary, spread, 3);
+  const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
+  const Buffer kept(logits.values()), grad(logits.values());
+  const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
+  backend.cross_entropy(kept.view(), targets.view(), 0.37F, false, loss.view());
+  backend.cross_entropy(grad.view(), targets.view(), 0.37F, true, same_loss.view());
+  backend.synchronize();
+  EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
+  EXPECT_EQ(loss.values(), same_loss.values());
+  Outputs outputs;
+  keep(outputs, "row_loss", loss);
+  keep(outputs, "dlogits", grad);
+  return outputs;
+}
+
+Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, bool fresh) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const Buffer x = data.normal(count), y = data.normal(count), cleared = data.normal(count);
+  backend.axpby(1.25F, x.view(), -0.5F, y.view());
+  backend.axpby(-2, x.view(), 0, cleared.view());
+
+  const auto block = static_cast<std::size_t>(data.size(1, 300));
+  std::vector<double> sums((x.size() + block - 1) / block, static_cast<double>(kPoison));
+  backend.sum_squares(x.view(), block, sums);
+
+  Buffer w = data.normal(count), m = data.normal(count), v = data.normal(count),
+         g = data.normal(count);
+  for (std::size_t i = 0; i < v.size(); ++i) v.data()[i] *= v.data()[i];
+  for (Buffer* state : {&w, &m, &v})  // as at the first step: the update alone shows in w
+    for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
+  backend.adamw({.lr = 0.1F,
+                 .beta2 = 0.95F,
+                 .weight_decay = 0.3F,
+                 .grad_scale = 0.7F,
+                 .step = fresh ? 1 : data.size(2, 5000)},
+                w.view(), m.view(), v.view(), g.view());
+  backend.synchronize();
+  Outputs outputs;
+  keep(outputs, "axpby", y);
+  keep(outputs, "axpby over", cleared);
+  outputs.push_back({"sum_squares", {sums.begin(), sums.end()}});
+  keep(outputs, "w", w);
+  keep(outputs, "m", m);
+  keep(outputs, "v", v);
+  return outputs;
+}
+
+std::int64_t odd_size(Data& data, std::int64_t most) {
+  return data.pick<std::int64_t>({1, data.size(1, most), data.size(1, most), most});
+}
+
+}  // namespace
+
+std::vector<KernelCase> kernel_cases(unsigned seed, int rounds) {
+  Data data(seed);
+  std::vector<KernelCase> cases;
+  for (int round = 0; round < rounds; ++round) {
+    const unsigned s = seed * 1000 + static_cast<unsigned>(round);
+    const LinearShape linear{odd_size(data, 200), odd_size(data, 130), odd_size(data, 300),
+                             round % 2 == 1, DType::f32};
+    cases.push_back({fmt::format("linear {}x{}x{}{}", linear.rows, linear.in, linear.out,
+                                 linear.transposed ? " transposed" : ""),
+                     [=](Backend& backend) { return run_linear(backend, s, linear); }});
+    const AttentionShape attention{data.size(1, 3), odd_size(data, 130), data.size(1, 5),
+                                   data.pick<std::int64_t>({1, 8, 24, 64, 80}), DType::f32};
+    cases.push_back(
+        {fmt::format("attention samples {} tokens {} heads {} head_dim {}", attention.samples,
+                     attention.tokens, attention.heads, attention.head_dim),
+         [=](Backend& backend) { return run_attention(backend, s, attention); }});
+    const std::int64_t rows = odd_size(data, 200),
+                       width = std::max<std::int64_t>(2, odd_size(data, 300));
+    cases.push_back({fmt::format("layer_norm {}x{}", rows, width),
+                     [=](Backend& backend) { return run_layer_norm(backend, s, rows, width); }});
+    const std::int64_t samples = data.size(1, 4), tokens = odd_size(data, 60);
+    const std::int64_t vocabulary = odd_size(data, 300);
+    cases.push_back(
+        {fmt::format("embedding {}x{}x{} vocabulary {}", samples, tokens, width, vocabulary),
+         [=](Backend& backend) {
+           return run_embedding(backend, s, samples, tokens, width, vocabulary);
+         }});
+    const float spread = data.pick<float>({1e-3F, 1, 30});
+    cases.push_back({fmt::format("cross_entropy {}x{} spread {}", rows, vocabulary, spread),
+                     [=](Backend& backend) {
+                       return run_cross_entropy(backend, s, rows, vocabulary, spread);
+                     }});
+    const std::int64_t count = odd_size(data, 10000);
+    cases.push_back({fmt::format("elementwise {}", count), [=](Backend& backend) {
+                       return run_elementwise(backend, s, count, round % 2 == 0);
+                     }});
+  }
+  return cases;
+}
+
+}  // namespace concertina

@@ -1,0 +1,98 @@
+#include "core/model_spec.h"
+
+#include <rapidcheck.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// Random units whose parameters are their own, or one of three shared tensors.
+ModelSpec random_model() {
+  ModelSpec model;
+  const int units = *rc::gen::inRange(1, 8);
+  for (int u = 0; u < units; ++u) {
+    UnitSpec unit{"unit" + std::to_string(u), {}, {}};
+    const int own = *rc::gen::inRange(0, 4);
+    for (int p = 0; p < own; ++p)
+      unit.parameters.push_back({"p" + std::to_string(p),
+                                 {*rc::gen::inRange(1, 5000), *rc::gen::inRange(1, 4)},
+                                 p % 2 == 0,
+                                 {},
+                                 ""});
+    for (int s = 0; s < 3; ++s)
+      if (*rc::gen::arbitrary<bool>())
+        unit.parameters.push_back({"shared", {7 + s, 3}, true, {}, "shared" + std::to_string(s)});
+    model.units.push_back(unit);
+  }
+  return model;
+}
+
+TEST(BucketsTest, HoldEveryParameterOnce) {
+  EXPECT_TRUE(rc::check([] {
+    const ModelSpec model = random_model();
+    std::map<std::string, std::vector<int>> expected;  // tensor -> units
+    for (int u = 0; u < std::ssize(model.units); ++u)
+      for (const ParameterSpec& p : model.units[static_cast<std::size_t>(u)].parameters)
+        expected[p.shared.empty() ? model.units[static_cast<std::size_t>(u)].name + "/" + p.name
+                                  : p.shared]
+            .push_back(u);
+    int last_first_use = -1;
+    for (const Bucket& bucket : make_buckets(model)) {
+      RC_ASSERT(bucket.uses.front() >= last_first_use);
+      last_first_use = bucket.uses.front();
+      std::size_t end = 0;
+      for (const BucketTensor& tensor : bucket.tensors) {
+        RC_ASSERT(expected.at(tensor.name) == bucket.uses);
+        expected.erase(tensor.name);
+        const ParameterSpec& p = model.units[static_cast<std::size_t>(tensor.unit)]
+                                     .parameters[static_cast<std::size_t>(tensor.parameter)];
+        RC_ASSERT(tensor.shape == p.shape);
+        RC_ASSERT(static_cast<std::int64_t>(tensor.count) == p.count());
+        RC_ASSERT(tensor.offset % 16 == 0U);
+        RC_ASSERT(tensor.offset >= end);
+        end = tensor.offset + tensor.count;
+      }
+      RC_ASSERT(bucket.elements >= end);
+      RC_ASSERT(bucket.elements < end + 16);
+    }
+    RC_ASSERT(expected.empty());
+  }));
+}
+
+TEST(BlocksTest, CoverEveryElementOnceAndNoPadding) {
+  EXPECT_TRUE(rc::check([] {
+    for (const Bucket& bucket : make_buckets(random_model())) {
+      std::vector<int> owner(bucket.elements, -1);
+      for (const Block& block : make_blocks(bucket)) {
+        RC_ASSERT(block.count > 0U);
+        RC_ASSERT(block.count <= kBlock);
+        for (std::size_t i = block.offset; i < block.offset + block.count; ++i) {
+          RC_ASSERT(owner.at(i) == -1);
+          owner[i] = block.tensor;
+        }
+      }
+      for (int t = 0; t < std::ssize(bucket.tensors); ++t) {
+        const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(t)];
+        RC_ASSERT(std::count(owner.begin(), owner.end(), t) == static_cast<long>(tensor.count));
+        RC_ASSERT(owner[tensor.offset] == t);
+        RC_ASSERT(owner[tensor.offset + tensor.count - 1] == t);
+      }
+    }
+  }));
+}
+
+TEST(BucketsTest, OneSharedNameHasOneShape) {
+  ModelSpec model;
+  model.units.push_back({"a", {{"w", {2, 3}, true, {}, "tied"}}, {}});
+  model.units.push_back({"b", {{"w", {3, 2}, true, {}, "tied"}}, {}});
+  EXPECT_THROW(make_buckets(model), Error);
+}
+
+}  // namespace
+}  // namespace concertina

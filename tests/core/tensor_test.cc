@@ -1,0 +1,84 @@
+#include "core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+TEST(ArenaTest, TakesAreAlignedZeroedAndApart) {
+  Arena arena(10000);
+  std::byte* end = nullptr;
+  for (std::size_t bytes = 1; bytes < 200; bytes += 7) {
+    auto* at = static_cast<std::byte*>(arena.take(bytes, "piece"));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % kAlignment, 0U);
+    EXPECT_GE(at, end);
+    EXPECT_TRUE(std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; }));
+    std::fill(at, at + bytes, std::byte{255});
+    end = at + bytes;
+  }
+}
+
+TEST(ArenaTest, NeverGrows) {
+  Arena arena(256);
+  EXPECT_EQ(arena.capacity(), 256U);
+  arena.take(64, DType::f32, "all of it");
+  try {
+    arena.take(1, "one byte more");
+    FAIL() << "the arena grew";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("one byte more"), std::string::npos);
+  }
+  EXPECT_EQ(arena.used(), 256U);
+  EXPECT_THROW(arena.reserve(512), Error);
+}
+
+TEST(ArenaTest, RewindFreesButPeakStays) {
+  Arena arena(1024);
+  void* first = arena.take(64, "kept");
+  const std::size_t mark = arena.mark();
+  void* scratch = arena.take(512, "scratch");
+  arena.rewind(mark);
+  EXPECT_EQ(arena.take(128, "scratch again"), scratch);
+  EXPECT_NE(first, scratch);
+  EXPECT_EQ(arena.used(), 192U);
+  EXPECT_EQ(arena.peak(), 576U);
+}
+
+TEST(ArenaTest, MovesItsBlock) {
+  Arena from(128);
+  auto* at = static_cast<int*>(from.take(sizeof(int), "number"));
+  *at = 7;
+  Arena to = std::move(from);
+  EXPECT_EQ(*at, 7);
+  EXPECT_EQ(to.used(), 64U);
+  from = Arena(64);
+  EXPECT_EQ(from.capacity(), 64U);
+}
+
+TEST(ArenaTest, SaysHowMuchTheSystemRefused) {
+  Arena arena;
+  try {
+    arena.reserve(std::size_t{1} << 60);
+    FAIL() << "an exabyte";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::failure);
+    EXPECT_NE(error.message().find("1152921504606846976"), std::string::npos);
+  }
+}
+
+TEST(ViewTest, SlicesStayInside) {
+  Arena arena(256);
+  const View view = arena.take(10, DType::f32, "ten");
+  EXPECT_EQ(view.slice(3, 7).f32(), view.f32() + 3);
+  EXPECT_EQ(view.slice(3, 7).bytes(), 28U);
+  EXPECT_EQ(view.slice(10, 0).count, 0U);
+  EXPECT_THROW(view.slice(4, 7), Error);
+  EXPECT_TRUE(View{}.empty());
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,13 @@
+// The reference Backend of the tests: oracle_kernels.h over fp32 views.
+// Invariant: one thread, no workspace, sums in double.
+#pragma once
+
+#include <memory>
+
+#include "core/backend.h"
+
+namespace concertina {
+
+std::unique_ptr<Backend> make_oracle_backend();
+
+}  // namespace concertina

@@ -1,0 +1,12 @@
+// Counts what the calling thread takes from the heap through operator new.
+// Invariant: linking allocation_counter.cc replaces operator new in the whole program.
+#pragma once
+
+#include <cstddef>
+
+namespace concertina::test {
+
+/// Calls of any operator new by this thread so far.
+std::size_t allocations();
+
+}  // namespace concertina::test

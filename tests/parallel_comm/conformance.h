@@ -1,0 +1,23 @@
+// What parallel/communicator.h promises, one check a sentence. Every implementation runs all of it.
+// Invariant: a check is collective: every rank of a fresh communicator calls it.
+#pragma once
+
+#include <ostream>
+#include <vector>
+
+#include "parallel/communicator.h"
+
+namespace concertina::test {
+
+struct Contract {
+  const char* name;
+  void (*check)(Communicator&);
+};
+
+const std::vector<Contract>& contracts();
+
+inline std::ostream& operator<<(std::ostream& out, const Contract& contract) {
+  return out << contract.name;
+}
+
+}  // namespace concertina::test

@@ -1,0 +1,44 @@
+#!/bin/sh
+# What dies, hangs or is launched wrongly ends at once, with the right exit code, and names the rank.
+# usage: fault_test.sh FAULT_PROGRAM FAULT_GTEST MPIRUN [MPIRUN_ARGS...]
+set -u
+program=$1; gtest=$2; shift 2
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+bad=0
+
+# expect CODE PATTERN COMMAND...: it exits with CODE ("fail": any but 0) and prints PATTERN.
+expect() {
+  code=$1; pattern=$2; shift 2
+  timeout -k 5 60 "$@" > "$output" 2>&1
+  got=$?
+  case $code:$got in
+    fail:0|fail:124|fail:137) wrong=1 ;;
+    fail:*) wrong=0 ;;
+    *) [ "$code" = "$got" ]; wrong=$? ;;
+  esac
+  grep -Eq "$pattern" "$output" || wrong=1
+  [ "$wrong" = 0 ] && return
+  echo "FAILED: $*"
+  echo "  wanted exit code $code and '$pattern'; got exit code $got and:"
+  sed 's/^/  | /' "$output"
+  bad=1
+}
+
+expect 0 '^3 ranks, 3 here' "$@" -n 3 "$program" world
+expect 0 '^1 ranks, 1 here' env -u OMPI_COMM_WORLD_SIZE "$program" world
+expect 75 'ending all ranks, exit code 75' "$@" -n 3 "$program" abort
+expect fail 'the culprit throws|exception left the scope of MPI' "$@" -n 3 "$program" exception
+
+# A singleton under a launcher that asked for more, and the reverse.
+expect 2 'alone, but the launcher asked for 4' env SLURM_STEP_NUM_TASKS=4 "$program" world
+expect 2 'MPI has 2 ranks, but the launcher asked for 5' \
+  "$@" -n 2 env OMPI_COMM_WORLD_SIZE=5 "$program" world
+
+# The harness: the watchdog names rank and test; any rank's failure is told and fails the run.
+export CONCERTINA_TEST_HANG_SECONDS=2
+expect fail 'rank 1: no progress for [0-9.]+ s: inside Fault.HangsOnRankOne' \
+  "$@" -n 2 "$gtest" --gtest_filter=Fault.HangsOnRankOne
+expect fail 'on rank 1:' "$@" -n 2 "$gtest" --gtest_filter=Fault.FailsOnRankOne
+expect 0 'PASSED' "$@" -n 2 "$gtest" --gtest_filter=Fault.Passes
+exit $bad

@@ -1,0 +1,223 @@
+// The checker: every way to spoil a valid plan is found, with the right rule and a counter-example.
+#include "parallel/check.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "core/error.h"
+#include "parallel/passes.h"
+#include "tests/parallel_plan/layouts.h"
+
+namespace concertina {
+namespace {
+
+Violation verdict(const Plan& plan, const Layout& layout, const Limits& limits = {}) {
+  const std::optional<Violation> violation = check(plan, layout, limits);
+  EXPECT_TRUE(violation) << "accepted:\n" << to_text(plan);
+  return violation.value_or(Violation{});
+}
+
+/// The plan written by hand, checked with what it has.
+std::optional<Violation> check_text(const std::string& text, const Layout& layout) {
+  const Plan plan = parse_plan(text, "text");
+  return check(plan, layout, limits_of(plan));
+}
+
+void expect_rule(const std::string& text, const Layout& layout, Rule rule,
+                 const std::string& part) {
+  const std::optional<Violation> violation = check_text(text, layout);
+  ASSERT_TRUE(violation) << "accepted:\n" << text;
+  EXPECT_EQ(violation->rule, rule) << violation->text;
+  EXPECT_NE(violation->text.find(part), std::string::npos) << violation->text;
+}
+
+std::vector<std::pair<Layout, Plan>> valid_plans() {
+  std::vector<std::pair<Layout, Plan>> plans;
+  for (const std::string_view name : {"gpipe", "1f1b"}) {
+    for (const Layout& layout : {straight(2, 3), straight(4, 6), two_and_one(), opposite(3, 2)})
+      plans.emplace_back(layout, make_plan(layout, name));
+    plans.emplace_back(over({0, 1, 1, 0}, 3), make_plan(over({0, 1, 1, 0}, 3), name));
+  }
+  return plans;
+}
+
+/// `change(row, position)` for every position of every row of every plan; it says which rules may
+/// notice, and none if it leaves the plan as it is.
+template <class Change>
+void each_mutation(Change change) {
+  for (const auto& [layout, plan] : valid_plans()) {
+    for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+      for (std::size_t position = 0; position < plan.rows[rank].size(); ++position) {
+        Plan mutant = plan;
+        const std::vector<Rule> rules = change(mutant.rows[rank], static_cast<int>(position));
+        if (rules.empty()) continue;
+        const Violation violation = verdict(mutant, layout);
+        EXPECT_NE(std::find(rules.begin(), rules.end(), violation.rule), rules.end())
+            << violation.text;
+        EXPECT_FALSE(violation.text.empty());
+      }
+    }
+  }
+}
+
+TEST(CheckMutations, DroppedActionsAreMissed) {
+  each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
+    row.erase(row.begin() + position);
+    return {Rule::cover};
+  });
+}
+
+TEST(CheckMutations, DuplicatesAreFound) {
+  each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
+    row.insert(row.begin() + position, row[position]);
+    return {Rule::cover, Rule::dependency};
+  });
+}
+
+TEST(CheckMutations, AnotherStageIsFound) {
+  each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
+    if (row[position].kind == Kind::STEP) return {};
+    row[position].stage += 1;
+    return {Rule::placement, Rule::range, Rule::cover};
+  });
+}
+
+TEST(CheckMutations, AnotherMicrobatchIsFound) {
+  each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
+    row[position].microbatch += 1;
+    return {Rule::range, Rule::cover};
+  });
+}
+
+TEST(CheckMutations, AnActionBeforeWhatItNeedsIsFound) {
+  each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
+    const Kind kind = row[position].kind;
+    if (kind == Kind::F || is_transfer(kind)) {
+      if (!is_send(kind)) return {};
+    }
+    const Action moved = row[position];
+    row.erase(row.begin() + position);
+    row.insert(row.begin(), moved);
+    return position == 0 ? std::vector<Rule>{} : std::vector{Rule::dependency};
+  });
+}
+
+TEST(CheckMutations, SwappedReceivesFromOneRankAreFound) {
+  each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
+    const Action first = row[position];
+    if (first.kind != Kind::RECV_F && first.kind != Kind::RECV_B) return {};
+    for (std::size_t other = position + 1; other < row.size(); ++other) {
+      if (row[other].kind != first.kind || row[other].stage != first.stage) continue;
+      std::swap(row[position], row[other]);
+      return {Rule::channel_order, Rule::dependency};
+    }
+    return {};
+  });
+}
+
+TEST(CheckMutations, WrongRowsAreFound) {
+  Plan plan = make_plan(straight(3, 2), "1f1b");
+  std::swap(plan.rows[0], plan.rows[1]);
+  EXPECT_EQ(verdict(plan, straight(3, 2)).rule, Rule::placement);
+  plan.rows.pop_back();
+  EXPECT_EQ(verdict(plan, straight(3, 2)).rule, Rule::shape);
+}
+
+TEST(Check, AcceptsASplitBackward) {
+  EXPECT_FALSE(check_text("0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1I0,1F1,1I1,1W0,1W1\n", straight(2, 2)));
+}
+
+TEST(Check, RefusesBothForms) {
+  expect_rule("0F0,0B0,0W0\n", straight(1, 1), Rule::cover, "also in a B");
+  expect_rule("0F0,0W0\n", straight(1, 1), Rule::cover, "0I0 is missing");
+  expect_rule("0F0,0W0,0I0\n", straight(1, 1), Rule::dependency, "0W0 comes before");
+}
+
+TEST(Check, RefusesTransfersInsideARank) {
+  expect_rule("0F0,0SEND_F0,1RECV_F0,1F0,1B0,0B0\n", over({0, 0}, 1), Rule::cover,
+              "on this rank too");
+}
+
+TEST(Check, RefusesCrossedReceives) {
+  expect_rule(
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+      "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+      straight(2, 2), Rule::channel_order,
+      "message 0 from rank 0 to rank 1 is sent by rank 0 action 1 0SEND_F0 but received by rank 1 "
+      "action 0 1RECV_F1");
+}
+
+// Both ranks send first. Posts do not block, so MPI runs it; one stream a rank does not.
+TEST(Check, RefusesBothSendFirstOnOneStream) {
+  const std::string text =
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
+  expect_rule(text, straight(2, 2), Rule::deadlock,
+              "with one stream of transfers a rank, ranks wait in a circle");
+  const auto violation = check_text(text, straight(2, 2));
+  // rank 0 waits for the gradient, behind its second activation, whose receive comes too late
+  EXPECT_NE(violation->text.find("0SEND_F1"), std::string::npos) << violation->text;
+  EXPECT_NE(violation->text.find("1RECV_F1"), std::string::npos) << violation->text;
+}
+
+TEST(Check, RefusesWaitsInACircle) {
+  // Each rank runs the other's successor first.
+  expect_rule("0F0,3F1,0F1,3F0,0B0,0B1,3B0,3B1\n1F0,2F1,1F1,2F0,1B0,1B1,2B0,2B1\n",
+              over({0, 1, 1, 0}, 2), Rule::dependency, "which it needs");
+  const Layout layout = opposite(2, 1);  // stages 0, 1 on ranks 0, 1; 2, 3 on ranks 1, 0
+  expect_rule("3F1,0F0,0B0,3B1\n1F0,2F1,2B1,1B0\n", layout, Rule::deadlock,
+              "rank 0 action 0 3F1 waits for rank 1 action 1 2F1\n"
+              "rank 1 action 0 1F0 waits for rank 0 action 1 0F0");
+}
+
+TEST(Check, RefusesToRunOutOfSendBuffers) {
+  // Rank 0 takes no gradient before it has sent all forwards, so rank 1 waits with its third.
+  const std::string head = "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,";
+  const std::string row =
+      "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1SEND_B0,1B1,1SEND_B1,1B2,1SEND_B2\n";
+  EXPECT_FALSE(check_text(head + "0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n" + row, straight(2, 3)));
+  const std::string late =
+      "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1B1,1B2,1SEND_B0,1SEND_B1,1SEND_B2\n";
+  expect_rule(head + "0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n" + late, straight(2, 3),
+              Rule::deadlock, "1B2 waits for rank 1 action 9 1SEND_B0");
+}
+
+TEST(Check, RefusesDescendingGradientsInsideALeaf) {
+  const Plan plan = parse_plan("0F0,0F1,0F2,0F3,0B2,0B3,0B1,0B0\n", "text");
+  Limits limits = limits_of(plan);
+  EXPECT_FALSE(check(plan, straight(1, 4), limits));
+  limits.leaf_microbatches = 2;
+  const Violation violation = verdict(plan, straight(1, 4), limits);
+  EXPECT_EQ(violation.rule, Rule::leaf_order);
+  EXPECT_NE(violation.text.find("0B0 adds to leaf 0"), std::string::npos) << violation.text;
+}
+
+TEST(Check, RefusesWorkAfterAReductionOrStep) {
+  expect_rule("0F0,0REDUCE_GRAD,0B0,STEP\n", straight(1, 1), Rule::dependency, "after a reduction");
+  expect_rule("0F0,0B0,STEP,0REDUCE_GRAD\n", straight(1, 1), Rule::dependency, "after STEP");
+  expect_rule("0F0,0B0,0REDUCE_GRAD\n", straight(1, 1), Rule::cover, "does not end with STEP");
+  expect_rule("0F0,0B0,STEP\n", straight(1, 1), Rule::cover, "0REDUCE_GRAD is missing");
+}
+
+TEST(Check, IsStrictAboutWhatIsDue) {
+  const Layout layout = straight(2, 2);
+  const Plan bare = make_plan(layout, "1f1b", {.transfers = false, .reduction = false});
+  EXPECT_EQ(verdict(bare, layout).rule, Rule::cover);
+  EXPECT_EQ(verdict(make_plan(layout, "1f1b"), layout, {.transfers = false}).rule, Rule::range);
+  EXPECT_EQ(verdict(make_plan(layout, "1f1b"), layout, {.reduction = false}).rule, Rule::range);
+}
+
+TEST(Check, IsFastEnoughForLargePlans) {
+  const Layout layout = straight(64, 512);
+  for (const std::string_view name : {"gpipe", "1f1b"}) {
+    const Plan plan = make_plan(layout, name);
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(check(plan, layout));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(seconds.count(), 2.0);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,158 @@
+// Layouts: what is valid, which grids fit, and the form that the configuration reads.
+#include "parallel/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <toml++/toml.h>
+#include <functional>
+
+#include "core/error.h"
+#include "tests/parallel_plan/layouts.h"
+
+namespace concertina {
+namespace {
+
+/// The message of the error that `call` ends with.
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_FALSE(error.where().empty());
+    EXPECT_FALSE(error.fix().empty());
+    return error.message() + " | " + error.where() + " | " + error.fix();
+  }
+  return "accepted";
+}
+
+std::string refusal(const Layout& layout, LayoutLimits limits = {3, 4, 6, 6}) {
+  return refusal([&] { validate(layout, limits); });
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
+}
+
+TEST(Layout, AcceptsUnevenAndOppositePipelines) {
+  EXPECT_EQ(refusal(two_and_one()), "accepted");
+  EXPECT_EQ(refusal(opposite(4, 3), {4, 4, 6, 2}), "accepted");
+  EXPECT_EQ(refusal(over({0, 1, 2, 2, 1, 0}, 6), {3, 6, 6, 1}), "accepted");
+}
+
+TEST(Layout, RefusesEachFaultWithItsPlace) {
+  const Layout good = two_and_one();
+  const auto with = [&](auto change) {
+    Layout layout = good;
+    change(layout);
+    return refusal(layout);
+  };
+  expect_part(refusal(Layout{}), "no pipelines");
+  expect_part(with([](Layout& l) { l.pipelines[1].stages.clear(); }), "pipeline 1 has no stages");
+  expect_part(with([](Layout& l) { l.pipelines[0].stages[1].rank = 3; }), "a rank in [0, 3)");
+  expect_part(with([](Layout& l) { l.pipelines[0].stages[1].rank = -1; }), "rank -1");
+  expect_part(with([](Layout& l) { l.pipelines[0].stages[1].last_unit = 2; }),
+              "pipeline 0, stage 1 | at least one unit a stage");
+  expect_part(with([](Layout& l) { l.pipelines[0].stages[1].first_unit = 1; }),
+              "units start at 1, but the stages before end at 2");
+  expect_part(with([](Layout& l) { l.pipelines[0].stages[0].first_unit = 1; }), "units start at 1");
+  expect_part(with([](Layout& l) { l.pipelines[1].stages[0].last_unit = 3; }),
+              "but the model has 4 units");
+  expect_part(with([](Layout& l) { l.pipelines[1].first_microbatch = 3; }), "[3, 6) where 4");
+  expect_part(with([](Layout& l) { l.pipelines[1].first_microbatch = 5; }), "[5, 6) where 4");
+  expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 4; }), "[4, 4) are none");
+  expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 5; }),
+              "hold microbatches [0, 5)");
+  expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 7; }),
+              "hold microbatches [0, 7)");
+  expect_part(with([](Layout& l) { l.pipelines[0].stages[1].rank = 0; }), "rank 1 has no stage");
+  expect_part(refusal(good, {4, 4, 6, 6}), "rank 3 has no stage");
+  expect_part(refusal(good, {3, 4, 6, 2}), "[0, 4) cut a leaf");
+}
+
+TEST(Layout, NumbersStagesThroughAllPipelines) {
+  const Layout layout = two_and_one();
+  EXPECT_EQ(layout.stage_count(), 3);
+  EXPECT_EQ(layout.first_stage(1), 2);
+  EXPECT_EQ(layout.pipeline_of(1), 0);
+  EXPECT_EQ(layout.pipeline_of(2), 1);
+  EXPECT_EQ(layout.stage(2), (StagePlacement{2, 0, 4}));
+  EXPECT_EQ(layout.holders({1}), (std::vector{0, 2}));
+  EXPECT_EQ(layout.holders({0, 3}), (std::vector{0, 1, 2}));
+  EXPECT_THROW(layout.pipeline_of(3), Error);
+}
+
+TEST(Layout, EveryGridThatFitsMakesAValidLayout) {
+  for (int world = 1; world <= 12; ++world) {
+    for (const int leaves : {1, 2, 4, 8}) {
+      for (const int chunks : {1, 2}) {
+        const LayoutLimits limits{world, 8, 16, leaves};
+        for (const Grid& grid : fitting_grids(limits, chunks)) {
+          EXPECT_EQ(grid.pp * grid.dp, world);
+          const auto ranges = partition(std::vector<double>(8, 1.0), grid.pp * chunks);
+          const Layout layout = make_layout(ranges, grid, 16, leaves, chunks);
+          EXPECT_EQ(refusal(layout, limits), "accepted") << to_toml(layout);
+        }
+      }
+    }
+  }
+}
+
+TEST(Layout, ReplicasDifferByOneLeafAtMost) {
+  const Layout layout = make_layout({{0, 4}}, {1, 3}, 16, 8);
+  for (const Pipeline& pipeline : layout.pipelines) {
+    EXPECT_EQ(pipeline.first_microbatch % 2, 0);
+    EXPECT_TRUE(pipeline.microbatches() == 4 || pipeline.microbatches() == 6);
+  }
+}
+
+TEST(Fit, TakesWhatIsLeftOutFromTheWorldSize) {
+  const LayoutLimits limits{4, 8, 8, 8};
+  EXPECT_EQ(fit(limits, 2, {}), (Grid{2, 2}));
+  EXPECT_EQ(fit(limits, {}, 1), (Grid{4, 1}));
+  EXPECT_EQ(fit(limits, 4, 1), (Grid{4, 1}));
+  EXPECT_EQ(fit(limits, {}, {}), (Grid{1, 4}));
+  EXPECT_EQ(fit({4, 8, 8, 2}, {}, {}), (Grid{2, 2}));
+}
+
+TEST(Fit, ListsWhatDoesFit) {
+  const LayoutLimits limits{6, 4, 8, 4};
+  const std::string both = "on 6 ranks, one of: pp=2 dp=3, pp=3 dp=2";
+  expect_part(refusal([&] { fit(limits, 4, {}); }), both);
+  expect_part(refusal([&] { fit(limits, 2, 2); }), "no layout with pp = 2 and dp = 2 fits 6 ranks");
+  expect_part(refusal([&] { fit(limits, 0, {}); }), both);
+  expect_part(refusal([&] { fit(limits, {}, -3); }), both);
+  expect_part(refusal([&] { fit(limits, 6, {}); }), "6 stages, but the model has 4 units");
+  expect_part(refusal([&] { fit(limits, {}, 6); }),
+              "6 replicas, but the gradient sum has 4 leaves");
+  const std::string none = refusal([&] { fit({7, 4, 8, 4}, {}, {}); });
+  expect_part(none, "pp = (left out)");
+  expect_part(none, "at most 4 stages");
+  expect_part(none, "on 6 ranks, one of: pp=2 dp=3, pp=3 dp=2");
+}
+
+Layout from_toml(const std::string& text) {
+  const toml::table table = toml::parse("layout = " + text);
+  const auto number = [](const toml::node_view<const toml::node>& node) {
+    return static_cast<int>(*node.value<std::int64_t>());
+  };
+  Layout layout;
+  for (const toml::node& entry : *table["layout"].as_array()) {
+    const toml::node_view<const toml::node> pipeline(entry);
+    Pipeline& made = layout.pipelines.emplace_back();
+    made.first_microbatch = number(pipeline["microbatches"][0]);
+    made.last_microbatch = number(pipeline["microbatches"][1]);
+    for (const toml::node& node : *pipeline["stages"].as_array()) {
+      const toml::node_view<const toml::node> stage(node);
+      made.stages.push_back(
+          {number(stage["rank"]), number(stage["units"][0]), number(stage["units"][1])});
+    }
+  }
+  return layout;
+}
+
+TEST(Layout, PrintsTomlThatReadsBack) {
+  for (const auto& [name, layout] : odd_layouts()) EXPECT_EQ(from_toml(to_toml(layout)), layout);
+}
+
+}  // namespace
+}  // namespace concertina

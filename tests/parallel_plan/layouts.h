@@ -1,0 +1,54 @@
+// Layouts that the tests of plans share.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallel/layout.h"
+
+namespace concertina {
+
+/// One pipeline of p stages on p ranks, one unit each.
+inline Layout straight(int p, int m) {
+  Pipeline pipeline;
+  for (int s = 0; s < p; ++s) pipeline.stages.push_back({s, s, s + 1});
+  pipeline.last_microbatch = m;
+  return {{pipeline}};
+}
+
+/// One pipeline over `ranks`, one unit a stage.
+inline Layout over(const std::vector<int>& ranks, int m) {
+  Layout layout = straight(static_cast<int>(ranks.size()), m);
+  for (std::size_t s = 0; s < ranks.size(); ++s) layout.pipelines[0].stages[s].rank = ranks[s];
+  return layout;
+}
+
+/// 3 = 2 + 1: pipelines of different depth.
+inline Layout two_and_one() {
+  return {{Pipeline{{{0, 0, 2}, {1, 2, 4}}, 0, 4}, Pipeline{{{2, 0, 4}}, 4, 6}}};
+}
+
+/// Two pipelines of opposite direction on the same ranks.
+inline Layout opposite(int p, int m) {
+  Layout layout = straight(p, m);
+  Pipeline back = layout.pipelines[0];
+  for (int s = 0; s < p; ++s) back.stages[s].rank = p - 1 - s;
+  back.first_microbatch = m;
+  back.last_microbatch = 2 * m;
+  layout.pipelines.push_back(back);
+  return layout;
+}
+
+/// What is not one stage a rank of one pipeline.
+inline std::vector<std::pair<std::string, Layout>> odd_layouts() {
+  return {{"2+1", two_and_one()},
+          {"opposite", opposite(4, 5)},
+          {"replicas", make_layout({{0, 1}, {1, 3}, {3, 4}}, {3, 4}, 16, 8)},
+          {"interleaved", make_layout({{0, 1}, {1, 2}, {2, 3}, {3, 4}}, {2, 2}, 8, 8, 2)},
+          {"V", over({0, 1, 2, 2, 1, 0}, 7)},
+          {"local neighbours", over({0, 0, 1, 1, 0}, 5)},
+          {"one rank", over({0, 0, 0}, 3)}};
+}
+
+}  // namespace concertina

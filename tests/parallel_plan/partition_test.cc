@@ -1,0 +1,109 @@
+// Partitioners: every range list covers, and `balanced` is optimal.
+#include "parallel/partition.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+std::pair<double, double> figures(const std::vector<double>& costs,
+                                  const std::vector<UnitRange>& ranges) {
+  double largest = 0, squares = 0;
+  for (const UnitRange& range : ranges) {
+    const double cost =
+        std::accumulate(costs.begin() + range.first, costs.begin() + range.last, 0.0);
+    largest = std::max(largest, cost);
+    squares += cost * cost;
+  }
+  return {largest, squares};
+}
+
+/// The best (largest, squares) of all ways to cut.
+std::pair<double, double> best_of_all(const std::vector<double>& costs, int parts) {
+  const int units = static_cast<int>(costs.size());
+  std::pair<double, double> best{std::numeric_limits<double>::infinity(), 0};
+  std::vector<UnitRange> ranges;
+  const std::function<void(int)> cut = [&](int first) {
+    const int left = parts - static_cast<int>(ranges.size());
+    if (left == 0) best = std::min(best, figures(costs, ranges));
+    for (int last = left == 1 ? units : first + 1; left > 0 && last <= units - left + 1; ++last) {
+      ranges.push_back({first, last});
+      cut(last);
+      ranges.pop_back();
+    }
+  };
+  cut(0);
+  return best;
+}
+
+TEST(Partition, BalancedIsOptimal) {
+  EXPECT_TRUE(rc::check([] {
+    const int units = *rc::gen::inRange(1, 10);
+    const int parts = *rc::gen::inRange(1, units + 1);
+    std::vector<double> costs;  // whole numbers, so that sums are exact
+    for (int unit = 0; unit < units; ++unit) costs.push_back(*rc::gen::inRange(0, 20));
+    RC_ASSERT(figures(costs, partition(costs, parts)) == best_of_all(costs, parts));
+  }));
+}
+
+TEST(Partition, BalancedManagesFractions) {
+  // The limit of the second pass is a sum of the first; both must round alike.
+  EXPECT_TRUE(rc::check([] {
+    std::vector<double> costs;
+    for (int unit = *rc::gen::inRange(8, 40); unit > 0; --unit)
+      costs.push_back(*rc::gen::inRange(1, 1000) / 977.0);
+    const int parts = *rc::gen::inRange(1, 9);
+    const auto ranges = partition(costs, parts);
+    RC_ASSERT(static_cast<int>(ranges.size()) == parts);
+    RC_ASSERT(ranges == partition(costs, parts));
+  }));
+}
+
+TEST(Partition, EveryPartitionerCovers) {
+  for (const Entry<Partitioner>& entry : partitioners()) {
+    for (int units = 1; units <= 12; ++units) {
+      for (int parts = 1; parts <= units; ++parts) {
+        const auto ranges = partition(std::vector<double>(units, 1.0), parts, entry.name);
+        int next = 0;
+        for (const UnitRange& range : ranges) {
+          EXPECT_EQ(range.first, next);
+          EXPECT_TRUE(range.last - range.first == units / parts ||
+                      range.last - range.first == units / parts + 1);
+          next = range.last;
+        }
+        EXPECT_EQ(next, units);
+      }
+    }
+  }
+}
+
+TEST(Partition, UniformIgnoresCosts) {
+  EXPECT_EQ(partition({100, 1, 1, 1, 1}, 2, "uniform"), (std::vector<UnitRange>{{0, 3}, {3, 5}}));
+  EXPECT_EQ(partition({100, 1, 1, 1, 1}, 2, "balanced"), (std::vector<UnitRange>{{0, 1}, {1, 5}}));
+}
+
+TEST(Partition, RefusesWhatCannotBe) {
+  try {
+    partition({1, 1, 1}, 4);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_EQ(error.message(), "cannot cut 3 units into 4 stages");
+    EXPECT_EQ(error.fix(), "between 1 and 3 stages");
+  }
+  EXPECT_THROW(partition({1, 1}, 0), Error);
+  EXPECT_THROW(partition({1, -1}, 1), Error);
+  EXPECT_THROW(partition({1, std::numeric_limits<double>::quiet_NaN()}, 1), Error);
+  EXPECT_THROW(partition({1}, 1, "best"), Error);
+}
+
+}  // namespace
+}  // namespace concertina

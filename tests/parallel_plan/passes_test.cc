@@ -1,0 +1,136 @@
+// The passes: what each adds and where, on plans small enough to read.
+#include "parallel/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/plan_index.h"
+#include "parallel/simulate.h"
+#include "tests/parallel_plan/layouts.h"
+
+namespace concertina {
+namespace {
+
+Plan compute_plan(const Layout& layout, std::string_view name) {
+  return make_plan(layout, name, {.transfers = false, .reduction = false});
+}
+
+TEST(Expand, NumbersStagesAndMicrobatchesThroughTheLayout) {
+  EXPECT_EQ(to_text(compute_plan(two_and_one(), "1f1b")),
+            "0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n"
+            "1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n"
+            "2F4,2B4,2F5,2B5\n");
+}
+
+TEST(Expand, RefusesAGeneratorThatForgetsWork) {
+  const Generator forgetful = [](const PipelineShape& shape) {
+    std::vector<std::vector<Action>> rows(shape.ranks);
+    for (int stage = 0; stage < shape.stages(); ++stage)
+      rows[shape.stage_rank[stage]] = {{Kind::F, stage, 0}};
+    return rows;
+  };
+  try {
+    expand(straight(2, 1), forgetful, "forgetful");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_NE(error.message().find("'forgetful'"), std::string::npos);
+    EXPECT_NE(error.message().find("0B0 is missing on rank 0"), std::string::npos);
+  }
+}
+
+TEST(MergeInputWeight, MergesNeighboursOnly) {
+  const Layout layout = straight(1, 2);
+  const Plan merged = merge_input_weight(parse_plan("0F0,0I0,0W0,0F1,0I1,0W1\n", "text"), layout);
+  EXPECT_EQ(to_text(merged), "0F0,0B0,0F1,0B1\n");
+  const Plan apart = parse_plan("0F0,0F1,0I0,0I1,0W0,0W1\n", "text");
+  EXPECT_EQ(merge_input_weight(apart, layout), apart);
+}
+
+TEST(AddTransfers, PostsReceivesEarlyAndInOneOrder) {
+  const Layout layout = straight(2, 3);
+  EXPECT_EQ(to_text(make_plan(layout, "1f1b", {.reduction = false})),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0F2,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2\n"
+            "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1RECV_F2,1B1,1SEND_B1,1F2,1B2,1SEND_B2\n");
+}
+
+TEST(AddTransfers, SendsRightAfterTheProducer) {
+  for (const auto& [name, layout] : odd_layouts()) {
+    for (const std::vector<Action>& row : make_plan(layout, "1f1b").rows) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if (!is_send(row[i].kind)) continue;
+        std::size_t producer = i;
+        while (is_transfer(row[producer].kind)) --producer;
+        EXPECT_EQ(row[producer].stage, row[i].stage);
+        EXPECT_EQ(row[producer].microbatch, row[i].microbatch);
+      }
+    }
+  }
+}
+
+/// Compute actions between a RECV and its consumer.
+int lead(const std::vector<Action>& row, std::size_t receive) {
+  const Kind consumer = row[receive].kind == Kind::RECV_F ? Kind::F : Kind::B;
+  int actions = 0;
+  for (std::size_t i = receive + 1; i < row.size(); ++i) {
+    if (row[i] == Action{consumer, row[receive].stage, row[receive].microbatch}) return actions;
+    actions += is_compute(row[i].kind) ? 1 : 0;
+  }
+  return -1;
+}
+
+TEST(AddTransfers, MostReceivesOverlapWithAnAction) {
+  for (const std::string_view name : {"gpipe", "1f1b"}) {
+    int receives = 0, early = 0;
+    for (const std::vector<Action>& row : make_plan(straight(4, 32), name).rows) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if (!is_transfer(row[i].kind) || is_send(row[i].kind)) continue;
+        ++receives;
+        EXPECT_GE(lead(row, i), 0);
+        early += lead(row, i) > 0 ? 1 : 0;
+      }
+    }
+    EXPECT_GT(early, receives / 2) << name;
+  }
+}
+
+TEST(AddReduction, EndsEachRow) {
+  const Layout layout = over({0, 1, 1, 0}, 2);
+  const Plan plan = make_plan(layout, "gpipe");
+  const auto tail = [&](int rank) {
+    const std::vector<Action>& row = plan.rows[rank];
+    return to_text(Plan{{{row.end() - 3, row.end()}}});
+  };
+  EXPECT_EQ(tail(0), "3REDUCE_GRAD,0REDUCE_GRAD,STEP\n");
+  EXPECT_EQ(tail(1), "2REDUCE_GRAD,1REDUCE_GRAD,STEP\n");
+}
+
+TEST(MakePlan, NamesTheSchedulesThatExist) {
+  try {
+    make_plan(straight(2, 2), "1f2b");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_EQ(error.fix(), "one of: gpipe, 1f1b");
+  }
+}
+
+TEST(MakePlan, KeepsToAMemoryBound) {
+  EXPECT_THROW(make_plan(straight(2, 4), "gpipe", {.peak_activations = {3, 3}}), Error);
+  EXPECT_NO_THROW(make_plan(straight(2, 4), "1f1b", {.peak_activations = {3, 3}}));
+}
+
+TEST(MakePlan, MergedPipelinesKeepBothDirectionsBusy) {
+  // Two opposite pipelines on one set of ranks fill each other's bubbles (Chimera, Li & Hoefler
+  // 2021): less idle time than the two one after the other.
+  const Layout both = opposite(4, 4);
+  const Timeline timeline = simulate(make_plan(both, "1f1b"), both, unit_costs(both));
+  const Layout one = straight(4, 4);
+  const double alone = simulate(make_plan(one, "1f1b"), one, unit_costs(one)).makespan;
+  EXPECT_LT(timeline.makespan, 2 * alone);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -15,31 +15,48 @@
 namespace concertina {
 namespace {
 
-#define KEY(path) #path, [](RunConfig& c) -> Field { return &c.path; }
+#define KEY(path) #path, [](RunConfig & c) -> Field { return &c.path; }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Range kCount{1, 1 << 20};           // sizes and numbers of things
-constexpr Range kIndex{0, 1 << 20};           // 0 = "off" or "follows from the rest"
+constexpr Range kCount{1, 1 << 20};  // sizes and numbers of things
+constexpr Range kIndex{0, 1 << 20};  // 0 = "off" or "follows from the rest"
 constexpr Range kSteps{0, 1e15};
 constexpr Range kPositive{0, kInf, true};
 constexpr Range kNotNegative{0, kInf};
 constexpr Range kShare{0, 1, false, true};  // [0, 1)
 
-std::vector<std::string_view> device_names() { return {"cpu", "cuda"}; }
-std::vector<std::string_view> compute_names() { return {"fp32", "bf16"}; }
-std::vector<std::string_view> tokenizer_names() { return {"bytes"}; }
-std::vector<std::string_view> model_names() { return names_of(models()); }
-std::vector<std::string_view> optimizer_names() { return names_of(optimizers()); }
-std::vector<std::string_view> lr_schedule_names() { return names_of(lr_schedules()); }
-std::vector<std::string_view> schedule_names() { return names_of(schedules()); }
-std::vector<std::string_view> partitioner_names() { return names_of(partitioners()); }
+std::vector<std::string_view> device_names() {
+  return {"cpu", "cuda"};
+}
+std::vector<std::string_view> compute_names() {
+  return {"fp32", "bf16"};
+}
+std::vector<std::string_view> tokenizer_names() {
+  return {"bytes"};
+}
+std::vector<std::string_view> model_names() {
+  return names_of(models());
+}
+std::vector<std::string_view> optimizer_names() {
+  return names_of(optimizers());
+}
+std::vector<std::string_view> lr_schedule_names() {
+  return names_of(lr_schedules());
+}
+std::vector<std::string_view> schedule_names() {
+  return names_of(schedules());
+}
+std::vector<std::string_view> partitioner_names() {
+  return names_of(partitioners());
+}
 
 const Key kKeys[] = {
     {KEY(run.name), "the run directory is <run.dir>/<run.name>", {}},
     {KEY(run.dir), "where run directories are", {}},
     {KEY(run.seed), "weights and order of the data follow from it", {0, 9e18}},
     {KEY(run.steps), "optimizer steps of the whole run", kSteps},
-    {KEY(run.threads), "threads a rank; 0: the cores it may use / the ranks that share them",
+    {KEY(run.threads),
+     "threads a rank; 0: the cores it may use / the ranks that share them",
      {0, 4096}},
     {KEY(run.device), "where the kernels run", {}, device_names},
 
@@ -81,7 +98,8 @@ const Key kKeys[] = {
 
     {KEY(numerics.compute), "type that products are computed in", {}, compute_names},
     {KEY(numerics.leaves),
-     "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16", kIndex},
+     "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16",
+     kIndex},
 
     {KEY(checkpoint.every), "steps between checkpoints; 0: only at the end", kSteps},
     {KEY(checkpoint.keep), "newest checkpoints that stay", {1, 1 << 20}},
@@ -116,12 +134,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+std::string_view last_part(std::string_view key) {
+  return key.substr(key.rfind('.') + 1);
+}
 
 std::string type_name(const Field& field) {
-  constexpr const char* kNames[] = {"true or false", "an integer", "an integer", "a number",
-                                    "a string", "a string or a list of strings",
-                                    "a list of two numbers", "a list of pipelines"};
+  constexpr const char* kNames[] = {"true or false",
+                                    "an integer",
+                                    "an integer",
+                                    "a number",
+                                    "a string",
+                                    "a string or a list of strings",
+                                    "a list of two numbers",
+                                    "a list of pipelines"};
   static_assert(std::size(kNames) == std::variant_size_v<Field>);
   return kNames[field.index()];
 }
@@ -133,7 +158,8 @@ std::string bounds(const Range& range) {
     return fmt::format(" from {} to {}", range.low, range.high);
   std::string text;
   if (low) text += fmt::format(" {} {}", range.open_low ? ">" : ">=", range.low);
-  if (high) text += fmt::format("{} {} {}", low ? " and" : "", range.open_high ? "<" : "<=", range.high);
+  if (high)
+    text += fmt::format("{} {} {}", low ? " and" : "", range.open_high ? "<" : "<=", range.high);
   return text;
 }
 
@@ -145,7 +171,9 @@ bool Range::contains(double value) const {
   return above && below;
 }
 
-std::span<const Key> config_keys() { return kKeys; }
+std::span<const Key> config_keys() {
+  return kKeys;
+}
 
 const Key* find_key(std::string_view name) {
   const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),

@@ -32,7 +32,7 @@ struct Key {
   std::string_view name;  // "batch.global"
   Field (*field)(RunConfig& config);
   std::string_view meaning;
-  Range range;                                             // numbers only
+  Range range;                                           // numbers only
   std::vector<std::string_view> (*choices)() = nullptr;  // strings only; null: any text
 };
 

@@ -79,7 +79,8 @@ class LayoutReader {
     if (pair.size() != 2) fail(node, fmt::format("{} is not a pair [first, last)", what));
     const int first = number(pair[0], what), last = number(pair[1], what);
     if (first >= last)
-      fail(node, fmt::format("{} = [{}, {}] is empty: first must be below last", what, first, last));
+      fail(node,
+           fmt::format("{} = [{}, {}] is empty: first must be below last", what, first, last));
     return {first, last};
   }
 

@@ -146,7 +146,8 @@ class Reader {
   }
 
   void read(const toml::node& node, Layout& out) const {
-    out = read_layout(node, [&](const toml::node& part) { return place(part.source(), key_->name); });
+    out =
+        read_layout(node, [&](const toml::node& part) { return place(part.source(), key_->name); });
   }
 
   std::string source_;

@@ -5,9 +5,15 @@
 
 namespace concertina {
 
-std::string to_toml(bool value) { return value ? "true" : "false"; }
-std::string to_toml(int value) { return fmt::format("{}", value); }
-std::string to_toml(std::int64_t value) { return fmt::format("{}", value); }
+std::string to_toml(bool value) {
+  return value ? "true" : "false";
+}
+std::string to_toml(int value) {
+  return fmt::format("{}", value);
+}
+std::string to_toml(std::int64_t value) {
+  return fmt::format("{}", value);
+}
 
 std::string to_toml(double value) {
   std::string text = fmt::format("{}", value);  // shortest text that reads back to the same bits

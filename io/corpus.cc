@@ -80,8 +80,9 @@ void Corpus::Mapping::check() const {
                   "leave the files of data.text alone during a run");
 }
 
-Corpus::Corpus(const std::string& pattern, const std::string& where)
-    : names_(match(pattern, where)) {
+Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& where) {
+  for (const std::string& pattern : patterns)
+    for (std::string& name : match(pattern, where)) names_.push_back(std::move(name));
   for (const std::string& name : names_) {
     require_regular(name, where);
     File file = open_text(name, where);
@@ -92,7 +93,7 @@ Corpus::Corpus(const std::string& pattern, const std::string& where)
   if (size_ == 0)
     throw_input(names_.size() == 1
                     ? fmt::format("'{}' is empty", names_[0])
-                    : fmt::format("all {} files of '{}' are empty", names_.size(), pattern),
+                    : fmt::format("all {} files are empty", names_.size()),
                 where, "a text with something in it");
 }
 

@@ -15,9 +15,10 @@ namespace concertina {
 
 class Corpus {
  public:
-  /// `pattern`: a file, or a glob such as "books/*.txt". `where` names the config key in errors.
+  /// `patterns`: files, or globs such as "books/*.txt", joined in this order. `where` names the
+  /// config key in errors.
   /// Input errors: no match, a directory, not a regular file, unreadable, nothing but empty files.
-  Corpus(const std::string& pattern, const std::string& where);
+  Corpus(const std::vector<std::string>& patterns, const std::string& where);
 
   std::uint64_t size() const { return size_; }
   const std::vector<std::string>& files() const { return names_; }

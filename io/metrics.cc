@@ -60,7 +60,9 @@ JsonLines::JsonLines(const std::string& path, std::int64_t last_step)
   file_ = File(path, File::Mode::append);
 }
 
-void JsonLines::write(const nlohmann::ordered_json& object) { file_.write(dump(object, -1) + '\n'); }
+void JsonLines::write(const nlohmann::ordered_json& object) {
+  file_.write(dump(object, -1) + '\n');
+}
 
 void write_result(const std::string& path, const nlohmann::ordered_json& result) {
   atomic_replace(path, dump(result, 2) + '\n');

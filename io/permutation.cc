@@ -22,9 +22,9 @@ std::uint64_t Permutation::encrypt(std::uint64_t value) const {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   std::uint64_t left = value >> half_bits_, right = value & mask;
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    const auto word = rng.words(static_cast<std::uint32_t>(epoch_),
-                                static_cast<std::uint32_t>(epoch_ >> 32), round,
-                                static_cast<std::uint32_t>(right))[0];
+    const auto word =
+        rng.words(static_cast<std::uint32_t>(epoch_), static_cast<std::uint32_t>(epoch_ >> 32),
+                  round, static_cast<std::uint32_t>(right))[0];
     const std::uint64_t next = left ^ (word & mask);
     left = right;
     right = next;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "core/error.h"
 #include "core/rng.h"
@@ -48,7 +49,8 @@ void check_request(std::int64_t step, std::int64_t first, std::int64_t count, st
   CONCERTINA_CHECK(step >= 0 && first >= 0 && count >= 0 && first <= batch - count,
                    "samples [{}, +{}) of {} in step {}", first, count, batch, step);
   for (const View& view : {tokens, targets})
-    CONCERTINA_CHECK(view.empty() || (view.dtype == DType::i32 && view.count >= count * length),
+    CONCERTINA_CHECK(view.empty() || (view.dtype == DType::i32 &&
+                                      std::cmp_greater_equal(view.count, count * length)),
                      "a view of {} elements for {} samples of {}", view.count, count, length);
 }
 
@@ -67,16 +69,18 @@ TextDataset::TextDataset(const TextOptions& options)
                     "sample of {} tokens and its last target take {}",
                     train_bytes_, corpus_.size(), tokens_, needed),
         "data.text",
-        train_bytes_ < 2 ? "a longer text"
-                         : fmt::format("a longer text, or model.context of at most {}",
-                                       train_bytes_ - 1));
+        train_bytes_ < 2
+            ? "a longer text"
+            : fmt::format("a longer text, or model.context of at most {}", train_bytes_ - 1));
   if (options.validation > 0 && tail < 2)
     throw_input(fmt::format("the validation part has {} of {} bytes, at least 2 are needed", tail,
                             corpus_.size()),
                 "data.validation", "a longer text, a larger share, or 0 for no validation");
 }
 
-std::int64_t TextDataset::vocabulary() const { return kByteVocabulary; }
+std::int64_t TextDataset::vocabulary() const {
+  return kByteVocabulary;
+}
 
 std::string TextDataset::summary() const {
   std::array<std::byte, 72> start;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/batch_source.h"
 #include "io/corpus.h"
@@ -16,9 +17,9 @@
 namespace concertina {
 
 struct TextOptions {
-  std::string text;                 // file or glob (data.text)
-  std::string tokenizer = "bytes";  // data.tokenizer
-  double validation = 0.1;          // share of the text, its tail, in [0, 1) (data.validation)
+  std::vector<std::string> text;       // files or globs, joined in this order (data.text)
+  std::string tokenizer = "bytes";     // data.tokenizer
+  double validation = 0.1;             // share of the text, its tail, in [0, 1) (data.validation)
   std::int64_t tokens_per_sample = 0;  // T (model.context)
 };
 

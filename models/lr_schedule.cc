@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "models/lr_schedule_table.h"
+#include "lr_schedule_table.h"
 
 namespace concertina {
 

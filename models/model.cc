@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/model_table.h"
+#include "model_table.h"
 
 namespace concertina {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/optimizer_table.h"
+#include "optimizer_table.h"
 
 namespace concertina {
 

@@ -205,11 +205,11 @@ class Checker {
 
   Found check_deadlock() const {
     if (auto cycle = find_deadlock(plan_, index_, Channels::pairs))
-      return Violation{Rule::deadlock, "without buffering, ranks wait in a circle:\n" + *cycle};
+      return Violation{Rule::deadlock, "without buffering, these wait in a circle:\n" + *cycle};
     if (!limits_.transfers) return std::nullopt;
     if (auto cycle = find_deadlock(plan_, index_, Channels::stream))
       return Violation{Rule::deadlock,
-                       "with one stream of transfers a rank, ranks wait in a circle:\n" + *cycle};
+                       "with one stream of transfers a rank, these wait in a circle:\n" + *cycle};
     return std::nullopt;
   }
 
@@ -222,7 +222,7 @@ class Checker {
 }  // namespace
 
 Limits limits_of(const Plan& plan) {
-  Limits limits{.transfers = false, .reduction = false, .peak_activations = {}};
+  Limits limits{.transfers = false, .reduction = false};
   for (const std::vector<Action>& row : plan.rows) {
     for (const Action& action : row) {
       limits.transfers |= is_transfer(action.kind);

@@ -16,7 +16,7 @@ struct Limits {
   bool transfers = true;      // SEND and RECV at every boundary between ranks; else none at all
   bool reduction = true;      // REDUCE a stage and STEP a rank; else none at all
   int leaf_microbatches = 1;  // of the canonical reduction tree: microbatches / leaves
-  std::vector<int> peak_activations;  // at most, by rank, in microbatches of stages; empty: any
+  std::vector<int> peak_activations{};  // at most, by rank, in microbatches of stages; empty: any
 };
 
 /// What `plan` already has: for schedules read from files.

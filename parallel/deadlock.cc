@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "core/error.h"
@@ -9,115 +10,97 @@
 namespace concertina {
 namespace {
 
-/// Why a rank stands still: the node that rank `on` has to reach first, and what is queued between.
-struct Wait {
-  int on = 0;
-  int node = 0;
-  int behind = -1;  // the last transfer on the way there, or -1
-};
-
+/// Points of standstill: each row's first action that cannot run, and open transfers. Any other
+/// open action waits for the first of its row.
 class Deadlock {
  public:
   Deadlock(const Plan& plan, const PlanIndex& index, const PlanGraph& graph,
            const std::vector<int>& order)
-      : plan_(plan), index_(index), graph_(graph), done_(graph.nodes(), false) {
-    for (const int node : order) done_[node] = true;
-    find_heads();
-    find_open_predecessors();
-    for (const auto& [rank, head] : heads_) waits_[rank] = find_waits(head);
+      : plan_(plan), index_(index), graph_(graph), open_(graph.nodes(), true) {
+    for (const int node : order) open_[node] = false;
+    for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {
+      const auto end = open_.begin() + index_.row_begin()[rank + 1];
+      const auto head = std::find(open_.begin() + index_.row_begin()[rank], end, true);
+      heads_.push_back(head == end ? -1 : static_cast<int>(head - open_.begin()));
+    }
+    for (int node = 0; node < graph_.nodes(); ++node)
+      for (int e = graph_.edge_begin[node]; open_[node] && e < graph_.edge_begin[node + 1]; ++e)
+        waits_[graph_.edge_to[e]].push_back(node);
   }
 
   std::string describe() const {
-    std::vector<int> cycle = shortest_cycle();
+    const std::vector<int> circle = shortest_circle();
     std::vector<std::string> lines;
-    for (std::size_t i = 0; i < cycle.size(); ++i)
-      lines.push_back(line(cycle[i], cycle[(i + 1) % cycle.size()]));
+    for (std::size_t i = 0; i < circle.size(); ++i)
+      lines.push_back(line(circle[i], circle[(i + 1) % circle.size()]));
     return fmt::format("{}", fmt::join(lines, "\n"));
   }
 
  private:
-  /// The action at which each rank stops.
-  void find_heads() {
-    for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {
-      const auto begin = done_.begin() + index_.row_begin()[rank];
-      const auto end = done_.begin() + index_.row_begin()[rank + 1];
-      const auto head = std::find(begin, end, false);
-      if (head != end) heads_[rank] = static_cast<int>(head - done_.begin());
-    }
+  bool is_action(int node) const { return node < graph_.actions; }
+  int standstill(int node) const {
+    return is_action(node) ? heads_[index_.place(node).rank] : node;
   }
 
-  void find_open_predecessors() {
-    for (int node = 0; node < graph_.nodes(); ++node) {
-      if (done_[node]) continue;
-      for (int e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; ++e)
-        predecessors_[graph_.edge_to[e]].push_back(node);
-    }
+  /// Every circle meets the first open action of a row or the first open transfer of a rank, since
+  /// what is behind these waits for them.
+  std::vector<int> starts() const {
+    std::vector<int> nodes;
+    std::set<int> ranks;
+    for (const int head : heads_)
+      if (head >= 0) nodes.push_back(head);
+    std::map<int, int> first;  // end of a transfer that comes first in its rank's row -> transfer
+    for (int t = 0; t < static_cast<int>(graph_.transfers.size()); ++t)
+      for (const int end : {graph_.transfers[t].send, graph_.transfers[t].receive})
+        if (open_[graph_.actions + t] && end >= 0) first.emplace(end, graph_.actions + t);
+    for (const auto& [end, transfer] : first)
+      if (ranks.insert(index_.place(end).rank).second) nodes.push_back(transfer);
+    return nodes;
   }
 
-  /// What keeps `head` waiting: the first open actions back from it, through transfers.
-  std::vector<Wait> find_waits(int head) const {
-    std::vector<Wait> waits;
-    std::vector<bool> seen(graph_.transfers.size(), false);
-    std::vector<int> front{head};
-    for (std::size_t i = 0; i < front.size(); ++i) {
-      const auto found = predecessors_.find(front[i]);
-      if (found == predecessors_.end()) continue;
-      for (const int node : found->second) {
-        if (node < graph_.actions)
-          waits.push_back({index_.place(node).rank, node, front[i] == head ? -1 : front[i]});
-        else if (!seen[node - graph_.actions]) {
-          seen[node - graph_.actions] = true;
-          front.push_back(node);
-        }
-      }
-    }
-    return waits;
-  }
-
-  /// By breadth-first search from each rank that stands still.
-  std::vector<int> shortest_cycle() const {
+  /// By breadth-first search from each start.
+  std::vector<int> shortest_circle() const {
     std::vector<int> best;
-    for (const auto& [start, head] : heads_) {
-      std::map<int, int> from;  // rank -> the one that waits for it
+    for (const int start : starts()) {
+      std::map<int, int> from;  // node -> the one that waits for it
       std::vector<int> front{start};
       for (std::size_t i = 0; i < front.size() && !from.contains(start); ++i)
-        for (const Wait& wait : waits_.at(front[i]))
-          if (from.try_emplace(wait.on, front[i]).second) front.push_back(wait.on);
+        for (const int node : waits_.at(front[i]))
+          if (from.try_emplace(standstill(node), front[i]).second)
+            front.push_back(standstill(node));
       if (!from.contains(start)) continue;
-      std::vector<int> cycle{start};
-      for (int rank = from[start]; rank != start; rank = from[rank]) cycle.push_back(rank);
-      std::reverse(cycle.begin() + 1, cycle.end());
-      if (best.empty() || cycle.size() < best.size()) best = std::move(cycle);
+      std::vector<int> circle{start};
+      for (int node = from[start]; node != start; node = from[node]) circle.push_back(node);
+      std::reverse(circle.begin() + 1, circle.end());
+      if (best.empty() || circle.size() < best.size()) best = std::move(circle);
     }
-    CONCERTINA_CHECK(!best.empty(), "the plan stops, but no rank waits in a circle");
+    CONCERTINA_CHECK(!best.empty(), "the plan stops, but nothing waits in a circle");
     return best;
   }
 
-  std::string line(int rank, int on) const {
-    const std::vector<Wait>& waits = waits_.at(rank);
-    const Wait& wait =
-        *std::find_if(waits.begin(), waits.end(), [&](const Wait& w) { return w.on == on; });
-    std::string text = fmt::format("{} waits for {}", name(heads_.at(rank)), name(wait.node));
-    if (wait.behind >= 0) {
-      const Transfer& transfer = graph_.transfers[wait.behind - graph_.actions];
-      const int post = transfer.send == wait.node ? transfer.receive : transfer.send;
-      if (post >= 0) text += fmt::format(" (the other end of {})", name(post));
-    }
-    return text;
+  std::string line(int node, int next) const {
+    const std::vector<int>& waits = waits_.at(node);
+    const int target = *std::find_if(waits.begin(), waits.end(),
+                                     [&](int wait) { return standstill(wait) == next; });
+    const bool queued = !is_action(node) && !is_action(target);
+    return fmt::format("{} {} {}", name(node), queued ? "is queued behind" : "waits for",
+                       name(target));
   }
 
   std::string name(int node) const {
-    const auto [rank, position] = index_.place(node);
-    return fmt::format("rank {} action {} {}", rank, position, to_text(plan_.rows[rank][position]));
+    const int action = is_action(node) ? node : graph_.transfers[node - graph_.actions].send;
+    const auto [rank, position] = index_.place(action);
+    const std::string text = to_text(plan_.rows[rank][position]);
+    if (is_action(node)) return fmt::format("rank {} action {} {}", rank, position, text);
+    return fmt::format("the message of rank {} {}", rank, text);
   }
 
   const Plan& plan_;
   const PlanIndex& index_;
   const PlanGraph& graph_;
-  std::vector<bool> done_;
-  std::map<int, int> heads_;                      // by rank
-  std::map<int, std::vector<int>> predecessors_;  // of open nodes, open themselves
-  std::map<int, std::vector<Wait>> waits_;        // by rank
+  std::vector<bool> open_;                 // cannot run
+  std::vector<int> heads_;                 // first open action of each row, or -1
+  std::map<int, std::vector<int>> waits_;  // node -> open nodes that it waits for
 };
 
 }  // namespace

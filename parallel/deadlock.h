@@ -9,7 +9,8 @@
 
 namespace concertina {
 
-/// The shortest cycle of ranks that wait for each other, as text; nothing if the plan runs through.
+/// The shortest circle of actions and messages that wait for each other, one line each; nothing if
+/// the plan runs through.
 /// The plan must satisfy what make_graph asks for.
 std::optional<std::string> find_deadlock(const Plan& plan, const PlanIndex& index,
                                          Channels channels);

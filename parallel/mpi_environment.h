@@ -34,6 +34,8 @@ std::string mpi_library();
 /// "yes", "no" or "unknown": whether MPI takes device pointers. Needs no initialisation.
 std::string mpi_cuda_aware();
 
+/// `main` keeps it outside of its try block, and ends a failed job by abort_job(code) if started().
+/// Destroyed by an exception it does that itself, but can no longer say why.
 class MpiEnvironment {
  public:
   MpiEnvironment() = default;

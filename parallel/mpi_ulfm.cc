@@ -1,6 +1,5 @@
 #include "parallel/mpi_ulfm.h"
 
-#include <fmt/format.h>
 #include <mpi-ext.h>
 
 #include <vector>
@@ -31,9 +30,12 @@ std::string ulfm_failed_ranks(MPI_Comm comm, int error) {
   MPI_Group_translate_ranks(dead, count, ranks.data(), world, world_ranks.data());
   MPI_Group_free(&dead);
   MPI_Group_free(&world);
-  std::vector<std::string> names;
-  for (int rank : world_ranks) names.push_back(fmt::format("rank {}", rank));
-  return fmt::format("{}", fmt::join(names, ", "));
+  std::string names;
+  for (int rank : world_ranks) {
+    names += names.empty() ? "rank " : ", rank ";
+    names += std::to_string(rank);
+  }
+  return names;
 }
 
 }  // namespace concertina

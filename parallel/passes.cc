@@ -135,7 +135,7 @@ Plan expand(const Layout& layout, Generator generator, std::string_view name) {
       plan.rows.push_back(std::move(row));
     }
   }
-  const Limits compute_only{.transfers = false, .reduction = false, .peak_activations = {}};
+  const Limits compute_only{.transfers = false, .reduction = false};
   if (const auto violation = check(plan, apart.layout, compute_only)) refuse(name, *violation);
   plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
   verify(plan, layout, "expand");

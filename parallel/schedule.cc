@@ -116,7 +116,10 @@ std::string to_text(const Action& action) {
 std::string to_text(const Plan& plan) {
   std::string text;
   for (const std::vector<Action>& row : plan.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) text += (i > 0 ? "," : "") + to_text(row[i]);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) text += ',';
+      text += to_text(row[i]);
+    }
     text += '\n';
   }
   return text;

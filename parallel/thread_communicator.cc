@@ -5,94 +5,17 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "parallel/thread_channel.h"
+#include "parallel/thread_work.h"
 #include "parallel/work_pool.h"
 
 namespace concertina {
 namespace {
-
-class ThreadWork final : public Work::State {
- public:
-  ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, int most)
-      : pool_(pool), group_(group), rank_(rank), ends_(std::make_unique<End[]>(most)) {}
-
-  void begin(const char* operation) {
-    operation_ = operation;
-    count_ = done_ = 0;
-  }
-  void send(Channel& channel, ConstBytes data, int to) {
-    // The channel only reads what is sent.
-    channel.send(add(channel, const_cast<std::byte*>(data.data()), data.size(), to, "to"));
-  }
-  void receive(Channel& channel, Bytes data, int from) {
-    channel.receive(add(channel, data.data(), data.size(), from, "from"));
-  }
-
-  bool test() override {
-    for (; done_ < count_; ++done_)
-      if (!finished(ends_[done_])) return false;
-    return true;
-  }
-
-  void recycle() override {
-    for (; done_ < count_; ++done_) ends_[done_].channel->withdraw(ends_[done_].transfer);
-    pool_.give(*this);
-  }
-
- private:
-  struct End {
-    Transfer transfer;
-    Channel* channel = nullptr;
-    int peer = 0;
-    const char* direction = "";
-  };
-
-  Transfer& add(Channel& channel, std::byte* data, std::size_t bytes, int peer,
-                const char* direction) {
-    End& end = ends_[count_++];
-    end.transfer.data = data;
-    end.transfer.bytes = bytes;
-    end.channel = &channel;
-    end.peer = peer;
-    end.direction = direction;
-    return end.transfer;
-  }
-
-  bool finished(End& end) {
-    auto status = end.transfer.status.load(std::memory_order_acquire);
-    if (status == Transfer::Status::done) return true;
-    const ThreadJob& job = *group_.job;
-    const int peer = group_.members[end.peer];
-    // Whoever leaves has posted all it ever will: only then is what is still queued lost.
-    const bool lost = job.has_left(peer) || job.has_failed();
-    if (lost) status = end.channel->settled(end.transfer);
-    if (status == Transfer::Status::done) return true;
-    if (status == Transfer::Status::mismatch)
-      fail(end, fmt::format("sizes differ: {} bytes here, {} bytes on rank {}", end.transfer.bytes,
-                            end.transfer.peer_bytes, peer));
-    if (job.has_failed()) fail(end, job.text());
-    if (lost) fail(end, fmt::format("rank {} has returned without the other end", peer));
-    return false;
-  }
-
-  [[noreturn]] void fail(const End& end, std::string why) const {
-    throw_failure(std::move(why), fmt::format("rank {}, {} {} rank {}", group_.members[rank_],
-                                              operation_, end.direction, group_.members[end.peer]));
-  }
-
-  WorkPool<ThreadWork>& pool_;
-  ThreadGroup& group_;
-  int rank_;
-  std::unique_ptr<End[]> ends_;
-  const char* operation_ = "";
-  int count_ = 0, done_ = 0;  // ends posted; of these, in order, known to be done
-};
 
 /// Works by the number of ends they have room for, so that reuse never has to grow one.
 struct ThreadPools {

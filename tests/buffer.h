@@ -92,11 +92,11 @@ class Data {
   std::mt19937 engine_;
 };
 
-/// max |a - b| / max |b|; infinity if either has a NaN or the sizes differ.
+/// max |a - b| / max(|b|, scale); infinity if either has a NaN or the sizes differ.
 template <class A, class B>
-double relative_error(const A& a, const B& b) {
+double relative_error(const A& a, const B& b, double scale = 0) {
   if (std::size(a) != std::size(b)) return std::numeric_limits<double>::infinity();
-  double most = 1e-30, difference = 0;
+  double most = std::max(scale, 1e-30), difference = 0;
   for (std::size_t i = 0; i < std::size(a); ++i) {
     const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
     if (!(d <= std::numeric_limits<double>::max())) return std::numeric_limits<double>::infinity();

@@ -31,8 +31,8 @@ std::string status() {
   (void)cudaDriverGetVersion(&driver);  // stays 0 where there is no driver
   cudaError_t error = cudaSuccess;
   const int count = device_count(error);
-  std::string text = fmt::format("CUDA runtime {}, driver {}: ", version_text(runtime),
-                                 version_text(driver));
+  std::string text =
+      fmt::format("CUDA runtime {}, driver {}: ", version_text(runtime), version_text(driver));
   if (count > 0) return text + fmt::format("{} device{}", count, count == 1 ? "" : "s");
   return text + (error == cudaSuccess ? "no device" : cudaGetErrorString(error));
 }
@@ -46,8 +46,8 @@ std::vector<Device> devices() {
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) continue;
-    Device device{index, properties.name, properties.major, properties.minor,
-                  properties.totalGlobalMem, 0};
+    Device device{
+        index, properties.name, properties.major, properties.minor, properties.totalGlobalMem, 0};
     if (cudaSetDevice(index) == cudaSuccess)
       (void)cudaMemGetInfo(&device.free_bytes, &device.total_bytes);
     result.push_back(std::move(device));

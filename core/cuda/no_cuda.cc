@@ -3,8 +3,14 @@
 
 namespace concertina::cuda {
 
-bool available() { return false; }
-std::string status() { return "built without CUDA"; }
-std::vector<Device> devices() { return {}; }
+bool available() {
+  return false;
+}
+std::string status() {
+  return "built without CUDA";
+}
+std::vector<Device> devices() {
+  return {};
+}
 
 }  // namespace concertina::cuda

@@ -30,6 +30,18 @@ std::unique_ptr<Backend> make_if_able(const Candidate& candidate) {
   }
 }
 
+void PrintTo(const Candidate& candidate, std::ostream* out) {
+  *out << candidate.name;
+}
+
+void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
+                  const std::string& kernel) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale), kTolerance)
+        << kernel << ": " << got[i].name;
+}
+
 class BackendTest : public testing::TestWithParam<Candidate> {};
 
 TEST_P(BackendTest, EveryKernelMatchesTheOracle) {
@@ -37,12 +49,7 @@ TEST_P(BackendTest, EveryKernelMatchesTheOracle) {
   for (const KernelCase& kernel : kernel_cases(1, 12)) {
     const auto oracle = make_oracle_backend();
     const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
-    const auto expected = kernel.run(*oracle);
-    const auto got = kernel.run(*backend);
-    ASSERT_EQ(got.size(), expected.size());
-    for (std::size_t i = 0; i < got.size(); ++i)
-      EXPECT_LE(relative_error(got[i].values, expected[i].values), kTolerance)
-          << kernel.name << ": " << got[i].name;
+    expect_close(kernel.run(*backend), kernel.run(*oracle), kernel.name);
   }
 }
 
@@ -51,12 +58,8 @@ TEST_P(BackendTest, OneBackendServesManyShapes) {
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";
   for (const KernelCase& kernel : kernel_cases(2, 4)) {
     const auto expected = kernel.run(*make_oracle_backend());
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      const auto got = kernel.run(*backend);
-      for (std::size_t i = 0; i < got.size(); ++i)
-        EXPECT_LE(relative_error(got[i].values, expected[i].values), kTolerance)
-            << kernel.name << ": " << got[i].name;
-    }
+    for (int repeat = 0; repeat < 2; ++repeat)
+      expect_close(kernel.run(*backend), expected, kernel.name);
   }
 }
 

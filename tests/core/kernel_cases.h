@@ -10,10 +10,12 @@
 
 namespace concertina {
 
-/// One result of a case: what a backend wrote.
+/// One result of a case: what a backend wrote. Errors are relative to the largest value, or to
+/// `scale` where the terms of a sum are larger than the sum.
 struct Output {
   std::string name;
   std::vector<float> values;
+  double scale = 0;
 };
 
 struct KernelCase {

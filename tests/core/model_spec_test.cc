@@ -1,5 +1,6 @@
 #include "core/model_spec.h"
 
+#include <fmt/format.h>
 #include <rapidcheck.h>
 
 #include <gtest/gtest.h>
@@ -17,17 +18,17 @@ ModelSpec random_model() {
   ModelSpec model;
   const int units = *rc::gen::inRange(1, 8);
   for (int u = 0; u < units; ++u) {
-    UnitSpec unit{"unit" + std::to_string(u), {}, {}};
+    UnitSpec unit{fmt::format("unit{}", u), {}, {}};
     const int own = *rc::gen::inRange(0, 4);
     for (int p = 0; p < own; ++p)
-      unit.parameters.push_back({"p" + std::to_string(p),
+      unit.parameters.push_back({fmt::format("p{}", p),
                                  {*rc::gen::inRange(1, 5000), *rc::gen::inRange(1, 4)},
                                  p % 2 == 0,
                                  {},
                                  ""});
     for (int s = 0; s < 3; ++s)
       if (*rc::gen::arbitrary<bool>())
-        unit.parameters.push_back({"shared", {7 + s, 3}, true, {}, "shared" + std::to_string(s)});
+        unit.parameters.push_back({"shared", {7 + s, 3}, true, {}, fmt::format("shared{}", s)});
     model.units.push_back(unit);
   }
   return model;

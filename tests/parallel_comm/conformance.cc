@@ -306,10 +306,11 @@ void works_move(Communicator& comm) {
 void no_allocation_after_warm_up(Communicator& comm) {
   const int to = (comm.rank() + 1) % comm.size();
   const int from = (comm.rank() + comm.size() - 1) % comm.size();
-  Buffer out(100000), in(100000);
-  std::vector<Buffer> blocks(comm.size(), Buffer(1000)), gathered = blocks;
+  Buffer out(100000), in(100000), in_parts(8000), shared(50000);
+  std::vector<Buffer> blocks(comm.size(), Buffer(1000)), exchanged = blocks, gathered = blocks;
   const std::vector<ConstBytes> send(blocks.begin(), blocks.end());
-  const std::vector<Bytes> recv(gathered.begin(), gathered.end());
+  const std::vector<Bytes> exchange(exchanged.begin(), exchanged.end());
+  const std::vector<Bytes> gather(gathered.begin(), gathered.end());
   std::vector<Work> works;
   works.reserve(40);
   std::size_t before = 0;
@@ -317,13 +318,13 @@ void no_allocation_after_warm_up(Communicator& comm) {
     if (round == 5) before = allocations();
     for (int i = 0; i < 8; ++i) {
       works.push_back(comm.isend(ConstBytes(out).subspan(i * 1000, 100 * i), to));
-      works.push_back(comm.irecv(Bytes(in).subspan(i * 1000, 100 * i), from));
+      works.push_back(comm.irecv(Bytes(in_parts).subspan(i * 1000, 100 * i), from));
     }
     works.push_back(comm.isend(out, to));
     works.push_back(comm.irecv(in, from));
-    works.push_back(comm.all_to_all(send, recv));
-    works.push_back(comm.all_gather(blocks[0], recv));
-    works.push_back(comm.broadcast(in, 0));
+    works.push_back(comm.all_to_all(send, exchange));
+    works.push_back(comm.all_gather(blocks[0], gather));
+    works.push_back(comm.broadcast(shared, 0));
     wait_all(works);
     comm.barrier();
   }

@@ -13,30 +13,26 @@ namespace {
 /// Sets the variables that launchers set, and clears the others; restores them
 /// at the end.
 class Environment {
-public:
-  explicit Environment(const std::map<std::string, std::string> &values) {
-    for (const char *name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
-                             "PMI_SIZE", "SLURM_NTASKS"}) {
-      if (const char *old = std::getenv(name))
-        before_[name] = old;
+ public:
+  explicit Environment(const std::map<std::string, std::string>& values) {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "SLURM_NTASKS"}) {
+      if (const char* old = std::getenv(name)) before_[name] = old;
       ::unsetenv(name);
     }
-    for (const auto &[name, value] : values)
-      ::setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : values) ::setenv(name.c_str(), value.c_str(), 1);
     set_ = values;
   }
   ~Environment() {
-    for (const auto &[name, value] : set_)
-      ::unsetenv(name.c_str());
-    for (const auto &[name, value] : before_)
-      ::setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : set_) ::unsetenv(name.c_str());
+    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
   }
 
-private:
+ private:
   std::map<std::string, std::string> before_, set_;
 };
 
-int expected(const std::map<std::string, std::string> &values) {
+int expected(const std::map<std::string, std::string>& values) {
   const Environment environment(values);
   return expected_world_size();
 }
@@ -46,12 +42,10 @@ TEST(Launch, ExpectedWorldSize) {
   EXPECT_EQ(expected({{"OMPI_COMM_WORLD_SIZE", "8"}}), 8);
   EXPECT_EQ(expected({{"SLURM_STEP_NUM_TASKS", "4"}}), 4);
   EXPECT_EQ(expected({{"PMI_SIZE", "3"}}), 3);
-  EXPECT_EQ(
-      expected({{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
-      8);
+  EXPECT_EQ(expected({{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}}), 8);
   EXPECT_EQ(expected({{"SLURM_NTASKS", "8"}}),
-            0); // set for programs without a launcher too
-  for (const char *wrong : {"", "x", "4x", "0", "-2", "99999999999"})
+            0);  // set for programs without a launcher too
+  for (const char* wrong : {"", "x", "4x", "0", "-2", "99999999999"})
     EXPECT_EQ(expected({{"OMPI_COMM_WORLD_SIZE", wrong}}), 0) << wrong;
 }
 
@@ -62,11 +56,10 @@ TEST(Launch, TheWorldMustBeWhatTheLauncherWasAskedFor) {
     try {
       check_launch(LaunchRequest{4, "SLURM_STEP_NUM_TASKS"}, ranks);
       ADD_FAILURE() << ranks << " ranks passed for 4";
-    } catch (const Error &error) {
+    } catch (const Error& error) {
       EXPECT_EQ(error.code(), Exit::bad_input);
       EXPECT_NE(error.message().find("4"), std::string::npos);
-      EXPECT_NE(error.where().find("SLURM_STEP_NUM_TASKS=4"),
-                std::string::npos);
+      EXPECT_NE(error.where().find("SLURM_STEP_NUM_TASKS=4"), std::string::npos);
       EXPECT_FALSE(error.fix().empty());
     }
   }
@@ -78,5 +71,5 @@ TEST(Launch, LibraryTextsNeedNoMpiStart) {
   EXPECT_FALSE(mpi_cuda_aware().empty());
 }
 
-} // namespace
-} // namespace concertina
+}  // namespace
+}  // namespace concertina

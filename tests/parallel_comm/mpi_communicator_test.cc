@@ -31,75 +31,59 @@ TEST_P(MpiConformance, HoldsInChunks) {
   GetParam().check(*comm);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MpiConformance,
-                         ::testing::ValuesIn(test::contracts()),
-                         [](const auto &instance) {
-                           return instance.param.name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, MpiConformance, ::testing::ValuesIn(test::contracts()),
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(MpiCommunicator, ErrorsNameTheRanksOfTheJob) {
-  Communicator &world = test::world();
-  if (world.size() < 3)
-    GTEST_SKIP() << "needs 3 ranks";
+  Communicator& world = test::world();
+  if (world.size() < 3) GTEST_SKIP() << "needs 3 ranks";
   const auto part = world.split(world.rank() == 0 ? -1 : 0, 0);
-  if (part == nullptr)
-    return;
+  if (part == nullptr) return;
   std::byte bytes[8] = {};
-  if (part->rank() == 0)
-    part->isend(ConstBytes(bytes, 4), 1).wait();
-  if (part->rank() != 1)
-    return;
+  if (part->rank() == 0) part->isend(ConstBytes(bytes, 4), 1).wait();
+  if (part->rank() != 1) return;
   try {
     part->irecv(Bytes(bytes, 8), 0).wait();
     ADD_FAILURE() << "4 bytes arrived as 8";
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     EXPECT_EQ(error.where(), "rank 2, irecv from rank 1");
   }
 }
 
 /// `bytes` of address space in which one small piece of memory repeats.
 class Repeated {
-public:
+ public:
   static constexpr std::size_t kPiece = std::size_t{16} << 20;
 
-  explicit Repeated(std::size_t bytes)
-      : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
+  explicit Repeated(std::size_t bytes) : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
     const int file = ::memfd_create("message", 0);
-    void *all =
-        ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    bool good =
-        file >= 0 && ::ftruncate(file, kPiece) == 0 && all != MAP_FAILED;
-    data_ = static_cast<std::byte *>(all);
+    void* all = ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool good = file >= 0 && ::ftruncate(file, kPiece) == 0 && all != MAP_FAILED;
+    data_ = static_cast<std::byte*>(all);
     for (std::size_t at = 0; good && at < bytes_; at += kPiece)
-      good = ::mmap(data_ + at, kPiece, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
-    if (file >= 0)
-      ::close(file);
-    if (!good)
-      throw_errno("mmap", "a buffer of " + std::to_string(bytes_) + " bytes");
+      good = ::mmap(data_ + at, kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) !=
+             MAP_FAILED;
+    if (file >= 0) ::close(file);
+    if (!good) throw_errno("mmap", "a buffer of " + std::to_string(bytes_) + " bytes");
   }
   ~Repeated() { ::munmap(data_, bytes_); }
-  Repeated(const Repeated &) = delete;
-  Repeated &operator=(const Repeated &) = delete;
+  Repeated(const Repeated&) = delete;
+  Repeated& operator=(const Repeated&) = delete;
 
-  std::byte *data() const { return data_; }
+  std::byte* data() const { return data_; }
 
-private:
+ private:
   std::size_t bytes_;
-  std::byte *data_;
+  std::byte* data_;
 };
 
 TEST(MpiCommunicator, MessagesAbove2To31Bytes) {
-  Communicator &world = test::world();
-  if (world.size() < 2)
-    GTEST_SKIP() << "needs 2 ranks";
-  if (world.rank() > 1)
-    return;
+  Communicator& world = test::world();
+  if (world.size() < 2) GTEST_SKIP() << "needs 2 ranks";
+  if (world.rank() > 1) return;
   constexpr std::size_t kBytes = (std::size_t{1} << 31) + 12345;
   const Repeated buffer(kBytes);
-  const auto expected = [](std::size_t i) {
-    return static_cast<std::byte>(i * 31 + i / 4096);
-  };
+  const auto expected = [](std::size_t i) { return static_cast<std::byte>(i * 31 + i / 4096); };
   for (std::size_t i = 0; world.rank() == 0 && i < Repeated::kPiece; ++i)
     buffer.data()[i] = expected(i);
   if (world.rank() == 0)
@@ -110,5 +94,5 @@ TEST(MpiCommunicator, MessagesAbove2To31Bytes) {
     ASSERT_EQ(buffer.data()[i], expected(i)) << "byte " << i;
 }
 
-} // namespace
-} // namespace concertina
+}  // namespace
+}  // namespace concertina

@@ -18,33 +18,30 @@ namespace {
 
 using test::Contract;
 
-class ThreadConformance
-    : public ::testing::TestWithParam<std::tuple<Contract, int, Delivery>> {};
+class ThreadConformance : public ::testing::TestWithParam<std::tuple<Contract, int, Delivery>> {};
 
 TEST_P(ThreadConformance, Holds) {
-  const auto &[contract, ranks, delivery] = GetParam();
+  const auto& [contract, ranks, delivery] = GetParam();
   run_threads(
-      ranks, [&](Communicator &comm) { contract.check(comm); }, delivery);
+      ranks, [&](Communicator& comm) { contract.check(comm); }, delivery);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, ThreadConformance,
-    ::testing::Combine(::testing::ValuesIn(test::contracts()),
-                       ::testing::Values(1, 2, 3, 5),
-                       ::testing::Values(Delivery::rendezvous,
-                                         Delivery::eager)),
-    [](const auto &instance) {
+    ::testing::Combine(::testing::ValuesIn(test::contracts()), ::testing::Values(1, 2, 3, 5),
+                       ::testing::Values(Delivery::rendezvous, Delivery::eager)),
+    [](const auto& instance) {
       return std::string(std::get<0>(instance.param).name) + "_" +
              std::to_string(std::get<1>(instance.param)) +
-             (std::get<2>(instance.param) == Delivery::eager ? "_eager"
-                                                             : "_rendezvous");
+             (std::get<2>(instance.param) == Delivery::eager ? "_eager" : "_rendezvous");
     });
 
 /// What run_threads throws for this body.
-template <class Body> std::string failure_of(int ranks, const Body &body) {
+template <class Body>
+std::string failure_of(int ranks, const Body& body) {
   try {
     run_threads(ranks, body);
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
   return "nothing";
@@ -54,14 +51,12 @@ TEST(ThreadCommunicator, RendezvousNeedsTheReceiveAndEagerDoesNot) {
   for (const Delivery delivery : {Delivery::rendezvous, Delivery::eager}) {
     run_threads(
         1,
-        [&](Communicator &comm) {
+        [&](Communicator& comm) {
           int out = 5, in = 0;
           Work send = comm.isend(std::as_bytes(std::span(&out, 1)), 0);
           EXPECT_EQ(send.test(), delivery == Delivery::eager);
-          if (delivery == Delivery::eager)
-            out = 6; // done: the buffer is ours again
-          Work receive =
-              comm.irecv(std::as_writable_bytes(std::span(&in, 1)), 0);
+          if (delivery == Delivery::eager) out = 6;  // done: the buffer is ours again
+          Work receive = comm.irecv(std::as_writable_bytes(std::span(&in, 1)), 0);
           EXPECT_TRUE(send.test());
           EXPECT_TRUE(receive.test());
           EXPECT_EQ(in, 5);
@@ -72,22 +67,18 @@ TEST(ThreadCommunicator, RendezvousNeedsTheReceiveAndEagerDoesNot) {
 
 TEST(ThreadCommunicator, AFailingRankWakesAllOthers) {
   std::atomic<int> woken = 0;
-  const std::string text = failure_of(4, [&](Communicator &comm) {
+  const std::string text = failure_of(4, [&](Communicator& comm) {
     if (comm.rank() == 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       throw std::runtime_error("rank two is broken");
     }
     try {
       std::byte byte{};
-      if (comm.rank() == 0)
-        comm.barrier();
-      if (comm.rank() == 1)
-        comm.irecv(Bytes(&byte, 1), 3).wait(); // not even from the culprit
-      if (comm.rank() == 3)
-        comm.split(0, 0);
-    } catch (const Error &error) {
-      EXPECT_NE(error.message().find("rank 2 failed: rank two is broken"),
-                std::string::npos);
+      if (comm.rank() == 0) comm.barrier();
+      if (comm.rank() == 1) comm.irecv(Bytes(&byte, 1), 3).wait();  // not even from the culprit
+      if (comm.rank() == 3) comm.isend(ConstBytes(&byte, 1), 2).wait();
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("rank 2 failed: rank two is broken"), std::string::npos);
       ++woken;
       throw;
     }
@@ -97,41 +88,34 @@ TEST(ThreadCommunicator, AFailingRankWakesAllOthers) {
 }
 
 TEST(ThreadCommunicator, WaitingForARankThatHasReturnedIsAnError) {
-  const std::string text = failure_of(2, [](Communicator &comm) {
+  const std::string text = failure_of(2, [](Communicator& comm) {
     std::byte byte{};
-    if (comm.rank() == 1)
-      comm.irecv(Bytes(&byte, 1), 0).wait();
+    if (comm.rank() == 1) comm.irecv(Bytes(&byte, 1), 0).wait();
   });
-  EXPECT_NE(text.find("rank 0 has returned without the other end"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(text.find("rank 0 has returned without the other end"), std::string::npos) << text;
   EXPECT_NE(text.find("rank 1, irecv from rank 0"), std::string::npos) << text;
 }
 
 TEST(ThreadCommunicator, AbortEndsAllRanksWithItsCode) {
   try {
-    run_threads(3, [](Communicator &comm) {
-      if (comm.rank() == 1)
-        comm.abort(75);
+    run_threads(3, [](Communicator& comm) {
+      if (comm.rank() == 1) comm.abort(75);
       comm.barrier();
     });
     FAIL() << "did not throw";
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::preempted);
     EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos);
   }
 }
 
 TEST(ThreadCommunicator, ErrorsNameTheRanksOfTheJob) {
-  const std::string text = failure_of(3, [](Communicator &comm) {
-    const auto part = comm.split(comm.rank() == 0 ? -1 : 0, 0); // ranks 1 and 2
-    if (comm.rank() == 0)
-      return;
+  const std::string text = failure_of(3, [](Communicator& comm) {
+    const auto part = comm.split(comm.rank() == 0 ? -1 : 0, 0);  // ranks 1 and 2
+    if (comm.rank() == 0) return;
     std::byte bytes[8];
-    if (part->rank() == 0)
-      part->isend(ConstBytes(bytes, 4), 1).wait();
-    if (part->rank() == 1)
-      part->irecv(Bytes(bytes, 8), 0).wait();
+    if (part->rank() == 0) part->isend(ConstBytes(bytes, 4), 1).wait();
+    if (part->rank() == 1) part->irecv(Bytes(bytes, 8), 0).wait();
   });
   EXPECT_NE(text.find("sizes differ"), std::string::npos) << text;
   EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
@@ -141,15 +125,14 @@ TEST(ThreadCommunicator, ErrorsNameTheRanksOfTheJob) {
 // An exception unwinds past a receive that is posted: nobody may write to its
 // buffer any more.
 TEST(ThreadCommunicator, AnUnwoundReceiveIsWithdrawn) {
-  run_threads(1, [](Communicator &comm) {
+  run_threads(1, [](Communicator& comm) {
     const int out = 1;
     int second = 0;
     try {
       int first = 0;
-      Work receive =
-          comm.irecv(std::as_writable_bytes(std::span(&first, 1)), 0);
+      Work receive = comm.irecv(std::as_writable_bytes(std::span(&first, 1)), 0);
       throw std::runtime_error("unwinds");
-    } catch (const std::runtime_error &) {
+    } catch (const std::runtime_error&) {
     }
     Work receive = comm.irecv(std::as_writable_bytes(std::span(&second, 1)), 0);
     comm.isend(std::as_bytes(std::span(&out, 1)), 0).wait();
@@ -158,5 +141,5 @@ TEST(ThreadCommunicator, AnUnwoundReceiveIsWithdrawn) {
   });
 }
 
-} // namespace
-} // namespace concertina
+}  // namespace
+}  // namespace concertina

@@ -18,20 +18,17 @@ using namespace std::chrono_literals;
 TEST(Watchdog, NamesTheRankAndWhatItWaitsFor) {
   std::promise<std::string> promise;
   auto future = promise.get_future();
-  Watchdog watchdog(
-      3, 0.1s, [&](const std::string &report) { promise.set_value(report); });
+  Watchdog watchdog(3, 0.1s, [&](const std::string& report) { promise.set_value(report); });
   watchdog.at("RECV_F", 1, 5, 2);
   ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
   const std::string report = future.get();
   EXPECT_EQ(report.find("rank 3: no progress for 0.1"), 0U) << report;
-  EXPECT_NE(report.find("RECV_F, stage 1, microbatch 5, peer rank 2"),
-            std::string::npos)
-      << report;
+  EXPECT_NE(report.find("RECV_F, stage 1, microbatch 5, peer rank 2"), std::string::npos) << report;
 }
 
 TEST(Watchdog, BeatsKeepItQuiet) {
   std::atomic<int> reports = 0;
-  Watchdog watchdog(0, 1s, [&](const std::string &) { ++reports; });
+  Watchdog watchdog(0, 1s, [&](const std::string&) { ++reports; });
   const auto end = std::chrono::steady_clock::now() + 1500ms;
   while (std::chrono::steady_clock::now() < end) {
     watchdog.beat();
@@ -42,7 +39,7 @@ TEST(Watchdog, BeatsKeepItQuiet) {
 
 TEST(Watchdog, ReportsOncePerHangAndAgainAfterABeat) {
   std::atomic<int> reports = 0;
-  Watchdog watchdog(0, 0.05s, [&](const std::string &) { ++reports; });
+  Watchdog watchdog(0, 0.05s, [&](const std::string&) { ++reports; });
   const auto wait_for = [&](int wanted) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (reports < wanted && std::chrono::steady_clock::now() < end)
@@ -58,20 +55,19 @@ TEST(Watchdog, ReportsOncePerHangAndAgainAfterABeat) {
 TEST(Watchdog, OffHasNoThreadAndEndsAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   {
-    Watchdog off(0, 0s, [](const std::string &) { FAIL(); });
+    Watchdog off(0, 0s, [](const std::string&) { FAIL(); });
     off.at("nothing");
-    Watchdog patient(0, 3600s, [](const std::string &) { FAIL(); });
+    Watchdog patient(0, 3600s, [](const std::string&) { FAIL(); });
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
 TEST(Watchdog, BeatingDoesNotAllocate) {
-  Watchdog watchdog(0, 3600s, [](const std::string &) {});
+  Watchdog watchdog(0, 3600s, [](const std::string&) {});
   const std::size_t before = test::allocations();
-  for (int i = 0; i < 1000; ++i)
-    watchdog.at("F", i, i, i);
+  for (int i = 0; i < 1000; ++i) watchdog.at("F", i, i, i);
   EXPECT_EQ(test::allocations(), before);
 }
 
-} // namespace
-} // namespace concertina
+}  // namespace
+}  // namespace concertina

@@ -20,8 +20,7 @@ namespace {
 
 struct FakeState final : Work::State {
   bool test() override {
-    if (fails)
-      throw std::runtime_error("peer died");
+    if (fails) throw std::runtime_error("peer died");
     return done || (done_at && std::chrono::steady_clock::now() >= *done_at);
   }
   void recycle() override { ++recycled; }
@@ -33,7 +32,7 @@ struct FakeState final : Work::State {
 
 /// Everything logged while it lives.
 class LogCapture {
-public:
+ public:
   LogCapture() : before_(spdlog::default_logger()) {
     spdlog::set_default_logger(std::make_shared<spdlog::logger>(
         "capture", std::make_shared<spdlog::sinks::ostream_sink_mt>(stream_)));
@@ -41,7 +40,7 @@ public:
   ~LogCapture() { spdlog::set_default_logger(before_); }
   std::string text() const { return stream_.str(); }
 
-private:
+ private:
   std::ostringstream stream_;
   std::shared_ptr<spdlog::logger> before_;
 };
@@ -83,7 +82,7 @@ TEST(Work, UnwindingIsSilent) {
   try {
     const Work work(&state);
     throw std::runtime_error("unwinds");
-  } catch (const std::runtime_error &) {
+  } catch (const std::runtime_error&) {
   }
   EXPECT_EQ(state.recycled, 1);
   EXPECT_EQ(log.text(), "");
@@ -104,12 +103,10 @@ TEST(Work, WaitingDoesNotBurnTheCore) {
     rusage usage{};
     ::getrusage(RUSAGE_THREAD, &usage);
     return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * static_cast<double>(usage.ru_utime.tv_usec +
-                                      usage.ru_stime.tv_usec);
+           1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   };
   FakeState state;
-  state.done_at =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+  state.done_at = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
   Work work(&state);
   const double before = cpu_seconds();
   work.wait();
@@ -124,16 +121,14 @@ TEST(WorkPool, UsesStatesAgain) {
     return std::make_unique<FakeState>();
   };
   for (int round = 0; round < 3; ++round) {
-    std::vector<FakeState *> states;
-    for (int i = 0; i < 5; ++i)
-      states.push_back(&pool.take(make));
+    std::vector<FakeState*> states;
+    for (int i = 0; i < 5; ++i) states.push_back(&pool.take(make));
     EXPECT_EQ(pool.in_use(), 5U);
-    for (FakeState *state : states)
-      pool.give(*state);
+    for (FakeState* state : states) pool.give(*state);
     EXPECT_EQ(pool.in_use(), 0U);
   }
   EXPECT_EQ(made, 5);
 }
 
-} // namespace
-} // namespace concertina
+}  // namespace
+}  // namespace concertina

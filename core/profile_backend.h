@@ -1,0 +1,39 @@
+// A backend that times another one's kernels: the breakdown of `bench step`.
+// Invariant: it forwards every call unchanged; a kernel costs two clock reads more.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "core/backend.h"
+
+namespace concertina {
+
+/// What one kernel took since the last reset.
+struct KernelTime {
+  std::int64_t calls = 0;
+  double seconds = 0;
+  double flops = 0;  // of products only, as really computed
+};
+
+/// The three products of one linear map.
+struct ProductTimes {
+  KernelTime forward, input, weight;
+};
+
+struct LinearOrder {
+  bool operator()(const LinearShape& a, const LinearShape& b) const;
+};
+
+struct Profile {
+  std::map<std::string_view, KernelTime> kernels;
+  std::map<LinearShape, ProductTimes, LinearOrder> products;
+  void reset();
+};
+
+/// `inner` and `profile` outlive the result.
+std::unique_ptr<Backend> make_profile_backend(Backend& inner, Profile& profile);
+
+}  // namespace concertina

@@ -1,0 +1,58 @@
+#include "experiments/exit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+#include "experiments/command.h"
+
+namespace concertina {
+namespace {
+
+/// Rank 0's head start, and the others' stagger, so that one rank speaks even without rank 0.
+std::chrono::milliseconds grace(int rank) {
+  return rank == 0 ? std::chrono::milliseconds(0)
+                   : std::chrono::milliseconds(1000 + std::min(50 * rank, 2000));
+}
+
+int fail(const Error& error, MpiEnvironment& mpi) {
+  const int rank = mpi.started() ? mpi.world().rank() : launcher_rank();
+  const int size = mpi.started() ? mpi.world().size() : std::max(1, expected_world_size());
+  const int code = static_cast<int>(error.code());
+  std::this_thread::sleep_for(grace(rank));
+  std::fflush(stdout);
+  const std::string text = error_text(error, size > 1 && rank > 0 ? rank : -1);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  if (size > 1) abort_job(code);
+  return code;
+}
+
+}  // namespace
+
+std::string error_text(const Error& error, int rank) {
+  const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
+  return fmt::format("concertina: error{}: {}\n", who, error.what());
+}
+
+int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return fail(error, mpi);
+  } catch (const std::bad_alloc&) {
+    return fail(Error(Exit::failure, "out of memory", "host memory of this machine",
+                      "a smaller model or microbatch; `concertina plan` says what is needed"),
+                mpi);
+  } catch (const std::exception& error) {
+    return fail(Error(Exit::failure, error.what(), "outside of concertina's own checks",
+                      "this is a bug in concertina: please report it"),
+                mpi);
+  }
+}
+
+}  // namespace concertina

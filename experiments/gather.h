@@ -1,0 +1,18 @@
+// Small values from every rank to every rank.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "parallel/communicator.h"
+
+namespace concertina {
+
+/// `mine` of every rank, by rank. Collective; not for inside a step.
+std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine);
+
+/// `mine` of every rank, one behind the other; as many on each rank. Collective.
+std::vector<double> gather_values(Communicator& world, std::span<const double> mine);
+
+}  // namespace concertina

@@ -1,0 +1,37 @@
+// What this process may use of its machine: cores, memory, disk.
+// Invariant: reads the system, changes nothing; what cannot be read is empty, never a guess.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// Logical CPUs that the scheduler may run this process on (mpirun's binding, taskset, cpuset).
+std::vector<int> allowed_cpus();
+/// The first of each set of `cpus` that are hardware threads of one core.
+std::vector<int> one_per_core(const std::vector<int>& cpus);
+/// CPUs' worth of time that the control group grants, as a container's `--cpus` sets it.
+std::optional<double> cpu_quota();
+/// "0-3,8" from {0, 1, 2, 3, 8}; ascending.
+std::string to_ranges(const std::vector<int>& numbers);
+
+std::string host_name();
+std::string cpu_model();
+/// Of those that the kernels know: avx2, avx512f, avx512_bf16, amx_bf16.
+std::vector<std::string> cpu_instruction_sets();
+
+struct MemoryBytes {
+  std::uint64_t total = 0, available = 0;
+};
+/// Of the machine, or of the control group where that is less.
+std::optional<MemoryBytes> memory();
+
+/// Free bytes on the file system that holds `path`, or will once it is made.
+std::optional<std::uint64_t> disk_free(const std::string& path);
+/// Whether files can be made in `path`, or in the directory that it would be made in.
+bool writable(const std::string& path);
+
+}  // namespace concertina

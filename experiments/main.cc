@@ -1,0 +1,78 @@
+// The binary `concertina`: finds the subcommand, runs it, turns an Error into an exit code.
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/command.h"
+#include "experiments/command_bench.h"
+#include "experiments/command_doctor.h"
+#include "experiments/command_eval.h"
+#include "experiments/command_generate.h"
+#include "experiments/command_schedule.h"
+#include "experiments/command_train.h"
+#include "experiments/exit.h"
+
+namespace concertina {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"train", "train a model, or go on where a run stopped", add_train},
+    {"eval", "held-out loss of a run's newest checkpoint", add_eval},
+    {"generate", "text from a run's newest checkpoint", add_generate},
+    {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
+    {"bench", "measure this machine", add_bench},
+    {"doctor", "check machine, launch and libraries", add_doctor},
+};
+
+/// The deepest subcommand that was named: its help is what the user wants to see.
+CLI::App* innermost(CLI::App* app) {
+  for (auto named = app->get_subcommands(); !named.empty(); named = app->get_subcommands())
+    app = named.front();
+  return app;
+}
+
+std::string command_path(CLI::App* app) {
+  std::string path = app->get_name();
+  for (app = app->get_parent(); app != nullptr; app = app->get_parent())
+    path = app->get_name() + " " + path;
+  return path;
+}
+
+[[noreturn]] void throw_usage(CLI::App& app, const CLI::ParseError& error) {
+  CLI::App* at = innermost(&app);
+  std::vector<std::string> names;
+  for (const CLI::App* sub : at->get_subcommands({})) names.push_back(sub->get_name());
+  const std::string help = fmt::format("{} --help", command_path(at));
+  throw_input(error.what(), command_path(at),
+              names.empty() ? help : fmt::format("{} (one of: {})", help, fmt::join(names, ", ")));
+}
+
+int run(int argc, char** argv, MpiEnvironment& mpi) {
+  log::init(launcher_rank(), std::max(1, expected_world_size()));
+  CLI::App app("Trains transformers over elastic pipeline stages x data-parallel replicas.",
+               "concertina");
+  app.require_subcommand(1);
+  Runner runner;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.help);
+    sub->final_callback([&runner, add = command.add(*sub)] { runner = add; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print_once(innermost(&app)->help(command_path(innermost(&app))));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw_usage(app, error);
+  }
+  return runner(mpi);
+}
+
+}  // namespace
+}  // namespace concertina
+
+int main(int argc, char** argv) {
+  // Outlives every exception: leaving its scope with one would cut the message short.
+  concertina::MpiEnvironment mpi;
+  return concertina::run_to_exit(mpi, [&] { return concertina::run(argc, argv, mpi); });
+}

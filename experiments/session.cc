@@ -1,0 +1,61 @@
+#include "experiments/session.h"
+
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/run_checkpoint.h"
+#include "experiments/threads.h"
+
+namespace concertina {
+namespace {
+
+int choose_threads(const RunConfig& config, MpiEnvironment& mpi) {
+  const std::vector<RankCores> cores = gather_cores(mpi);
+  std::vector<int> threads;
+  for (int rank = 0; rank < static_cast<int>(cores.size()); ++rank)
+    threads.push_back(threads_of(config.run.threads, cores, rank));
+  if (mpi.world().rank() == 0)
+    for (const std::string& warning : thread_warnings(cores, threads)) log::warn("{}", warning);
+  return threads[static_cast<std::size_t>(mpi.world().rank())];
+}
+
+std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads) {
+  if (config.run.device != "cpu")
+    throw_input(fmt::format("this build has no kernels for the device '{}'", config.run.device),
+                config.where("run.device"), "run.device = \"cpu\"");
+  return make_cpu_backend(threads);
+}
+
+std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
+  if (config.data.text.empty()) return nullptr;
+  auto dataset =
+      std::make_shared<const TextDataset>(TextOptions{.text = config.data.text,
+                                                      .tokenizer = config.data.tokenizer,
+                                                      .validation = config.data.validation,
+                                                      .tokens_per_sample = config.model.context});
+  if (config.model.vocab < dataset->vocabulary())
+    throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
+                            config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
+                config.where("model.vocab"),
+                fmt::format("model.vocab = {}", dataset->vocabulary()));
+  return dataset;
+}
+
+}  // namespace
+
+Session::Session(const RunConfig& given, MpiEnvironment& mpi)
+    : config(given),
+      world(mpi.world()),
+      threads(choose_threads(given, mpi)),
+      dataset(open_data(given)),
+      run(make_run_plan(given, world.size())),
+      backend(make_backend(given, threads)),
+      watchdog(world.rank(), Watchdog::Seconds(0), {}),
+      engine(run, config, world.rank(), *backend) {
+  engine.start(world, &watchdog);
+}
+
+nlohmann::json Session::identity() const {
+  return numerics_identity(config, run, dataset == nullptr ? "" : dataset->corpus().fingerprint());
+}
+
+}  // namespace concertina

@@ -1,0 +1,43 @@
+// Commits: which checkpoints a run has, and how one comes to be.
+// Invariant: a directory step-NNNNNNNN appears complete and durable, by one rename after the
+// manifest, or not at all; whatever dies or fails before, the commits that were there stay.
+//
+//   begin_checkpoint -> write_shard on every rank -> write_manifest on one -> prune
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/checkpoint_format.h"
+
+namespace concertina {
+
+struct Commit {
+  std::int64_t step = 0;
+  std::string path;
+};
+
+/// Makes the directory step-NNNNNNNN.partial to write shards into and returns it; clears what
+/// earlier attempts left. One process only.
+std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step);
+
+/// The commit: verifies that the shards are there and cover every tensor once, writes model.h5 and
+/// the manifest, renames `partial`, and returns the final path. Replaces a commit of the same step.
+/// One process only, after all shards are written.
+std::string write_manifest(const std::string& partial, std::vector<ShardRecord> shards,
+                           nlohmann::json metadata);
+
+/// Removes `partial` after a failure on any rank.
+void abandon_checkpoint(const std::string& partial);
+
+/// Ascending by step; none if the directory does not exist. Says nothing of their content.
+std::vector<Commit> list_commits(const std::string& checkpoints);
+std::optional<Commit> newest_commit(const std::string& checkpoints);
+
+/// Removes the oldest commits until `keep` >= 1 are left.
+void prune(const std::string& checkpoints, std::size_t keep);
+
+}  // namespace concertina

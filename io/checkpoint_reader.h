@@ -1,0 +1,66 @@
+// Reads checkpoints (checkpoint_format.h) without HDF5, so that no damaged header can reach it.
+// Invariant: no byte of a tensor is handed out before the SHA-256 of the stored part that holds it
+// has been found equal to the manifest's, and no manifest is parsed before its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/checkpoint_format.h"
+
+namespace concertina {
+
+/// The manifest of a commit, validated; shards are there with the right sizes. Input errors name
+/// what is wrong and in which file.
+Manifest open_manifest(const std::string& directory);
+
+struct OpenCommit {
+  std::string path;
+  Manifest manifest;
+};
+/// The newest commit, or nothing if there is none. If it is damaged: an input error that says
+/// which older one is intact; never a silent fallback.
+std::optional<OpenCommit> open_newest(const std::string& checkpoints);
+
+/// Reads everything; one line a problem (file, tensor, what), none if all is as it was written.
+std::vector<std::string> verify(const std::string& directory);
+
+/// What to do about the damaged commit `directory`: names the newest older commit that verifies.
+std::string recovery_advice(const std::string& directory);
+
+/// Any range of any tensor, however it was cut into shards. Not for several threads at once.
+class CheckpointReader {
+ public:
+  explicit CheckpointReader(const std::string& directory);
+  explicit CheckpointReader(OpenCommit commit);
+
+  const std::string& directory() const { return directory_; }
+  const Manifest& manifest() const { return manifest_; }
+  /// Ascending by name.
+  std::vector<std::string> tensors() const;
+  /// Input error if the checkpoint has no such tensor.
+  const std::vector<std::int64_t>& shape(const std::string& tensor) const;
+
+  /// Elements [offset, offset + out.size()) of the flattened `part` of `tensor`. A stored part is
+  /// read as a whole and verified at its first use. On an error `out` holds nothing of use. Input
+  /// errors: no such tensor or part, a range beyond it, a stored part that is not what was written.
+  void read(const std::string& tensor, const std::string& part, std::uint64_t offset,
+            std::span<float> out);
+
+ private:
+  const std::vector<std::pair<std::size_t, std::size_t>>& places(const std::string& tensor) const;
+  void read_piece(std::size_t shard, const StoredPiece& piece, const std::string& part,
+                  std::uint64_t begin, std::span<float> out);
+
+  std::string directory_;
+  Manifest manifest_;
+  PieceIndex index_;
+  std::set<std::pair<std::size_t, std::uint64_t>> verified_;  // (shard, StoredPart::at)
+};
+
+}  // namespace concertina

@@ -1,0 +1,152 @@
+#include "io/checkpoint_shard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "io/file.h"
+#include "io/hdf5_handle.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 20;  // hashed, then written, while in the cache
+constexpr std::uint64_t kPage = 4096;
+
+std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset) {
+  return fmt::format("{}/{}.{}", tensor, part, offset);
+}
+
+/// At least what HDF5 will need: reserved before HDF5 lays out anything, so that a full disk or a
+/// file-size limit shows as our own error.
+std::uint64_t bytes_bound(std::span<const TensorPiece> pieces) {
+  std::uint64_t bytes = 16 * kPage;
+  for (const TensorPiece& piece : pieces) {
+    const std::uint64_t data = (piece.count * sizeof(float) + kPage - 1) / kPage * kPage;
+    bytes += 2 * kPage + piece.parts.size() * (data + kPage);
+  }
+  return bytes;
+}
+
+void check_piece(const TensorPiece& piece, const std::string& where) {
+  const std::uint64_t total = element_count(piece.shape, where + ", " + piece.name);
+  CONCERTINA_CHECK(!piece.name.empty() && piece.count >= 1 && piece.offset <= total &&
+                       piece.count <= total - piece.offset && !piece.parts.empty(),
+                   "'{}': elements [{}, +{}) of {}, {} parts", piece.name, piece.offset,
+                   piece.count, total, piece.parts.size());
+}
+
+/// One dataset without data; its place in the file is fixed from now on.
+std::uint64_t add_dataset(hid_t file, const TensorPiece& piece, const StatePart& part) {
+  const std::string name = dataset_name(piece.name, part.name, piece.offset);
+  const Hid properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", name);
+  check_hdf5(H5Pset_layout(properties, H5D_CONTIGUOUS), "H5Pset_layout", name);
+  check_hdf5(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "H5Pset_alloc_time", name);
+  check_hdf5(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER), "H5Pset_fill_time", name);
+  const Hid links = make_link_properties(name);
+  const Hid space = make_dataspace({piece.count}, name);
+  const Hid dataset(
+      H5Dcreate2(file, name.c_str(), H5T_IEEE_F32LE, space, links, properties, H5P_DEFAULT),
+      H5Dclose, "H5Dcreate2", name);
+  write_attribute(dataset, "shape", piece.shape);
+  write_attribute(dataset, "offset", {static_cast<std::int64_t>(piece.offset)});
+  const haddr_t at = H5Dget_offset(dataset);
+  if (at == HADDR_UNDEF) throw_failure("H5Dget_offset failed", name);
+  return at;
+}
+
+/// Lays out the file in memory; the record has everything but the hashes.
+ShardRecord lay_out(const Hdf5Image& image, std::size_t index,
+                    std::span<const TensorPiece> pieces) {
+  ShardRecord record;
+  record.file = shard_name(index);
+  {
+    const Hid file = image.open(Hdf5Image::Access::create);
+    for (const TensorPiece& piece : pieces) {
+      StoredPiece stored{piece.name, piece.shape, piece.offset, piece.count, {}};
+      for (const StatePart& part : piece.parts)
+        stored.parts.push_back({part.name, add_dataset(file, piece, part), {}});
+      record.pieces.push_back(std::move(stored));
+    }
+  }
+  record.bytes = image.file().size();
+  return record;
+}
+
+/// The layout is only as good as HDF5's close: reads it back before any tensor goes there.
+void verify_layout(const Hdf5Image& image, const ShardRecord& record) {
+  const Hid file = image.open(Hdf5Image::Access::read);
+  for (const StoredPiece& piece : record.pieces)
+    for (const StoredPart& part : piece.parts) {
+      const std::string name = dataset_name(piece.tensor, part.name, piece.offset);
+      const Hid dataset(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose, "H5Dopen2", name);
+      CONCERTINA_CHECK(H5Dget_offset(dataset) == part.at &&
+                           H5Dget_storage_size(dataset) == piece.count * sizeof(float),
+                       "HDF5 moved '{}'", name);
+    }
+}
+
+/// Copies all that is no tensor's from the image; returns its SHA-256.
+std::string write_skeleton(File& file, const Hdf5Image& image, const ShardRecord& record) {
+  Sha256 hash;
+  std::vector<std::byte> buffer(kChunk);
+  for (const ByteRange& range : skeleton_ranges(record))
+    for (std::uint64_t at = range.begin; at < range.end; at += kChunk) {
+      const auto chunk = std::span(buffer).first(std::min<std::uint64_t>(kChunk, range.end - at));
+      image.file().read_at(at, chunk);
+      hash.update(chunk);
+      file.write_at(at, chunk);
+    }
+  return hash.hex();
+}
+
+std::string write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes) {
+  Sha256 hash;
+  while (!bytes.empty()) {
+    const auto chunk = bytes.first(std::min(kChunk, bytes.size()));
+    hash.update(chunk);
+    file.write_at(at, chunk);
+    at += chunk.size();
+    bytes = bytes.subspan(chunk.size());
+  }
+  return hash.hex();
+}
+
+ShardRecord fill(File& file, const std::string& path, std::size_t index,
+                 std::span<const TensorPiece> pieces) {
+  file.reserve(bytes_bound(pieces));
+  const Hdf5Image image(path, H5F_LIBVER_V18);
+  ShardRecord record = lay_out(image, index, pieces);
+  verify_layout(image, record);
+  file.truncate(record.bytes);
+  file.reserve(record.bytes);
+  record.skeleton_sha256 = write_skeleton(file, image, record);
+  for (std::size_t p = 0; p < pieces.size(); ++p)
+    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s) {
+      StoredPart& stored = record.pieces[p].parts[s];
+      stored.sha256 = write_tensor(
+          file, stored.at, std::as_bytes(std::span(pieces[p].parts[s].data, pieces[p].count)));
+    }
+  file.sync();
+  file.close();
+  return record;
+}
+
+}  // namespace
+
+ShardRecord write_shard(const std::string& directory, std::size_t index,
+                        std::span<const TensorPiece> pieces) {
+  const std::string path = directory + "/" + shard_name(index);
+  for (const TensorPiece& piece : pieces) check_piece(piece, path);
+  File file(path, File::Mode::create);
+  try {
+    return fill(file, path, index, pieces);
+  } catch (...) {
+    ::unlink(path.c_str());  // gives the space back; metrics and logs may need it
+    throw;
+  }
+}
+
+}  // namespace concertina

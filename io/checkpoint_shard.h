@@ -1,0 +1,19 @@
+// Writes one rank's shard of a checkpoint (checkpoint_format.h).
+// Invariant: hashes are of memory, never of what a disk gave back; when write_shard returns, the
+// bytes are on the storage, and when it throws, no file is left.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "io/checkpoint_format.h"
+
+namespace concertina {
+
+/// Writes `directory`/shard_name(index), which must not exist yet. `pieces` may be empty (a rank
+/// that owns nothing). Failures: no space, no permission, ...: clean, before the first tensor is
+/// written where the file system can reserve space.
+ShardRecord write_shard(const std::string& directory, std::size_t index,
+                        std::span<const TensorPiece> pieces);
+
+}  // namespace concertina

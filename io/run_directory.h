@@ -1,0 +1,44 @@
+// A run's directory: who may write to it, and where what is.
+// Invariant: one process owns a run at a time, and a directory that is no run is never written to.
+#pragma once
+
+#include <string>
+
+#include "io/file.h"
+
+namespace concertina {
+
+class RunDirectory {
+ public:
+  /// Makes or opens `root`/`name` for writing and locks it until destruction. One process of a job
+  /// only. `checkpoints`: empty for checkpoints/ inside. Errors: a name that is no plain file name;
+  /// a directory that has other things in it; not writable; another process is training there.
+  RunDirectory(const std::string& root, const std::string& name,
+               const std::string& checkpoints = {});
+
+  /// Whether `root`/`name` is a run: it has a config.toml.
+  static bool exists(const std::string& root, const std::string& name);
+
+  /// There was a run here before: resume.
+  bool existing() const { return existing_; }
+
+  const std::string& path() const { return path_; }
+  std::string config() const { return path_ + "/config.toml"; }
+  std::string metrics() const { return path_ + "/metrics.jsonl"; }
+  std::string events() const { return path_ + "/events.jsonl"; }
+  std::string result() const { return path_ + "/result.json"; }
+  std::string trace() const { return path_ + "/trace.json"; }
+  std::string tensorboard() const { return path_ + "/tensorboard"; }
+  std::string checkpoints() const { return checkpoints_; }
+
+  /// Writes config.toml, atomically; from then on the directory is a run.
+  void write_config(const std::string& toml);
+  std::string read_config() const;
+
+ private:
+  std::string path_, checkpoints_;
+  bool existing_ = false;
+  File lock_;
+};
+
+}  // namespace concertina

@@ -1,0 +1,145 @@
+#include "tests/models/local_pipeline.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "models/initialize.h"
+
+namespace concertina {
+
+GradientStore::GradientStore(const std::vector<Bucket>& buckets) {
+  for (int b = 0; b < std::ssize(buckets); ++b) {
+    const Bucket& bucket = buckets[static_cast<std::size_t>(b)];
+    for (const int use : bucket.uses) {
+      Buffer gradient(bucket.elements);
+      // Padding is the sink's: it stays as it is, zero.
+      std::vector<bool> padding(bucket.elements, true);
+      for (const BucketTensor& tensor : bucket.tensors)
+        std::fill_n(padding.begin() + static_cast<std::ptrdiff_t>(tensor.offset), tensor.count,
+                    false);
+      for (std::size_t i = 0; i < bucket.elements; ++i)
+        if (padding[i]) gradient.data()[i] = 0;
+      gradients_.emplace(std::pair(b, use), std::move(gradient));
+    }
+  }
+}
+
+GradientTarget GradientStore::begin(int bucket, int use, int microbatch) {
+  ++begun_[{bucket, use}];
+  return {gradients_.at({bucket, use}).view(), microbatch > 0};
+}
+
+void GradientStore::end(int bucket, int use, int) {
+  ++ended_[{bucket, use}];
+}
+
+std::vector<float> GradientStore::total(int bucket) const {
+  std::vector<float> sum;
+  for (const auto& [key, gradient] : gradients_) {
+    if (key.first != bucket) continue;
+    if (sum.empty()) {
+      sum = gradient.values();
+    } else {
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient.data()[i];
+    }
+  }
+  return sum;
+}
+
+void GradientStore::expect_complete(int microbatches) const {
+  for (const auto& [key, gradient] : gradients_) {
+    EXPECT_EQ(begun_.at(key), microbatches) << "bucket " << key.first << " use " << key.second;
+    EXPECT_EQ(ended_.at(key), microbatches) << "bucket " << key.first << " use " << key.second;
+  }
+}
+
+LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts)
+    : backend_(backend), buckets_(make_buckets(model.spec())) {
+  std::vector<View> views;
+  for (const Bucket& bucket : buckets_) {
+    weights_.emplace_back(bucket.elements);
+    views.push_back(weights_.back().view());
+  }
+  std::size_t workspace = 0;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    stages_.push_back(std::make_unique<ModelStage>(backend, model, buckets_, cuts[i], cuts[i + 1]));
+    const StageMemory needs = stages_.back()->memory();
+    workspace = std::max(workspace, needs.workspace_bytes);
+    memory_.push_back({buffer_of_bytes(needs.saved_bytes), buffer_of_bytes(needs.grad_bytes),
+                       Buffer(needs.boundary_bytes / 4), Buffer(needs.boundary_bytes / 4)});
+    packed_.push_back(buffer_of_bytes(stages_.back()->packed_bytes()));
+    std::vector<View> held(buckets_.size());
+    for (const int b : stages_.back()->buckets())
+      held[static_cast<std::size_t>(b)] = views[static_cast<std::size_t>(b)];
+    stages_.back()->attach(held, packed_.back().data());
+  }
+  workspace_ = buffer_of_bytes(workspace);
+  for (const auto& stage : stages_) stage->set_workspace(workspace_.data());
+  backend_workspace_ = buffer_of_bytes(backend.workspace_bytes());
+  backend.set_workspace(backend_workspace_.data());
+}
+
+View LocalPipeline::weight(const std::string& name) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    for (const BucketTensor& tensor : buckets_[b].tensors)
+      if (tensor.name == name) return weights_[b].view().slice(tensor.offset, tensor.count);
+  throw_input("no tensor " + name, "test", "");
+}
+
+void LocalPipeline::initialize(std::uint64_t seed) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    concertina::initialize(buckets_[b], seed, 0, {weights_[b].data(), weights_[b].size()});
+  refresh();
+}
+
+void LocalPipeline::refresh() {
+  for (const auto& stage : stages_) stage->refresh();
+}
+
+double LocalPipeline::forward(View tokens, View targets, float loss_scale, int microbatch,
+                              bool training) {
+  io_.assign(stages_.size(), {});
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const bool first = s == 0, last = s + 1 == stages_.size();
+    MicrobatchIo& io = io_[s];
+    io.microbatch = microbatch;
+    if (first) io.tokens = tokens;
+    if (last) io.targets = targets;
+    if (!first) io.input = memory_[s - 1].output.view();
+    if (!first) io.input_grad = memory_[s - 1].output_grad.view();
+    if (!last) io.output = memory_[s].output.view();
+    if (!last) io.output_grad = memory_[s].output_grad.view();
+    io.saved = memory_[s].saved.data();
+    io.grads = memory_[s].grads.data();
+    io.loss_scale = loss_scale;
+    io.training = training;
+    stages_[s]->forward(io);
+  }
+  return stages_.back()->loss(io_.back());
+}
+
+double LocalPipeline::train(View tokens, View targets, float loss_scale, int microbatch,
+                            GradientSink& sink, Backward backward) {
+  const double loss = forward(tokens, targets, loss_scale, microbatch, true);
+  for (std::size_t s = stages_.size(); s-- > 0;) {
+    if (backward == Backward::joint) {
+      io_[s].grads = nullptr;  // B needs none
+      stages_[s]->backward(io_[s], sink);
+    } else {
+      stages_[s]->backward_input(io_[s]);
+    }
+  }
+  for (std::size_t s = 0; backward == Backward::separate && s < stages_.size(); ++s)
+    stages_[s]->backward_weight(io_[s], sink);
+  backend_.synchronize();
+  return loss;
+}
+
+double LocalPipeline::evaluate(View tokens, View targets, std::vector<float>& logits) {
+  const double loss = forward(tokens, targets, 1, 0, false);
+  const View view = stages_.back()->logits(io_.back());
+  logits.assign(view.f32(), view.f32() + view.count);
+  return loss;
+}
+
+}  // namespace concertina

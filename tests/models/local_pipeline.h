@@ -1,0 +1,69 @@
+// A model run without parallel/: stages one after the other in one thread, each with poisoned
+// memory of exactly the sizes that it asks for. Invariant: what the executor must provide and no
+// more; a stage that reads what nobody wrote yields NaN.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/model_spec.h"
+#include "models/model_stage.h"
+#include "tests/buffer.h"
+
+namespace concertina {
+
+/// One gradient buffer for each use of a bucket. Microbatch 0 overwrites, later ones accumulate.
+class GradientStore final : public GradientSink {
+ public:
+  explicit GradientStore(const std::vector<Bucket>& buckets);
+
+  GradientTarget begin(int bucket, int use, int microbatch) override;
+  void end(int bucket, int use, int microbatch) override;
+  /// The sum over a bucket's uses in unit order.
+  std::vector<float> total(int bucket) const;
+  /// That begin and end came in pairs, once for each use and microbatch.
+  void expect_complete(int microbatches) const;
+
+ private:
+  std::map<std::pair<int, int>, Buffer> gradients_;
+  std::map<std::pair<int, int>, int> begun_, ended_;
+};
+
+class LocalPipeline {
+ public:
+  /// Stages [cuts[i], cuts[i + 1]).
+  LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts);
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  std::vector<Buffer>& weights() { return weights_; }
+  const std::vector<std::unique_ptr<ModelStage>>& stages() const { return stages_; }
+  /// Elements of one tensor by its full name.
+  View weight(const std::string& name);
+  void initialize(std::uint64_t seed);
+  void refresh();
+
+  enum class Backward { joint, separate };  // B, or I of all stages and then W of all
+  /// Summed loss of one microbatch; its gradients go to `sink`.
+  double train(View tokens, View targets, float loss_scale, int microbatch, GradientSink& sink,
+               Backward backward = Backward::joint);
+  /// Summed loss and logits [R,V], no gradient.
+  double evaluate(View tokens, View targets, std::vector<float>& logits);
+
+ private:
+  struct Memory {
+    Buffer saved, grads, output, output_grad;
+  };
+  double forward(View tokens, View targets, float loss_scale, int microbatch, bool training);
+
+  Backend& backend_;
+  std::vector<Bucket> buckets_;
+  std::vector<Buffer> weights_, packed_;
+  std::vector<std::unique_ptr<ModelStage>> stages_;
+  Buffer workspace_, backend_workspace_;
+  std::vector<Memory> memory_;
+  std::vector<MicrobatchIo> io_;
+};
+
+}  // namespace concertina

@@ -1,0 +1,64 @@
+#include "models/lr_schedule.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+TEST(LrScheduleTest, CosineWithWarmUp) {
+  const LrSchedule lr =
+      make_lr_schedule("cosine", {.peak = 2, .steps = 110, .warmup = 10, .min = 0.1});
+  EXPECT_DOUBLE_EQ(lr.rate(1), 0.2);
+  EXPECT_DOUBLE_EQ(lr.rate(5), 1);
+  EXPECT_DOUBLE_EQ(lr.rate(10), 2);
+  EXPECT_DOUBLE_EQ(lr.rate(60), 2 * (0.1 + 0.9 / 2));
+  EXPECT_DOUBLE_EQ(lr.rate(110), 0.2);
+  EXPECT_DOUBLE_EQ(lr.rate(5000), 0.2);
+}
+
+/// Whatever the shape: linear rise to the peak, never above it, never below min after that.
+TEST(LrScheduleTest, EveryShapeStaysInItsBounds) {
+  for (const std::string_view name : names_of(lr_schedules()))
+    EXPECT_TRUE(rc::check(std::string(name), [name] {
+      const LrConfig config{.peak = *rc::gen::inRange(1, 100) / 10.0,
+                            .steps = *rc::gen::inRange(1, 300),
+                            .warmup = *rc::gen::inRange(0, 350),
+                            .min = *rc::gen::inRange(0, 11) / 10.0};
+      const LrSchedule lr = make_lr_schedule(name, config);
+      for (std::int64_t step = 1; step <= config.steps; ++step) {
+        const double rate = lr.rate(step);
+        RC_ASSERT(rate > 0 || (config.min == 0 && step == config.steps));
+        RC_ASSERT(rate <= config.peak * (1 + 1e-12));
+        if (step > config.warmup) RC_ASSERT(rate >= config.peak * config.min * (1 - 1e-12));
+        if (step < config.warmup) RC_ASSERT(rate < lr.rate(step + 1));
+        if (step > config.warmup) RC_ASSERT(lr.rate(step + 1) <= rate);
+      }
+    }));
+}
+
+std::string where(std::string_view name, const LrConfig& config) {
+  try {
+    make_lr_schedule(name, config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.where();
+  }
+  return "";
+}
+
+TEST(LrScheduleTest, BadValuesNameTheirKey) {
+  EXPECT_EQ(where("cosine", {.peak = 1, .steps = 10}), "");
+  EXPECT_EQ(where("cosin", {.peak = 1, .steps = 10}), "lr.schedule");
+  EXPECT_EQ(where("cosine", {.peak = -1, .steps = 10}), "optimizer.lr");
+  EXPECT_EQ(where("cosine", {.peak = std::nan(""), .steps = 10}), "optimizer.lr");
+  EXPECT_EQ(where("cosine", {.peak = 1, .steps = 10, .warmup = -1}), "lr.warmup");
+  EXPECT_EQ(where("cosine", {.peak = 1, .steps = 10, .min = 1.5}), "lr.min");
+}
+
+}  // namespace
+}  // namespace concertina

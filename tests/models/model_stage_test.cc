@@ -1,0 +1,170 @@
+#include "models/model_stage.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/error.h"
+#include "tests/models/local_pipeline.h"
+#include "tests/oracle_backend.h"
+
+namespace concertina {
+namespace {
+
+constexpr ModelConfig kConfig{
+    .layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2};
+constexpr int kMicrobatches = 3;
+
+/// Losses and gradients of some microbatches.
+struct Result {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> gradients;
+  bool operator==(const Result& other) const {
+    if (losses != other.losses || gradients.size() != other.gradients.size()) return false;
+    for (std::size_t b = 0; b < gradients.size(); ++b)
+      if (gradients[b].size() != other.gradients[b].size() ||
+          std::memcmp(gradients[b].data(), other.gradients[b].data(),
+                      gradients[b].size() * sizeof(float)) != 0)
+        return false;
+    return true;
+  }
+};
+
+Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward) {
+  const auto model = make_model("gpt", kConfig);
+  LocalPipeline pipeline(backend, *model, cuts);
+  pipeline.initialize(5);
+  GradientStore store(pipeline.buckets());
+  Data data(9);
+  Result result;
+  for (int m = 0; m < kMicrobatches; ++m) {
+    const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, -1, 36);
+    result.losses.push_back(
+        pipeline.train(tokens.view(), targets.view(), 0.01F, m, store, backward));
+  }
+  store.expect_complete(kMicrobatches);
+  for (int b = 0; b < std::ssize(pipeline.buckets()); ++b)
+    result.gradients.push_back(store.total(b));
+  return result;
+}
+
+const std::vector<std::vector<int>> kCuts{{0, 6},    {0, 3, 6},    {0, 1, 6},
+                                          {0, 5, 6}, {0, 2, 3, 6}, {0, 1, 2, 3, 4, 5, 6}};
+
+TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
+  for (const bool cpu : {false, true}) {
+    const auto backend = cpu ? make_cpu_backend(1) : make_oracle_backend();
+    const Result whole = run(*backend, {0, 6}, LocalPipeline::Backward::joint);
+    for (const double loss : whole.losses) EXPECT_GT(loss, 0);
+    for (const auto& gradient : whole.gradients)
+      for (const float value : gradient) ASSERT_TRUE(std::isfinite(value));
+    for (const auto& cuts : kCuts)
+      for (const auto backward :
+           {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
+        EXPECT_TRUE(run(*backend, cuts, backward) == whole)
+            << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
+  }
+}
+
+TEST(ModelStageTest, MemoryFollowsFromTheSpec) {
+  const auto model = make_model("gpt", kConfig);
+  const auto buckets = make_buckets(model->spec());
+  const auto backend = make_oracle_backend();
+  const std::size_t boundary = align_up(model->spec().boundary_bytes);
+  for (int first = 0; first < 6; ++first)
+    for (int last = first + 1; last <= 6; ++last) {
+      const ModelStage stage(*backend, *model, buckets, first, last);
+      std::size_t saved = 0, grads = 0, most = 0;
+      for (int u = first; u < last; ++u) {
+        const UnitCost& cost = model->spec().units[static_cast<std::size_t>(u)].cost;
+        saved += cost.saved_bytes;
+        grads += cost.grad_bytes;
+        most = std::max(most, cost.grad_bytes);
+      }
+      const auto edges = static_cast<std::size_t>(last - first - 1);
+      const StageMemory memory = stage.memory();
+      EXPECT_EQ(memory.saved_bytes, saved + edges * boundary);
+      EXPECT_EQ(memory.grad_bytes, grads + edges * boundary);
+      EXPECT_EQ(memory.boundary_bytes, model->spec().boundary_bytes);
+      EXPECT_EQ(memory.workspace_bytes, most + std::min<std::size_t>(edges, 2) * boundary);
+      EXPECT_EQ(stage.first_unit(), first);
+      EXPECT_EQ(stage.last_unit(), last);
+    }
+}
+
+TEST(ModelStageTest, HoldsTheBucketsOfItsUnits) {
+  const auto model = make_model("gpt", kConfig);
+  const auto buckets = make_buckets(model->spec());
+  const auto backend = make_oracle_backend();
+  for (int first = 0; first < 6; ++first)
+    for (int last = first + 1; last <= 6; ++last) {
+      const ModelStage stage(*backend, *model, buckets, first, last);
+      for (int b = 0; b < std::ssize(buckets); ++b) {
+        const auto& uses = buckets[static_cast<std::size_t>(b)].uses;
+        const bool used =
+            std::any_of(uses.begin(), uses.end(), [&](int u) { return first <= u && u < last; });
+        EXPECT_EQ(std::count(stage.buckets().begin(), stage.buckets().end(), b), used ? 1 : 0);
+      }
+    }
+}
+
+TEST(ModelStageTest, WeightsCountOnlyOnceRefreshed) {
+  const auto model = make_model("gpt", kConfig);
+  const auto backend = make_cpu_backend(1);
+  LocalPipeline pipeline(*backend, *model, {0, 6});
+  pipeline.initialize(1);
+  Data data(4);
+  const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+  std::vector<float> before, after;
+  const double loss = pipeline.evaluate(tokens.view(), targets.view(), before);
+  EXPECT_EQ(before.size(), 22U * 37U);
+  EXPECT_NEAR(loss / 22, std::log(37.0), 0.2) << "a fresh model knows nothing";
+  const View up = pipeline.weight("002.mlp/up.weight");
+  for (std::size_t i = 0; i < up.count; ++i) up.f32()[i] *= 3;
+  pipeline.refresh();
+  pipeline.evaluate(tokens.view(), targets.view(), after);
+  EXPECT_NE(before, after);
+}
+
+TEST(ModelStageTest, OnlyTheLastStageHasALoss) {
+  const auto model = make_model("gpt", kConfig);
+  const auto backend = make_oracle_backend();
+  const LocalPipeline pipeline(*backend, *model, {0, 3, 6});
+  EXPECT_THROW(pipeline.stages().front()->loss({}), Error);
+  EXPECT_THROW(pipeline.stages().front()->logits({}), Error);
+}
+
+/// The gradient of the whole model in one random direction, against a difference of its loss.
+TEST(ModelStageTest, GradientPointsUphill) {
+  const auto model = make_model("gpt", kConfig);
+  const auto backend = make_cpu_backend(1);
+  LocalPipeline pipeline(*backend, *model, {0, 3, 6});
+  pipeline.initialize(2);
+  Data data(6);
+  const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+  GradientStore store(pipeline.buckets());
+  pipeline.train(tokens.view(), targets.view(), 1, 0, store);
+  std::vector<std::vector<float>> start;
+  double slope = 0;
+  for (int b = 0; b < std::ssize(pipeline.buckets()); ++b) {
+    start.push_back(pipeline.weights()[static_cast<std::size_t>(b)].values());
+    for (const float g : store.total(b)) slope += static_cast<double>(g) * static_cast<double>(g);
+  }
+  const double step = 0.002 / std::sqrt(slope);  // along the gradient: d loss / d step = slope
+  double difference = 0;
+  for (const double sign : {1.0, -1.0}) {
+    for (std::size_t b = 0; b < start.size(); ++b) {
+      const std::vector<float> gradient = store.total(static_cast<int>(b));
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        pipeline.weights()[b].data()[i] =
+            start[b][i] + static_cast<float>(sign * step) * gradient[i];
+    }
+    pipeline.refresh();
+    std::vector<float> logits;
+    difference += sign * pipeline.evaluate(tokens.view(), targets.view(), logits);
+  }
+  EXPECT_NEAR(difference / (2 * step) / slope, 1, 5e-4);
+}
+
+}  // namespace
+}  // namespace concertina

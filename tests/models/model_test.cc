@@ -1,0 +1,121 @@
+#include "models/model.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+constexpr ModelConfig kSmall{
+    .layers = 3, .width = 48, .heads = 4, .context = 20, .vocab = 65, .samples = 2};
+
+std::int64_t parameters(const ModelSpec& spec) {
+  std::int64_t count = 0;
+  for (const Bucket& bucket : make_buckets(spec))
+    for (const BucketTensor& tensor : bucket.tensors)
+      count += static_cast<std::int64_t>(tensor.count);
+  return count;
+}
+
+TEST(GptTest, HasGpt2sParameterCounts) {
+  // https://huggingface.co/gpt2 and gpt2-xl: 124,439,808 and 1,557,611,200.
+  const auto small =
+      make_model("gpt", {.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocab = 50257});
+  EXPECT_EQ(parameters(small->spec()), 124439808);
+  const auto xl = make_model(
+      "gpt", {.layers = 48, .width = 1600, .heads = 25, .context = 1024, .vocab = 50257});
+  EXPECT_EQ(parameters(xl->spec()), 1557611200);
+}
+
+TEST(GptTest, UnitsSortByNameAndTheTableIsTied) {
+  for (const std::int64_t layers : {1, 3, 600}) {
+    ModelConfig config = kSmall;
+    config.layers = layers;
+    const auto model = make_model("gpt", config);
+    const auto& units = model->spec().units;
+    ASSERT_EQ(std::ssize(units), 2 * layers + 2);
+    for (std::size_t u = 1; u < units.size(); ++u) EXPECT_LT(units[u - 1].name, units[u].name);
+    const auto buckets = make_buckets(model->spec());
+    const auto tied = std::find_if(buckets.begin(), buckets.end(),
+                                   [](const Bucket& bucket) { return bucket.name == "wte"; });
+    ASSERT_NE(tied, buckets.end());
+    EXPECT_EQ(tied->uses, (std::vector<int>{0, static_cast<int>(2 * layers + 1)}));
+  }
+}
+
+TEST(GptTest, DecaysMatricesOnlyAndScalesResidualInit) {
+  const auto model = make_model("gpt", kSmall);
+  for (const UnitSpec& unit : model->spec().units)
+    for (const ParameterSpec& p : unit.parameters) {
+      EXPECT_EQ(p.decay, p.shape.size() == 2) << p.name;
+      const bool residual = p.name == "proj.weight" || p.name == "down.weight";
+      if (p.shape.size() == 2) {
+        EXPECT_EQ(p.init.kind, Init::Kind::normal);
+        EXPECT_FLOAT_EQ(p.init.std, residual ? 0.02F / std::sqrt(6.0F) : 0.02F) << p.name;
+      } else {
+        EXPECT_EQ(p.init.kind, p.name == "ln.weight" ? Init::Kind::ones : Init::Kind::zeros);
+      }
+    }
+}
+
+TEST(GptTest, CostsCountWhatIsComputed) {
+  const auto model = make_model("gpt", kSmall);
+  const auto& units = model->spec().units;
+  const double rows = 40, width = 48, pairs = 2 * 20 * 21 / 2.0;
+  EXPECT_EQ(units[1].cost.forward_flops, 2 * rows * width * width * 4 + 4 * pairs * width);
+  EXPECT_EQ(units[1].cost.input_flops, 2 * rows * width * width * 4 + 10 * pairs * width);
+  EXPECT_EQ(units[1].cost.weight_flops, 2 * rows * width * width * 4);
+  EXPECT_EQ(units[2].cost.forward_flops, 2 * rows * width * width * 8);
+  EXPECT_EQ(units.back().cost.weight_flops, 2 * rows * width * 65);
+  EXPECT_EQ(model->spec().boundary_bytes, 40U * 48U * 4U);
+}
+
+/// The error's place, which is a config key; empty where there is no error.
+std::string where(const ModelConfig& config) {
+  try {
+    make_model("gpt", config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_FALSE(error.fix().empty());
+    return error.where();
+  }
+  return "";
+}
+
+TEST(ModelTest, BadSizesNameTheirKey) {
+  EXPECT_EQ(where(kSmall), "");
+  for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 62}) {
+    const std::vector<std::pair<std::int64_t ModelConfig::*, std::string>> keys{
+        {&ModelConfig::layers, "model.layers"}, {&ModelConfig::width, "model.width"},
+        {&ModelConfig::heads, "model.heads"},   {&ModelConfig::context, "model.context"},
+        {&ModelConfig::vocab, "model.vocab"},   {&ModelConfig::samples, "batch.global"}};
+    for (const auto& [member, key] : keys) {
+      ModelConfig config = kSmall;
+      config.*member = bad;
+      EXPECT_EQ(where(config), key) << bad;
+    }
+  }
+  ModelConfig heads = kSmall;
+  heads.heads = 5;
+  EXPECT_EQ(where(heads), "model.heads");
+  ModelConfig huge = kSmall;
+  huge.context = 1 << 24;
+  huge.samples = 1 << 24;
+  EXPECT_EQ(where(huge), "batch.microbatches");
+}
+
+TEST(ModelTest, AnUnknownFamilyListsTheKnown) {
+  try {
+    make_model("gtp", kSmall);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), "model.family");
+    EXPECT_NE(error.fix().find("gpt"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

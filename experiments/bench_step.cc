@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "core/profile_backend.h"
@@ -55,8 +56,9 @@ class RandomTokens final : public BatchSource {
 /// An engine with the clock on its kernels.
 struct Subject {
   Subject(const RunConfig& config, int world, int rank)
-      : run(make_run_plan(config, world)),
-        backend(make_cpu_backend(std::max(1, config.run.threads))),
+      : threads(std::max(1, config.run.threads)),
+        run(make_run_plan(config, world)),
+        backend(make_cpu_backend(threads)),
         profiled(make_profile_backend(*backend, profile)),
         engine(run, config, rank, *profiled),
         tokens(config.model.context, config.model.vocab) {}
@@ -73,6 +75,7 @@ struct Subject {
     return now() - start;
   }
 
+  int threads;
   RunPlan run;
   std::unique_ptr<Backend> backend;
   Profile profile;
@@ -82,77 +85,96 @@ struct Subject {
   std::int64_t steps = 0;
 };
 
-/// Seconds of one call of `product` alone: the least of the medians of short bursts.
-template <class F>
-double time_alone(F&& product) {
-  product();
-  std::vector<double> times;
-  for (int i = 0; i < 9; ++i) {
-    const double start = now();
-    product();
-    times.push_back(now() - start);
+/// The products of a step by themselves, on buffers of their own, with nothing fused behind them.
+class ProductsAlone {
+ public:
+  ProductsAlone(const Profile& profile, int threads, double steps)
+      : backend_(make_cpu_backend(threads)) {
+    std::size_t bytes = 0;
+    for (const auto& [shape, times] : profile.products) {
+      Case& one = cases_.emplace_back();
+      one.linear = backend_->linear(shape);
+      one.shape = shape;
+      one.calls = {calls(times.forward, steps), calls(times.input, steps),
+                   calls(times.weight, steps)};
+      bytes += 2 * (one.x() + one.y() + one.w()) * sizeof(float) + one.linear->packed_bytes() +
+               8 * kAlignment;
+    }
+    for (const char* name : {"attention forward", "attention backward"})
+      if (const auto kernel = profile.kernels.find(name); kernel != profile.kernels.end())
+        attention_flops_ += kernel->second.flops / steps;
+    arena_.reserve(bytes + backend_->workspace_bytes() + kAlignment);
+    for (Case& one : cases_) attach(one);
+    backend_->set_workspace(arena_.take(backend_->workspace_bytes(), "workspace"));
+    for (Case& one : cases_) one.linear->pack(one.weight, one.packed);
   }
-  return median(times);
-}
 
-/// The products of a step by themselves: seconds, and the best rate of any, FLOP/s.
-struct Alone {
-  double seconds = 0, best_rate = 0, flops = 0;
-};
+  /// Multiplications and additions of a step's products, as many as are really computed.
+  double flops() const {
+    double sum = attention_flops_;
+    for (const Case& one : cases_)
+      sum += one.flops() * (one.calls[0] + one.calls[1] + one.calls[2]);
+    return sum;
+  }
 
-void add_alone(Alone& sum, const KernelTime& kernel, double steps, double seconds) {
-  if (kernel.calls == 0) return;
-  const double calls = static_cast<double>(kernel.calls) / steps;
-  sum.seconds += calls * seconds;
-  sum.flops += kernel.flops / steps;
-  sum.best_rate =
-      std::max(sum.best_rate, kernel.flops / static_cast<double>(kernel.calls) / seconds);
-}
-
-/// Every shape of the profile on buffers of its own, with nothing fused behind it.
-Alone products_alone(const Profile& profile, int threads, double steps) {
-  const std::unique_ptr<Backend> backend = make_cpu_backend(threads);
-  Alone sum;
-  for (const auto& [shape, times] : profile.products) {
-    const std::unique_ptr<Linear> linear = backend->linear(shape);
-    const auto count = [](std::int64_t a, std::int64_t b) {
-      return static_cast<std::size_t>(a * b);
+  /// Seconds that a step's products take now, by the least of a few runs of each. Attention's
+  /// count at the best rate of any here: no shape of theirs could be faster by itself.
+  double measure() {
+    double seconds = 0, best_rate = 1;
+    const auto add = [&](const Case& one, double calls, auto&& product) {
+      if (calls == 0) return;
+      double least = 1e9;
+      for (int i = 0; i < 4; ++i) {
+        const double start = now();
+        product();
+        least = std::min(least, now() - start);
+      }
+      seconds += calls * least;
+      best_rate = std::max(best_rate, one.flops() / least);
     };
-    const std::size_t x = count(shape.rows, shape.in), y = count(shape.rows, shape.out),
-                      w = count(shape.in, shape.out);
-    Arena arena(sizeof(float) * (2 * x + 2 * y + 2 * w) + linear->packed_bytes() +
-                backend->workspace_bytes() + 1024);
+    for (Case& one : cases_) {
+      add(one, one.calls[0], [&] { one.linear->forward(one.in, one.packed, {}, {}, one.out); });
+      add(one, one.calls[1], [&] { one.linear->backward_input(one.dy, one.packed, {}, one.dx); });
+      add(one, one.calls[2],
+          [&] { one.linear->backward_weight(one.in, one.dy, one.dw, {}, true); });
+    }
+    return seconds + attention_flops_ / best_rate;
+  }
+
+ private:
+  struct Case {
+    LinearShape shape;
+    std::unique_ptr<Linear> linear;
+    std::array<double, 3> calls{};  // a step: forward, input gradient, weight gradient
+    View in, dx, out, dy, weight, dw;
+    void* packed = nullptr;
+    std::size_t x() const { return static_cast<std::size_t>(shape.rows * shape.in); }
+    std::size_t y() const { return static_cast<std::size_t>(shape.rows * shape.out); }
+    std::size_t w() const { return static_cast<std::size_t>(shape.in * shape.out); }
+    double flops() const { return 2.0 * static_cast<double>(x()) * static_cast<double>(shape.out); }
+  };
+
+  static double calls(const KernelTime& kernel, double steps) {
+    return static_cast<double>(kernel.calls) / steps;
+  }
+
+  void attach(Case& one) {
     const auto view = [&](std::size_t n) {
-      const View v = arena.take(n, DType::f32, "bench");
+      const View v = arena_.take(n, DType::f32, "bench");
       for (std::size_t i = 0; i < n; ++i) v.f32()[i] = static_cast<float>(i % 97) * 0.01F - 0.5F;
       return v;
     };
-    const View in = view(x), dx = view(x), out = view(y), dy = view(y), weight = view(w),
-               dw = view(w);
-    void* packed = arena.take(linear->packed_bytes(), "packed");
-    backend->set_workspace(arena.take(backend->workspace_bytes(), "workspace"));
-    linear->pack(weight, packed);
-    add_alone(sum, times.forward, steps,
-              time_alone([&] { linear->forward(in, packed, {}, {}, out); }));
-    add_alone(sum, times.input, steps,
-              time_alone([&] { linear->backward_input(dy, packed, {}, dx); }));
-    add_alone(sum, times.weight, steps,
-              time_alone([&] { linear->backward_weight(in, dy, dw, {}, true); }));
+    one.in = view(one.x()), one.dx = view(one.x());
+    one.out = view(one.y()), one.dy = view(one.y());
+    one.weight = view(one.w()), one.dw = view(one.w());
+    one.packed = arena_.take(one.linear->packed_bytes(), "packed");
   }
-  return sum;
-}
 
-/// Attention's products count at the best rate of any product here: no shape of theirs could be
-/// faster by itself.
-Alone with_attention(Alone sum, const Profile& profile, double steps) {
-  for (const char* name : {"attention forward", "attention backward"}) {
-    const auto kernel = profile.kernels.find(name);
-    if (kernel == profile.kernels.end()) continue;
-    sum.flops += kernel->second.flops / steps;
-    sum.seconds += kernel->second.flops / steps / sum.best_rate;
-  }
-  return sum;
-}
+  std::unique_ptr<Backend> backend_;
+  std::vector<Case> cases_;
+  double attention_flops_ = 0;
+  Arena arena_;
+};
 
 /// Seconds of one rank, by kind of action, in its last step.
 std::map<std::string, double> phases_of(const Executor& executor) {
@@ -169,44 +191,33 @@ std::map<std::string, double> phases_of(const Executor& executor) {
   return phases;
 }
 
-/// Mean F and backward seconds of each stage and STEP of each rank, from all ranks.
-class StageTimes {
- public:
-  explicit StageTimes(int stages) : sums_(static_cast<std::size_t>(stages) * 4 + 1) {}
-  void add(const Executor& executor) {
-    for (std::size_t i = 0; i < executor.row().size(); ++i) {
-      const Action& action = executor.row()[i];
-      const double seconds = executor.times()[i].end - executor.times()[i].start;
-      const std::size_t at = static_cast<std::size_t>(action.stage) * 4;
-      if (action.kind == Kind::F) add(at, seconds);
-      if (action.kind == Kind::B) add(at + 2, seconds);
-      if (action.kind == Kind::STEP) sums_.back() += seconds, ++steps_;
-    }
+/// The schedule's makespan from the last step's measured times: mean F and B of each stage, mean
+/// STEP of the ranks, transfers free. Collective.
+double schedule_bound(const RunPlan& run, const Executor& executor, Communicator& world) {
+  const auto stages = static_cast<std::size_t>(run.layout.stage_count());
+  std::vector<double> sums(4 * stages + 1);  // a stage: F seconds, F count, B seconds, B count
+  for (std::size_t i = 0; i < executor.row().size(); ++i) {
+    const Action& action = executor.row()[i];
+    const double seconds = executor.times()[i].end - executor.times()[i].start;
+    const std::size_t at = 4 * static_cast<std::size_t>(action.stage);
+    if (action.kind == Kind::STEP) sums.back() += seconds / world.size();
+    if (action.kind != Kind::F && action.kind != Kind::B) continue;
+    const std::size_t pass = action.kind == Kind::F ? at : at + 2;
+    sums[pass] += seconds;
+    sums[pass + 1] += 1;
   }
-  /// Sums over `world`: each stage is on one rank; STEP is the mean.
-  Costs costs(Communicator& world, const Layout& layout) {
-    sums_.back() /= std::max(1, steps_);
-    const std::vector<double> all = gather_values(world, sums_);
-    std::vector<double> sums(sums_.size());
-    for (std::size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
-    Costs costs = unit_costs(layout);
-    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-      costs.stages[s].forward = sums[4 * s] / std::max(1.0, sums[4 * s + 1]);
-      costs.stages[s].input = sums[4 * s + 2] / std::max(1.0, sums[4 * s + 3]);
-      costs.stages[s].weight = 0;
-    }
-    costs.step = sums.back() / world.size();
-    return costs;
+  const std::vector<double> all = gather_values(world, sums);
+  std::fill(sums.begin(), sums.end(), 0.0);
+  for (std::size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
+  Costs costs = unit_costs(run.layout);
+  for (std::size_t s = 0; s < stages; ++s) {
+    costs.stages[s].forward = sums[4 * s] / std::max(1.0, sums[4 * s + 1]);
+    costs.stages[s].input = sums[4 * s + 2] / std::max(1.0, sums[4 * s + 3]);
+    costs.stages[s].weight = 0;
   }
-
- private:
-  void add(std::size_t at, double seconds) {
-    sums_[at] += seconds;
-    sums_[at + 1] += 1;
-  }
-  std::vector<double> sums_;  // a stage: F seconds, F count, B seconds, B count; last: STEP
-  int steps_ = 0;
-};
+  costs.step = sums.back();
+  return simulate(run.plan, run.layout, costs).makespan;
+}
 
 double largest(Communicator& world, double mine) {
   const std::vector<double> all = gather_values(world, std::span(&mine, 1));
@@ -225,66 +236,89 @@ Json breakdown(const Profile& profile, double steps) {
   return kernels;
 }
 
+/// Seconds of each measured round, in which everything that is compared takes its turn.
+struct Rounds {
+  std::vector<double> step, products, bound, single;
+  double flops = 0;  // of this rank's products, a step
+
+  static double ratio(const std::vector<double>& a, const std::vector<double>& b) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+    return ratios.empty() ? 0 : median(ratios);
+  }
+};
+
+/// Rank 0 doing the whole batch by itself; null on other ranks and in a world of one.
+std::unique_ptr<Subject> single_subject(const RunConfig& config, Communicator& world,
+                                        std::unique_ptr<Communicator>& self) {
+  if (world.size() == 1) return nullptr;
+  self = world.split(world.rank() == 0 ? 0 : -1, 0);
+  if (self == nullptr) return nullptr;
+  RunConfig alone = config;
+  alone.parallel.pp = alone.parallel.dp = 1;
+  alone.parallel.layout = {};
+  auto single = std::make_unique<Subject>(alone, 1, 0);
+  single->start(*self);
+  return single;
+}
+
+Rounds measure(Subject& subject, Subject* single, Communicator& world,
+               const BenchOptions& options) {
+  Rounds rounds;
+  for (int i = 0; i < options.warmup; ++i) {
+    if (single != nullptr) single->step();
+    subject.profile.reset();
+    subject.step();
+  }
+  ProductsAlone products(subject.profile, subject.threads, 1);
+  products.measure();
+  subject.profile.reset();
+  for (int i = 0; i < options.steps; ++i) {
+    if (single != nullptr) rounds.single.push_back(single->step());
+    world.barrier();
+    rounds.products.push_back(largest(world, products.measure()));
+    rounds.step.push_back(largest(world, subject.step()));
+    rounds.bound.push_back(schedule_bound(subject.run, subject.engine.executor(), world));
+  }
+  rounds.flops = products.flops();
+  return rounds;
+}
+
 }  // namespace
 
 Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions& options) {
   Subject subject(config, world.size(), world.rank());
   subject.start(world);
-  RunConfig alone_config = config;
-  alone_config.parallel = {};
-  std::unique_ptr<Communicator> self = world.split(world.rank() == 0 ? 0 : -1, 0);
-  std::unique_ptr<Subject> single;
-  if (world.size() > 1 && self != nullptr) {
-    single = std::make_unique<Subject>(alone_config, 1, 0);
-    single->start(*self);
-  }
-  std::vector<double> times, single_times;
-  StageTimes stage_times(subject.run.layout.stage_count());
-  for (int i = 0; i < options.warmup + options.steps; ++i) {
-    if (i == options.warmup) subject.profile.reset();
-    if (single != nullptr) {
-      const double seconds = single->step();
-      if (i >= options.warmup) single_times.push_back(seconds);
-    }
-    const double seconds = subject.step();
-    if (i < options.warmup) continue;
-    times.push_back(seconds);
-    stage_times.add(subject.engine.executor());
-  }
-
-  const double steps = options.steps, step = largest(world, median(times));
+  std::unique_ptr<Communicator> self;
+  const std::unique_ptr<Subject> single = single_subject(config, world, self);
+  const Rounds rounds = measure(subject, single.get(), world, options);
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
-  const Alone alone =
-      with_attention(products_alone(subject.profile, std::max(1, config.run.threads), steps),
-                     subject.profile, steps);
+  const double step = median(rounds.step);
   Json result = {
       {"layout", short_form(subject.run.layout)},
       {"schedule", config.parallel.schedule},
       {"ranks", world.size()},
-      {"threads", std::max(1, config.run.threads)},
+      {"threads", subject.threads},
       {"microbatches", config.batch.microbatches},
       {"leaves", subject.run.leaves},
       {"backend", subject.backend->describe()},
       {"step_ms", step * 1e3},
       {"tokens_per_s", tokens / step},
-      {"gemm_flops", alone.flops},
-      {"gemm_ms", alone.seconds * 1e3},
-      {"gemm_limit", largest(world, alone.seconds) / step},
+      {"gemm_flops", rounds.flops},
+      {"gemm_ms", median(rounds.products) * 1e3},
+      {"gemm_limit", Rounds::ratio(rounds.products, rounds.step)},
       {"peak_bytes", largest(world, static_cast<double>(subject.engine.arena().peak()))}};
   if (world.size() > 1) {
-    const double rate = single_times.empty() ? 0 : tokens / median(single_times);
-    const double single_rate = largest(world, rate);
-    const double bound =
-        simulate(subject.run.plan, subject.run.layout, stage_times.costs(world, subject.run.layout))
-            .makespan;
-    result["single_tokens_per_s"] = single_rate;
-    result["scaling"] = tokens / step / (single_rate * world.size());
-    result["bound_ms"] = bound * 1e3;
-    result["schedule_efficiency"] = bound / step;
+    const double single_step = largest(world, rounds.single.empty() ? 0 : median(rounds.single));
+    const double speedup = largest(world, Rounds::ratio(rounds.single, rounds.step));
+    result["single_tokens_per_s"] = tokens / single_step;
+    result["scaling"] = speedup / world.size();
+    result["bound_ms"] = median(rounds.bound) * 1e3;
+    result["schedule_efficiency"] = Rounds::ratio(rounds.bound, rounds.step);
   }
   for (const auto& [name, seconds] : phases_of(subject.engine.executor()))
     result["phases"][name + "_ms"] = seconds * 1e3;
-  result["kernels"] = breakdown(subject.profile, steps);
+  result["kernels"] = breakdown(subject.profile, options.steps);
   return result;
 }
 

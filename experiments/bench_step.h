@@ -14,13 +14,13 @@ struct BenchOptions {
   int warmup = 3;
 };
 
-/// Collective over `world`; the same result on every rank. Keys: step_ms, tokens_per_s (medians);
-/// gemm_flops, gemm_ms (the step's products alone, at the rate measured for each shape here),
-/// gemm_limit = gemm_ms / step_ms, all of the busiest rank; kernels, phases (ms of that rank's
-/// step); peak_bytes. With more than one rank also single_tokens_per_s (rank 0 alone doing the
-/// whole batch, steps in turn with the others), scaling (of `world` times that), bound_ms (the
-/// schedule's makespan from the measured action times, free transfers) and schedule_efficiency
-/// = bound_ms / step_ms.
+/// Collective over `world`; the same result on every rank but for `kernels` and `phases`, which are
+/// of the rank itself. Keys: step_ms, tokens_per_s (medians); gemm_flops (of this rank's step),
+/// gemm_ms (the products of the busiest rank alone, at the rate of each shape in the same round),
+/// gemm_limit = gemm_ms / step_ms; peak_bytes. With more than one rank also single_tokens_per_s
+/// (rank 0 doing the whole batch, the others idle), scaling (speed-up over it / ranks), bound_ms
+/// (the schedule's makespan from the measured times of the stages, transfers free) and
+/// schedule_efficiency = bound_ms / step_ms. Ratios are medians over rounds.
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);
 

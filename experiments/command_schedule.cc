@@ -133,7 +133,7 @@ int run_schedule_list(const ScheduleOptions& options) {
 }
 
 int run_schedule_show(const ScheduleOptions& options) {
-  fmt::print("{}\n", to_text(plan_of(options).plan));
+  fmt::print("{}", to_text(plan_of(options).plan));
   return 0;
 }
 

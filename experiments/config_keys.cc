@@ -53,7 +53,7 @@ std::vector<std::string_view> partitioner_names() {
 const Key kKeys[] = {
     {KEY(run.name), "the run directory is <run.dir>/<run.name>", {}},
     {KEY(run.dir), "where run directories are", {}},
-    {KEY(run.seed), "weights and order of the data follow from it", {0, 9e18}},
+    {KEY(run.seed), "weights and order of the data follow from it", kNotNegative},
     {KEY(run.steps), "optimizer steps of the whole run", kSteps},
     {KEY(run.threads),
      "threads a rank; 0: the cores it may use / the ranks that share them",

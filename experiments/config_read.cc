@@ -156,15 +156,24 @@ class Reader {
   const Key* key_ = nullptr;
 };
 
-toml::table parse(std::string_view toml, const std::string& where, bool has_lines) {
+toml::table parse_file(std::string_view toml, const std::string& source) {
   try {
     return toml::parse(toml);
   } catch (const toml::parse_error& error) {
     const toml::source_position at = error.source().begin;
     throw_input(fmt::format("not valid TOML: {}", error.description()),
-                has_lines ? fmt::format("{}:{}:{}", where, at.line, at.column) : where,
-                has_lines ? "[table] lines and key = value lines; text in double quotes"
-                          : "--set table.key=value");
+                fmt::format("{}:{}:{}", source, at.line, at.column),
+                "[table] lines and key = value lines; text in double quotes");
+  }
+}
+
+/// {value = ...} from what stands behind `--set table.key=`.
+toml::table parse_value(const std::string& value, const std::string& where, const Key* key) {
+  try {
+    return toml::parse("value = " + value);
+  } catch (const toml::parse_error&) {
+    throw_input("--set has a value that cannot be read", where,
+                key == nullptr ? "--set table.key=value" : expected(*key));
   }
 }
 
@@ -182,7 +191,7 @@ std::string quote_if_text(const Key& key, std::string_view value) {
 }  // namespace
 
 void read_config(std::string_view toml, const std::string& source, RunConfig& config) {
-  Reader(source, true, config).document(parse(toml, source, true));
+  Reader(source, true, config).document(parse_file(toml, source));
 }
 
 void read_config_file(const std::string& path, RunConfig& config) {
@@ -206,7 +215,7 @@ void set_config(std::string_view assignment, RunConfig& config) {
   const Key* key = find_key(name);
   const std::string value =
       key == nullptr ? "0" : quote_if_text(*key, assignment.substr(equals + 1));
-  const toml::table table = parse("value = " + value, where, false);
+  const toml::table table = parse_value(value, where, key);
   if (table.size() != 1) throw_input("--set holds several lines", where, "one --set for each key");
   reader.assign(name, *table.get("value"));
 }

@@ -28,7 +28,8 @@ int fail(const Error& error, MpiEnvironment& mpi) {
   const std::string text = error_text(error, size > 1 && rank > 0 ? rank : -1);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
-  if (size > 1) abort_job(code);
+  // Before MPI has started the launcher ends the others: this process exits with an error.
+  if (mpi.started() && size > 1) abort_job(code);
   return code;
 }
 

@@ -60,7 +60,8 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print_once(innermost(&app)->help(command_path(innermost(&app))));
+    CLI::App* at = innermost(&app);
+    print_once(at->help(at == &app ? "" : command_path(at->get_parent())));
     return 0;
   } catch (const CLI::ParseError& error) {
     throw_usage(app, error);

@@ -34,25 +34,35 @@ struct Rows {
   Int stride;
 };
 
-// out[P or D, N] = rows[T, D] transposed, zero beyond T.
-void transpose(Rows rows, Int t, Int d, float* out, Int n) {
-  for (Int p = 0; p < d; ++p) {
-    float* line = out + p * n;
-    for (Int i = 0; i < t; ++i) line[i] = rows.data[i * rows.stride + p];
-    for (Int i = t; i < n; ++i) line[i] = 0;
+// rows[T,D] transposed, as panels of [D,N]; zero beyond T.
+Panels pack_transposed(Rows rows, Int t, Int d, Int n, Cutter& scratch) {
+  float* out = scratch.take(d * n);
+  for (Int j0 = 0; j0 < n; j0 += kPanel) {
+    const Int w = kPanel < n - j0 ? kPanel : n - j0;
+    for (Int j = 0; j < w; ++j) {
+      float* column = out + j0 * d + j;
+      const float* row = rows.data + (j0 + j) * rows.stride;
+      for (Int p = 0; p < d; ++p) column[p * w] = j0 + j < t ? row[p] : 0.0F;
+    }
   }
+  return {out, d};
 }
 
-// Products read whole vectors of D: rows whose D is not a multiple are copied with zero padding.
-Rows pad_rows(Rows rows, Int t, Int d, Cutter& scratch) {
+// rows[T,D] as panels of [T,P]; zero beyond D.
+Panels pack_rows(Rows rows, Int t, Int d, Cutter& scratch) {
   const Int p = padded(d);
-  if (p == d) return rows;
   float* out = scratch.take(t * p);
-  for (Int i = 0; i < t; ++i) {
-    for (Int j = 0; j < d; ++j) out[i * p + j] = rows.data[i * rows.stride + j];
-    for (Int j = d; j < p; ++j) out[i * p + j] = 0;
+  for (Int j0 = 0; j0 < p; j0 += kPanel) {
+    const Int w = kPanel < p - j0 ? kPanel : p - j0, valid = w < d - j0 ? w : d - j0;
+    float* line = out + j0 * t;
+    const float* row = rows.data + j0;
+    for (Int i = 0; i < t; ++i, line += w, row += rows.stride) {
+#pragma omp simd
+      for (Int j = 0; j < valid; ++j) line[j] = row[j];
+      for (Int j = valid; j < w; ++j) line[j] = 0;
+    }
   }
-  return {out, p};
+  return {out, t};
 }
 
 void store_rows(const float* from, Int from_stride, float* to, Int to_stride, Int rows, Int d,
@@ -90,40 +100,44 @@ Int last_query(Int i0, Int t) {
   return i0 + kQueryTile < t ? i0 + kQueryTile : t;
 }
 
+// Rows of scores lie this far apart: never a power of two, or they would evict each other from L1.
+Int score_stride(Int n) {
+  return n + kLanes;
+}
+
 }  // namespace
 
 std::size_t CONCERTINA_PASTE(attention_scratch_, CONCERTINA_ISA)(const HeadShape& shape,
                                                                  bool backward) {
-  const Int n = padded(shape.tokens), p = padded(shape.head_dim), copy = n * p;
-  const Int pads = p == shape.head_dim ? 0 : copy;
-  const Int forward = copy + pads + kQueryTile * (n + p);
-  const Int back = 4 * copy + 3 * pads + kQueryTile * (2 * n + p);
-  return static_cast<std::size_t>((backward ? back : forward) + 16 * 16) * sizeof(float);
+  const Int n = padded(shape.tokens), p = padded(shape.head_dim), matrix = n * p;
+  const Int scores = kQueryTile * score_stride(n), tile = kQueryTile * p;
+  const Int floats = backward ? 7 * matrix + 2 * scores + tile : 2 * matrix + scores + tile;
+  return static_cast<std::size_t>(floats + 16 * 16) * sizeof(float);
 }
 
 void CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
                                                           const float* k, const float* v, float* y,
                                                           float* lse, void* scratch) {
   const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
+  const Int ld = score_stride(n);
   const float scale = inverse_sqrt(d);
   Cutter cut{static_cast<float*>(scratch)};
-  float* kt = cut.take(d * n);            // [D,N]
-  float* s = cut.take(kQueryTile * n);    // [queries,N]
-  float* out = cut.take(kQueryTile * p);  // [queries,P]
-  const Rows values = pad_rows({v, shape.stride}, t, d, cut);
-  transpose({k, shape.stride}, t, d, kt, n);
+  const Panels kt = pack_transposed({k, shape.stride}, t, d, n, cut);  // [D,N]
+  const Panels values = pack_rows({v, shape.stride}, t, d, cut);       // [T,P]
+  float* s = cut.take(kQueryTile * ld);                                // [queries,N]
+  float* out = cut.take(kQueryTile * p);                               // [queries,P]
   for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
-    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = padded(i1);
-    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, n, s, n, false);
+    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = whole_panels(i1, n);
+    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, s, ld, false);
     float inverse[kQueryTile];
     for (Int i = 0; i < rows; ++i) {
       const Int valid = i0 + i + 1;
-      const float top = max_row(s + i * n, valid, scale);
-      const float sum = exp_row(s + i * n, valid, i1, scale, top);
+      const float top = max_row(s + i * ld, valid, scale);
+      const float sum = exp_row(s + i * ld, valid, i1, scale, top);
       inverse[i] = 1.0F / sum;
       lse[i0 + i] = top + __builtin_logf(sum);
     }
-    micro_gemm(rows, p, i1, {s, n, 1}, values.data, values.stride, out, p, false);
+    micro_gemm(rows, p, i1, {s, ld, 1}, values, out, p, false);
     for (Int i = 0; i < rows; ++i)
       store_rows(out + i * p, p, y + (i0 + i) * shape.width, shape.width, 1, d, inverse[i]);
   }
@@ -135,38 +149,38 @@ void CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA)(const HeadShape& shap
                                                            const float* dy, float* dq, float* dk,
                                                            float* dv, void* scratch) {
   const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
+  const Int ld = score_stride(n);
   const float scale = inverse_sqrt(d);
   Cutter cut{static_cast<float*>(scratch)};
-  float *kt = cut.take(d * n), *vt = cut.take(d * n);                   // [D,N]
-  float *s = cut.take(kQueryTile * n), *ds = cut.take(kQueryTile * n);  // [queries,N]
-  float *sum_k = cut.take(t * p), *sum_v = cut.take(t * p);             // [T,P]
-  float* out = cut.take(kQueryTile * p);                                // [queries,P]
-  const Rows queries = pad_rows({q, shape.stride}, t, d, cut);
-  const Rows keys_rows = pad_rows({k, shape.stride}, t, d, cut);
-  const Rows grads = pad_rows({dy, shape.width}, t, d, cut);
-  transpose({k, shape.stride}, t, d, kt, n);
-  transpose({v, shape.stride}, t, d, vt, n);
+  const Panels kt = pack_transposed({k, shape.stride}, t, d, n, cut);     // [D,N]
+  const Panels vt = pack_transposed({v, shape.stride}, t, d, n, cut);     // [D,N]
+  Panels queries = pack_rows({q, shape.stride}, t, d, cut);               // [T,P]
+  Panels grads = pack_rows({dy, shape.width}, t, d, cut);                 // [T,P]
+  const Panels keys_rows = pack_rows({k, shape.stride}, t, d, cut);       // [T,P]
+  float *s = cut.take(kQueryTile * ld), *ds = cut.take(kQueryTile * ld);  // [queries,N]
+  float *sum_k = cut.take(t * p), *sum_v = cut.take(t * p);               // [T,P]
+  float* out = cut.take(kQueryTile * p);                                  // [queries,P]
   for (Int i = 0; i < t * p; ++i) sum_k[i] = sum_v[i] = 0;
   for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
-    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = padded(i1);
+    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = whole_panels(i1, n);
     const float* g = dy + i0 * shape.width;
-    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, n, s, n, false);
-    micro_gemm(rows, keys, d, {g, shape.width, 1}, vt, n, ds, n, false);
+    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, s, ld, false);
+    micro_gemm(rows, keys, d, {g, shape.width, 1}, vt, ds, ld, false);
     for (Int i = 0; i < rows; ++i) {
       const Int row = i0 + i, valid = row + 1;
       const float *grad = dy + row * shape.width, *value = y + row * shape.width;
       float delta = 0;
 #pragma omp simd reduction(+ : delta)
       for (Int j = 0; j < d; ++j) delta += grad[j] * value[j];
-      float *si = s + i * n, *di = ds + i * n;
+      float *si = s + i * ld, *di = ds + i * ld;
       exp_row(si, valid, i1, scale, lse[row]);
 #pragma omp simd
       for (Int j = 0; j < i1; ++j) di[j] = scale * si[j] * (di[j] - delta);
     }
-    const float *gi = grads.data + i0 * grads.stride, *qi = queries.data + i0 * queries.stride;
-    micro_gemm(i1, p, rows, {s, 1, n}, gi, grads.stride, sum_v, p, true);
-    micro_gemm(i1, p, rows, {ds, 1, n}, qi, queries.stride, sum_k, p, true);
-    micro_gemm(rows, p, i1, {ds, n, 1}, keys_rows.data, keys_rows.stride, out, p, false);
+    grads.first = queries.first = i0;
+    micro_gemm(i1, p, rows, {s, 1, ld}, grads, sum_v, p, true);
+    micro_gemm(i1, p, rows, {ds, 1, ld}, queries, sum_k, p, true);
+    micro_gemm(rows, p, i1, {ds, ld, 1}, keys_rows, out, p, false);
     store_rows(out, p, dq + i0 * shape.stride, shape.stride, rows, d, 1.0F);
   }
   store_rows(sum_k, p, dk, shape.stride, t, d, 1.0F);

@@ -6,9 +6,8 @@
 namespace concertina::cuda {
 namespace {
 
-/// "13.0" from 13000; "none" from 0.
+/// "13.0" from 13000.
 std::string version_text(int version) {
-  if (version == 0) return "none";
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
@@ -31,8 +30,9 @@ std::string status() {
   (void)cudaDriverGetVersion(&driver);  // stays 0 where there is no driver
   cudaError_t error = cudaSuccess;
   const int count = device_count(error);
-  std::string text =
-      fmt::format("CUDA runtime {}, driver {}: ", version_text(runtime), version_text(driver));
+  std::string text = fmt::format("CUDA runtime {}: ", version_text(runtime));
+  if (driver == 0) return text + "no driver";
+  text += fmt::format("driver for CUDA {}, ", version_text(driver));
   if (count > 0) return text + fmt::format("{} device{}", count, count == 1 ? "" : "s");
   return text + (error == cudaSuccess ? "no device" : cudaGetErrorString(error));
 }

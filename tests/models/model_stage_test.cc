@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <span>
 
 #include "core/error.h"
 #include "tests/models/local_pipeline.h"
@@ -64,6 +67,37 @@ TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
         EXPECT_TRUE(run(*backend, cuts, backward) == whole)
             << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
   }
+}
+
+/// Microbatch 0 overwrites and the others add, in every tensor of every unit.
+TEST(ModelStageTest, GradientsOfMicrobatchesAddUp) {
+  const auto model = make_model("gpt", kConfig);
+  const auto backend = make_oracle_backend();
+  LocalPipeline pipeline(*backend, *model, {0, 3, 6});
+  pipeline.initialize(5);
+  GradientStore together(pipeline.buckets());
+  std::vector<std::vector<double>> sums(pipeline.buckets().size());
+  Data data(8);
+  for (int m = 0; m < kMicrobatches; ++m) {
+    const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+    GradientStore alone(pipeline.buckets());
+    pipeline.train(tokens.view(), targets.view(), 0.01F, m, together);
+    pipeline.train(tokens.view(), targets.view(), 0.01F, 0, alone);
+    for (std::size_t b = 0; b < sums.size(); ++b) {
+      const std::vector<float> gradient = alone.total(static_cast<int>(b));
+      sums[b].resize(gradient.size());
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        sums[b][i] += static_cast<double>(gradient[i]);
+    }
+  }
+  for (std::size_t b = 0; b < sums.size(); ++b)
+    for (const BucketTensor& tensor : pipeline.buckets()[b].tensors) {
+      const std::vector<float> total = together.total(static_cast<int>(b));
+      EXPECT_LE(relative_error(std::span(total).subspan(tensor.offset, tensor.count),
+                               std::span(sums[b]).subspan(tensor.offset, tensor.count)),
+                1e-6)
+          << tensor.name;
+    }
 }
 
 TEST(ModelStageTest, MemoryFollowsFromTheSpec) {

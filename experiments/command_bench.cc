@@ -13,7 +13,7 @@ struct StepOptions : CommonOptions {
 const std::vector<std::string> kBenchModel = {
     "model.layers=6",       "model.width=384",   "model.heads=6",
     "model.context=256",    "model.vocab=256",   "batch.global=16",
-    "batch.microbatches=8", "numerics.leaves=1", "run.threads=1"};
+    "batch.microbatches=4", "numerics.leaves=1", "run.threads=1"};
 
 void declare_step(CLI::App& app, StepOptions& options) {
   add_json_option(app, options);

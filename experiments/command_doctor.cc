@@ -11,6 +11,7 @@
 #include "core/cuda/device.h"
 #include "experiments/machine.h"
 #include "experiments/threads.h"
+#include "io/hdf5_version.h"
 
 namespace concertina {
 namespace {

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "experiments/command.h"
 #include "experiments/command_bench.h"
+#include "experiments/command_checkpoint.h"
 #include "experiments/command_doctor.h"
 #include "experiments/command_eval.h"
 #include "experiments/command_generate.h"
@@ -19,6 +20,7 @@ constexpr Command kCommands[] = {
     {"train", "train a model, or go on where a run stopped", add_train},
     {"eval", "held-out loss of a run's newest checkpoint", add_eval},
     {"generate", "text from a run's newest checkpoint", add_generate},
+    {"checkpoint", "inspect or verify checkpoints", add_checkpoint},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
     {"bench", "measure this machine", add_bench},
     {"doctor", "check machine, launch and libraries", add_doctor},

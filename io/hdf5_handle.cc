@@ -83,6 +83,8 @@ Hid Hdf5Image::open(Access access) const {
   // From 1.8 on the metadata carries checksums.
   check_hdf5(H5Pset_libver_bounds(properties, H5F_LIBVER_V18, high_), "H5Pset_libver_bounds",
              what_);
+  // The default driver wants a path that it can resolve, which a file in memory has not.
+  check_hdf5(H5Pset_fapl_stdio(properties), "H5Pset_fapl_stdio", what_);
   // Tensors start at pages.
   check_hdf5(H5Pset_alignment(properties, 4096, 4096), "H5Pset_alignment", what_);
   const std::string path = fmt::format("/proc/self/fd/{}", memory_.descriptor());

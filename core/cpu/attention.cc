@@ -34,15 +34,48 @@ struct Rows {
   Int stride;
 };
 
+// A square of kLanes rows transposed in registers, by halves of ever larger blocks.
+void transpose_square(const float* from, Int from_stride, float* to, Int to_stride) {
+  Vec v[kLanes];
+#pragma GCC unroll 16
+  for (Int i = 0; i < kLanes; ++i) v[i] = *reinterpret_cast<const Vec*>(from + i * from_stride);
+#pragma GCC unroll 4
+  for (int step = 1; step < kLanes; step *= 2) {
+    IntVec low, high;
+#pragma GCC unroll 16
+    for (int c = 0; c < kLanes; ++c) {
+      const bool first = (c & step) == 0;
+      low[c] = first ? c : static_cast<int>(kLanes) + c - step;
+      high[c] = first ? c + step : static_cast<int>(kLanes) + c;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if ((i & step) != 0) continue;
+      const Vec a = v[i], b = v[i + step];
+      v[i] = __builtin_shuffle(a, b, low);
+      v[i + step] = __builtin_shuffle(a, b, high);
+    }
+  }
+#pragma GCC unroll 16
+  for (Int i = 0; i < kLanes; ++i) *reinterpret_cast<Vec*>(to + i * to_stride) = v[i];
+}
+
 // rows[T,D] transposed, as panels of [D,N]; zero beyond T.
 Panels pack_transposed(Rows rows, Int t, Int d, Int n, Cutter& scratch) {
   float* out = scratch.take(d * n);
   for (Int j0 = 0; j0 < n; j0 += kPanel) {
     const Int w = kPanel < n - j0 ? kPanel : n - j0;
-    for (Int j = 0; j < w; ++j) {
-      float* column = out + j0 * d + j;
+    for (Int j = 0; j < w; j += kLanes) {
       const float* row = rows.data + (j0 + j) * rows.stride;
-      for (Int p = 0; p < d; ++p) column[p * w] = j0 + j < t ? row[p] : 0.0F;
+      float* column = out + j0 * d + j;
+      const Int valid = t - j0 - j < kLanes ? t - j0 - j : kLanes;
+      Int p = 0;
+      if (valid == kLanes)
+        for (; p + kLanes <= d; p += kLanes)
+          transpose_square(row + p, rows.stride, column + p * w, w);
+      for (; p < d; ++p)
+        for (Int i = 0; i < kLanes; ++i)
+          column[p * w + i] = i < valid ? row[i * rows.stride + p] : 0.0F;
     }
   }
   return {out, d};
@@ -73,22 +106,33 @@ void store_rows(const float* from, Int from_stride, float* to, Int to_stride, In
   }
 }
 
-// s[0, valid) = e^(scale s - top), zero up to n; returns the sum.
+// Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
+// What the mask hides in the last vector counts as minus infinity.
+constexpr float kMasked = -1e30F;
+
+void mask_row(float* s, Int valid) {
+  for (Int j = valid; j < padded(valid); ++j) s[j] = kMasked;
+}
+
+// s[0, valid) = e^(scale s - top), zero up to n; returns the sum. Behind mask_row().
 float exp_row(float* s, Int valid, Int n, float scale, float top) {
+  const Int whole = padded(valid);
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (Int j = 0; j < valid; ++j) {
-    s[j] = exp_fast(scale * s[j] - top);
+  for (Int j = 0; j < whole; ++j) {
+    s[j] = exp_nonpositive(scale * s[j] - top);
     sum += s[j];
   }
-  for (Int j = valid; j < n; ++j) s[j] = 0;
+  for (Int j = whole; j < n; ++j) s[j] = 0;
   return sum;
 }
 
+// scale times the largest of s[0, valid). Behind mask_row().
 float max_row(const float* s, Int valid, float scale) {
+  const Int whole = padded(valid);
   float top = s[0];
 #pragma omp simd reduction(max : top)
-  for (Int j = 0; j < valid; ++j) top = top > s[j] ? top : s[j];
+  for (Int j = 0; j < whole; ++j) top = top > s[j] ? top : s[j];
   return scale * top;
 }
 
@@ -132,6 +176,7 @@ void CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA)(const HeadShape& shape
     float inverse[kQueryTile];
     for (Int i = 0; i < rows; ++i) {
       const Int valid = i0 + i + 1;
+      mask_row(s + i * ld, valid);
       const float top = max_row(s + i * ld, valid, scale);
       const float sum = exp_row(s + i * ld, valid, i1, scale, top);
       inverse[i] = 1.0F / sum;
@@ -173,6 +218,7 @@ void CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA)(const HeadShape& shap
 #pragma omp simd reduction(+ : delta)
       for (Int j = 0; j < d; ++j) delta += grad[j] * value[j];
       float *si = s + i * ld, *di = ds + i * ld;
+      mask_row(si, valid);
       exp_row(si, valid, i1, scale, lse[row]);
 #pragma omp simd
       for (Int j = 0; j < i1; ++j) di[j] = scale * si[j] * (di[j] - delta);

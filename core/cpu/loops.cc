@@ -18,7 +18,9 @@ void gelu(float* u, const float* bias, float* g, Int rows, Int n) {
     for (Int i = 0; i < n; ++i) {
       const float x = u[i] + bias[i];
       const float square = x * x;
-      const float s = 1.0F / (1.0F + exp_fast(-k2 * x * (1.0F + cubic * square)));
+      const float z = k2 * x * (1.0F + cubic * square);
+      const float e = exp_nonpositive(-__builtin_fabsf(z));
+      const float s = (z < 0 ? e : 1.0F) / (1.0F + e);
       g[i] = x * s;
       u[i] = s + x * s * (1.0F - s) * k2 * (1.0F + 3.0F * cubic * square);
     }
@@ -151,12 +153,12 @@ float cross_entropy_row(float* logits, Int v, Int target, float scale, bool trai
 #pragma omp simd reduction(max : top)
   for (Int i = 0; i < v; ++i) top = top > logits[i] ? top : logits[i];
 #pragma omp simd reduction(+ : sum)
-  for (Int i = 0; i < v; ++i) sum += exp_fast(logits[i] - top);
+  for (Int i = 0; i < v; ++i) sum += exp_nonpositive(logits[i] - top);
   const float loss = top + __builtin_logf(sum) - logits[target];
   if (training) {
     const float factor = scale / sum;
 #pragma omp simd
-    for (Int i = 0; i < v; ++i) logits[i] = factor * exp_fast(logits[i] - top);
+    for (Int i = 0; i < v; ++i) logits[i] = factor * exp_nonpositive(logits[i] - top);
     logits[target] -= scale;
   }
   return loss;

@@ -22,18 +22,11 @@ inline constexpr std::int64_t kLanes = 4;
 // Unaligned, may alias: loads and stores through it are legal anywhere in a float array.
 typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
-[[gnu::always_inline]] inline float min_of(float a, float b) {
-  return a < b ? a : b;
-}
-[[gnu::always_inline]] inline float max_of(float a, float b) {
-  return a > b ? a : b;
-}
+typedef int IntVec __attribute__((vector_size(kLanes * 4)));
 
-/// e^x, 2 ulp, 0 and infinity clamped to the finite range; NaN stays NaN. Cody-Waite reduction,
-/// degree-6 polynomial (Taylor, so that the constants need no source); vectorises in any loop.
-[[gnu::always_inline]] inline float exp_fast(float x) {
-  x = x > 88.0F ? 88.0F : x;
-  x = x < -87.0F ? -87.0F : x;
+/// e^x for x <= 0 (and a little above, by rounding), 2 ulp; 0 below -87; NaN stays NaN. Cody-Waite
+/// reduction, degree-6 Taylor polynomial; vectorises in any loop.
+[[gnu::always_inline]] inline float exp_nonpositive(float x) {
   const float magic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
   const float shifted = x * 1.44269504088896341F + magic;
   const float n = shifted - magic;
@@ -50,7 +43,7 @@ typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias)
   bits = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits + 127) << 23);
   float scale;
   __builtin_memcpy(&scale, &bits, 4);
-  return p * scale;
+  return x < -87.0F ? 0.0F : p * scale;
 }
 
 }  // namespace

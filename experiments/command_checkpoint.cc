@@ -51,9 +51,9 @@ Json inspect(const std::string& commit) {
     shards.push_back(
         {{"file", shard.file}, {"bytes", shard.bytes}, {"pieces", shard.pieces.size()}});
   }
-  return {{"path", commit},     {"step", manifest.step},
-          {"bytes", bytes},     {"metadata", manifest.metadata},
-          {"shards", shards},   {"tensors", tensors_json(manifest)}};
+  return {{"path", commit},   {"step", manifest.step},
+          {"bytes", bytes},   {"metadata", manifest.metadata},
+          {"shards", shards}, {"tensors", tensors_json(manifest)}};
 }
 
 void print_inspection(const Json& report) {
@@ -114,9 +114,8 @@ Runner add_checkpoint(CLI::App& app) {
   };
   sub("inspect", "step, shards and tensors, from the manifest", run_checkpoint_inspect);
   sub("verify", "read every byte and compare it with what was written", run_checkpoint_verify);
-  return [options, chosen](MpiEnvironment&) {
-    return launcher_rank() == 0 ? (*chosen)(*options) : 0;
-  };
+  return
+      [options, chosen](MpiEnvironment&) { return launcher_rank() == 0 ? (*chosen)(*options) : 0; };
 }
 
 }  // namespace concertina

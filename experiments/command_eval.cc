@@ -16,7 +16,7 @@ int run_eval(const CommonOptions& options, MpiEnvironment& mpi) {
   if (options.config.data.text.empty())
     throw_input("there is no text to evaluate on", options.config.where("data.text"),
                 "--set data.text=FILE");
-  Session session(options.config, mpi);
+  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi);
   const std::int64_t step =
       require_checkpoint(session.engine, checkpoint_directory(session.config));
   const Validation result = evaluate(session.engine, session.dataset, session.config.eval.batches);

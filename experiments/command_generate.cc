@@ -8,7 +8,7 @@ namespace concertina {
 namespace {
 
 int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
-  Session session(options.config, mpi);
+  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi);
   const std::int64_t step =
       require_checkpoint(session.engine, checkpoint_directory(session.config));
   const GenerateSection& wanted = session.config.generate;

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <optional>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/config_toml.h"
@@ -22,10 +22,6 @@ namespace concertina {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// What all ranks must know of a step that has just ended.
 struct StepStatus {
@@ -54,6 +50,13 @@ StepStatus gather_status(RankEngine& engine, double seconds) {
     status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
   }
   return status;
+}
+
+/// Bytes that a terminal may not like become '?'.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
+  return text;
 }
 
 /// One run of `train`: the loop, and what happens around it.
@@ -138,6 +141,7 @@ class Training {
 
   void save(std::int64_t step) {
     const double start = now();
+    session_.watchdog.at("checkpoint");
     save_checkpoint(engine_, checkpoints_, step, session_.config.checkpoint.keep, identity_);
     if (monitor_) monitor_->event(step, "checkpoint", {{"seconds", now() - start}});
   }
@@ -157,6 +161,7 @@ class Training {
         session_.config.generate.tokens > 0
             ? generate(engine_, session_.config.generate, session_.config.run.seed)
             : "";
+    session_.watchdog.at("state hash");
     const std::string hash = state_sha256(engine_);
     if (!monitor_) return;
     monitor_->clear();
@@ -172,7 +177,7 @@ class Training {
     if (validation.targets > 0)
       report += fmt::format("held-out loss {:.4f} nats a token ({} tokens)\n", validation.loss,
                             validation.targets);
-    if (!text.empty()) report += "\n" + session_.config.generate.prompt + text + "\n";
+    if (!text.empty()) report += "\n" + printable(session_.config.generate.prompt + text) + "\n";
     print_once(report + fmt::format("\nrun directory: {}\n", directory_));
   }
 

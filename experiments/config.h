@@ -17,6 +17,7 @@ namespace concertina {
 struct RunSection {
   std::string name = "default", dir = "runs", device = "cpu";
   std::int64_t seed = 1, steps = 200;
+  double watchdog = 600;
   int threads = 0;  // 0: the cores that this rank may use, shared with the other ranks there
   bool operator==(const RunSection&) const = default;
 };
@@ -88,7 +89,7 @@ struct GenerateSection {
 
 struct LogSection {
   std::int64_t every = 10;
-  bool tensorboard = true, trace = false;
+  bool tensorboard = true;
   bool operator==(const LogSection&) const = default;
 };
 

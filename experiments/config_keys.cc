@@ -58,6 +58,9 @@ const Key kKeys[] = {
     {KEY(run.threads),
      "threads a rank; 0: the cores it may use / the ranks that share them",
      {0, 4096}},
+    {KEY(run.watchdog),
+     "seconds without progress until a run names the rank that hangs and ends; 0: never",
+     kNotNegative},
     {KEY(run.device), "where the kernels run", {}, device_names},
 
     {KEY(model.family), "architecture", {}, model_names},
@@ -114,7 +117,6 @@ const Key kKeys[] = {
 
     {KEY(log.every), "steps between lines in the log", {1, 1e15}},
     {KEY(log.tensorboard), "write TensorBoard scalars into the run directory", {}},
-    {KEY(log.trace), "write trace.json (Chrome, Perfetto) into the run directory", {}},
 };
 #undef KEY
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -198,8 +199,10 @@ void read_config_file(const std::string& path, RunConfig& config) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
-  // An empty file sets failbit on `text`, which is no error; a directory opens but cannot be read.
-  if (!file || file.bad())
+  // An empty file sets failbit on `text`, which is no error.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) file.setstate(std::ios::badbit), errno = EISDIR;
+  if (!file)
     throw_input(fmt::format("cannot read the config file: {}", std::strerror(errno)), path,
                 "@FILE.toml names an existing TOML file");
   read_config(text.str(), path, config);

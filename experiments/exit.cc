@@ -33,11 +33,24 @@ int fail(const Error& error, MpiEnvironment& mpi) {
   return code;
 }
 
+/// Bytes of a broken input must not steer the terminal.
+std::string printable(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n') || byte == 0x7f)
+      result += fmt::format("\\x{:02x}", byte);
+    else
+      result += c;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string error_text(const Error& error, int rank) {
   const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
-  return fmt::format("concertina: error{}: {}\n", who, error.what());
+  return fmt::format("concertina: error{}: {}\n", who, printable(error.what()));
 }
 
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {

@@ -44,6 +44,10 @@ std::string command_path(CLI::App* app) {
   CLI::App* at = innermost(&app);
   std::vector<std::string> names;
   for (const CLI::App* sub : at->get_subcommands({})) names.push_back(sub->get_name());
+  const std::vector<std::string> extra = at->remaining();
+  if (!names.empty() && !extra.empty())
+    throw_input(fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
+                fmt::format("one of: {}", fmt::join(names, ", ")));
   const std::string help = fmt::format("{} --help", command_path(at));
   throw_input(error.what(), command_path(at),
               names.empty() ? help : fmt::format("{} (one of: {})", help, fmt::join(names, ", ")));

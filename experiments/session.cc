@@ -1,5 +1,8 @@
 #include "experiments/session.h"
 
+#include <algorithm>
+#include <set>
+
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/run_checkpoint.h"
@@ -49,13 +52,30 @@ Session::Session(const RunConfig& given, MpiEnvironment& mpi)
       dataset(open_data(given)),
       run(make_run_plan(given, world.size())),
       backend(make_backend(given, threads)),
-      watchdog(world.rank(), Watchdog::Seconds(0), {}),
+      watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
+               [](const std::string&) { abort_job(static_cast<int>(Exit::failure)); }),
       engine(run, config, world.rank(), *backend) {
   engine.start(world, &watchdog);
 }
 
 nlohmann::json Session::identity() const {
   return numerics_identity(config, run, dataset == nullptr ? "" : dataset->corpus().fingerprint());
+}
+
+RunConfig with_fitting_layout(RunConfig config, int world) {
+  ParallelSection& parallel = config.parallel;
+  std::set<int> ranks;
+  for (const Pipeline& pipeline : parallel.layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+  const int product = std::max(1, parallel.pp) * std::max(1, parallel.dp);
+  const bool given = parallel.pp > 0 && parallel.dp > 0;
+  if (ranks.empty() ? (given ? product == world : world % product == 0)
+                    : static_cast<int>(ranks.size()) == world)
+    return config;
+  log::info("the run's own layout needs other ranks than these {}: another one is used", world);
+  parallel.pp = parallel.dp = 0;
+  parallel.layout = {};
+  return config;
 }
 
 }  // namespace concertina

@@ -30,4 +30,8 @@ class Session {
   nlohmann::json identity() const;
 };
 
+/// For commands that only read what a run has learned: the layout that it was trained with if it
+/// fits `world` ranks, else one that follows from the world size (said in the log).
+RunConfig with_fitting_layout(RunConfig config, int world);
+
 }  // namespace concertina

@@ -1,16 +1,12 @@
 #include "parallel/executor.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace concertina {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
@@ -279,6 +275,7 @@ void Executor::evaluate_one(Local& stage, int microbatch, const StepInput& input
                             const std::function<void(int, View)>& see) {
   State& at = stage.states[static_cast<std::size_t>(microbatch)];
   const int id = stage.id;
+  if (watchdog_ != nullptr) watchdog_->at("evaluate", id, microbatch);
   if (stage.info.remote_previous) {
     start_transfer({Kind::RECV_F, id, microbatch});
     await_input({Kind::F, id, microbatch});

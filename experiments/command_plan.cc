@@ -1,0 +1,39 @@
+#include "experiments/command_plan.h"
+
+#include "core/error.h"
+#include "experiments/plan_report.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kMostRanks = 1 << 16;
+
+struct Options : CommonOptions {
+  PlanOptions plan;
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("--world", options.plan.world, "ranks to plan for; none is launched")
+      ->check(CLI::Range(1, kMostRanks))
+      ->required();
+  app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank, in place of measuring it")
+      ->type_name("GFLOPS")
+      ->check(CLI::Range(1e-3, 1e9));
+  add_json_option(app, options);
+}
+
+int run_plan(const Options& options, MpiEnvironment&) {
+  // MPI never starts: under a launcher, too, one process does it all.
+  if (launcher_rank() != 0) return 0;
+  const nlohmann::ordered_json report = plan_report(options.config, options.plan, memory());
+  print_once(options.json ? report.dump() + "\n" : plan_text(report));
+  return 0;
+}
+
+}  // namespace
+
+Runner add_plan(CLI::App& app) {
+  return with_config<Options>(app, declare, run_plan);
+}
+
+}  // namespace concertina

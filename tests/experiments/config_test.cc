@@ -1,0 +1,329 @@
+// Config: overlays, errors that say what, where and what would be right, and the round trip.
+#include "experiments/config.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "experiments/config_keys.h"
+#include "experiments/config_toml.h"
+
+namespace concertina {
+namespace {
+
+RunConfig parse(const std::string& toml) {
+  RunConfig config;
+  read_config(toml, "a.toml", config);
+  validate(config);
+  return config;
+}
+
+RunConfig with_set(const std::string& assignment) {
+  RunConfig config;
+  set_config(assignment, config);
+  validate(config);
+  return config;
+}
+
+/// The bad-input error that `body` throws; fails the test if it throws none.
+template <class Body>
+Error input_error(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(Exit::ok, "", "", "");
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
+}
+
+class TempFile {
+ public:
+  TempFile(const std::string& name, const std::string& text)
+      : path_(std::filesystem::path(testing::TempDir()) / name) {
+    std::ofstream(path_) << text;
+  }
+  ~TempFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(Config, DefaultsAreValid) {
+  const RunConfig config;
+  EXPECT_NO_THROW(validate(config));
+  for (const Key& key : config_keys()) {
+    RunConfig changed;
+    EXPECT_NO_THROW(set_config(std::string(key.name) + "=" + value_text(key, config), changed))
+        << key.name;
+    EXPECT_EQ(changed, config) << key.name;
+  }
+}
+
+TEST(Config, EveryFieldHasOneKey) {
+  // A field without a row in the table would be silently at its default after a round trip; a
+  // struct's size catches one that was forgotten in its section.
+  std::set<std::string_view> names;
+  std::set<const void*> places;
+  RunConfig config;
+  for (const Key& key : config_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name << " twice";
+    const void* place =
+        std::visit([](auto* p) { return static_cast<const void*>(p); }, key.field(config));
+    EXPECT_TRUE(places.insert(place).second) << key.name << " shares its field";
+    EXPECT_FALSE(key.meaning.empty());
+  }
+  struct AllFields {
+    RunSection run;
+    ModelSection model;
+    DataSection data;
+    BatchSection batch;
+    OptimizerSection optimizer;
+    LrSection lr;
+    ParallelSection parallel;
+    NumericsSection numerics;
+    CheckpointSection checkpoint;
+    EvalSection eval;
+    GenerateSection generate;
+    LogSection log;
+  };
+  std::size_t bytes = 0;
+  for (const Key& key : config_keys())
+    bytes += std::visit([](auto* p) { return sizeof *p; }, key.field(config));
+  EXPECT_LE(bytes, sizeof(AllFields));
+  EXPECT_LT(sizeof(AllFields) - bytes, 12 * alignof(double)) << "padding is less than a word each";
+}
+
+TEST(Config, LaterOverlaysWinAndSetWinsLast) {
+  const TempFile base("base.toml", "[model]\nwidth = 64\nlayers = 2\n[batch]\nglobal = 16\n");
+  const TempFile over("over.toml", "[model]\nlayers = 3\n[optimizer]\nlr = 1\n");
+  const RunConfig config =
+      load_config({base.path(), over.path()}, {"model.layers=5", "batch.global=24"});
+  EXPECT_EQ(config.model.width, 64);
+  EXPECT_EQ(config.model.layers, 5);
+  EXPECT_EQ(config.batch.global, 24);
+  EXPECT_EQ(config.optimizer.lr, 1.0);  // an integer is a number
+  EXPECT_EQ(load_config({over.path(), base.path()}, {}).model.layers, 2);
+  EXPECT_EQ(config.where("model.layers"), "--set: model.layers");
+  EXPECT_EQ(config.where("model.width"), base.path() + ":2:9: model.width");
+  EXPECT_EQ(config.where("model.heads"), "model.heads (default)");
+}
+
+TEST(Config, TextNeedsNoQuotesInSet) {
+  EXPECT_EQ(with_set("data.text=books/*.txt").data.text, std::vector<std::string>{"books/*.txt"});
+  EXPECT_EQ(with_set("data.text=123").data.text, std::vector<std::string>{"123"});
+  EXPECT_EQ(with_set("data.text=[\"a\", \"b\"]").data.text, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(with_set("run.name=a b").run.name, "a b");
+  EXPECT_EQ(with_set("generate.prompt=\"a\\nb\"").generate.prompt, "a\nb");
+  EXPECT_EQ(with_set("generate.prompt=x=y").generate.prompt, "x=y");
+}
+
+TEST(Config, LayoutIsRead) {
+  const RunConfig config = parse(
+      "[parallel]\nlayout = [{stages = [{rank = 0, units = [0, 6]}, {rank = 1, units = [6, 10]}], "
+      "microbatches = [0, 5]},\n {stages = [{rank = 2, units = [0, 10]}], microbatches = [5, "
+      "8]}]\n");
+  const Layout expected_layout{{{{{0, 0, 6}, {1, 6, 10}}, 0, 5}, {{{2, 0, 10}}, 5, 8}}};
+  EXPECT_EQ(config.parallel.layout, expected_layout);
+}
+
+struct BadInput {
+  const char* toml;
+  const char* what;
+  const char* where;
+  const char* fix;
+};
+
+class BadConfig : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadConfig, SaysWhatWhereAndWhatWouldBeRight) {
+  const Error error = input_error([] { parse(GetParam().toml); });
+  expect_has(error.message(), GetParam().what);
+  expect_has(error.where(), GetParam().where);
+  expect_has(error.fix(), GetParam().fix);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadConfig,
+    testing::Values(
+        BadInput{"[batch]\nglobl = 3", "unknown key batch.globl", "a.toml:2:1", "batch.global"},
+        BadInput{"[bach]\nglobal = 3", "unknown key bach.global", "a.toml:2:1", "batch.global"},
+        BadInput{"global = 3", "unknown key global", "a.toml:1:1", "batch.global"},
+        BadInput{"[zzzzzzzz]", "unknown key zzzzzzzz", "a.toml:1:", "--help-config"},
+        BadInput{"batch = 3", "[batch] is a table", "a.toml:1:9", "batch.key = value"},
+        BadInput{"[batch]\nglobal = \"3\"", "wrong type: string \"3\"", "a.toml:2:10: batch.global",
+                 "an integer from 1"},
+        BadInput{"[batch]\nglobal = 3.5", "wrong type", "a.toml:2:10", "an integer"},
+        BadInput{"[batch]\n\nglobal = 0", "batch.global = 0 is out of range", "a.toml:3:10",
+                 "from 1 to 1048576"},
+        BadInput{"[batch]\nglobal = 99999999999999", "out of range", "a.toml:2:10", "1048576"},
+        BadInput{"[batch]\nglobal = -4", "out of range", "a.toml:2:10", "1048576"},
+        BadInput{"[optimizer]\nlr = nan", "out of range", "a.toml:2:6", "a number > 0"},
+        BadInput{"[optimizer]\nlr = true", "wrong type", "a.toml:2:6", "a number > 0"},
+        BadInput{"[optimizer]\nbetas = [0.9]", "wrong type", "a.toml:2:9", "two numbers"},
+        BadInput{"[optimizer]\nbetas = [0.9, 1]", "out of range", "a.toml:2:15", "< 1"},
+        BadInput{"[log]\ntensorboard = 1", "wrong type", "a.toml:2:15", "true or false"},
+        BadInput{"[data]\ntext = [1]", "wrong type", "a.toml:2:9", "list of strings"},
+        BadInput{"[data]\ntext = [\"\"]", "empty path", "a.toml:2:8", "paths or globs"},
+        BadInput{"[run]\ndevice = \"gpu\"", "\"gpu\" is unknown", "a.toml:2:10", "cpu, cuda"},
+        BadInput{"[run]\nname = \"a/b\"", "cannot name a directory", "a.toml:2:8", "without '/'"},
+        BadInput{"[run]\nname = \"a\\u0000\"", "NUL", "a.toml:2:8", "a string"},
+        BadInput{"[numerics]\ncompute = \"fp8\"", "\"fp8\" is unknown", "a.toml:2:11",
+                 "fp32, bf16"},
+        BadInput{"[parallel]\nschedule = \"1f2b\"", "\"1f2b\" is unknown", "a.toml:2:12", "gpipe"},
+        BadInput{"[model]\nwidth = 100\nheads = 3", "model.heads = 3 does not divide model.width",
+                 "a.toml:3:9", "1, 2, 4, 5, 10, 20, 25, 50, 100"},
+        BadInput{"[model]\nvocab = 100", "less than the 256 tokens", "a.toml:2:9", "256"},
+        BadInput{"[batch]\nglobal = 12\nmicrobatches = 5",
+                 "batch.microbatches = 5 does not divide batch.global = 12", "a.toml:3:16",
+                 "1, 2, 3, 4, 6, 12"},
+        BadInput{"[numerics]\nleaves = 3", "numerics.leaves = 3 does not divide", "a.toml:2:10",
+                 "1, 2, 4, 8"},
+        BadInput{"[batch]\nglobal = 1048576\nmicrobatches = 1\n[model]\ncontext = 1048576",
+                 "more than 2^31 - 1", "a.toml:3:16", "more microbatches"},
+        BadInput{"[parallel]\npp = 2\nlayout = [{stages = [{rank = 0, units = [0, 10]}], "
+                 "microbatches = [0, 8]}]",
+                 "both parallel.pp and parallel.layout", "a.toml:2:6", "parallel.pp = 0"},
+        BadInput{"[parallel]\nlayout = 3", "not a list", "a.toml:2:10", "a list of pipelines"},
+        BadInput{"[parallel]\nlayout = [{stages = [], microbatches = [0, 8]}]", "has no stages",
+                 "a.toml:2:", "a list of pipelines"},
+        BadInput{"[parallel]\nlayout = [{stages = [{rank = 0, units = [4, 4]}], microbatches = [0, "
+                 "8]}]",
+                 "units = [4, 4] is empty", "a.toml:2:", "a list of pipelines"},
+        BadInput{
+            "[parallel]\nlayout = [{stages = [{rank = -1, units = [0, 4]}], microbatches = [0, "
+            "8]}]",
+            "rank is not an integer >= 0", "a.toml:2:", "a list of pipelines"},
+        BadInput{"[parallel]\nlayout = [{stages = [{rank = 0, unit = [0, 4]}], microbatches = [0, "
+                 "8]}]",
+                 "no key 'unit'", "a.toml:2:", "a list of pipelines"},
+        BadInput{"[parallel]\nlayout = [{stages = [{rank = 0, units = [0, 4]}]}]",
+                 "lacks the key 'microbatches'", "a.toml:2:", "a list of pipelines"},
+        BadInput{"[batch]\nglobal = 1\nglobal = 2", "not valid TOML", "a.toml:3:", "key = value"},
+        BadInput{"[batch\n", "not valid TOML", "a.toml:1:", "[table] lines"},
+        BadInput{"\xff\xfe", "not valid TOML", "a.toml:1:", "[table] lines"}));
+
+TEST(Config, BadSetsNameTheWord) {
+  for (const char* word : {"", "nothing", "=3", "batch.global", "batch.global=", "batch.global=x",
+                           "batch.global=1\nother=2", "batch.globl=1", "batch=1",
+                           "batch.global.x=1", "data.text=\"a", "run.name=\xff"}) {
+    const Error error = input_error([&] { with_set(word); });
+    expect_has(error.where(), "--set");
+    EXPECT_FALSE(error.fix().empty()) << word;
+  }
+}
+
+TEST(Config, UnreadableFilesAreBadInput) {
+  for (const char* path : {"/nonexistent/a.toml", "/", ""})
+    expect_has(input_error([&] { load_config({path}, {}); }).message(), "cannot read");
+  const TempFile empty("empty.toml", "");
+  EXPECT_EQ(load_config({empty.path()}, {}), RunConfig());
+}
+
+TEST(Config, MistypedKeysFindTheirWay) {
+  for (const Key& key : config_keys()) {
+    const std::string name(key.name);
+    // One letter less is still closest to its own key, or to one at the same distance.
+    EXPECT_FALSE(nearest_key(name.substr(0, name.size() - 1)).empty()) << name;
+    EXPECT_EQ(nearest_key(name), name);
+  }
+  EXPECT_EQ(nearest_key("optimiser.lr"), "optimizer.lr");
+  EXPECT_EQ(nearest_key("pp"), "parallel.pp");
+  EXPECT_EQ(nearest_key("qqqqqqqqqqqqqqqq"), "");
+}
+
+TEST(Config, LeavesFollowFromTheMicrobatchesAlone) {
+  RunConfig config;
+  for (const auto& [microbatches, leaves] : {std::pair{1, 1},
+                                             {2, 2},
+                                             {8, 8},
+                                             {12, 12},
+                                             {16, 16},
+                                             {24, 12},
+                                             {34, 2},
+                                             {37, 1},
+                                             {64, 16}}) {
+    config.batch.microbatches = microbatches;
+    EXPECT_EQ(reduction_leaves(config), leaves) << microbatches;
+  }
+  config.numerics.leaves = 4;
+  EXPECT_EQ(reduction_leaves(config), 4);
+}
+
+TEST(Config, HelpNamesEveryKeyAndDefault) {
+  const std::string help = config_help();
+  const RunConfig defaults;
+  for (const Key& key : config_keys()) {
+    expect_has(help, "  " + std::string(key.name.substr(key.name.find('.') + 1)) + " = " +
+                         value_text(key, defaults));
+    expect_has(help, std::string(key.meaning));
+  }
+}
+
+/// A random valid value for each field.
+struct Fill {
+  const Key& key;
+  void operator()(bool* out) const { *out = *rc::gen::arbitrary<bool>(); }
+  void operator()(int* out) const { *out = *rc::gen::inRange(low(), low() + 1000); }
+  void operator()(std::int64_t* out) const {
+    *out = *rc::gen::inRange<std::int64_t>(low(), std::int64_t{1} << 40);
+  }
+  void operator()(double* out) const {
+    // Any bits in range: the text has to bring back exactly these.
+    const double high = std::min(key.range.high, 1e300);
+    *out = *rc::gen::suchThat(rc::gen::map(rc::gen::arbitrary<double>(),
+                                           [&](double x) { return std::abs(std::fmod(x, high)); }),
+                              [&](double x) { return std::isfinite(x) && key.range.contains(x); });
+  }
+  void operator()(std::string* out) const {
+    *out = key.choices != nullptr ? std::string(*rc::gen::elementOf(key.choices())) : text();
+  }
+  void operator()(std::vector<std::string>* out) const {
+    out->resize(*rc::gen::inRange<std::size_t>(0, 4));
+    for (std::string& item : *out) item = text();
+  }
+  void operator()(std::array<double, 2>* out) const {
+    for (double& value : *out) (*this)(&value);
+  }
+  void operator()(Layout* out) const {
+    const int cut = *rc::gen::inRange(1, 9);
+    *out = {{{{{0, 0, cut}, {1, cut, 10}}, 0, cut}, {{{2, 0, 10}}, cut, 10}}};
+  }
+  int low() const { return static_cast<int>(key.range.low); }
+  /// Anything that TOML can say, quotes and control characters included.
+  static std::string text() {
+    return *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)));
+  }
+};
+
+RC_GTEST_PROP(ConfigRoundTrip, WrittenIsReadBackToTheSameBits, ()) {
+  RunConfig config, read_back;
+  for (const Key& key : config_keys()) std::visit(Fill{key}, key.field(config));
+  const std::string text = write_config(config);
+  read_config(text, "config.toml", read_back);
+  RC_ASSERT(read_back == config);
+  RC_ASSERT(write_config(read_back) == text);
+}
+
+RC_GTEST_PROP(ConfigRoundTrip, NoTextCrashesTheReader, (const std::string& text)) {
+  RunConfig config;
+  try {
+    read_config(text, "a.toml", config);
+  } catch (const Error& error) {
+    RC_ASSERT(error.code() == Exit::bad_input);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,82 @@
+// What doctor reports, and how many threads each rank gets.
+#include "experiments/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/cuda/device.h"
+#include "experiments/threads.h"
+
+namespace concertina {
+namespace {
+
+std::vector<int> cpus(int first, int last) {
+  std::vector<int> numbers;
+  for (int cpu = first; cpu < last; ++cpu) numbers.push_back(cpu);
+  return numbers;
+}
+
+RankCores rank_on(const std::string& host, const std::vector<int>& cores, double quota = 0) {
+  return {host, cores, cores, quota};
+}
+
+TEST(Machine, RangesAreShort) {
+  EXPECT_EQ(to_ranges({}), "");
+  EXPECT_EQ(to_ranges({3}), "3");
+  EXPECT_EQ(to_ranges({0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
+}
+
+TEST(Machine, ReadsThisMachine) {
+  const std::vector<int> allowed = allowed_cpus(), cores = one_per_core(allowed);
+  EXPECT_FALSE(allowed.empty());
+  EXPECT_FALSE(cores.empty());
+  EXPECT_TRUE(std::includes(allowed.begin(), allowed.end(), cores.begin(), cores.end()));
+  const auto bytes = memory();
+  ASSERT_TRUE(bytes);
+  EXPECT_GT(bytes->available, 0U);
+  EXPECT_LE(bytes->available, bytes->total);
+  EXPECT_TRUE(disk_free("no/such/directory/yet"));
+  EXPECT_TRUE(writable(testing::TempDir() + "/not/yet/there"));
+  EXPECT_FALSE(writable("/proc/version/none"));  // below a file
+}
+
+TEST(Machine, GpusAndTheirStatusAgree) {
+  EXPECT_EQ(cuda::available(), !cuda::devices().empty());
+  EXPECT_FALSE(cuda::status().empty());
+}
+
+TEST(Threads, WhatIsAskedForIsGiven) {
+  EXPECT_EQ(threads_of(7, {rank_on("a", cpus(0, 2))}, 0), 7);
+}
+
+TEST(Threads, RanksShareTheirHost) {
+  const std::vector<RankCores> unbound(4, rank_on("a", cpus(0, 16)));
+  EXPECT_EQ(threads_of(0, unbound, 0), 4);
+  std::vector<RankCores> bound;
+  for (int r = 0; r < 4; ++r) bound.push_back(rank_on("a", cpus(4 * r, 4 * r + 4)));
+  EXPECT_EQ(threads_of(0, bound, 3), 4);
+  const std::vector<RankCores> crowded(4, rank_on("a", cpus(0, 2)));
+  EXPECT_EQ(threads_of(0, crowded, 0), 1);
+  const std::vector<RankCores> container(2, rank_on("a", cpus(0, 64), 6));
+  EXPECT_EQ(threads_of(0, container, 1), 3);
+  const std::vector<RankCores> hosts{rank_on("a", cpus(0, 8)), rank_on("b", cpus(0, 8)),
+                                     rank_on("b", cpus(0, 8))};
+  EXPECT_EQ(threads_of(0, hosts, 0), 8);
+  EXPECT_EQ(threads_of(0, hosts, 2), 4);
+}
+
+TEST(Threads, WarnsOfMoreThreadsThanCores) {
+  const std::vector<RankCores> ranks(2, rank_on("a", cpus(0, 4)));
+  EXPECT_TRUE(thread_warnings(ranks, {2, 2}).empty());
+  const auto crowded = thread_warnings(ranks, {4, 4});
+  ASSERT_EQ(crowded.size(), 1U);
+  EXPECT_NE(crowded[0].find("4 cores for 8 threads of 2 ranks"), std::string::npos);
+  const auto bound = thread_warnings({rank_on("a", {3})}, {2});
+  ASSERT_EQ(bound.size(), 2U);
+  EXPECT_NE(bound[0].find("bound to CPU 3"), std::string::npos);
+  EXPECT_NE(bound[0].find("--map-by slot:PE=2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,91 @@
+// Progress: figures that stay readable at every size, and what reaches a stream.
+#include "experiments/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace concertina {
+namespace {
+
+const ProgressFigures kFigures{20, 200, 2.34567, 12345, 0.123, 42};
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(format_duration(0), "0:00");
+  EXPECT_EQ(format_duration(5.4), "0:05");
+  EXPECT_EQ(format_duration(59.6), "1:00");
+  EXPECT_EQ(format_duration(754), "12:34");
+  EXPECT_EQ(format_duration(10921), "3:02:01");
+  EXPECT_EQ(format_duration(127 * 3600.0), "5d 07h");
+  for (const double unknown : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_EQ(format_duration(unknown), "?");
+}
+
+TEST(Progress, RatesKeepThreeDigits) {
+  EXPECT_EQ(format_rate(0), "0");
+  EXPECT_EQ(format_rate(950.4), "950");
+  EXPECT_EQ(format_rate(999.6), "1.00k");
+  EXPECT_EQ(format_rate(1234), "1.23k");
+  EXPECT_EQ(format_rate(9999), "10.0k");
+  EXPECT_EQ(format_rate(99990), "100k");
+  EXPECT_EQ(format_rate(12345678), "12.3M");
+  EXPECT_EQ(format_rate(std::nan("")), "?");
+  for (double rate = 1; rate < 1e14; rate *= 1.07) EXPECT_LE(format_rate(rate).size(), 5U) << rate;
+}
+
+TEST(Progress, LineHasTheFigures) {
+  EXPECT_EQ(progress_line(kFigures),
+            "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  ETA 0:42");
+}
+
+TEST(Progress, BarFitsEveryWidthAndGrowsWithTheSteps) {
+  for (int width = -1; width < 300; ++width)
+    EXPECT_LE(static_cast<int>(progress_bar(kFigures, width).size()), std::max(width, 0)) << width;
+  const auto filled = [](std::int64_t step) {
+    ProgressFigures figures = kFigures;
+    figures.step = step;
+    const std::string bar = progress_bar(figures, 160);
+    return std::count(bar.begin(), bar.end(), '#');
+  };
+  for (std::int64_t step = 1; step <= 200; ++step) EXPECT_GE(filled(step), filled(step - 1));
+  EXPECT_EQ(filled(0), 0);
+  EXPECT_EQ(filled(200), 40);
+  EXPECT_EQ(filled(100), 20);
+}
+
+TEST(Progress, NoTerminalGetsOneLineEveryNSteps) {
+  std::FILE* stream = std::tmpfile();
+  ASSERT_NE(stream, nullptr);
+  {
+    Progress progress(stream, 10);
+    for (std::int64_t step = 1; step <= 25; ++step) {
+      ProgressFigures figures = kFigures;
+      figures.step = step;
+      figures.steps = 25;
+      progress.update(figures);
+    }
+  }
+  std::rewind(stream);
+  std::string text;
+  for (int c = std::fgetc(stream); c != EOF; c = std::fgetc(stream)) text += static_cast<char>(c);
+  std::fclose(stream);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);  // 10, 20 and the last
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(text.find("step 25/25"), std::string::npos);
+}
+
+TEST(Eta, FollowsTheLatestSteps) {
+  Eta eta;
+  EXPECT_LT(eta.seconds_left(10), 0);
+  eta.add(2);
+  EXPECT_DOUBLE_EQ(eta.seconds_left(10), 20);
+  for (int i = 0; i < 200; ++i) eta.add(1);
+  EXPECT_NEAR(eta.seconds_left(10), 10, 1e-6);
+  EXPECT_DOUBLE_EQ(eta.seconds_left(0), 0);
+}
+
+}  // namespace
+}  // namespace concertina

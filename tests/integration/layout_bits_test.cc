@@ -1,0 +1,122 @@
+// A layout never changes the result: SHA-256 of weights and optimizer state, loss and gradient norm
+// after 20 steps are the same bits at every layout, number of threads and resume.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/integration/temporary_directory.h"
+#include "tests/integration/training.h"
+
+namespace concertina {
+namespace {
+
+struct Case {
+  std::string name;
+  int ranks = 1;
+  RunConfig config;
+};
+
+RunConfig threads(RunConfig config, int count) {
+  config.run.threads = count;
+  return config;
+}
+
+RunConfig chunks(RunConfig config, int count) {
+  config.parallel.chunks = count;
+  return config;
+}
+
+/// 3 = 2 + 1: pipelines of different depth.
+Layout two_and_one() {
+  return {{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}};
+}
+
+/// Two pipelines of opposite direction on the same ranks.
+Layout opposite() {
+  return {{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}};
+}
+
+/// One rank holds both ends of the model.
+Layout v_shape() {
+  return {{Pipeline{{{0, 0, 2}, {1, 2, 5}, {0, 5, 8}}, 0, 12}}};
+}
+
+std::vector<Case> cases() {
+  const RunConfig base = small_config();
+  std::vector<Case> all;
+  for (const std::string schedule : {"gpipe", "1f1b"}) {
+    const auto grid = [&](const std::string& name, int pp, int dp) {
+      all.push_back({name + " " + schedule, pp * dp, with_grid(base, pp, dp, schedule)});
+    };
+    grid("one rank", 1, 1);
+    grid("pp=2", 2, 1);
+    grid("pp=4", 4, 1);
+    grid("dp=2", 1, 2);
+    grid("dp=3", 1, 3);
+    grid("dp=4", 1, 4);
+    grid("2x2", 2, 2);
+    all.push_back({"3=2+1 " + schedule, 3, with_layout(base, two_and_one(), schedule)});
+    all.push_back({"interleaved " + schedule, 2, chunks(with_grid(base, 2, 1, schedule), 2)});
+    all.push_back({"opposite " + schedule, 2, with_layout(base, opposite(), schedule)});
+    all.push_back({"V " + schedule, 2, with_layout(base, v_shape(), schedule)});
+  }
+  all.push_back({"one rank, 2 threads", 1, threads(with_grid(base, 1, 1, "1f1b"), 2)});
+  all.push_back({"2x2, 2 threads", 4, threads(with_grid(base, 2, 2, "1f1b"), 2)});
+  return all;
+}
+
+const Outcome& reference() {
+  static const Outcome outcome = train_threads(1, with_grid(small_config(), 1, 1, "1f1b"));
+  return outcome;
+}
+
+class LayoutBits : public testing::TestWithParam<Case> {};
+
+TEST_P(LayoutBits, AreThoseOfOneRank) {
+  EXPECT_EQ(train_threads(GetParam().ranks, GetParam().config), reference());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LayoutBits, testing::ValuesIn(cases()), [](const auto& one) {
+  std::string name;
+  for (const char c : one.param.name) name += std::isalnum(c) != 0 ? c : '_';
+  return name;
+});
+
+TEST(LayoutBitsReference, TheModelLearnsAndTheSeedMatters) {
+  EXPECT_LT(reference().loss, 0.99 * std::log(61.0));
+  EXPECT_GT(reference().grad_norm, 0);
+  RunConfig other = small_config();
+  other.run.seed = 2;
+  EXPECT_NE(train_threads(1, other).state_sha256, reference().state_sha256);
+}
+
+TEST(LayoutBitsReference, FewerLeavesAreAnotherSumButTheSameAtAnyLayout) {
+  RunConfig config = small_config();
+  config.numerics.leaves = 4;
+  const Outcome one = train_threads(1, with_grid(config, 1, 1, "1f1b"));
+  EXPECT_NE(one.state_sha256, reference().state_sha256);
+  EXPECT_EQ(train_threads(4, with_grid(config, 2, 2, "1f1b")), one);
+}
+
+struct Resume {
+  Case saves, loads;
+};
+
+TEST(LayoutBitsResume, AtAnotherLayoutEndsWithTheSameBits) {
+  const RunConfig base = small_config();
+  const Case one{"one rank", 1, with_grid(base, 1, 1, "1f1b")};
+  const Case grid{"2x2", 4, with_grid(base, 2, 2, "1f1b")};
+  const Case uneven{"3=2+1", 3, with_layout(base, two_and_one(), "gpipe")};
+  const Case both{"opposite", 2, with_layout(base, opposite(), "1f1b")};
+  for (const auto& [saves, loads] : std::vector<Resume>{
+           {grid, one}, {grid, uneven}, {one, grid}, {uneven, grid}, {uneven, one}, {both, both}}) {
+    SCOPED_TRACE(saves.name + " to " + loads.name);
+    const TemporaryDirectory directory;
+    train_threads(saves.ranks, saves.config, {0, 10, "", directory.path()});
+    EXPECT_EQ(train_threads(loads.ranks, loads.config, {10, 20, directory.path(), ""}),
+              reference());
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,46 @@
+// Over MPI, every layout of the job's ranks has the bits that rank 0 computes alone.
+#include <gtest/gtest.h>
+
+#include "tests/integration/training.h"
+#include "tests/mpi_test.h"
+
+namespace concertina {
+namespace {
+
+/// Of rank 0 alone, on every rank.
+Outcome alone() {
+  const bool leads = test::world().rank() == 0;
+  const std::unique_ptr<Communicator> self = test::world().split(leads ? 0 : -1, 0);
+  Outcome outcome{std::string(64, ' '), 0, 0};
+  if (leads) outcome = train_rank(*self, with_grid(small_config(), 1, 1, "1f1b"));
+  test::world().broadcast(std::as_writable_bytes(std::span(outcome.state_sha256)), 0).wait();
+  test::world().broadcast(std::as_writable_bytes(std::span(&outcome.loss, 1)), 0).wait();
+  test::world().broadcast(std::as_writable_bytes(std::span(&outcome.grad_norm, 1)), 0).wait();
+  return outcome;
+}
+
+TEST(MpiLayout, BitsAreThoseOfOneRank) {
+  const int world = test::world().size();
+  const Outcome expected = alone();
+  for (const std::string schedule : {"gpipe", "1f1b"})
+    for (int pp = 1; pp <= world; ++pp) {
+      if (world % pp != 0) continue;
+      SCOPED_TRACE(fmt::format("pp={} dp={} {}", pp, world / pp, schedule));
+      EXPECT_EQ(train_rank(test::world(), with_grid(small_config(), pp, world / pp, schedule)),
+                expected);
+    }
+}
+
+TEST(MpiLayout, BitsOfUnevenPipelinesAreThoseOfOneRank) {
+  const int world = test::world().size();
+  if (world < 2) GTEST_SKIP() << "one rank has no uneven layout";
+  // All ranks but the last in one pipeline, the last by itself.
+  Layout layout{{Pipeline{{}, 0, 7}, Pipeline{{{world - 1, 0, 8}}, 7, 12}}};
+  for (int s = 0; s < world - 1; ++s)
+    layout.pipelines[0].stages.push_back({s, 8 * s / (world - 1), 8 * (s + 1) / (world - 1)});
+  const Outcome expected = alone();
+  EXPECT_EQ(train_rank(test::world(), with_layout(small_config(), layout, "1f1b")), expected);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,53 @@
+// Short trainings of a small model from its pieces, on any communicator.
+// Invariant: what a training sees is a function of (config, step) alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/batch_source.h"
+#include "experiments/rank_engine.h"
+
+namespace concertina {
+
+/// Samples that a model can learn: each token three times, tokens at random.
+class SyntheticSource final : public BatchSource {
+ public:
+  SyntheticSource(std::int64_t tokens, int vocabulary) : tokens_(tokens), vocabulary_(vocabulary) {}
+  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
+            View targets) override;
+  std::int64_t tokens_per_sample() const override { return tokens_; }
+
+ private:
+  std::int64_t tokens_;
+  int vocabulary_;
+};
+
+/// 3 layers (8 units), 12 microbatches of 2 samples, 12 leaves, 20 steps, one thread.
+RunConfig small_config();
+/// As `parallel.pp`, `parallel.dp`, `parallel.schedule`.
+RunConfig with_grid(RunConfig config, int pp, int dp, const std::string& schedule);
+/// As `parallel.layout`.
+RunConfig with_layout(RunConfig config, Layout layout, const std::string& schedule);
+
+/// What must be equal at any layout.
+struct Outcome {
+  std::string state_sha256;
+  double loss = 0, grad_norm = 0;  // of the last step
+  bool operator==(const Outcome&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Outcome& outcome);
+
+/// Steps (first, last] on one rank of `world`, collective. Starts from the newest checkpoint in
+/// `from`, which must be of step `first`, if that is not empty; ends with one in `to`, likewise.
+struct Span {
+  std::int64_t first = 0, last = 20;
+  std::string from, to;
+};
+Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span = {});
+
+/// On `ranks` threads, which have to agree on the outcome.
+Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {});
+
+}  // namespace concertina

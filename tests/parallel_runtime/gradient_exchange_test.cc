@@ -1,0 +1,155 @@
+// Gradients over ranks: for random models, layouts and schedules each owner ends with the serial
+// canonical sum, bit for bit.
+#include "parallel/gradient_exchange.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "parallel/passes.h"
+#include "parallel/thread_communicator.h"
+#include "tests/parallel_runtime/canonical.h"
+#include "tests/parallel_runtime/layouts.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kUnits = 7;
+
+struct Problem {
+  std::vector<Bucket> buckets;
+  int microbatches = 1, leaves = 1;
+  std::vector<std::vector<float>> expected;  // by bucket
+};
+
+/// Units of zero to three tensors, small and of several blocks; one tensor shared by the ends and
+/// perhaps by one in the middle, one by neighbours.
+Problem random_problem(std::mt19937& random) {
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  ModelSpec model;
+  model.units.resize(kUnits);
+  const std::int64_t tied = pick(1, 9000);
+  const int middle = pick(0, kUnits - 1);
+  for (int u = 0; u < kUnits; ++u) {
+    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    unit.name = std::to_string(u);
+    for (int p = pick(0, 3); p > 0; --p)
+      unit.parameters.push_back({fmt::format("p{}", p),
+                                 {pick(0, 2) == 0 ? pick(4000, 9000) : pick(1, 60)},
+                                 false,
+                                 {},
+                                 ""});
+    if (u == 0 || u == kUnits - 1 || u == middle)
+      unit.parameters.push_back({"tied", {tied}, false, {}, "tied"});
+    if (u == 2 || u == 3) unit.parameters.push_back({"pair", {33}, false, {}, "pair"});
+  }
+  Problem problem;
+  problem.buckets = make_buckets(model);
+  problem.leaves = pick(4, 7);
+  problem.microbatches = problem.leaves * pick(1, 2);
+  for (std::size_t b = 0; b < problem.buckets.size(); ++b) {
+    const Bucket& bucket = problem.buckets[b];
+    std::vector<float>& values = problem.expected.emplace_back(bucket.elements);
+    for (const BucketTensor& tensor : bucket.tensors)
+      for (std::size_t e = tensor.offset; e < tensor.offset + tensor.count; ++e)
+        values[e] =
+            canonical_sum(bucket, static_cast<int>(b), e, problem.microbatches, problem.leaves);
+  }
+  return problem;
+}
+
+void write_gradient(GradientExchange& exchange, const Problem& problem, int b, int unit,
+                    int microbatch) {
+  const GradientTarget target = exchange.begin(b, unit, microbatch);
+  for (const BucketTensor& tensor : problem.buckets[static_cast<std::size_t>(b)].tensors)
+    for (std::size_t e = tensor.offset; e < tensor.offset + tensor.count; ++e) {
+      const float value = gradient_value(b, unit, microbatch, e);
+      float& sum = target.gradient.f32()[e];
+      sum = target.accumulate ? sum + value : value;
+    }
+  exchange.end(b, unit, microbatch);
+}
+
+/// The gradients of one rank's row, units of a stage in backward order.
+void run_row(GradientExchange& exchange, const Problem& problem, const Layout& layout,
+             const std::vector<Action>& row) {
+  for (const Action& action : row) {
+    if (action.kind != Kind::B && action.kind != Kind::W) continue;
+    const StagePlacement& stage = layout.stage(action.stage);
+    for (int unit = stage.last_unit - 1; unit >= stage.first_unit; --unit)
+      for (std::size_t b = 0; b < problem.buckets.size(); ++b)
+        if (std::ranges::count(problem.buckets[b].uses, unit) > 0)
+          write_gradient(exchange, problem, static_cast<int>(b), unit, action.microbatch);
+  }
+  exchange.finish();
+}
+
+void expect_parts(const GradientExchange& exchange, const Problem& problem,
+                  const std::vector<BucketOwners>& owners, int rank) {
+  for (std::size_t b = 0; b < owners.size(); ++b) {
+    const int me = owners[b].index_of(rank);
+    if (me < 0) continue;
+    const Part& part = owners[b].parts[static_cast<std::size_t>(me)];
+    const View got = exchange.reduced(static_cast<int>(b));
+    ASSERT_EQ(got.count, part.count()) << problem.buckets[b].name;
+    for (const TensorRun& run : tensor_runs(problem.buckets[b], part))
+      for (std::size_t e = run.begin; e < run.end; ++e)
+        ASSERT_EQ(got.f32()[e - part.begin], problem.expected[b][e])
+            << "bucket " << problem.buckets[b].name << ", element " << e << ", rank " << rank;
+  }
+}
+
+void expect_canonical(const Problem& problem, const NamedLayout& one, std::string_view schedule,
+                      Delivery delivery) {
+  Limits limits;
+  limits.leaf_microbatches = problem.microbatches / problem.leaves;
+  const Plan plan = make_plan(one.layout, schedule, limits);
+  const std::vector<BucketOwners> owners = assign_owners(problem.buckets, one.layout);
+  std::vector<std::vector<int>> sets;
+  for (const BucketOwners& set : owners) sets.push_back(set.ranks);
+  run_threads(
+      one.world,
+      [&](Communicator& world) {
+        const int rank = world.rank();
+        const auto backend = make_cpu_backend(1);
+        GradientExchange exchange(problem.buckets, owners, one.layout, plan, rank,
+                                  problem.microbatches, problem.leaves);
+        Arena arena(exchange.sum_bytes() + exchange.staging_bytes());
+        const std::size_t floats = arena.capacity() / sizeof(float);
+        std::fill_n(arena.take(floats, DType::f32, "all").f32(), floats,
+                    std::numeric_limits<float>::quiet_NaN());
+        arena.rewind(0);
+        exchange.attach(arena);
+        EXPECT_EQ(arena.used(), arena.capacity());
+        const Groups groups(world, sets);
+        exchange.connect(groups, *backend);
+        for (int step = 0; step < 2; ++step) {  // the second on what the first has left
+          run_row(exchange, problem, one.layout, plan.rows[static_cast<std::size_t>(rank)]);
+          expect_parts(exchange, problem, owners, rank);
+          world.barrier();
+        }
+      },
+      delivery);
+}
+
+TEST(GradientExchange, EndsWithTheCanonicalSumAtAnyLayout) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) {
+    const Problem problem = random_problem(random);
+    for (const NamedLayout& one : all_layouts(kUnits, problem.microbatches, problem.leaves))
+      for (const Entry<Generator>& schedule : schedules()) {
+        SCOPED_TRACE(fmt::format("problem {}, {}, {}", i, one.name, schedule.name));
+        expect_canonical(problem, one, schedule.name,
+                         i % 2 == 0 ? Delivery::rendezvous : Delivery::eager);
+        if (HasFatalFailure()) return;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,147 @@
+// Sums of one use on one rank: the canonical tree's bits whatever the order, in the promised
+// number of buffers.
+#include "parallel/gradient_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "core/error.h"
+#include "tests/buffer.h"
+#include "tests/parallel_runtime/canonical.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kElements = 3;
+
+struct Case {
+  int microbatches = 1, leaves = 1;
+  std::vector<int> order;    // of microbatches, ascending inside a leaf
+  bool whole_leaves = true;  // one leaf after the other
+};
+
+Case random_case(std::mt19937& random) {
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  Case one;
+  one.leaves = pick(1, 11);
+  const int run = pick(1, 4);
+  one.microbatches = one.leaves * run;
+  std::vector<int> mine(static_cast<std::size_t>(one.leaves));
+  std::iota(mine.begin(), mine.end(), 0);
+  std::shuffle(mine.begin(), mine.end(), random);
+  mine.resize(static_cast<std::size_t>(pick(1, one.leaves)));
+  for (const int leaf : mine)
+    one.order.insert(one.order.end(), static_cast<std::size_t>(run), leaf);
+  one.whole_leaves = pick(0, 1) == 1;
+  if (!one.whole_leaves) std::shuffle(one.order.begin(), one.order.end(), random);
+  std::map<int, int> next;
+  for (int& at : one.order) {
+    const int leaf = at;
+    at = leaf * run + next[leaf]++;
+  }
+  return one;
+}
+
+/// The largest nodes below `node` all of whose leaves are done, ascending.
+void complete_nodes(TreeNode node, const std::vector<bool>& done, std::vector<TreeNode>& nodes) {
+  const auto leaf = [&](int i) { return done[static_cast<std::size_t>(i)]; };
+  bool all = true;
+  for (int i = node.first; i < node.last; ++i) all = all && leaf(i);
+  if (all) return nodes.push_back(node);
+  if (node.leaves() == 1) return;
+  complete_nodes(split(node).left, done, nodes);
+  complete_nodes(split(node).right, done, nodes);
+}
+
+/// Sums that exist at once: of complete nodes before the microbatch's additions, and of leaves
+/// under way.
+int buffers_needed(const Case& one) {
+  const int run = one.microbatches / one.leaves;
+  std::vector<bool> done(static_cast<std::size_t>(one.leaves), false);
+  std::map<int, int> under_way;
+  int most = 0;
+  for (const int m : one.order) {
+    ++under_way[m / run];
+    std::vector<TreeNode> nodes;
+    complete_nodes({0, one.leaves}, done, nodes);
+    most = std::max(most, static_cast<int>(nodes.size() + under_way.size()));
+    if (under_way[m / run] < run) continue;
+    under_way.erase(m / run);
+    done[static_cast<std::size_t>(m / run)] = true;
+  }
+  return most;
+}
+
+void expect_canonical(const Case& one, Backend& backend) {
+  GradientTree tree(one.order, one.microbatches, one.leaves);
+  std::vector<Buffer> memory;
+  std::vector<View> views;
+  for (int i = 0; i < tree.buffers(); ++i) views.push_back(memory.emplace_back(kElements).view());
+  tree.attach(views);
+  for (int step = 0; step < 2; ++step) {  // the second on what the first has left
+    for (const int m : one.order) {
+      const GradientTarget target = tree.begin(m);
+      for (std::size_t e = 0; e < kElements; ++e) {
+        const float value = gradient_value(0, 0, m, e);
+        float& sum = target.gradient.f32()[e];
+        sum = target.accumulate ? sum + value : value;
+      }
+      EXPECT_EQ(tree.end(m, backend), m == one.order.back());
+    }
+    const int run = one.microbatches / one.leaves;
+    std::vector<bool> done(static_cast<std::size_t>(one.leaves), false);
+    for (const int m : one.order) done[static_cast<std::size_t>(m / run)] = true;
+    std::vector<TreeNode> expected;
+    complete_nodes({0, one.leaves}, done, expected);
+    ASSERT_EQ(tree.nodes(), expected);
+    for (std::size_t n = 0; n < expected.size(); ++n)
+      for (std::size_t e = 0; e < kElements; ++e)
+        ASSERT_EQ(tree.node_memory(n).f32()[e],
+                  node_sum(0, 0, e, expected[n].first, expected[n].last, run));
+  }
+}
+
+TEST(GradientTree, AddsInTheCanonicalOrderInAsFewBuffersAsItAllows) {
+  std::mt19937 random(1);
+  const auto backend = make_cpu_backend(1);
+  for (int i = 0; i < 400; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Case one = random_case(random);
+    ASSERT_NO_FATAL_FAILURE(expect_canonical(one, *backend));
+    const GradientTree tree(one.order, one.microbatches, one.leaves);
+    ASSERT_EQ(tree.buffers(), buffers_needed(one));
+    if (!one.whole_leaves) continue;
+    std::vector<int> leaves;
+    const int run = one.microbatches / one.leaves;
+    for (std::size_t m = 0; m < one.order.size(); m += static_cast<std::size_t>(run))
+      leaves.push_back(one.order[m] / run);
+    ASSERT_EQ(tree.buffers(), peak_buffers(leaves, one.leaves));
+  }
+}
+
+TEST(GradientTree, TheOrderOfAdditionsMatters) {
+  float forward = 0, backward = 0;
+  int different = 0;
+  for (std::size_t e = 0; e < 64; ++e, forward = backward = 0) {
+    for (int m = 0; m < 16; ++m) {
+      forward += gradient_value(0, 0, m, e);
+      backward += gradient_value(0, 0, 15 - m, e);
+    }
+    different += forward != backward ? 1 : 0;
+  }
+  EXPECT_GT(different, 16);  // or the tests above could not fail
+}
+
+TEST(GradientTree, RefusesALeafThatIsNotWhole) {
+  EXPECT_ANY_THROW(GradientTree({0, 1, 2}, 8, 4));
+  EXPECT_ANY_THROW(GradientTree({0, 0}, 8, 4));
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,106 @@
+// Parts of buckets: for any shapes and any number of owners they are what ownership.h promises.
+#include "parallel/ownership.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "parallel/layout.h"
+
+namespace concertina {
+namespace {
+
+Bucket bucket_of(const std::vector<int>& counts) {
+  ModelSpec model;
+  model.units.resize(1);
+  model.units[0].name = "unit";
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    model.units[0].parameters.push_back({"p" + std::to_string(i), {counts[i]}, false, {}, ""});
+  return make_buckets(model)[0];
+}
+
+rc::Gen<std::vector<int>> shapes() {
+  return rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(
+      rc::gen::oneOf(rc::gen::inRange(1, 40), rc::gen::inRange(1, 20000),
+                     rc::gen::element(4095, 4096, 4097, 8192))));
+}
+
+RC_GTEST_PROP(Ownership, PartsAreDisjointCoverAndAreCutBetweenBlocks, ()) {
+  const Bucket bucket = bucket_of(*shapes());
+  const std::vector<Block> blocks = make_blocks(bucket);
+  const std::vector<Part> parts = cut_bucket(bucket, *rc::gen::inRange(1, 12));
+  std::size_t element = 0, block = 0;
+  for (const Part& part : parts) {
+    RC_ASSERT(part.begin == element);
+    RC_ASSERT(part.first_block == block);
+    RC_ASSERT(part.end >= part.begin);
+    RC_ASSERT((part.count() == 0) == (part.first_block == part.last_block));
+    if (part.count() > 0) RC_ASSERT(blocks[block].offset == part.begin);
+    element = part.end;
+    block = part.last_block;
+  }
+  RC_ASSERT(element == bucket.elements);
+  RC_ASSERT(block == blocks.size());
+}
+
+RC_GTEST_PROP(Ownership, RunsOfAllPartsAreTheTensors, ()) {
+  const Bucket bucket = bucket_of(*shapes());
+  std::vector<std::size_t> next;
+  for (const BucketTensor& tensor : bucket.tensors) next.push_back(tensor.offset);
+  for (const Part& part : cut_bucket(bucket, *rc::gen::inRange(1, 12))) {
+    std::size_t blocks = 0;
+    for (const TensorRun& run : tensor_runs(bucket, part)) {
+      const auto t = static_cast<std::size_t>(run.tensor);
+      RC_ASSERT(run.begin == next[t]);
+      RC_ASSERT(run.begin < run.end);
+      RC_ASSERT((run.begin - bucket.tensors[t].offset) % kBlock == 0U);
+      next[t] = run.end;
+      blocks += (run.end - run.begin + kBlock - 1) / kBlock;
+    }
+    RC_ASSERT(blocks == part.last_block - part.first_block);
+  }
+  for (std::size_t t = 0; t < next.size(); ++t)
+    RC_ASSERT(next[t] == bucket.tensors[t].offset + bucket.tensors[t].count);
+}
+
+RC_GTEST_PROP(Ownership, NoPartIsMoreThanABlockFromItsShare, ()) {
+  const Bucket bucket = bucket_of(*shapes());
+  const int owners = *rc::gen::inRange(1, 12);
+  const std::size_t share = bucket.elements / static_cast<std::size_t>(owners);
+  for (const Part& part : cut_bucket(bucket, owners)) RC_ASSERT(part.count() <= share + 2 * kBlock);
+}
+
+TEST(Ownership, ASmallBucketHasOneOwnerAndEmptyParts) {
+  const std::vector<Part> parts = cut_bucket(bucket_of({10, 10}), 5);
+  EXPECT_EQ(parts.size(), 5U);
+  EXPECT_LE(std::count_if(parts.begin(), parts.end(), [](const Part& p) { return p.count() > 0; }),
+            2);
+}
+
+TEST(Ownership, HoldersAreTheRanksOfAllUses) {
+  ModelSpec model;
+  model.units.resize(4);
+  for (int u = 0; u < 4; ++u) {
+    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    unit.name = std::to_string(u);
+    unit.parameters.push_back({"own", {100}, false, {}, ""});
+    if (u % 3 == 0) unit.parameters.push_back({"tied", {50}, false, {}, "tied"});
+  }
+  const Layout layout{{Pipeline{{{0, 0, 2}, {1, 2, 4}}, 0, 4}, Pipeline{{{2, 0, 4}}, 4, 6}}};
+  const std::vector<Bucket> buckets = make_buckets(model);
+  const std::vector<BucketOwners> owners = assign_owners(buckets, layout);
+  const std::vector<std::vector<int>> expected{{0, 2}, {0, 1, 2}, {0, 2}, {1, 2}, {1, 2}};
+  ASSERT_EQ(owners.size(), expected.size());
+  for (std::size_t b = 0; b < owners.size(); ++b) {
+    EXPECT_EQ(owners[b].ranks, expected[b]) << buckets[b].name;
+    EXPECT_EQ(owners[b].parts.size(), expected[b].size());
+  }
+  EXPECT_EQ(owners[0].index_of(2), 1);
+  EXPECT_EQ(owners[0].index_of(1), -1);
+  EXPECT_EQ(owners[0].index_of(3), -1);
+}
+
+}  // namespace
+}  // namespace concertina

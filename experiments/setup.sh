@@ -1,14 +1,13 @@
-# Sourced by quickstart.sh and tests/run.sh: installs what is missing, builds into build/.
-# Expects `root` to be the top of the checkout.
+# Sourced by quickstart.sh and tests/run.sh with the top of the checkout as working directory:
+# packages, build, and the environment that mpirun wants. Touches apt only if something is missing.
 
-packages=(meson ninja-build g++ pkg-config openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
-  libboost-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
-  libssl-dev librandom123-dev libgtest-dev librapidcheck-dev libbenchmark-dev
-  python3-h5py bible-kjv bible-kjv-text)
+say() { printf '\n== %s\n' "$*"; }
+
+package_list() { sed 's/#.*//' experiments/packages.txt | xargs; }
 
 missing_packages() {
   local package
-  for package in "${packages[@]}"; do
+  for package in $(package_list); do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
       printf '%s ' "$package"
   done
@@ -17,10 +16,10 @@ missing_packages() {
 # Installs with apt where that is possible; elsewhere says what to install.
 install_packages() {
   local missing sudo=
-  if ! command -v apt-get >/dev/null; then
-    echo "This is no Debian or Ubuntu: install what these packages hold, then run this again:" >&2
-    echo "  ${packages[*]}" >&2
-    command -v meson >/dev/null || exit 1
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say 'This is no Debian or Ubuntu: install what these packages hold, then run this again:'
+    package_list
+    command -v meson >/dev/null && command -v mpirun >/dev/null  # go on if it looks done
     return
   fi
   missing=$(missing_packages)
@@ -29,30 +28,35 @@ install_packages() {
     if command -v sudo >/dev/null && sudo -v; then
       sudo=sudo
     else
-      echo "Not root and no sudo: have these installed, then run this again:" >&2
-      echo "  apt-get install $missing" >&2
-      exit 1
+      say 'Not root and no sudo: have these installed, then run this again:'
+      echo "apt-get install $missing"
+      return 1
     fi
   fi
-  echo "installing: $missing"
-  export DEBIAN_FRONTEND=noninteractive
-  $sudo apt-get update -qq
+  say "installing: $missing"
   # shellcheck disable=SC2086
-  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+  $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $missing
 }
 
 # build TARGET...: all of it without arguments.
 build() {
-  local cores
-  cores=$(nproc)
-  [ -f "$root/build/build.ninja" ] || meson setup "$root/build" "$root"
-  ninja -C "$root/build" -j "$((cores < 8 ? cores : 8))" "$@"
+  local jobs by_memory
+  [ -f build/build.ninja ] || meson setup build || return 1
+  # A compiler job takes up to 1.5 GB.
+  by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
+  jobs=$(nproc)
+  [ "$jobs" -le "$by_memory" ] || jobs=$by_memory
+  [ "$jobs" -ge 1 ] || jobs=1
+  ninja -C build -j "$jobs" "$@"
 }
 
-# Open MPI as root wants to be told twice; ranks that wait leave the cores to those that work.
+# Open MPI as root wants to be told twice; ranks that wait leave the cores to those that work;
+# containers forbid the system call with which Open MPI copies between processes.
 mpi_environment() {
   if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   fi
   export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
+  export OMPI_MCA_btl_vader_single_copy_mechanism=none
 }

@@ -1,0 +1,165 @@
+// A training step takes nothing from the heap after the first one.
+// Invariant: counts every operator new of every thread; one that a transport or kernel library made
+// for itself is counted apart.
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <string_view>
+
+#include "io/text_dataset.h"
+#include "parallel/thread_communicator.h"
+#include "tests/integration/temporary_directory.h"
+#include "tests/integration/training.h"
+
+namespace {
+
+std::atomic<bool> counting = false;
+std::atomic<int> ours = 0, libraries = 0;
+
+/// Whether the object that holds `address` is a library whose allocations are not ours to avoid.
+/// The C++ library is not: who called it decides.
+enum class Owner { program, library, unknown };
+Owner owner_of(void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return Owner::unknown;
+  const std::string_view name = info.dli_fname;
+  for (const char* library : {"libdnnl", "libmpi", "libopen-", "libgomp"})
+    if (name.find(library) != std::string_view::npos) return Owner::library;
+  for (const char* library : {"libstdc++", "libc.so", "libc-"})
+    if (name.find(library) != std::string_view::npos) return Owner::unknown;
+  return Owner::program;
+}
+
+void count(void* caller) {
+  if (!counting.load(std::memory_order_relaxed)) return;
+  std::array<void*, 32> frames{};
+  const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+  Owner owner = Owner::unknown;
+  bool inside = true;  // of operator new
+  for (int i = 0; i < depth && owner == Owner::unknown; ++i) {
+    void* frame = frames[static_cast<std::size_t>(i)];
+    if (frame == caller) inside = false;
+    if (!inside) owner = owner_of(frame);
+  }
+  ++(owner == Owner::library ? libraries : ours);
+}
+
+void* allocate(std::size_t bytes, std::size_t alignment, void* caller) {
+  count(caller);
+  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+  void* block = std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+}  // namespace
+
+// The array and nothrow forms of the standard library call these.
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t), __builtin_return_address(0));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
+}
+void operator delete(void* block) noexcept {
+  std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+  std::free(block);
+}
+void operator delete(void* block, std::align_val_t) noexcept {
+  std::free(block);
+}
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
+  std::free(block);
+}
+
+namespace concertina {
+namespace {
+
+struct Count {
+  int ours = 0, libraries = 0;
+};
+
+/// Allocations in three steps after the first, on data of a text, all ranks together.
+Count allocations(int ranks, const RunConfig& config, Delivery delivery) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.path() + "/text";
+  std::ofstream(text) << std::string(8000, 'a') + std::string(8000, 'b');
+  run_threads(
+      ranks,
+      [&](Communicator& world) {
+        const RunPlan run = make_run_plan(config, world.size());
+        const auto backend = make_cpu_backend(config.run.threads);
+        RankEngine engine(run, config, world.rank(), *backend);
+        engine.start(world);
+        engine.initialize();
+        TrainingSource source(std::make_shared<const TextDataset>(TextOptions{
+                                  .text = {text}, .tokens_per_sample = config.model.context}),
+                              1, config.batch.global);
+        engine.train(1, source);
+        world.barrier();
+        if (world.rank() == 0) {
+          ours = libraries = 0;
+          counting = true;
+        }
+        world.barrier();
+        for (int step = 2; step <= 4; ++step) engine.train(step, source);
+        world.barrier();
+        if (world.rank() == 0) counting = false;
+        world.barrier();
+      },
+      delivery);
+  return {ours, libraries};
+}
+
+RunConfig text_config() {
+  RunConfig config = small_config();
+  config.model.vocab = 256;
+  return config;
+}
+
+void expect_none(int ranks, const RunConfig& config, Delivery delivery) {
+  const Count found = allocations(ranks, config, delivery);
+  EXPECT_EQ(found.ours, 0);
+  std::printf("%s, %d thread(s) a rank: %d allocations in 3 steps, %d more by libraries\n",
+              short_form(make_run_plan(config, ranks).layout).c_str(), config.run.threads,
+              found.ours, found.libraries);
+}
+
+TEST(Allocation, TheCounterCounts) {
+  std::array<void*, 1> warm{};
+  backtrace(warm.data(), 1);  // loads its library on first use
+  ours = 0;
+  counting = true;
+  const std::string text(100, 'x');  // through the C++ library
+  delete new int(1);
+  counting = false;
+  EXPECT_EQ(ours, 2) << text;
+}
+
+TEST(Allocation, NoneInAStepOfOneRank) {
+  for (const int threads : {1, 2}) {
+    RunConfig config = with_grid(text_config(), 1, 1, "1f1b");
+    config.run.threads = threads;
+    expect_none(1, config, Delivery::rendezvous);
+  }
+}
+
+TEST(Allocation, NoneInAStepOfSeveralRanks) {
+  for (const Delivery delivery : {Delivery::rendezvous, Delivery::eager}) {
+    SCOPED_TRACE(delivery == Delivery::eager ? "eager" : "rendezvous");
+    expect_none(2, with_grid(text_config(), 2, 1, "1f1b"), delivery);
+    expect_none(2, with_grid(text_config(), 1, 2, "gpipe"), delivery);
+    expect_none(4, with_grid(text_config(), 2, 2, "1f1b"), delivery);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,79 @@
+// What `plan` predicts is what a run takes: the growth of the process's resident memory from before
+// the engine exists until two steps are done, within 2 %. One test a process: peaks do not go back.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "parallel/thread_communicator.h"
+#include "tests/integration/training.h"
+
+namespace concertina {
+namespace {
+
+/// "VmRSS" or "VmHWM" of this process, in bytes.
+double resident(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(field + ":")) return std::stod(line.substr(field.size() + 1)) * 1024;
+  return 0;
+}
+
+/// Some hundred megabytes, most of them touched by little arithmetic.
+RunConfig large_config() {
+  RunConfig config;
+  config.model = {"gpt", 2, 512, 8, 64, 20000};
+  config.batch = {4, 4};
+  config.run.steps = 2;
+  config.run.threads = 1;
+  return config;
+}
+
+/// The libraries' own once-only memory is not the run's: a tiny training takes it first.
+void warm_up() {
+  train_threads(2, with_grid(small_config(), 2, 1, "1f1b"), {0, 1, "", ""});
+}
+
+void expect_predicted(int ranks, const RunConfig& config) {
+  warm_up();
+  const double before = resident("VmRSS");
+  std::vector<double> predicted(static_cast<std::size_t>(ranks));
+  run_threads(ranks, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, world.size());
+    const auto backend = make_cpu_backend(config.run.threads);
+    RankEngine engine(run, config, world.rank(), *backend);
+    predicted[static_cast<std::size_t>(world.rank())] =
+        static_cast<double>(engine.memory().total());
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    engine.train(1, source);
+    engine.train(2, source);
+    EXPECT_EQ(engine.arena().peak(), engine.memory().total());
+    world.barrier();
+  });
+  double sum = 0;
+  for (const double bytes : predicted) sum += bytes;
+  const double measured = resident("VmHWM") - before;
+  std::printf("%d rank(s): predicted %.1f MB, measured %.1f MB (%+.2f %%)\n", ranks, sum * 1e-6,
+              measured * 1e-6, 100 * (measured / sum - 1));
+  EXPECT_GT(sum, 200e6);
+  EXPECT_LT(std::abs(measured / sum - 1), 0.02);
+}
+
+TEST(Memory, OfOneRankIsAsPredicted) {
+  expect_predicted(1, with_grid(large_config(), 1, 1, "1f1b"));
+}
+
+TEST(Memory, OfTwoStagesIsAsPredicted) {
+  expect_predicted(2, with_grid(large_config(), 2, 1, "1f1b"));
+}
+
+TEST(Memory, OfTwoReplicasIsAsPredicted) {
+  expect_predicted(2, with_grid(large_config(), 1, 2, "gpipe"));
+}
+
+}  // namespace
+}  // namespace concertina

@@ -9,6 +9,7 @@
 #include "experiments/command_doctor.h"
 #include "experiments/command_eval.h"
 #include "experiments/command_generate.h"
+#include "experiments/command_plan.h"
 #include "experiments/command_schedule.h"
 #include "experiments/command_train.h"
 #include "experiments/exit.h"
@@ -21,6 +22,7 @@ constexpr Command kCommands[] = {
     {"eval", "held-out loss of a run's newest checkpoint", add_eval},
     {"generate", "text from a run's newest checkpoint", add_generate},
     {"checkpoint", "inspect or verify checkpoints", add_checkpoint},
+    {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
     {"bench", "measure this machine", add_bench},
     {"doctor", "check machine, launch and libraries", add_doctor},

@@ -59,8 +59,9 @@ std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
     if (!fitting.empty()) return fmt::format("what fits: {}", fmt::join(fitting, "; "));
   }
   if (!least) return "no pp x dp of this world size fits the model";
-  return fmt::format("no layout of {} ranks fits, the smallest is {}: more ranks or a smaller model",
-                     run.world, text(*least, run.microbatches));
+  return fmt::format(
+      "no layout of {} ranks fits, the smallest is {}: more ranks or a smaller model", run.world,
+      text(*least, run.microbatches));
 }
 
 }  // namespace
@@ -72,9 +73,9 @@ std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& conf
   if (largest > available)
     return {fmt::format("the largest rank needs {}, this machine has {} free; {}", gib(largest),
                         gib(available), what_fits(run, config, threads, available))};
-  const std::size_t all = std::accumulate(
-      memory.begin(), memory.end(), std::size_t{0},
-      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
+  const std::size_t all =
+      std::accumulate(memory.begin(), memory.end(), std::size_t{0},
+                      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
   if (all <= available) return {};
   return {fmt::format("all {} ranks need {}, this machine has {} free: at most {} of them fit here",
                       run.world, gib(all), gib(available), available / largest)};

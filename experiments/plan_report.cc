@@ -136,9 +136,9 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
   const int threads = std::max(1, config.run.threads);
   const RunPlan run = make_run_plan(config, options.world);
   const std::vector<RankMemory> memory = predict_memory(run, config, threads);
-  const std::size_t all = std::accumulate(
-      memory.begin(), memory.end(), std::size_t{0},
-      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
+  const std::size_t all =
+      std::accumulate(memory.begin(), memory.end(), std::size_t{0},
+                      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
   const int units = static_cast<int>(run.model->spec().units.size());
   Json report = {{"layout", short_form(run.layout)},
                  {"layout_toml", to_toml(run.layout)},
@@ -156,9 +156,8 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                        {"total_bytes", machine ? Json(machine->total) : Json()}};
   add_rate(run, options, threads, report);
   add_times(run, config, report);
-  report["warnings"] =
-      machine ? memory_advice(run, config, threads, memory, machine->available)
-              : std::vector<std::string>{};
+  report["warnings"] = machine ? memory_advice(run, config, threads, memory, machine->available)
+                               : std::vector<std::string>{};
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -85,6 +86,11 @@ void Update::connect(Communicator& world, const Groups& groups, Backend& backend
   backend_ = &backend;
   for (const BucketOwners& owners : run_.owners) groups_.push_back(groups.find(owners.ranks));
   works_.reserve(groups_.size());
+  world.reserve(0, 1);
+  for (Communicator* group : groups_)
+    if (group != nullptr)
+      group->reserve(0,
+                     static_cast<std::size_t>(std::count(groups_.begin(), groups_.end(), group)));
 }
 
 StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,

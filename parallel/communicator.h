@@ -1,6 +1,6 @@
 // Message passing, as the intersection of MPI and NCCL: no tags, FIFO per pair of ranks.
-// Invariants: buffers stay untouched by the caller until their Work is done; after warm-up no call
-// allocates; waiting yields the core.
+// Invariants: buffers stay untouched by the caller until their Work is done; no call allocates
+// while no more Works are under way than ever before or were reserved; waiting yields the core.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +49,10 @@ class Communicator {
   /// Collective over this communicator. Ranks with equal `color` form one, ordered by (key, rank);
   /// color < 0 takes part and gets null.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+
+  /// Room for this many messages (isend, irecv) and collectives under way at the same time: within
+  /// it no call allocates. Local; more are allowed, and then stay.
+  virtual void reserve(std::size_t messages, std::size_t collectives) = 0;
 
   virtual Work isend(ConstBytes data, int to) = 0;
   virtual Work irecv(Bytes data, int from) = 0;

@@ -85,6 +85,9 @@ void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog
   world_ = &world;
   exchange_ = &exchange;
   watchdog_ = watchdog;
+  world.reserve(static_cast<std::size_t>(memory_.inputs + memory_.outputs + memory_.output_grads +
+                                         memory_.input_grads),
+                0);
 }
 
 RowMemory Executor::measured() const {

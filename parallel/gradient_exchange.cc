@@ -160,6 +160,7 @@ void GradientExchange::compile(Item& item, const Bucket& bucket) {
 
 void GradientExchange::connect(const Groups& groups, Backend& backend) {
   backend_ = &backend;
+  std::map<Communicator*, std::size_t> under_way;  // messages, at most
   for (Item& item : items_) {
     std::size_t messages = 0;
     for (const auto& pieces : item.arrivals) messages += pieces.size();
@@ -168,6 +169,7 @@ void GradientExchange::connect(const Groups& groups, Backend& backend) {
     if (item.ranks.size() == 1) continue;
     item.group = groups.find(item.ranks);
     CONCERTINA_CHECK(item.group != nullptr, "bucket {} has no group", item.bucket);
+    item.group->reserve(under_way[item.group] += messages, 0);
   }
 }
 

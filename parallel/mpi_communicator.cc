@@ -97,9 +97,14 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel.chunk_bytes);
   }
 
+  void reserve(std::size_t messages, std::size_t collectives) override {
+    pools_->single.reserve(messages, [&] { return make(pools_->single); });
+    pools_->collective.reserve(collectives, [&] { return make(pools_->collective); });
+  }
+
   Work isend(ConstBytes data, int to) override {
     check_rank(to, "isend");
-    MpiWork& state = take(pools_->single, 1, "isend", messages_);
+    MpiWork& state = take(pools_->single, "isend", messages_);
     Work work(&state);
     state.send(data, to);
     return work;
@@ -107,7 +112,7 @@ class MpiCommunicator final : public Communicator {
 
   Work irecv(Bytes data, int from) override {
     check_rank(from, "irecv");
-    MpiWork& state = take(pools_->single, 1, "irecv", messages_);
+    MpiWork& state = take(pools_->single, "irecv", messages_);
     Work work(&state);
     state.receive(data, from);
     return work;
@@ -130,14 +135,14 @@ class MpiCommunicator final : public Communicator {
 
   Work broadcast(Bytes data, int root) override {
     check_rank(root, "broadcast");
-    MpiWork& state = take(pools_->collective, 1, "broadcast", collectives_);
+    MpiWork& state = take(pools_->collective, "broadcast", collectives_);
     Work work(&state);
     state.broadcast(data, root);
     return work;
   }
 
   void barrier() override {
-    MpiWork& state = take(pools_->collective, 1, "barrier", collectives_);
+    MpiWork& state = take(pools_->collective, "barrier", collectives_);
     Work work(&state);
     state.barrier();
     work.wait();
@@ -150,9 +155,15 @@ class MpiCommunicator final : public Communicator {
     CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
   }
 
-  MpiWork& take(WorkPool<MpiWork>& pool, int requests, const char* operation, const Handle& comm) {
-    MpiWork& work =
-        pool.take([&] { return std::make_unique<MpiWork>(pool, pools_->channel, requests); });
+  /// With room for the most requests that any operation of its pool needs.
+  std::unique_ptr<MpiWork> make(WorkPool<MpiWork>& pool) {
+    const std::size_t requests =
+        &pool == &pools_->single ? 1 : 2 * pools_->channel.world_ranks.size();
+    return std::make_unique<MpiWork>(pool, pools_->channel, requests);
+  }
+
+  MpiWork& take(WorkPool<MpiWork>& pool, const char* operation, const Handle& comm) {
+    MpiWork& work = pool.take([&] { return make(pool); });
     work.begin(operation, comm.get());
     return work;
   }
@@ -162,7 +173,7 @@ class MpiCommunicator final : public Communicator {
   template <class Outgoing>
   Work exchange(const char* operation, const Outgoing& outgoing, std::span<const Bytes> recv) {
     copy_own(operation, outgoing(rank()), recv[rank()]);
-    MpiWork& state = take(pools_->collective, 2 * size(), operation, collectives_);
+    MpiWork& state = take(pools_->collective, operation, collectives_);
     Work work(&state);
     for (int i = 1; i < size(); ++i) {
       const int from = (rank() - i + size()) % size();

@@ -41,6 +41,11 @@ class ThreadCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> split(int color, int key) override;
 
+  void reserve(std::size_t messages, std::size_t collectives) override {
+    pools_->single.reserve(messages, [&] { return make(pools_->single, 1); });
+    pools_->collective.reserve(collectives, [&] { return make(pools_->collective, 2 * size()); });
+  }
+
   Work isend(ConstBytes data, int to) override {
     check_rank(to, "isend");
     ThreadWork& work = take(pools_->single, 1, "isend");
@@ -96,9 +101,12 @@ class ThreadCommunicator final : public Communicator {
     CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
   }
 
+  std::unique_ptr<ThreadWork> make(WorkPool<ThreadWork>& pool, int ends) const {
+    return std::make_unique<ThreadWork>(pool, *group_, rank_, ends);
+  }
+
   ThreadWork& take(WorkPool<ThreadWork>& pool, int ends, const char* operation) {
-    ThreadWork& work =
-        pool.take([&] { return std::make_unique<ThreadWork>(pool, *group_, rank_, ends); });
+    ThreadWork& work = pool.take([&] { return make(pool, ends); });
     work.begin(operation);
     return work;
   }

@@ -14,19 +14,27 @@ class WorkPool {
   /// An idle state; `make` builds another where there is none.
   template <class Make>
   State& take(const Make& make) {
-    if (idle_.empty()) {
-      all_.push_back(make());
-      idle_.reserve(all_.capacity());
-      idle_.push_back(all_.back().get());
-    }
+    if (idle_.empty()) add(make);
     State& state = *idle_.back();
     idle_.pop_back();
     return state;
+  }
+  /// At least `count` states in all.
+  template <class Make>
+  void reserve(std::size_t count, const Make& make) {
+    while (all_.size() < count) add(make);
   }
   void give(State& state) { idle_.push_back(&state); }
   std::size_t in_use() const { return all_.size() - idle_.size(); }
 
  private:
+  template <class Make>
+  void add(const Make& make) {
+    all_.push_back(make());
+    idle_.reserve(all_.capacity());
+    idle_.push_back(all_.back().get());
+  }
+
   std::vector<std::unique_ptr<State>> all_;
   std::vector<State*> idle_;
 };

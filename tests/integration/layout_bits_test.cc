@@ -104,8 +104,7 @@ TEST(LayoutBitsReference, ThreadsChangeNoBitOfAModelThatIsLargeEnoughToShare) {
   config.batch = {16, 4};
   const Span span{0, 3, "", ""};
   const Outcome one = train_threads(1, with_grid(config, 1, 1, "1f1b"), span);
-  for (const int count : {2, 3})
-    EXPECT_EQ(train_threads(1, threads(with_grid(config, 1, 1, "1f1b"), count), span), one);
+  EXPECT_EQ(train_threads(1, threads(with_grid(config, 1, 1, "1f1b"), 2), span), one);
   EXPECT_EQ(train_threads(2, threads(with_grid(config, 2, 1, "gpipe"), 2), span), one);
 }
 

@@ -1,5 +1,7 @@
 #include "experiments/command_plan.h"
 
+#include <cmath>
+
 #include "core/error.h"
 #include "experiments/plan_report.h"
 
@@ -23,6 +25,8 @@ void declare(CLI::App& app, Options& options) {
 }
 
 int run_plan(const Options& options, MpiEnvironment&) {
+  if (std::isnan(options.plan.gflops))
+    throw_input("the rate is not a number", "--rate", "GFLOP/s of one rank, such as 100");
   // MPI never starts: under a launcher, too, one process does it all.
   if (launcher_rank() != 0) return 0;
   const nlohmann::ordered_json report = plan_report(options.config, options.plan, memory());

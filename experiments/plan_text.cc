@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/plan_report.h"
 
@@ -11,6 +12,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMiB = 1024.0 * 1024, kGiB = 1024 * kMiB;
 constexpr std::size_t kMostStagesInToml = 64;
+constexpr double kSameShare = 0.01;  // of a rank's total: less is no difference to a reader
 
 /// "3", "0-7", "0,32,...,480": numbers ascend.
 std::string list_text(const std::vector<int>& numbers) {
@@ -97,17 +99,45 @@ std::string memory_header(const Json& bytes) {
   return above + "\n" + below + "\n";
 }
 
-std::string memory_text(const Json& report) {
-  std::string text = memory_header(report["memory"][0]["bytes"]);
-  Lines lines;
-  for (const Json& group : report["memory"]) {
-    std::string line;
-    for (const auto& [key, value] : group["bytes"].items())
-      line += fmt::format("{:>12.2f}", value.get<double>() / kMiB);
-    for (const Json& rank : group["ranks"]) lines.add(rank.get<int>(), line);
+/// Ranks whose figures are nearly the same (uneven parts of one bucket) share a line.
+struct MemoryLine {
+  std::vector<int> ranks;
+  std::vector<double> bytes;  // the largest of each purpose; the total is the last
+  bool takes(const std::vector<double>& other) const {
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      if (std::abs(bytes[i] - other[i]) > kSameShare * other.back()) return false;
+    return true;
   }
+};
+
+std::string memory_lines(const Json& groups) {
+  std::vector<MemoryLine> lines;
+  for (const Json& group : groups) {
+    MemoryLine mine{group["ranks"].get<std::vector<int>>(), {}};
+    for (const auto& [key, value] : group["bytes"].items()) mine.bytes.push_back(value);
+    const auto line = std::find_if(lines.begin(), lines.end(),
+                                   [&](const MemoryLine& one) { return one.takes(mine.bytes); });
+    if (line == lines.end()) {
+      lines.push_back(mine);
+      continue;
+    }
+    line->ranks.insert(line->ranks.end(), mine.ranks.begin(), mine.ranks.end());
+    for (std::size_t i = 0; i < mine.bytes.size(); ++i)
+      line->bytes[i] = std::max(line->bytes[i], mine.bytes[i]);
+  }
+  std::string text;
+  for (MemoryLine& line : lines) {
+    std::sort(line.ranks.begin(), line.ranks.end());
+    text += fmt::format("{:<16}", list_text(line.ranks));
+    for (const double bytes : line.bytes) text += fmt::format("{:>12.2f}", bytes / kMiB);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string memory_text(const Json& report) {
   const Json& available = report["machine"]["available_bytes"];
-  return text + lines.text() +
+  return memory_header(report["memory"][0]["bytes"]) + memory_lines(report["memory"]) +
          fmt::format("all ranks {:.3f} GiB, the largest {:.3f} GiB{}\n",
                      report["all_ranks_bytes"].get<double>() / kGiB,
                      report["peak_bytes"].get<double>() / kGiB,

@@ -84,9 +84,12 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
 void check_identity(const Json& stored, const Json& now, const std::string& path) {
   for (const auto& [key, value] : now.items()) {
     if (stored.contains(key) && stored[key] == value) continue;
-    const std::string then = stored.contains(key) ? stored[key].dump() : "absent";
+    const auto text = [](const Json& one) {
+      return one.is_string() ? one.get<std::string>() : one.dump();
+    };
+    const std::string then = stored.contains(key) ? text(stored[key]) : "absent";
     throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key, then,
-                            value.dump()),
+                            text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   }
 }

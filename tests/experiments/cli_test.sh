@@ -2,7 +2,7 @@
 # The command line as a user meets it: help on every level, one clear message for bad input.
 # usage: cli_test.sh CONCERTINA
 set -u
-binary=$1
+binary=$(realpath -- "$1")
 bad=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -1,0 +1,161 @@
+#!/bin/sh
+# `concertina train` as a user runs it: stop by signal, resume at other layouts to the same bits,
+# and everything that can be wrong with data, checkpoints, directories and launches.
+# Nothing may hang; whatever fails prints one message: what, at, try.
+# usage: train_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
+set -u
+binary=$(realpath -- "$1"); shift
+mpirun=$*
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+bad=0
+steps=120
+
+fail() {
+  echo "FAILED: $*"
+  sed 's/^/  | /' out err
+  bad=1
+}
+
+# train RANKS NAME [--set ...]: one run in the foreground, at most a minute.
+train() {
+  ranks=$1 name=$2; shift 2
+  timeout -k 5 60 $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" \
+    > out 2> err
+}
+
+# expect CODE RANKS NAME [--set ...]: exits with CODE.
+expect() {
+  code=$1; shift
+  train "$@"
+  got=$?
+  [ "$got" = "$code" ] || fail "train $*: exit code $got, wanted $code"
+}
+
+# refused CODE TEXT RANKS NAME [--set ...]: exits with CODE, and one message of three lines has TEXT.
+refused() {
+  code=$1 text=$2; shift 2
+  expect "$code" "$@"
+  [ "$(grep -c '^concertina: error' err)" = 1 ] || fail "train $*: not one message"
+  grep -A2 '^concertina: error' err > message
+  grep -q '^  at: .' message || fail "train $*: the message has no 'at'"
+  grep -q '^  try: .' message || fail "train $*: the message has no 'try'"
+  grep -qF -e "$text" message || fail "train $*: wanted '$text'"
+}
+
+# stopped SIGNAL TARGET LINES RANKS NAME [--set ...]: once metrics.jsonl has LINES lines, mpirun
+# (which passes it on to all) or one rank gets SIGNAL; exits with 75.
+stopped() {
+  signal=$1 target=$2 lines=$3 ranks=$4 name=$5; shift 5
+  timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch \
+    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" > out 2> err &
+  process=$!
+  while kill -0 $process 2> /dev/null; do
+    [ -f "runs/$name/metrics.jsonl" ] && [ "$(wc -l < "runs/$name/metrics.jsonl")" -ge "$lines" ] &&
+      break
+    sleep 0.02
+  done
+  launcher=$(cat pid)
+  case $target in
+    mpirun) kill -s "$signal" "$launcher" ;;
+    rank) kill -s "$signal" "$(pgrep -P "$launcher" | tail -n 1)" ;;
+  esac
+  wait $process
+  got=$?
+  [ "$got" = 75 ] || fail "SIG$signal after $lines lines: exit code $got, wanted 75"
+  ls "runs/$name/checkpoints" | grep -q '^step-' || fail "SIG$signal: nothing was committed"
+  [ ! -e "runs/$name/result.json" ] || fail "SIG$signal came after the end"
+}
+
+hash_of() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }
+
+# Text that is the same everywhere: words by a linear congruence.
+awk 'BEGIN { split("the sea and a wind or one ship under far stars", word, " "); x = 1
+  for (i = 0; i < 6000; ++i) { x = (x * 1103515245 + 12345) % 2147483648
+    printf "%s%s", word[int(x / 65536) % 10 + 1], i % 12 == 11 ? "\n" : " " } }' > text
+
+cat > base.toml << END
+[run]
+steps = $steps
+threads = 1
+[model]
+layers = 3
+width = 64
+heads = 2
+context = 64
+[data]
+text = "text"
+[batch]
+global = 24
+microbatches = 12
+[generate]
+tokens = 0
+[lr]
+warmup = 5
+END
+uneven='parallel.layout=[
+  {stages = [{rank = 0, units = [0, 4]}, {rank = 1, units = [4, 8]}], microbatches = [0, 8]},
+  {stages = [{rank = 2, units = [0, 8]}], microbatches = [8, 12]}]'
+
+# Whatever interrupts a run and wherever it goes on, its end has the same bits.
+expect 0 1 whole
+stopped USR1 mpirun 10 2 parts --set parallel.pp=2
+stopped USR1 rank 40 4 parts --set parallel.pp=2
+stopped TERM rank 70 3 parts --set "$uneven"
+expect 0 1 parts
+[ -n "$(hash_of whole)" ] && [ "$(hash_of whole)" = "$(hash_of parts)" ] ||
+  fail "state_sha256 differs: $(hash_of whole) uninterrupted, $(hash_of parts) in parts"
+sed 's/^{"step":\([0-9]*\),.*/\1/' runs/parts/metrics.jsonl > got
+seq $steps > wanted
+cmp -s got wanted || fail "metrics.jsonl does not have every step once, in order"
+losses() { sed 's/.*"loss":\([^,]*\),.*/\1/' "runs/$1/metrics.jsonl"; }
+losses whole > wanted
+losses parts > got
+cmp -s got wanted || fail 'the losses of the interrupted run differ'
+
+# Resuming a run that is complete trains nothing and says the same.
+before=$(hash_of parts)
+expect 0 2 parts
+[ "$(hash_of parts)" = "$before" ] || fail 'a complete run changed'
+
+# NaN: says step and rank, and what was committed before is sound.
+refused 1 'step 2' 2 diverges --set optimizer.lr=1e30 --set lr.warmup=0 --set checkpoint.every=1
+grep -q 'rank [01]' message || fail 'the message on NaN names no rank'
+timeout 60 "$binary" checkpoint verify runs/diverges/checkpoints/step-* > out 2> err ||
+  fail 'NaN: the last checkpoint is damaged'
+
+# Checkpoints that are damaged or of another run. `few`: small and complete.
+few() { expect 0 2 "$1" --set run.steps=4 --set checkpoint.every=2; }
+few damaged
+for file in runs/damaged/checkpoints/step-00000004/shard-*; do
+  printf 'XXXXXXXX' | dd of="$file" bs=1 seek=20000 conv=notrunc 2> /dev/null
+done
+refused 2 'step-00000004/shard-0000' 2 damaged --set run.steps=6
+grep -q 'step-00000002' message || fail 'the message does not name the older, sound checkpoint'
+few truncated
+for file in runs/truncated/checkpoints/step-00000004/shard-*; do
+  dd if=/dev/null of="$file" bs=1 seek=3000 2> /dev/null
+done
+refused 2 'step-00000004/shard-0000' 1 truncated --set run.steps=6
+few foreign
+echo '{"hello": "world"}' > runs/foreign/checkpoints/step-00000004/manifest.json
+refused 2 'manifest' 2 foreign --set run.steps=6
+few other
+refused 2 'model.width was 64, now it is 32' 2 other --set run.steps=6 --set model.width=32
+refused 2 'optimizer.lr was' 1 other --set run.steps=6 --set optimizer.lr=0.5
+cp text text2 && echo more >> text2
+refused 2 'data.text was' 2 other --set run.steps=6 --set data.text=text2
+
+# Directories, data and launches.
+refused 1 'text/runs' 2 unwritable --set run.dir=text/runs
+refused 1 '/proc/runs' 2 unwritable --set run.dir=/proc/runs
+refused 2 'no_such_file' 2 bad --set data.text=no_such_file
+: > empty
+refused 2 'empty' 2 bad --set data.text=empty
+echo hi > short
+refused 2 'shorter than one sample' 2 bad --set data.text=short
+refused 2 'on 4 ranks, one of: pp=2 dp=2, pp=4 dp=1' 5 bad --set batch.microbatches=2 --set model.layers=1
+refused 2 'rank 2' 2 bad --set "$uneven"
+refused 2 'units' 2 bad --set parallel.pp=2 --set model.layers=1 --set parallel.chunks=5
+exit $bad

@@ -1,0 +1,133 @@
+// `concertina plan` without a launch: its memory is every rank's own, its text stays short.
+#include "experiments/plan_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "experiments/config_toml.h"
+#include "experiments/predict_memory.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::uint64_t kPlenty = std::uint64_t{1} << 60;
+
+RunConfig small(const std::vector<std::string>& sets) {
+  RunConfig config;
+  for (const char* set : {"model.layers=3", "model.width=32", "model.heads=2", "model.context=16",
+                          "batch.global=16", "batch.microbatches=16"})
+    set_config(set, config);
+  for (const std::string& set : sets) set_config(set, config);
+  validate(config);
+  return config;
+}
+
+nlohmann::ordered_json report(const RunConfig& config, int world, std::uint64_t available) {
+  return plan_report(config, {.world = world, .gflops = 100}, MemoryBytes{kPlenty, available});
+}
+
+std::ptrdiff_t lines(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+struct Case {
+  int world;
+  std::vector<std::string> sets;
+};
+
+class Layouts : public testing::TestWithParam<Case> {};
+
+TEST_P(Layouts, MemoryIsThatOfEachRanksOwnEngine) {
+  const RunConfig config = small(GetParam().sets);
+  const RunPlan run = make_run_plan(config, GetParam().world);
+  const std::vector<RankMemory> predicted = predict_memory(run, config, 1);
+  ASSERT_EQ(std::ssize(predicted), run.world);
+  for (int rank = 0; rank < run.world; ++rank) {
+    const auto backend = make_cpu_backend(1);
+    const RankMemory own = RankEngine(run, config, rank, *backend).memory();
+    const RankMemory& mine = predicted[static_cast<std::size_t>(rank)];
+    ASSERT_EQ(own.parts.size(), mine.parts.size());
+    for (std::size_t i = 0; i < own.parts.size(); ++i)
+      EXPECT_EQ(own.parts[i].bytes, mine.parts[i].bytes) << own.parts[i].name << " rank " << rank;
+  }
+}
+
+TEST_P(Layouts, FiguresOfOneReportAgree) {
+  const auto plan = report(small(GetParam().sets), GetParam().world, kPlenty);
+  EXPECT_TRUE(plan["warnings"].empty());
+  std::size_t ranks = 0, all = 0;
+  for (const auto& group : plan["memory"]) {
+    ranks += group["ranks"].size();
+    all += group["ranks"].size() * group["bytes"]["total_bytes"].get<std::size_t>();
+  }
+  EXPECT_EQ(ranks, plan["world"]);
+  EXPECT_EQ(all, plan["all_ranks_bytes"]);
+  for (const auto& pipeline : plan["pipelines"]) {
+    double share = 0;
+    for (const auto& stage : pipeline["stages"]) share += stage["flops_share"].get<double>();
+    EXPECT_NEAR(share, 1, 1e-9);
+  }
+  const double step = plan["step_ms"];
+  for (std::size_t rank = 0; rank < plan["busy_ms"].size(); ++rank)
+    EXPECT_NEAR(1 - plan["busy_ms"][rank].get<double>() / step,
+                plan["bubble"]["ranks"][rank].get<double>(), 1e-9);
+}
+
+TEST_P(Layouts, PrintedLayoutIsOneThatConfigReads) {
+  const RunConfig config = small(GetParam().sets);
+  const auto plan = report(config, GetParam().world, kPlenty);
+  const RunConfig again = small({"parallel.layout=" + plan["layout_toml"].get<std::string>(),
+                                 "parallel.schedule=" + config.parallel.schedule});
+  EXPECT_EQ(make_run_plan(again, GetParam().world).layout,
+            make_run_plan(config, GetParam().world).layout);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Layouts,
+    testing::Values(
+        Case{1, {}}, Case{4, {"parallel.pp=4", "parallel.schedule=gpipe"}},
+        Case{3, {"parallel.dp=3"}}, Case{12, {"parallel.pp=4"}},
+        Case{4, {"parallel.pp=2", "parallel.chunks=2"}},
+        Case{3,
+             {"parallel.layout=[{microbatches=[0,10],stages=[{rank=0,units=[0,3]},{rank=1,units=[3,"
+              "8]}]},{microbatches=[10,16],stages=[{rank=2,units=[0,8]}]}]"}}));
+
+TEST(PlanReport, DoubleRateHalvesTheStep) {
+  const RunConfig config = small({"parallel.pp=2"});
+  const auto slow = plan_report(config, {.world = 2, .gflops = 50}, std::nullopt);
+  const auto fast = plan_report(config, {.world = 2, .gflops = 100}, std::nullopt);
+  EXPECT_NEAR(slow["step_ms"].get<double>(), 2 * fast["step_ms"].get<double>(), 1e-9);
+  EXPECT_TRUE(slow["machine"]["available_bytes"].is_null());
+  EXPECT_GT(plan_report(config, {.world = 2}, std::nullopt)["rate_gflops_per_s"], 0.0);
+}
+
+TEST(PlanReport, AdviceIsALayoutThatFits) {
+  const RunConfig config = small({"parallel.pp=1"});
+  const std::size_t needed = report(config, 2, kPlenty)["peak_bytes"];
+  const auto tight = report(config, 2, needed - 1);
+  ASSERT_EQ(tight["warnings"].size(), 1U);
+  EXPECT_NE(tight["warnings"][0].get<std::string>().find("what fits: parallel.pp=2 parallel.dp=1"),
+            std::string::npos);
+  EXPECT_LT(report(small({"parallel.pp=2"}), 2, kPlenty)["peak_bytes"], needed);
+  EXPECT_NE(report(config, 2, 1)["warnings"][0].get<std::string>().find("no layout of 2 ranks"),
+            std::string::npos);
+  EXPECT_NE(report(config, 2, needed)["warnings"][0].get<std::string>().find("at most 1 of them"),
+            std::string::npos);
+}
+
+TEST(PlanReport, LargeWorldsStayShort) {
+  const RunConfig config =
+      small({"model.layers=15", "parallel.pp=32", "batch.global=64", "batch.microbatches=64"});
+  const auto plan = report(config, 512, kPlenty);
+  EXPECT_EQ(plan["bubble"]["ranks"].size(), 512U);
+  EXPECT_LT(lines(plan_text(plan)), 128);
+}
+
+TEST(PlanReport, WorldThatNoLayoutFits) {
+  EXPECT_THROW(report(small({"parallel.pp=2"}), 3, kPlenty), Error);
+}
+
+}  // namespace
+}  // namespace concertina

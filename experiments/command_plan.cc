@@ -17,7 +17,7 @@ struct Options : CommonOptions {
 void declare(CLI::App& app, Options& options) {
   app.add_option("--world", options.plan.world, "ranks to plan for; none is launched")
       ->check(CLI::Range(1, kMostRanks))
-      ->required();
+      ->capture_default_str();
   app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank, in place of measuring it")
       ->type_name("GFLOPS")
       ->check(CLI::Range(1e-3, 1e9));

@@ -95,7 +95,6 @@ class Training {
 
   /// Makes or opens the run directory and loads the newest commit, if there is one.
   std::int64_t open() {
-    catch_stop_signals();
     const std::optional<std::int64_t> found = load_checkpoint(engine_, checkpoints_, identity_);
     const std::int64_t done = found.value_or(0);
     if (!found) engine_.initialize();
@@ -191,6 +190,7 @@ class Training {
 };
 
 int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
+  hold_stop_signals();
   if (options.config.data.text.empty())
     throw_input("there is no text to train on", options.config.where("data.text"),
                 "--set data.text=FILE");

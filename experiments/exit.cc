@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "experiments/command.h"
+#include "experiments/signals.h"
 
 namespace concertina {
 namespace {
@@ -23,6 +24,7 @@ int fail(const Error& error, MpiEnvironment& mpi) {
   const int rank = mpi.started() ? mpi.world().rank() : launcher_rank();
   const int size = mpi.started() ? mpi.world().size() : std::max(1, expected_world_size());
   const int code = static_cast<int>(error.code());
+  if (rank > 0) release_sigterm();  // that is how a launcher ends us while rank 0 speaks
   std::this_thread::sleep_for(grace(rank));
   std::fflush(stdout);
   const std::string text = error_text(error, size > 1 && rank > 0 ? rank : -1);

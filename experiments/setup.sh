@@ -3,7 +3,9 @@
 
 say() { printf '\n== %s\n' "$*"; }
 
-package_list() { sed 's/#.*//' experiments/packages.txt | xargs; }
+# On one line.
+# shellcheck disable=SC2046
+package_list() { printf '%s ' $(sed 's/#.*//' experiments/packages.txt); }
 
 missing_packages() {
   local package
@@ -18,7 +20,7 @@ install_packages() {
   local missing sudo=
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     say 'This is no Debian or Ubuntu: install what these packages hold, then run this again:'
-    package_list
+    package_list && echo
     command -v meson >/dev/null && command -v mpirun >/dev/null  # go on if it looks done
     return
   fi

@@ -1,28 +1,42 @@
 #include "experiments/signals.h"
 
+#include <pthread.h>
+
 #include <csignal>
-#include <initializer_list>
+#include <ctime>
 
 namespace concertina {
 namespace {
 
-volatile std::sig_atomic_t received = 0;
+int received = 0;
 
-extern "C" void remember(int signal) {
-  received = signal;
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGUSR1);
+  return set;
 }
 
 }  // namespace
 
-void catch_stop_signals() {
-  struct sigaction action {};
-  action.sa_handler = remember;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+void hold_stop_signals() {
+  const sigset_t set = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void release_sigterm() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 int stop_signal() {
+  const sigset_t set = stop_signals();
+  const timespec now{};
+  if (received == 0)
+    if (const int signal = sigtimedwait(&set, nullptr, &now); signal > 0) received = signal;
   return received;
 }
 

@@ -52,8 +52,12 @@ std::string read_manifest_text(const std::string& directory) {
   if (::stat(path.c_str(), &status) != 0)
     throw_input(fmt::format("not a checkpoint: no {} ({})", kManifestName, std::strerror(errno)),
                 directory, "a directory such as runs/NAME/checkpoints/step-00000100");
+  const std::string hash_path = directory + "/" + kManifestHashName;
+  if (::stat(hash_path.c_str(), &status) != 0)
+    throw_input(fmt::format("{} is missing ({})", kManifestHashName, std::strerror(errno)),
+                hash_path, "restore the file, or take another checkpoint");
   const std::string text = read_file(path, kMaxManifest);
-  const std::string expected = read_file(directory + "/" + kManifestHashName, 1024);
+  const std::string expected = read_file(hash_path, 1024);
   if (manifest_hash_line(sha256_hex(text)) != expected)
     throw_input(fmt::format("{} is damaged: its SHA-256 is not what {} says", kManifestName,
                             kManifestHashName),
@@ -142,11 +146,15 @@ std::vector<std::string> verify(const std::string& directory) {
 }
 
 std::string recovery_advice(const std::string& directory) {
-  const std::filesystem::path path(directory);
+  auto path = std::filesystem::absolute(directory).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // written with a '/' at the end
   std::vector<Commit> older = list_commits(path.parent_path().string());
-  std::erase_if(older, [&](const Commit& commit) {
-    return std::filesystem::path(commit.path).filename() >= path.filename();
-  });
+  older.erase(std::find_if(older.begin(), older.end(),
+                           [&](const Commit& commit) {
+                             return std::filesystem::path(commit.path).filename() ==
+                                    path.filename();
+                           }),
+              older.end());
   for (auto commit = older.rbegin(); commit != older.rend(); ++commit)
     if (verify(commit->path).empty())
       return fmt::format("{} is intact: move {} away to go on from there", commit->path, directory);

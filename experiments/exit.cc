@@ -17,7 +17,7 @@ namespace {
 /// Rank 0's head start, and the others' stagger, so that one rank speaks even without rank 0.
 std::chrono::milliseconds grace(int rank) {
   return rank == 0 ? std::chrono::milliseconds(0)
-                   : std::chrono::milliseconds(1000 + std::min(50 * rank, 2000));
+                   : std::chrono::milliseconds(3000 + std::min(50 * rank, 2000));
 }
 
 int fail(const Error& error, MpiEnvironment& mpi) {

@@ -2,6 +2,7 @@
 # The command line as a user meets it: help on every level, one clear message for bad input.
 # usage: cli_test.sh CONCERTINA
 set -u
+export LC_ALL=C  # bytes of a broken input may be no text in other locales
 binary=$(realpath -- "$1")
 bad=0
 scratch=$(mktemp -d)

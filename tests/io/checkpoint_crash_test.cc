@@ -1,0 +1,154 @@
+// Full disks, limits, lost permissions, kill -9: the commits that were there stay, errors are
+// clean.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "tests/io/checkpoint_fixture.h"
+
+namespace concertina {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+enum Outcome { kSaved = 10, kCleanError = 11, kOtherError = 12, kNotPossible = 13 };
+
+/// Runs `body` in a child process; its Outcome, or -signal if it was killed.
+int in_child(const std::function<Outcome()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+class CrashTest : public CheckpointTest {
+ protected:
+  /// Saves; an Error must say `reason`. A failed checkpoint is abandoned, as the caller does.
+  Outcome try_save(const std::string& where, std::int64_t step, std::string_view reason) {
+    std::string partial;
+    try {
+      partial = begin_checkpoint(where, step);
+      auto records = write_shards(partial, model_, random_sharding(model_, 2, 2, random_));
+      write_manifest(partial, std::move(records), {});
+      return kSaved;
+    } catch (const Error& error) {
+      if (!partial.empty()) abandon_checkpoint(partial);
+      if (contains(error.what(), reason)) return kCleanError;
+      std::fprintf(stderr, "%s\n", error.what());
+      return kOtherError;
+    }
+  }
+};
+
+// libhdf5 would crash in some of these (EFBIG in its own close): every limit is tried, coarsely
+// over the shards and finely where the HDF5 structure is laid out.
+TEST_F(CrashTest, FileSizeLimits) {
+  const std::string before = save_small(1);
+  int saved = 0, refused = 0;
+  for (std::uint64_t limit = 0; limit < 700 << 10; limit += limit < 8192 ? 512 : 9973) {
+    const int outcome = in_child([&] {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const rlimit bytes{limit, limit};
+      ::setrlimit(RLIMIT_FSIZE, &bytes);
+      return try_save(checkpoints(), 2, "File too large");
+    });
+    ASSERT_TRUE(outcome == kSaved || outcome == kCleanError) << outcome << ", limit " << limit;
+    ++(outcome == kSaved ? saved : refused);
+    ASSERT_EQ(verify(before), std::vector<std::string>{});
+    ASSERT_EQ(newest_commit(checkpoints())->step, saved > 0 ? 2 : 1);
+    ASSERT_EQ(verify(newest_commit(checkpoints())->path), std::vector<std::string>{});
+  }
+  EXPECT_GT(saved, 0);
+  EXPECT_GT(refused, 10);
+}
+
+// A real full disk: a small tmpfs in a mount namespace of the child's own.
+TEST_F(CrashTest, FullDisk) {
+  int refused = 0;
+  make_directories(path("disk"));
+  for (int kib = 16; kib <= 1024; kib += kib < 300 ? 20 : 100) {
+    const int outcome = in_child([&] {
+      const std::string disk = path("disk"), size = "size=" + std::to_string(kib + 420) + "k";
+      if (::unshare(CLONE_NEWNS) != 0 ||
+          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+          ::mount("tmpfs", disk.c_str(), "tmpfs", 0, size.c_str()) != 0)
+        return kNotPossible;
+      if (try_save(disk, 1, "No space left") != kSaved) return kOtherError;
+      const Outcome second = try_save(disk, 2, "No space left");
+      const auto newest = newest_commit(disk);
+      const bool good = newest && newest->step == (second == kSaved ? 2 : 1) &&
+                        verify(newest->path).empty() && list_commits(disk).size() >= 1;
+      return good ? second : kOtherError;
+    });
+    if (outcome == kNotPossible) GTEST_SKIP() << "no permission to mount";
+    ASSERT_TRUE(outcome == kSaved || outcome == kCleanError) << outcome << ", " << kib << " KiB";
+    refused += outcome == kCleanError;
+  }
+  EXPECT_GT(refused, 3);
+}
+
+TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {
+  save_small(1);
+  std::int64_t committed = 1;
+  for (int i = 0; i < 40; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (std::int64_t step = committed;; ++step) {  // also over the newest itself
+        if (try_save(checkpoints(), step, "") != kSaved) ::_exit(1);
+        prune(checkpoints(), 2);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(pick(random_, 0, 40000)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const auto newest = newest_commit(checkpoints());
+    ASSERT_TRUE(newest.has_value());
+    ASSERT_GE(newest->step, committed);
+    committed = newest->step;
+    ASSERT_EQ(verify(newest->path), std::vector<std::string>{});
+  }
+  begin_checkpoint(checkpoints(), committed + 1);  // clears what was left
+  prune(checkpoints(), 1);
+  EXPECT_EQ(std::distance(stdfs::directory_iterator(checkpoints()), {}), 2);
+}
+
+TEST_F(CrashTest, NothingBeforeTheRenameIsACommit) {
+  const std::string before = save_small(1), after = save_small(2);
+  // Complete to the last byte, but not renamed.
+  stdfs::rename(after, after + ".partial");
+  EXPECT_EQ(newest_commit(checkpoints())->path, before);
+  // Shards, but no manifest yet.
+  stdfs::remove(after + ".partial/manifest.json");
+  EXPECT_EQ(open_newest(checkpoints())->path, before);
+}
+
+TEST_F(CrashTest, UnwritableDirectoryAndTakenShard) {
+  put("file", "x");
+  EXPECT_ERROR(begin_checkpoint(path("file"), 1), path("file"));
+  EXPECT_ERROR(begin_checkpoint("/proc/none", 1), "/proc/none");
+  const std::string partial = begin_checkpoint(checkpoints(), 1);
+  write_shard(partial, 0, {});
+  EXPECT_ERROR(write_shard(partial, 0, {}), "File exists");
+  EXPECT_TRUE(stdfs::exists(partial + "/shard-00000.h5"));
+}
+
+TEST_F(CrashTest, AFailedShardGivesItsSpaceBack) {
+  const std::string partial = begin_checkpoint(checkpoints(), 1);
+  const std::vector<float> data(4);
+  const std::vector<TensorPiece> clash = {{"a", {4}, 0, 4, {{"w", data.data()}}},
+                                          {"a/w.0", {4}, 0, 4, {{"w", data.data()}}}};
+  EXPECT_ERROR(write_shard(partial, 0, clash), "H5Dcreate2");
+  EXPECT_TRUE(stdfs::is_empty(partial));
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,224 @@
+// Damaged and hostile checkpoints: every change is an error or harmless, never other numbers.
+#include <fstream>
+
+#include "io/sha256.h"
+#include "tests/io/checkpoint_fixture.h"
+
+namespace concertina {
+namespace {
+
+using nlohmann::json;
+namespace stdfs = std::filesystem;
+
+/// Flips one bit of a file, and back at the end of its life.
+class Flip {
+ public:
+  Flip(const std::string& path, std::uint64_t byte, int bit)
+      : file_(path, std::ios::in | std::ios::out | std::ios::binary), byte_(byte), bit_(bit) {
+    flip();
+  }
+  ~Flip() { flip(); }
+  Flip(const Flip&) = delete;
+  Flip& operator=(const Flip&) = delete;
+
+ private:
+  void flip() {
+    char value = 0;
+    file_.seekg(static_cast<std::streamoff>(byte_)).get(value);
+    value = static_cast<char>(value ^ (1 << bit_));
+    file_.seekp(static_cast<std::streamoff>(byte_)).put(value).flush();
+  }
+  std::fstream file_;
+  std::uint64_t byte_;
+  int bit_;
+};
+
+class DamageTest : public CheckpointTest {
+ protected:
+  DamageTest() : commit_(save_small(2)) {}
+
+  /// Reading either fails with an Error or gives the right numbers.
+  ::testing::AssertionResult never_wrong() {
+    try {
+      if (reads_right(commit_, model_)) return ::testing::AssertionSuccess();
+    } catch (const Error&) {
+      return ::testing::AssertionSuccess();
+    }
+    return ::testing::AssertionFailure() << "other numbers were read without an error";
+  }
+
+  /// A manifest that says `document`, with a hash to match.
+  void forge(const std::string& text) {
+    put_in_commit(kManifestName, text);
+    put_in_commit(kManifestHashName, manifest_hash_line(sha256_hex(text)));
+  }
+  void put_in_commit(const std::string& name, const std::string& text) {
+    stdfs::remove(commit_ + "/" + name);
+    File(commit_ + "/" + name, File::Mode::create).write(text);
+  }
+
+  std::string commit_;
+};
+
+TEST_F(DamageTest, NoFlippedBitIsSilent) {
+  std::vector<std::string> files;
+  for (const auto& entry : stdfs::directory_iterator(commit_)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  ASSERT_EQ(files.size(), 6U);  // 3 shards, model.h5, manifest, its hash
+  int in_tensors = 0;
+  for (int i = 0; i < 600; ++i) {
+    const std::string& file = files[i % files.size()];
+    const std::uint64_t byte = pick(random_, 0, stdfs::file_size(file) - 1);
+    const Flip flip(file, byte, static_cast<int>(pick(random_, 0, 7)));
+    const std::vector<std::string> problems = verify(commit_);
+    ASSERT_FALSE(problems.empty()) << file << " byte " << byte;
+    ASSERT_TRUE(never_wrong()) << file << " byte " << byte;
+    if (contains(problems[0], "elements")) {
+      ++in_tensors;
+      EXPECT_TRUE(contains(problems[0], stdfs::path(file).filename().string())) << problems[0];
+      EXPECT_ERROR(reads_right(commit_, model_), "SHA-256");
+    }
+    if (contains(file, "manifest")) {
+      EXPECT_ERROR(open_manifest(commit_), "manifest.json");
+    }
+  }
+  EXPECT_GT(in_tensors, 100);
+  EXPECT_EQ(verify(commit_), std::vector<std::string>{});
+}
+
+TEST_F(DamageTest, EveryTruncationAndLossIsNamed) {
+  for (const std::string name :
+       {"shard-00000.h5", "shard-00002.h5", "manifest.json", "manifest.sha256"}) {
+    const std::string path = commit_ + "/" + name, copy = directory() + "/copy";
+    stdfs::copy_file(path, copy, stdfs::copy_options::overwrite_existing);
+    for (const std::uint64_t bytes : {std::uint64_t{0}, stdfs::file_size(copy) - 1}) {
+      stdfs::resize_file(path, bytes);
+      EXPECT_ERROR(open_manifest(commit_), name.substr(0, 8));
+    }
+    stdfs::remove(path);
+    EXPECT_ERROR(open_manifest(commit_), name);
+    stdfs::copy_file(copy, path);
+    EXPECT_TRUE(reads_right(commit_, model_));
+  }
+  stdfs::remove(commit_ + "/model.h5");
+  EXPECT_TRUE(reads_right(commit_, model_));
+  ASSERT_EQ(verify(commit_).size(), 1U);
+  EXPECT_TRUE(contains(verify(commit_)[0], "model.h5"));
+}
+
+TEST_F(DamageTest, SwappedSplicedAndForeignShards) {
+  // Two shards of the same size, so that sizes cannot tell.
+  const TestModel pair = {{"a", {50}, {"weight"}}, {"b", {50}, {"weight"}}};
+  const std::string commit = save(checkpoints(), 10, pair, {{{0, 0, 50}}, {{1, 0, 50}}});
+  const std::string first = commit + "/shard-00000.h5", second = commit + "/shard-00001.h5";
+  ASSERT_EQ(stdfs::file_size(first), stdfs::file_size(second));
+  stdfs::copy_file(first, path("old"));
+  stdfs::rename(second, path("second"));
+  stdfs::rename(first, second);
+  stdfs::rename(path("second"), first);
+  EXPECT_ERROR(reads_right(commit, pair), "SHA-256");
+  EXPECT_GE(verify(commit).size(), 2U);
+  // The first shard twice.
+  stdfs::copy_file(path("old"), first, stdfs::copy_options::overwrite_existing);
+  EXPECT_ERROR(reads_right(commit, pair), "'b' is damaged");
+  // Some other HDF5 file, some text, a directory.
+  stdfs::copy_file(commit_ + "/model.h5", second, stdfs::copy_options::overwrite_existing);
+  EXPECT_ERROR(open_manifest(commit), "shard-00001.h5 is damaged");
+  std::ofstream(second) << std::string(stdfs::file_size(first), 'x');
+  EXPECT_ERROR(reads_right(commit, pair), "'b' is damaged");
+  stdfs::remove(second);
+  make_directories(second);
+  EXPECT_ERROR(open_manifest(commit), "not a regular file");
+}
+
+TEST_F(DamageTest, WhatIsNoCheckpoint) {
+  EXPECT_ERROR(open_manifest(directory()), "not a checkpoint");
+  EXPECT_ERROR(open_manifest(path("absent")), "not a checkpoint");
+  for (const std::string text :
+       {"", "null", "[]", "{}", "{\"format\":1}", "{\"format\":\"other\"}", "\xff\xfe",
+        "{\"a\":", "{\"format\":\"concertina-checkpoint\",\"version\":2}"}) {
+    forge(text);
+    EXPECT_ERROR(open_manifest(commit_), "manifest is invalid");
+  }
+  forge(std::string(100000, '['));
+  EXPECT_ERROR(open_manifest(commit_), "manifest is invalid");
+}
+
+/// Pointers to all leaves of a document.
+void add_leaves(const json& value, const json::json_pointer& at,
+                std::vector<json::json_pointer>& leaves) {
+  if (!value.is_structured()) leaves.push_back(at);
+  if (value.is_array())
+    for (std::size_t i = 0; i < value.size(); ++i) add_leaves(value[i], at / i, leaves);
+  if (value.is_object())
+    for (const auto& [key, child] : value.items()) add_leaves(child, at / key, leaves);
+}
+
+TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
+  const json good = json::parse(slurp(commit_ + "/" + kManifestName));
+  const std::vector<json> hostile = {nullptr,
+                                     true,
+                                     -1,
+                                     0,
+                                     1,
+                                     4,
+                                     1.5,
+                                     1e300,
+                                     "",
+                                     "../../../../etc/passwd",
+                                     "/etc/passwd",
+                                     "a\0b",
+                                     std::uint64_t{1} << 62,
+                                     ~std::uint64_t{0},
+                                     std::uint64_t{1} << 63,
+                                     (std::uint64_t{1} << 62) / 4 + 1,
+                                     std::numeric_limits<std::int64_t>::min(),
+                                     json::array(),
+                                     json::object(),
+                                     json::array({1, 2}),
+                                     std::string(64, '0')};
+  std::vector<json::json_pointer> leaves;
+  add_leaves(good, json::json_pointer(), leaves);
+  ASSERT_GT(leaves.size(), 100U);
+  for (int i = 0; i < 1500; ++i) {
+    const auto& leaf = leaves[pick(random_, 0, leaves.size() - 1)];
+    const json& value = hostile[pick(random_, 0, hostile.size() - 1)];
+    json bad = good;
+    bad[leaf] = value;
+    forge(bad.dump());
+    ASSERT_TRUE(never_wrong()) << leaf.to_string() << " = " << value;
+    verify(commit_);
+  }
+  for (const auto& leaf : leaves) {  // and with a key or an item too few
+    json bad = good;
+    bad[leaf.parent_pointer()].is_object() ? (void)bad[leaf.parent_pointer()].erase(leaf.back())
+                                           : bad[leaf.parent_pointer()].erase(0U);
+    forge(bad.dump());
+    ASSERT_TRUE(never_wrong()) << leaf.to_string();
+  }
+}
+
+TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
+  const std::string middle = save_small(5), newest = save_small(8);
+  stdfs::resize_file(newest + "/manifest.json", 10);
+  EXPECT_ERROR(open_newest(checkpoints()), middle + " is intact");
+  stdfs::remove(middle + "/shard-00001.h5");
+  EXPECT_ERROR(open_newest(checkpoints()), commit_ + " is intact");
+  { std::ofstream(commit_ + "/shard-00000.h5", std::ios::app) << "x"; }
+  EXPECT_ERROR(open_newest(checkpoints()), "no older checkpoint is intact");
+}
+
+TEST_F(DamageTest, DamageFoundByTheReaderNamesAnOlderGoodCommitToo) {
+  const std::string newest = save_small(8);
+  const Manifest manifest = open_manifest(newest);
+  const Flip flip(newest + "/shard-00000.h5", manifest.shards[0].pieces[0].parts[0].at, 0);
+  EXPECT_ERROR(reads_right(newest, model_), commit_ + " is intact");
+}
+
+TEST_F(DamageTest, ARenamedCommitIsNotTakenForAnotherStep) {
+  stdfs::rename(commit_, checkpoints() + "/step-00000099");
+  EXPECT_ERROR(open_newest(checkpoints()), "is of step 2");
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,156 @@
+// Checkpoints: what is written at one sharding is read at any other; commits appear whole.
+#include <gtest/gtest.h>
+
+#include "io/checkpoint_view.h"
+#include "tests/io/checkpoint_fixture.h"
+
+namespace concertina {
+namespace {
+
+TEST_F(CheckpointTest, AnyShardingReadsBackAtAnyOther) {
+  for (int round = 0; round < 12; ++round) {
+    const std::string commit = save(checkpoints(), round, model_,
+                                    random_sharding(model_, pick(random_, 1, 7), 9, random_));
+    ASSERT_TRUE(reads_right(commit, model_));
+    ASSERT_EQ(verify(commit), std::vector<std::string>{});
+    CheckpointReader reader(commit);
+    for (int i = 0; i < 60; ++i) {
+      const TestTensor& tensor = model_[pick(random_, 0, model_.size() - 1)];
+      const std::string& part = tensor.parts[pick(random_, 0, tensor.parts.size() - 1)];
+      const std::vector<float> whole = values_of(tensor, part);
+      const std::size_t begin = pick(random_, 0, whole.size());
+      const std::size_t count = pick(random_, 0, whole.size() - begin);
+      std::vector<float> got(count);
+      reader.read(tensor.name, part, begin, got);
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + begin))
+          << tensor.name << "/" << part << " [" << begin << ", +" << count << ")";
+    }
+  }
+}
+
+TEST_F(CheckpointTest, PartsAboveOneReadChunk) {
+  const TestModel big = {{"a", {1100, 1000}, {"weight"}}};
+  const std::string commit = save(checkpoints(), 1, big, {{{0, 0, 700001}}, {{0, 700001, 399999}}});
+  ASSERT_TRUE(reads_right(commit, big));
+  CheckpointReader reader(commit);
+  const std::vector<float> whole = values_of(big[0], "weight");
+  for (const std::size_t begin : {0U, 262143U, 262144U, 699999U, 900000U}) {
+    std::vector<float> got(150000);
+    reader.read("a", "weight", begin, got);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + begin));
+  }
+}
+
+TEST_F(CheckpointTest, RecordsSurviveTheTripBetweenRanks) {
+  const std::string partial = begin_checkpoint(checkpoints(), 4);
+  for (const ShardRecord& record :
+       write_shards(partial, model_, random_sharding(model_, 3, 5, random_))) {
+    const nlohmann::json json = to_json(record);
+    EXPECT_EQ(to_json(parse_shard_record(json, "test")), json);
+    const auto again = nlohmann::json::parse(json.dump());
+    EXPECT_EQ(to_json(parse_shard_record(again, "test")), json);
+  }
+}
+
+TEST_F(CheckpointTest, MetadataStepAndEmptyShards) {
+  const std::string partial = begin_checkpoint(checkpoints(), 123456789);
+  auto records = write_shards(partial, model_, {{{0, 0, 102}}, {}});
+  const nlohmann::json metadata = {{"digest", "abc"}, {"nested", {{"x", {1, 2.5, nullptr}}}}};
+  std::swap(records[0], records[1]);  // in whatever order ranks report
+  const std::string commit = write_manifest(partial, records, metadata);
+  EXPECT_EQ(commit, checkpoints() + "/step-123456789");
+  EXPECT_EQ(open_manifest(commit).step, 123456789);
+  EXPECT_EQ(open_manifest(commit).metadata, metadata);
+  EXPECT_EQ(verify(commit), std::vector<std::string>{});
+}
+
+TEST_F(CheckpointTest, WrongCoverageIsNoCommit) {
+  const auto commit = [&](const Sharding& sharding) {
+    const std::string partial = begin_checkpoint(checkpoints(), 9);
+    write_manifest(partial, write_shards(partial, model_, sharding), {});
+  };
+  EXPECT_ERROR(commit({{{0, 0, 50}}, {{0, 51, 51}}}), "elements [50, 51) of '000");
+  EXPECT_ERROR(commit({{{0, 0, 50}}, {{0, 50, 51}}}), "elements [101, 102) of '000");
+  EXPECT_ERROR(commit({{{0, 0, 50}}, {{0, 49, 53}}}), "there twice");
+  EXPECT_ERROR(commit({{{0, 0, 102}}, {{0, 0, 102}}}), "there twice");
+  EXPECT_ERROR(commit({{{0, 1, 101}}}), "elements [0, 1) of '000");
+  EXPECT_TRUE(list_commits(checkpoints()).empty());
+}
+
+TEST_F(CheckpointTest, AShardThatOtherNodesDoNotSeeIsNoCommit) {
+  const std::string partial = begin_checkpoint(checkpoints(), 1);
+  const auto records = write_shards(partial, model_, random_sharding(model_, 2, 3, random_));
+  std::filesystem::remove(partial + "/shard-00001.h5");
+  EXPECT_ERROR(write_manifest(partial, records, {}), "all nodes share");
+}
+
+TEST_F(CheckpointTest, ListsNewestAndPrunes) {
+  EXPECT_FALSE(newest_commit(checkpoints()).has_value());
+  EXPECT_FALSE(open_newest(checkpoints()).has_value());
+  for (const std::int64_t step : {5, 100000000, 20, 3}) save_small(step);
+  for (const char* other : {"step-1", "step-00000099.partial", "step-0000000x", "best", "step-"})
+    make_directories(checkpoints() + "/" + other);
+  std::vector<std::int64_t> steps;
+  for (const Commit& commit : list_commits(checkpoints())) steps.push_back(commit.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{3, 5, 20, 100000000}));
+  prune(checkpoints(), 2);
+  EXPECT_EQ(list_commits(checkpoints()).size(), 2U);
+  EXPECT_EQ(list_commits(checkpoints())[0].step, 20);
+  EXPECT_EQ(open_newest(checkpoints())->manifest.step, 100000000);
+  begin_checkpoint(checkpoints(), 6);
+  EXPECT_FALSE(std::filesystem::exists(checkpoints() + "/step-00000099.partial"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoints() + "/best"));
+}
+
+TEST_F(CheckpointTest, ACommitOfTheSameStepIsReplaced) {
+  save_small(7, 5);
+  const std::string commit = save_small(7, 2);
+  EXPECT_EQ(open_manifest(commit).shards.size(), 2U);
+  EXPECT_TRUE(reads_right(commit, model_));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(checkpoints()), {}), 1);
+}
+
+TEST_F(CheckpointTest, ReaderNamesWhatTheCheckpointLacks) {
+  CheckpointReader reader(save_small(1));
+  std::vector<float> out(10);
+  EXPECT_ERROR(reader.read("003.other", "weight", 0, out), "no tensor '003.other'");
+  EXPECT_ERROR(reader.read("token_embedding", "momentum", 0, out), "no 'momentum'");
+  EXPECT_ERROR(reader.read("999.head/scale", "weight", 0, out), "the checkpoint has 1");
+  EXPECT_ERROR(reader.read("token_embedding", "m", ~std::uint64_t{0}, out), "are wanted");
+}
+
+/// Flat indices of the box, in row-major order.
+void add_elements(const std::vector<std::int64_t>& shape, const Box& box,
+                  std::vector<std::uint64_t>& elements) {
+  std::uint64_t count = 1;
+  for (const std::uint64_t n : box.count) count *= n;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t rest = i, index = 0, stride = 1;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      index += (box.start[axis] + rest % box.count[axis]) * stride;
+      rest /= box.count[axis];
+      stride *= shape[axis];
+    }
+    elements.push_back(index);
+  }
+}
+
+// 2N - 1 boxes at most, in order, together exactly the range.
+TEST(BoxesOfRange, TileTheRange) {
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{7}, {4, 5}, {1, 6}, {6, 1}, {3, 2, 4}, {2, 3, 2, 3}}) {
+    const std::uint64_t total = element_count(shape, "test");
+    for (std::uint64_t begin = 0; begin <= total; ++begin)
+      for (std::uint64_t end = begin; end <= total; ++end) {
+        std::vector<std::uint64_t> elements;
+        const std::vector<Box> boxes = boxes_of_range(shape, begin, end);
+        ASSERT_LE(boxes.size(), 2 * shape.size() - 1);
+        for (const Box& box : boxes) add_elements(shape, box, elements);
+        ASSERT_EQ(elements.size(), end - begin);
+        for (std::uint64_t i = begin; i < end; ++i) ASSERT_EQ(elements[i - begin], i);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace concertina

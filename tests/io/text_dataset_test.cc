@@ -1,0 +1,250 @@
+// Text data: an epoch visits each of its sequences once, however steps are cut into batches, and
+// no validation byte is ever trained on.
+#include "io/text_dataset.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "io/permutation.h"
+#include "tests/buffer.h"
+#include "tests/integration/temporary_directory.h"
+#include "tests/io/checkpoint_case.h"
+
+namespace concertina {
+namespace {
+
+std::string random_text(std::int64_t bytes, std::uint64_t seed) {
+  Random random(seed);
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  for (char& c : text) c = static_cast<char>(draw(random, 0, 255));
+  return text;
+}
+
+struct Case {
+  Case(std::string content, std::int64_t tokens, double validation) : text(std::move(content)) {
+    spill(root.path() + "/text", text);
+    dataset = std::make_shared<TextDataset>(
+        TextOptions{{root.path() + "/text"}, "bytes", validation, tokens});
+  }
+  TemporaryDirectory root;
+  std::string text;
+  std::shared_ptr<TextDataset> dataset;
+};
+
+/// (bytes, tokens per sample, validation share): long, odd, barely one sample, barely two.
+struct Sizes {
+  std::int64_t bytes, tokens;
+  double validation;
+};
+const std::vector<Sizes> kSizes{{5000, 16, 0.1}, {997, 7, 0.3}, {300, 1, 0.05},
+                                {17, 16, 0},     {34, 16, 0},   {9000, 4500, 0.2}};
+
+std::vector<std::int32_t> load(BatchSource& source, std::int64_t step, std::int64_t first,
+                               std::int64_t count, bool targets) {
+  Buffer out(static_cast<std::size_t>(count * source.tokens_per_sample()), DType::i32);
+  source.load(step, first, count, targets ? View{} : out.view(), targets ? out.view() : View{});
+  return {out.view().i32(), out.view().i32() + out.size()};
+}
+
+TEST(Permutation, IsABijectionThatDependsOnSeedAndEpoch) {
+  for (std::uint64_t n = 1; n < 70; ++n) {
+    std::set<std::uint64_t> images;
+    const Permutation order(n * 7, n, n);
+    for (std::uint64_t i = 0; i < n; ++i) images.insert(order(i));
+    EXPECT_EQ(images.size(), n);
+    EXPECT_EQ(*images.rbegin(), n - 1);
+  }
+  const auto list = [](std::uint64_t seed, std::uint64_t epoch) {
+    std::vector<std::uint64_t> images;
+    for (std::uint64_t i = 0; i < 100; ++i) images.push_back(Permutation(seed, epoch, 100)(i));
+    return images;
+  };
+  EXPECT_EQ(list(1, 0), list(1, 0));
+  EXPECT_NE(list(1, 0), list(1, 1));
+  EXPECT_NE(list(1, 0), list(2, 0));
+  EXPECT_FALSE(std::ranges::is_sorted(list(1, 0)));
+}
+
+TEST(TrainingSource, AnEpochTakesEachSequenceOnceAndNeverAValidationByte) {
+  for (const Sizes& sizes : kSizes) {
+    SCOPED_TRACE(fmt::format("{} bytes, {} tokens", sizes.bytes, sizes.tokens));
+    const Case c(random_text(sizes.bytes, 1), sizes.tokens, sizes.validation);
+    TrainingSource source(c.dataset, 5, 3);
+    const auto length = static_cast<std::uint64_t>(sizes.tokens);
+    std::map<std::uint64_t, std::vector<std::uint64_t>> epochs;
+    for (std::uint64_t i = 0; epochs.size() < 4; ++i) {
+      const auto place = source.place(i);
+      epochs[place.epoch].push_back(place.begin);
+      // The last target is one byte beyond the last token.
+      ASSERT_LT(place.begin + length, c.dataset->train_bytes());
+    }
+    EXPECT_EQ(epochs.begin()->first, 0U);
+    EXPECT_EQ(epochs.rbegin()->first, 3U);
+    epochs.erase(3);  // only begun
+    for (auto& [number, begins] : epochs) {
+      std::ranges::sort(begins);
+      EXPECT_LT(begins.front(), length);  // the epoch's offset
+      for (std::size_t i = 1; i < begins.size(); ++i)
+        ASSERT_EQ(begins[i], begins[i - 1] + length) << "epoch " << number;
+      EXPECT_GE(begins.back() + 2 * length + 1, c.dataset->train_bytes())
+          << "a sequence is missing";
+    }
+  }
+}
+
+TEST(TrainingSource, TokensAreTheTextAndTargetsTheSameShiftedByOne) {
+  for (const Sizes& sizes : kSizes) {
+    const Case c(random_text(sizes.bytes, 2), sizes.tokens, sizes.validation);
+    TrainingSource source(c.dataset, 9, 2), places(c.dataset, 9, 2);
+    for (std::int64_t step = 0; step < 6; ++step) {
+      const auto tokens = load(source, step, 0, 2, false), targets = load(source, step, 0, 2, true);
+      for (std::int64_t i = 0; i < 2 * sizes.tokens; ++i) {
+        const auto begin = places.place(step * 2 + i / sizes.tokens).begin;
+        const std::uint64_t at = begin + i % sizes.tokens;
+        ASSERT_EQ(tokens[i], static_cast<unsigned char>(c.text[at]));
+        ASSERT_EQ(targets[i], static_cast<unsigned char>(c.text[at + 1]));
+      }
+    }
+  }
+}
+
+/// The global row of samples is the same for every batch size, cut of a batch and order of calls.
+TEST(TrainingSource, DoesNotDependOnCutsOrHistory) {
+  const Case c(random_text(2000, 3), 11, 0.1);
+  TrainingSource whole(c.dataset, 7, 1000);
+  const auto all = load(whole, 0, 0, 1000, false);
+  Random random(4);
+  for (const std::int64_t batch : {1, 3, 8, 100}) {
+    TrainingSource source(c.dataset, 7, batch);
+    for (int i = 0; i < 40; ++i) {  // steps in random order: a resume, an evaluation between
+      const std::int64_t step = draw(random, 0, 1000 / batch - 1), first = draw(random, 0, batch),
+                         count = draw(random, 0, batch - first);
+      const auto got = load(source, step, first, count, false);
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), all.begin() + (step * batch + first) * 11));
+    }
+  }
+  TrainingSource other(c.dataset, 8, 1000);
+  EXPECT_NE(load(other, 0, 0, 1000, false), all);
+}
+
+TEST(ValidationSource, EachByteButTheFirstIsATargetOnceAndTheRestIsPadding) {
+  for (const Sizes& sizes : kSizes)
+    for (const std::int64_t batch : {1, 2, 5}) {
+      const Case c(random_text(sizes.bytes, 6), sizes.tokens, sizes.validation);
+      ValidationSource source(c.dataset, batch);
+      if (sizes.validation == 0) {
+        EXPECT_EQ(source.batches(), 0);
+        continue;
+      }
+      const std::string part = c.text.substr(c.dataset->train_bytes());
+      std::string tokens, targets;
+      bool padding = false;
+      for (std::int64_t step = 0; step < source.batches(); ++step) {
+        const auto x = load(source, step, 0, batch, false), y = load(source, step, 0, batch, true);
+        EXPECT_EQ(std::ssize(y) - std::ranges::count(y, -1), source.valid_targets(step));
+        EXPECT_GT(source.valid_targets(step), 0);
+        // One sample at a time gives the same as all at once.
+        const auto last = load(source, step, batch - 1, 1, true);
+        EXPECT_TRUE(std::equal(last.begin(), last.end(), y.end() - sizes.tokens));
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          padding = padding || y[i] == -1;
+          ASSERT_EQ(padding, y[i] == -1) << "padding in the middle";
+          if (padding) {
+            ASSERT_EQ(x[i], 0);
+          } else {
+            tokens += static_cast<char>(x[i]);
+            targets += static_cast<char>(y[i]);
+          }
+        }
+      }
+      EXPECT_EQ(targets, part.substr(1));
+      EXPECT_EQ(tokens, part.substr(0, part.size() - 1));
+    }
+}
+
+TEST(Corpus, FilesAndGlobsAreJoinedInOrder) {
+  const TemporaryDirectory root;
+  const std::vector<std::pair<std::string, std::string>> files{{"b.txt", random_text(5000, 1)},
+                                                               {"a.txt", "first"},
+                                                               {"Z.txt", ""},
+                                                               {"c.md", random_text(4097, 2)}};
+  for (const auto& [name, content] : files) spill(root.path() + "/" + name, content);
+  const Corpus corpus({root.path() + "/c.md", root.path() + "/*.txt"}, "data.text");
+  const std::string joined = files[3].second + files[1].second + files[0].second;
+  ASSERT_EQ(corpus.size(), joined.size());
+  EXPECT_EQ(corpus.files().size(), 4U);
+  Random random(8);
+  for (int i = 0; i < 300; ++i) {
+    const std::int64_t begin = draw(random, 0, std::ssize(joined));
+    std::string got(static_cast<std::size_t>(draw(random, 0, std::ssize(joined) - begin)), '\0');
+    corpus.read(begin, std::as_writable_bytes(std::span(got)));
+    ASSERT_EQ(got, joined.substr(begin, got.size()));
+  }
+  // How the text is cut into files does not matter; each byte does.
+  spill(root.path() + "/whole", joined);
+  EXPECT_EQ(Corpus({root.path() + "/whole"}, "").fingerprint(), corpus.fingerprint());
+  std::string other = joined;
+  other.back() = static_cast<char>(other.back() ^ 1);
+  spill(root.path() + "/whole", other);
+  EXPECT_NE(Corpus({root.path() + "/whole"}, "").fingerprint(), corpus.fingerprint());
+}
+
+TEST(Corpus, AFileWhoseNameLooksLikeAGlobIsItself) {
+  const TemporaryDirectory root;
+  spill(root.path() + "/[1]*.txt", "mine");
+  spill(root.path() + "/1.txt", "other");
+  EXPECT_EQ(Corpus({root.path() + "/[1]*.txt"}, "").size(), 4U);
+}
+
+TEST(Corpus, ATextThatIsCutShortIsAnErrorNotABusError) {
+  const Case c(random_text(100'000, 1), 16, 0);
+  std::filesystem::resize_file(c.root.path() + "/text", 10);
+  TrainingSource source(c.dataset, 1, 1);
+  EXPECT_THROW(load(source, 0, 0, 1, false), Error);
+}
+
+TEST(TextDataset, BadInputIsNamed) {
+  const TemporaryDirectory root;
+  const std::string dir = root.path();
+  spill(dir + "/empty", "");
+  spill(dir + "/empty2", "");
+  spill(dir + "/text", std::string(100, 'x'));
+  ASSERT_EQ(::mkfifo((dir + "/pipe").c_str(), 0600), 0);
+  const auto expect = [](const TextOptions& options, const std::string& where,
+                         const std::string& what) {
+    try {
+      TextDataset dataset(options);
+      ADD_FAILURE() << "accepted: " << what;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input) << what;
+      EXPECT_EQ(error.where(), where) << what;
+      EXPECT_NE(error.message().find(what), std::string::npos) << error.what();
+      EXPECT_FALSE(error.fix().empty()) << what;
+    }
+  };
+  expect({{dir + "/missing"}, "bytes", 0, 4}, "data.text", "no file matches");
+  expect({{dir + "/*.md"}, "bytes", 0, 4}, "data.text", "no file matches");
+  expect({{dir}, "bytes", 0, 4}, "data.text", "is a directory");
+  expect({{dir + "/pipe"}, "bytes", 0, 4}, "data.text", "not a regular file");
+  expect({{dir + "/empty"}, "bytes", 0, 4}, "data.text", "is empty");
+  expect({{dir + "/empty", dir + "/empty2"}, "bytes", 0, 4}, "data.text", "2 files are empty");
+  expect({{dir + "/text"}, "bytes", 0, 100}, "data.text", "shorter than one sample");
+  expect({{dir + "/text"}, "bytes", 0.5, 50}, "data.text", "shorter than one sample");
+  expect({{dir + "/text"}, "bytes", 0.01, 4}, "data.validation", "validation part");
+  expect({{dir + "/text"}, "bytes", 1.0, 4}, "data.validation", "validation share");
+  expect({{dir + "/text"}, "bytes", -0.1, 4}, "data.validation", "validation share");
+  expect({{dir + "/text"}, "bytes", std::nan(""), 4}, "data.validation", "validation share");
+  expect({{dir + "/text"}, "words", 0, 4}, "data.tokenizer", "words");
+  EXPECT_NO_THROW(TextDataset({{dir + "/text"}, "bytes", 0, 99}));
+}
+
+}  // namespace
+}  // namespace concertina

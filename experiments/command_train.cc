@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 
 #include "core/clock.h"
@@ -80,6 +81,7 @@ class Training {
       const double seconds = now() - start;
       const StepStatus status = gather_status(engine_, seconds);
       last_ = summary;
+      peak_bytes_ = status.peak_bytes;
       record(step, summary, status, seconds);
       if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
       const bool stop = status.signal != 0 && step < steps;
@@ -164,15 +166,20 @@ class Training {
     const std::string hash = state_sha256(engine_);
     if (!monitor_) return;
     monitor_->clear();
-    Json result = {{"steps", step},
-                   {"loss", last_.loss},
-                   {"grad_norm", last_.grad_norm},
-                   {"layout", short_form(session_.run.layout)},
-                   {"peak_bytes", engine_.arena().peak()},
-                   {"state_sha256", hash}};
-    if (validation.targets > 0) result["validation_loss"] = validation.loss;
-    write_result(directory_ + "/result.json", result);
-    std::string report = fmt::format("trained {} steps, loss {:.4f}\n", step, last_.loss);
+    std::string report = fmt::format("nothing was left to train at step {}\n", step);
+    if (last_) report = fmt::format("trained {} steps, loss {:.4f}\n", step, last_->loss);
+    const std::string path = directory_ + "/result.json";
+    // A launch that trained nothing leaves an earlier one's result as it was.
+    if (last_ || !std::filesystem::exists(path)) {
+      Json result = {{"steps", step}};
+      if (last_)
+        result.update({{"loss", last_->loss},
+                       {"grad_norm", last_->grad_norm},
+                       {"peak_bytes", static_cast<std::uint64_t>(peak_bytes_)}});
+      if (validation.targets > 0) result["validation_loss"] = validation.loss;
+      result.update({{"layout", short_form(session_.run.layout)}, {"state_sha256", hash}});
+      write_result(path, result);
+    }
     if (validation.targets > 0)
       report += fmt::format("held-out loss {:.4f} nats a token ({} tokens)\n", validation.loss,
                             validation.targets);
@@ -186,7 +193,8 @@ class Training {
   nlohmann::json identity_;
   TrainingSource source_;
   std::unique_ptr<Monitor> monitor_;
-  StepSummary last_;
+  std::optional<StepSummary> last_;  // of this launch
+  double peak_bytes_ = 0;            // largest of any rank
 };
 
 int run_train(const CommonOptions& options, MpiEnvironment& mpi) {

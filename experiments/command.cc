@@ -45,8 +45,9 @@ void add_config_options(CLI::App& app, CommonOptions& options) {
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--help-config", options.help_config,
-               "print all config keys with type, default and meaning");
+  app.add_flag_callback(
+      "--help-config", [] { throw CLI::CallForAllHelp(); },
+      "print all config keys with type, default and meaning");
 }
 
 void add_json_option(CLI::App& app, CommonOptions& options) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "experiments/config.h"
-#include "experiments/config_keys.h"
 #include "parallel/mpi_environment.h"
 
 namespace concertina {
@@ -30,11 +29,12 @@ struct CommonOptions {
   std::vector<std::string> defaults;  // "table.key=value", of the command itself
   std::vector<std::string> sources;   // "@file.toml", or a run directory for its config.toml
   std::vector<std::string> sets;      // "table.key=value"
-  bool json = false, help_config = false;
+  bool json = false;
   RunConfig config;  // from the above, once load() is through
 };
 
-/// The positional arguments, --set and --help-config; --json where the command prints figures.
+/// The positional arguments, --set and --help-config (which throws CLI::CallForAllHelp, whatever
+/// else is missing); --json where the command prints figures.
 void add_config_options(CLI::App& app, CommonOptions& options);
 void add_json_option(CLI::App& app, CommonOptions& options);
 
@@ -48,7 +48,7 @@ void print_once(const std::string& text);
 int launcher_rank();
 
 /// For `Command::add`: makes the options, lets `declare` add its own to the app, and runs `body`
-/// once the config is loaded (or prints all keys for --help-config).
+/// once the config is loaded.
 template <class Options>
 Runner with_config(CLI::App& app, void (*declare)(CLI::App&, Options&),
                    int (*body)(const Options&, MpiEnvironment&)) {
@@ -56,10 +56,6 @@ Runner with_config(CLI::App& app, void (*declare)(CLI::App&, Options&),
   add_config_options(app, *options);
   declare(app, *options);
   return [options, body](MpiEnvironment& mpi) {
-    if (options->help_config) {
-      print_once(config_help());
-      return 0;
-    }
     options->config = load(*options);
     return body(*options, mpi);
   };

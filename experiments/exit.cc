@@ -52,7 +52,11 @@ std::string printable(const std::string& text) {
 
 std::string error_text(const Error& error, int rank) {
   const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
-  return fmt::format("concertina: error{}: {}\n", who, printable(error.what()));
+  // Not what(): that ends at the first NUL of a broken input.
+  std::string text = fmt::format("concertina: error{}: {}\n", who, printable(error.message()));
+  if (!error.where().empty()) text += fmt::format("  at: {}\n", printable(error.where()));
+  if (!error.fix().empty()) text += fmt::format("  try: {}\n", printable(error.fix()));
+  return text;
 }
 
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {

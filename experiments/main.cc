@@ -1,6 +1,8 @@
 // The binary `concertina`: finds the subcommand, runs it, turns an Error into an exit code.
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/command.h"
@@ -12,6 +14,7 @@
 #include "experiments/command_plan.h"
 #include "experiments/command_schedule.h"
 #include "experiments/command_train.h"
+#include "experiments/config_keys.h"
 #include "experiments/exit.h"
 
 namespace concertina {
@@ -71,6 +74,9 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
     CLI::App* at = innermost(&app);
     print_once(at->help(at == &app ? "" : command_path(at->get_parent())));
     return 0;
+  } catch (const CLI::CallForAllHelp&) {
+    print_once(config_help());
+    return 0;
   } catch (const CLI::ParseError& error) {
     throw_usage(app, error);
   }
@@ -81,6 +87,7 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
 }  // namespace concertina
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
   // Outlives every exception: leaving its scope with one would cut the message short.
   concertina::MpiEnvironment mpi;
   return concertina::run_to_exit(mpi, [&] { return concertina::run(argc, argv, mpi); });

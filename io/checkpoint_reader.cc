@@ -146,15 +146,15 @@ std::vector<std::string> verify(const std::string& directory) {
 }
 
 std::string recovery_advice(const std::string& directory) {
-  auto path = std::filesystem::absolute(directory).lexically_normal();
+  std::filesystem::path path(directory);
   if (!path.has_filename()) path = path.parent_path();  // written with a '/' at the end
-  std::vector<Commit> older = list_commits(path.parent_path().string());
-  older.erase(std::find_if(older.begin(), older.end(),
-                           [&](const Commit& commit) {
-                             return std::filesystem::path(commit.path).filename() ==
-                                    path.filename();
-                           }),
-              older.end());
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  std::vector<Commit> older = list_commits(parent);
+  // By step: names of different lengths do not sort as their numbers.
+  const auto damaged = std::find_if(older.begin(), older.end(), [&](const Commit& commit) {
+    return std::filesystem::path(commit.path).filename() == path.filename();
+  });
+  older.erase(damaged, older.end());
   for (auto commit = older.rbegin(); commit != older.rend(); ++commit)
     if (verify(commit->path).empty())
       return fmt::format("{} is intact: move {} away to go on from there", commit->path, directory);

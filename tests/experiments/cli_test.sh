@@ -92,7 +92,7 @@ refused 'At least 3' schedule simulate 1f1b --costs 1,2
 refused 'empty.csv' schedule check empty.csv
 sed 's/0F1/0F0/' plan.csv >twice.csv
 refused 'twice.csv' schedule check twice.csv
-head -c 300 /dev/urandom >noise.csv
+printf '0F0,\000\033[2J\377\n\n,,\001' >noise.csv
 refused 'noise.csv' schedule show noise.csv
 
 refused 'no such directory' checkpoint inspect nowhere

@@ -15,12 +15,13 @@ std::string join_lines(const std::string& what, const std::string& where, const 
 
 }  // namespace
 
-Error::Error(Exit code, std::string what, std::string where, std::string fix)
+Error::Error(Exit code, std::string what, std::string where, std::string fix, int system_error)
     : std::runtime_error(join_lines(what, where, fix)),
       code_(code),
       message_(std::move(what)),
       where_(std::move(where)),
-      fix_(std::move(fix)) {}
+      fix_(std::move(fix)),
+      system_error_(system_error) {}
 
 void throw_input(std::string what, std::string where, std::string fix) {
   throw Error(Exit::bad_input, std::move(what), std::move(where), std::move(fix));
@@ -32,7 +33,8 @@ void throw_failure(std::string what, std::string where, std::string fix) {
 
 void throw_errno(std::string_view call, const std::string& path, std::string fix) {
   const int code = errno;
-  throw_failure(fmt::format("{} failed: {}", call, std::strerror(code)), path, std::move(fix));
+  throw Error(Exit::failure, fmt::format("{} failed: {}", call, std::strerror(code)), path,
+              std::move(fix), code);
 }
 
 namespace detail {

@@ -19,16 +19,19 @@ class Error : public std::runtime_error {
  public:
   /// `what`: one line, what is wrong. `where`: file:line:column and key, or rank and operation.
   /// `fix`: one line, what would be right; may be empty when nobody can know.
-  Error(Exit code, std::string what, std::string where, std::string fix);
+  /// `system_error`: errno of the system call that failed, 0 if none did.
+  Error(Exit code, std::string what, std::string where, std::string fix, int system_error = 0);
 
   Exit code() const { return code_; }
   const std::string& message() const { return message_; }
   const std::string& where() const { return where_; }
   const std::string& fix() const { return fix_; }
+  int system_error() const { return system_error_; }
 
  private:
   Exit code_;
   std::string message_, where_, fix_;
+  int system_error_;
 };
 
 /// The user's input is wrong: exit code 2.

@@ -208,7 +208,7 @@ int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
     directory.emplace(options.config.run.dir, options.config.run.name,
                       options.config.checkpoint.dir);
   Training training(options.config, mpi);
-  if (directory) directory->write_config(concertina::write_config(options.config));
+  if (directory) directory->write_config(write_config(with_absolute_paths(options.config)));
   return training.run();
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "core/error.h"
@@ -101,6 +102,16 @@ std::string run_directory(const RunConfig& config) {
 std::string checkpoint_directory(const RunConfig& config) {
   if (!config.checkpoint.dir.empty()) return config.checkpoint.dir;
   return run_directory(config) + "/checkpoints";
+}
+
+RunConfig with_absolute_paths(RunConfig config) {
+  const auto make_absolute = [](std::string& path) {
+    if (path.empty() || path.front() == '~') return;  // a glob of the user's home
+    path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  for (std::string& text : config.data.text) make_absolute(text);
+  make_absolute(config.checkpoint.dir);
+  return config;
 }
 
 int reduction_leaves(const RunConfig& config) {

@@ -121,6 +121,8 @@ struct RunConfig {
 std::string run_directory(const RunConfig& config);
 /// `checkpoint.dir`, or `<run directory>/checkpoints`.
 std::string checkpoint_directory(const RunConfig& config);
+/// Paths to files outside the run directory made absolute: such a config holds from anywhere.
+RunConfig with_absolute_paths(RunConfig config);
 /// Leaves of the canonical reduction tree: `numerics.leaves`, or default_leaves() of the
 /// microbatches (parallel/reduction_tree.h). A layout never matters.
 int reduction_leaves(const RunConfig& config);

@@ -1,8 +1,8 @@
 #include "experiments/product_rate.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.h"
 #include "core/profile_backend.h"
 
 namespace concertina {
@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 2048;
 constexpr double kSeconds = 0.25;  // of measuring, behind one run to warm up
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double flops(const LinearShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *

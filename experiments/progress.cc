@@ -5,18 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+
+#include "core/clock.h"
 
 namespace concertina {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kDefaultColumns = 80;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int terminal_columns(std::FILE* stream) {
   winsize size{};

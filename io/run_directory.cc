@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -17,7 +18,7 @@ namespace stdfs = std::filesystem;
 
 std::string checked_path(const std::string& root, const std::string& name) {
   const bool plain =
-      std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c != '/'; });
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c != '/'; });
   if (name.empty() || name == "." || name == ".." || !plain)
     throw_input(fmt::format("'{}' cannot be the name of a run", name), "run.name",
                 "a plain file name without spaces, such as bible-small");
@@ -48,6 +49,17 @@ void require_writable(const std::string& path) {
   ::unlink(probe.c_str());
 }
 
+/// A path at which this user cannot make a run is a wrong path; a full or broken disk is not.
+void refuse_unwritable(const std::function<void()>& prepare) {
+  try {
+    prepare();
+  } catch (const Error& error) {
+    const int code = error.system_error();
+    if (code == 0 || code == ENOSPC || code == EDQUOT || code == EIO) throw;
+    throw Error(Exit::bad_input, error.message(), error.where(), error.fix());
+  }
+}
+
 File lock(const std::string& path) {
   File file(path, File::Mode::read);
   if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) return file;
@@ -69,13 +81,15 @@ RunDirectory::RunDirectory(const std::string& root, const std::string& name,
                            const std::string& checkpoints)
     : path_(checked_path(root, name)),
       checkpoints_(checkpoints.empty() ? path_ + "/checkpoints" : checkpoints) {
-  make_directories(path_);
+  refuse_unwritable([&] { make_directories(path_); });
   existing_ = exists(root, name);
   if (!existing_) require_empty(path_);
-  lock_ = lock(path_);
-  require_writable(path_);
-  make_directories(checkpoints_);
-  require_writable(checkpoints_);
+  refuse_unwritable([&] {
+    lock_ = lock(path_);
+    require_writable(path_);
+    make_directories(checkpoints_);
+    require_writable(checkpoints_);
+  });
 }
 
 void RunDirectory::write_config(const std::string& toml) {

@@ -90,8 +90,12 @@ std::string advice(LayoutLimits limits, int chunks) {
   return rule;
 }
 
-std::string asked(std::string_view name, std::optional<int> value) {
-  return fmt::format("{} = {}", name, value ? fmt::format("{}", *value) : "(left out)");
+/// " with pp = 3", " with pp = 3 and dp = 2", or "" where the world size decides both.
+std::string asked(std::optional<int> pp, std::optional<int> dp) {
+  if (!pp && !dp) return "";
+  if (!dp) return fmt::format(" with pp = {}", *pp);
+  if (!pp) return fmt::format(" with dp = {}", *dp);
+  return fmt::format(" with pp = {} and dp = {}", *pp, *dp);
 }
 
 }  // namespace
@@ -163,8 +167,7 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
                 "parallel.dp", advice(limits, chunks));
   for (const Grid& grid : fitting_grids(limits, chunks))
     if ((!pp || *pp == grid.pp) && (!dp || *dp == grid.dp)) return grid;
-  throw_input(fmt::format("no layout with {} and {} fits {} ranks", asked("pp", pp),
-                          asked("dp", dp), limits.world),
+  throw_input(fmt::format("no layout{} fits {} ranks", asked(pp, dp), limits.world),
               "parallel.pp, parallel.dp", advice(limits, chunks));
 }
 

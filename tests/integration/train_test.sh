@@ -114,6 +114,11 @@ losses whole > wanted
 losses parts > got
 cmp -s got wanted || fail 'the losses of the interrupted run differ'
 
+# A run directory serves from anywhere, though its text was named by a relative path.
+here=$PWD
+(cd / && timeout 60 "$binary" eval "$here/runs/whole" --json) > out 2> err ||
+  fail "eval from another directory: $(tail -n 3 err)"
+
 # Resuming a run that is complete trains nothing and says the same.
 before=$(hash_of parts)
 expect 0 2 parts
@@ -148,8 +153,8 @@ cp text text2 && echo more >> text2
 refused 2 'data.text was' 2 other --set run.steps=6 --set data.text=text2
 
 # Directories, data and launches.
-refused 1 'text/runs' 2 unwritable --set run.dir=text/runs
-refused 1 '/proc/runs' 2 unwritable --set run.dir=/proc/runs
+refused 2 'text/runs' 2 unwritable --set run.dir=text/runs
+refused 2 '/proc/runs' 2 unwritable --set run.dir=/proc/runs
 refused 2 'no_such_file' 2 bad --set data.text=no_such_file
 : > empty
 refused 2 'empty' 2 bad --set data.text=empty

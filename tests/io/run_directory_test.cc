@@ -81,6 +81,15 @@ TEST(RunDirectory, NamesArePlainFileNames) {
   for (const char* name : {"", ".", "..", "a/b", "/etc", "a b", "a\n"})
     EXPECT_EQ(code_of(root.path(), name), Exit::bad_input) << name;
   EXPECT_TRUE(std::filesystem::is_empty(root.path()));
+  EXPECT_EQ(code_of(root.path(), "größe-大"), Exit::ok);
+}
+
+TEST(RunDirectory, APathWhereNoneCanBeIsBadInput) {
+  const TemporaryDirectory root;
+  spill(root.path() + "/file", "text");
+  EXPECT_EQ(code_of(root.path() + "/file/runs", "run"), Exit::bad_input);
+  EXPECT_EQ(code_of("/proc/runs", "run"), Exit::bad_input);
+  EXPECT_EQ(code_of(root.path(), std::string(300, 'x')), Exit::bad_input);
 }
 
 TEST(RunDirectory, CheckpointsMayLieElsewhere) {

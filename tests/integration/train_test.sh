@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 bad=0
-steps=120
+steps=300
 
 fail() {
   echo "FAILED: $*"

@@ -81,22 +81,25 @@ void require_shards(const std::string& partial, const std::vector<ShardRecord>& 
   }
 }
 
+/// A rename that a power cut cannot undo; what it moved away may be deleted then.
+void rename_durably(const std::string& from, const std::string& to) {
+  rename_path(from, to);
+  sync_directory(stdfs::path(to).parent_path().string());
+}
+
 /// Puts `partial` in the place of `final_path`, which may hold an older commit of the same step.
+/// The old one is not gone before the new one is there for good.
 void move_into_place(const std::string& partial, const std::string& final_path) {
-  if (!stdfs::exists(final_path)) {
-    rename_path(partial, final_path);
-    return;
-  }
-  // The old one must not be gone before the new one is there.
+  if (!stdfs::exists(final_path)) return rename_durably(partial, final_path);
   if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) == 0) {
-    remove_tree(partial);
-    return;
+    sync_directory(stdfs::path(final_path).parent_path().string());
+    return remove_tree(partial);
   }
   if (errno != EINVAL && errno != ENOSYS) throw_io("rename", partial + " -> " + final_path);
   const std::string old = final_path + std::string(kRemoved);
   remove_tree(old);
   rename_path(final_path, old);
-  rename_path(partial, final_path);
+  rename_durably(partial, final_path);
   remove_tree(old);
 }
 
@@ -116,8 +119,7 @@ std::string write_manifest(const std::string& partial, std::vector<ShardRecord> 
   CONCERTINA_CHECK(partial.ends_with(kPartial), "'{}' does not come from begin_checkpoint",
                    partial);
   const std::string final_path = partial.substr(0, partial.size() - kPartial.size());
-  const stdfs::path path(final_path);
-  const auto step = step_of(path.filename().string());
+  const auto step = step_of(stdfs::path(final_path).filename().string());
   CONCERTINA_CHECK(step.has_value(), "'{}' does not come from begin_checkpoint", partial);
 
   std::sort(shards.begin(), shards.end(), [](const ShardRecord& a, const ShardRecord& b) {
@@ -132,7 +134,6 @@ std::string write_manifest(const std::string& partial, std::vector<ShardRecord> 
   write_durably(partial + "/" + kManifestHashName, manifest_hash_line(sha256_hex(text)));
   sync_directory(partial);
   move_into_place(partial, final_path);
-  sync_directory(path.parent_path().string());
   return final_path;
 }
 
@@ -168,7 +169,7 @@ void prune(const std::string& checkpoints, std::size_t keep) {
     // First out of the list, in one step: half a commit must never look like one.
     const std::string removed = commits[i].path + std::string(kRemoved);
     remove_tree(removed);
-    rename_path(commits[i].path, removed);
+    rename_durably(commits[i].path, removed);
     remove_tree(removed);
   }
 }

@@ -46,6 +46,12 @@ refused() {
   grep -qF -e "$text" message || fail "train $*: wanted '$text'"
 }
 
+# children_of PID: without procps, which a small machine lacks.
+children_of() {
+  cat /proc/[0-9]*/status 2> /dev/null | awk -v parent="$1" '$1 == "Pid:" { pid = $2 }
+    $1 == "PPid:" && $2 == parent { print pid }'
+}
+
 # stopped SIGNAL TARGET LINES RANKS NAME [--set ...]: once metrics.jsonl has LINES lines, mpirun
 # (which passes it on to all) or one rank gets SIGNAL; exits with 75.
 stopped() {
@@ -61,7 +67,7 @@ stopped() {
   launcher=$(cat pid)
   case $target in
     mpirun) kill -s "$signal" "$launcher" ;;
-    rank) kill -s "$signal" "$(pgrep -P "$launcher" | tail -n 1)" ;;
+    rank) kill -s "$signal" "$(children_of "$launcher" | tail -n 1)" ;;
   esac
   wait $process
   got=$?

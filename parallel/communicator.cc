@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <exception>
 
+#include "core/error.h"
 #include "core/log.h"
 
 namespace concertina {
@@ -78,6 +80,32 @@ bool Work::test() {
 void Work::wait() {
   Backoff backoff;
   while (!test()) backoff.pause();
+}
+
+Work Communicator::all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) {
+  CONCERTINA_CHECK(std::ssize(send) == size(), "all_to_all over {} ranks sends {} buffers", size(),
+                   send.size());
+  return exchange_all("all_to_all", Outgoing(send), recv);
+}
+
+Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {
+  return exchange_all("all_gather", Outgoing(std::span(&mine, 1)), recv);
+}
+
+Work Communicator::exchange_all(const char* operation, Outgoing outgoing,
+                                std::span<const Bytes> recv) {
+  CONCERTINA_CHECK(std::ssize(recv) == size(), "{} over {} ranks receives {} buffers", operation,
+                   size(), recv.size());
+  const ConstBytes from = outgoing[rank()];
+  const Bytes to = recv[rank()];
+  CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
+                   operation, from.size(), to.size());
+  if (!from.empty() && from.data() != to.data()) std::memmove(to.data(), from.data(), from.size());
+  return exchange(operation, outgoing, recv);
+}
+
+void Communicator::check_rank(int rank, const char* operation) const {
+  CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
 }
 
 }  // namespace concertina

@@ -57,13 +57,34 @@ class Communicator {
   virtual Work isend(ConstBytes data, int to) = 0;
   virtual Work irecv(Bytes data, int from) = 0;
   /// send[r] goes to rank r's recv[our rank]; sizes must match pairwise and may be 0.
-  virtual Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) = 0;
+  Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv);
   /// recv[r] gets rank r's `mine`; recv[rank()] may be `mine` itself.
-  virtual Work all_gather(ConstBytes mine, std::span<const Bytes> recv) = 0;
+  Work all_gather(ConstBytes mine, std::span<const Bytes> recv);
   virtual Work broadcast(Bytes data, int root) = 0;
   virtual void barrier() = 0;
   /// Ends every rank of the job with this code.
   [[noreturn]] virtual void abort(int code) = 0;
+
+ protected:
+  /// What goes to each rank: a block of its own, or the same one to all.
+  class Outgoing {
+   public:
+    explicit Outgoing(std::span<const ConstBytes> blocks) : blocks_(blocks) {}
+    ConstBytes operator[](int to) const { return blocks_[blocks_.size() == 1 ? 0 : to]; }
+
+   private:
+    std::span<const ConstBytes> blocks_;
+  };
+
+  /// Sends outgoing[r] to every other rank r and receives recv[r] from it. What lists the buffers
+  /// goes when this returns, as in the calls above.
+  virtual Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) = 0;
+  /// `operation` names a rank that there is.
+  void check_rank(int rank, const char* operation) const;
+
+ private:
+  /// Checks `recv`, copies what goes from this rank to itself, and exchanges the rest.
+  Work exchange_all(const char* operation, Outgoing outgoing, std::span<const Bytes> recv);
 };
 
 }  // namespace concertina

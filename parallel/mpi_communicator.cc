@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -118,21 +117,6 @@ class MpiCommunicator final : public Communicator {
     return work;
   }
 
-  Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) override {
-    CONCERTINA_CHECK(std::ssize(send) == size() && std::ssize(recv) == size(),
-                     "all_to_all over {} ranks got {} and {} buffers", size(), send.size(),
-                     recv.size());
-    return exchange(
-        "all_to_all", [&](int to) { return send[to]; }, recv);
-  }
-
-  Work all_gather(ConstBytes mine, std::span<const Bytes> recv) override {
-    CONCERTINA_CHECK(std::ssize(recv) == size(), "all_gather over {} ranks got {} buffers", size(),
-                     recv.size());
-    return exchange(
-        "all_gather", [&](int) { return mine; }, recv);
-  }
-
   Work broadcast(Bytes data, int root) override {
     check_rank(root, "broadcast");
     MpiWork& state = take(pools_->collective, "broadcast", collectives_);
@@ -151,10 +135,6 @@ class MpiCommunicator final : public Communicator {
   void abort(int code) override { abort_job(code); }
 
  private:
-  void check_rank(int rank, const char* operation) const {
-    CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
-  }
-
   /// With room for the most requests that any operation of its pool needs.
   std::unique_ptr<MpiWork> make(WorkPool<MpiWork>& pool) {
     const std::size_t requests =
@@ -168,11 +148,8 @@ class MpiCommunicator final : public Communicator {
     return work;
   }
 
-  /// Sends outgoing(r) to every rank r and receives recv[r] from it, starting with the neighbour
-  /// so that the ranks do not all turn to the same one.
-  template <class Outgoing>
-  Work exchange(const char* operation, const Outgoing& outgoing, std::span<const Bytes> recv) {
-    copy_own(operation, outgoing(rank()), recv[rank()]);
+  /// Starts with the neighbour, so that the ranks do not all turn to the same one.
+  Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) override {
     MpiWork& state = take(pools_->collective, operation, collectives_);
     Work work(&state);
     for (int i = 1; i < size(); ++i) {
@@ -181,16 +158,9 @@ class MpiCommunicator final : public Communicator {
     }
     for (int i = 1; i < size(); ++i) {
       const int to = (rank() + i) % size();
-      state.send(outgoing(to), to);
+      state.send(outgoing[to], to);
     }
     return work;
-  }
-
-  static void copy_own(const char* operation, ConstBytes from, Bytes to) {
-    CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
-                     operation, from.size(), to.size());
-    if (!from.empty() && from.data() != to.data())
-      std::memmove(to.data(), from.data(), from.size());
   }
 
   Handle collectives_, messages_;

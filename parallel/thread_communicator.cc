@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,21 +59,6 @@ class ThreadCommunicator final : public Communicator {
     return Work(&work);
   }
 
-  Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) override {
-    CONCERTINA_CHECK(std::ssize(send) == size() && std::ssize(recv) == size(),
-                     "all_to_all over {} ranks got {} and {} buffers", size(), send.size(),
-                     recv.size());
-    return exchange(
-        "all_to_all", [&](int to) { return send[to]; }, recv);
-  }
-
-  Work all_gather(ConstBytes mine, std::span<const Bytes> recv) override {
-    CONCERTINA_CHECK(std::ssize(recv) == size(), "all_gather over {} ranks got {} buffers", size(),
-                     recv.size());
-    return exchange(
-        "all_gather", [&](int) { return mine; }, recv);
-  }
-
   Work broadcast(Bytes data, int root) override {
     check_rank(root, "broadcast");
     ThreadWork& work = take(pools_->collective, 2 * size(), "broadcast");
@@ -85,8 +69,8 @@ class ThreadCommunicator final : public Communicator {
   }
 
   void barrier() override {
-    const std::byte nothing{};
-    exchange("barrier", [&](int) { return ConstBytes(&nothing, 0); }, {}).wait();
+    const ConstBytes nothing;
+    exchange("barrier", Outgoing(std::span(&nothing, 1)), {}).wait();
   }
 
   void abort(int code) override {
@@ -97,10 +81,6 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
-  void check_rank(int rank, const char* operation) const {
-    CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
-  }
-
   std::unique_ptr<ThreadWork> make(WorkPool<ThreadWork>& pool, int ends) const {
     return std::make_unique<ThreadWork>(pool, *group_, rank_, ends);
   }
@@ -111,24 +91,15 @@ class ThreadCommunicator final : public Communicator {
     return work;
   }
 
-  /// Sends outgoing(r) to every rank r and receives recv[r] from it; no `recv`: empty messages.
-  template <class Outgoing>
-  Work exchange(const char* operation, const Outgoing& outgoing, std::span<const Bytes> recv) {
-    if (!recv.empty()) copy_own(operation, outgoing(rank_), recv[rank_]);
+  /// No `recv`: empty messages.
+  Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) override {
     ThreadWork& work = take(pools_->collective, 2 * size(), operation);
     for (int r = 0; r < size(); ++r)
       if (r != rank_)
         work.receive(group_->collective(r, rank_), recv.empty() ? Bytes() : recv[r], r);
     for (int r = 0; r < size(); ++r)
-      if (r != rank_) work.send(group_->collective(rank_, r), outgoing(r), r);
+      if (r != rank_) work.send(group_->collective(rank_, r), outgoing[r], r);
     return Work(&work);
-  }
-
-  static void copy_own(const char* operation, ConstBytes from, Bytes to) {
-    CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
-                     operation, from.size(), to.size());
-    if (!from.empty() && from.data() != to.data())
-      std::memmove(to.data(), from.data(), from.size());
   }
 
   std::shared_ptr<ThreadGroup> group_;

@@ -14,7 +14,7 @@ struct Contract {
   void (*check)(Communicator&);
 };
 
-const std::vector<Contract>& contracts();
+std::vector<Contract> contracts();
 
 inline std::ostream& operator<<(std::ostream& out, const Contract& contract) {
   return out << contract.name;

@@ -1,0 +1,159 @@
+// Messages between two ranks: order, sizes, numbers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "core/error.h"
+#include "tests/parallel_comm/conformance_room.h"
+
+namespace concertina::test {
+namespace {
+
+// "FIFO per pair of ranks", a rank with itself included, whatever the sizes and in whatever order
+// one waits.
+void fifo_per_pair(Communicator& comm) {
+  constexpr int kMessages = 24;
+  const auto size_of = [](int n) { return static_cast<std::size_t>(n * 977 % 20011); };
+  const int me = comm.rank();
+  std::vector<Buffer> out, in;
+  std::vector<Work> works;
+  out.reserve(kMessages * comm.size());
+  in.reserve(kMessages * comm.size());
+  for (int n = 0; n < kMessages; ++n)
+    for (int peer = 0; peer < comm.size(); ++peer) {
+      works.push_back(comm.isend(out.emplace_back(message(size_of(n), me, peer, n)), peer));
+      works.push_back(comm.irecv(in.emplace_back(size_of(n)), peer));
+    }
+  std::reverse(works.begin(), works.end());
+  wait_all(works);
+  for (int n = 0; n < kMessages; ++n)
+    for (int peer = 0; peer < comm.size(); ++peer)
+      EXPECT_EQ(in[n * comm.size() + peer], message(size_of(n), peer, me, n))
+          << "message " << n << " from rank " << peer << " to rank " << me;
+}
+
+// An empty message is a message: it takes its place in the order.
+void empty_messages(Communicator& comm) {
+  const auto [next, before] = neighbours(comm);
+  const Buffer out = message(5, comm.rank(), next, 0);
+  Buffer in(5);
+  std::vector<Work> works;
+  works.push_back(comm.irecv(Bytes(), before));
+  works.push_back(comm.irecv(in, before));
+  works.push_back(comm.irecv(Bytes(), before));
+  works.push_back(comm.isend(ConstBytes(), next));
+  works.push_back(comm.isend(out, next));
+  works.push_back(comm.isend(ConstBytes(), next));
+  wait_all(works);
+  EXPECT_EQ(in, message(5, before, comm.rank(), 0));
+}
+
+// A rank may send to itself; the two ends are two Works as always.
+void send_to_oneself(Communicator& comm) {
+  for (std::size_t bytes : {1U, 100U, 300000U}) {
+    const Buffer out = message(bytes, comm.rank(), comm.rank(), 7);
+    Buffer in(bytes);
+    Work send = comm.isend(out, comm.rank());
+    Work receive = comm.irecv(in, comm.rank());
+    receive.wait();
+    send.wait();
+    EXPECT_EQ(in, out);
+  }
+}
+
+// Long messages in both directions at once: nobody needs to be first.
+void opposite_directions(Communicator& comm) {
+  constexpr std::size_t kBytes = 3 << 20;
+  for (int distance = 1; distance < comm.size(); ++distance) {
+    const auto [to, from] = neighbours(comm, distance);
+    const Buffer out = message(kBytes, comm.rank(), to, 0);
+    Buffer in(kBytes);
+    Work send = comm.isend(out, to);
+    Work receive = comm.irecv(in, from);
+    send.wait();
+    receive.wait();
+    EXPECT_TRUE(in == message(kBytes, from, comm.rank(), 0)) << "from rank " << from;
+  }
+}
+
+// Any number of Works may be under way.
+void many_outstanding(Communicator& comm) {
+  constexpr int kMessages = 2000;
+  const auto [to, from] = neighbours(comm);
+  std::vector<int> out(kMessages), in(kMessages, -1);
+  std::iota(out.begin(), out.end(), comm.rank() * kMessages);
+  std::vector<Work> works;
+  for (int& value : in) works.push_back(comm.irecv(bytes_of(value), from));
+  for (const int& value : out) works.push_back(comm.isend(bytes_of(value), to));
+  wait_all(works);
+  for (int n = 0; n < kMessages; ++n) ASSERT_EQ(in[n], from * kMessages + n);
+}
+
+// Random matched traffic, posted and awaited in random order, arrives.
+void random_traffic(Communicator& comm) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    std::mt19937 random(seed);  // the same program on every rank
+    struct Sent {
+      int from, to;
+      Buffer data, received;
+    };
+    std::vector<Sent> program;
+    for (int n = 0; n < 60; ++n) {
+      const int from = static_cast<int>(random() % comm.size());
+      const int to = static_cast<int>(random() % comm.size());
+      const std::size_t bytes = random() % 4 == 0 ? random() % 100000 : random() % 100;
+      program.push_back({from, to, message(bytes, from, to, n), Buffer(bytes)});
+    }
+    std::vector<Work> works;
+    for (Sent& sent : program) {
+      if (sent.to == comm.rank()) works.push_back(comm.irecv(sent.received, sent.from));
+      if (sent.from == comm.rank()) works.push_back(comm.isend(sent.data, sent.to));
+    }
+    std::mt19937 own(seed * 100 + comm.rank());
+    std::shuffle(works.begin(), works.end(), own);
+    wait_all(works);
+    for (const Sent& sent : program)
+      if (sent.to == comm.rank()) {
+        EXPECT_TRUE(sent.data == sent.received) << "seed " << seed << " from rank " << sent.from;
+      }
+  }
+}
+
+// A message that is not of the size that was asked for is an error that names both ranks.
+void sizes_must_match(Communicator& comm) {
+  const auto [to, from] = neighbours(comm);
+  for (const std::size_t wanted : {3U, 9U}) {
+    const Buffer out(6);
+    Buffer in(wanted);
+    Work send = comm.isend(out, to);
+    Work receive = comm.irecv(in, from);
+    try {
+      receive.wait();
+      ADD_FAILURE() << "6 bytes arrived as " << wanted;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::failure);
+      EXPECT_NE(error.where().find("rank " + std::to_string(comm.rank())), std::string::npos);
+      EXPECT_NE(error.where().find("irecv"), std::string::npos) << error.where();
+      EXPECT_NE(error.where().find("rank " + std::to_string(from)), std::string::npos);
+      EXPECT_FALSE(receive.pending());
+    }
+    try {
+      send.wait();
+    } catch (const Error&) {  // MPI does not tell the sender; threads do
+    }
+  }
+  comm.barrier();
+}
+
+}  // namespace
+
+std::vector<Contract> message_contracts() {
+  return {CONTRACT(fifo_per_pair),       CONTRACT(empty_messages),   CONTRACT(send_to_oneself),
+          CONTRACT(opposite_directions), CONTRACT(many_outstanding), CONTRACT(random_traffic),
+          CONTRACT(sizes_must_match)};
+}
+
+}  // namespace concertina::test

@@ -1,0 +1,52 @@
+// What the rooms of the conformance suite share. A new contract is a function and a word in the
+// list at the end of its room.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "tests/parallel_comm/conformance.h"
+
+#define CONTRACT(name) \
+  { #name, name }
+
+namespace concertina::test {
+
+std::vector<Contract> message_contracts();
+std::vector<Contract> collective_contracts();
+std::vector<Contract> communicator_contracts();
+
+using Buffer = std::vector<std::byte>;
+
+/// Bytes that tell which message they belong to.
+Buffer message(std::size_t bytes, int from, int to, int number);
+
+void wait_all(std::vector<Work>& works);
+
+struct Neighbours {
+  int to, from;
+};
+/// Those `distance` ranks away, after and before this rank.
+inline Neighbours neighbours(const Communicator& comm, int distance = 1) {
+  return {(comm.rank() + distance) % comm.size(),
+          (comm.rank() + comm.size() - distance) % comm.size()};
+}
+
+template <class T>
+Bytes bytes_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+template <class T>
+ConstBytes bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+/// Of each element.
+template <class T>
+std::vector<Bytes> views_of(std::vector<T>& values) {
+  std::vector<Bytes> views;
+  for (T& value : values) views.push_back(bytes_of(value));
+  return views;
+}
+
+}  // namespace concertina::test

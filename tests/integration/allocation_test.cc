@@ -14,8 +14,8 @@
 
 #include "io/text_dataset.h"
 #include "parallel/thread_communicator.h"
-#include "tests/integration/temporary_directory.h"
 #include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
 
 namespace {
 

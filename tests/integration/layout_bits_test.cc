@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "tests/integration/temporary_directory.h"
 #include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {

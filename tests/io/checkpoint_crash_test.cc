@@ -10,6 +10,7 @@
 #include <csignal>
 #include <functional>
 
+#include "io/file.h"
 #include "tests/io/checkpoint_fixture.h"
 
 namespace concertina {
@@ -30,19 +31,24 @@ int in_child(const std::function<Outcome()>& body) {
 
 class CrashTest : public CheckpointTest {
  protected:
-  /// Saves; an Error must say `reason`. A failed checkpoint is abandoned, as the caller does.
+  /// Saves; an Error must say `reason`, and where, and leave nothing of the shard that it struck.
+  /// A failed checkpoint is abandoned, as the caller does.
   Outcome try_save(const std::string& where, std::int64_t step, std::string_view reason) {
     std::string partial;
+    std::vector<ShardRecord> records;
     try {
       partial = begin_checkpoint(where, step);
-      auto records = write_shards(partial, model_, random_sharding(model_, 2, 2, random_));
-      write_manifest(partial, std::move(records), {});
+      for (const auto& pieces : cut(model_, 2, random_))
+        records.push_back(write_shard(partial, records.size(), pieces));
+      write_manifest(partial, records, {});
       return kSaved;
     } catch (const Error& error) {
+      const bool clean = contains(error.what(), reason) && error.code() == Exit::failure &&
+                         !error.where().empty() &&
+                         !stdfs::exists(partial + "/" + shard_name(records.size()));
+      if (!clean) std::fprintf(stderr, "%s\n", error.what());
       if (!partial.empty()) abandon_checkpoint(partial);
-      if (contains(error.what(), reason)) return kCleanError;
-      std::fprintf(stderr, "%s\n", error.what());
-      return kOtherError;
+      return clean ? kCleanError : kOtherError;
     }
   }
 };
@@ -50,7 +56,7 @@ class CrashTest : public CheckpointTest {
 // libhdf5 would crash in some of these (EFBIG in its own close): every limit is tried, coarsely
 // over the shards and finely where the HDF5 structure is laid out.
 TEST_F(CrashTest, FileSizeLimits) {
-  const std::string before = save_small(1);
+  const std::string before = save_model(1);
   int saved = 0, refused = 0;
   for (std::uint64_t limit = 0; limit < 700 << 10; limit += limit < 8192 ? 512 : 9973) {
     const int outcome = in_child([&] {
@@ -64,6 +70,7 @@ TEST_F(CrashTest, FileSizeLimits) {
     ASSERT_EQ(verify(before), std::vector<std::string>{});
     ASSERT_EQ(newest_commit(checkpoints())->step, saved > 0 ? 2 : 1);
     ASSERT_EQ(verify(newest_commit(checkpoints())->path), std::vector<std::string>{});
+    ASSERT_EQ(difference(newest_commit(checkpoints())->path, model_), "");
   }
   EXPECT_GT(saved, 0);
   EXPECT_GT(refused, 10);
@@ -95,7 +102,7 @@ TEST_F(CrashTest, FullDisk) {
 }
 
 TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {
-  save_small(1);
+  save_model(1);
   std::int64_t committed = 1;
   for (int i = 0; i < 40; ++i) {
     const pid_t child = ::fork();
@@ -105,7 +112,7 @@ TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {
         prune(checkpoints(), 2);
       }
     }
-    ::usleep(static_cast<useconds_t>(pick(random_, 0, 40000)));
+    ::usleep(static_cast<useconds_t>(draw(random_, 0, 40000)));
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -123,7 +130,7 @@ TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {
 }
 
 TEST_F(CrashTest, NothingBeforeTheRenameIsACommit) {
-  const std::string before = save_small(1), after = save_small(2);
+  const std::string before = save_model(1), after = save_model(2);
   // Complete to the last byte, but not renamed.
   stdfs::rename(after, after + ".partial");
   EXPECT_EQ(newest_commit(checkpoints())->path, before);
@@ -132,14 +139,37 @@ TEST_F(CrashTest, NothingBeforeTheRenameIsACommit) {
   EXPECT_EQ(open_newest(checkpoints())->path, before);
 }
 
-TEST_F(CrashTest, UnwritableDirectoryAndTakenShard) {
-  put("file", "x");
-  EXPECT_ERROR(begin_checkpoint(path("file"), 1), path("file"));
-  EXPECT_ERROR(begin_checkpoint("/proc/none", 1), "/proc/none");
+TEST_F(CrashTest, NoPlaceForADirectoryAndTakenShard) {
+  spill(path("file"), "text");
+  for (const std::string& place :
+       {path("file"), path("file/checkpoints"), std::string("/proc/none")})
+    EXPECT_ERROR(begin_checkpoint(place, 1), place);
+  for (const std::string& place : {path("file"), path("missing")})
+    EXPECT_ERROR(write_shard(place, 0, {}), place);
+  EXPECT_EQ(slurp(path("file")), "text");
   const std::string partial = begin_checkpoint(checkpoints(), 1);
   write_shard(partial, 0, {});
   EXPECT_ERROR(write_shard(partial, 0, {}), "File exists");
   EXPECT_TRUE(stdfs::exists(partial + "/shard-00000.h5"));
+  spill(partial + "/shard-00001.h5", "somebody's");
+  EXPECT_ERROR(write_shard(partial, 1, {}), "File exists");
+  EXPECT_EQ(slurp(partial + "/shard-00001.h5"), "somebody's");
+}
+
+TEST_F(CrashTest, DirectoryWithoutPermission) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+  const std::string first = save_model(1);
+  stdfs::permissions(checkpoints(), stdfs::perms(0500));
+  EXPECT_ERROR(begin_checkpoint(checkpoints(), 2), checkpoints());
+  EXPECT_EQ(verify(first), std::vector<std::string>{});
+  stdfs::permissions(checkpoints(), stdfs::perms(0700));
+}
+
+TEST_F(CrashTest, AbandonLeavesNothing) {
+  const std::string partial = begin_checkpoint(checkpoints(), 1);
+  write_shards(partial, cut(model_, 2, random_));
+  abandon_checkpoint(partial);
+  EXPECT_TRUE(stdfs::is_empty(checkpoints()));
 }
 
 TEST_F(CrashTest, AFailedShardGivesItsSpaceBack) {

@@ -1,6 +1,7 @@
 // Damaged and hostile checkpoints: every change is an error or harmless, never other numbers.
 #include <fstream>
 
+#include "io/file.h"
 #include "io/sha256.h"
 #include "tests/io/checkpoint_fixture.h"
 
@@ -35,26 +36,22 @@ class Flip {
 
 class DamageTest : public CheckpointTest {
  protected:
-  DamageTest() : commit_(save_small(2)) {}
+  DamageTest() : commit_(save_model(2)) {}
 
   /// Reading either fails with an Error or gives the right numbers.
   ::testing::AssertionResult never_wrong() {
     try {
-      if (reads_right(commit_, model_)) return ::testing::AssertionSuccess();
+      if (difference(commit_, model_).empty()) return ::testing::AssertionSuccess();
     } catch (const Error&) {
       return ::testing::AssertionSuccess();
     }
     return ::testing::AssertionFailure() << "other numbers were read without an error";
   }
 
-  /// A manifest that says `document`, with a hash to match.
+  /// A manifest that says `text`, with a hash to match.
   void forge(const std::string& text) {
-    put_in_commit(kManifestName, text);
-    put_in_commit(kManifestHashName, manifest_hash_line(sha256_hex(text)));
-  }
-  void put_in_commit(const std::string& name, const std::string& text) {
-    stdfs::remove(commit_ + "/" + name);
-    File(commit_ + "/" + name, File::Mode::create).write(text);
+    spill(commit_ + "/" + kManifestName, text);
+    spill(commit_ + "/" + kManifestHashName, manifest_hash_line(sha256_hex(text)));
   }
 
   std::string commit_;
@@ -68,15 +65,15 @@ TEST_F(DamageTest, NoFlippedBitIsSilent) {
   int in_tensors = 0;
   for (int i = 0; i < 600; ++i) {
     const std::string& file = files[i % files.size()];
-    const std::uint64_t byte = pick(random_, 0, stdfs::file_size(file) - 1);
-    const Flip flip(file, byte, static_cast<int>(pick(random_, 0, 7)));
+    const std::uint64_t byte = draw(random_, 0, stdfs::file_size(file) - 1);
+    const Flip flip(file, byte, static_cast<int>(draw(random_, 0, 7)));
     const std::vector<std::string> problems = verify(commit_);
     ASSERT_FALSE(problems.empty()) << file << " byte " << byte;
     ASSERT_TRUE(never_wrong()) << file << " byte " << byte;
     if (contains(problems[0], "elements")) {
       ++in_tensors;
       EXPECT_TRUE(contains(problems[0], stdfs::path(file).filename().string())) << problems[0];
-      EXPECT_ERROR(reads_right(commit_, model_), "SHA-256");
+      EXPECT_ERROR(difference(commit_, model_), "SHA-256");
     }
     if (contains(file, "manifest")) {
       EXPECT_ERROR(open_manifest(commit_), "manifest.json");
@@ -89,50 +86,52 @@ TEST_F(DamageTest, NoFlippedBitIsSilent) {
 TEST_F(DamageTest, EveryTruncationAndLossIsNamed) {
   for (const std::string name :
        {"shard-00000.h5", "shard-00002.h5", "manifest.json", "manifest.sha256"}) {
-    const std::string path = commit_ + "/" + name, copy = directory() + "/copy";
-    stdfs::copy_file(path, copy, stdfs::copy_options::overwrite_existing);
+    const std::string file = commit_ + "/" + name, copy = path("copy");
+    stdfs::copy_file(file, copy, stdfs::copy_options::overwrite_existing);
     for (const std::uint64_t bytes : {std::uint64_t{0}, stdfs::file_size(copy) - 1}) {
-      stdfs::resize_file(path, bytes);
+      stdfs::resize_file(file, bytes);
       EXPECT_ERROR(open_manifest(commit_), name.substr(0, 8));
     }
-    stdfs::remove(path);
+    stdfs::remove(file);
     EXPECT_ERROR(open_manifest(commit_), name);
-    stdfs::copy_file(copy, path);
-    EXPECT_TRUE(reads_right(commit_, model_));
+    stdfs::copy_file(copy, file);
+    EXPECT_EQ(difference(commit_, model_), "");
   }
   stdfs::remove(commit_ + "/model.h5");
-  EXPECT_TRUE(reads_right(commit_, model_));
+  EXPECT_EQ(difference(commit_, model_), "");
   ASSERT_EQ(verify(commit_).size(), 1U);
   EXPECT_TRUE(contains(verify(commit_)[0], "model.h5"));
 }
 
 TEST_F(DamageTest, SwappedSplicedAndForeignShards) {
   // Two shards of the same size, so that sizes cannot tell.
-  const TestModel pair = {{"a", {50}, {"weight"}}, {"b", {50}, {"weight"}}};
-  const std::string commit = save(checkpoints(), 10, pair, {{{0, 0, 50}}, {{1, 0, 50}}});
+  const TestModel pair = {random_tensor("a", {50}, {"weight"}, random_),
+                          random_tensor("b", {50}, {"weight"}, random_)};
+  const std::string commit =
+      save(checkpoints(), 10, {{piece(pair[0], 0, 50)}, {piece(pair[1], 0, 50)}});
   const std::string first = commit + "/shard-00000.h5", second = commit + "/shard-00001.h5";
   ASSERT_EQ(stdfs::file_size(first), stdfs::file_size(second));
   stdfs::copy_file(first, path("old"));
   stdfs::rename(second, path("second"));
   stdfs::rename(first, second);
   stdfs::rename(path("second"), first);
-  EXPECT_ERROR(reads_right(commit, pair), "SHA-256");
+  EXPECT_ERROR(difference(commit, pair), "SHA-256");
   EXPECT_GE(verify(commit).size(), 2U);
   // The first shard twice.
   stdfs::copy_file(path("old"), first, stdfs::copy_options::overwrite_existing);
-  EXPECT_ERROR(reads_right(commit, pair), "'b' is damaged");
+  EXPECT_ERROR(difference(commit, pair), "'b' is damaged");
   // Some other HDF5 file, some text, a directory.
   stdfs::copy_file(commit_ + "/model.h5", second, stdfs::copy_options::overwrite_existing);
   EXPECT_ERROR(open_manifest(commit), "shard-00001.h5 is damaged");
-  std::ofstream(second) << std::string(stdfs::file_size(first), 'x');
-  EXPECT_ERROR(reads_right(commit, pair), "'b' is damaged");
+  spill(second, std::string(stdfs::file_size(first), 'x'));
+  EXPECT_ERROR(difference(commit, pair), "'b' is damaged");
   stdfs::remove(second);
   make_directories(second);
   EXPECT_ERROR(open_manifest(commit), "not a regular file");
 }
 
 TEST_F(DamageTest, WhatIsNoCheckpoint) {
-  EXPECT_ERROR(open_manifest(directory()), "not a checkpoint");
+  EXPECT_ERROR(open_manifest(root_.path()), "not a checkpoint");
   EXPECT_ERROR(open_manifest(path("absent")), "not a checkpoint");
   for (const std::string text :
        {"", "null", "[]", "{}", "{\"format\":1}", "{\"format\":\"other\"}", "\xff\xfe",
@@ -181,8 +180,8 @@ TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
   add_leaves(good, json::json_pointer(), leaves);
   ASSERT_GT(leaves.size(), 100U);
   for (int i = 0; i < 1500; ++i) {
-    const auto& leaf = leaves[pick(random_, 0, leaves.size() - 1)];
-    const json& value = hostile[pick(random_, 0, hostile.size() - 1)];
+    const auto& leaf = leaves[draw(random_, 0, std::ssize(leaves) - 1)];
+    const json& value = hostile[draw(random_, 0, std::ssize(hostile) - 1)];
     json bad = good;
     bad[leaf] = value;
     forge(bad.dump());
@@ -199,7 +198,7 @@ TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
 }
 
 TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
-  const std::string middle = save_small(5), newest = save_small(8);
+  const std::string middle = save_model(5), newest = save_model(8);
   stdfs::resize_file(newest + "/manifest.json", 10);
   EXPECT_ERROR(open_newest(checkpoints()), middle + " is intact");
   stdfs::remove(middle + "/shard-00001.h5");
@@ -209,10 +208,10 @@ TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
 }
 
 TEST_F(DamageTest, DamageFoundByTheReaderNamesAnOlderGoodCommitToo) {
-  const std::string newest = save_small(8);
+  const std::string newest = save_model(8);
   const Manifest manifest = open_manifest(newest);
   const Flip flip(newest + "/shard-00000.h5", manifest.shards[0].pieces[0].parts[0].at, 0);
-  EXPECT_ERROR(reads_right(newest, model_), commit_ + " is intact");
+  EXPECT_ERROR(difference(newest, model_), commit_ + " is intact");
 }
 
 TEST_F(DamageTest, ARenamedCommitIsNotTakenForAnotherStep) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "io/checkpoint_view.h"
+#include "io/file.h"
 #include "tests/io/checkpoint_fixture.h"
 
 namespace concertina {
@@ -9,42 +10,41 @@ namespace {
 
 TEST_F(CheckpointTest, AnyShardingReadsBackAtAnyOther) {
   for (int round = 0; round < 12; ++round) {
-    const std::string commit = save(checkpoints(), round, model_,
-                                    random_sharding(model_, pick(random_, 1, 7), 9, random_));
-    ASSERT_TRUE(reads_right(commit, model_));
+    const TestModel model = random_model(draw(random_, 1, 9), random_);
+    const std::string commit = save(checkpoints(), round, cut(model, draw(random_, 1, 7), random_));
+    ASSERT_EQ(difference(commit, model), "");
     ASSERT_EQ(verify(commit), std::vector<std::string>{});
     CheckpointReader reader(commit);
     for (int i = 0; i < 60; ++i) {
-      const TestTensor& tensor = model_[pick(random_, 0, model_.size() - 1)];
-      const std::string& part = tensor.parts[pick(random_, 0, tensor.parts.size() - 1)];
-      const std::vector<float> whole = values_of(tensor, part);
-      const std::size_t begin = pick(random_, 0, whole.size());
-      const std::size_t count = pick(random_, 0, whole.size() - begin);
-      std::vector<float> got(count);
+      const TestTensor& tensor = model[draw(random_, 0, std::ssize(model) - 1)];
+      const auto& [part, whole] =
+          *std::next(tensor.parts.begin(), draw(random_, 0, std::ssize(tensor.parts) - 1));
+      const std::int64_t begin = draw(random_, 0, std::ssize(whole));
+      std::vector<float> got(draw(random_, 0, std::ssize(whole) - begin));
       reader.read(tensor.name, part, begin, got);
-      ASSERT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + begin))
-          << tensor.name << "/" << part << " [" << begin << ", +" << count << ")";
+      ASSERT_TRUE(same_bits(got, std::span(whole).subspan(begin, got.size())))
+          << tensor.name << "/" << part << " [" << begin << ", +" << got.size() << ")";
     }
   }
 }
 
 TEST_F(CheckpointTest, PartsAboveOneReadChunk) {
-  const TestModel big = {{"a", {1100, 1000}, {"weight"}}};
-  const std::string commit = save(checkpoints(), 1, big, {{{0, 0, 700001}}, {{0, 700001, 399999}}});
-  ASSERT_TRUE(reads_right(commit, big));
+  const TestModel big = {random_tensor("a", {1100, 1000}, {"weight"}, random_)};
+  const std::string commit =
+      save(checkpoints(), 1, {{piece(big[0], 0, 700001)}, {piece(big[0], 700001, 399999)}});
+  ASSERT_EQ(difference(commit, big), "");
   CheckpointReader reader(commit);
-  const std::vector<float> whole = values_of(big[0], "weight");
+  const std::span<const float> whole = big[0].parts.at("weight");
   for (const std::size_t begin : {0U, 262143U, 262144U, 699999U, 900000U}) {
     std::vector<float> got(150000);
     reader.read("a", "weight", begin, got);
-    EXPECT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + begin));
+    EXPECT_TRUE(same_bits(got, whole.subspan(begin, got.size())));
   }
 }
 
 TEST_F(CheckpointTest, RecordsSurviveTheTripBetweenRanks) {
   const std::string partial = begin_checkpoint(checkpoints(), 4);
-  for (const ShardRecord& record :
-       write_shards(partial, model_, random_sharding(model_, 3, 5, random_))) {
+  for (const ShardRecord& record : write_shards(partial, cut(model_, 3, random_))) {
     const nlohmann::json json = to_json(record);
     EXPECT_EQ(to_json(parse_shard_record(json, "test")), json);
     const auto again = nlohmann::json::parse(json.dump());
@@ -54,7 +54,8 @@ TEST_F(CheckpointTest, RecordsSurviveTheTripBetweenRanks) {
 
 TEST_F(CheckpointTest, MetadataStepAndEmptyShards) {
   const std::string partial = begin_checkpoint(checkpoints(), 123456789);
-  auto records = write_shards(partial, model_, {{{0, 0, 102}}, {}});
+  auto records = write_shards(partial, cut(model_, 1, random_));
+  records.push_back(write_shard(partial, 1, {}));
   const nlohmann::json metadata = {{"digest", "abc"}, {"nested", {{"x", {1, 2.5, nullptr}}}}};
   std::swap(records[0], records[1]);  // in whatever order ranks report
   const std::string commit = write_manifest(partial, records, metadata);
@@ -65,21 +66,22 @@ TEST_F(CheckpointTest, MetadataStepAndEmptyShards) {
 }
 
 TEST_F(CheckpointTest, WrongCoverageIsNoCommit) {
-  const auto commit = [&](const Sharding& sharding) {
-    const std::string partial = begin_checkpoint(checkpoints(), 9);
-    write_manifest(partial, write_shards(partial, model_, sharding), {});
+  const TestTensor tensor = random_tensor("000.unit/tensor", {17, 6}, {"weight", "m"}, random_);
+  const auto commit = [&](std::size_t begin, std::size_t end, std::size_t first, std::size_t last) {
+    save(checkpoints(), 9,
+         {{piece(tensor, begin, end - begin)}, {piece(tensor, first, last - first)}});
   };
-  EXPECT_ERROR(commit({{{0, 0, 50}}, {{0, 51, 51}}}), "elements [50, 51) of '000");
-  EXPECT_ERROR(commit({{{0, 0, 50}}, {{0, 50, 51}}}), "elements [101, 102) of '000");
-  EXPECT_ERROR(commit({{{0, 0, 50}}, {{0, 49, 53}}}), "there twice");
-  EXPECT_ERROR(commit({{{0, 0, 102}}, {{0, 0, 102}}}), "there twice");
-  EXPECT_ERROR(commit({{{0, 1, 101}}}), "elements [0, 1) of '000");
+  EXPECT_ERROR(commit(0, 50, 51, 102), "elements [50, 51) of '000");
+  EXPECT_ERROR(commit(0, 50, 50, 101), "elements [101, 102) of '000");
+  EXPECT_ERROR(commit(0, 50, 49, 102), "there twice");
+  EXPECT_ERROR(commit(0, 102, 0, 102), "there twice");
+  EXPECT_ERROR(commit(1, 50, 50, 102), "elements [0, 1) of '000");
   EXPECT_TRUE(list_commits(checkpoints()).empty());
 }
 
 TEST_F(CheckpointTest, AShardThatOtherNodesDoNotSeeIsNoCommit) {
   const std::string partial = begin_checkpoint(checkpoints(), 1);
-  const auto records = write_shards(partial, model_, random_sharding(model_, 2, 3, random_));
+  const auto records = write_shards(partial, cut(model_, 2, random_));
   std::filesystem::remove(partial + "/shard-00001.h5");
   EXPECT_ERROR(write_manifest(partial, records, {}), "all nodes share");
 }
@@ -87,7 +89,7 @@ TEST_F(CheckpointTest, AShardThatOtherNodesDoNotSeeIsNoCommit) {
 TEST_F(CheckpointTest, ListsNewestAndPrunes) {
   EXPECT_FALSE(newest_commit(checkpoints()).has_value());
   EXPECT_FALSE(open_newest(checkpoints()).has_value());
-  for (const std::int64_t step : {5, 100000000, 20, 3}) save_small(step);
+  for (const std::int64_t step : {5, 100000000, 20, 3}) save_model(step);
   for (const char* other : {"step-1", "step-00000099.partial", "step-0000000x", "best", "step-"})
     make_directories(checkpoints() + "/" + other);
   std::vector<std::int64_t> steps;
@@ -103,20 +105,21 @@ TEST_F(CheckpointTest, ListsNewestAndPrunes) {
 }
 
 TEST_F(CheckpointTest, ACommitOfTheSameStepIsReplaced) {
-  save_small(7, 5);
-  const std::string commit = save_small(7, 2);
+  save_model(7, 5);
+  const std::string commit = save_model(7, 2);
   EXPECT_EQ(open_manifest(commit).shards.size(), 2U);
-  EXPECT_TRUE(reads_right(commit, model_));
+  EXPECT_EQ(difference(commit, model_), "");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(checkpoints()), {}), 1);
 }
 
 TEST_F(CheckpointTest, ReaderNamesWhatTheCheckpointLacks) {
-  CheckpointReader reader(save_small(1));
+  const TestTensor tensor = random_tensor("000.head/scale", {3, 4}, {"weight", "m"}, random_);
+  CheckpointReader reader(save(checkpoints(), 1, {{piece(tensor, 0, 12)}}));
   std::vector<float> out(10);
   EXPECT_ERROR(reader.read("003.other", "weight", 0, out), "no tensor '003.other'");
-  EXPECT_ERROR(reader.read("token_embedding", "momentum", 0, out), "no 'momentum'");
-  EXPECT_ERROR(reader.read("999.head/scale", "weight", 0, out), "the checkpoint has 1");
-  EXPECT_ERROR(reader.read("token_embedding", "m", ~std::uint64_t{0}, out), "are wanted");
+  EXPECT_ERROR(reader.read(tensor.name, "momentum", 0, out), "no 'momentum'");
+  EXPECT_ERROR(reader.read(tensor.name, "weight", 3, out), "the checkpoint has 12");
+  EXPECT_ERROR(reader.read(tensor.name, "m", ~std::uint64_t{0}, out), "are wanted");
 }
 
 /// Flat indices of the box, in row-major order.

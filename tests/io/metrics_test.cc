@@ -9,8 +9,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "tests/integration/temporary_directory.h"
-#include "tests/io/checkpoint_case.h"
+#include "tests/io/io_test.h"
 
 namespace concertina {
 namespace {

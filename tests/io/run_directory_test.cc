@@ -8,8 +8,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "tests/integration/temporary_directory.h"
-#include "tests/io/checkpoint_case.h"
+#include "tests/io/io_test.h"
 
 namespace concertina {
 namespace {

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tests/integration/temporary_directory.h"
-#include "tests/io/checkpoint_case.h"
+#include "tests/io/io_test.h"
 
 namespace concertina {
 namespace {

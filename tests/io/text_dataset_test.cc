@@ -10,13 +10,10 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "core/error.h"
-#include "io/permutation.h"
 #include "tests/buffer.h"
-#include "tests/integration/temporary_directory.h"
-#include "tests/io/checkpoint_case.h"
+#include "tests/io/io_test.h"
 
 namespace concertina {
 namespace {
@@ -52,25 +49,6 @@ std::vector<std::int32_t> load(BatchSource& source, std::int64_t step, std::int6
   Buffer out(static_cast<std::size_t>(count * source.tokens_per_sample()), DType::i32);
   source.load(step, first, count, targets ? View{} : out.view(), targets ? out.view() : View{});
   return {out.view().i32(), out.view().i32() + out.size()};
-}
-
-TEST(Permutation, IsABijectionThatDependsOnSeedAndEpoch) {
-  for (std::uint64_t n = 1; n < 70; ++n) {
-    std::set<std::uint64_t> images;
-    const Permutation order(n * 7, n, n);
-    for (std::uint64_t i = 0; i < n; ++i) images.insert(order(i));
-    EXPECT_EQ(images.size(), n);
-    EXPECT_EQ(*images.rbegin(), n - 1);
-  }
-  const auto list = [](std::uint64_t seed, std::uint64_t epoch) {
-    std::vector<std::uint64_t> images;
-    for (std::uint64_t i = 0; i < 100; ++i) images.push_back(Permutation(seed, epoch, 100)(i));
-    return images;
-  };
-  EXPECT_EQ(list(1, 0), list(1, 0));
-  EXPECT_NE(list(1, 0), list(1, 1));
-  EXPECT_NE(list(1, 0), list(2, 0));
-  EXPECT_FALSE(std::ranges::is_sorted(list(1, 0)));
 }
 
 TEST(TrainingSource, AnEpochTakesEachSequenceOnceAndNeverAValidationByte) {

@@ -4,30 +4,27 @@
 
 #include <cstdio>
 
-#include "core/error.h"
-#include "tests/io/checkpoint_case.h"
+#include "tests/io/checkpoint_fixture.h"
 
 int main(int count, char** arguments) {
   using namespace concertina;
   if (count != 2) return 2;
   const std::vector<std::vector<std::int64_t>> shapes{
       {5}, {4, 6}, {3, 2, 5}, {1, 7, 2, 3}, {50, 40}};
-  Contents contents;
+  Random random(51);
+  TestModel model;
   for (std::size_t t = 0; t < shapes.size(); ++t) {
-    const std::string name = fmt::format("{:03}.unit/tensor", t);
-    std::int64_t elements = 1;
-    for (const std::int64_t dim : shapes[t]) elements *= dim;
-    contents.shapes[name] = shapes[t];
+    model.push_back(random_tensor(fmt::format("{:03}.unit/tensor", t), shapes[t],
+                                  {"weight", "m", "v"}, random));
     float base = 1000 * static_cast<float>(t);
     for (const char* part : {"weight", "m", "v"}) {
-      for (std::int64_t i = 0; i < elements; ++i)
-        contents.values[{name, part}].push_back(base + static_cast<float>(i) / 4);
+      std::vector<float>& values = model[t].parts[part];
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = base + static_cast<float>(i) / 4;
       base += 100;
     }
   }
   try {
-    Random random(51);
-    fmt::print("{}\n", commit(arguments[1], 12, contents, 4, random));
+    fmt::print("{}\n", save(arguments[1], 12, cut(model, 4, random)));
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

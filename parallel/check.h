@@ -5,9 +5,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "parallel/schedule.h"
+#include "parallel/plan_index.h"
 
 namespace concertina {
 
@@ -34,10 +35,14 @@ enum class Rule {
   deadlock,       // no order of execution: without buffering, or on one stream a rank
 };
 
+/// "channel_order".
+std::string_view name_of(Rule rule);
+
 /// The first rule that a plan breaks, with the shortest counter-example in one or a few lines.
 struct Violation {
   Rule rule = Rule::shape;
   std::string text;
+  std::vector<Place> places{};  // the actions that `text` speaks of, each once
 };
 
 /// `layout` is valid (parallel/layout.h).

@@ -25,8 +25,7 @@ Plan merge_input_weight(const Plan& plan, const Layout& layout);
 Plan add_transfers(const Plan& plan, const Layout& layout);
 
 /// At the end of each row: REDUCE for each of its stages, in the order in which they finish, and
-/// STEP. REDUCE only waits (the reduction starts with the stage's last W), and for all ranks that
-/// hold a parameter, so nothing may stand behind it.
+/// STEP, which waits for the reductions.
 Plan add_reduction(const Plan& plan, const Layout& layout);
 
 /// All passes, for the schedule called `name`. Throws Error{bad_input} if there is none, or if it

@@ -1,6 +1,5 @@
 #include "parallel/plan_graph.h"
 
-#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -16,6 +15,7 @@ class GraphBuilder {
   }
 
   PlanGraph build() && {
+    edges_.reserve(static_cast<std::size_t>(4) * index_.nodes());
     add_transfers();
     for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {
       add_row(rank);
@@ -30,7 +30,7 @@ class GraphBuilder {
 
   /// One node for each SEND with a RECV, behind the one before it on the same channel.
   void add_transfers() {
-    std::map<std::pair<int, int>, int> newest;  // transfer on each channel
+    std::vector<int> newest(index_.channels(), -1);  // transfer on each channel
     for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {
       for (int position = 0; position < static_cast<int>(plan_.rows[rank].size()); ++position) {
         const Action& action = plan_.rows[rank][position];
@@ -42,9 +42,8 @@ class GraphBuilder {
         const int transfer = add_transfer(send_node, receive_node);
         edge(receive_node, transfer);
         transfer_of_[send_node] = transfer_of_[receive_node] = transfer;
-        const auto [before, is_first] =
-            newest.try_emplace({rank, index_.stages()[receive.stage].rank}, transfer);
-        if (!is_first) edge(std::exchange(before->second, transfer), transfer);
+        const int before = std::exchange(newest[index_.channel(action)], transfer);
+        if (before >= 0) edge(before, transfer);
       }
     }
   }

@@ -37,6 +37,7 @@ PlanIndex::PlanIndex(const Plan& plan, const Layout& layout) : stages_(stage_inf
     cell_begin_.push_back(cell_begin_.back() + stage.last_microbatch - stage.first_microbatch + 1);
   node_.assign(static_cast<std::size_t>(cell_begin_.back()) * kKinds, -1);
 
+  number_channels();
   row_begin_.push_back(0);
   for (const std::vector<Action>& row : plan.rows) {
     int node = row_begin_.back();
@@ -57,10 +58,47 @@ bool PlanIndex::contains(const Action& action) const {
   return action.microbatch >= stage.first_microbatch && action.microbatch < stage.last_microbatch;
 }
 
-int PlanIndex::cell(const Action& action) const {
+void PlanIndex::number_channels() {
+  std::vector<std::pair<int, int>> ends;  // from, to
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    if (!stages_[s].remote_next) continue;
+    ends.emplace_back(stages_[s].rank, stages_[s + 1].rank);
+    ends.emplace_back(stages_[s + 1].rank, stages_[s].rank);
+  }
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  channels_ = static_cast<int>(ends.size());
+  const auto number = [&](int from, int to) {
+    const auto entry = std::lower_bound(ends.begin(), ends.end(), std::pair(from, to));
+    return static_cast<int>(entry - ends.begin());
+  };
+  forward_channel_.assign(stages_.size(), -1);
+  backward_channel_.assign(stages_.size(), -1);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    if (!stages_[s].remote_next) continue;
+    forward_channel_[s] = number(stages_[s].rank, stages_[s + 1].rank);
+    backward_channel_[s] = number(stages_[s + 1].rank, stages_[s].rank);
+  }
+}
+
+int PlanIndex::channel(const Action& transfer) const {
+  switch (transfer.kind) {
+    case Kind::SEND_F:
+      return forward_channel_[transfer.stage];
+    case Kind::RECV_F:
+      return forward_channel_[transfer.stage - 1];
+    case Kind::RECV_B:
+      return backward_channel_[transfer.stage];
+    default:
+      return backward_channel_[transfer.stage - 1];
+  }
+}
+
+std::size_t PlanIndex::cell(const Action& action) const {
   const int first = stages_[action.stage].first_microbatch;
   const int column = action.microbatch < 0 ? 0 : action.microbatch - first + 1;
-  return (cell_begin_[action.stage] + column) * kKinds + static_cast<int>(action.kind);
+  return static_cast<std::size_t>(cell_begin_[action.stage] + column) * kKinds +
+         static_cast<std::size_t>(action.kind);
 }
 
 int PlanIndex::find(Kind kind, int stage, int microbatch) const {

@@ -24,6 +24,7 @@ int rank_count(const Layout& layout);
 
 struct Place {
   int rank = 0, position = 0;
+  bool operator==(const Place&) const = default;
 };
 
 class PlanIndex {
@@ -46,14 +47,22 @@ class PlanIndex {
   Place place(int node) const;
   const std::vector<int>& row_begin() const { return row_begin_; }
   const std::vector<StageInfo>& stages() const { return stages_; }
+  /// Ordered pairs of ranks with messages between them, numbered from 0.
+  int channels() const { return channels_; }
+  /// That of a SEND or RECV at a boundary between two ranks.
+  int channel(const Action& transfer) const;
   /// The stage exists, and so does the microbatch in its pipeline (-1 for REDUCE and STEP).
   bool contains(const Action& action) const;
 
  private:
   static constexpr int kKinds = 10;
-  int cell(const Action& action) const;
+  std::size_t cell(const Action& action) const;
+  void number_channels();
 
   std::vector<StageInfo> stages_;
+  /// Channel to the next stage and back from it, by stage; -1 where that is no other rank.
+  std::vector<int> forward_channel_, backward_channel_;
+  int channels_ = 0;
   std::vector<int> cell_begin_;  // by stage
   std::vector<int> row_begin_;   // by rank, and the end
   std::vector<int> node_;        // by cell and kind

@@ -15,8 +15,9 @@ namespace concertina {
 /// F forward, I input gradient, W weight gradient, B = I + W. SEND_F/RECV_F activations to the
 /// next / from the previous stage, SEND_B/RECV_B gradients to the previous / from the next.
 /// A RECV posts the receive (the action that consumes it waits); a SEND starts the transfer.
-/// REDUCE waits for the stage's gradient reduction (its buckets start as the stage's last W ends);
-/// STEP is clipping, optimizer and weight gather, once a rank.
+/// REDUCE stands anywhere behind the stage's last W and never waits: the reduction of a bucket starts
+/// by itself with its last gradient, and REDUCE only drives it. STEP, once a rank and last, waits
+/// for all reductions; then clipping, optimizer and weight gather.
 enum class Kind { F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE, STEP };
 
 struct Action {

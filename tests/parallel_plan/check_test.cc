@@ -136,7 +136,7 @@ TEST(Check, RefusesBothForms) {
 
 TEST(Check, RefusesTransfersInsideARank) {
   expect_rule("0F0,0SEND_F0,1RECV_F0,1F0,1B0,0B0\n", over({0, 0}, 1), Rule::cover,
-              "on this rank too");
+              "no neighbour stage on another rank");
 }
 
 TEST(Check, RefusesCrossedReceives) {
@@ -155,8 +155,10 @@ TEST(Check, RefusesBothSendFirstOnOneStream) {
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
   expect_rule(text, straight(2, 2), Rule::deadlock,
               "with one stream of transfers a rank, these wait in a circle:\n"
-              "the message of rank 0 0SEND_F1 is queued behind the message of rank 1 1SEND_B0\n"
-              "the message of rank 1 1SEND_B0 is queued behind the message of rank 0 0SEND_F1");
+              "the message of rank 0 action 3 0SEND_F1 is queued on rank 1 behind that of rank 1 "
+              "action 3 1SEND_B0\n"
+              "the message of rank 1 action 3 1SEND_B0 is queued on rank 0 behind that of rank 0 "
+              "action 3 0SEND_F1");
 }
 
 TEST(Check, RefusesWaitsInACircle) {
@@ -164,11 +166,10 @@ TEST(Check, RefusesWaitsInACircle) {
   expect_rule("0F0,3F1,0F1,3F0,0B0,0B1,3B0,3B1\n1F0,2F1,1F1,2F0,1B0,1B1,2B0,2B1\n",
               over({0, 1, 1, 0}, 2), Rule::dependency, "which it needs");
   const Layout layout = opposite(2, 1);  // stages 0, 1 on ranks 0, 1; 2, 3 on ranks 1, 0
-  expect_rule("3F1,0F0,0B0,3B1\n1F0,2F1,2B1,1B0\n", layout, Rule::deadlock,
-              "rank 0 action 0 3F1 waits for the message of rank 1 2F1\n"
-              "the message of rank 1 2F1 waits for rank 1 action 1 2F1\n"
-              "rank 1 action 0 1F0 waits for the message of rank 0 0F0\n"
-              "the message of rank 0 0F0 waits for rank 0 action 1 0F0");
+  expect_rule(
+      "3F1,0F0,0B0,3B1\n1F0,2F1,2B1,1B0\n", layout, Rule::deadlock,
+      "rank 0 action 0 3F1 waits for rank 1 action 1 2F1, which stands behind action 0 1F0\n"
+      "rank 1 action 0 1F0 waits for rank 0 action 1 0F0, which stands behind action 0 3F1");
 }
 
 TEST(Check, RefusesToRunOutOfSendBuffers) {
@@ -181,8 +182,8 @@ TEST(Check, RefusesToRunOutOfSendBuffers) {
       "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1B1,1B2,1SEND_B0,1SEND_B1,1SEND_B2\n";
   expect_rule(head + "0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n" + late, straight(2, 3),
               Rule::deadlock,
-              "rank 1 action 8 1B2 waits for the message of rank 1 1SEND_B0\n"
-              "the message of rank 1 1SEND_B0 waits for rank 1 action 9 1SEND_B0");
+              "rank 1 action 8 1B2 waits for the send buffer of rank 1 action 9 1SEND_B0, which "
+              "stands behind action 8 1B2");
 }
 
 TEST(Check, RefusesDescendingGradientsInsideALeaf) {
@@ -195,8 +196,9 @@ TEST(Check, RefusesDescendingGradientsInsideALeaf) {
   EXPECT_NE(violation.text.find("0B0 adds to leaf 0"), std::string::npos) << violation.text;
 }
 
-TEST(Check, RefusesWorkAfterAReductionOrStep) {
-  expect_rule("0F0,0REDUCE_GRAD,0B0,STEP\n", straight(1, 1), Rule::dependency, "after a reduction");
+TEST(Check, RefusesAReductionTooEarlyAndWorkAfterStep) {
+  expect_rule("0F0,0REDUCE_GRAD,0B0,STEP\n", straight(1, 1), Rule::dependency,
+              "0REDUCE_GRAD comes before rank 0 action 2 0B0, whose gradient it reduces");
   expect_rule("0F0,0B0,STEP,0REDUCE_GRAD\n", straight(1, 1), Rule::dependency, "after STEP");
   expect_rule("0F0,0B0,0REDUCE_GRAD\n", straight(1, 1), Rule::cover, "does not end with STEP");
   expect_rule("0F0,0B0,STEP\n", straight(1, 1), Rule::cover, "0REDUCE_GRAD is missing");

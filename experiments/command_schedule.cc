@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,17 +11,12 @@
 
 #include "core/error.h"
 #include "parallel/passes.h"
+#include "parallel/plan_grid.h"
 #include "parallel/reduction_tree.h"
 #include "parallel/simulate.h"
 
 namespace concertina {
 namespace {
-
-/// A plan and the layout that it is for.
-struct Planned {
-  Plan plan;
-  Layout layout;
-};
 
 bool is_name(const std::string& text) {
   for (const auto& entry : schedules())
@@ -37,9 +33,8 @@ Planned generate(const ScheduleOptions& options) {
   Planned result;
   result.layout =
       make_layout(units, Grid{options.ranks, 1}, options.microbatches, leaves, options.chunks);
-  Limits limits;
-  limits.leaf_microbatches = options.microbatches / leaves;
-  result.plan = make_plan(result.layout, options.schedule, limits);
+  result.limits.leaf_microbatches = options.microbatches / leaves;
+  result.plan = make_plan(result.layout, options.schedule, result.limits);
   if (options.compute_only) {
     const Generator generator = lookup(schedules(), options.schedule, "schedule", "command line");
     result.plan =
@@ -63,20 +58,21 @@ Planned read(const ScheduleOptions& options) {
   Planned result;
   result.plan = parse_plan(text.str(), options.schedule);
   result.layout = infer_layout(result.plan, options.schedule);
-  if (const auto violation = check(result.plan, result.layout, limits_of(result.plan)))
-    throw_input(violation->text, options.schedule, "a schedule that does all work once, in order");
+  result.limits = limits_of(result.plan);
+  int microbatches = 0;
+  for (const Pipeline& pipeline : result.layout.pipelines)
+    microbatches = std::max(microbatches, pipeline.last_microbatch);
+  result.limits.leaf_microbatches = microbatches / default_leaves(microbatches);
   return result;
 }
 
 /// Checked, wherever it comes from.
 Planned plan_of(const ScheduleOptions& options) {
-  return is_name(options.schedule) ? generate(options) : read(options);
-}
-
-std::size_t action_count(const Plan& plan) {
-  std::size_t count = 0;
-  for (const auto& row : plan.rows) count += row.size();
-  return count;
+  Planned result = read_or_make_plan(options);
+  if (const auto violation = check(result.plan, result.layout, result.limits))
+    throw_input(explain(result.plan, *violation), options.schedule,
+                "a schedule that does all work once, in order");
+  return result;
 }
 
 Timeline simulated(const ScheduleOptions& options, const Planned& planned) {
@@ -124,6 +120,10 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
 
 }  // namespace
 
+Planned read_or_make_plan(const ScheduleOptions& options) {
+  return is_name(options.schedule) ? generate(options) : read(options);
+}
+
 int run_schedule_list(const ScheduleOptions& options) {
   if (options.json)
     fmt::print("{}\n", nlohmann::json{{"schedules", names_of(schedules())}}.dump());
@@ -134,16 +134,6 @@ int run_schedule_list(const ScheduleOptions& options) {
 
 int run_schedule_show(const ScheduleOptions& options) {
   fmt::print("{}", to_text(plan_of(options).plan));
-  return 0;
-}
-
-int run_schedule_check(const ScheduleOptions& options) {
-  const Planned planned = plan_of(options);
-  const std::size_t ranks = planned.plan.rows.size(), actions = action_count(planned.plan);
-  if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"ok", true}, {"ranks", ranks}, {"actions", actions}}.dump());
-  else
-    fmt::print("ok: {} ranks, {} actions: complete, ordered, free of deadlock\n", ranks, actions);
   return 0;
 }
 
@@ -184,6 +174,10 @@ Runner add_schedule(CLI::App& app) {
   for (CLI::App* with_plan : {show, check, simulate}) declare_common(*with_plan, *options);
   show->add_flag("--compute-only", options->compute_only, "without transfers and reduction");
   declare_costs(*simulate, *options);
+  check
+      ->add_option("--activations", options->activations,
+                   "most activations saved on a rank, in microbatches of stages; 0: any")
+      ->check(CLI::NonNegativeNumber);
   for (CLI::App* with_json : {list, check, simulate})
     with_json->add_flag("--json", options->json, "print one JSON object, nothing else");
   return

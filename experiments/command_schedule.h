@@ -2,15 +2,27 @@
 #pragma once
 
 #include "experiments/command.h"
+#include "parallel/check.h"
 
 namespace concertina {
 
 struct ScheduleOptions {
   std::string schedule;  // a name, or a file with one row of actions a rank
   int ranks = 4, microbatches = 8, chunks = 1;
+  int activations = 0;                 // most microbatches of stages that a rank may save; 0: any
   std::vector<double> costs{1, 1, 1};  // seconds of F, I, W of one microbatch on one stage
   bool compute_only = false, json = false;
 };
+
+/// A plan, the layout that it is for, and what it has to be.
+struct Planned {
+  Plan plan;
+  Layout layout;
+  Limits limits;
+};
+
+/// A schedule by name is right, or this throws; one from a file is as it is.
+Planned read_or_make_plan(const ScheduleOptions& options);
 
 int run_schedule_list(const ScheduleOptions& options);
 int run_schedule_show(const ScheduleOptions& options);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "parallel/interleave.h"
+#include "parallel/plan_grid.h"
 #include "parallel/plan_index.h"
 #include "parallel/simulate.h"
 
@@ -18,9 +19,10 @@ void verify(const Plan& plan, const Layout& layout, std::string_view pass) {
   CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
 }
 
-[[noreturn]] void refuse(std::string_view name, const Violation& violation) {
-  throw_input(fmt::format("the schedule '{}' is wrong for this layout: {}", name, violation.text),
-              kKey, "another schedule; `concertina schedule show` prints this one");
+[[noreturn]] void refuse(std::string_view name, const Plan& plan, const Violation& violation) {
+  throw_input(
+      fmt::format("the schedule '{}' is wrong for this layout: {}", name, explain(plan, violation)),
+      kKey, "another schedule; `concertina schedule show` prints this one");
 }
 
 /// `layout` with its pipelines side by side: each rank of each pipeline is a row of its own.
@@ -136,7 +138,8 @@ Plan expand(const Layout& layout, Generator generator, std::string_view name) {
     }
   }
   const Limits compute_only{.transfers = false, .reduction = false};
-  if (const auto violation = check(plan, apart.layout, compute_only)) refuse(name, *violation);
+  if (const auto violation = check(plan, apart.layout, compute_only))
+    refuse(name, plan, *violation);
   plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
   verify(plan, layout, "expand");
   return plan;
@@ -191,7 +194,7 @@ Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits
   Plan plan = merge_input_weight(expand(layout, generator, name), layout);
   if (limits.transfers) plan = add_transfers(plan, layout);
   if (limits.reduction) plan = add_reduction(plan, layout);
-  if (const auto violation = check(plan, layout, limits)) refuse(name, *violation);
+  if (const auto violation = check(plan, layout, limits)) refuse(name, plan, *violation);
   return plan;
 }
 

@@ -41,6 +41,7 @@ std::vector<std::string> cells_of(const std::vector<Action>& row, const std::vec
       if (i + 1 == static_cast<int>(row.size())) cells.push_back("..");
       continue;
     }
+    if (i == 0) cells.push_back("0:");
     if (i > 0 && !shown[i - 1]) cells.push_back(fmt::format("..{}:", i));
     const bool marked = std::find(marks.begin(), marks.end(), i) != marks.end();
     const std::string text = to_text(row[i]);

@@ -10,8 +10,8 @@
 namespace concertina {
 
 /// Rows of the ranks that have a place (of small plans: all ranks), with the actions around the
-/// places from left to right, the places in brackets; "..9:" leaves out what is before action 9.
-/// Empty without places.
+/// places from left to right, the places in brackets; "..9:" leaves out what is before action 9 of
+/// the row. Empty without places.
 std::string grid_around(const Plan& plan, const std::vector<Place>& places);
 
 /// What is wrong, and the grid around it.

@@ -92,6 +92,18 @@ refused 'At least 3' schedule simulate 1f1b --costs 1,2
 refused 'empty.csv' schedule check empty.csv
 sed 's/0F1/0F0/' plan.csv >twice.csv
 refused 'twice.csv' schedule check twice.csv
+refused '[0F0]' schedule check twice.csv
+"$binary" schedule check twice.csv --json >out 2>err; code=$?
+[ $code = 2 ] && [ ! -s err ] || fail "schedule check --json of a wrong plan: exit code $code"
+python3 -c 'import json, sys
+report = json.load(sys.stdin)
+assert report["ok"] is False and report["rule"] == "cover" and "repeats" in report["why"]
+assert [p["rank"] for p in report["places"]] == [0, 0] and "[0F0]" in report["grid"]' <out ||
+  fail 'schedule check --json of a wrong plan: not what is documented'
+ok 'ok: 4 ranks' schedule check gpipe --activations 8
+refused '3 are allowed' schedule check gpipe --activations 3
+printf '0F999999999,0B0\n' >huge.csv
+refused '0F0 is missing' schedule check huge.csv
 printf '0F0,\000\033[2J\377\n\n,,\001' >noise.csv
 refused 'noise.csv' schedule show noise.csv
 

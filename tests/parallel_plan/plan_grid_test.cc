@@ -1,0 +1,40 @@
+// The picture of a place in a plan: what it shows, and that it stays small.
+#include "parallel/plan_grid.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "parallel/passes.h"
+#include "tests/parallel_plan/layouts.h"
+
+namespace concertina {
+namespace {
+
+TEST(PlanGrid, MarksThePlacesAndLeavesOutWhatIsFar) {
+  const Plan plan = make_plan(straight(2, 8), "gpipe", {.transfers = false, .reduction = false});
+  EXPECT_EQ(grid_around(plan, {{0, 0}, {0, 15}, {1, 9}}),
+            "rank 0     0:    [0F0]  0F1  0F2  0F3    ..12:  0B4  0B5  0B6  [0B7]\n"
+            "rank 1     ..6:  1F6    1F7  1B0  [1B1]  1B2    1B3  1B4  ..\n");
+  EXPECT_EQ(grid_around(plan, {{1, 2}}),
+            "rank 0     0:  0F0  0F1  0F2    0F3  0F4  0F5  ..\n"
+            "rank 1     0:  1F0  1F1  [1F2]  1F3  1F4  1F5  ..\n");
+  EXPECT_EQ(grid_around(plan, {}), "");
+}
+
+TEST(PlanGrid, ShowsOnlyTheRanksInQuestionOfALargePlan) {
+  const Plan plan = make_plan(straight(64, 64), "1f1b");
+  const std::string grid = grid_around(plan, {{3, 100}, {40, 200}});
+  EXPECT_EQ(std::count(grid.begin(), grid.end(), '\n'), 2);
+  EXPECT_LT(grid.size(), 400U);
+  EXPECT_TRUE(grid.starts_with("rank 3 ")) << grid;
+}
+
+TEST(PlanGrid, ExplainsEveryViolation) {
+  const Plan plan = parse_plan("0F0\n", "text");
+  EXPECT_EQ(explain(plan, {Rule::cover, "why", {{0, 0}}}), "why\nrank 0     0:  [0F0]");
+  EXPECT_EQ(explain(plan, {Rule::shape, "why"}), "why");
+}
+
+}  // namespace
+}  // namespace concertina

@@ -19,7 +19,9 @@ bool moves_data(Kind kind) {
   return sends(kind) || kind == Kind::RECV_F || kind == Kind::RECV_B;
 }
 int find(const std::vector<Action>& row, Kind kind, int stage, int microbatch) {
-  const auto it = std::find(row.begin(), row.end(), Action{kind, stage, microbatch});
+  const auto it = std::find_if(row.begin(), row.end(), [&](const Action& a) {
+    return a.kind == kind && a.stage == stage && a.microbatch == microbatch;
+  });
   return it == row.end() ? -1 : static_cast<int>(it - row.begin());
 }
 
@@ -94,7 +96,8 @@ bool Machine::row_makes_sense(int rank) const {
   const std::vector<Action>& row = plan_.rows[rank];
   if (row.empty() || row.back().kind != Kind::STEP) return false;
   for (int i = 0; i < std::ssize(row); ++i) {
-    const auto [kind, s, m] = row[i];
+    const Kind kind = row[i].kind;
+    const int s = row[i].stage, m = row[i].microbatch;
     if (kind == Kind::STEP) continue;
     const auto before = [&](Kind what, int other, int microbatch) {
       const int found = find(row, what, other, microbatch);
@@ -189,13 +192,12 @@ bool Machine::is_through(const State& state, End end) const {
 /// The transfers of its own row that action `i` waits for.
 std::vector<Machine::End> Machine::needs(int rank, int i) const {
   const std::vector<Action>& row = plan_.rows[rank];
-  const auto [kind, s, m] = row[i];
+  const Kind kind = row[i].kind;
+  const int s = row[i].stage, m = row[i].microbatch;
   const Stage& stage = stages_[s];
   const auto remote = [&](int neighbour) { return neighbour >= 0 && neighbour != rank; };
   std::vector<End> ends;
-  const auto need = [&, of = s, microbatch = m](Kind what) {
-    ends.push_back({rank, find(row, what, of, microbatch)});
-  };
+  const auto need = [&](Kind what) { ends.push_back({rank, find(row, what, s, m)}); };
   if (kind == Kind::F && remote(stage.previous)) need(Kind::RECV_F);
   if ((kind == Kind::B || kind == Kind::I) && remote(stage.next)) need(Kind::RECV_B);
   if ((kind == Kind::B || kind == Kind::W) && remote(stage.next)) need(Kind::SEND_F);

@@ -123,23 +123,5 @@ TEST(Deadlock, VerdictIsThatOfTheMachineOnLargerPlans) {
   EXPECT_GT(verdicts["hangs on a stream"], 50);
 }
 
-TEST(Deadlock, IsFoundQuicklyInLargePlans) {
-  const Layout layout = straight(32, 256);
-  Plan plan = make_plan(layout, "1f1b", {.reduction = false});
-  std::vector<Action>& row = plan.rows[16];  // posts its last gradient ahead of its last input
-  const auto last = std::find(row.begin(), row.end(), Action{Kind::RECV_F, 16, 255});
-  const Action moved = *last;
-  row.erase(last);
-  row.insert(std::find(row.begin(), row.end(), Action{Kind::F, 16, 255}), moved);
-  const auto gradient = std::find(row.begin(), row.end(), Action{Kind::RECV_B, 16, 240});
-  row.erase(gradient);
-  row.insert(std::find(row.begin(), row.end(), Action{Kind::RECV_F, 16, 230}),
-             Action{Kind::RECV_B, 16, 240});
-  const PlanIndex index(plan, layout);
-  const auto circle = find_deadlock(plan, index, Channels::stream);
-  ASSERT_TRUE(circle);
-  EXPECT_LT(std::count(circle->text.begin(), circle->text.end(), '\n'), 8) << circle->text;
-}
-
 }  // namespace
 }  // namespace concertina

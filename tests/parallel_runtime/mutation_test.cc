@@ -1,0 +1,170 @@
+// 10,000 random edits of valid schedules: each is refused, or trains to the bits of 1F1B.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "parallel/passes.h"
+#include "parallel/watchdog.h"
+#include "tests/parallel_plan/random_plans.h"
+#include "tests/parallel_plan/rendezvous.h"
+#include "tests/parallel_runtime/layouts.h"
+#include "tests/parallel_runtime/tiny_model.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kEditsInAll = 10000, kLeaves = 2;
+
+struct Base {
+  std::string name;
+  Layout layout;
+  int microbatches = 1;
+  Plan plan;
+  int leaf_microbatches() const { return microbatches / kLeaves; }
+};
+
+/// Each B as I now and W one compute action later, at the earliest.
+Plan split_backwards(Plan plan) {
+  for (std::vector<Action>& row : plan.rows) {
+    std::vector<Action> result, weights;
+    for (const Action& action : row) {
+      const bool backward = action.kind == Kind::B;
+      result.push_back(action);
+      if (backward) result.back().kind = Kind::I;
+      if (!is_compute(action.kind) || (weights.empty() && !backward)) continue;
+      result.insert(result.end(), weights.begin(), weights.end());
+      weights.clear();
+      if (backward) weights.push_back({Kind::W, action.stage, action.microbatch});
+    }
+    result.insert(result.end(), weights.begin(), weights.end());
+    row = std::move(result);
+  }
+  return plan;
+}
+
+std::vector<NamedLayout> layouts(int m) {
+  const auto over = [&](const std::vector<int>& ranks) {
+    return Layout{{pipeline_over(ranks, kTinyUnits, 0, m)}};
+  };
+  return {{"p=2", 2, over({0, 1})},
+          {"p=4", 4, over({0, 1, 2, 3})},
+          {"interleaved", 2, over({0, 1, 0, 1})},
+          {"V", 2, over({0, 1, 1, 0})},
+          {"opposite",
+           2,
+           {{pipeline_over({0, 1}, kTinyUnits, 0, m / 2),
+             pipeline_over({1, 0}, kTinyUnits, m / 2, m)}}}};
+}
+
+/// Every schedule at every layout that it is defined for.
+std::vector<Base> bases() {
+  std::vector<Base> result;
+  std::set<std::string> used;
+  for (const Entry<Generator>& schedule : schedules()) {
+    for (const int m : {4, 6}) {
+      for (const NamedLayout& at : layouts(m)) {
+        const std::string name = fmt::format("{} {} m={}", schedule.name, at.name, m);
+        try {
+          const Plan compute =
+              make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
+          for (const Plan& plan : {compute, split_backwards(compute)})
+            result.push_back(
+                {name, at.layout, m, add_reduction(add_transfers(plan, at.layout), at.layout)});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), Exit::bad_input) << name << ": " << error.message();
+          continue;
+        }
+        used.emplace(schedule.name);
+      }
+    }
+  }
+  EXPECT_EQ(used.size(), schedules().size()) << "a schedule that no layout here fits";
+  return result;
+}
+
+/// Counts by kind of edit, then by verdict.
+using Counts = std::map<std::string_view, std::map<std::string_view, int>>;
+
+void print(const Counts& counts) {
+  for (const auto& [kind, verdicts] : counts) {
+    std::string line = fmt::format("{:<10}", kind);
+    for (const auto& [verdict, count] : verdicts) line += fmt::format("  {} {}", verdict, count);
+    std::printf("%s\n", line.c_str());
+  }
+}
+
+class Mutations : public ::testing::Test {
+ protected:
+  Plan edited(const Base& base, Edit kind) {
+    for (;;)
+      if (Plan plan = edit(base.plan, kind, random_); plan != base.plan) return plan;
+  }
+
+  /// The machine of rendezvous.h has the last word on what was refused.
+  bool machine_runs(const Base& base, const Plan& plan) {
+    using rendezvous::Machine, rendezvous::Outcome, rendezvous::Wire;
+    for (const Wire wire : {Wire::pairs, Wire::stream})
+      if (Machine(plan, base.layout, wire, base.leaf_microbatches()).run(random_) != Outcome::runs)
+        return false;
+    return true;
+  }
+
+  void expect_same_bits(const Base& base, const Plan& plan) {
+    const auto [entry, fresh] = expected_.try_emplace(base.microbatches);
+    if (fresh) {
+      const Layout one{{pipeline_over({0}, kTinyUnits, 0, base.microbatches)}};
+      entry->second = run_tiny(make_plan(one, "1f1b"), one, base.microbatches, kLeaves);
+    }
+    watchdog_.beat();
+    at_work_ = to_text(plan);
+    try {
+      EXPECT_TRUE(run_tiny(plan, base.layout, base.microbatches, kLeaves) == entry->second)
+          << base.name << ": other bits\n"
+          << at_work_;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << base.name << ": " << error.what() << "\n" << at_work_;
+    }
+  }
+
+  std::mt19937 random_{20240613};
+  std::map<int, TinyResult> expected_;  // by microbatches
+  std::string at_work_;
+  /// A hang ends the test, with the plan.
+  Watchdog watchdog_{0, std::chrono::minutes(2), [this](const std::string&) {
+                       std::printf("hangs, though it was accepted:\n%s", at_work_.c_str());
+                       std::fflush(stdout);
+                       std::_Exit(1);
+                     }};
+};
+
+TEST_F(Mutations, AreRefusedOrRunToTheSameBits) {
+  const std::vector<Base> all = bases();
+  for (const Base& base : all) expect_same_bits(base, base.plan);
+  Counts counts;
+  int accepted = 0;
+  for (int i = 0; i < kEditsInAll && !HasFailure(); ++i) {
+    const Base& base = all[static_cast<std::size_t>(i) % all.size()];
+    const Edit kind = kEdits[random_() % kEdits.size()];
+    const Plan plan = edited(base, kind);
+    Limits limits;
+    limits.leaf_microbatches = base.leaf_microbatches();
+    const auto violation = check(plan, base.layout, limits);
+    ++counts[name_of(kind)][violation ? name_of(violation->rule) : "accepted"];
+    if (violation) {
+      EXPECT_FALSE(machine_runs(base, plan))
+          << base.name << ", refused without need: " << violation->text << "\n"
+          << to_text(plan);
+    } else {
+      ++accepted;
+      expect_same_bits(base, plan);
+    }
+  }
+  print(counts);
+  EXPECT_GT(accepted, kEditsInAll * 3 / 100);
+}
+
+}  // namespace
+}  // namespace concertina

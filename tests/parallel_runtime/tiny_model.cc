@@ -1,0 +1,215 @@
+#include "tests/parallel_runtime/tiny_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "parallel/executor.h"
+#include "parallel/thread_communicator.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kWidth = 4, kTied = 3;
+constexpr int kSteps = 2;
+
+float weight(int unit, int i) {
+  return 0.75F + 0.05F * static_cast<float>((5 * unit + 3 * i) % 11);
+}
+float embedding(int token, int i) {
+  return std::sin(1.7F * static_cast<float>(token) + static_cast<float>(i));
+}
+void fill_nan(View view) {
+  if (!view.empty()) std::fill_n(view.f32(), view.count, std::numeric_limits<float>::quiet_NaN());
+}
+
+/// One rank's stages and what they run in.
+class TinyRank {
+ public:
+  TinyRank(const Plan& plan, const Layout& layout, int microbatches, int leaves,
+           Communicator& world)
+      : world_(world),
+        owners_(assign_owners(buckets_, layout)),
+        stages_(static_cast<std::size_t>(layout.stage_count())),
+        backend_(make_cpu_backend(1)),
+        exchange_(buckets_, owners_, layout, plan, world.rank(), microbatches, leaves),
+        executor_(layout, plan, make_stages(layout), world.rank(), microbatches),
+        groups_(world, sets()),
+        tokens_(static_cast<std::size_t>(microbatches)) {
+    arena_.reserve(executor_.saved_bytes() + executor_.boundary_bytes() + exchange_.sum_bytes() +
+                   exchange_.staging_bytes());
+    executor_.attach(arena_);
+    exchange_.attach(arena_);
+    exchange_.connect(groups_, *backend_);
+    executor_.connect(world, exchange_, nullptr);
+    for (std::size_t m = 0; m < tokens_.size(); ++m) tokens_[m] = static_cast<std::int32_t>(m);
+  }
+
+  void step(TinyResult& result) {
+    executor_.on_step([&] { collect(result); });
+    const View tokens{tokens_.data(), tokens_.size(), DType::i32};
+    executor_.run({tokens, tokens, 0.125F});
+    for (std::size_t m = 0; m < tokens_.size(); ++m)
+      if (executor_.losses()[m] != 0.0) result.losses[m] = executor_.losses()[m];
+  }
+
+ private:
+  std::vector<Stage*> make_stages(const Layout& layout) {
+    std::vector<Stage*> result;
+    for (int s = 0; s < layout.stage_count(); ++s) {
+      auto& stage = stages_[static_cast<std::size_t>(s)];
+      if (layout.stage(s).rank == world_.rank())
+        stage = std::make_unique<TinyStage>(layout.stage(s), buckets_);
+      result.push_back(stage.get());
+    }
+    return result;
+  }
+  std::vector<std::vector<int>> sets() const {
+    std::vector<std::vector<int>> result;
+    for (const BucketOwners& owners : owners_) result.push_back(owners.ranks);
+    return result;
+  }
+  /// Each rank writes the parts that it owns.
+  void collect(TinyResult& result) const {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      const int me = owners_[b].index_of(world_.rank());
+      if (me < 0) continue;
+      const View sum = exchange_.reduced(static_cast<int>(b));
+      const Part& part = owners_[b].parts[static_cast<std::size_t>(me)];
+      std::copy_n(sum.f32(), part.count(), result.gradients[b].begin() + part.begin);
+    }
+  }
+
+  Communicator& world_;
+  const std::vector<Bucket> buckets_ = tiny_buckets();
+  std::vector<BucketOwners> owners_;
+  std::vector<std::unique_ptr<TinyStage>> stages_;
+  std::unique_ptr<Backend> backend_;
+  GradientExchange exchange_;
+  Executor executor_;
+  Groups groups_;
+  Arena arena_;
+  std::vector<std::int32_t> tokens_;
+};
+
+}  // namespace
+
+StageMemory TinyStage::memory() const {
+  const auto floats = [](int count) { return static_cast<std::size_t>(count) * sizeof(float); };
+  return {floats((units() + 1) * kWidth), floats(units() * kWidth), floats(kWidth), 0};
+}
+
+void TinyStage::forward(const MicrobatchIo& io) {
+  float* x = static_cast<float*>(io.saved);  // [units + 1, kWidth]
+  for (int i = 0; i < kWidth; ++i)
+    x[i] = at_.first_unit == 0 ? embedding(io.tokens.i32()[0], i) : io.input.f32()[i];
+  for (int u = at_.first_unit; u < at_.last_unit; ++u, x += kWidth)
+    for (int i = 0; i < kWidth; ++i)
+      x[kWidth + i] = x[i] * weight(u, i) + 0.3F * x[(i + 1) % kWidth];
+  if (at_.last_unit < kTinyUnits) std::copy_n(x, kWidth, io.output.f32());
+}
+
+double TinyStage::loss(const MicrobatchIo& io) const {
+  const float* y = static_cast<const float*>(io.saved) + units() * kWidth;
+  double sum = 0;
+  for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(y[i]) * static_cast<double>(y[i]);
+  return sum;
+}
+
+View TinyStage::logits(const MicrobatchIo& io) const {
+  return {io.saved, kWidth, DType::f32};
+}
+
+/// The gradient at the output of each unit, and of the stage's input.
+void TinyStage::input_gradients(const MicrobatchIo& io, float* grads) const {
+  const float* y = static_cast<const float*>(io.saved) + units() * kWidth;
+  float* last = grads + (units() - 1) * kWidth;
+  for (int i = 0; i < kWidth; ++i)
+    last[i] = at_.last_unit == kTinyUnits ? 2 * io.loss_scale * y[i] : io.output_grad.f32()[i];
+  for (int u = at_.last_unit - 1; u >= at_.first_unit; --u, last -= kWidth) {
+    float* before = u > at_.first_unit ? last - kWidth : io.input_grad.f32();
+    for (int i = 0; i < kWidth && u > 0; ++i)
+      before[i] = last[i] * weight(u, i) + 0.3F * last[(i + kWidth - 1) % kWidth];
+  }
+}
+
+void TinyStage::weight_gradients(const MicrobatchIo& io, const float* grads,
+                                 GradientSink& sink) const {
+  for (int u = at_.last_unit - 1; u >= at_.first_unit; --u) {
+    const float* grad = grads + (u - at_.first_unit) * kWidth;
+    const float* x = static_cast<const float*>(io.saved) + (u - at_.first_unit) * kWidth;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      if (std::ranges::count(buckets_[b].uses, u) == 0) continue;
+      const GradientTarget target = sink.begin(static_cast<int>(b), u, io.microbatch);
+      for (std::size_t e = 0; e < target.gradient.count; ++e) {
+        const float value = grad[e % kWidth] * x[e % kWidth];
+        float& sum = target.gradient.f32()[e];
+        sum = target.accumulate ? sum + value : value;
+      }
+      sink.end(static_cast<int>(b), u, io.microbatch);
+    }
+  }
+}
+
+void TinyStage::forget(const MicrobatchIo& io) const {
+  fill_nan({io.saved, static_cast<std::size_t>((units() + 1) * kWidth), DType::f32});
+  fill_nan(io.input);
+  fill_nan(io.output_grad);
+}
+
+void TinyStage::backward(const MicrobatchIo& io, GradientSink& sink) {
+  float grads[kTinyUnits * kWidth];
+  input_gradients(io, grads);
+  weight_gradients(io, grads, sink);
+  forget(io);
+}
+
+void TinyStage::backward_input(const MicrobatchIo& io) {
+  input_gradients(io, static_cast<float*>(io.grads));
+}
+
+void TinyStage::backward_weight(const MicrobatchIo& io, GradientSink& sink) {
+  weight_gradients(io, static_cast<const float*>(io.grads), sink);
+  forget(io);
+  fill_nan({io.grads, static_cast<std::size_t>(units() * kWidth), DType::f32});
+}
+
+std::vector<Bucket> tiny_buckets() {
+  ModelSpec model;
+  model.units.resize(kTinyUnits);
+  for (int u = 0; u < kTinyUnits; ++u) {
+    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    unit.name = std::to_string(u);
+    unit.parameters.push_back({"own", {kWidth}, false, {}, ""});
+    if (u == 0 || u == kTinyUnits - 1)
+      unit.parameters.push_back({"tied", {kTied}, false, {}, "tied"});
+  }
+  return make_buckets(model);
+}
+
+bool TinyResult::operator==(const TinyResult& other) const {
+  const auto same = [](const auto& a, const auto& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+  };
+  return std::ranges::equal(gradients, other.gradients, same) && same(losses, other.losses);
+}
+
+TinyResult run_tiny(const Plan& plan, const Layout& layout, int microbatches, int leaves) {
+  std::vector<TinyResult> results(kSteps);
+  for (TinyResult& result : results) {
+    for (const Bucket& bucket : tiny_buckets())
+      result.gradients.emplace_back(bucket.elements, std::numeric_limits<float>::quiet_NaN());
+    result.losses.resize(static_cast<std::size_t>(microbatches));
+  }
+  run_threads(static_cast<int>(plan.rows.size()), [&](Communicator& world) {
+    TinyRank rank(plan, layout, microbatches, leaves, world);
+    for (TinyResult& result : results) rank.step(result);
+    world.barrier();
+  });
+  CONCERTINA_CHECK(results[0] == results[1], "two equal steps gave different bits");
+  return results[0];
+}
+
+}  // namespace concertina

@@ -1,0 +1,61 @@
+// A model small enough to train a step in microseconds, and real: every bit of its loss and
+// gradients depends on every input, on which microbatch met which, and on the order of additions.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/stage.h"
+#include "parallel/schedule.h"
+
+namespace concertina {
+
+inline constexpr int kTinyUnits = 4;
+
+/// Units [first, last): y = x * w + a neighbour's x, elementwise; the loss is the sum of squares.
+/// What it is the last to read it overwrites with NaN.
+class TinyStage final : public Stage {
+ public:
+  TinyStage(const StagePlacement& at, const std::vector<Bucket>& buckets)
+      : at_(at), buckets_(buckets) {}
+
+  StageMemory memory() const override;
+  int first_unit() const override { return at_.first_unit; }
+  int last_unit() const override { return at_.last_unit; }
+  void forward(const MicrobatchIo& io) override;
+  void backward(const MicrobatchIo& io, GradientSink& sink) override;
+  void backward_input(const MicrobatchIo& io) override;
+  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override;
+  double loss(const MicrobatchIo& io) const override;
+  View logits(const MicrobatchIo& io) const override;
+  void set_workspace(void*) override {}
+  void refresh() override {}
+
+ private:
+  int units() const { return at_.last_unit - at_.first_unit; }
+  void input_gradients(const MicrobatchIo& io, float* grads) const;
+  void weight_gradients(const MicrobatchIo& io, const float* grads, GradientSink& sink) const;
+  void forget(const MicrobatchIo& io) const;
+
+  StagePlacement at_;
+  const std::vector<Bucket>& buckets_;
+};
+
+/// One bucket a unit, and one that the first and the last unit share.
+std::vector<Bucket> tiny_buckets();
+
+/// What two steps made: gradients of all buckets and losses of all microbatches, as bits.
+struct TinyResult {
+  std::vector<std::vector<float>> gradients;
+  std::vector<double> losses;
+  /// Equal bits.
+  bool operator==(const TinyResult& other) const;
+};
+
+/// Runs the plan on as many threads as it has rows, sends without buffering. `plan` must be
+/// complete; one that is wrong may throw, or never return.
+TinyResult run_tiny(const Plan& plan, const Layout& layout, int microbatches, int leaves);
+
+}  // namespace concertina

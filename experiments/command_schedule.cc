@@ -33,8 +33,9 @@ Planned generate(const ScheduleOptions& options) {
   Planned result;
   result.layout =
       make_layout(units, Grid{options.ranks, 1}, options.microbatches, leaves, options.chunks);
-  result.limits.leaf_microbatches = options.microbatches / leaves;
-  result.plan = make_plan(result.layout, options.schedule, result.limits);
+  Limits limits;
+  limits.leaf_microbatches = options.microbatches / leaves;
+  result.plan = make_plan(result.layout, options.schedule, limits);
   if (options.compute_only) {
     const Generator generator = lookup(schedules(), options.schedule, "schedule", "command line");
     result.plan =
@@ -58,20 +59,14 @@ Planned read(const ScheduleOptions& options) {
   Planned result;
   result.plan = parse_plan(text.str(), options.schedule);
   result.layout = infer_layout(result.plan, options.schedule);
-  result.limits = limits_of(result.plan);
   int microbatches = 0;
   for (const Pipeline& pipeline : result.layout.pipelines)
     microbatches = std::max(microbatches, pipeline.last_microbatch);
-  result.limits.leaf_microbatches = microbatches / default_leaves(microbatches);
-  return result;
-}
-
-/// Checked, wherever it comes from.
-Planned plan_of(const ScheduleOptions& options) {
-  Planned result = read_or_make_plan(options);
-  if (const auto violation = check(result.plan, result.layout, result.limits))
-    throw_input(explain(result.plan, *violation), options.schedule,
-                "a schedule that does all work once, in order");
+  Limits limits = limits_of(result.plan);
+  limits.leaf_microbatches = microbatches / default_leaves(microbatches);
+  if (auto violation = check(result.plan, result.layout, limits))
+    throw RefusedPlan(result.plan, *violation, "", options.schedule,
+                      "a schedule that does all work once, in order");
   return result;
 }
 
@@ -120,7 +115,7 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
 
 }  // namespace
 
-Planned read_or_make_plan(const ScheduleOptions& options) {
+Planned plan_of(const ScheduleOptions& options) {
   return is_name(options.schedule) ? generate(options) : read(options);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiments/command.h"
-#include "parallel/check.h"
+#include "parallel/schedule.h"
 
 namespace concertina {
 
@@ -14,15 +14,14 @@ struct ScheduleOptions {
   bool compute_only = false, json = false;
 };
 
-/// A plan, the layout that it is for, and what it has to be.
+/// A plan and the layout that it is for.
 struct Planned {
   Plan plan;
   Layout layout;
-  Limits limits;
 };
 
-/// A schedule by name is right, or this throws; one from a file is as it is.
-Planned read_or_make_plan(const ScheduleOptions& options);
+/// Checked, wherever it comes from: throws RefusedPlan (parallel/plan_grid.h).
+Planned plan_of(const ScheduleOptions& options);
 
 int run_schedule_list(const ScheduleOptions& options);
 int run_schedule_show(const ScheduleOptions& options);

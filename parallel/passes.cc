@@ -20,9 +20,9 @@ void verify(const Plan& plan, const Layout& layout, std::string_view pass) {
 }
 
 [[noreturn]] void refuse(std::string_view name, const Plan& plan, const Violation& violation) {
-  throw_input(
-      fmt::format("the schedule '{}' is wrong for this layout: {}", name, explain(plan, violation)),
-      kKey, "another schedule; `concertina schedule show` prints this one");
+  throw RefusedPlan(plan, violation,
+                    fmt::format("the schedule '{}' is wrong for this layout: ", name), kKey,
+                    "another schedule; `concertina schedule show` prints this one");
 }
 
 /// `layout` with its pipelines side by side: each rank of each pipeline is a row of its own.

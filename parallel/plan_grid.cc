@@ -50,6 +50,11 @@ std::vector<std::string> cells_of(const std::vector<Action>& row, const std::vec
   return cells;
 }
 
+std::string explain(const Plan& plan, const Violation& violation) {
+  const std::string grid = grid_around(plan, violation.places);
+  return grid.empty() ? violation.text : violation.text + "\n" + grid.substr(0, grid.size() - 1);
+}
+
 }  // namespace
 
 std::string grid_around(const Plan& plan, const std::vector<Place>& places) {
@@ -77,9 +82,10 @@ std::string grid_around(const Plan& plan, const std::vector<Place>& places) {
   return text;
 }
 
-std::string explain(const Plan& plan, const Violation& violation) {
-  const std::string grid = grid_around(plan, violation.places);
-  return grid.empty() ? violation.text : violation.text + "\n" + grid.substr(0, grid.size() - 1);
-}
+RefusedPlan::RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where,
+                         std::string fix)
+    : Error(Exit::bad_input, who + explain(plan, violation), std::move(where), std::move(fix)),
+      plan_(std::move(plan)),
+      violation_(std::move(violation)) {}
 
 }  // namespace concertina

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "parallel/check.h"
 
 namespace concertina {
@@ -14,7 +15,19 @@ namespace concertina {
 /// the row. Empty without places.
 std::string grid_around(const Plan& plan, const std::vector<Place>& places);
 
-/// What is wrong, and the grid around it.
-std::string explain(const Plan& plan, const Violation& violation);
+/// A plan that breaks a rule; its message has the counter-example and the grid around the place.
+class RefusedPlan : public Error {
+ public:
+  /// `who` comes before what is wrong.
+  RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where,
+              std::string fix);
+
+  const Plan& plan() const { return plan_; }
+  const Violation& violation() const { return violation_; }
+
+ private:
+  Plan plan_;
+  Violation violation_;
+};
 
 }  // namespace concertina

@@ -30,10 +30,12 @@ TEST(PlanGrid, ShowsOnlyTheRanksInQuestionOfALargePlan) {
   EXPECT_TRUE(grid.starts_with("rank 3 ")) << grid;
 }
 
-TEST(PlanGrid, ExplainsEveryViolation) {
+TEST(PlanGrid, IsPartOfARefusal) {
   const Plan plan = parse_plan("0F0\n", "text");
-  EXPECT_EQ(explain(plan, {Rule::cover, "why", {{0, 0}}}), "why\nrank 0     0:  [0F0]");
-  EXPECT_EQ(explain(plan, {Rule::shape, "why"}), "why");
+  const RefusedPlan refused(plan, {Rule::cover, "why", {{0, 0}}}, "who: ", "where", "fix");
+  EXPECT_EQ(refused.message(), "who: why\nrank 0     0:  [0F0]");
+  EXPECT_EQ(refused.code(), Exit::bad_input);
+  EXPECT_EQ(RefusedPlan(plan, {Rule::shape, "why"}, "", "where", "fix").message(), "why");
 }
 
 }  // namespace

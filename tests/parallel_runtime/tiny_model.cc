@@ -12,8 +12,7 @@
 namespace concertina {
 namespace {
 
-constexpr int kWidth = 4, kTied = 3;
-constexpr int kSteps = 2;
+constexpr int kTied = 3, kSteps = 2;
 
 float weight(int unit, int i) {
   return 0.75F + 0.05F * static_cast<float>((5 * unit + 3 * i) % 11);
@@ -101,55 +100,53 @@ StageMemory TinyStage::memory() const {
   return {floats((units() + 1) * kWidth), floats(units() * kWidth), floats(kWidth), 0};
 }
 
-void TinyStage::forward(const MicrobatchIo& io) {
-  float* x = static_cast<float*>(io.saved);  // [units + 1, kWidth]
-  for (int i = 0; i < kWidth; ++i)
-    x[i] = at_.first_unit == 0 ? embedding(io.tokens.i32()[0], i) : io.input.f32()[i];
-  for (int u = at_.first_unit; u < at_.last_unit; ++u, x += kWidth)
-    for (int i = 0; i < kWidth; ++i)
-      x[kWidth + i] = x[i] * weight(u, i) + 0.3F * x[(i + 1) % kWidth];
-  if (at_.last_unit < kTinyUnits) std::copy_n(x, kWidth, io.output.f32());
+/// The input of a unit, [kWidth]; that of the last unit + 1 is the output of the stage.
+float* TinyStage::saved(const MicrobatchIo& io, int unit) const {
+  return static_cast<float*>(io.saved) + (unit - at_.first_unit) * kWidth;
+}
+
+void TinyStage::forward_unit(int unit, const MicrobatchIo& io) {
+  float *x = saved(io, unit), *y = saved(io, unit + 1);
+  for (int i = 0; i < kWidth && unit == at_.first_unit; ++i)
+    x[i] = unit == 0 ? embedding(io.tokens.i32()[0], i) : io.input.f32()[i];
+  for (int i = 0; i < kWidth; ++i) y[i] = x[i] * weight(unit, i) + 0.3F * x[(i + 1) % kWidth];
+  if (unit + 1 == at_.last_unit && unit + 1 < kTinyUnits) std::copy_n(y, kWidth, io.output.f32());
 }
 
 double TinyStage::loss(const MicrobatchIo& io) const {
-  const float* y = static_cast<const float*>(io.saved) + units() * kWidth;
+  const float* y = saved(io, kTinyUnits);
   double sum = 0;
   for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(y[i]) * static_cast<double>(y[i]);
   return sum;
 }
 
 View TinyStage::logits(const MicrobatchIo& io) const {
-  return {io.saved, kWidth, DType::f32};
+  return {saved(io, kTinyUnits), kWidth, DType::f32};
 }
 
-/// The gradient at the output of each unit, and of the stage's input.
-void TinyStage::input_gradients(const MicrobatchIo& io, float* grads) const {
-  const float* y = static_cast<const float*>(io.saved) + units() * kWidth;
-  float* last = grads + (units() - 1) * kWidth;
-  for (int i = 0; i < kWidth; ++i)
-    last[i] = at_.last_unit == kTinyUnits ? 2 * io.loss_scale * y[i] : io.output_grad.f32()[i];
-  for (int u = at_.last_unit - 1; u >= at_.first_unit; --u, last -= kWidth) {
-    float* before = u > at_.first_unit ? last - kWidth : io.input_grad.f32();
-    for (int i = 0; i < kWidth && u > 0; ++i)
-      before[i] = last[i] * weight(u, i) + 0.3F * last[(i + kWidth - 1) % kWidth];
-  }
+/// `grads`: at the output of each unit, [units, kWidth]; from that of `unit` to the one before.
+void TinyStage::input_gradient(int unit, const MicrobatchIo& io, float* grads) const {
+  float* dy = grads + (unit - at_.first_unit) * kWidth;
+  for (int i = 0; i < kWidth && unit + 1 == at_.last_unit; ++i)
+    dy[i] = unit + 1 == kTinyUnits ? 2 * io.loss_scale * saved(io, kTinyUnits)[i]
+                                   : io.output_grad.f32()[i];
+  float* dx = unit > at_.first_unit ? dy - kWidth : io.input_grad.f32();
+  for (int i = 0; i < kWidth && unit > 0; ++i)
+    dx[i] = dy[i] * weight(unit, i) + 0.3F * dy[(i + kWidth - 1) % kWidth];
 }
 
-void TinyStage::weight_gradients(const MicrobatchIo& io, const float* grads,
-                                 GradientSink& sink) const {
-  for (int u = at_.last_unit - 1; u >= at_.first_unit; --u) {
-    const float* grad = grads + (u - at_.first_unit) * kWidth;
-    const float* x = static_cast<const float*>(io.saved) + (u - at_.first_unit) * kWidth;
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      if (std::ranges::count(buckets_[b].uses, u) == 0) continue;
-      const GradientTarget target = sink.begin(static_cast<int>(b), u, io.microbatch);
-      for (std::size_t e = 0; e < target.gradient.count; ++e) {
-        const float value = grad[e % kWidth] * x[e % kWidth];
-        float& sum = target.gradient.f32()[e];
-        sum = target.accumulate ? sum + value : value;
-      }
-      sink.end(static_cast<int>(b), u, io.microbatch);
+void TinyStage::weight_gradient(int unit, const MicrobatchIo& io, const float* grads,
+                                GradientSink& sink) const {
+  const float *dy = grads + (unit - at_.first_unit) * kWidth, *x = saved(io, unit);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    if (std::ranges::count(buckets_[b].uses, unit) == 0) continue;
+    const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
+    for (std::size_t e = 0; e < target.gradient.count; ++e) {
+      const float value = dy[e % kWidth] * x[e % kWidth];
+      float& sum = target.gradient.f32()[e];
+      sum = target.accumulate ? sum + value : value;
     }
+    sink.end(static_cast<int>(b), unit, io.microbatch);
   }
 }
 
@@ -159,19 +156,19 @@ void TinyStage::forget(const MicrobatchIo& io) const {
   fill_nan(io.output_grad);
 }
 
-void TinyStage::backward(const MicrobatchIo& io, GradientSink& sink) {
-  float grads[kTinyUnits * kWidth];
-  input_gradients(io, grads);
-  weight_gradients(io, grads, sink);
-  forget(io);
+void TinyStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
+  input_gradient(unit, io, grads_);
+  weight_gradient(unit, io, grads_, sink);
+  if (unit == at_.first_unit) forget(io);
 }
 
-void TinyStage::backward_input(const MicrobatchIo& io) {
-  input_gradients(io, static_cast<float*>(io.grads));
+void TinyStage::backward_input_unit(int unit, const MicrobatchIo& io) {
+  input_gradient(unit, io, static_cast<float*>(io.grads));
 }
 
-void TinyStage::backward_weight(const MicrobatchIo& io, GradientSink& sink) {
-  weight_gradients(io, static_cast<const float*>(io.grads), sink);
+void TinyStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
+  weight_gradient(unit, io, static_cast<const float*>(io.grads), sink);
+  if (unit > at_.first_unit) return;
   forget(io);
   fill_nan({io.grads, static_cast<std::size_t>(units() * kWidth), DType::f32});
 }
@@ -182,7 +179,7 @@ std::vector<Bucket> tiny_buckets() {
   for (int u = 0; u < kTinyUnits; ++u) {
     UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
     unit.name = std::to_string(u);
-    unit.parameters.push_back({"own", {kWidth}, false, {}, ""});
+    unit.parameters.push_back({"own", {4}, false, {}, ""});
     if (u == 0 || u == kTinyUnits - 1)
       unit.parameters.push_back({"tied", {kTied}, false, {}, "tied"});
   }

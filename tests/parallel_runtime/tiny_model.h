@@ -24,10 +24,22 @@ class TinyStage final : public Stage {
   StageMemory memory() const override;
   int first_unit() const override { return at_.first_unit; }
   int last_unit() const override { return at_.last_unit; }
-  void forward(const MicrobatchIo& io) override;
-  void backward(const MicrobatchIo& io, GradientSink& sink) override;
-  void backward_input(const MicrobatchIo& io) override;
-  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override;
+  void forward(const MicrobatchIo& io) override {
+    for (int unit = at_.first_unit; unit < at_.last_unit; ++unit) forward_unit(unit, io);
+  }
+  void backward(const MicrobatchIo& io, GradientSink& sink) override {
+    for (int unit = at_.last_unit; unit-- > at_.first_unit;) backward_unit(unit, io, sink);
+  }
+  void backward_input(const MicrobatchIo& io) override {
+    for (int unit = at_.last_unit; unit-- > at_.first_unit;) backward_input_unit(unit, io);
+  }
+  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override {
+    for (int unit = at_.last_unit; unit-- > at_.first_unit;) backward_weight_unit(unit, io, sink);
+  }
+  void forward_unit(int unit, const MicrobatchIo& io);
+  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink);
+  void backward_input_unit(int unit, const MicrobatchIo& io);
+  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink);
   double loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
   void set_workspace(void*) override {}
@@ -35,12 +47,16 @@ class TinyStage final : public Stage {
 
  private:
   int units() const { return at_.last_unit - at_.first_unit; }
-  void input_gradients(const MicrobatchIo& io, float* grads) const;
-  void weight_gradients(const MicrobatchIo& io, const float* grads, GradientSink& sink) const;
+  float* saved(const MicrobatchIo& io, int unit) const;
+  void input_gradient(int unit, const MicrobatchIo& io, float* grads) const;
+  void weight_gradient(int unit, const MicrobatchIo& io, const float* grads,
+                       GradientSink& sink) const;
   void forget(const MicrobatchIo& io) const;
 
+  static constexpr int kWidth = 4;
   StagePlacement at_;
   const std::vector<Bucket>& buckets_;
+  float grads_[kTinyUnits * kWidth] = {};  // of a B
 };
 
 /// One bucket a unit, and one that the first and the last unit share.

@@ -97,52 +97,54 @@ class TinyRank {
 
 StageMemory TinyStage::memory() const {
   const auto floats = [](int count) { return static_cast<std::size_t>(count) * sizeof(float); };
-  return {floats((units() + 1) * kWidth), floats(units() * kWidth), floats(kWidth), 0};
+  return {floats((units() + 1) * kTinyWidth), floats(units() * kTinyWidth), floats(kTinyWidth), 0};
 }
 
-/// The input of a unit, [kWidth]; that of the last unit + 1 is the output of the stage.
+/// The input of a unit, [kTinyWidth]; that of the last unit + 1 is the output of the stage.
 float* TinyStage::saved(const MicrobatchIo& io, int unit) const {
-  return static_cast<float*>(io.saved) + (unit - at_.first_unit) * kWidth;
+  return static_cast<float*>(io.saved) + (unit - at_.first_unit) * kTinyWidth;
 }
 
 void TinyStage::forward_unit(int unit, const MicrobatchIo& io) {
   float *x = saved(io, unit), *y = saved(io, unit + 1);
-  for (int i = 0; i < kWidth && unit == at_.first_unit; ++i)
+  for (int i = 0; i < kTinyWidth && unit == at_.first_unit; ++i)
     x[i] = unit == 0 ? embedding(io.tokens.i32()[0], i) : io.input.f32()[i];
-  for (int i = 0; i < kWidth; ++i) y[i] = x[i] * weight(unit, i) + 0.3F * x[(i + 1) % kWidth];
-  if (unit + 1 == at_.last_unit && unit + 1 < kTinyUnits) std::copy_n(y, kWidth, io.output.f32());
+  for (int i = 0; i < kTinyWidth; ++i)
+    y[i] = x[i] * weight(unit, i) + 0.3F * x[(i + 1) % kTinyWidth];
+  if (unit + 1 == at_.last_unit && unit + 1 < kTinyUnits)
+    std::copy_n(y, kTinyWidth, io.output.f32());
 }
 
 double TinyStage::loss(const MicrobatchIo& io) const {
   const float* y = saved(io, kTinyUnits);
   double sum = 0;
-  for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(y[i]) * static_cast<double>(y[i]);
+  for (int i = 0; i < kTinyWidth; ++i) sum += static_cast<double>(y[i]) * static_cast<double>(y[i]);
   return sum;
 }
 
 View TinyStage::logits(const MicrobatchIo& io) const {
-  return {saved(io, kTinyUnits), kWidth, DType::f32};
+  return {saved(io, kTinyUnits), kTinyWidth, DType::f32};
 }
 
-/// `grads`: at the output of each unit, [units, kWidth]; from that of `unit` to the one before.
+/// `grads`: at the output of each unit, [units, kTinyWidth]; from that of `unit` to the one before.
 void TinyStage::input_gradient(int unit, const MicrobatchIo& io, float* grads) const {
-  float* dy = grads + (unit - at_.first_unit) * kWidth;
-  for (int i = 0; i < kWidth && unit + 1 == at_.last_unit; ++i)
+  float* dy = grads + (unit - at_.first_unit) * kTinyWidth;
+  for (int i = 0; i < kTinyWidth && unit + 1 == at_.last_unit; ++i)
     dy[i] = unit + 1 == kTinyUnits ? 2 * io.loss_scale * saved(io, kTinyUnits)[i]
                                    : io.output_grad.f32()[i];
-  float* dx = unit > at_.first_unit ? dy - kWidth : io.input_grad.f32();
-  for (int i = 0; i < kWidth && unit > 0; ++i)
-    dx[i] = dy[i] * weight(unit, i) + 0.3F * dy[(i + kWidth - 1) % kWidth];
+  float* dx = unit > at_.first_unit ? dy - kTinyWidth : io.input_grad.f32();
+  for (int i = 0; i < kTinyWidth && unit > 0; ++i)
+    dx[i] = dy[i] * weight(unit, i) + 0.3F * dy[(i + kTinyWidth - 1) % kTinyWidth];
 }
 
 void TinyStage::weight_gradient(int unit, const MicrobatchIo& io, const float* grads,
                                 GradientSink& sink) const {
-  const float *dy = grads + (unit - at_.first_unit) * kWidth, *x = saved(io, unit);
+  const float *dy = grads + (unit - at_.first_unit) * kTinyWidth, *x = saved(io, unit);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     if (std::ranges::count(buckets_[b].uses, unit) == 0) continue;
     const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
     for (std::size_t e = 0; e < target.gradient.count; ++e) {
-      const float value = dy[e % kWidth] * x[e % kWidth];
+      const float value = dy[e % kTinyWidth] * x[e % kTinyWidth];
       float& sum = target.gradient.f32()[e];
       sum = target.accumulate ? sum + value : value;
     }
@@ -151,7 +153,7 @@ void TinyStage::weight_gradient(int unit, const MicrobatchIo& io, const float* g
 }
 
 void TinyStage::forget(const MicrobatchIo& io) const {
-  fill_nan({io.saved, static_cast<std::size_t>((units() + 1) * kWidth), DType::f32});
+  fill_nan({io.saved, static_cast<std::size_t>((units() + 1) * kTinyWidth), DType::f32});
   fill_nan(io.input);
   fill_nan(io.output_grad);
 }
@@ -170,7 +172,7 @@ void TinyStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientS
   weight_gradient(unit, io, static_cast<const float*>(io.grads), sink);
   if (unit > at_.first_unit) return;
   forget(io);
-  fill_nan({io.grads, static_cast<std::size_t>(units() * kWidth), DType::f32});
+  fill_nan({io.grads, static_cast<std::size_t>(units() * kTinyWidth), DType::f32});
 }
 
 std::vector<Bucket> tiny_buckets() {
@@ -179,7 +181,7 @@ std::vector<Bucket> tiny_buckets() {
   for (int u = 0; u < kTinyUnits; ++u) {
     UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
     unit.name = std::to_string(u);
-    unit.parameters.push_back({"own", {4}, false, {}, ""});
+    unit.parameters.push_back({"own", {kTinyWidth}, false, {}, ""});
     if (u == 0 || u == kTinyUnits - 1)
       unit.parameters.push_back({"tied", {kTied}, false, {}, "tied"});
   }

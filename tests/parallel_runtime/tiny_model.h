@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-inline constexpr int kTinyUnits = 4;
+inline constexpr int kTinyUnits = 4, kTinyWidth = 4;
 
 /// Units [first, last): y = x * w + a neighbour's x, elementwise; the loss is the sum of squares.
 /// What it is the last to read it overwrites with NaN.
@@ -53,10 +53,9 @@ class TinyStage final : public Stage {
                        GradientSink& sink) const;
   void forget(const MicrobatchIo& io) const;
 
-  static constexpr int kWidth = 4;
   StagePlacement at_;
   const std::vector<Bucket>& buckets_;
-  float grads_[kTinyUnits * kWidth] = {};  // of a B
+  float grads_[kTinyUnits * kTinyWidth] = {};  // of a B
 };
 
 /// One bucket a unit, and one that the first and the last unit share.

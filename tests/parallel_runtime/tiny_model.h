@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-inline constexpr int kTinyUnits = 4, kTinyWidth = 4;
+inline constexpr int kTinyUnits = 8, kTinyWidth = 4;
 
 /// Units [first, last): y = x * w + a neighbour's x, elementwise; the loss is the sum of squares.
 /// What it is the last to read it overwrites with NaN.

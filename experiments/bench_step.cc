@@ -159,8 +159,7 @@ std::unique_ptr<Subject> single_subject(const RunConfig& config, Communicator& w
   self = world.split(world.rank() == 0 ? 0 : -1, 0);
   if (self == nullptr) return nullptr;
   RunConfig alone = config;
-  alone.parallel.pp = alone.parallel.dp = 1;
-  alone.parallel.layout = {};
+  alone.parallel = {};
   auto single = std::make_unique<Subject>(alone, 1, 0);
   single->start(*self);
   return single;

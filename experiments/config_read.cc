@@ -120,6 +120,10 @@ class Reader {
     const std::string& value = node.as_string()->get();
     if (value.find('\0') != std::string::npos)
       fail(node, fmt::format("{} holds a NUL character", key_->name));
+    if (const std::string path = key_->path != nullptr ? key_->path(value) : ""; !path.empty()) {
+      out = path;
+      return;
+    }
     if (key_->choices != nullptr) {
       const auto names = key_->choices();
       if (std::find(names.begin(), names.end(), value) == names.end())

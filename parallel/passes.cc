@@ -212,7 +212,8 @@ Plan add_reduction(const Plan& plan, const Layout& layout) {
   return result;
 }
 
-Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits) {
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits,
+              bool overlap) {
   const auto require = [&](const Limits& due) {
     if (const auto violation = check(plan, layout, due))
       throw_input(violation->text, where, "a schedule that does all work once, in order");
@@ -230,6 +231,7 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
     own.reduction = false;
   }
   require(own);
+  if (overlap && !own.transfers && !own.reduction) plan = pair_overlaps(plan, layout);
   if (limits.transfers && !own.transfers) plan = weave_transfers(plan, layout);
   if (limits.reduction && !own.reduction) plan = append_tails(std::move(plan));
   require(limits);

@@ -97,7 +97,7 @@ const Key kKeys[] = {
      "pipeline schedule; a path runs a schedule of your own",
      {},
      schedule_names,
-     schedule_path},
+     is_schedule_file},
     {KEY(parallel.overlap),
      "forwards run interleaved with the backwards behind them, where that costs no wait",
      {}},
@@ -212,7 +212,7 @@ std::string nearest_key(std::string_view name) {
 std::string expected(const Key& key) {
   if (key.choices != nullptr)
     return fmt::format("one of: {}{}", fmt::join(key.choices(), ", "),
-                       key.path == nullptr ? "" : ", or a file (with a '/', or in .csv)");
+                       key.is_file == nullptr ? "" : ", or a file (with a '/', or in .csv)");
   RunConfig defaults;
   const Field field = key.field(defaults);
   std::string text = type_name(field);

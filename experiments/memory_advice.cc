@@ -26,7 +26,7 @@ std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, 
   config.batch.microbatches = microbatches;
   config.parallel.layout = {};
   std::string schedule;
-  if (!schedule_path(config.parallel.schedule).empty())
+  if (is_schedule_file(config.parallel.schedule))
     schedule = config.parallel.schedule = ParallelSection{}.schedule;
   const LayoutLimits limits{.world = run.world,
                             .units = static_cast<int>(run.model->spec().units.size()),

@@ -60,8 +60,9 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
                             .units = static_cast<int>(spec.units.size()),
                             .microbatches = run.microbatches,
                             .leaves = run.leaves};
-  if (const std::string path = schedule_path(config.parallel.schedule); !path.empty()) {
-    FittedSchedule own = fit(read_schedule_file(path), config, unit_costs(spec), limits);
+  if (is_schedule_file(config.parallel.schedule)) {
+    FittedSchedule own =
+        fit(read_schedule_file(config.parallel.schedule), config, unit_costs(spec), limits);
     run.layout = std::move(own.layout);
     run.plan = std::move(own.plan);
   } else {

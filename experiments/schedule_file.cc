@@ -91,13 +91,12 @@ Plan replicate(const ScheduleFile& file, int copies) {
 
 }  // namespace
 
-std::string schedule_path(const std::string& text) {
+bool is_schedule_file(const std::string& text) {
   const std::vector<std::string_view> names = names_of(schedules());
   const bool is_name = std::find(names.begin(), names.end(), text) != names.end();
   std::error_code ignored;
-  const bool is_path = text.find('/') != std::string::npos || text.ends_with(".csv") ||
-                       (!is_name && !text.empty() && fs::is_regular_file(text, ignored));
-  return is_path ? fs::absolute(text).lexically_normal().string() : std::string();
+  return text.find('/') != std::string::npos || text.ends_with(".csv") ||
+         (!is_name && !text.empty() && fs::is_regular_file(text, ignored));
 }
 
 ScheduleFile read_schedule_file(const std::string& path) {

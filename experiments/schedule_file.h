@@ -12,9 +12,9 @@
 
 namespace concertina {
 
-/// The absolute path if `text` names a file: it has a '/', ends in ".csv", or is no schedule of the
-/// registry and a file of that name exists. Else empty.
-std::string schedule_path(const std::string& text);
+/// `text` names a file: it has a '/', ends in ".csv", or is no schedule of the registry and a file of
+/// that name exists.
+bool is_schedule_file(const std::string& text);
 
 /// As it is written: `layout` is what its rows say, one unit a stage.
 struct ScheduleFile {

@@ -75,7 +75,7 @@ nlohmann::json Session::identity() const {
 
 RunConfig with_fitting_layout(RunConfig config, int world) {
   ParallelSection& parallel = config.parallel;
-  if (const std::string path = schedule_path(parallel.schedule); !path.empty()) {
+  if (const std::string path = parallel.schedule; is_schedule_file(path)) {
     if (file_fits(path, config, world)) return config;
     log::info("{} is no schedule for these {} ranks: another layout is used", path, world);
     parallel = {};

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/error.h"
+#include "experiments/schedule_file.h"
 #include "parallel/passes.h"
-#include "parallel/plan_grid.h"
 #include "parallel/reduction_tree.h"
 #include "parallel/simulate.h"
 
@@ -44,29 +42,24 @@ Planned generate(const ScheduleOptions& options) {
   return result;
 }
 
+/// What `train` would run.
 Planned read(const ScheduleOptions& options) {
   if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
     throw_input(fmt::format("'{}' is neither a schedule nor a file", options.schedule),
                 "command line",
                 fmt::format("a file, or one of: {}", fmt::join(names_of(schedules()), ", ")));
   }
-  std::ifstream file(options.schedule, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || file.bad() || text.str().empty())
-    throw_input("cannot read a schedule from this file", options.schedule,
-                "a text file with one row of actions a rank");
-  Planned result;
-  result.plan = parse_plan(text.str(), options.schedule);
-  result.layout = infer_layout(result.plan, options.schedule);
+  ScheduleFile file = read_schedule_file(options.schedule);
   int microbatches = 0;
-  for (const Pipeline& pipeline : result.layout.pipelines)
+  for (const Pipeline& pipeline : file.layout.pipelines)
     microbatches = std::max(microbatches, pipeline.last_microbatch);
-  Limits limits = limits_of(result.plan);
+  Limits limits;
   limits.leaf_microbatches = microbatches / default_leaves(microbatches);
-  if (auto violation = check(result.plan, result.layout, limits))
-    throw RefusedPlan(result.plan, *violation, "", options.schedule,
-                      "a schedule that does all work once, in order");
+  Planned result{complete(std::move(file.plan), file.layout, options.schedule, limits),
+                 std::move(file.layout)};
+  for (auto& row : result.plan.rows)
+    if (options.compute_only)
+      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "experiments/schedule_file.h"
 #include "parallel/reduction_tree.h"
 
 namespace concertina {
@@ -111,6 +112,7 @@ RunConfig with_absolute_paths(RunConfig config) {
   };
   for (std::string& text : config.data.text) make_absolute(text);
   make_absolute(config.checkpoint.dir);
+  if (is_schedule_file(config.parallel.schedule)) make_absolute(config.parallel.schedule);
   return config;
 }
 

@@ -55,8 +55,9 @@ struct LrSection {
 };
 
 struct ParallelSection {
-  int pp = 0, dp = 0, chunks = 1;  // pp, dp: 0 = follows from the world size
-  std::string schedule = "1f1b", partition = "balanced";
+  int pp = 0, dp = 0, chunks = 1;                         // pp, dp: 0 = follows from the world size
+  std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
+  bool overlap = false;
   Layout layout;  // empty: from pp and dp
   bool operator==(const ParallelSection&) const = default;
 };

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "experiments/config_toml.h"
+#include "experiments/schedule_file.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
@@ -92,7 +93,14 @@ const Key kKeys[] = {
      kIndex},
     {KEY(parallel.dp), "replicas of the pipeline; 0: follows from the world size", kIndex},
     {KEY(parallel.chunks), "stages a rank holds of one pipeline (interleaving)", {1, 1024}},
-    {KEY(parallel.schedule), "pipeline schedule", {}, schedule_names},
+    {KEY(parallel.schedule),
+     "pipeline schedule; a path runs a schedule of your own",
+     {},
+     schedule_names,
+     is_schedule_file},
+    {KEY(parallel.overlap),
+     "forwards run interleaved with the backwards behind them, where that costs no wait",
+     {}},
     {KEY(parallel.partition), "how units are cut into stages", {}, partitioner_names},
     {KEY(parallel.layout),
      "any layout in place of pp and dp: [{stages = [{rank = 0, units = [0, 4]}, ...], "
@@ -202,7 +210,9 @@ std::string nearest_key(std::string_view name) {
 }
 
 std::string expected(const Key& key) {
-  if (key.choices != nullptr) return fmt::format("one of: {}", fmt::join(key.choices(), ", "));
+  if (key.choices != nullptr)
+    return fmt::format("one of: {}{}", fmt::join(key.choices(), ", "),
+                       key.is_file == nullptr ? "" : ", or a file (with a '/', or in .csv)");
   RunConfig defaults;
   const Field field = key.field(defaults);
   std::string text = type_name(field);

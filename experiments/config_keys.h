@@ -34,6 +34,8 @@ struct Key {
   std::string_view meaning;
   Range range;                                           // numbers only
   std::vector<std::string_view> (*choices)() = nullptr;  // strings only; null: any text
+  /// Strings with choices: whether a text names a file in place of a choice; null: none does.
+  bool (*is_file)(const std::string& text) = nullptr;
 };
 
 std::span<const Key> config_keys();

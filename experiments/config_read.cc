@@ -120,7 +120,7 @@ class Reader {
     const std::string& value = node.as_string()->get();
     if (value.find('\0') != std::string::npos)
       fail(node, fmt::format("{} holds a NUL character", key_->name));
-    if (key_->choices != nullptr) {
+    if (key_->choices != nullptr && (key_->is_file == nullptr || !key_->is_file(value))) {
       const auto names = key_->choices();
       if (std::find(names.begin(), names.end(), value) == names.end())
         fail(node, fmt::format("{} = {} is unknown", key_->name, to_toml(value)));

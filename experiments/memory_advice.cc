@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "experiments/schedule_file.h"
 
 namespace concertina {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 struct Candidate {
   int pp = 0, dp = 0, microbatches = 0;
   std::size_t bytes = 0;  // of the largest rank
+  std::string schedule;   // in place of a file, which fits one layout only
 };
 
 std::string gib(std::size_t bytes) {
@@ -23,6 +25,9 @@ std::string gib(std::size_t bytes) {
 std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, int microbatches) {
   config.batch.microbatches = microbatches;
   config.parallel.layout = {};
+  std::string schedule;
+  if (is_schedule_file(config.parallel.schedule))
+    schedule = config.parallel.schedule = ParallelSection{}.schedule;
   const LayoutLimits limits{.world = run.world,
                             .units = static_cast<int>(run.model->spec().units.size()),
                             .microbatches = microbatches,
@@ -33,7 +38,7 @@ std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, 
     config.parallel.dp = grid.dp;
     const std::size_t bytes =
         largest_total(predict_memory(make_run_plan(config, run.world), config, threads));
-    result.push_back({grid.pp, grid.dp, microbatches, bytes});
+    result.push_back({grid.pp, grid.dp, microbatches, bytes, schedule});
   }
   return result;
 }
@@ -42,6 +47,8 @@ std::string text(const Candidate& candidate, int microbatches) {
   std::string change = fmt::format("parallel.pp={} parallel.dp={}", candidate.pp, candidate.dp);
   if (candidate.microbatches != microbatches)
     change += fmt::format(" batch.microbatches={}", candidate.microbatches);
+  if (!candidate.schedule.empty())
+    change += fmt::format(" parallel.schedule={}", candidate.schedule);
   return fmt::format("{} ({} a rank)", change, gib(candidate.bytes));
 }
 

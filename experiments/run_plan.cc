@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "experiments/schedule_file.h"
 #include "parallel/partition.h"
 #include "parallel/passes.h"
 
@@ -16,6 +17,13 @@ DType compute_type(const RunConfig& config) {
   return DType::f32;
 }
 
+std::vector<double> unit_costs(const ModelSpec& spec) {
+  std::vector<double> costs;
+  for (const UnitSpec& unit : spec.units)
+    costs.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
+  return costs;
+}
+
 Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const LayoutLimits& limits) {
   const ParallelSection& parallel = config.parallel;
   if (!parallel.layout.pipelines.empty()) {
@@ -24,11 +32,8 @@ Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const Layou
   }
   const auto given = [](int value) { return value > 0 ? std::optional<int>(value) : std::nullopt; };
   const Grid grid = fit(limits, given(parallel.pp), given(parallel.dp), parallel.chunks);
-  std::vector<double> costs;
-  for (const UnitSpec& unit : spec.units)
-    costs.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
   const std::vector<UnitRange> ranges =
-      partition(costs, grid.pp * parallel.chunks, parallel.partition);
+      partition(unit_costs(spec), grid.pp * parallel.chunks, parallel.partition);
   return make_layout(ranges, grid, limits.microbatches, limits.leaves, parallel.chunks);
 }
 
@@ -51,14 +56,21 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
                                     .compute = compute_type(config)});
   const ModelSpec& spec = run.model->spec();
   run.buckets = make_buckets(spec);
-  run.layout = choose_layout(config, spec,
-                             {.world = world,
-                              .units = static_cast<int>(spec.units.size()),
-                              .microbatches = run.microbatches,
-                              .leaves = run.leaves});
-  Limits limits;
-  limits.leaf_microbatches = run.microbatches / run.leaves;
-  run.plan = make_plan(run.layout, config.parallel.schedule, limits);
+  const LayoutLimits limits{.world = world,
+                            .units = static_cast<int>(spec.units.size()),
+                            .microbatches = run.microbatches,
+                            .leaves = run.leaves};
+  if (is_schedule_file(config.parallel.schedule)) {
+    FittedSchedule own =
+        fit(read_schedule_file(config.parallel.schedule), config, unit_costs(spec), limits);
+    run.layout = std::move(own.layout);
+    run.plan = std::move(own.plan);
+  } else {
+    run.layout = choose_layout(config, spec, limits);
+    Limits due;
+    due.leaf_microbatches = run.microbatches / run.leaves;
+    run.plan = make_plan(run.layout, config.parallel.schedule, due, config.parallel.overlap);
+  }
   run.owners = assign_owners(run.buckets, run.layout);
   return run;
 }

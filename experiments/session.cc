@@ -1,12 +1,15 @@
 #include "experiments/session.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/run_checkpoint.h"
+#include "experiments/schedule_file.h"
 #include "experiments/threads.h"
+#include "parallel/plan_index.h"
 
 namespace concertina {
 namespace {
@@ -43,6 +46,14 @@ std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
   return dataset;
 }
 
+/// The run's own file, as it is now, can say what this many ranks do.
+bool file_fits(const std::string& path, const RunConfig& config, int world) {
+  const Layout& layout = config.parallel.layout;
+  if (std::error_code ignored; !std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!layout.pipelines.empty()) return rank_count(layout) == world;
+  return fitting_replicas(read_schedule_file(path), world, config.batch.microbatches) > 0;
+}
+
 }  // namespace
 
 Session::Session(const RunConfig& given, MpiEnvironment& mpi)
@@ -64,6 +75,12 @@ nlohmann::json Session::identity() const {
 
 RunConfig with_fitting_layout(RunConfig config, int world) {
   ParallelSection& parallel = config.parallel;
+  if (const std::string path = parallel.schedule; is_schedule_file(path)) {
+    if (file_fits(path, config, world)) return config;
+    log::info("{} is no schedule for these {} ranks: another layout is used", path, world);
+    parallel = {};
+    return config;
+  }
   std::set<int> ranks;
   for (const Pipeline& pipeline : parallel.layout.pipelines)
     for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);

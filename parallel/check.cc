@@ -11,14 +11,16 @@ namespace concertina {
 namespace {
 
 /// In this order: a rule may rely on those before it.
-constexpr std::array kRules{check_actions,  check_cover,  check_dependencies, check_reduction,
-                            check_channels, check_leaves, check_memory,       check_deadlock};
+constexpr std::array kRules{check_actions,      check_cover,     check_overlaps,
+                            check_dependencies, check_reduction, check_channels,
+                            check_leaves,       check_memory,    check_deadlock};
 
-constexpr std::array<std::pair<Rule, std::string_view>, 9> kNames{{
+constexpr std::array<std::pair<Rule, std::string_view>, 10> kNames{{
     {Rule::shape, "shape"},
     {Rule::range, "range"},
     {Rule::placement, "placement"},
     {Rule::cover, "cover"},
+    {Rule::overlap, "overlap"},
     {Rule::dependency, "dependency"},
     {Rule::channel_order, "channel_order"},
     {Rule::leaf_order, "leaf_order"},

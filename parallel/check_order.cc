@@ -49,6 +49,28 @@ std::vector<std::vector<int>> messages(const Checked& it, bool sends) {
 
 }  // namespace
 
+Found check_overlaps(const Checked& it) {
+  for (int rank = 0; rank < it.ranks(); ++rank) {
+    const std::vector<Action>& row = it.plan.rows[rank];
+    for (int position = 0; position < std::ssize(row); ++position) {
+      const Action& action = row[position];
+      if (!action.overlapped) continue;
+      const int node = it.index.node(rank, position);
+      const Kind next = position + 1 < std::ssize(row) ? row[position + 1].kind : Kind::STEP;
+      if (action.kind != Kind::F || (next != Kind::B && next != Kind::I))
+        return it.violation(Rule::overlap,
+                            it.name(node) + ": only an F overlaps, with a B or I right behind it",
+                            {node});
+      if (action.microbatch == row[position + 1].microbatch)
+        return it.violation(
+            Rule::overlap,
+            fmt::format("{} overlaps with {}, which needs it", it.name(node), it.name(node + 1)),
+            {node, node + 1});
+    }
+  }
+  return std::nullopt;
+}
+
 Found check_dependencies(const Checked& it) {
   for (int s = 0; s < std::ssize(it.index.stages()); ++s) {
     const StageInfo& stage = it.index.stages()[s];

@@ -32,6 +32,9 @@ Found check_size(const Plan& plan, const Layout& layout);
 Found check_actions(const Checked& it);
 /// Nothing is missing, and nothing is there that nobody needs.
 Found check_cover(const Checked& it);
+/// An overlapped F has a partner that does not need it. Of one microbatch, it would: forwards of
+/// all stages come before the first backward.
+Found check_overlaps(const Checked& it);
 /// What an action needs from its own row stands before it.
 Found check_dependencies(const Checked& it);
 /// REDUCE comes behind all gradients of its stage. It may stand inside a row, as in PyTorch's

@@ -88,6 +88,16 @@ done
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
 refused 'At least 3' schedule simulate 1f1b --costs 1,2
+"$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
+"$binary" schedule show compute.csv >again.csv
+"$binary" schedule show 1f1b --ranks 2 --microbatches 4 | cmp -s - again.csv ||
+  fail 'a compute-only file does not get the same transfers'
+"$binary" schedule show again.csv --compute-only | cmp -s - compute.csv ||
+  fail 'show --compute-only of a file'
+printf '0F0,(0F1;0B0)OVERLAP_F_B,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n' >overlap.csv
+ok '0F0,(0F1;0B0)OVERLAP_F_B,0B1,0REDUCE_GRAD,STEP' schedule show overlap.csv
+printf '0F0,(0F1;0B1)OVERLAP_F_B,0B0\n' >overlap.csv
+refused 'overlaps with' schedule check overlap.csv
 : >empty.csv
 refused 'empty.csv' schedule check empty.csv
 sed 's/0F1/0F0/' plan.csv >twice.csv

@@ -156,6 +156,9 @@ TEST(Allocation, NoneInAStepOfSeveralRanks) {
   for (const Delivery delivery : {Delivery::rendezvous, Delivery::eager}) {
     SCOPED_TRACE(delivery == Delivery::eager ? "eager" : "rendezvous");
     expect_none(2, with_grid(text_config(), 2, 1, "1f1b"), delivery);
+    RunConfig overlapped = with_grid(text_config(), 2, 1, "1f1b");
+    overlapped.parallel.overlap = true;
+    expect_none(2, overlapped, delivery);
     expect_none(2, with_grid(text_config(), 1, 2, "gpipe"), delivery);
     expect_none(4, with_grid(text_config(), 2, 2, "1f1b"), delivery);
   }

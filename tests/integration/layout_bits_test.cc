@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <map>
 
+#include "experiments/schedule_file.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
 
@@ -59,6 +62,11 @@ std::vector<Case> cases() {
     all.push_back({"interleaved " + schedule, 2, chunks(with_grid(base, 2, 1, schedule), 2)});
     all.push_back({"opposite " + schedule, 2, with_layout(base, opposite(), schedule)});
     all.push_back({"V " + schedule, 2, with_layout(base, v_shape(), schedule)});
+    for (Case one : std::vector(all.end() - 11, all.end())) {
+      one.name += " overlapped";
+      one.config.parallel.overlap = true;
+      all.push_back(one);
+    }
   }
   all.push_back({"one rank, 2 threads", 1, threads(with_grid(base, 1, 1, "1f1b"), 2)});
   all.push_back({"2x2, 2 threads", 4, threads(with_grid(base, 2, 2, "1f1b"), 2)});
@@ -88,6 +96,42 @@ TEST(LayoutBitsReference, TheModelLearnsAndTheSeedMatters) {
   RunConfig other = small_config();
   other.run.seed = 2;
   EXPECT_NE(train_threads(1, other).state_sha256, reference().state_sha256);
+}
+
+TEST(LayoutBitsReference, OverlapsAreThereToBeTested) {
+  const auto overlaps = [](const RunConfig& config, int world) {
+    const Plan plan = make_run_plan(config, world).plan;
+    return to_text(plan).find("OVERLAP_F_B") != std::string::npos;
+  };
+  int count = 0;
+  for (const Case& one : cases()) {
+    EXPECT_TRUE(one.config.parallel.overlap || !overlaps(one.config, one.ranks)) << one.name;
+    count += overlaps(one.config, one.ranks);
+  }
+  EXPECT_GE(count, 12);
+}
+
+TEST(LayoutBitsFiles, OfPyTorchTrainToTheSameBits) {
+  const Span span{0, 3, "", ""};
+  std::map<int, Outcome> references;  // by microbatches
+  int trained = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(CONCERTINA_PYTORCH)) {
+    const std::string name = entry.path().filename();
+    // PyTorch's order of the last rank is wrong there (tests/parallel_plan/pytorch_test.cc).
+    if (entry.path().extension() != ".csv" || name == "1f1b-p3-m5.compute.csv") continue;
+    SCOPED_TRACE(name);
+    const ScheduleFile file = read_schedule_file(entry.path());
+    const int ranks = static_cast<int>(file.plan.rows.size());
+    const int microbatches = file.layout.pipelines[0].microbatches();
+    RunConfig config = small_config();
+    config.batch = {2 * microbatches, microbatches};
+    if (!references.contains(microbatches))
+      references[microbatches] = train_threads(1, with_grid(config, 1, 1, "1f1b"), span);
+    config.parallel.schedule = entry.path();
+    EXPECT_EQ(train_threads(ranks, config, span), references[microbatches]);
+    ++trained;
+  }
+  EXPECT_GE(trained, 20);
 }
 
 TEST(LayoutBitsReference, FewerLeavesAreAnotherSumButTheSameAtAnyLayout) {

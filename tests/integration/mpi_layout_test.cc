@@ -23,12 +23,14 @@ TEST(MpiLayout, BitsAreThoseOfOneRank) {
   const int world = test::world().size();
   const Outcome expected = alone();
   for (const std::string schedule : {"gpipe", "1f1b"})
-    for (int pp = 1; pp <= world; ++pp) {
-      if (world % pp != 0) continue;
-      SCOPED_TRACE(fmt::format("pp={} dp={} {}", pp, world / pp, schedule));
-      EXPECT_EQ(train_rank(test::world(), with_grid(small_config(), pp, world / pp, schedule)),
-                expected);
-    }
+    for (int pp = 1; pp <= world; ++pp)
+      for (const bool overlap : {false, true}) {
+        if (world % pp != 0) continue;
+        SCOPED_TRACE(fmt::format("pp={} dp={} {} {}", pp, world / pp, schedule, overlap));
+        RunConfig config = with_grid(small_config(), pp, world / pp, schedule);
+        config.parallel.overlap = overlap;
+        EXPECT_EQ(train_rank(test::world(), config), expected);
+      }
 }
 
 TEST(MpiLayout, BitsOfUnevenPipelinesAreThoseOfOneRank) {

@@ -132,6 +132,32 @@ before=$(hash_of parts)
 expect 0 2 parts
 [ "$(hash_of parts)" = "$before" ] || fail 'a complete run changed'
 
+# A schedule of one's own: at the layout of its rows, from any directory.
+small="--set run.steps=4"
+expect 0 1 plain $small
+"$binary" schedule show 1f1b --ranks 2 --microbatches 6 --chunks 2 --compute-only > own.csv
+expect 0 4 own $small --set parallel.schedule=own.csv --set run.steps=2
+grep -q "^schedule = \"$(pwd)/own.csv\"" runs/own/config.toml ||
+  fail 'config.toml has no absolute path of the schedule'
+grep -q '"layout":"pp4xdp2"' runs/own/metrics.jsonl || fail 'the file did not give the layout'
+mkdir elsewhere
+(cd elsewhere && timeout 60 $mpirun -n 4 "$binary" train ../runs/own --set data.text=../text $small \
+  > ../out 2> ../err) || fail 'train from another directory'
+[ "$(hash_of own)" = "$(hash_of plain)" ] || fail "a schedule of one's own has other bits"
+for ranks in 1 2 4; do
+  (cd elsewhere && timeout 60 $mpirun -n $ranks "$binary" eval ../runs/own --set data.text=../text \
+    > ../out 2> ../err) || fail "eval on $ranks ranks from another directory"
+  tail -n 1 out > "loss.$ranks"
+done
+cmp -s loss.1 loss.4 && cmp -s loss.1 loss.2 || fail 'eval differs'
+refused 2 'has 2 rows, one a rank; the run has 3 ranks' 3 bad --set parallel.schedule=own.csv
+refused 2 'has 6 microbatches, a step has 12 for it' 2 bad --set parallel.schedule=own.csv
+refused 2 'there is no such schedule file' 2 bad --set parallel.schedule=other.csv
+sed 's/0B0/0B1/' own.csv > twice.csv
+refused 2 'repeats' 4 bad --set parallel.schedule=twice.csv
+rm own.csv
+refused 2 'own.csv' 4 own --set parallel.schedule=own.csv --set run.steps=6
+
 # NaN: says step and rank, and what was committed before is sound.
 refused 1 'step 2' 2 diverges --set optimizer.lr=1e30 --set lr.warmup=0 --set checkpoint.every=1
 grep -q 'rank [01]' message || fail 'the message on NaN names no rank'

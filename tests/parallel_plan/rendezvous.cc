@@ -98,6 +98,10 @@ bool Machine::row_makes_sense(int rank) const {
   for (int i = 0; i < std::ssize(row); ++i) {
     const Kind kind = row[i].kind;
     const int s = row[i].stage, m = row[i].microbatch;
+    if (row[i].overlapped &&
+        (kind != Kind::F || (row[i + 1].kind != Kind::B && row[i + 1].kind != Kind::I) ||
+         row[i + 1].microbatch == m))
+      return false;
     if (kind == Kind::STEP) continue;
     const auto before = [&](Kind what, int other, int microbatch) {
       const int found = find(row, what, other, microbatch);
@@ -212,6 +216,8 @@ std::vector<Machine::End> Machine::needs(int rank, int i) const {
   if (kind == Kind::STEP) return gradients;
   if ((kind == Kind::B || kind == Kind::I) && remote(stage.previous) && taken >= kSendBuffers)
     ends.push_back(gradients[taken - kSendBuffers]);
+  if (row[i].overlapped)  // both start once both can
+    for (const End end : needs(rank, i + 1)) ends.push_back(end);
   return ends;
 }
 

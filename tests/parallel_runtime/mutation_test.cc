@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "parallel/overlap.h"
 #include "parallel/passes.h"
 #include "parallel/watchdog.h"
 #include "tests/parallel_plan/random_plans.h"
@@ -70,7 +71,8 @@ std::vector<Base> bases() {
         try {
           const Plan compute =
               make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
-          for (const Plan& plan : {compute, split_backwards(compute)})
+          for (const Plan& plan :
+               {compute, split_backwards(compute), pair_overlaps(compute, at.layout)})
             result.push_back(
                 {name, at.layout, m, add_reduction(add_transfers(plan, at.layout), at.layout)});
         } catch (const Error& error) {

@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-inline constexpr int kTinyUnits = 8, kTinyWidth = 4;
+inline constexpr int kTinyUnits = 4, kTinyWidth = 4;
 
 /// Units [first, last): y = x * w + a neighbour's x, elementwise; the loss is the sum of squares.
 /// What it is the last to read it overwrites with NaN.
@@ -24,22 +24,10 @@ class TinyStage final : public Stage {
   StageMemory memory() const override;
   int first_unit() const override { return at_.first_unit; }
   int last_unit() const override { return at_.last_unit; }
-  void forward(const MicrobatchIo& io) override {
-    for (int unit = at_.first_unit; unit < at_.last_unit; ++unit) forward_unit(unit, io);
-  }
-  void backward(const MicrobatchIo& io, GradientSink& sink) override {
-    for (int unit = at_.last_unit; unit-- > at_.first_unit;) backward_unit(unit, io, sink);
-  }
-  void backward_input(const MicrobatchIo& io) override {
-    for (int unit = at_.last_unit; unit-- > at_.first_unit;) backward_input_unit(unit, io);
-  }
-  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override {
-    for (int unit = at_.last_unit; unit-- > at_.first_unit;) backward_weight_unit(unit, io, sink);
-  }
-  void forward_unit(int unit, const MicrobatchIo& io);
-  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink);
-  void backward_input_unit(int unit, const MicrobatchIo& io);
-  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink);
+  void forward_unit(int unit, const MicrobatchIo& io) override;
+  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
+  void backward_input_unit(int unit, const MicrobatchIo& io) override;
+  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   double loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
   void set_workspace(void*) override {}

@@ -103,6 +103,29 @@ void print_timeline(const Timeline& timeline) {
                100 * timeline.bubble[rank], timeline.peak_activations[rank]);
 }
 
+nlohmann::ordered_json list_json() {
+  nlohmann::ordered_json entries;
+  for (const auto& [name, schedule] : schedules())
+    entries[std::string(name)] = {{"about", schedule.about},
+                                  {"layout", describe(schedule)},
+                                  {"chunks", schedule.chunks.usual},
+                                  {"bubble", schedule.bubble.text},
+                                  {"peak_microbatch_stages", schedule.peak.text}};
+  return {{"schedules", names_of(schedules())}, {"entries", entries}};
+}
+
+void print_details() {
+  for (const auto& [name, schedule] : schedules()) {
+    fmt::print("{}: {}\n    {}\n", name, schedule.about, describe(schedule));
+    if (schedule.bubble.value != nullptr) fmt::print("    bubble {}\n", schedule.bubble.text);
+    if (schedule.peak.value != nullptr) fmt::print("    saves {}\n", schedule.peak.text);
+  }
+  fmt::print(
+      "\np ranks, m microbatches, v chunks (stages) a rank. bubble: idle over ideal time between "
+      "a\n"
+      "rank's first and last action, at F = I = W; saves: most microbatches of stages at a time\n");
+}
+
 void declare_common(CLI::App& app, ScheduleOptions& options) {
   app.add_option("schedule", options.schedule,
                  "name (`schedule list`), or file with one row of actions a rank")
@@ -132,7 +155,9 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
 
 int run_schedule_list(const ScheduleOptions& options) {
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"schedules", names_of(schedules())}}.dump());
+    fmt::print("{}\n", list_json().dump());
+  else if (options.details)
+    print_details();
   else
     fmt::print("{}\n", fmt::join(names_of(schedules()), "\n"));
   return 0;
@@ -188,6 +213,7 @@ Runner add_schedule(CLI::App& app) {
   CLI::App* simulate =
       sub("simulate", "predict makespan, bubble and memory", run_schedule_simulate);
   for (CLI::App* with_plan : {show, check, simulate}) declare_common(*with_plan, *options);
+  list->add_flag("--long", options->details, "also what each needs and promises");
   show->add_flag("--compute-only", options->compute_only, "without transfers and reduction");
   declare_costs(*simulate, *options);
   for (CLI::App* with_json : {list, check, simulate})

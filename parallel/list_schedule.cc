@@ -23,7 +23,8 @@ Progress::Progress(const PipelineShape& shape)
       free_(shape.ranks, 0) {}
 
 bool Progress::ready(const Action& action) const {
-  const auto [kind, stage, microbatch] = action;
+  const Kind kind = action.kind;
+  const int stage = action.stage, microbatch = action.microbatch;
   if (microbatch >= shape_.microbatches) return false;
   if (kind == Kind::F) return stage == 0 || forward_end_[cell(stage - 1, microbatch)] <= now_;
   if (kind == Kind::W) return gradient_end_[cell(stage, microbatch)] <= now_;
@@ -32,7 +33,8 @@ bool Progress::ready(const Action& action) const {
 }
 
 void Progress::start(int rank, const Action& action) {
-  const auto [kind, stage, microbatch] = action;
+  const Kind kind = action.kind;
+  const int stage = action.stage, microbatch = action.microbatch;
   CONCERTINA_CHECK(idle(rank) && ready(action), "{} cannot start now", to_text(action));
   free_[rank] = now_ + (kind == Kind::B ? 2 : 1);
   if (kind == Kind::F) {

@@ -1,6 +1,7 @@
-// Looped breadth-first (Lamy-Poirier 2023, "Breadth-First Pipeline Parallelism", section 3.2 and
-// figure 3d): all microbatches pass a chunk before the rank goes on to the next one, so that each
-// stage's gradients are complete early; backward the same, from the last chunk.
+// Looped breadth-first (Lamy-Poirier 2023, "Breadth-First Pipeline Parallelism"): all microbatches
+// pass a chunk before the rank goes on to the next one, so that each stage's gradients are complete
+// early; backward the same, from the last chunk. Microbatches ascend in both directions: the sum of
+// gradients has one order.
 #include "parallel/schedule_registry.h"
 
 namespace concertina {

@@ -1,5 +1,5 @@
-// V-Half (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4.1 and figure
-// 5): two chunks in a V; half of the activations of 1F1B, and half of its bubble.
+// V-Half (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4): two chunks
+// in a V; half of the activations of 1F1B, and half of its bubble.
 // 1F1B saves p microbatches of a rank's share of the model, this p / 2 + 1.
 #include "parallel/building_block.h"
 #include "parallel/weight_fill.h"

@@ -86,8 +86,12 @@ for schedule in $("$binary" schedule list); do
   ok ok: schedule check "$schedule" --ranks 4 --microbatches 6
   json schedule simulate "$schedule" --json
   "$binary" schedule show "$schedule" --ranks 2 --microbatches 4 >plan.csv
-  ok 'ok: 2 ranks' schedule check plan.csv
+  case $schedule in
+    chimera | dualpipe) ;;  # rows alone do not say where one of two pipelines ends
+    *) ok 'ok: 2 ranks' schedule check plan.csv ;;
+  esac
 done
+"$binary" schedule show 1f1b --ranks 2 --microbatches 4 >plan.csv
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
 refused 'At least 3' schedule simulate 1f1b --costs 1,2

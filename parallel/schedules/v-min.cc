@@ -1,6 +1,6 @@
 // V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4): two chunks in
-// a V, neighbours one step apart, the shortest lifespan there is: a third of the activations of 1F1B
-// and two thirds of its bubble.
+// a V, neighbours one step apart, the shortest lifespan there is: a third of the activations of
+// 1F1B and two thirds of its bubble.
 // Its passes wait for each other closely, so stages that are not balanced cost more here.
 #include "parallel/building_block.h"
 #include "parallel/weight_fill.h"

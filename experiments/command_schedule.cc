@@ -22,22 +22,28 @@ bool is_name(const std::string& text) {
   return false;
 }
 
-/// One pipeline of ranks x chunks stages, one unit a stage.
+/// One replica of ranks x chunks stages, one unit a stage.
 Planned generate(const ScheduleOptions& options) {
-  const int stages = options.ranks * options.chunks;
+  const Entry<Schedule>& schedule = find_schedule(options.schedule);
+  const Folding folding = folding_of(schedule, options.chunks);
+  const int stages = options.ranks * folding.chunks;
+  int leaves = default_leaves(options.microbatches);
+  if (leaves < folding.pipelines()) leaves = options.microbatches;
   std::vector<UnitRange> units;
   for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const int leaves = default_leaves(options.microbatches);
+  const Grid grid = fit({.world = options.ranks,
+                         .units = stages,
+                         .microbatches = options.microbatches,
+                         .leaves = leaves},
+                        options.ranks, 1, folding);
   Planned result;
-  result.layout =
-      make_layout(units, Grid{options.ranks, 1}, options.microbatches, leaves, options.chunks);
+  result.layout = make_layout(units, grid, options.microbatches, leaves, folding);
   Limits limits;
   limits.leaf_microbatches = options.microbatches / leaves;
   result.plan = make_plan(result.layout, options.schedule, limits);
   if (options.compute_only) {
-    const Generator generator = lookup(schedules(), options.schedule, "schedule", "command line");
     result.plan =
-        merge_input_weight(expand(result.layout, generator, options.schedule), result.layout);
+        merge_input_weight(expand(result.layout, schedule.value, schedule.name), result.layout);
   }
   return result;
 }
@@ -81,6 +87,29 @@ void print_timeline(const Timeline& timeline) {
                100 * timeline.bubble[rank], timeline.peak_activations[rank]);
 }
 
+nlohmann::ordered_json list_json() {
+  nlohmann::ordered_json entries;
+  for (const auto& [name, schedule] : schedules())
+    entries[std::string(name)] = {{"about", schedule.about},
+                                  {"layout", describe(schedule)},
+                                  {"chunks", schedule.chunks.usual},
+                                  {"bubble", schedule.bubble.text},
+                                  {"peak_microbatch_stages", schedule.peak.text}};
+  return {{"schedules", names_of(schedules())}, {"entries", entries}};
+}
+
+void print_details() {
+  for (const auto& [name, schedule] : schedules()) {
+    fmt::print("{}: {}\n    {}\n", name, schedule.about, describe(schedule));
+    if (schedule.bubble.value != nullptr) fmt::print("    bubble {}\n", schedule.bubble.text);
+    if (schedule.peak.value != nullptr) fmt::print("    saves {}\n", schedule.peak.text);
+  }
+  fmt::print(
+      "\np ranks, m microbatches, v chunks (stages) a rank. bubble: idle over ideal time between "
+      "a\n"
+      "rank's first and last action, at F = I = W; saves: most microbatches of stages at a time\n");
+}
+
 void declare_common(CLI::App& app, ScheduleOptions& options) {
   app.add_option("schedule", options.schedule,
                  "name (`schedule list`), or file with one row of actions a rank")
@@ -92,8 +121,8 @@ void declare_common(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--microbatches", options.microbatches, "microbatches of a step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--chunks", options.chunks, "stages a rank (interleaving)")
-      ->check(CLI::Range(1, 64))
+  app.add_option("--chunks", options.chunks, "stages a rank; 0: as many as it wants")
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
 }
 
@@ -114,7 +143,9 @@ Planned plan_of(const ScheduleOptions& options) {
 
 int run_schedule_list(const ScheduleOptions& options) {
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"schedules", names_of(schedules())}}.dump());
+    fmt::print("{}\n", list_json().dump());
+  else if (options.details)
+    print_details();
   else
     fmt::print("{}\n", fmt::join(names_of(schedules()), "\n"));
   return 0;
@@ -160,6 +191,7 @@ Runner add_schedule(CLI::App& app) {
   CLI::App* simulate =
       sub("simulate", "predict makespan, bubble and memory", run_schedule_simulate);
   for (CLI::App* with_plan : {show, check, simulate}) declare_common(*with_plan, *options);
+  list->add_flag("--long", options->details, "also what each needs and promises");
   show->add_flag("--compute-only", options->compute_only, "without transfers and reduction");
   declare_costs(*simulate, *options);
   check

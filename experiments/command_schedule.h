@@ -8,10 +8,10 @@ namespace concertina {
 
 struct ScheduleOptions {
   std::string schedule;  // a name, or a file with one row of actions a rank
-  int ranks = 4, microbatches = 8, chunks = 1;
+  int ranks = 4, microbatches = 8, chunks = 0;
   int activations = 0;                 // most microbatches of stages that a rank may save; 0: any
   std::vector<double> costs{1, 1, 1};  // seconds of F, I, W of one microbatch on one stage
-  bool compute_only = false, json = false;
+  bool compute_only = false, details = false, json = false;
 };
 
 /// A plan and the layout that it is for.

@@ -42,7 +42,7 @@ void require_fit(const ScheduleFile& file, const RunConfig& config, const Layout
   for (const auto& [key, given, is] : {std::tuple{"parallel.pp", parallel.pp, rows},
                                        {"parallel.dp", parallel.dp, copies},
                                        {"parallel.chunks", parallel.chunks, stages / rows}})
-    if (given != (key == std::string_view("parallel.chunks") ? 1 : 0) && given != is)
+    if (given != 0 && given != is)
       throw_input(fmt::format("{} = {}, but {} makes it {}", key, given, file.path, is),
                   config.where(key), fmt::format("leave out {}", key));
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)

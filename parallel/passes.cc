@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "parallel/interleave.h"
 #include "parallel/overlap.h"
 #include "parallel/plan_grid.h"
 #include "parallel/plan_index.h"
@@ -40,30 +39,6 @@ Plan append_tails(Plan plan) {
   throw RefusedPlan(plan, violation,
                     fmt::format("the schedule '{}' is wrong for this layout: ", name), kKey,
                     "another schedule; `concertina schedule show` prints this one");
-}
-
-/// `layout` with its pipelines side by side: each rank of each pipeline is a row of its own.
-struct Separate {
-  Layout layout;
-  std::vector<int> target;               // world rank of each row
-  std::vector<PipelineShape> pipelines;  // as generators see them
-};
-
-Separate separate(const Layout& layout) {
-  Separate result{layout, {}, {}};
-  for (Pipeline& pipeline : result.layout.pipelines) {
-    PipelineShape shape{0, pipeline.microbatches(), {}};
-    const int first_row = static_cast<int>(result.target.size());
-    for (StagePlacement& stage : pipeline.stages) {
-      auto row = std::find(result.target.begin() + first_row, result.target.end(), stage.rank);
-      if (row == result.target.end()) row = result.target.insert(row, stage.rank);
-      stage.rank = static_cast<int>(row - result.target.begin());
-      shape.stage_rank.push_back(stage.rank - first_row);
-    }
-    shape.ranks = static_cast<int>(result.target.size()) - first_row;
-    result.pipelines.push_back(std::move(shape));
-  }
-  return result;
 }
 
 /// For each action of a row, the number of its cell: an overlapped F and the action behind it are
@@ -165,35 +140,15 @@ Plan weave_transfers(const Plan& plan, const Layout& layout) {
 
 }  // namespace
 
-Plan expand(const Layout& layout, Generator generator, std::string_view name) {
-  const Separate apart = separate(layout);
-  Plan plan;
-  for (std::size_t p = 0; p < apart.pipelines.size(); ++p) {
-    const int first_stage = layout.first_stage(static_cast<int>(p));
-    const int first_microbatch = layout.pipelines[p].first_microbatch;
-    for (std::vector<Action>& row : generator(apart.pipelines[p])) {
-      for (Action& action : row) {
-        action.stage += first_stage;
-        action.microbatch += first_microbatch;
-      }
-      plan.rows.push_back(std::move(row));
-    }
-  }
-  const Limits compute_only{.transfers = false, .reduction = false};
-  if (const auto violation = check(plan, apart.layout, compute_only))
-    refuse(name, plan, *violation);
-  plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
-  verify(plan, layout, "expand");
-  return plan;
-}
-
 Plan merge_input_weight(const Plan& plan, const Layout& layout) {
+  const std::vector<StageInfo> stages = stage_infos(layout);
   Plan result;
   for (const std::vector<Action>& row : plan.rows) {
     std::vector<Action>& merged = result.rows.emplace_back();
     for (const Action& action : row) {
       const Action input{Kind::I, action.stage, action.microbatch};
-      if (action.kind == Kind::W && !merged.empty() && merged.back() == input)
+      if (action.kind == Kind::W && !stages[action.stage].remote_previous && !merged.empty() &&
+          merged.back() == input)
         merged.back().kind = Kind::B;
       else
         merged.push_back(action);
@@ -240,8 +195,8 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
 }
 
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits, bool overlap) {
-  const Generator generator = lookup(schedules(), name, "schedule", kKey);
-  Plan plan = merge_input_weight(expand(layout, generator, name), layout);
+  const Schedule& schedule = find_schedule(name).value;
+  Plan plan = merge_input_weight(expand(layout, schedule, name), layout);
   if (overlap) plan = pair_overlaps(plan, layout);
   if (limits.transfers) plan = add_transfers(plan, layout);
   if (limits.reduction) plan = add_reduction(plan, layout);

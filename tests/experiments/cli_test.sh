@@ -78,13 +78,17 @@ ok 'mpi ' doctor @base.toml --set model.heads=4 --set run.threads=1
 json doctor --json
 
 ok 1f1b schedule list
+ok 'bubble (p-1)/m' schedule list --long
+refused 'a multiple of 2' schedule check dualpipe --ranks 3
+refused 'chunks a rank: 2' schedule show zb-v --chunks 3
 json schedule list --json
 for schedule in $("$binary" schedule list); do
-  ok ok: schedule check "$schedule" --ranks 3 --microbatches 6
+  ok ok: schedule check "$schedule" --ranks 4 --microbatches 6
   json schedule simulate "$schedule" --json
   "$binary" schedule show "$schedule" --ranks 2 --microbatches 4 >plan.csv
   ok 'ok: 2 ranks' schedule check plan.csv
 done
+"$binary" schedule show 1f1b --ranks 2 --microbatches 4 >plan.csv
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
 refused 'At least 3' schedule simulate 1f1b --costs 1,2

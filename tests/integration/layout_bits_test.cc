@@ -7,6 +7,7 @@
 #include <map>
 
 #include "experiments/schedule_file.h"
+#include "parallel/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
 
@@ -66,6 +67,14 @@ std::vector<Case> cases() {
       one.name += " overlapped";
       one.config.parallel.overlap = true;
       all.push_back(one);
+    }
+  }
+  for (const Entry<Schedule>& schedule : schedules()) {
+    const std::string name(schedule.name);
+    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
+      if (schedule.value.any_layout || pp % schedule.value.rank_step != 0) continue;
+      all.push_back(
+          {fmt::format("pp={} dp={} {}", pp, dp, name), pp * dp, with_grid(base, pp, dp, name)});
     }
   }
   all.push_back({"one rank, 2 threads", 1, threads(with_grid(base, 1, 1, "1f1b"), 2)});

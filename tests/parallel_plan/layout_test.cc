@@ -97,6 +97,38 @@ TEST(Layout, EveryGridThatFitsMakesAValidLayout) {
   }
 }
 
+TEST(Layout, FoldsIntoLoopsWavesAndOppositePipelines) {
+  std::vector<UnitRange> six;
+  for (int s = 0; s < 6; ++s) six.push_back({s, s + 1});
+  const auto ranks = [](const Pipeline& pipeline) {
+    std::vector<int> result;
+    for (const StagePlacement& stage : pipeline.stages) result.push_back(stage.rank);
+    return result;
+  };
+  const Layout loop = make_layout(six, {2, 1}, 4, 4, {3, Placement::loop});
+  EXPECT_EQ(ranks(loop.pipelines[0]), (std::vector{0, 1, 0, 1, 0, 1}));
+  const Layout wave = make_layout(six, {2, 2}, 4, 4, {3, Placement::wave});
+  EXPECT_EQ(ranks(wave.pipelines[1]), (std::vector{2, 3, 3, 2, 2, 3}));
+  const Layout both =
+      make_layout({{0, 2}, {2, 4}, {4, 6}}, {3, 2}, 10, 5, {1, Placement::opposite});
+  ASSERT_EQ(both.pipelines.size(), 4U);
+  EXPECT_EQ(ranks(both.pipelines[2]), (std::vector{3, 4, 5}));
+  EXPECT_EQ(ranks(both.pipelines[3]), (std::vector{5, 4, 3}));
+  EXPECT_EQ(refusal(both, {6, 6, 10, 5}), "accepted");
+}
+
+TEST(Fit, CountsPipelinesAndStepsOfRanks) {
+  const Folding opposite{1, Placement::opposite, 2};
+  EXPECT_EQ(fitting_grids({4, 8, 8, 8}, opposite), (std::vector<Grid>{{2, 2}, {4, 1}}));
+  EXPECT_EQ(fitting_grids({4, 8, 8, 2}, opposite), (std::vector<Grid>{{4, 1}}));
+  expect_part(refusal([&] { fit({3, 8, 8, 8}, 3, {}, opposite); }), "no form for 3 ranks");
+  expect_part(refusal([&] {
+                fit({4, 8, 8, 2}, {}, 2, opposite);
+              }),
+              "4 pipelines (two a replica), but the gradient sum has 2 leaves");
+  expect_part(refusal([&] { fit({2, 8, 1, 1}, {}, {}, opposite); }), "the only leaf");
+}
+
 TEST(Layout, ReplicasDifferByOneLeafAtMost) {
   const Layout layout = make_layout({{0, 4}}, {1, 3}, 16, 8);
   for (const Pipeline& pipeline : layout.pipelines) {

@@ -46,27 +46,32 @@ Plan split_backwards(Plan plan) {
   return plan;
 }
 
-std::vector<NamedLayout> layouts(int m) {
+/// Some that any schedule may be asked to run on, and its own.
+std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
   const auto over = [&](const std::vector<int>& ranks) {
     return Layout{{pipeline_over(ranks, kTinyUnits, 0, m)}};
   };
-  return {{"p=2", 2, over({0, 1})},
-          {"p=4", 4, over({0, 1, 2, 3})},
-          {"interleaved", 2, over({0, 1, 0, 1})},
-          {"V", 2, over({0, 1, 1, 0})},
-          {"opposite",
-           2,
-           {{pipeline_over({0, 1}, kTinyUnits, 0, m / 2),
-             pipeline_over({1, 0}, kTinyUnits, m / 2, m)}}}};
+  std::vector<NamedLayout> result{{"p=4", 4, over({0, 1, 2, 3})},
+                                  {"interleaved", 2, over({0, 1, 0, 1})},
+                                  {"V", 2, over({0, 1, 1, 0})},
+                                  {"opposite",
+                                   2,
+                                   {{pipeline_over({0, 1}, kTinyUnits, 0, m / 2),
+                                     pipeline_over({1, 0}, kTinyUnits, m / 2, m)}}}};
+  for (const int p : {2, 4})
+    if (p * schedule.chunks.usual <= kTinyUnits && p % schedule.rank_step == 0)
+      result.push_back(
+          {fmt::format("its own p={}", p), p, folded(schedule, p, kTinyUnits, m, kLeaves)});
+  return result;
 }
 
 /// Every schedule at every layout that it is defined for.
 std::vector<Base> bases() {
   std::vector<Base> result;
   std::set<std::string> used;
-  for (const Entry<Generator>& schedule : schedules()) {
+  for (const Entry<Schedule>& schedule : schedules()) {
     for (const int m : {4, 6}) {
-      for (const NamedLayout& at : layouts(m)) {
+      for (const NamedLayout& at : layouts(schedule.value, m)) {
         const std::string name = fmt::format("{} {} m={}", schedule.name, at.name, m);
         try {
           const Plan compute =

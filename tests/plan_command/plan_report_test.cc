@@ -90,6 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{1, {}}, Case{4, {"parallel.pp=4", "parallel.schedule=gpipe"}},
         Case{3, {"parallel.dp=3"}}, Case{12, {"parallel.pp=4"}},
         Case{4, {"parallel.pp=2", "parallel.chunks=2"}},
+        Case{4, {"parallel.pp=2", "parallel.schedule=zb-v"}},
+        Case{4, {"parallel.pp=2", "parallel.schedule=chimera"}},
         Case{3,
              {"parallel.layout=[{microbatches=[0,10],stages=[{rank=0,units=[0,3]},{rank=1,units=[3,"
               "8]}]},{microbatches=[10,16],stages=[{rank=2,units=[0,8]}]}]"}}));

@@ -120,7 +120,7 @@ double schedule_bound(const RunPlan& run, const Executor& executor, Communicator
     costs.stages[s].input = sums[4 * s + 2] / std::max(1.0, sums[4 * s + 3]);
     costs.stages[s].weight = 0;
   }
-  costs.step = sums.back();
+  costs.ranks.assign(static_cast<std::size_t>(run.world), {.update = sums.back()});
   return simulate(run.plan, run.layout, costs).makespan;
 }
 

@@ -150,24 +150,30 @@ void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const
   }
   s.unit->backward_weight(unit_io, gradients_);
   for (const int bucket : s.buckets) sink.end(bucket, unit, io.microbatch);
+  done(slot, Pass::weight);
 }
 
 void ModelStage::forward(const MicrobatchIo& io) {
-  for (std::size_t i = 0; i < slots_.size(); ++i)
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].unit->forward(unit_io(i, io, Grads::none));
+    done(i, Pass::forward);
+  }
 }
 
 void ModelStage::backward(const MicrobatchIo& io, GradientSink& sink) {
   for (std::size_t i = slots_.size(); i-- > 0;) {
     const UnitIo unit = unit_io(i, io, Grads::shared);
     slots_[i].unit->backward_input(unit);
+    done(i, Pass::input);
     weight_gradient(i, io, unit, sink);
   }
 }
 
 void ModelStage::backward_input(const MicrobatchIo& io) {
-  for (std::size_t i = slots_.size(); i-- > 0;)
+  for (std::size_t i = slots_.size(); i-- > 0;) {
     slots_[i].unit->backward_input(unit_io(i, io, Grads::separate));
+    done(i, Pass::input);
+  }
 }
 
 void ModelStage::backward_weight(const MicrobatchIo& io, GradientSink& sink) {
@@ -191,7 +197,10 @@ View ModelStage::logits(const MicrobatchIo& io) const {
 }
 
 void ModelStage::refresh() {
-  for (Slot& slot : slots_) slot.unit->pack();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].unit->pack();
+    done(i, Pass::pack);
+  }
 }
 
 }  // namespace concertina

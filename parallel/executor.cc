@@ -12,6 +12,13 @@ Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
 
+int unit_count(const Layout& layout) {
+  int units = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    units = std::max(units, pipeline.stages.back().last_unit);
+  return units;
+}
+
 }  // namespace
 
 void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* name) {
@@ -35,6 +42,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
       local_of_(stages.size(), -1),
       memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
       times_(row_.size()),
+      unit_clock_(unit_count(layout), [this] { progress(); }),
       losses_(static_cast<std::size_t>(microbatches)) {
   const std::vector<StageInfo> infos = stage_infos(layout);
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -44,6 +52,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
     one.id = static_cast<int>(s);
     one.info = infos[s];
     one.stage = stages[s];
+    one.stage->observe(&unit_clock_);
     one.states.resize(static_cast<std::size_t>(microbatches));
     boundary_elements_ = one.stage->memory().boundary_bytes / sizeof(float);
   }
@@ -236,6 +245,11 @@ void Executor::perform(const Action& action, const StepInput& input) {
   }
 }
 
+/// Transfers move on between units, not only when someone waits for them.
+void Executor::progress() {
+  if (exchange_ != nullptr) exchange_->progress();
+}
+
 void Executor::run(const StepInput& input) {
   std::fill(losses_.begin(), losses_.end(), 0.0);
   for (std::size_t i = 0; i < row_.size(); ++i) {
@@ -252,12 +266,14 @@ void Executor::run(const StepInput& input) {
     }
     if (watchdog_ != nullptr) watchdog_->at("compute", action.stage, action.microbatch);
     times_[i].start = now();
+    unit_clock_.start();
     if (action.kind == Kind::REDUCE)
       exchange_->progress();  // STEP waits for all of them
     else
       perform(action, input);
     times_[i].end = now();
   }
+  unit_clock_.end_step();
 }
 
 void Executor::evaluate(const StepInput& input, int count,

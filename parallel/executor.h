@@ -12,6 +12,7 @@
 #include "parallel/plan_graph.h"
 #include "parallel/plan_memory.h"
 #include "parallel/schedule.h"
+#include "parallel/unit_clock.h"
 #include "parallel/watchdog.h"
 
 namespace concertina {
@@ -64,6 +65,9 @@ class Executor {
 
   const std::vector<Action>& row() const { return row_; }
   const std::vector<ActionTime>& times() const { return times_; }
+  /// What the units of this rank's stages take.
+  UnitClock& unit_clock() { return unit_clock_; }
+  const UnitClock& unit_clock() const { return unit_clock_; }
   /// Summed losses of the microbatches whose last stage is here (others 0).
   const std::vector<double>& losses() const { return losses_; }
   /// Most slots in use at once so far, in the shape of plan_memory's prediction.
@@ -77,7 +81,7 @@ class Executor {
     Work receive_f, receive_b, send_f;
   };
   struct Local {  // a stage on this rank
-    int id = 0;  // in the layout
+    int id = 0;   // in the layout
     StageInfo info;
     Stage* stage = nullptr;
     BufferPool saved, grads;
@@ -103,6 +107,7 @@ class Executor {
   void end_backward(Local& stage, const Action& action);
   void reclaim_gradient_send();
   void perform(const Action& action, const StepInput& input);
+  void progress();
   void evaluate_one(Local& stage, int microbatch, const StepInput& input,
                     const std::function<void(int, View)>& see);
 
@@ -119,6 +124,7 @@ class Executor {
   Watchdog* watchdog_ = nullptr;
   std::function<void()> update_;
   std::vector<ActionTime> times_;
+  UnitClock unit_clock_;
   std::vector<double> losses_;
 };
 

@@ -1,0 +1,31 @@
+// Figures of the last steps, and their medians.
+// Invariant: no allocation after the constructor until medians().
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace concertina {
+
+/// The middle value, the mean of the two middle ones of an even number; 0 of none.
+double median(std::vector<double> values);
+
+class StepHistory {
+ public:
+  /// `width` figures a step.
+  explicit StepHistory(std::size_t width);
+
+  void record(std::span<const double> figures);
+  std::size_t steps() const { return steps_; }
+  /// Of each figure over the last kKept steps, the first kWarmUp left out where there are more.
+  std::vector<double> medians() const;
+
+  static constexpr std::size_t kKept = 64, kWarmUp = 2;
+
+ private:
+  std::size_t width_, steps_ = 0;
+  std::vector<double> rows_;  // [kKept x width], step s in row s % kKept
+};
+
+}  // namespace concertina

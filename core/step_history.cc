@@ -1,6 +1,8 @@
 #include "core/step_history.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "core/error.h"
 
@@ -23,17 +25,22 @@ void StepHistory::record(std::span<const double> figures) {
   ++steps_;
 }
 
-std::vector<double> StepHistory::medians() const {
+std::vector<double> StepHistory::typical() const {
   const std::size_t oldest = steps_ > kKept ? steps_ - kKept : 0;
   const std::size_t first = steps_ > kWarmUp ? std::max(oldest, kWarmUp) : oldest;
-  std::vector<double> result;
-  for (std::size_t column = 0; column < width_; ++column) {
-    std::vector<double> values;
-    for (std::size_t step = first; step < steps_; ++step)
-      values.push_back(rows_[step % kKept * width_ + column]);
-    result.push_back(median(std::move(values)));
-  }
-  return result;
+  const auto row = [&](std::size_t step) {
+    return std::span(rows_).subspan(step % kKept * width_, width_);
+  };
+  std::vector<std::pair<double, std::size_t>> steps;  // sum, step
+  for (std::size_t step = first; step < steps_; ++step)
+    steps.emplace_back(std::accumulate(row(step).begin(), row(step).end(), 0.0), step);
+  std::sort(steps.begin(), steps.end());
+  const std::size_t cut = steps.size() / 4;
+  std::vector<double> means(width_, 0.0);
+  for (std::size_t i = cut; i + cut < steps.size(); ++i)
+    for (std::size_t column = 0; column < width_; ++column)
+      means[column] += row(steps[i].second)[column] / static_cast<double>(steps.size() - 2 * cut);
+  return means;
 }
 
 }  // namespace concertina

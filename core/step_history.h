@@ -1,5 +1,5 @@
-// Figures of the last steps, and their medians.
-// Invariant: no allocation after the constructor until medians().
+// Figures of the last steps, and what is typical of them.
+// Invariant: no allocation after the constructor until typical().
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,10 @@ class StepHistory {
 
   void record(std::span<const double> figures);
   std::size_t steps() const { return steps_; }
-  /// Of each figure over the last kKept steps, the first kWarmUp left out where there are more.
-  std::vector<double> medians() const;
+  /// Means over the typical steps: of the last kKept (the first kWarmUp of all left out where there
+  /// are more) the middle half by the sum of their figures. Medians figure by figure would sum to
+  /// less than a median step, since what disturbs a step hits any of them.
+  std::vector<double> typical() const;
 
   static constexpr std::size_t kKept = 64, kWarmUp = 2;
 

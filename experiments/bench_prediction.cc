@@ -54,7 +54,13 @@ struct Subject {
     engine.world().barrier();
     const double start = now();
     engine.train(++steps, tokens);
-    return now() - start;
+    const double end = now();
+    busy = 0;
+    const Executor& executor = engine.executor();
+    for (std::size_t i = 0; i < executor.row().size(); ++i)
+      if (is_compute(executor.row()[i].kind))
+        busy += executor.times()[i].end - executor.times()[i].start;
+    return end - start;
   }
 
   const RunConfig config;
@@ -64,7 +70,8 @@ struct Subject {
   RankEngine engine;
   RandomTokens tokens;
   std::int64_t steps = 0;
-  std::vector<double> seconds;  // of this rank's measured steps
+  double busy = 0;                      // compute seconds of the last step
+  std::vector<double> seconds, busies;  // of this rank's measured steps
 };
 
 /// Of the slowest rank in each step, the median.
@@ -80,6 +87,18 @@ Json compare(const Subject& subject, const MeasuredCosts& costs, Communicator& w
   const Timeline timeline = simulate(subject.run.plan, subject.run.layout,
                                      plan_costs(subject.run, costs.units, costs.machine));
   const double measured = measured_seconds(subject, world);
+  const double busy = median(subject.busies);
+  Json predicted_busy = Json::array();
+  for (std::size_t rank = 0; rank < subject.run.plan.rows.size(); ++rank) {
+    double sum = 0;
+    for (std::size_t i = 0; i < subject.run.plan.rows[rank].size(); ++i)
+      if (is_compute(subject.run.plan.rows[rank][i].kind))
+        sum += timeline.rows[rank][i].end - timeline.rows[rank][i].start;
+    predicted_busy.push_back(sum * 1e3);
+  }
+  Json measured_busy = Json::array();
+  for (const double one : gather_values(world, std::span(&busy, 1)))
+    measured_busy.push_back(one * 1e3);
   return {
       {"schedule", subject.config.parallel.schedule}, {"chunks", subject.config.parallel.chunks},
       {"predicted_ms", timeline.makespan * 1e3},      {"measured_ms", measured * 1e3},
@@ -106,7 +125,9 @@ Json bench_prediction(const RunConfig& config, Communicator& world,
   for (int round = 0; round < options.warmup + options.steps; ++round)
     for (const auto& subject : subjects) {
       const double seconds = subject->step();
-      if (round >= options.warmup) subject->seconds.push_back(seconds);
+      if (round < options.warmup) continue;
+      subject->seconds.push_back(seconds);
+      subject->busies.push_back(subject->busy);
     }
   Subject& first = *subjects.front();
   const MeasuredCosts costs =

@@ -17,7 +17,7 @@ struct MeasuredCosts {
   std::string config;              // TOML, all keys
   int threads = 1;                 // a rank
   std::vector<std::string> names;  // of the units
-  std::vector<UnitSeconds> units;  // for one microbatch; medians over steps, means over holders
+  std::vector<UnitSeconds> units;  // for one microbatch: means over typical steps, and over holders
   MachineModel machine;
   bool operator==(const MeasuredCosts&) const = default;
 };

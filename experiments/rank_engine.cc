@@ -172,12 +172,12 @@ void RankEngine::record_step(double load_seconds) {
 }
 
 RankCosts RankEngine::step_costs() const {
-  const std::vector<double> medians = steps_.medians();
-  return {medians[0], medians[1], medians[2], medians[3]};
+  const std::vector<double> means = steps_.typical();
+  return {means[0], means[1], means[2], means[3]};
 }
 
 double RankEngine::post_seconds() const {
-  return steps_.medians()[4];
+  return steps_.typical()[4];
 }
 
 double RankEngine::evaluate(std::int64_t batch, int count, BatchSource& source,

@@ -48,7 +48,7 @@ class RankEngine {
 
   /// All of bucket b, or empty; in the order of RunPlan::buckets.
   const std::vector<View>& weights() const { return weights_; }
-  /// Medians over steps of what is neither a unit's nor a transfer's: seconds of this rank.
+  /// Means over typical steps of what is neither a unit's nor a transfer's: seconds of this rank.
   RankCosts step_costs() const;
   /// Of a SEND or RECV of this rank, likewise; 0 if it has none.
   double post_seconds() const;

@@ -33,10 +33,10 @@ void UnitClock::end_step() {
 }
 
 std::vector<UnitSeconds> UnitClock::seconds() const {
-  const std::vector<double> medians = steps_.medians();
+  const std::vector<double> means = steps_.typical();
   std::vector<UnitSeconds> units;
-  for (std::size_t cell = 0; cell < medians.size(); cell += kPasses)
-    units.push_back({medians[cell], medians[cell + 1], medians[cell + 2], medians[cell + 3]});
+  for (std::size_t cell = 0; cell < means.size(); cell += kPasses)
+    units.push_back({means[cell], means[cell + 1], means[cell + 2], means[cell + 3]});
   return units;
 }
 

@@ -28,7 +28,7 @@ class UnitClock final : public UnitObserver {
   /// Means of the step's passes, the additions of the reduction tree among them.
   void end_step();
 
-  /// By unit of the model: medians over steps.
+  /// By unit of the model: means over typical steps.
   std::vector<UnitSeconds> seconds() const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 #include "parallel/plan_graph.h"
@@ -24,8 +25,14 @@ std::vector<Interval> run(const Plan& plan, const PlanIndex& index, const Costs&
   const PlanGraph graph = make_graph(plan, index, Channels::pairs);
   std::vector<double> cost;
   cost.reserve(graph.nodes());
-  for (const std::vector<Action>& row : plan.rows)
-    for (const Action& action : row) cost.push_back(seconds(action, costs));
+  for (const std::vector<Action>& row : plan.rows) {
+    double overlapped = 0;  // of the F that runs together with the next action
+    for (const Action& action : row) {
+      const double all = std::exchange(overlapped, 0) + seconds(action, costs);
+      cost.push_back(action.overlapped ? 0 : all);
+      if (action.overlapped) overlapped = all;
+    }
+  }
   cost.resize(graph.nodes(), costs.latency + costs.boundary_bytes / costs.bandwidth);
 
   std::vector<Interval> nodes(graph.nodes());
@@ -39,6 +46,12 @@ std::vector<Interval> run(const Plan& plan, const PlanIndex& index, const Costs&
       start = std::max(start, nodes[node].end);
     }
   }
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
+    for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
+      if (plan.rows[rank][i].overlapped) {
+        const auto node = static_cast<std::size_t>(index.row_begin()[rank]) + i;
+        nodes[node] = nodes[node + 1];
+      }
   return nodes;
 }
 

@@ -46,8 +46,9 @@ struct Timeline {
 
 /// A transfer starts when both ends are posted and its channel (ordered pair of ranks) is free; in
 /// a plan without SEND and RECV it starts when its producer ends. REDUCE starts with the last
-/// gradient of the stage's units on any rank; STEP, when every rank has come there. `plan` must
-/// pass check().
+/// gradient of the stage's units on any rank; STEP, when every rank has come there. An overlapped F
+/// and the action behind it have one interval, as long as both by themselves: on one set of cores
+/// interleaving saves waits, not work. `plan` must pass check().
 Timeline simulate(const Plan& plan, const Layout& layout, const Costs& costs);
 
 }  // namespace concertina

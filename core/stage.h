@@ -15,7 +15,7 @@ struct StageMemory {
   std::size_t saved_bytes = 0;      // F -> B, or F -> W where I and W are separate
   std::size_t grad_bytes = 0;       // I -> W; B needs none
   std::size_t boundary_bytes = 0;   // [R,C]: stage input, output and their gradients
-  std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one action
+  std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one B
 };
 
 /// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
@@ -69,11 +69,27 @@ class Stage {
   virtual int first_unit() const = 0;
   virtual int last_unit() const = 0;
 
-  virtual void forward(const MicrobatchIo& io) = 0;
-  /// I and W of each unit, last unit first (B).
-  virtual void backward(const MicrobatchIo& io, GradientSink& sink) = 0;
-  virtual void backward_input(const MicrobatchIo& io) = 0;                       // I
-  virtual void backward_weight(const MicrobatchIo& io, GradientSink& sink) = 0;  // W
+  /// One unit of a pass. F takes units in ascending order, B (I and W of each unit), I and W in
+  /// descending order. Between two units of a pass, units of passes of other microbatches may run,
+  /// on this stage or another one, as long as at most one of these passes is a B.
+  virtual void forward_unit(int unit, const MicrobatchIo& io) = 0;
+  virtual void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) = 0;
+  virtual void backward_input_unit(int unit, const MicrobatchIo& io) = 0;
+  virtual void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) = 0;
+
+  /// Whole passes.
+  void forward(const MicrobatchIo& io) {
+    for (int unit = first_unit(); unit < last_unit(); ++unit) forward_unit(unit, io);
+  }
+  void backward(const MicrobatchIo& io, GradientSink& sink) {
+    for (int unit = last_unit(); unit-- > first_unit();) backward_unit(unit, io, sink);
+  }
+  void backward_input(const MicrobatchIo& io) {
+    for (int unit = last_unit(); unit-- > first_unit();) backward_input_unit(unit, io);
+  }
+  void backward_weight(const MicrobatchIo& io, GradientSink& sink) {
+    for (int unit = last_unit(); unit-- > first_unit();) backward_weight_unit(unit, io, sink);
+  }
 
   /// Last stage, after forward: the microbatch's summed loss over valid targets, rows in order.
   virtual double loss(const MicrobatchIo& io) const = 0;
@@ -81,7 +97,7 @@ class Stage {
   virtual View logits(const MicrobatchIo& io) const = 0;
 
   /// Memory of StageMemory::workspace_bytes, before the first action. Stages of one rank may share
-  /// it: nothing in it outlives an action.
+  /// it: B alone keeps something there from unit to unit, and nothing outlives a B.
   virtual void set_workspace(void* workspace) = 0;
 
   /// The weights changed: pack them anew. Once a step.

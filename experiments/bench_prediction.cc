@@ -59,7 +59,7 @@ struct Subject {
     const Executor& executor = engine.executor();
     for (std::size_t i = 0; i < executor.row().size(); ++i)
       if (is_compute(executor.row()[i].kind))
-        busy += executor.times()[i].end - executor.times()[i].start;
+        busy += executor.times()[i].busy;
     return end - start;
   }
 
@@ -88,21 +88,22 @@ Json compare(const Subject& subject, const MeasuredCosts& costs, Communicator& w
                                      plan_costs(subject.run, costs.units, costs.machine));
   const double measured = measured_seconds(subject, world);
   const double busy = median(subject.busies);
-  Json predicted_busy = Json::array();
-  for (std::size_t rank = 0; rank < subject.run.plan.rows.size(); ++rank) {
-    double sum = 0;
-    for (std::size_t i = 0; i < subject.run.plan.rows[rank].size(); ++i)
-      if (is_compute(subject.run.plan.rows[rank][i].kind))
-        sum += timeline.rows[rank][i].end - timeline.rows[rank][i].start;
-    predicted_busy.push_back(sum * 1e3);
+  Json predicted_compute = Json::array(), measured_compute = Json::array();
+  for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank) {
+    double compute = timeline.busy[rank];
+    if (const auto& row = subject.run.plan.rows[rank]; row.back().kind == Kind::STEP)
+      compute -= timeline.rows[rank].back().end - timeline.rows[rank].back().start;
+    predicted_compute.push_back(compute * 1e3);
   }
-  Json measured_busy = Json::array();
   for (const double one : gather_values(world, std::span(&busy, 1)))
-    measured_busy.push_back(one * 1e3);
-  return {
-      {"schedule", subject.config.parallel.schedule}, {"chunks", subject.config.parallel.chunks},
-      {"predicted_ms", timeline.makespan * 1e3},      {"measured_ms", measured * 1e3},
-      {"ratio", timeline.makespan / measured},        {"predicted_bubble", timeline.bubble}};
+    measured_compute.push_back(one * 1e3);
+  return {{"schedule", subject.config.parallel.schedule},
+          {"chunks", subject.config.parallel.chunks},
+          {"predicted_ms", timeline.makespan * 1e3},
+          {"measured_ms", measured * 1e3},
+          {"ratio", timeline.makespan / measured},
+          {"predicted_compute_ms", predicted_compute},
+          {"measured_compute_ms", measured_compute}};
 }
 
 bool ranking_right(const Json& schedules) {

@@ -54,13 +54,12 @@ struct Subject {
 std::map<std::string, double> phases_of(const Executor& executor) {
   std::map<std::string, double> phases;
   for (std::size_t i = 0; i < executor.row().size(); ++i) {
-    const ActionTime& time = executor.times()[i];
     const Kind kind = executor.row()[i].kind;
     const char* name = kind == Kind::F      ? "forward"
                        : kind == Kind::STEP ? "update"
                        : is_compute(kind)   ? "backward"
                                             : "transfers";
-    phases[name] += time.end - time.start;
+    phases[name] += executor.times()[i].busy;
   }
   return phases;
 }
@@ -72,7 +71,7 @@ double schedule_bound(const RunPlan& run, const Executor& executor, Communicator
   std::vector<double> sums(4 * stages + 1);  // a stage: F seconds, F count, B seconds, B count
   for (std::size_t i = 0; i < executor.row().size(); ++i) {
     const Action& action = executor.row()[i];
-    const double seconds = executor.times()[i].end - executor.times()[i].start;
+    const double seconds = executor.times()[i].busy;
     const std::size_t at = 4 * static_cast<std::size_t>(action.stage);
     if (action.kind == Kind::STEP) sums.back() += seconds / world.size();
     if (action.kind != Kind::F && action.kind != Kind::B) continue;

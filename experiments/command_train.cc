@@ -35,7 +35,7 @@ double busy_seconds(const Executor& executor) {
   double busy = 0;
   for (std::size_t i = 0; i < executor.row().size(); ++i)
     if (is_compute(executor.row()[i].kind) || executor.row()[i].kind == Kind::STEP)
-      busy += executor.times()[i].end - executor.times()[i].start;
+      busy += executor.times()[i].busy;
   return busy;
 }
 

@@ -153,32 +153,29 @@ void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const
   done(slot, Pass::weight);
 }
 
-void ModelStage::forward(const MicrobatchIo& io) {
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].unit->forward(unit_io(i, io, Grads::none));
-    done(i, Pass::forward);
-  }
+void ModelStage::forward_unit(int unit, const MicrobatchIo& io) {
+  const std::size_t slot = slot_of(unit);
+  slots_[slot].unit->forward(unit_io(slot, io, Grads::none));
+  done(slot, Pass::forward);
 }
 
-void ModelStage::backward(const MicrobatchIo& io, GradientSink& sink) {
-  for (std::size_t i = slots_.size(); i-- > 0;) {
-    const UnitIo unit = unit_io(i, io, Grads::shared);
-    slots_[i].unit->backward_input(unit);
-    done(i, Pass::input);
-    weight_gradient(i, io, unit, sink);
-  }
+void ModelStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
+  const std::size_t slot = slot_of(unit);
+  const UnitIo shared = unit_io(slot, io, Grads::shared);
+  slots_[slot].unit->backward_input(shared);
+  done(slot, Pass::input);
+  weight_gradient(slot, io, shared, sink);
 }
 
-void ModelStage::backward_input(const MicrobatchIo& io) {
-  for (std::size_t i = slots_.size(); i-- > 0;) {
-    slots_[i].unit->backward_input(unit_io(i, io, Grads::separate));
-    done(i, Pass::input);
-  }
+void ModelStage::backward_input_unit(int unit, const MicrobatchIo& io) {
+  const std::size_t slot = slot_of(unit);
+  slots_[slot].unit->backward_input(unit_io(slot, io, Grads::separate));
+  done(slot, Pass::input);
 }
 
-void ModelStage::backward_weight(const MicrobatchIo& io, GradientSink& sink) {
-  for (std::size_t i = slots_.size(); i-- > 0;)
-    weight_gradient(i, io, unit_io(i, io, Grads::separate), sink);
+void ModelStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
+  const std::size_t slot = slot_of(unit);
+  weight_gradient(slot, io, unit_io(slot, io, Grads::separate), sink);
 }
 
 double ModelStage::loss(const MicrobatchIo& io) const {

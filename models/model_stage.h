@@ -32,10 +32,10 @@ class ModelStage final : public Stage {
   StageMemory memory() const override;
   int first_unit() const override { return first_; }
   int last_unit() const override { return first_ + static_cast<int>(slots_.size()); }
-  void forward(const MicrobatchIo& io) override;
-  void backward(const MicrobatchIo& io, GradientSink& sink) override;
-  void backward_input(const MicrobatchIo& io) override;
-  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override;
+  void forward_unit(int unit, const MicrobatchIo& io) override;
+  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
+  void backward_input_unit(int unit, const MicrobatchIo& io) override;
+  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   double loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
   void set_workspace(void* workspace) override { workspace_ = workspace; }
@@ -58,6 +58,7 @@ class ModelStage final : public Stage {
   /// its own; B: all units take turns in the workspace.
   enum class Grads { none, separate, shared };
 
+  std::size_t slot_of(int unit) const { return static_cast<std::size_t>(unit - first_); }
   Slot make_slot(Backend& backend, const Model& model, std::span<const Bucket> buckets, int unit);
   void place_memory();
   View activation(void* at) const;

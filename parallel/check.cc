@@ -25,6 +25,7 @@ class Checker {
                        fmt::format("{} rows for the layout's {} ranks", plan_.rows.size(), ranks_)};
     if (Found found = check_actions()) return found;
     if (Found found = check_cover()) return found;
+    if (Found found = check_overlaps()) return found;
     if (Found found = check_dependencies()) return found;
     if (Found found = check_channels()) return found;
     if (Found found = check_leaves()) return found;
@@ -116,6 +117,28 @@ class Checker {
     return Violation{Rule::cover, name(node) + (is_transfer(action.kind)
                                                     ? ": the neighbour stage is on this rank too"
                                                     : ": the same work is also in a B")};
+  }
+
+  /// An overlapped F has a partner that does not need it. Of one microbatch, it would: forwards of
+  /// all stages come before the first backward.
+  Found check_overlaps() const {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const std::vector<Action>& row = plan_.rows[rank];
+      for (int position = 0; position < static_cast<int>(row.size()); ++position) {
+        const Action& action = row[position];
+        if (!action.overlapped) continue;
+        const int node = index_.node(rank, position);
+        const bool has_next = position + 1 < static_cast<int>(row.size());
+        const Kind next = has_next ? row[position + 1].kind : Kind::STEP;
+        if (action.kind != Kind::F || (next != Kind::B && next != Kind::I))
+          return Violation{Rule::overlap,
+                           name(node) + ": only an F overlaps, with a B or I right behind it"};
+        if (action.microbatch == row[position + 1].microbatch)
+          return Violation{Rule::overlap, fmt::format("{} overlaps with {}, which needs it",
+                                                      name(node), name(node + 1))};
+      }
+    }
+    return std::nullopt;
   }
 
   /// What an action needs from its own row stands before it.

@@ -27,6 +27,7 @@ enum class Rule {
   range,          // the action's stage or microbatch does not exist, or its kind is not due
   placement,      // it is in the row of a rank that does not hold the stage
   cover,          // missing, twice, or both B and I or W
+  overlap,        // not an F with a B or I of another microbatch right behind it
   dependency,     // before something in its own row that it needs
   channel_order,  // two ranks disagree on the order of their messages
   leaf_order,     // gradients inside a leaf of the reduction tree not in ascending order

@@ -42,7 +42,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
       local_of_(stages.size(), -1),
       memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
       times_(row_.size()),
-      unit_clock_(unit_count(layout), [this] { progress(); }),
+      unit_clock_(unit_count(layout)),
       losses_(static_cast<std::size_t>(microbatches)) {
   const std::vector<StageInfo> infos = stage_infos(layout);
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -94,9 +94,10 @@ void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog
   world_ = &world;
   exchange_ = &exchange;
   watchdog_ = watchdog;
-  world.reserve(static_cast<std::size_t>(memory_.inputs + memory_.outputs + memory_.output_grads +
-                                         memory_.input_grads),
-                0);
+  const auto transfers = static_cast<std::size_t>(memory_.inputs + memory_.outputs +
+                                                  memory_.output_grads + memory_.input_grads);
+  open_.reserve(transfers);
+  world.reserve(transfers, 0);
 }
 
 RowMemory Executor::measured() const {
@@ -132,6 +133,7 @@ MicrobatchIo Executor::io(const Local& stage, int microbatch, const StepInput& i
 }
 
 void Executor::wait(Work& work, const char* what, int stage, int microbatch, int peer) {
+  std::erase(open_, &work);
   if (work.test()) return;
   if (watchdog_ != nullptr) watchdog_->at(what, stage, microbatch, peer);
   work.wait();
@@ -159,14 +161,14 @@ void Executor::start_transfer(const Action& action) {
     case Kind::RECV_F:
       at.input = boundary(inputs_);
       at.receive_f = world_->irecv(bytes_of(at.input), peer);
-      break;
+      return open_.push_back(&at.receive_f);
     case Kind::RECV_B:
       at.output_grad = boundary(output_grads_);
       at.receive_b = world_->irecv(bytes_of(at.output_grad), peer);
-      break;
+      return open_.push_back(&at.receive_b);
     case Kind::SEND_F:
       at.send_f = world_->isend(bytes_of(at.output), peer);
-      break;
+      return open_.push_back(&at.send_f);
     default:
       sends_.push_back({world_->isend(bytes_of(at.input_grad), peer), at.input_grad.data});
   }
@@ -220,58 +222,109 @@ void Executor::end_backward(Local& stage, const Action& action) {
   at.input_grad = unsent;
 }
 
-void Executor::perform(const Action& action, const StepInput& input) {
-  if (action.kind == Kind::STEP) return update_();
-  Local& stage = local(action.stage);
-  switch (action.kind) {
-    case Kind::F: {
-      start_forward(stage, action.microbatch);
-      const MicrobatchIo view = io(stage, action.microbatch, input);
-      stage.stage->forward(view);
-      if (stage.info.last)
-        losses_[static_cast<std::size_t>(action.microbatch)] = stage.stage->loss(view);
-      return;
-    }
-    case Kind::B:
-      stage.stage->backward(io(stage, action.microbatch, input), *exchange_);
-      return end_backward(stage, action);
-    case Kind::I:
-      return stage.stage->backward_input(io(stage, action.microbatch, input));
-    case Kind::W:
-      stage.stage->backward_weight(io(stage, action.microbatch, input), *exchange_);
-      return end_backward(stage, action);
-    default:
-      return start_transfer(action);
+void Executor::progress() {
+  std::erase_if(open_, [](Work* work) { return work->test(); });
+  for (GradientSend& send : sends_) send.work.test();
+}
+
+/// Until `action` can start.
+void Executor::await(const Action& action) {
+  if (action.kind == Kind::F) await_input(action);
+  if (action.kind == Kind::B || action.kind == Kind::I) {
+    await_output_grad(action);
+    start_backward(local(action.stage), action);
+  }
+  if (action.kind == Kind::STEP) {
+    while (!sends_.empty()) reclaim_gradient_send();
+    if (watchdog_ != nullptr) watchdog_->at("REDUCE");
+    exchange_->finish();
   }
 }
 
-/// Transfers move on between units, not only when someone waits for them.
-void Executor::progress() {
-  if (exchange_ != nullptr) exchange_->progress();
+Executor::Pass Executor::begin_pass(const Action& action, const StepInput& input) {
+  Local& stage = local(action.stage);
+  if (action.kind == Kind::F) start_forward(stage, action.microbatch);
+  return {action, &stage, io(stage, action.microbatch, input)};
+}
+
+/// The next unit; then what is under way between ranks.
+void Executor::advance(Pass& pass) {
+  const double start = unit_clock_.start();
+  Stage& stage = *pass.stage->stage;
+  const bool forward = pass.action.kind == Kind::F;
+  const int unit = forward ? stage.first_unit() + pass.done : stage.last_unit() - 1 - pass.done;
+  switch (pass.action.kind) {
+    case Kind::F:
+      stage.forward_unit(unit, pass.io);
+      break;
+    case Kind::B:
+      stage.backward_unit(unit, pass.io, *exchange_);
+      break;
+    case Kind::I:
+      stage.backward_input_unit(unit, pass.io);
+      break;
+    default:
+      stage.backward_weight_unit(unit, pass.io, *exchange_);
+  }
+  ++pass.done;
+  progress();
+  // Where gradients are made, the sink has done that.
+  if (forward || pass.action.kind == Kind::I) exchange_->progress();
+  pass.seconds += now() - start;
+}
+
+void Executor::end_pass(const Pass& pass) {
+  const Action& action = pass.action;
+  if (action.kind == Kind::F && pass.stage->info.last)
+    losses_[static_cast<std::size_t>(action.microbatch)] = pass.stage->stage->loss(pass.io);
+  if (action.kind == Kind::B || action.kind == Kind::W) end_backward(*pass.stage, action);
+}
+
+void Executor::compute(std::size_t position, const StepInput& input) {
+  Pass pass = begin_pass(row_[position], input);
+  while (pass.done < pass.units()) advance(pass);
+  end_pass(pass);
+}
+
+/// Units by turns, so that both passes end together.
+void Executor::compute_pair(std::size_t position, const StepInput& input) {
+  Pass first = begin_pass(row_[position], input), second = begin_pass(row_[position + 1], input);
+  while (first.done < first.units() || second.done < second.units())
+    advance(first.done * second.units() <= second.done * first.units() ? first : second);
+  end_pass(first);
+  end_pass(second);
+  const double rest = now() - times_[position].start - first.seconds - second.seconds;
+  times_[position].busy = first.seconds + rest / 2;
+  times_[position + 1].busy = second.seconds + rest / 2;
 }
 
 void Executor::run(const StepInput& input) {
   std::fill(losses_.begin(), losses_.end(), 0.0);
   for (std::size_t i = 0; i < row_.size(); ++i) {
     const Action& action = row_[i];
-    if (action.kind == Kind::F) await_input(action);
-    if (action.kind == Kind::B || action.kind == Kind::I) {
-      await_output_grad(action);
-      start_backward(local(action.stage), action);
-    }
-    if (action.kind == Kind::STEP) {
-      while (!sends_.empty()) reclaim_gradient_send();
-      if (watchdog_ != nullptr) watchdog_->at("REDUCE");
-      exchange_->finish();
-    }
+    ActionTime& time = times_[i];
+    await(action);
+    if (action.overlapped) await(row_[i + 1]);
     if (watchdog_ != nullptr) watchdog_->at("compute", action.stage, action.microbatch);
-    times_[i].start = now();
-    unit_clock_.start();
-    if (action.kind == Kind::REDUCE)
+    time.start = now();
+    if (action.overlapped)
+      compute_pair(i, input);
+    else if (is_compute(action.kind))
+      compute(i, input);
+    else if (action.kind == Kind::STEP)
+      update_();
+    else if (action.kind == Kind::REDUCE)
       exchange_->progress();  // STEP waits for all of them
     else
-      perform(action, input);
-    times_[i].end = now();
+      start_transfer(action);
+    time.end = now();
+    if (!action.overlapped) {
+      time.busy = time.end - time.start;
+      continue;
+    }
+    ++i;
+    times_[i].start = time.start;
+    times_[i].end = time.end;
   }
   unit_clock_.end_step();
 }

@@ -1,6 +1,7 @@
 // Runs one rank's row of a Plan over its stages. Knows no schedule by name.
 // Invariants: buffers live exactly as parallel/plan_memory.h says, so memory is what the plan
-// predicts; nothing is allocated after attach(); a wait yields the core and feeds the watchdog.
+// predicts; nothing is allocated after attach(); a wait yields the core and feeds the watchdog;
+// transfers make progress between any two units that run.
 #pragma once
 
 #include <functional>
@@ -17,9 +18,11 @@
 
 namespace concertina {
 
-/// When an action ran, seconds on this rank's steady clock. Waiting comes before `start`.
+/// When an action ran, seconds on this rank's steady clock. Waiting comes before `start`. The two
+/// of an overlapped pair have one start and one end, and each its own share as `busy`.
 struct ActionTime {
   double start = 0, end = 0;
+  double busy = 0;  // end - start of any other action
 };
 
 /// Tokens and targets [M x R] of the step's microbatches; a rank without a first (last) stage
@@ -48,6 +51,8 @@ class Executor {
   /// `stages[s]`: stage s of the layout, null on other ranks. All references outlive the executor.
   Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> stages, int rank,
            int microbatches);
+  Executor(const Executor&) = delete;  // its stages tell it what their units do
+  Executor& operator=(const Executor&) = delete;
 
   /// Bytes of attach(), by what they hold.
   std::size_t saved_bytes() const;  // saved activations, and gradients between I and W
@@ -87,6 +92,14 @@ class Executor {
     BufferPool saved, grads;
     std::vector<State> states;  // by microbatch
   };
+  struct Pass {  // a compute action under way, unit by unit
+    Action action;
+    Local* stage = nullptr;
+    MicrobatchIo io;
+    int done = 0;        // units
+    double seconds = 0;  // of these
+    int units() const { return stage->stage->last_unit() - stage->stage->first_unit(); }
+  };
   struct GradientSend {
     Work work;
     void* buffer = nullptr;
@@ -106,7 +119,12 @@ class Executor {
   void start_backward(Local& stage, const Action& action);
   void end_backward(Local& stage, const Action& action);
   void reclaim_gradient_send();
-  void perform(const Action& action, const StepInput& input);
+  void await(const Action& action);
+  Pass begin_pass(const Action& action, const StepInput& input);
+  void advance(Pass& pass);
+  void end_pass(const Pass& pass);
+  void compute(std::size_t position, const StepInput& input);
+  void compute_pair(std::size_t position, const StepInput& input);
   void progress();
   void evaluate_one(Local& stage, int microbatch, const StepInput& input,
                     const std::function<void(int, View)>& see);
@@ -118,6 +136,7 @@ class Executor {
   RowMemory memory_;
   std::size_t boundary_elements_ = 0;
   BufferPool inputs_, outputs_, output_grads_, input_grads_;
+  std::vector<Work*> open_;          // transfers that nothing has waited for yet, but sends_
   std::vector<GradientSend> sends_;  // at most kGradientSendBuffers, oldest first
   Communicator* world_ = nullptr;
   GradientExchange* exchange_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "parallel/interleave.h"
+#include "parallel/overlap.h"
 #include "parallel/plan_index.h"
 #include "parallel/simulate.h"
 
@@ -16,6 +17,22 @@ constexpr const char* kKey = "parallel.schedule";
 void verify(const Plan& plan, const Layout& layout, std::string_view pass) {
   const std::optional<Violation> violation = check(plan, layout, limits_of(plan));
   CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
+}
+
+/// Ends each row with REDUCE and STEP.
+Plan append_tails(Plan plan) {
+  for (std::vector<Action>& row : plan.rows) {
+    std::vector<int> stages;  // by their last gradient, the latest first
+    for (auto action = row.rbegin(); action != row.rend(); ++action) {
+      const bool gradient = action->kind == Kind::B || action->kind == Kind::W;
+      if (gradient && std::find(stages.begin(), stages.end(), action->stage) == stages.end())
+        stages.push_back(action->stage);
+    }
+    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
+      row.push_back({Kind::REDUCE, *stage, -1});
+    row.push_back({Kind::STEP, 0, -1});
+  }
+  return plan;
 }
 
 [[noreturn]] void refuse(std::string_view name, const Violation& violation) {
@@ -47,7 +64,19 @@ Separate separate(const Layout& layout) {
   return result;
 }
 
-/// A SEND or RECV and where it goes: slot 2i is before the row's i-th action, 2i + 1 after it.
+/// For each action of a row, the number of its cell: an overlapped F and the action behind it are
+/// one, since transfers go around both.
+std::vector<int> cells_of(const std::vector<Action>& row) {
+  std::vector<int> cells;
+  int next = 0;
+  for (const Action& action : row) {
+    cells.push_back(next);
+    if (!action.overlapped) ++next;
+  }
+  return cells;
+}
+
+/// A SEND or RECV and where it goes: slot 2i is before the row's i-th cell, 2i + 1 after it.
 struct Posting {
   Action action;
   int slot = 0;
@@ -73,6 +102,8 @@ std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout
   }
   std::sort(sends.begin(), sends.end());
 
+  std::vector<std::vector<int>> cells;
+  for (const std::vector<Action>& row : plan.rows) cells.push_back(cells_of(row));
   std::vector<std::vector<Posting>> postings(plan.rows.size());
   for (const auto& [end, kind, stage, microbatch, node] : sends) {
     const Action send{kind, stage, microbatch}, receive = counterpart(send);
@@ -80,14 +111,14 @@ std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout
                              ? index.find(Kind::F, receive.stage, microbatch)
                              : index.find_input_gradient(receive.stage, microbatch);
     const Place from = index.place(node), to = index.place(consumer);
-    postings[from.rank].push_back({send, 2 * from.position + 1});
-    postings[to.rank].push_back({receive, 2 * to.position});
+    postings[from.rank].push_back({send, 2 * cells[from.rank][from.position] + 1});
+    postings[to.rank].push_back({receive, 2 * cells[to.rank][to.position]});
   }
   return postings;
 }
 
-/// Moves each RECV one action ahead of its consumer, as far as the order of transfers lets it: not
-/// before an earlier SEND, and ahead of the action whose SEND is later in the order.
+/// Moves each RECV one cell ahead of its consumer, as far as the order of transfers lets it: not
+/// before an earlier SEND, and ahead of the cell whose SEND is later in the order.
 void post_early(std::vector<Posting>& postings) {
   std::vector<int> earliest;
   int sent = 0;
@@ -111,10 +142,21 @@ std::vector<Action> weave(const std::vector<Action>& row, const std::vector<Post
     while (next < postings.size() && postings[next].slot <= slot)
       result.push_back(postings[next++].action);
   };
-  for (int i = 0; i < static_cast<int>(row.size()); ++i) {
-    post_up_to(2 * i);
+  const std::vector<int> cells = cells_of(row);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    post_up_to(2 * cells[i]);
     result.push_back(row[i]);
-    post_up_to(2 * i + 1);
+    if (!row[i].overlapped) post_up_to(2 * cells[i] + 1);
+  }
+  return result;
+}
+
+Plan weave_transfers(const Plan& plan, const Layout& layout) {
+  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout);
+  Plan result;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    post_early(postings[rank]);
+    result.rows.push_back(weave(plan.rows[rank], postings[rank]));
   }
   return result;
 }
@@ -159,36 +201,45 @@ Plan merge_input_weight(const Plan& plan, const Layout& layout) {
 }
 
 Plan add_transfers(const Plan& plan, const Layout& layout) {
-  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout);
-  Plan result;
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
-    post_early(postings[rank]);
-    result.rows.push_back(weave(plan.rows[rank], postings[rank]));
-  }
+  const Plan result = weave_transfers(plan, layout);
   verify(result, layout, "add_transfers");
   return result;
 }
 
 Plan add_reduction(const Plan& plan, const Layout& layout) {
-  Plan result = plan;
-  for (std::vector<Action>& row : result.rows) {
-    std::vector<int> stages;  // by their last gradient, the latest first
-    for (auto action = row.rbegin(); action != row.rend(); ++action) {
-      const bool gradient = action->kind == Kind::B || action->kind == Kind::W;
-      if (gradient && std::find(stages.begin(), stages.end(), action->stage) == stages.end())
-        stages.push_back(action->stage);
-    }
-    for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
-      row.push_back({Kind::REDUCE, *stage, -1});
-    row.push_back({Kind::STEP, 0, -1});
-  }
+  const Plan result = append_tails(plan);
   verify(result, layout, "add_reduction");
   return result;
 }
 
-Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits) {
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits) {
+  const auto require = [&](const Limits& due) {
+    if (const auto violation = check(plan, layout, due))
+      throw_input(violation->text, where, "a schedule that does all work once, in order");
+  };
+  Limits own = limits_of(plan);
+  own.leaf_microbatches = limits.leaf_microbatches;
+  const auto holds = [&](Kind kind) {
+    return std::any_of(plan.rows.begin(), plan.rows.end(), [&](const auto& row) {
+      return std::any_of(row.begin(), row.end(), [&](const Action& a) { return a.kind == kind; });
+    });
+  };
+  if (own.reduction && !holds(Kind::STEP)) {
+    for (std::vector<Action>& row : plan.rows)
+      std::erase_if(row, [](const Action& action) { return action.kind == Kind::REDUCE; });
+    own.reduction = false;
+  }
+  require(own);
+  if (limits.transfers && !own.transfers) plan = weave_transfers(plan, layout);
+  if (limits.reduction && !own.reduction) plan = append_tails(std::move(plan));
+  require(limits);
+  return plan;
+}
+
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits, bool overlap) {
   const Generator generator = lookup(schedules(), name, "schedule", kKey);
   Plan plan = merge_input_weight(expand(layout, generator, name), layout);
+  if (overlap) plan = pair_overlaps(plan, layout);
   if (limits.transfers) plan = add_transfers(plan, layout);
   if (limits.reduction) plan = add_reduction(plan, layout);
   if (const auto violation = check(plan, layout, limits)) refuse(name, *violation);

@@ -3,6 +3,7 @@
 // proven.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "parallel/check.h"
@@ -29,8 +30,15 @@ Plan add_transfers(const Plan& plan, const Layout& layout);
 /// hold a parameter, so nothing may stand behind it.
 Plan add_reduction(const Plan& plan, const Layout& layout);
 
-/// All passes, for the schedule called `name`. Throws Error{bad_input} if there is none, or if it
-/// breaks `limits`.
-Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {});
+/// What a plan that was read from a file lacks: transfers, if it has none at all; REDUCE and STEP,
+/// if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them where a reduction
+/// starts, and here that follows from the plan. Throws Error{bad_input} with `where` if the plan as
+/// it is, or what it becomes, breaks a rule.
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {});
+
+/// All passes, for the schedule called `name`; `overlap`: pair_overlaps() too. Throws
+/// Error{bad_input} if there is none, or if it breaks `limits`.
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
+               bool overlap = false);
 
 }  // namespace concertina

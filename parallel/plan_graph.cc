@@ -63,9 +63,11 @@ class GraphBuilder {
       if (action.kind == Kind::SEND_B) sends.push_back(transfer_of_[index_.find(action)]);
     int gradients = 0;
     for (int position = 0; position < static_cast<int>(row.size()); ++position) {
-      const int node = index_.node(rank, position);
-      if (position > 0) edge(node - 1, node);
       const Action& action = row[position];
+      if (position > 0) edge(index_.node(rank, position - 1), index_.node(rank, position));
+      // What the second of a pair waits for, the first does.
+      const bool second = position > 0 && row[position - 1].overlapped;
+      const int node = index_.node(rank, second ? position - 1 : position);
       const StageInfo& stage = index_.stages()[action.stage];
       if (action.kind == Kind::F && !stage.first)
         wait_for(index_.find(Kind::F, action.stage - 1, action.microbatch),
@@ -86,11 +88,17 @@ class GraphBuilder {
   void wait_for(int producer, int receive, bool remote, int consumer) {
     CONCERTINA_CHECK(producer >= 0, "nothing makes what node {} needs", consumer);
     if (!remote)
-      edge(producer, consumer);
+      edge(last_of_pair(producer), consumer);
     else if (receive < 0)
-      edge(add_transfer(producer, -1), consumer);
+      edge(add_transfer(last_of_pair(producer), -1), consumer);
     else if (transfer_of_[receive] >= 0)
       edge(transfer_of_[receive], consumer);
+  }
+
+  /// What a node's consumers wait for.
+  int last_of_pair(int node) const {
+    const auto [rank, position] = index_.place(node);
+    return plan_.rows[rank][position].overlapped ? node + 1 : node;
   }
 
   void add_stream(int rank) {

@@ -1,8 +1,9 @@
 // Who waits for whom in a plan: the common ground of check and simulate.
 // Nodes are the plan's actions (numbered as in PlanIndex), then its transfers. An action waits for
 // the action before it in its row; a transfer for both its ends; what consumes it, for the
-// transfer. Invariant: a plan of which `order` reaches every node cannot deadlock on channels of
-// that kind.
+// transfer. An overlapped F and the action behind it are one: the F waits for what either needs,
+// and its consumers wait for the other's end. Invariant: a plan of which `order` reaches every node
+// cannot deadlock on channels of that kind.
 #pragma once
 
 #include <vector>

@@ -1,89 +1,57 @@
 #include "parallel/schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <optional>
-#include <utility>
+#include <set>
 
 #include "core/error.h"
 
 namespace concertina {
 namespace {
 
-constexpr std::array<std::pair<Kind, std::string_view>, 10> kNames{{
-    {Kind::F, "F"},
-    {Kind::I, "I"},
-    {Kind::W, "W"},
-    {Kind::B, "B"},
-    {Kind::SEND_F, "SEND_F"},
-    {Kind::RECV_F, "RECV_F"},
-    {Kind::SEND_B, "SEND_B"},
-    {Kind::RECV_B, "RECV_B"},
-    {Kind::REDUCE, "REDUCE_GRAD"},
-    {Kind::STEP, "STEP"},
-}};
+/// What a plan's forwards say of a stage.
+struct Found {
+  int rank = 0;
+  std::set<int> microbatches;
+};
 
-std::string_view name_of(Kind kind) {
-  return std::find_if(kNames.begin(), kNames.end(),
-                      [&](auto& entry) { return entry.first == kind; })
-      ->second;
-}
-
-/// Pieces of `text` between separators.
-std::vector<std::string_view> pieces(std::string_view text, char separator) {
-  std::vector<std::string_view> result;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    result.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+std::map<int, Found> find_stages(const Plan& plan, const std::string& where) {
+  std::map<int, Found> stages;
+  for (int rank = 0; rank < static_cast<int>(plan.rows.size()); ++rank) {
+    for (const Action& action : plan.rows[rank]) {
+      if (action.kind != Kind::F) continue;
+      Found& stage = stages.try_emplace(action.stage, Found{rank, {}}).first->second;
+      if (stage.rank != rank)
+        throw_input(fmt::format("stage {} runs forwards on ranks {} and {}", action.stage,
+                                stage.rank, rank),
+                    where, "each stage on one rank");
+      stage.microbatches.insert(action.microbatch);
+    }
   }
-  return result;
+  int next = 0;
+  for (const auto& [stage, found] : stages)
+    if (stage != next++)
+      throw_input(fmt::format("stage {} has no forward", next - 1), where,
+                  fmt::format("stages 0 to {} without a gap", stages.rbegin()->first));
+  if (stages.empty()) throw_input("the schedule has no forward", where, "as in 0F0,0B0");
+  return stages;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+/// check() tells which forward is missing, but looks at each stage and microbatch for that.
+void refuse_gaps(const Layout& layout, const std::map<int, Found>& stages,
+                 const std::string& where) {
+  std::size_t forwards = 0, due = 0;
+  for (const auto& [stage, found] : stages) forwards += found.microbatches.size();
+  for (const Pipeline& pipeline : layout.pipelines)
+    due += pipeline.stages.size() * static_cast<std::size_t>(pipeline.microbatches());
+  if (due > 2 * forwards + 1000)
+    throw_input(
+        fmt::format("{} forwards are there of {} for each stage and microbatch", forwards, due),
+        where, "microbatches from 0 without a gap, each on every stage of its pipeline");
 }
 
-/// Takes the digits that `text` starts with; none, or more than an index can have: nothing.
-std::optional<int> take_number(std::string_view& text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0 || digits > 9) return std::nullopt;
-  int number = 0;
-  for (const char digit : text.substr(0, digits)) number = 10 * number + (digit - '0');
-  text.remove_prefix(digits);
-  return number;
-}
-
-[[noreturn]] void refuse(std::string_view token, std::string_view why, const std::string& where) {
-  throw_input(fmt::format("'{}' is no action: {}", token, why), where,
-              "<stage><kind><microbatch>, kind one of F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, "
-              "as in 1SEND_F0; or <stage>REDUCE_GRAD; or STEP");
-}
-
-Action parse_action(std::string_view token, const std::string& where) {
-  if (token == name_of(Kind::STEP)) return {Kind::STEP, 0, -1};
-  std::string_view rest = token;
-  const std::optional<int> stage = take_number(rest);
-  if (!stage) refuse(token, "it does not start with a stage number", where);
-  const std::size_t length = std::min(rest.find_first_of("0123456789"), rest.size());
-  const std::string_view name = rest.substr(0, length);
-  const auto entry =
-      std::find_if(kNames.begin(), kNames.end(), [&](auto& e) { return e.second == name; });
-  if (entry == kNames.end() || entry->first == Kind::STEP)
-    refuse(token, fmt::format("unknown kind '{}'", name), where);
-  rest.remove_prefix(length);
-  if (entry->first == Kind::REDUCE) {
-    if (!rest.empty()) refuse(token, "a reduction has no microbatch", where);
-    return {Kind::REDUCE, *stage, -1};
-  }
-  const std::optional<int> microbatch = take_number(rest);
-  if (!microbatch || !rest.empty())
-    refuse(token, "it does not end with a microbatch number", where);
-  return {entry->first, *stage, *microbatch};
+bool overlap(const std::set<int>& a, const std::set<int>& b) {
+  return std::any_of(a.begin(), a.end(), [&](int value) { return b.contains(value); });
 }
 
 }  // namespace
@@ -99,7 +67,8 @@ bool is_send(Kind kind) {
 }
 
 Action counterpart(const Action& transfer) {
-  const auto [kind, stage, microbatch] = transfer;
+  const Kind kind = transfer.kind;
+  const int stage = transfer.stage, microbatch = transfer.microbatch;
   if (kind == Kind::SEND_F) return {Kind::RECV_F, stage + 1, microbatch};
   if (kind == Kind::RECV_F) return {Kind::SEND_F, stage - 1, microbatch};
   if (kind == Kind::SEND_B) return {Kind::RECV_B, stage - 1, microbatch};
@@ -107,68 +76,29 @@ Action counterpart(const Action& transfer) {
   return {Kind::SEND_B, stage + 1, microbatch};
 }
 
-std::string to_text(const Action& action) {
-  if (action.kind == Kind::STEP) return std::string(name_of(Kind::STEP));
-  if (action.kind == Kind::REDUCE) return fmt::format("{}{}", action.stage, name_of(action.kind));
-  return fmt::format("{}{}{}", action.stage, name_of(action.kind), action.microbatch);
-}
-
-std::string to_text(const Plan& plan) {
-  std::string text;
-  for (const std::vector<Action>& row : plan.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) text += ',';
-      text += to_text(row[i]);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-Plan parse_plan(std::string_view text, const std::string& where) {
-  std::vector<std::string_view> lines = pieces(text, '\n');
-  if (lines.back().empty()) lines.pop_back();  // what follows the last newline
-  Plan plan;
-  for (std::size_t line = 0; line < lines.size(); ++line) {
-    std::vector<Action>& row = plan.rows.emplace_back();
-    const std::vector<std::string_view> cells = pieces(lines[line], ',');
-    for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-      const std::string_view token = trimmed(cells[cell]);
-      if (token.empty()) continue;
-      row.push_back(
-          parse_action(token, fmt::format("{}:{}:{} (row:column)", where, line + 1, cell + 1)));
-    }
-  }
-  const bool has_actions =
-      std::any_of(plan.rows.begin(), plan.rows.end(), [](const auto& row) { return !row.empty(); });
-  if (!has_actions)
-    throw_input("the schedule has no actions", where, "one row of actions a rank, as in 0F0,0B0");
-  return plan;
-}
-
 Layout infer_layout(const Plan& plan, const std::string& where) {
-  std::map<int, int> rank_of;  // by stage
-  Pipeline pipeline;
-  for (int rank = 0; rank < static_cast<int>(plan.rows.size()); ++rank) {
-    for (const Action& action : plan.rows[rank]) {
-      if (action.kind != Kind::F) continue;
-      const int holder = rank_of.try_emplace(action.stage, rank).first->second;
-      if (holder != rank)
-        throw_input(
-            fmt::format("stage {} runs forwards on ranks {} and {}", action.stage, holder, rank),
-            where, "each stage on one rank");
-      pipeline.last_microbatch = std::max(pipeline.last_microbatch, action.microbatch + 1);
+  Layout layout;
+  const std::set<int>* before = nullptr;
+  int next = 0;  // first microbatch of the next pipeline
+  const std::map<int, Found> stages = find_stages(plan, where);
+  for (const auto& [stage, found] : stages) {
+    if (before == nullptr || !overlap(*before, found.microbatches)) {
+      Pipeline& pipeline = layout.pipelines.emplace_back();
+      pipeline.first_microbatch = next;
     }
+    before = &found.microbatches;
+    Pipeline& pipeline = layout.pipelines.back();
+    const int units = static_cast<int>(pipeline.stages.size());
+    pipeline.stages.push_back({found.rank, units, units + 1});
+    if (*found.microbatches.begin() < pipeline.first_microbatch)
+      throw_input(fmt::format("stage {} runs microbatch {}, which pipelines before it have", stage,
+                              *found.microbatches.begin()),
+                  where, "the microbatches of each pipeline behind those of the one before");
+    next = pipeline.last_microbatch =
+        std::max(pipeline.last_microbatch, *found.microbatches.rbegin() + 1);
   }
-  for (const auto& [stage, rank] : rank_of) {
-    const int next = static_cast<int>(pipeline.stages.size());
-    if (stage != next)
-      throw_input(fmt::format("stage {} has no forward", next), where,
-                  fmt::format("stages 0 to {} without a gap", rank_of.rbegin()->first));
-    pipeline.stages.push_back({rank, stage, stage + 1});
-  }
-  if (pipeline.stages.empty()) throw_input("the schedule has no forward", where, "as in 0F0,0B0");
-  return {{pipeline}};
+  refuse_gaps(layout, stages, where);
+  return layout;
 }
 
 }  // namespace concertina

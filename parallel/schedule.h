@@ -23,6 +23,9 @@ struct Action {
   Kind kind = Kind::F;
   int stage = 0;        // Layout's numbering
   int microbatch = -1;  // of the step; -1 for REDUCE and STEP
+  /// An F that runs interleaved with the action right behind it in the row, a B or I of another
+  /// microbatch: both start once both can, and end together.
+  bool overlapped = false;
   bool operator==(const Action&) const = default;
 };
 
@@ -49,16 +52,17 @@ std::span<const Entry<Generator>> schedules();
 /// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
 std::string to_text(const Action& action);
 
-/// One line a rank, actions separated by commas; the form of PyTorch's pipelining CSV
-/// (torch.distributed.pipelining.schedules, `_PipelineScheduleRuntime`), with STEP added.
+/// One line a rank, actions separated by commas, an overlapped F in one cell with the action behind
+/// it: the form of PyTorch's pipelining CSV (parallel/schedule_text.h), with STEP added.
 std::string to_text(const Plan& plan);
 
-/// The inverse of to_text; empty cells (PyTorch's idle slots) are skipped. `where` names the source
-/// in errors, which give row and column from 1 and the token.
+/// The inverse of to_text; what a schedule file may have besides actions is skipped. `where` names
+/// the source in errors, which give row and column from 1 and the token.
 Plan parse_plan(std::string_view text, const std::string& where);
 
-/// The layout that a plan of one pipeline implies: each stage on the rank whose row holds its
-/// forwards, one unit a stage, the microbatches that appear. For schedules read from files.
+/// The layout that a plan implies: each stage on the rank whose row holds its forwards, one unit a
+/// stage of its pipeline. Stages that share a microbatch with the one before them are of the same
+/// pipeline. For schedules read from files.
 Layout infer_layout(const Plan& plan, const std::string& where);
 
 bool is_compute(Kind kind);   // F, I, W, B

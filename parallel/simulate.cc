@@ -1,6 +1,7 @@
 #include "parallel/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <queue>
 #include <utility>
@@ -21,6 +22,7 @@ std::size_t at(int i) {
 /// An activation or a gradient on its way from one rank to another.
 struct Message {
   double sent = -1, posted = -1, end = -1;  // -1: not yet
+  double start = 0;                         // of its way
   int sender = -1, receiver = -1;           // nodes that posted its ends
   int behind = -1;                          // node that the message before it on its link is from
   int waiter = -1;                          // rank that stands still until it has come
@@ -54,7 +56,7 @@ class Simulation {
         buckets_(layout, costs, ranks()),
         position_(plan.rows.size(), 0),
         clock_(plan.rows.size(), 0.0),
-        unsent_(plan.rows.size(), -1),
+        unsent_(plan.rows.size()),
         gradients_(plan.rows.size(), 0),
         gradient_sends_(plan.rows.size()) {
     cell_begin_.push_back(0);
@@ -115,23 +117,42 @@ class Simulation {
         return events_.push({clock_[at(rank)], rank});
   }
 
-  /// The rank's next action; false if it has to wait for an event, or has none.
+  /// The rank's next action, or pair of actions that overlap; false if it has to wait for an event,
+  /// or has none.
   bool perform(int rank) {
-    if (const int message = std::exchange(unsent_[at(rank)], -1); message >= 0) {
+    if (post_outputs(rank)) return true;
+    const std::vector<Action>& row = plan_.rows[at(rank)];
+    std::size_t& position = position_[at(rank)];
+    if (position == row.size()) return false;
+    const Action& action = row[position];
+    const int count = action.overlapped ? 2 : 1;
+    double start = clock_[at(rank)];
+    if (is_compute(action.kind)) {
+      if (!await(rank, action) || (count == 2 && !await(rank, row[position + 1]))) return false;
+      for (int i = 0; i < count; ++i) copy_input(rank, row[position + at(i)]);
+      start = clock_[at(rank)];
+      for (int i = 0; i < count; ++i) clock_[at(rank)] += seconds(row[position + at(i)]);
+      for (int i = 0; i < count; ++i) finish(rank, row[position + at(i)]);
+    } else if (!other(rank, action)) {
+      return false;
+    }
+    for (int i = 0; i < count; ++i)
+      timeline_.rows[at(rank)][position++] = {start, clock_[at(rank)]};
+    return true;
+  }
+
+  /// In a plan without SENDs: what the rank's last action made. At its end, not before, so that
+  /// links see messages in order of time.
+  bool post_outputs(int rank) {
+    std::vector<int> unsent = std::move(unsent_[at(rank)]);
+    unsent_[at(rank)].clear();
+    for (const int message : unsent) {
       Message& one = messages_[at(message)];
       one.sent = one.posted = clock_[at(rank)];
       one.sender = one.receiver = node(rank) - 1;
       carry(message, rank, stages_[at(stage_of_[at(message / 2)])].rank);
-      return true;
     }
-    const std::vector<Action>& row = plan_.rows[at(rank)];
-    if (position_[at(rank)] == row.size()) return false;
-    const Action& action = row[position_[at(rank)]];
-    double start = clock_[at(rank)];
-    if (is_compute(action.kind) ? !compute(rank, action, start) : !other(rank, action))
-      return false;
-    timeline_.rows[at(rank)][position_[at(rank)]++] = {start, clock_[at(rank)]};
-    return true;
+    return !unsent.empty();
   }
 
   double seconds(const Action& action) const {
@@ -142,30 +163,48 @@ class Simulation {
     return stage.input + stage.weight + stage.fused;
   }
 
-  bool compute(int rank, const Action& action, double& start) {
-    const int own = cell(action.stage, action.microbatch);
+  static bool makes_input_gradient(const Action& action) {
+    return action.kind == Kind::B || action.kind == Kind::I;
+  }
+  /// What the action reads from another rank, or -1.
+  int input_of(const Action& action) const {
     const StageInfo& stage = stages_[at(action.stage)];
-    const bool back = action.kind == Kind::B || action.kind == Kind::I;
-    int message = -1;
-    if (action.kind == Kind::F && stage.remote_previous) message = 2 * own;
-    if (back && stage.remote_next) message = 2 * own + 1;
-    if (message >= 0 && !arrived(rank, message, back ? Wait::gradient : Wait::input)) return false;
-    if (back && stage.remote_previous && transfers_ && !send_buffer_free(rank)) return false;
-    if (message >= 0) clock_[at(rank)] += messages_[at(message)].receive_cpu;
-    start = clock_[at(rank)];
-    const double now = clock_[at(rank)] += seconds(action);
-    if (back && stage.remote_previous) ++gradients_[at(rank)];
+    const int own = cell(action.stage, action.microbatch);
+    if (action.kind == Kind::F && stage.remote_previous) return 2 * own;
+    if (makes_input_gradient(action) && stage.remote_next) return 2 * own + 1;
+    return -1;
+  }
+
+  bool await(int rank, const Action& action) {
+    const bool back = makes_input_gradient(action);
+    if (const int message = input_of(action);
+        message >= 0 && !arrived(rank, message, back ? Wait::gradient : Wait::input))
+      return false;
+    return !back || !transfers_ || !stages_[at(action.stage)].remote_previous ||
+           send_buffer_free(rank);
+  }
+
+  /// The receiver's part of the copy, as far as it was not done while the message came.
+  void copy_input(int rank, const Action& action) {
+    if (const int message = input_of(action); message >= 0)
+      clock_[at(rank)] += std::exchange(messages_[at(message)].receive_cpu, 0.0);
+  }
+
+  /// What follows from an action that ends now.
+  void finish(int rank, const Action& action) {
+    const StageInfo& stage = stages_[at(action.stage)];
+    if (makes_input_gradient(action) && stage.remote_previous) ++gradients_[at(rank)];
     if (action.kind == Kind::B || action.kind == Kind::W)
-      for (const BucketClock::Start& one : buckets_.gradient(action.stage, now, node(rank))) {
-        starts_.push_back(one);
-        events_.push({one.time, ranks() + static_cast<int>(starts_.size()) - 1});
+      for (const BucketClock::Start& start :
+           buckets_.gradient(action.stage, clock_[at(rank)], node(rank))) {
+        starts_.push_back(start);
+        events_.push({start.time, ranks() + static_cast<int>(starts_.size()) - 1});
       }
-    if (transfers_) return true;
+    if (transfers_) return;
     if (action.kind == Kind::F && stage.remote_next)
-      unsent_[at(rank)] = 2 * cell(action.stage + 1, action.microbatch);
-    if (back && stage.remote_previous)
-      unsent_[at(rank)] = 2 * cell(action.stage - 1, action.microbatch) + 1;
-    return true;
+      unsent_[at(rank)].push_back(2 * cell(action.stage + 1, action.microbatch));
+    if (makes_input_gradient(action) && stage.remote_previous)
+      unsent_[at(rank)].push_back(2 * cell(action.stage - 1, action.microbatch) + 1);
   }
 
   /// Transfers, REDUCE and STEP.
@@ -186,6 +225,8 @@ class Simulation {
       return false;
     }
     if (one.end > clock_[at(rank)]) {
+      const double watched = one.end - std::max(clock_[at(rank)], one.start);
+      one.receive_cpu = std::max(0.0, one.receive_cpu - watched);
       clock_[at(rank)] = one.end;
       causes_[at(node(rank))] = {one.cause(), wait};
     }
@@ -210,8 +251,11 @@ class Simulation {
     Message& one = messages_[at(message)];
     double& now = clock_[at(rank)];
     now += costs_.post;
-    if (send) now += costs_.boundary_bytes * costs_.link(rank, peer).send_cpu;
-    (send ? one.sent : one.posted) = now;
+    const LinkCosts& link = costs_.link(rank, peer);
+    const double copy = send ? costs_.boundary_bytes * link.send_cpu : 0;
+    // A link carries a message while it is copied; without one, the copy comes first.
+    (send ? one.sent : one.posted) = now + (std::isinf(link.bandwidth) ? copy : 0);
+    now += copy;
     (send ? one.sender : one.receiver) = node(rank);
     if (send && !forward) gradient_sends_[at(rank)].push_back(message);
     if (one.sent >= 0 && one.posted >= 0) carry(message, send ? rank : peer, send ? peer : rank);
@@ -222,6 +266,7 @@ class Simulation {
     Message& one = messages_[at(message)];
     const auto passage =
         links_.carry(from, to, costs_.boundary_bytes, std::max(one.sent, one.posted), one.cause());
+    one.start = passage.start;
     one.end = passage.end;
     one.behind = passage.behind;
     one.receive_cpu = costs_.boundary_bytes * costs_.link(from, to).receive_cpu;
@@ -296,6 +341,11 @@ class Simulation {
       const auto row = std::upper_bound(row_begin_.begin(), row_begin_.end(), node) - 1;
       const int rank = static_cast<int>(row - row_begin_.begin()), position = node - *row;
       const std::vector<Interval>& times = timeline_.rows[at(rank)];
+      // An overlapped pair is one step of the path, the first of the two.
+      if (position > 0 && plan_.rows[at(rank)][at(position - 1)].overlapped) {
+        --node;
+        continue;
+      }
       const double before = position > 0 ? times[at(position - 1)].end : 0;
       const Cause& cause = causes_[at(node)];
       timeline_.critical_path.push_back(
@@ -319,8 +369,8 @@ class Simulation {
   std::vector<Cause> causes_;  // by node
   std::vector<std::size_t> position_;
   std::vector<double> clock_;
-  std::vector<int> unsent_;     // by rank: a message to post behind its action, without SENDs
-  std::vector<int> gradients_;  // by rank: B and I that needed a buffer to send from
+  std::vector<std::vector<int>> unsent_;  // by rank: see post_outputs()
+  std::vector<int> gradients_;            // by rank: B and I that needed a buffer to send from
   std::vector<std::vector<int>> gradient_sends_;
   std::vector<BucketClock::Start> starts_;
   std::vector<int> in_step_;

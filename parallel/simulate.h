@@ -47,8 +47,9 @@ struct Timeline {
 
 /// A message starts when both its ends are posted and its link is free; in a plan without SEND and
 /// RECV it starts when its producer ends. What consumes it waits for it, then does the receiver's
-/// part of the copy. REDUCE waits for the stage's gradients from all holders and adds them; STEP,
-/// for all ranks. `plan` must pass check().
+/// part of the copy. An overlapped F and the action behind it have one interval, as long as both by
+/// themselves: interleaving saves waits, not work. REDUCE waits for the stage's gradients from all
+/// holders and adds them; STEP, for all ranks. `plan` must pass check().
 Timeline simulate(const Plan& plan, const Layout& layout, const Costs& costs);
 
 }  // namespace concertina

@@ -1,9 +1,8 @@
 // What each unit's passes cost on this rank: two readings of the clock a pass, nothing else.
-// Invariants: waiting, and the work between passes (transfers), is never a unit's; nothing is
+// Invariants: waiting and the work between units (transfers) is never a unit's; nothing is
 // allocated in a step.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "core/stage.h"
@@ -19,11 +18,11 @@ struct UnitSeconds {
 
 class UnitClock final : public UnitObserver {
  public:
-  /// `units` of the model; `between` runs behind each pass, off the clock.
-  UnitClock(int units, std::function<void()> between);
+  /// `units` of the model.
+  explicit UnitClock(int units);
 
-  /// Units are about to run.
-  void start();
+  /// A unit is about to run; returns the time.
+  double start();
   void unit_done(int unit, Pass pass) override;
   /// Means of the step's passes, the additions of the reduction tree among them.
   void end_step();
@@ -32,7 +31,6 @@ class UnitClock final : public UnitObserver {
   std::vector<UnitSeconds> seconds() const;
 
  private:
-  std::function<void()> between_;
   double mark_ = 0;
   std::vector<double> sums_;  // [units x kPasses], seconds
   std::vector<int> counts_;

@@ -1,9 +1,12 @@
 // The text form of plans: exact round trips, and errors that say where and what.
+#include "parallel/schedule_text.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+
 #include "core/error.h"
-#include "parallel/schedule.h"
 
 namespace concertina {
 namespace {
@@ -15,16 +18,64 @@ Action random_action() {
   return {kind, stage, kind == Kind::REDUCE ? -1 : *rc::gen::inRange(0, 100000)};
 }
 
+/// One action, or a pair.
+void append_random(std::vector<Action>& row) {
+  const Action action = random_action();
+  row.push_back(action);
+  if (action.kind != Kind::F || !*rc::gen::arbitrary<bool>()) return;
+  row.back().overlapped = true;
+  const Kind kind = *rc::gen::element(Kind::B, Kind::I);
+  row.push_back({kind, *rc::gen::inRange(0, 1000), *rc::gen::inRange(0, 1000)});
+}
+
+Cell random_cell() {
+  const std::string stage = std::to_string(*rc::gen::inRange(0, 100));
+  Cell cell;
+  switch (*rc::gen::inRange(0, 4)) {
+    case 0:
+      break;
+    case 1:
+      cell.note = stage + *rc::gen::element<std::string>("UNSHARD", "RESHARD", "WAIT_REDUCE_GRAD",
+                                                         "WAIT_SEND_F3", "WAIT_SEND_B17");
+      break;
+    default:
+      append_random(cell.actions);
+  }
+  return cell;
+}
+
 TEST(ScheduleText, RoundTripsExactly) {
   EXPECT_TRUE(rc::check([] {
     Plan plan;
     plan.rows.resize(*rc::gen::inRange(1, 6));
-    plan.rows[0].push_back(random_action());
+    append_random(plan.rows[0]);
     for (std::vector<Action>& row : plan.rows)
-      for (int left = *rc::gen::inRange(0, 8); left > 0; --left) row.push_back(random_action());
+      for (int left = *rc::gen::inRange(0, 8); left > 0; --left) append_random(row);
     const std::string text = to_text(plan);
     RC_ASSERT(parse_plan(text, "text") == plan);
     RC_ASSERT(to_text(parse_plan(text, "text")) == text);
+  }));
+}
+
+TEST(ScheduleText, KeepsEveryCellOfAFile) {
+  EXPECT_TRUE(rc::check([] {
+    ScheduleText schedule;
+    schedule.rows.resize(*rc::gen::inRange(1, 6));
+    Plan plan;
+    for (std::vector<Cell>& row : schedule.rows) {
+      row.resize(*rc::gen::inRange(1, 8));
+      std::generate(row.begin(), row.end(), random_cell);
+      std::vector<Action>& actions = plan.rows.emplace_back();
+      for (const Cell& cell : row)
+        actions.insert(actions.end(), cell.actions.begin(), cell.actions.end());
+    }
+    schedule.rows[0].push_back({{{Kind::F, 0, 0}}, ""});
+    plan.rows[0].push_back({Kind::F, 0, 0});
+    const std::string text = to_text(schedule);
+    RC_ASSERT(parse_schedule(text, "text") == schedule);
+    RC_ASSERT(to_text(parse_schedule(text, "text")) == text);
+    RC_ASSERT(plan_of(schedule) == plan);
+    RC_ASSERT(parse_plan(text, "text") == plan);
   }));
 }
 
@@ -52,8 +103,20 @@ TEST(ScheduleText, NamesRowColumnAndToken) {
                                                        {"0f0", "unknown kind 'f'"},
                                                        {"0F9999999999", "microbatch number"},
                                                        {"-1F0", "stage number"},
-                                                       {"0UNSHARD", "unknown kind 'UNSHARD'"},
-                                                       {"(0F0;1B0)OVERLAP_F_B", "stage number"}};
+                                                       {"0UNSHARD1", "no microbatch"},
+                                                       {"0WAIT_SEND_F", "microbatch number"},
+                                                       {"0OVERLAP_F_B", "unknown kind"},
+                                                       {"(0F0;1B0)", "ends with"},
+                                                       {"(0F0;1B0OVERLAP_F_B", "ends with"},
+                                                       {"(0F0;1B0)OVERLAP", "ends with"},
+                                                       {"()OVERLAP_F_B", "stage number"},
+                                                       {"(0F0;)OVERLAP_F_B", "stage number"},
+                                                       {"(0F0)OVERLAP_F_B", "and then a B"},
+                                                       {"(1B0;0F0)OVERLAP_F_B", "and then a B"},
+                                                       {"(0F0;1W0)OVERLAP_F_B", "and then a B"},
+                                                       {"(0F0;1F1)OVERLAP_F_B", "and then a B"},
+                                                       {"(0F0;1RESHARD)OVERLAP_F_B", "and then"},
+                                                       {"(0F0;1B1;2B2)OVERLAP_F_B", "and then"}};
   for (const auto& [token, why] : cases) {
     SCOPED_TRACE(token);
     try {
@@ -70,7 +133,8 @@ TEST(ScheduleText, NamesRowColumnAndToken) {
 }
 
 TEST(ScheduleText, RefusesNothingAtAll) {
-  for (const char* text : {"", "\n", " , ,\n\n"}) EXPECT_THROW(parse_plan(text, "plan.csv"), Error);
+  for (const char* text : {"", "\n", " , ,\n\n", "0UNSHARD\n"})
+    EXPECT_THROW(parse_plan(text, "plan.csv"), Error);
 }
 
 TEST(ScheduleText, InfersTheLayoutOfOnePipeline) {
@@ -79,8 +143,19 @@ TEST(ScheduleText, InfersTheLayoutOfOnePipeline) {
   EXPECT_EQ(v.pipelines[0].stages,
             (std::vector<StagePlacement>{{0, 0, 1}, {1, 1, 2}, {1, 2, 3}, {0, 3, 4}}));
   EXPECT_EQ(v.pipelines[0].microbatches(), 1);
-  for (const char* text : {"0F0,0B0\n0F1,0B1\n", "0F0,0B0\n2F0,2B0\n", "0B0\n"})
+  for (const char* text :
+       {"0F0,0B0\n0F1,0B1\n", "0F0,0B0\n2F0,2B0\n", "0B0\n", "0F999999999,0B0\n", "0F1\n1F0\n"})
     EXPECT_THROW(infer_layout(parse_plan(text, "x.csv"), "x.csv"), Error) << text;
+}
+
+TEST(ScheduleText, InfersTheLayoutOfSeveralPipelines) {
+  const std::string text =
+      "0F0,3F2,3B2,0B0,4F3,4B3\n"
+      "1F0,2F2,2B2,1B0\n";
+  const Layout layout = infer_layout(parse_plan(text, "x.csv"), "x.csv");
+  EXPECT_EQ(layout,
+            (Layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 1}, Pipeline{{{1, 0, 1}, {0, 1, 2}}, 1, 3},
+                     Pipeline{{{0, 0, 1}}, 3, 4}}}));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "parallel/overlap.h"
 #include "parallel/passes.h"
 #include "parallel/thread_communicator.h"
 #include "tests/parallel_runtime/layouts.h"
@@ -37,32 +38,35 @@ class MarkingStage final : public Stage {
   int first_unit() const override { return at_.first_unit; }
   int last_unit() const override { return at_.last_unit; }
 
-  void forward(const MicrobatchIo& io) override {
-    ++calls_[{'F', io.microbatch}];
+  void forward_unit(int unit, const MicrobatchIo& io) override {
+    enter('F', unit, io, at_.first_unit);
     expect_outside(io);
+    if (unit + 1 < at_.last_unit) return;
     fill(io.saved, kSaved, mark('s', at_.first_unit, io.microbatch));
     if (at_.last_unit < kUnits)
       fill(io.output.data, kBoundary, mark('x', at_.last_unit, io.microbatch));
   }
 
-  void backward(const MicrobatchIo& io, GradientSink& sink) override {
-    ++calls_[{'B', io.microbatch}];
+  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
+    enter('B', unit, io, at_.last_unit - 1);
     expect_inside(io);
-    write_input_grad(io);
-    contribute(io, sink);
-    poison(io);
+    if (unit == at_.first_unit) write_input_grad(io);
+    contribute(unit, io, sink);
+    if (unit == at_.first_unit) poison(io);
   }
-  void backward_input(const MicrobatchIo& io) override {
-    ++calls_[{'I', io.microbatch}];
+  void backward_input_unit(int unit, const MicrobatchIo& io) override {
+    enter('I', unit, io, at_.last_unit - 1);
     expect_inside(io);
+    if (unit > at_.first_unit) return;
     write_input_grad(io);
     fill(io.grads, kGrads, mark('i', at_.first_unit, io.microbatch));
   }
-  void backward_weight(const MicrobatchIo& io, GradientSink& sink) override {
-    ++calls_[{'W', io.microbatch}];
+  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
+    enter('W', unit, io, at_.last_unit - 1);
     expect_inside(io);
     expect(io.grads, kGrads, mark('i', at_.first_unit, io.microbatch), "grads");
-    contribute(io, sink);
+    contribute(unit, io, sink);
+    if (unit > at_.first_unit) return;
     poison(io);
     fill(io.grads, kGrads, kPoisoned);
   }
@@ -72,10 +76,26 @@ class MarkingStage final : public Stage {
   void set_workspace(void*) override {}
   void refresh() override {}
 
-  /// Calls by kind and microbatch since the last time.
-  std::map<std::pair<char, int>, int> take_calls() { return std::exchange(calls_, {}); }
+  /// Passes by kind and microbatch since the last time.
+  std::map<std::pair<char, int>, int> take_calls() {
+    EXPECT_TRUE(next_.empty()) << "a pass did not come to its end";
+    return std::exchange(calls_, {});
+  }
+  /// Times that a unit ran between two units of another pass of this stage.
+  int interleaved() const { return interleaved_; }
 
  private:
+  /// Units of a pass come one after the other.
+  void enter(char kind, int unit, const MicrobatchIo& io, int first) {
+    const std::pair pass(kind, io.microbatch);
+    const auto [at, fresh] = next_.try_emplace(pass, first);
+    EXPECT_EQ(at->second, unit);
+    calls_[pass] += fresh;
+    interleaved_ += next_.size() > 1;
+    at->second += kind == 'F' ? 1 : -1;
+    if (at->second == (kind == 'F' ? at_.last_unit : at_.first_unit - 1)) next_.erase(at);
+  }
+
   static void fill(void* memory, std::size_t count, float value) {
     ASSERT_NE(memory, nullptr);
     std::fill_n(static_cast<float*>(memory), count, value);
@@ -117,15 +137,14 @@ class MarkingStage final : public Stage {
   }
 
   /// One for each microbatch and use.
-  void contribute(const MicrobatchIo& io, GradientSink& sink) const {
-    for (int unit = at_.last_unit - 1; unit >= at_.first_unit; --unit)
-      for (std::size_t b = 0; b < buckets_.size(); ++b) {
-        if (std::ranges::count(buckets_[b].uses, unit) == 0) continue;
-        const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
-        for (std::size_t e = 0; e < target.gradient.count; ++e)
-          target.gradient.f32()[e] = (target.accumulate ? target.gradient.f32()[e] : 0.0F) + 1.0F;
-        sink.end(static_cast<int>(b), unit, io.microbatch);
-      }
+  void contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      if (std::ranges::count(buckets_[b].uses, unit) == 0) continue;
+      const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
+      for (std::size_t e = 0; e < target.gradient.count; ++e)
+        target.gradient.f32()[e] = (target.accumulate ? target.gradient.f32()[e] : 0.0F) + 1.0F;
+      sink.end(static_cast<int>(b), unit, io.microbatch);
+    }
   }
 
   static void poison(const MicrobatchIo& io) {
@@ -136,7 +155,8 @@ class MarkingStage final : public Stage {
 
   StagePlacement at_;
   const std::vector<Bucket>& buckets_;
-  std::map<std::pair<char, int>, int> calls_;
+  std::map<std::pair<char, int>, int> calls_, next_;  // next_: unit of each open pass
+  int interleaved_ = 0;
 };
 
 std::vector<Bucket> make_test_buckets() {
@@ -203,6 +223,7 @@ class Rank {
     executor_.run(input_);
     EXPECT_EQ(updates_, 1);
     expect_calls();
+    expect_interleaving();
     expect_losses(kMicrobatches);
     expect_times();
     const auto rank = static_cast<std::size_t>(world_.rank());
@@ -260,6 +281,18 @@ class Rank {
           called[{static_cast<int>(s), call.first, call.second}] = times;
     EXPECT_EQ(called, planned);
   }
+  /// Overlapped pairs of one stage with several units took turns; nothing else did.
+  void expect_interleaving() {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s] == nullptr) continue;
+      bool due = false;
+      for (std::size_t i = 0; i + 1 < executor_.row().size(); ++i)
+        due |= executor_.row()[i].overlapped && executor_.row()[i].stage == static_cast<int>(s) &&
+               executor_.row()[i + 1].stage == static_cast<int>(s);
+      const bool several = stages_[s]->last_unit() - stages_[s]->first_unit() > 1;
+      EXPECT_EQ(stages_[s]->interleaved() > 0, due && several) << "stage " << s;
+    }
+  }
   void expect_losses(int count) const {
     for (int m = 0; m < kMicrobatches; ++m)
       EXPECT_EQ(executor_.losses()[static_cast<std::size_t>(m)],
@@ -267,9 +300,19 @@ class Rank {
   }
   void expect_times() const {
     double last = 0;
-    for (const ActionTime& time : executor_.times()) {
+    for (std::size_t i = 0; i < executor_.row().size(); ++i) {
+      const ActionTime& time = executor_.times()[i];
       EXPECT_GE(time.start, last);
       EXPECT_GE(time.end, time.start);
+      if (executor_.row()[i].overlapped) {
+        const ActionTime& partner = executor_.times()[++i];
+        EXPECT_EQ(std::pair(partner.start, partner.end), std::pair(time.start, time.end));
+        EXPECT_GT(time.busy, 0);
+        EXPECT_GT(partner.busy, 0);
+        EXPECT_LE(time.busy + partner.busy, time.end - time.start + 1e-9);
+      } else {
+        EXPECT_EQ(time.busy, time.end - time.start);
+      }
       last = time.end;
     }
   }
@@ -327,6 +370,10 @@ TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
       expect_runs({layout, complete(merge_input_weight(compute, layout.layout)), name});
       expect_runs({layout, complete(split_backwards(compute)), name + ", split backwards",
                    Delivery::eager});
+      expect_runs(
+          {layout,
+           complete(pair_overlaps(merge_input_weight(compute, layout.layout), layout.layout)),
+           name + ", overlapped"});
       if (HasFatalFailure()) return;
     }
 }

@@ -28,22 +28,28 @@ bool is_name(const std::string& text) {
   return false;
 }
 
-/// One pipeline of ranks x chunks stages, one unit a stage.
+/// One replica of ranks x chunks stages, one unit a stage.
 Planned generate(const ScheduleOptions& options) {
-  const int stages = options.ranks * options.chunks;
+  const Entry<Schedule>& schedule = find_schedule(options.schedule);
+  const Folding folding = folding_of(schedule, options.chunks);
+  const int stages = options.ranks * folding.chunks;
+  int leaves = default_leaves(options.microbatches);
+  if (leaves < folding.pipelines()) leaves = options.microbatches;
   std::vector<UnitRange> units;
   for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const int leaves = default_leaves(options.microbatches);
+  const Grid grid = fit({.world = options.ranks,
+                         .units = stages,
+                         .microbatches = options.microbatches,
+                         .leaves = leaves},
+                        options.ranks, 1, folding);
   Planned result;
-  result.layout =
-      make_layout(units, Grid{options.ranks, 1}, options.microbatches, leaves, options.chunks);
+  result.layout = make_layout(units, grid, options.microbatches, leaves, folding);
   Limits limits;
   limits.leaf_microbatches = options.microbatches / leaves;
   result.plan = make_plan(result.layout, options.schedule, limits);
   if (options.compute_only) {
-    const Generator generator = lookup(schedules(), options.schedule, "schedule", "command line");
     result.plan =
-        merge_input_weight(expand(result.layout, generator, options.schedule), result.layout);
+        merge_input_weight(expand(result.layout, schedule.value, schedule.name), result.layout);
   }
   return result;
 }
@@ -108,8 +114,8 @@ void declare_common(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--microbatches", options.microbatches, "microbatches of a step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--chunks", options.chunks, "stages a rank (interleaving)")
-      ->check(CLI::Range(1, 64))
+  app.add_option("--chunks", options.chunks, "stages a rank; 0: as many as it wants")
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
 }
 

@@ -7,7 +7,7 @@ namespace concertina {
 
 struct ScheduleOptions {
   std::string schedule;  // a name, or a file with one row of actions a rank
-  int ranks = 4, microbatches = 8, chunks = 1;
+  int ranks = 4, microbatches = 8, chunks = 0;
   std::vector<double> costs{1, 1, 1};  // seconds of F, I, W of one microbatch on one stage
   bool compute_only = false, json = false;
 };

@@ -317,8 +317,8 @@ void expect_runs(const Case& one) {
 }
 
 TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
-  for (const NamedLayout& layout : all_layouts(kUnits, kMicrobatches, kLeaves))
-    for (const Entry<Generator>& schedule : schedules()) {
+  for (const Entry<Schedule>& schedule : schedules())
+    for (const NamedLayout& layout : layouts_of(schedule.value, kUnits, kMicrobatches, kLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       const auto complete = [&](const Plan& plan) {
         return add_reduction(add_transfers(plan, layout.layout), layout.layout);

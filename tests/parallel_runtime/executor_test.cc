@@ -155,8 +155,9 @@ std::vector<Bucket> make_test_buckets() {
 Plan split_backwards(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
     std::vector<Action> weights;
+    std::erase_if(row, [](const Action& action) { return action.kind == Kind::W; });
     for (Action& action : row) {
-      if (action.kind != Kind::B) continue;
+      if (action.kind == Kind::F) continue;
       weights.push_back({Kind::W, action.stage, action.microbatch});
       action.kind = Kind::I;
     }

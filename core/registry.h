@@ -28,12 +28,18 @@ std::vector<std::string_view> names_of(std::span<const Entry<T>> table) {
 
 /// `kind` and `where` are for the error: "schedule", "parallel.schedule".
 template <class T>
-const T& lookup(std::span<const Entry<T>> table, std::string_view name, std::string_view kind,
-                std::string_view where) {
+const Entry<T>& lookup_entry(std::span<const Entry<T>> table, std::string_view name,
+                             std::string_view kind, std::string_view where) {
   for (const Entry<T>& entry : table)
-    if (entry.name == name) return entry.value;
+    if (entry.name == name) return entry;
   throw_input(fmt::format("unknown {} '{}'", kind, name), std::string(where),
               fmt::format("one of: {}", fmt::join(names_of(table), ", ")));
+}
+
+template <class T>
+const T& lookup(std::span<const Entry<T>> table, std::string_view name, std::string_view kind,
+                std::string_view where) {
+  return lookup_entry(table, name, kind, where).value;
 }
 
 }  // namespace concertina

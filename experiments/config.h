@@ -55,7 +55,8 @@ struct LrSection {
 };
 
 struct ParallelSection {
-  int pp = 0, dp = 0, chunks = 1;  // pp, dp: 0 = follows from the world size
+  int pp = 0, dp = 0;  // 0: follows from the world size
+  int chunks = 0;      // stages a rank; 0: as many as the schedule wants
   std::string schedule = "1f1b", partition = "balanced";
   Layout layout;  // empty: from pp and dp
   bool operator==(const ParallelSection&) const = default;

@@ -10,7 +10,7 @@
 #include "models/model.h"
 #include "models/optimizer.h"
 #include "parallel/partition.h"
-#include "parallel/schedule.h"
+#include "parallel/schedule_registry.h"
 
 namespace concertina {
 namespace {
@@ -91,7 +91,9 @@ const Key kKeys[] = {
     {KEY(parallel.pp), "pipeline stages (ranks a pipeline); 0: follows from the world size",
      kIndex},
     {KEY(parallel.dp), "replicas of the pipeline; 0: follows from the world size", kIndex},
-    {KEY(parallel.chunks), "stages a rank holds of one pipeline (interleaving)", {1, 1024}},
+    {KEY(parallel.chunks),
+     "stages a rank holds of one pipeline; 0: as many as the schedule wants",
+     {0, 1024}},
     {KEY(parallel.schedule), "pipeline schedule", {}, schedule_names},
     {KEY(parallel.partition), "how units are cut into stages", {}, partitioner_names},
     {KEY(parallel.layout),

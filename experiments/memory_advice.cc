@@ -28,7 +28,7 @@ std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, 
                             .microbatches = microbatches,
                             .leaves = reduction_leaves(config)};
   std::vector<Candidate> result;
-  for (const Grid& grid : fitting_grids(limits, config.parallel.chunks)) {
+  for (const Grid& grid : fitting_grids(limits, schedule_folding(config))) {
     config.parallel.pp = grid.pp;
     config.parallel.dp = grid.dp;
     const std::size_t bytes =

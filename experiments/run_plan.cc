@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "parallel/partition.h"
@@ -23,16 +24,21 @@ Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const Layou
     return parallel.layout;
   }
   const auto given = [](int value) { return value > 0 ? std::optional<int>(value) : std::nullopt; };
-  const Grid grid = fit(limits, given(parallel.pp), given(parallel.dp), parallel.chunks);
+  const Folding folding = schedule_folding(config);
+  const Grid grid = fit(limits, given(parallel.pp), given(parallel.dp), folding);
   std::vector<double> costs;
   for (const UnitSpec& unit : spec.units)
     costs.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
   const std::vector<UnitRange> ranges =
-      partition(costs, grid.pp * parallel.chunks, parallel.partition);
-  return make_layout(ranges, grid, limits.microbatches, limits.leaves, parallel.chunks);
+      partition(costs, grid.pp * folding.chunks, parallel.partition);
+  return make_layout(ranges, grid, limits.microbatches, limits.leaves, folding);
 }
 
 }  // namespace
+
+Folding schedule_folding(const RunConfig& config) {
+  return folding_of(find_schedule(config.parallel.schedule), config.parallel.chunks);
+}
 
 RunPlan make_run_plan(const RunConfig& config, int world) {
   RunPlan run;
@@ -64,8 +70,14 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
 }
 
 std::string short_form(const Layout& layout) {
+  std::set<std::set<int>> replicas;  // the ranks of each; two opposite pipelines are one
+  for (const Pipeline& pipeline : layout.pipelines) {
+    std::set<int> ranks;
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+    replicas.insert(std::move(ranks));
+  }
   std::vector<std::size_t> depths;
-  for (const Pipeline& pipeline : layout.pipelines) depths.push_back(pipeline.stages.size());
+  for (const std::set<int>& ranks : replicas) depths.push_back(ranks.size());
   if (std::all_of(depths.begin(), depths.end(), [&](std::size_t d) { return d == depths[0]; }))
     return fmt::format("pp{}xdp{}", depths[0], depths.size());
   return fmt::format("{}", fmt::join(depths, "+"));

@@ -9,7 +9,7 @@
 #include "experiments/config.h"
 #include "models/model.h"
 #include "parallel/ownership.h"
-#include "parallel/schedule.h"
+#include "parallel/schedule_registry.h"
 
 namespace concertina {
 
@@ -28,7 +28,10 @@ struct RunPlan {
 /// Throws Error{bad_input} if the world size, the model and the layout do not go together.
 RunPlan make_run_plan(const RunConfig& config, int world);
 
-/// "pp2xdp2", or "2+1" for pipelines of different depth.
+/// Of `parallel.schedule` and `parallel.chunks`.
+Folding schedule_folding(const RunConfig& config);
+
+/// "pp2xdp2" (ranks a replica, replicas), or "2+1" for pipelines of different depth.
 std::string short_form(const Layout& layout);
 
 }  // namespace concertina

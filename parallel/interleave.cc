@@ -1,13 +1,18 @@
 #include "parallel/interleave.h"
 
 #include <algorithm>
+#include <set>
 
 #include "parallel/simulate.h"
 
 namespace concertina {
 
-std::vector<std::vector<Action>> interleave(const Plan& plan, const Layout& layout,
-                                            const std::vector<int>& target, int ranks) {
+Rows interleave(const Plan& plan, const Layout& layout, const std::vector<int>& target, int ranks) {
+  Rows rows(ranks);
+  if (std::set(target.begin(), target.end()).size() == target.size()) {  // no rows meet
+    for (std::size_t row = 0; row < plan.rows.size(); ++row) rows[target[row]] = plan.rows[row];
+    return rows;
+  }
   struct Timed {
     double start;
     Action action;
@@ -18,7 +23,6 @@ std::vector<std::vector<Action>> interleave(const Plan& plan, const Layout& layo
     for (std::size_t i = 0; i < plan.rows[row].size(); ++i)
       timed[target[row]].push_back({timeline.rows[row][i].start, plan.rows[row][i]});
 
-  std::vector<std::vector<Action>> rows(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     std::stable_sort(timed[rank].begin(), timed[rank].end(),
                      [](const Timed& a, const Timed& b) { return a.start < b.start; });
@@ -27,8 +31,7 @@ std::vector<std::vector<Action>> interleave(const Plan& plan, const Layout& layo
   return rows;
 }
 
-std::vector<std::vector<Action>> place_stages(const PipelineShape& shape,
-                                              std::vector<std::vector<Action>> stage_rows) {
+Rows place_stages(const PipelineShape& shape, Rows stage_rows) {
   Pipeline pipeline;
   for (int stage = 0; stage < shape.stages(); ++stage)
     pipeline.stages.push_back({stage, stage, stage + 1});

@@ -75,15 +75,17 @@ std::string list(const std::vector<Grid>& grids) {
 }
 
 /// What would be right where `fit` found nothing.
-std::string advice(LayoutLimits limits, int chunks) {
-  const std::vector<Grid> grids = fitting_grids(limits, chunks);
+std::string advice(LayoutLimits limits, Folding folding) {
+  const std::vector<Grid> grids = fitting_grids(limits, folding);
   if (!grids.empty()) return fmt::format("on {} ranks, one of: {}", limits.world, list(grids));
-  const std::string rule = fmt::format(
+  std::string rule = fmt::format(
       "pp x dp = ranks, with at most {} stages (the model's units) and at most {} replicas "
       "(numerics.leaves)",
-      limits.units / chunks, limits.leaves);
+      limits.units / folding.chunks, limits.leaves / folding.pipelines());
+  if (folding.rank_step > 1)
+    rule += fmt::format(", pp a multiple of {} (the schedule)", folding.rank_step);
   for (--limits.world; limits.world > 0; --limits.world) {
-    const std::vector<Grid> nearest = fitting_grids(limits, chunks);
+    const std::vector<Grid> nearest = fitting_grids(limits, folding);
     if (!nearest.empty())
       return fmt::format("{}; on {} ranks, one of: {}", rule, limits.world, list(nearest));
   }
@@ -145,31 +147,50 @@ void validate(const Layout& layout, const LayoutLimits& limits) {
                   fmt::format("a stage for each of the {} ranks, or fewer ranks", limits.world));
 }
 
-std::vector<Grid> fitting_grids(const LayoutLimits& limits, int chunks) {
+int rank_of_stage(Placement placement, int stage, int p) {
+  const int within = stage % p;
+  return placement == Placement::wave && stage / p % 2 == 1 ? p - 1 - within : within;
+}
+
+std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding) {
   std::vector<Grid> grids;
   for (int pp = 1; pp <= limits.world; ++pp)
-    if (limits.world % pp == 0 && pp * chunks <= limits.units && limits.world / pp <= limits.leaves)
+    if (limits.world % pp == 0 && pp % folding.rank_step == 0 &&
+        pp * folding.chunks <= limits.units &&
+        limits.world / pp * folding.pipelines() <= limits.leaves)
       grids.push_back({pp, limits.world / pp});
   return grids;
 }
 
-Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp, int chunks) {
-  if (pp && *pp * chunks > limits.units)
-    throw_input(fmt::format("{} stages, but the model has {} units", *pp * chunks, limits.units),
-                "parallel.pp", advice(limits, chunks));
-  if (dp && *dp > limits.leaves)
-    throw_input(fmt::format("{} replicas, but the gradient sum has {} leaves of {} microbatches",
-                            *dp, limits.leaves, limits.microbatches / limits.leaves),
-                "parallel.dp", advice(limits, chunks));
-  for (const Grid& grid : fitting_grids(limits, chunks))
+Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
+         Folding folding) {
+  if (limits.leaves < folding.pipelines())
+    throw_input("two opposite pipelines cannot share the only leaf of the gradient sum",
+                "batch.microbatches, numerics.leaves",
+                "at least two leaves, of a microbatch or more");
+  if (pp && *pp * folding.chunks > limits.units)
+    throw_input(
+        fmt::format("{} stages, but the model has {} units", *pp * folding.chunks, limits.units),
+        "parallel.pp", advice(limits, folding));
+  if (pp && *pp % folding.rank_step != 0)
+    throw_input(fmt::format("the schedule has no form for {} ranks", *pp), "parallel.pp",
+                advice(limits, folding));
+  if (const int pipelines = dp.value_or(1) * folding.pipelines(); pipelines > limits.leaves)
+    throw_input(
+        fmt::format("{} {}, but the gradient sum has {} leaves of {} microbatches", pipelines,
+                    folding.pipelines() == 1 ? "replicas" : "pipelines (two a replica)",
+                    limits.leaves, limits.microbatches / limits.leaves),
+        "parallel.dp", advice(limits, folding));
+  for (const Grid& grid : fitting_grids(limits, folding))
     if ((!pp || *pp == grid.pp) && (!dp || *dp == grid.dp)) return grid;
   throw_input(fmt::format("no layout with {} and {} fits {} ranks", asked("pp", pp),
                           asked("dp", dp), limits.world),
-              "parallel.pp, parallel.dp", advice(limits, chunks));
+              "parallel.pp, parallel.dp", advice(limits, folding));
 }
 
 Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
-                   int chunks) {
+                   Folding folding) {
+  const int chunks = folding.chunks, pipelines = grid.dp * folding.pipelines();
   CONCERTINA_CHECK(grid.pp > 0 && grid.dp > 0 && chunks > 0 && leaves > 0,
                    "pp={} dp={} chunks={} leaves={}", grid.pp, grid.dp, chunks, leaves);
   CONCERTINA_CHECK(static_cast<int>(partition.size()) == grid.pp * chunks,
@@ -178,13 +199,17 @@ Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int micro
                    microbatches);
   const int leaf = microbatches / leaves;
   Layout layout;
-  for (int replica = 0; replica < grid.dp; ++replica) {
+  for (int number = 0; number < pipelines; ++number) {
+    const int first_rank = number / folding.pipelines() * grid.pp;
+    const bool back = number % folding.pipelines() == 1;
     Pipeline pipeline;
-    for (int s = 0; s < static_cast<int>(partition.size()); ++s)
+    for (int s = 0; s < static_cast<int>(partition.size()); ++s) {
+      const int rank = rank_of_stage(folding.placement, s, grid.pp);
       pipeline.stages.push_back(
-          {replica * grid.pp + s % grid.pp, partition[s].first, partition[s].last});
-    pipeline.first_microbatch = replica * leaves / grid.dp * leaf;
-    pipeline.last_microbatch = (replica + 1) * leaves / grid.dp * leaf;
+          {first_rank + (back ? grid.pp - 1 - rank : rank), partition[s].first, partition[s].last});
+    }
+    pipeline.first_microbatch = number * leaves / pipelines * leaf;
+    pipeline.last_microbatch = (number + 1) * leaves / pipelines * leaf;
     layout.pipelines.push_back(std::move(pipeline));
   }
   return layout;

@@ -54,18 +54,38 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-/// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, dp <= leaves.
-std::vector<Grid> fitting_grids(const LayoutLimits& limits, int chunks = 1);
+/// On which of its p ranks stage s of a pipeline lies.
+enum class Placement {
+  loop,      // s % p: neighbours on adjacent ranks, chunk after chunk
+  wave,      // there and back: every second chunk in descending order, so both ends on one rank (V)
+  opposite,  // two pipelines on the same ranks, one from each end; each has half the microbatches
+};
+
+/// Index in [0, p) of the rank that holds stage s. Of `opposite`, the first pipeline's.
+int rank_of_stage(Placement placement, int stage, int p);
+
+/// How a replica folds onto its ranks; which schedule asks for what is in its registry entry.
+struct Folding {
+  Folding(int chunks_ = 1, Placement placement_ = Placement::loop, int rank_step_ = 1)
+      : chunks(chunks_), placement(placement_), rank_step(rank_step_) {}
+  int chunks = 1;  // stages a rank has of one pipeline
+  Placement placement = Placement::loop;
+  int rank_step = 1;  // divides pp
+  int pipelines() const { return placement == Placement::opposite ? 2 : 1; }
+};
+
+/// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, pipelines <= leaves.
+std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
 
 /// What is left out follows from the world size; if both are, the fitting grid with the fewest
 /// stages (replicas have no bubble). Throws Error{bad_input} that lists the grids that fit.
-Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp, int chunks = 1);
+Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
+         Folding folding = {});
 
-/// dp replicas of pp ranks with `chunks` stages each: rank = replica * pp + stage % pp, so that
-/// neighbouring stages are on adjacent ranks. `partition` has pp * chunks ranges; the leaves are
-/// balanced over the replicas.
+/// dp replicas of pp ranks with `chunks` stages each, rank = replica * pp + rank_of_stage().
+/// `partition` has pp * chunks ranges; the leaves are balanced over the pipelines, in order.
 Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
-                   int chunks = 1);
+                   Folding folding = {});
 
 /// As `parallel.layout` reads it: `[{microbatches = [0, 4], stages = [{rank = 0, units = [0, 3]},
 /// ...]}, ...]`, ranges half open.

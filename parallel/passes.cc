@@ -40,18 +40,21 @@ Plan append_tails(Plan plan) {
               kKey, "another schedule; `concertina schedule show` prints this one");
 }
 
-/// `layout` with its pipelines side by side: each rank of each pipeline is a row of its own.
+/// `layout` with its groups of pipelines side by side: each rank of each group is a row of its own.
+/// A group is what a generator orders together: one pipeline, or two opposite ones.
 struct Separate {
   Layout layout;
   std::vector<int> target;               // world rank of each row
   std::vector<PipelineShape> pipelines;  // as generators see them
 };
 
-Separate separate(const Layout& layout) {
+Separate separate(const Layout& layout, std::size_t group) {
   Separate result{layout, {}, {}};
-  for (Pipeline& pipeline : result.layout.pipelines) {
+  int first_row = 0;
+  for (std::size_t p = 0; p < layout.pipelines.size(); ++p) {
+    if (p % group == 0) first_row = static_cast<int>(result.target.size());
+    Pipeline& pipeline = result.layout.pipelines[p];
     PipelineShape shape{0, pipeline.microbatches(), {}};
-    const int first_row = static_cast<int>(result.target.size());
     for (StagePlacement& stage : pipeline.stages) {
       auto row = std::find(result.target.begin() + first_row, result.target.end(), stage.rank);
       if (row == result.target.end()) row = result.target.insert(row, stage.rank);
@@ -62,6 +65,53 @@ Separate separate(const Layout& layout) {
     result.pipelines.push_back(std::move(shape));
   }
   return result;
+}
+
+/// Stage s is where `schedule` has it; `back`: the second pipeline of two opposite ones.
+bool is_placed(const PipelineShape& shape, const Schedule& schedule, bool back) {
+  const int p = shape.ranks, chunks = shape.stages() / p;
+  if (shape.stages() % p != 0 || chunks % schedule.chunks.step != 0 ||
+      chunks > schedule.chunks.most || p % schedule.rank_step != 0)
+    return false;
+  for (int s = 0; s < shape.stages(); ++s) {
+    const int rank = rank_of_stage(schedule.placement, s, p);
+    if (shape.stage_rank[s] != (back ? p - 1 - rank : rank)) return false;
+  }
+  return true;
+}
+
+void require_placement(const Separate& apart, const Schedule& schedule, std::string_view name) {
+  const std::size_t group = schedule.generate_pair == nullptr ? 1 : 2;
+  bool fits = apart.pipelines.size() % group == 0;
+  for (std::size_t p = 0; fits && p < apart.pipelines.size(); ++p) {
+    fits = is_placed(apart.pipelines[p], schedule, p % group == 1);
+    if (p % group == 1) fits &= apart.pipelines[p].ranks == apart.pipelines[p - 1].ranks;
+  }
+  if (fits) return;
+  throw_input(fmt::format("the schedule '{}' has no form on this layout", name), "parallel.layout",
+              fmt::format("{}; or leave it out: parallel.pp, dp and chunks make the layout that "
+                          "the schedule needs; or 1f1b or gpipe, which run on any",
+                          describe(schedule)));
+}
+
+/// What the schedule does in group `g`, numbered as in `layout`.
+Rows generate_group(const Layout& layout, const Separate& apart, const Schedule& schedule, int g) {
+  const bool pair = schedule.generate_pair != nullptr;
+  const int first = pair ? 2 * g : g;
+  const PipelineShape& shape = apart.pipelines[first];
+  Rows rows =
+      pair ? schedule.generate_pair(shape, apart.pipelines[first + 1]) : schedule.generate(shape);
+  const int stage = layout.first_stage(first);
+  for (std::vector<Action>& row : rows) {
+    for (Action& action : row) {
+      const bool second = pair && action.stage >= shape.stages();
+      action.stage += stage;
+      action.microbatch += second
+                               ? layout.pipelines[first + 1].first_microbatch - shape.microbatches
+                               : layout.pipelines[first].first_microbatch;
+    }
+  }
+  return rows;
 }
 
 /// For each action of a row, the number of its cell: an overlapped F and the action behind it are
@@ -163,20 +213,14 @@ Plan weave_transfers(const Plan& plan, const Layout& layout) {
 
 }  // namespace
 
-Plan expand(const Layout& layout, Generator generator, std::string_view name) {
-  const Separate apart = separate(layout);
+Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name) {
+  const std::size_t group = schedule.generate_pair == nullptr ? 1 : 2;
+  const Separate apart = separate(layout, group);
+  if (!schedule.any_layout) require_placement(apart, schedule, name);
   Plan plan;
-  for (std::size_t p = 0; p < apart.pipelines.size(); ++p) {
-    const int first_stage = layout.first_stage(static_cast<int>(p));
-    const int first_microbatch = layout.pipelines[p].first_microbatch;
-    for (std::vector<Action>& row : generator(apart.pipelines[p])) {
-      for (Action& action : row) {
-        action.stage += first_stage;
-        action.microbatch += first_microbatch;
-      }
+  for (int g = 0; g < static_cast<int>(apart.pipelines.size() / group); ++g)
+    for (std::vector<Action>& row : generate_group(layout, apart, schedule, g))
       plan.rows.push_back(std::move(row));
-    }
-  }
   const Limits compute_only{.transfers = false, .reduction = false};
   if (const auto violation = check(plan, apart.layout, compute_only)) refuse(name, *violation);
   plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
@@ -185,12 +229,14 @@ Plan expand(const Layout& layout, Generator generator, std::string_view name) {
 }
 
 Plan merge_input_weight(const Plan& plan, const Layout& layout) {
+  const std::vector<StageInfo> stages = stage_infos(layout);
   Plan result;
   for (const std::vector<Action>& row : plan.rows) {
     std::vector<Action>& merged = result.rows.emplace_back();
     for (const Action& action : row) {
       const Action input{Kind::I, action.stage, action.microbatch};
-      if (action.kind == Kind::W && !merged.empty() && merged.back() == input)
+      if (action.kind == Kind::W && !stages[action.stage].remote_previous && !merged.empty() &&
+          merged.back() == input)
         merged.back().kind = Kind::B;
       else
         merged.push_back(action);
@@ -237,8 +283,8 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
 }
 
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits, bool overlap) {
-  const Generator generator = lookup(schedules(), name, "schedule", kKey);
-  Plan plan = merge_input_weight(expand(layout, generator, name), layout);
+  const Schedule& schedule = find_schedule(name).value;
+  Plan plan = merge_input_weight(expand(layout, schedule, name), layout);
   if (overlap) plan = pair_overlaps(plan, layout);
   if (limits.transfers) plan = add_transfers(plan, layout);
   if (limits.reduction) plan = add_reduction(plan, layout);

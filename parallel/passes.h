@@ -7,16 +7,18 @@
 #include <string_view>
 
 #include "parallel/check.h"
-#include "parallel/schedule.h"
+#include "parallel/schedule_registry.h"
 
 namespace concertina {
 
 /// The compute actions of all pipelines, one row a world rank. A rank in several pipelines gets
-/// their rows merged by the time at which each pipeline by itself, with unit costs, would run them.
-/// `name` is for errors: a generator that leaves something out is the fault of who wrote it.
-Plan expand(const Layout& layout, Generator generator, std::string_view name);
+/// their rows merged by the time at which each pipeline by itself, with unit costs, would run them,
+/// but for the pairs of pipelines that the schedule orders itself. Throws Error{bad_input} where
+/// the layout is not the one that the schedule is for. `name` is for errors: a generator that
+/// leaves something out is the fault of who wrote it.
+Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name);
 
-/// I directly followed by its own W becomes B.
+/// I directly followed by its own W becomes B, where no other rank waits for the I.
 Plan merge_input_weight(const Plan& plan, const Layout& layout);
 
 /// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on

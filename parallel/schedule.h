@@ -2,12 +2,10 @@
 // Invariant: no MPI, no threads, no clock here; the executor knows no schedule by name.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/registry.h"
 #include "parallel/layout.h"
 
 namespace concertina {
@@ -34,20 +32,6 @@ struct Plan {
   std::vector<std::vector<Action>> rows;
   bool operator==(const Plan&) const = default;
 };
-
-/// What a generator sees: one pipeline by itself, stages and microbatches counted from 0,
-/// `stage_rank[s]` a dense rank index in [0, ranks).
-struct PipelineShape {
-  int ranks = 1, microbatches = 1;
-  std::vector<int> stage_rank;
-  int stages() const { return static_cast<int>(stage_rank.size()); }
-};
-
-/// Compute actions only (F, I, W, B), one row a rank of the shape.
-using Generator = std::vector<std::vector<Action>> (*)(const PipelineShape&);
-
-/// Every schedule of the list in meson.build, by name.
-std::span<const Entry<Generator>> schedules();
 
 /// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
 std::string to_text(const Action& action);

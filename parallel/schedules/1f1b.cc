@@ -1,24 +1,35 @@
 // 1F1B (PipeDream-Flush, Narayanan et al. 2021, figure 4 top): after p - 1 - s forwards to warm up,
-// stage s alternates one forward and one backward.
-// Idle over ideal time: (p - 1) / m, as GPipe. Saves min(m, p - s) microbatches on stage s.
+// stage s alternates one forward and one backward, and saves min(m, p - s) microbatches.
 #include <algorithm>
 
 #include "parallel/interleave.h"
+#include "parallel/one_f_one_b.h"
 
 namespace concertina {
+namespace {
 
-std::vector<std::vector<Action>> schedule_1f1b(const PipelineShape& shape) {
-  std::vector<std::vector<Action>> rows(shape.stages());
-  for (int stage = 0; stage < shape.stages(); ++stage) {
-    const int ahead = std::min(shape.microbatches, shape.stages() - 1 - stage);
-    int forward = 0;
-    while (forward < ahead) rows[stage].push_back({Kind::F, stage, forward++});
-    for (int backward = 0; backward < shape.microbatches; ++backward) {
-      if (forward < shape.microbatches) rows[stage].push_back({Kind::F, stage, forward++});
-      rows[stage].push_back({Kind::B, stage, backward});
-    }
-  }
-  return place_stages(shape, std::move(rows));
+Rows generate(const PipelineShape& shape) {
+  return place_stages(shape, one_f_one_b(shape.stages(), shape.microbatches, 1, Kind::B));
+}
+
+std::optional<Claim> bubble(int p, int m, int v) {
+  if (v > 1) return std::nullopt;
+  return Claim{(p - 1.0) / m};
+}
+
+std::optional<Claim> peak(int p, int m, int v) {
+  if (v > 1) return std::nullopt;
+  return Claim{static_cast<double>(std::min(m, p))};
+}
+
+}  // namespace
+
+Schedule schedule_1f1b() {
+  return {.generate = generate,
+          .any_layout = true,
+          .about = "one forward, one backward by turns (Narayanan et al. 2021)",
+          .bubble = {"(p-1)/m", bubble},
+          .peak = {"min(m, p)", peak}};
 }
 
 }  // namespace concertina

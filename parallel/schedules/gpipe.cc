@@ -1,16 +1,35 @@
 // GPipe (Huang et al. 2019, figure 2c): all forwards, then all backwards, in ascending order.
-// Idle over ideal time: (p - 1) / m. Saves the activations of all m microbatches.
 #include "parallel/interleave.h"
 
 namespace concertina {
+namespace {
 
-std::vector<std::vector<Action>> schedule_gpipe(const PipelineShape& shape) {
-  std::vector<std::vector<Action>> rows(shape.stages());
+Rows generate(const PipelineShape& shape) {
+  Rows rows(shape.stages());
   for (int stage = 0; stage < shape.stages(); ++stage) {
     for (int m = 0; m < shape.microbatches; ++m) rows[stage].push_back({Kind::F, stage, m});
     for (int m = 0; m < shape.microbatches; ++m) rows[stage].push_back({Kind::B, stage, m});
   }
   return place_stages(shape, std::move(rows));
+}
+
+std::optional<Claim> bubble(int p, int m, int v) {
+  if (v > 1) return std::nullopt;
+  return Claim{(p - 1.0) / m};
+}
+
+std::optional<Claim> peak(int, int m, int v) {
+  return Claim{static_cast<double>(m * v)};
+}
+
+}  // namespace
+
+Schedule schedule_gpipe() {
+  return {.generate = generate,
+          .any_layout = true,
+          .about = "all forwards, then all backwards (Huang et al. 2019)",
+          .bubble = {"(p-1)/m", bubble},
+          .peak = {"v m", peak}};
 }
 
 }  // namespace concertina

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "parallel/schedule_registry.h"
 #include "tests/integration/temporary_directory.h"
 #include "tests/integration/training.h"
 
@@ -59,6 +60,14 @@ std::vector<Case> cases() {
     all.push_back({"interleaved " + schedule, 2, chunks(with_grid(base, 2, 1, schedule), 2)});
     all.push_back({"opposite " + schedule, 2, with_layout(base, opposite(), schedule)});
     all.push_back({"V " + schedule, 2, with_layout(base, v_shape(), schedule)});
+  }
+  for (const Entry<Schedule>& schedule : schedules()) {
+    const std::string name(schedule.name);
+    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
+      if (schedule.value.any_layout || pp % schedule.value.rank_step != 0) continue;
+      all.push_back(
+          {fmt::format("pp={} dp={} {}", pp, dp, name), pp * dp, with_grid(base, pp, dp, name)});
+    }
   }
   all.push_back({"one rank, 2 threads", 1, threads(with_grid(base, 1, 1, "1f1b"), 2)});
   all.push_back({"2x2, 2 threads", 4, threads(with_grid(base, 2, 2, "1f1b"), 2)});

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/layout.h"
+#include "parallel/schedule_registry.h"
 
 namespace concertina {
 
@@ -22,6 +22,14 @@ inline Layout over(const std::vector<int>& ranks, int m) {
   Layout layout = straight(static_cast<int>(ranks.size()), m);
   for (std::size_t s = 0; s < ranks.size(); ++s) layout.pipelines[0].stages[s].rank = ranks[s];
   return layout;
+}
+
+/// dp replicas of p ranks, folded as `schedule` wants it, one unit a stage, one microbatch a leaf.
+inline Layout folded(const Entry<Schedule>& schedule, int p, int m, int chunks = 0, int dp = 1) {
+  const Folding folding = folding_of(schedule, chunks);
+  std::vector<UnitRange> units;
+  for (int s = 0; s < p * folding.chunks; ++s) units.push_back({s, s + 1});
+  return make_layout(units, {p, dp}, m, m, folding);
 }
 
 /// 3 = 2 + 1: pipelines of different depth.

@@ -156,8 +156,9 @@ void expect_sound(const Plan& compute, const Layout& layout) {
 }
 
 TEST(PairOverlaps, IsSoundForEverySchedule) {
-  for (const Entry<Generator>& schedule : schedules())
+  for (const Entry<Schedule>& schedule : schedules())
     for (const auto& [name, layout] : odd_layouts()) {
+      if (!schedule.value.any_layout) continue;
       SCOPED_TRACE(fmt::format("{} on {}", schedule.name, name));
       expect_sound(merge_input_weight(expand(layout, schedule.value, schedule.name), layout),
                    layout);

@@ -25,12 +25,12 @@ TEST(Expand, NumbersStagesAndMicrobatchesThroughTheLayout) {
 }
 
 TEST(Expand, RefusesAGeneratorThatForgetsWork) {
-  const Generator forgetful = [](const PipelineShape& shape) {
-    std::vector<std::vector<Action>> rows(shape.ranks);
+  const Schedule forgetful{.generate = [](const PipelineShape& shape) {
+    Rows rows(shape.ranks);
     for (int stage = 0; stage < shape.stages(); ++stage)
       rows[shape.stage_rank[stage]] = {{Kind::F, stage, 0}};
     return rows;
-  };
+  }};
   try {
     expand(straight(2, 1), forgetful, "forgetful");
     FAIL() << "accepted";
@@ -47,6 +47,12 @@ TEST(MergeInputWeight, MergesNeighboursOnly) {
   EXPECT_EQ(to_text(merged), "0F0,0B0,0F1,0B1\n");
   const Plan apart = parse_plan("0F0,0F1,0I0,0I1,0W0,0W1\n", "text");
   EXPECT_EQ(merge_input_weight(apart, layout), apart);
+}
+
+TEST(MergeInputWeight, KeepsApartWhatAnotherRankWaitsFor) {
+  const Layout layout = straight(2, 1);
+  const Plan split = parse_plan("0F0,0I0,0W0\n1F0,1I0,1W0\n", "text");
+  EXPECT_EQ(to_text(merge_input_weight(split, layout)), "0F0,0B0\n1F0,1I0,1W0\n");
 }
 
 TEST(AddTransfers, PostsReceivesEarlyAndInOneOrder) {
@@ -113,7 +119,7 @@ TEST(MakePlan, NamesTheSchedulesThatExist) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_EQ(error.fix(), "one of: gpipe, 1f1b");
+    EXPECT_EQ(error.fix(), fmt::format("one of: {}", fmt::join(names_of(schedules()), ", ")));
   }
 }
 

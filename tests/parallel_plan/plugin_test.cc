@@ -11,7 +11,9 @@ namespace {
 
 TEST(Plugin, IsFoundByNameBesideTheBuiltInSchedules) {
   const auto names = names_of(schedules());
-  EXPECT_EQ(names, (std::vector<std::string_view>{"gpipe", "1f1b", "sequential"}));
+  EXPECT_EQ(names.size(), 14U);
+  EXPECT_EQ(names.front(), "gpipe");
+  EXPECT_EQ(names.back(), "sequential");
 }
 
 TEST(Plugin, BecomesAPlanWithItsOwnFigures) {

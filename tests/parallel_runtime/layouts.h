@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/layout.h"
+#include "parallel/schedule_registry.h"
 
 namespace concertina {
 
@@ -25,6 +25,15 @@ inline Pipeline pipeline_over(const std::vector<int>& ranks, int units, int firs
   pipeline.first_microbatch = first;
   pipeline.last_microbatch = last;
   return pipeline;
+}
+
+/// The layout that `schedule` is for on p ranks, units cut evenly.
+inline Layout folded(const Schedule& schedule, int p, int units, int microbatches, int leaves) {
+  const Folding folding(schedule.chunks.usual, schedule.placement, schedule.rank_step);
+  std::vector<UnitRange> ranges;
+  for (int s = 0, stages = p * folding.chunks; s < stages; ++s)
+    ranges.push_back({units * s / stages, units * (s + 1) / stages});
+  return make_layout(ranges, {p, 1}, microbatches, leaves, folding);
 }
 
 /// `units` >= 6, `leaves` >= 4; pipelines are cut between leaves.
@@ -53,6 +62,18 @@ inline std::vector<NamedLayout> all_layouts(int units, int microbatches, int lea
        {{over({0, 1, 0, 1}, 0, cut(2)), over({2, 3, 2, 3}, cut(2), m)}}},
   };
   return all;
+}
+
+/// Where `schedule` can run: any of the above, or one to three ranks as it wants them.
+inline std::vector<NamedLayout> layouts_of(const Schedule& schedule, int units, int microbatches,
+                                           int leaves) {
+  if (schedule.any_layout) return all_layouts(units, microbatches, leaves);
+  std::vector<NamedLayout> own;
+  for (int p = 1; p <= 3 && p * schedule.chunks.usual <= units; ++p)
+    if (p % schedule.rank_step == 0)
+      own.push_back(
+          {"its own, pp" + std::to_string(p), p, folded(schedule, p, units, microbatches, leaves)});
+  return own;
 }
 
 }  // namespace concertina

@@ -1,0 +1,44 @@
+// DualPipeV (DeepSeek-AI 2025, public implementation; "cut in half" after Qi et al. 2025): DualPipe
+// of 2p ranks folded at its middle, so that one copy of the weights in a V of two chunks does the
+// work of both directions. Published for m >= 2p; smaller m have the order of m = 2p, without the
+// microbatches that are not there.
+#include <algorithm>
+
+#include "parallel/dual_steps.h"
+#include "parallel/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+Rows generate(const PipelineShape& shape) {
+  const int p = shape.ranks;
+  Rows rows(p);
+  for (int rank = 0; rank < p; ++rank)
+    for (const DualPass& pass : dual_steps(p, rank, std::max(shape.microbatches, 2 * p)))
+      if (pass.microbatch < shape.microbatches)
+        rows[rank].push_back(
+            {pass.kind, pass.side == 0 ? rank : 2 * p - 1 - rank, pass.microbatch});
+  return rows;
+}
+
+std::optional<Claim> bubble(int p, int m, int) {
+  if (m < 2 * p) return std::nullopt;
+  return Claim{(p - 1) / (6.0 * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int) {
+  return Claim{static_cast<double>(std::min(2 * m, 2 * p + 1)), m >= 2 * p};
+}
+
+}  // namespace
+
+Schedule schedule_dualpipe_v() {
+  return {.generate = generate,
+          .placement = Placement::wave,
+          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .about = "dualpipe folded into a V (DeepSeek-AI 2025)",
+          .bubble = {"(p-1)/(6m) if m >= 2p", bubble},
+          .peak = {"min(2m, 2p + 1)", peak}};
+}
+
+}  // namespace concertina

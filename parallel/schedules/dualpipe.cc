@@ -1,0 +1,52 @@
+// DualPipe (DeepSeek-AI 2024, DeepSeek-V3 technical report, section 3.2.1 and figure 5; steps as in
+// its public implementation): two opposite pipelines on the same ranks, forwards of one beside
+// backwards of the other. Published for p even, m even and m >= 2p; other m have the order of the
+// next such number, without the microbatches that are not there.
+// The published bubble is (p/2 - 1)(F&B + B - 3W); in order, with F = I = W, it is p/2 - 1.
+#include <algorithm>
+
+#include "parallel/dual_steps.h"
+#include "parallel/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+Rows generate(const PipelineShape& down, const PipelineShape& up) {
+  const int p = down.ranks;
+  const int microbatches = std::max({p, down.microbatches, up.microbatches});
+  Rows rows(p);
+  for (int rank = 0; rank < p; ++rank) {
+    const int from_end = std::min(rank, p - 1 - rank);
+    for (const DualPass& pass : dual_steps(p / 2, from_end, microbatches)) {
+      const bool is_down = (pass.side == 0) == (rank < p / 2);
+      if (pass.microbatch >= (is_down ? down : up).microbatches) continue;
+      rows[rank].push_back(
+          is_down ? Action{pass.kind, rank, pass.microbatch}
+                  : Action{pass.kind, 2 * p - 1 - rank, down.microbatches + pass.microbatch});
+    }
+  }
+  return rows;
+}
+
+std::optional<Claim> bubble(int p, int m, int) {
+  if (m % 2 != 0 || m < 2 * p) return std::nullopt;
+  return Claim{(p / 2 - 1) / (3.0 * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int) {
+  return Claim{static_cast<double>(std::min(m, p + 1)), m >= 2 * p};
+}
+
+}  // namespace
+
+Schedule schedule_dualpipe() {
+  return {.generate_pair = generate,
+          .placement = Placement::opposite,
+          .chunks = {.most = 1},
+          .rank_step = 2,
+          .about = "two opposite pipelines, F beside B (DeepSeek-AI 2024)",
+          .bubble = {"(p/2-1)/(3m) if m is even, m >= 2p", bubble},
+          .peak = {"min(m, p + 1)", peak}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,50 @@
+// Hanayo (Liu et al. 2023, "Hanayo: Harnessing Wave-like Pipeline Parallelism"): v = 2W chunks in W
+// waves there and back, on one copy of the weights. At each step a rank takes a backward if it has
+// one, of the oldest microbatch and the latest stage, and else a forward by the same rule.
+// Published for m = p, with a bubble that shrinks as 1/W; more microbatches go on by the same rule.
+#include <tuple>
+
+#include "parallel/list_schedule.h"
+
+namespace concertina {
+namespace {
+
+Rows generate(const PipelineShape& shape) {
+  std::vector<std::vector<int>> stages(shape.ranks);  // of each rank
+  for (int s = 0; s < shape.stages(); ++s) stages[shape.stage_rank[s]].push_back(s);
+  return list_schedule(shape, [&](int rank, const Progress& progress) {
+    const auto key = [](const Action& a) {
+      return std::tuple(a.kind == Kind::F, a.microbatch, -a.stage);
+    };
+    std::optional<Action> best;
+    for (const int s : stages[rank])
+      for (const Action& action : {Action{Kind::B, s, progress.next_backward(s)},
+                                   Action{Kind::F, s, progress.next_forward(s)}})
+        if (progress.ready(action) && (!best || key(action) < key(*best))) best = action;
+    return best;
+  });
+}
+
+/// Of a step's time (2p - 2) / (3pW + p - 1) is idle; here over the rest.
+std::optional<Claim> bubble(int p, int m, int v) {
+  if (m != p) return std::nullopt;
+  return Claim{(2.0 * p - 2) / (1.5 * p * v - p + 1), false};
+}
+
+std::optional<Claim> peak(int p, int m, int v) {
+  if (m > p) return std::nullopt;
+  return Claim{static_cast<double>(v * m)};
+}
+
+}  // namespace
+
+Schedule schedule_hanayo() {
+  return {.generate = generate,
+          .placement = Placement::wave,
+          .chunks = {.usual = 2, .step = 2},
+          .about = "v/2 waves there and back (Liu et al. 2023)",
+          .bubble = {"at most (2p-2)/(3/2 p v - p + 1) if m = p", bubble},
+          .peak = {"v m if m <= p", peak}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,64 @@
+// Interleaved 1F1B (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU
+// Clusters Using Megatron-LM", section 2.2.2 and figure 4 bottom): v chunks a rank; p microbatches
+// at a time pass a chunk before the rank goes on to the next one. Rank r runs 2 (p - 1 - r) +
+// (v - 1) p forwards ahead, then alternates.
+// Published for m % p == 0. Any other m has the order of the next multiple of p, without the
+// microbatches that are not there.
+#include <algorithm>
+
+#include "parallel/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+int rounded_up(int m, int p) {
+  return (m + p - 1) / p * p;
+}
+
+/// The n-th pass of rank `rank`: groups of p microbatches, each through all chunks.
+Action pass(Kind kind, int n, int rank, int p, int v) {
+  const int chunk = n / p % v;
+  return {kind, (kind == Kind::F ? chunk : v - 1 - chunk) * p + rank, n / (p * v) * p + n % p};
+}
+
+Rows generate(const PipelineShape& shape) {
+  const int p = shape.ranks, v = shape.stages() / p;
+  const int passes = rounded_up(shape.microbatches, p) * v;
+  Rows rows(p);
+  for (int rank = 0; rank < p; ++rank) {
+    const auto add = [&](Kind kind, int n) {
+      const Action action = pass(kind, n, rank, p, v);
+      if (action.microbatch < shape.microbatches) rows[rank].push_back(action);
+    };
+    const int ahead = std::min(passes, (v > 1 ? 2 : 1) * (p - 1 - rank) + (v - 1) * p);
+    int forward = 0;
+    while (forward < ahead) add(Kind::F, forward++);
+    for (int n = 0; n < passes; ++n) {
+      if (forward < passes) add(Kind::F, forward++);
+      add(Kind::B, n);
+    }
+  }
+  return rows;
+}
+
+std::optional<Claim> bubble(int p, int m, int v) {
+  if (m % p != 0) return std::nullopt;
+  return Claim{(p - 1.0) / (v * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int v) {
+  const int ahead = v > 1 ? (v + 1) * p - 1 : p;
+  return Claim{static_cast<double>(std::min(v * m, ahead)), m % p == 0};
+}
+
+}  // namespace
+
+Schedule schedule_interleaved_1f1b() {
+  return {.generate = generate,
+          .chunks = {.usual = 2},
+          .about = "1f1b over v chunks a rank (Narayanan et al. 2021)",
+          .bubble = {"(p-1)/(v m) if p divides m", bubble},
+          .peak = {"min(v m, (v+1) p - 1)", peak}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,42 @@
+// Looped breadth-first (Lamy-Poirier 2023, "Breadth-First Pipeline Parallelism", section 3.2 and
+// figure 3d): all microbatches pass a chunk before the rank goes on to the next one, so that each
+// stage's gradients are complete early; backward the same, from the last chunk.
+#include "parallel/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+Rows generate(const PipelineShape& shape) {
+  const int p = shape.ranks, v = shape.stages() / p;
+  Rows rows(p);
+  for (int rank = 0; rank < p; ++rank) {
+    for (int chunk = 0; chunk < v; ++chunk)
+      for (int m = 0; m < shape.microbatches; ++m)
+        rows[rank].push_back({Kind::F, chunk * p + rank, m});
+    for (int chunk = v - 1; chunk >= 0; --chunk)
+      for (int m = 0; m < shape.microbatches; ++m)
+        rows[rank].push_back({Kind::B, chunk * p + rank, m});
+  }
+  return rows;
+}
+
+std::optional<Claim> bubble(int p, int m, int v) {
+  if (m < p) return std::nullopt;
+  return Claim{(p - 1.0) / (v * m)};
+}
+
+std::optional<Claim> peak(int, int m, int v) {
+  return Claim{static_cast<double>(v * m)};
+}
+
+}  // namespace
+
+Schedule schedule_looped_bfs() {
+  return {.generate = generate,
+          .chunks = {.usual = 2},
+          .about = "all microbatches a chunk, chunk after chunk (Lamy-Poirier 2023)",
+          .bubble = {"(p-1)/(v m) if m >= p", bubble},
+          .peak = {"v m", peak}};
+}
+
+}  // namespace concertina

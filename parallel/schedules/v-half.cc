@@ -1,0 +1,41 @@
+// V-Half (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4.1 and figure
+// 5): two chunks in a V; half of the activations of 1F1B, and half of its bubble.
+// 1F1B saves p microbatches of a rank's share of the model, this p / 2 + 1.
+#include "parallel/building_block.h"
+#include "parallel/weight_fill.h"
+
+namespace concertina {
+namespace {
+
+/// (p + 2) / 2 microbatches of both chunks.
+int limit(int p) {
+  return 2 * ((p + 2) / 2);
+}
+
+Rows generate(const PipelineShape& shape) {
+  const Rows order = repeat_block(
+      shape, {.forward_down = 1, .forward_up = 2, .backward_up = 1, .backward_down = 2});
+  return fill_weights(shape, order, {.limit = limit(shape.ranks)});
+}
+
+std::optional<Claim> bubble(int p, int m, int) {
+  if (m < p) return std::nullopt;
+  return Claim{(p > 2 ? 3 * p - 4 : 3 * p - 3) / (6.0 * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int) {
+  return Claim{static_cast<double>(limit(p)), m >= p};
+}
+
+}  // namespace
+
+Schedule schedule_v_half() {
+  return {.generate = generate,
+          .placement = Placement::wave,
+          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .about = "half the memory and bubble of 1f1b (Qi et al. 2024)",
+          .bubble = {"(3p-4)/(6m) if m >= p > 2", bubble},
+          .peak = {"2 floor(p/2 + 1)", peak}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,42 @@
+// V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4.1 and figure
+// 5): two chunks in a V, neighbours one step apart, the shortest lifespan there is: a third of the
+// activations of 1F1B and two thirds of its bubble.
+// Its passes wait for each other closely, so stages that are not balanced cost more here.
+#include "parallel/building_block.h"
+#include "parallel/weight_fill.h"
+
+namespace concertina {
+namespace {
+
+/// (p + 4) / 3 microbatches of both chunks.
+int limit(int p) {
+  return 2 * ((p + 4) / 3);
+}
+
+Rows generate(const PipelineShape& shape) {
+  return fill_weights(shape, repeat_block(shape, {}), {.limit = limit(shape.ranks)});
+}
+
+/// Where 3 divides p the passes would meet without a wait at the turns.
+std::optional<Claim> bubble(int p, int m, int) {
+  if (m < p) return std::nullopt;
+  if (p == 1) return Claim{0};
+  return Claim{(4 * (p - 1) + (p % 3 == 0 ? 1 : -1)) / (6.0 * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int) {
+  return Claim{static_cast<double>(limit(p)), m >= p};
+}
+
+}  // namespace
+
+Schedule schedule_v_min() {
+  return {.generate = generate,
+          .placement = Placement::wave,
+          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .about = "a third of the memory, 2/3 of the bubble of 1f1b (Qi et al. 2024)",
+          .bubble = {"(4p-5)/(6m), (4p-3)/(6m) if 3 divides p, if m >= p", bubble},
+          .peak = {"2 floor((p+4)/3)", peak}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,36 @@
+// ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 2.1 and figure 3): the order
+// of 1F1B with the backward pass split; weight gradients wait until a rank would be idle, or would
+// save more than p microbatches, what 1F1B saves on its first rank.
+// The bubble (p - 1)(F + I - W) is a third of 1F1B's with F = I = W.
+#include <algorithm>
+
+#include "parallel/one_f_one_b.h"
+#include "parallel/weight_fill.h"
+
+namespace concertina {
+namespace {
+
+Rows generate(const PipelineShape& shape) {
+  const Rows order = one_f_one_b(shape.ranks, shape.microbatches, 1, Kind::I);
+  return fill_weights(shape, order, {.limit = shape.ranks});
+}
+
+std::optional<Claim> bubble(int p, int m, int) {
+  return Claim{std::max(p - 1, 2 * p - 1 - m) / (3.0 * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int) {
+  return Claim{static_cast<double>(std::min(m, p))};
+}
+
+}  // namespace
+
+Schedule schedule_zb_h1() {
+  return {.generate = generate,
+          .chunks = {.most = 1},
+          .about = "zero bubble, memory of 1f1b (Qi et al. 2023)",
+          .bubble = {"(p-1)/(3m) if m >= p", bubble},
+          .peak = {"min(m, p)", peak}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,38 @@
+// ZB-V (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 6; as a building block Qi et
+// al. 2024, section 4): two chunks in a V, no idle time between a rank's first and last action from
+// m = 2p - 1 on, with the memory of 1F1B: 2p microbatches of stages of half the size.
+#include <algorithm>
+
+#include "parallel/building_block.h"
+#include "parallel/weight_fill.h"
+
+namespace concertina {
+namespace {
+
+Rows generate(const PipelineShape& shape) {
+  const Rows order = repeat_block(
+      shape, {.forward_down = 1, .forward_up = 5, .backward_up = 1, .backward_down = 5});
+  return fill_weights(shape, order, {.limit = 2 * shape.ranks, .early_forwards = true});
+}
+
+std::optional<Claim> bubble(int p, int m, int) {
+  if (m < p) return std::nullopt;
+  return Claim{std::max(0, 2 * p - 1 - m) / (6.0 * m)};
+}
+
+std::optional<Claim> peak(int p, int m, int) {
+  return Claim{2.0 * std::min(m, p), m >= p};
+}
+
+}  // namespace
+
+Schedule schedule_zb_v() {
+  return {.generate = generate,
+          .placement = Placement::wave,
+          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .about = "zero bubble in a V, memory of 1f1b (Qi et al. 2023)",
+          .bubble = {"0 if m >= 2p - 1", bubble},
+          .peak = {"2 min(m, p)", peak}};
+}
+
+}  // namespace concertina

@@ -58,8 +58,7 @@ struct Subject {
     busy = 0;
     const Executor& executor = engine.executor();
     for (std::size_t i = 0; i < executor.row().size(); ++i)
-      if (is_compute(executor.row()[i].kind))
-        busy += executor.times()[i].busy;
+      if (is_compute(executor.row()[i].kind)) busy += executor.times()[i].busy;
     return end - start;
   }
 
@@ -97,13 +96,11 @@ Json compare(const Subject& subject, const MeasuredCosts& costs, Communicator& w
   }
   for (const double one : gather_values(world, std::span(&busy, 1)))
     measured_compute.push_back(one * 1e3);
-  return {{"schedule", subject.config.parallel.schedule},
-          {"chunks", subject.config.parallel.chunks},
-          {"predicted_ms", timeline.makespan * 1e3},
-          {"measured_ms", measured * 1e3},
-          {"ratio", timeline.makespan / measured},
-          {"predicted_compute_ms", predicted_compute},
-          {"measured_compute_ms", measured_compute}};
+  return {
+      {"schedule", subject.config.parallel.schedule}, {"chunks", subject.config.parallel.chunks},
+      {"predicted_ms", timeline.makespan * 1e3},      {"measured_ms", measured * 1e3},
+      {"ratio", timeline.makespan / measured},        {"predicted_compute_ms", predicted_compute},
+      {"measured_compute_ms", measured_compute}};
 }
 
 bool ranking_right(const Json& schedules) {

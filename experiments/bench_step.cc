@@ -8,9 +8,11 @@
 #include "core/profile_backend.h"
 #include "core/step_history.h"
 #include "experiments/gather.h"
+#include "experiments/measured_costs.h"
 #include "experiments/products_alone.h"
 #include "experiments/random_tokens.h"
 #include "experiments/rank_engine.h"
+#include "io/metrics.h"
 #include "parallel/simulate.h"
 
 namespace concertina {
@@ -165,6 +167,11 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
   std::unique_ptr<Communicator> self;
   const std::unique_ptr<Subject> single = single_subject(config, world, self);
   const Rounds rounds = measure(subject, single.get(), world, options);
+  if (!options.costs.empty()) {
+    const MeasuredCosts costs =
+        measure_costs(subject.engine, config, *subject.backend, subject.threads);
+    if (world.rank() == 0) write_result(options.costs, to_json(costs));
+  }
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
   const double step = median(rounds.step);
   Json result = {

@@ -35,6 +35,9 @@ void declare_step(CLI::App& app, StepOptions& options) {
   app.add_option("--steps", options.bench.steps, "measured steps")->check(CLI::PositiveNumber);
   app.add_option("--warmup", options.bench.warmup, "steps before them")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--write-costs", options.bench.costs,
+                 "costs of the units, for --costs of plan and schedule")
+      ->type_name("FILE");
   options.defaults = kBenchModel;
 }
 

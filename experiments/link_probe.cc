@@ -14,8 +14,8 @@
 namespace concertina {
 namespace {
 
-constexpr double kSeconds = 0.1;  // for each of the three measurements, about
-constexpr int kLooks = 24;        // at the transfer, while computing
+constexpr double kSeconds = 0.03;  // for each of the three measurements, about
+constexpr int kLooks = 24;         // at the transfer, while computing
 
 /// Work of a known length without memory.
 class Spin {

@@ -33,11 +33,18 @@ StageCosts stage_costs(const ModelSpec& model, const StagePlacement& stage,
   return costs;
 }
 
+/// By number.
+std::vector<StagePlacement> stages_of(const Layout& layout) {
+  std::vector<StagePlacement> stages;
+  for (const Pipeline& pipeline : layout.pipelines)
+    stages.insert(stages.end(), pipeline.stages.begin(), pipeline.stages.end());
+  return stages;
+}
+
 /// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
 /// it are still to come.
-double seconds_below(const RunPlan& run, int stage, int use,
+double seconds_below(const RunPlan& run, int stage, const StagePlacement& placement, int use,
                      const std::vector<UnitSeconds>& units) {
-  const StagePlacement& placement = run.layout.stage(stage);
   const std::vector<Action>& row = run.plan.rows[at(placement.rank)];
   const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& action) {
     return action.stage == stage && (action.kind == Kind::B || action.kind == Kind::W);
@@ -50,34 +57,35 @@ double seconds_below(const RunPlan& run, int stage, int use,
 }
 
 /// Tree nodes of one unit's gradient on `rank`, which it sends of every part.
-int pieces(const RunPlan& run, int rank, int unit) {
+int pieces(const RunPlan& run, const std::vector<StagePlacement>& stages, int rank, int unit) {
   std::vector<int> order;
   for (const Action& action : run.plan.rows[at(rank)]) {
     if (action.kind != Kind::B && action.kind != Kind::W) continue;
-    const StagePlacement& stage = run.layout.stage(action.stage);
+    const StagePlacement& stage = stages[at(action.stage)];
     if (stage.first_unit <= unit && unit < stage.last_unit) order.push_back(action.microbatch);
   }
   if (order.empty()) return 0;
   return static_cast<int>(GradientTree(order, run.microbatches, run.leaves).nodes().size());
 }
 
-BucketCosts bucket_costs(const RunPlan& run, std::size_t b, const std::vector<UnitSeconds>& units) {
+BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& stages,
+                         std::size_t b, const std::vector<UnitSeconds>& units) {
   const Bucket& bucket = run.buckets[b];
   BucketCosts costs;
   costs.ranks = run.owners[b].ranks;
   costs.bytes = static_cast<double>(bucket.elements * sizeof(float));
-  for (int s = 0; s < run.layout.stage_count(); ++s) {
-    const StagePlacement& stage = run.layout.stage(s);
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    const StagePlacement& stage = stages[at(s)];
     const auto use = std::find_if(bucket.uses.begin(), bucket.uses.end(), [&](int unit) {
       return stage.first_unit <= unit && unit < stage.last_unit;
     });
     if (use == bucket.uses.end()) continue;
     costs.stages.push_back(s);
-    costs.early.push_back(seconds_below(run, s, *use, units));
+    costs.early.push_back(seconds_below(run, s, stage, *use, units));
   }
   for (const int rank : costs.ranks) {
     int sum = 0;
-    for (const int unit : bucket.uses) sum += pieces(run, rank, unit);
+    for (const int unit : bucket.uses) sum += pieces(run, stages, rank, unit);
     costs.pieces.push_back(sum);
   }
   return costs;
@@ -132,7 +140,10 @@ Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
     }
   // Exchanges start in descending order of first use (parallel/gradient_exchange.h).
   std::vector<std::size_t> order;
-  for (std::size_t b = 0; b < run.buckets.size(); ++b)
+  const std::vector<StagePlacement> stages = stages_of(run.layout);
+  const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
+                    machine.pairs.empty() && machine.combine_s_per_byte == 0;
+  for (std::size_t b = 0; b < run.buckets.size() && !free; ++b)
     if (run.owners[b].ranks.size() > 1) order.push_back(b);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return run.buckets[a].uses[0] > run.buckets[b].uses[0];
@@ -140,7 +151,7 @@ Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
   std::vector<int> shared(run.buckets.size(), -1);
   for (const std::size_t b : order) {
     shared[b] = static_cast<int>(costs.buckets.size());
-    costs.buckets.push_back(bucket_costs(run, b, units));
+    costs.buckets.push_back(bucket_costs(run, stages, b, units));
   }
   add_update(run, machine, costs, shared);
   return costs;

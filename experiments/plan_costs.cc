@@ -30,6 +30,7 @@ StageCosts stage_costs(const ModelSpec& model, const StagePlacement& stage,
     costs.weight += units[at(unit)].weight;
   }
   costs.saved_bytes = saved_bytes(model, stage);
+  costs.units = stage.last_unit - stage.first_unit;
   return costs;
 }
 

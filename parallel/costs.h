@@ -19,6 +19,10 @@ struct StageCosts {
   double forward = 1, input = 1, weight = 1;
   double fused = 0;             // of B over I and W apart; negative where it saves something
   std::size_t saved_bytes = 0;  // from F to B or W
+  /// Units, behind each of which a rank looks at its transfers; 0: these need no look. A message
+  /// over a link with a bandwidth starts once its receiver has looked (the match) and then its
+  /// sender (the answer), as in a rendezvous; ranks that wait look all the time.
+  int units = 0;
 };
 
 /// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and

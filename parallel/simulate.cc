@@ -242,6 +242,21 @@ class Simulation {
     return arrived(rank, sends[at(oldest)], Wait::send_buffer);
   }
 
+  /// When `rank` looks at its transfers next, from `time` on: between units, or at once where it
+  /// waits. What it does behind its present action is not known yet.
+  double look(int rank, double time) const {
+    if (position_[at(rank)] == 0 || time >= clock_[at(rank)]) return time;
+    const std::size_t last = position_[at(rank)] - 1;
+    const Action& action = plan_.rows[at(rank)][last];
+    const Interval& interval = timeline_.rows[at(rank)][last];
+    if (!is_compute(action.kind) || time <= interval.start) return time;
+    const int units = costs_.stages[at(action.stage)].units;
+    if (units == 0) return time;
+    const double unit = (interval.end - interval.start) / units;
+    return std::min(interval.end,
+                    interval.start + std::ceil((time - interval.start) / unit) * unit);
+  }
+
   bool post(int rank, const Action& action) {
     const bool forward = action.kind == Kind::SEND_F || action.kind == Kind::RECV_F;
     const bool send = is_send(action.kind);
@@ -264,8 +279,9 @@ class Simulation {
 
   void carry(int message, int from, int to) {
     Message& one = messages_[at(message)];
-    const auto passage =
-        links_.carry(from, to, costs_.boundary_bytes, std::max(one.sent, one.posted), one.cause());
+    double ready = std::max(one.sent, one.posted);
+    if (!std::isinf(costs_.link(from, to).bandwidth)) ready = look(from, look(to, ready));
+    const auto passage = links_.carry(from, to, costs_.boundary_bytes, ready, one.cause());
     one.start = passage.start;
     one.end = passage.end;
     one.behind = passage.behind;

@@ -15,7 +15,10 @@ namespace concertina {
 namespace {
 
 MachineModel machine() {
-  MachineModel machine{.flops_per_s = 2e9, .load_s = 1e-3, .ranks_per_host = 2};
+  MachineModel machine;
+  machine.flops_per_s = 2e9;
+  machine.load_s = 1e-3;
+  machine.ranks_per_host = 2;
   machine.local = {.latency = 1e-6, .receive_cpu = 1e-10};
   machine.remote = {.latency = 5e-5, .bandwidth = 1.25e7};
   machine.pairs[{0, 3}] = {.latency = 1e-3, .bandwidth = 1e6};
@@ -33,7 +36,9 @@ RunConfig small(int pp, int dp) {
 }
 
 MeasuredCosts measured() {
-  MeasuredCosts costs{.config = write_config(small(1, 1)), .threads = 1, .machine = machine()};
+  MeasuredCosts costs;
+  costs.config = write_config(small(1, 1));
+  costs.machine = machine();
   const RunPlan run = make_run_plan(small(1, 1), 1);
   for (const UnitSpec& unit : run.model->spec().units) {
     costs.names.push_back(unit.name);
@@ -93,7 +98,9 @@ TEST_F(CostFiles, BadOnesAreRefused) {
 TEST(PlanCosts, AStageIsTheSumOfItsUnits) {
   const RunPlan run = make_run_plan(small(2, 1), 2);
   const std::vector<UnitSeconds> units = measured().units;
-  const Costs costs = plan_costs(run, units, {.update_s_per_element = 1e-9});
+  MachineModel updates;
+  updates.update_s_per_element = 1e-9;
+  const Costs costs = plan_costs(run, units, updates);
   ASSERT_EQ(costs.stages.size(), 2U);
   double all = 0;
   for (const StageCosts& stage : costs.stages) all += stage.forward + stage.input + stage.weight;
@@ -117,10 +124,10 @@ TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
   double bytes = 0;
   for (const BucketCosts& bucket : costs.buckets) {
     EXPECT_EQ(bucket.ranks, (std::vector{0, 1}));
-    EXPECT_EQ(bucket.pieces, (std::vector{1, 1}));
-    bytes += bucket.bytes;
+    EXPECT_EQ(bucket.pieces[0], bucket.pieces[1]);  // one for each use of the bucket
+    bytes += bucket.bytes * (bucket.pieces[0] + 1) / 2;
   }
-  // Half of the gradients, then half of the weights, each way over the link, hidden or not.
+  // Half of each use's gradients, then half of the weights, each way over the link, hidden or not.
   const double compute = simulate(run.plan, run.layout, plan_costs(run, units, {})).makespan;
   const double step = simulate(run.plan, run.layout, costs).makespan;
   EXPECT_GT(step, bytes / 1e6);
@@ -132,7 +139,7 @@ TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
 
 TEST(PlanCosts, MeasuredSecondsScaleWithMicrobatches) {
   RunConfig config = small(1, 1);
-  config.batch = {.global = 16, .microbatches = 4};  // twice the samples
+  config.batch.microbatches = 4;  // twice the samples
   CostSource source{"costs", measured(), machine()};
   const std::vector<UnitSeconds> units = unit_seconds(source, make_run_plan(config, 1), config);
   EXPECT_DOUBLE_EQ(units[1].forward, 2 * measured().units[1].forward);

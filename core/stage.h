@@ -47,9 +47,23 @@ class GradientSink {
   virtual void end(int bucket, int use, int microbatch) = 0;
 };
 
+/// What a unit has just done. B is input, then weight.
+enum class Pass { forward, input, weight, pack };
+inline constexpr int kPasses = 4;
+
+/// Told after every pass of a unit: the places inside an action where a rank can look at the clock
+/// and at its transfers.
+class UnitObserver {
+ public:
+  virtual ~UnitObserver() = default;
+  virtual void unit_done(int unit, Pass pass) = 0;  // unit: of the model
+};
+
 class Stage {
  public:
   virtual ~Stage() = default;
+  /// `observer` outlives the stage's actions; a stage that knows no units tells it nothing.
+  virtual void observe(UnitObserver* /*observer*/) {}
   virtual StageMemory memory() const = 0;
   /// Units [first, last) of the model.
   virtual int first_unit() const = 0;

@@ -6,48 +6,19 @@
 
 #include "core/clock.h"
 #include "core/profile_backend.h"
-#include "core/rng.h"
+#include "core/step_history.h"
 #include "experiments/gather.h"
+#include "experiments/measured_costs.h"
 #include "experiments/products_alone.h"
+#include "experiments/random_tokens.h"
 #include "experiments/rank_engine.h"
+#include "io/metrics.h"
 #include "parallel/simulate.h"
 
 namespace concertina {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// Uniform random tokens: the same work as any text.
-class RandomTokens final : public BatchSource {
- public:
-  RandomTokens(std::int64_t tokens, int vocabulary) : tokens_(tokens), vocabulary_(vocabulary) {}
-  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-            View targets) override {
-    const Rng rng(1, Purpose::sample);
-    const auto token = [&](std::int64_t sample, std::int64_t i) {
-      return static_cast<std::int32_t>(rng.words(static_cast<std::uint32_t>(step),
-                                                 static_cast<std::uint32_t>(sample), 0,
-                                                 static_cast<std::uint32_t>(i))[0] %
-                                       static_cast<std::uint32_t>(vocabulary_));
-    };
-    for (std::int64_t s = 0; s < count; ++s)
-      for (std::int64_t i = 0; i < tokens_; ++i) {
-        if (!tokens.empty()) tokens.i32()[s * tokens_ + i] = token(first + s, i);
-        if (!targets.empty()) targets.i32()[s * tokens_ + i] = token(first + s, i + 1);
-      }
-  }
-  std::int64_t tokens_per_sample() const override { return tokens_; }
-
- private:
-  std::int64_t tokens_;
-  int vocabulary_;
-};
 
 /// An engine with the clock on its kernels.
 struct Subject {
@@ -119,7 +90,7 @@ double schedule_bound(const RunPlan& run, const Executor& executor, Communicator
     costs.stages[s].input = sums[4 * s + 2] / std::max(1.0, sums[4 * s + 3]);
     costs.stages[s].weight = 0;
   }
-  costs.step = sums.back();
+  costs.ranks.assign(static_cast<std::size_t>(run.world), {.update = sums.back()});
   return simulate(run.plan, run.layout, costs).makespan;
 }
 
@@ -195,6 +166,11 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
   std::unique_ptr<Communicator> self;
   const std::unique_ptr<Subject> single = single_subject(config, world, self);
   const Rounds rounds = measure(subject, single.get(), world, options);
+  if (!options.costs.empty()) {
+    const MeasuredCosts costs =
+        measure_costs(subject.engine, config, *subject.backend, subject.threads);
+    if (world.rank() == 0) write_result(options.costs, to_json(costs));
+  }
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
   const double step = median(rounds.step);
   Json result = {

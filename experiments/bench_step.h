@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "experiments/config.h"
 #include "parallel/communicator.h"
@@ -12,6 +13,7 @@ namespace concertina {
 struct BenchOptions {
   int steps = 10;  // measured, behind `warmup`
   int warmup = 3;
+  std::string costs;  // file for the costs of the units (experiments/measured_costs.h)
 };
 
 /// Collective over `world`; the same result on every rank but for `kernels` and `phases`, which are

@@ -21,6 +21,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank, in place of measuring it")
       ->type_name("GFLOPS")
       ->check(CLI::Range(1e-3, 1e9));
+  app.add_option("--costs", options.plan.costs,
+                 "what to predict from: the directory of a run, or a machine file (*.toml)")
+      ->type_name("RUN|FILE");
   add_json_option(app, options);
 }
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/schedule_file.h"
+#include "experiments/schedule_search.h"
 #include "parallel/passes.h"
 #include "parallel/reduction_tree.h"
 #include "parallel/simulate.h"
@@ -69,14 +69,53 @@ Planned read(const ScheduleOptions& options) {
   return result;
 }
 
-Timeline simulated(const ScheduleOptions& options, const Planned& planned) {
-  Costs costs = unit_costs(planned.layout);
-  for (StageCosts& stage : costs.stages) {
-    stage.forward = options.costs[0];
-    stage.input = options.costs[1];
-    stage.weight = options.costs[2];
+const char* describe(Wait wait) {
+  switch (wait) {
+    case Wait::none:
+      return "";
+    case Wait::input:
+      return "waited for its input";
+    case Wait::gradient:
+      return "waited for its gradient";
+    case Wait::send_buffer:
+      return "waited for a gradient to leave";
+    case Wait::reduction:
+      return "waited for gradients of other ranks";
+    case Wait::all_ranks:
+      return "waited for all ranks";
   }
-  return simulate(planned.plan, planned.layout, costs);
+  return "";
+}
+
+/// The critical path, runs of actions that waited for nothing but their row as one line.
+void print_path(const Plan& plan, const Timeline& timeline) {
+  fmt::print("\ncritical path\n");
+  const std::vector<PathStep>& path = timeline.critical_path;
+  for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
+    const auto text = [&](const PathStep& step) {
+      return to_text(plan.rows[step.rank][step.position]);
+    };
+    for (next = i + 1; next < path.size() && path[next].wait == Wait::none;) ++next;
+    const Interval &first = timeline.rows[path[i].rank][path[i].position],
+                   &last = timeline.rows[path[next - 1].rank][path[next - 1].position];
+    fmt::print("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
+               text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
+               path[i].wait == Wait::none
+                   ? ""
+                   : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited));
+  }
+}
+
+nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
+  static const char* const kNames[] = {"none",        "input",     "gradient",
+                                       "send_buffer", "reduction", "all_ranks"};
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const PathStep& step : timeline.critical_path)
+    json.push_back({{"rank", step.rank},
+                    {"action", to_text(plan.rows[step.rank][step.position])},
+                    {"wait", kNames[static_cast<int>(step.wait)]},
+                    {"waited", step.waited}});
+  return json;
 }
 
 void print_timeline(const Timeline& timeline) {
@@ -110,28 +149,35 @@ void print_details() {
       "rank's first and last action, at F = I = W; saves: most microbatches of stages at a time\n");
 }
 
-void declare_common(CLI::App& app, ScheduleOptions& options) {
+void declare_schedule(CLI::App& app, ScheduleOptions& options) {
   app.add_option("schedule", options.schedule,
                  "name (`schedule list`), or file with one row of actions a rank")
       ->type_name("NAME|FILE")
       ->required();
+}
+
+void declare_chunks(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("--chunks", options.chunks, "stages a rank; 0: as many as it wants")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+}
+
+void declare_shape(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--ranks", options.ranks, "pipeline ranks; a file's rows say it themselves")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--microbatches", options.microbatches, "microbatches of a step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--chunks", options.chunks, "stages a rank; 0: as many as it wants")
-      ->check(CLI::Range(0, 64))
-      ->capture_default_str();
 }
 
 void declare_costs(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--costs", options.costs, "seconds of F, I and W of a microbatch on a stage")
-      ->type_name("F,I,W")
+  app.add_option("--costs", options.costs,
+                 "seconds of F, I and W of a microbatch on a stage (search: on a rank), or the "
+                 "directory of a run that has measured its units")
+      ->type_name("F,I,W|RUN")
       ->delimiter(',')
-      ->expected(3)
-      ->check(CLI::NonNegativeNumber)
+      ->expected(1, 3)
       ->default_str("1,1,1");
 }
 
@@ -157,20 +203,37 @@ int run_schedule_show(const ScheduleOptions& options) {
 }
 
 int run_schedule_simulate(const ScheduleOptions& options) {
-  for (const double cost : options.costs)
-    if (!std::isfinite(cost))
-      throw_input("a cost is not finite", "--costs", "three numbers >= 0, such as 1,1,1");
-  const Timeline timeline = simulated(options, plan_of(options));
+  const ScheduleCosts costs(options.costs);
+  const Planned planned = plan_of(options);
+  const Timeline timeline =
+      simulate(planned.plan, planned.layout, costs.of(planned.layout, planned.plan));
   if (!options.json) {
     print_timeline(timeline);
+    print_path(planned.plan, timeline);
     return 0;
   }
-  // Bytes need a model: `concertina plan` has them.
-  const nlohmann::ordered_json figures{
+  nlohmann::ordered_json figures{
       {"makespan", timeline.makespan},
       {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
-      {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}}};
+      {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
+      {"critical_path", path_json(planned.plan, timeline)}};
+  // Bytes and seconds need a model.
+  if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
   fmt::print("{}\n", figures.dump());
+  return 0;
+}
+
+int run_schedule_search(const ScheduleOptions& options) {
+  const ScheduleSearch search{options.ranks, options.microbatches, options.memory, options.seed};
+  const FoundSchedule found = search_schedule(search, ScheduleCosts(options.costs));
+  if (!options.write.empty()) {
+    std::ofstream file(options.write);
+    file << to_text(found.plan);
+    if (!file.flush())
+      throw_failure("cannot write the schedule", options.write,
+                    "--write FILE in a directory of yours");
+  }
+  fmt::print("{}", options.json ? found.report.dump() + "\n" : search_table(found.report));
   return 0;
 }
 
@@ -190,15 +253,29 @@ Runner add_schedule(CLI::App& app) {
   CLI::App* check = sub("check", "prove it complete and free of deadlock", run_schedule_check);
   CLI::App* simulate =
       sub("simulate", "predict makespan, bubble and memory", run_schedule_simulate);
-  for (CLI::App* with_plan : {show, check, simulate}) declare_common(*with_plan, *options);
+  CLI::App* search = sub("search", "the best schedule for costs and memory", run_schedule_search);
   list->add_flag("--long", options->details, "also what each needs and promises");
+  for (CLI::App* with_plan : {show, check, simulate}) {
+    declare_schedule(*with_plan, *options);
+    declare_chunks(*with_plan, *options);
+  }
+  for (CLI::App* with_shape : {show, check, simulate, search}) declare_shape(*with_shape, *options);
   show->add_flag("--compute-only", options->compute_only, "without transfers and reduction");
-  declare_costs(*simulate, *options);
+  for (CLI::App* with_costs : {simulate, search}) declare_costs(*with_costs, *options);
   check
       ->add_option("--activations", options->activations,
                    "most activations saved on a rank, in microbatches of stages; 0: any")
       ->check(CLI::NonNegativeNumber);
-  for (CLI::App* with_json : {list, check, simulate})
+  search
+      ->add_option("--memory", options->memory,
+                   "activations that a rank may keep, in microbatches of its share of the model "
+                   "(1f1b keeps as many as ranks); 0: any number")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  search->add_option("--seed", options->seed, "of the search's moves")->capture_default_str();
+  search->add_option("--write", options->write, "the schedule found, for parallel.schedule")
+      ->type_name("FILE");
+  for (CLI::App* with_json : {list, check, simulate, search})
     with_json->add_flag("--json", options->json, "print one JSON object, nothing else");
   return
       [options, chosen](MpiEnvironment&) { return launcher_rank() == 0 ? (*chosen)(*options) : 0; };

@@ -9,8 +9,11 @@ namespace concertina {
 struct ScheduleOptions {
   std::string schedule;  // a name, or a file with one row of actions a rank
   int ranks = 4, microbatches = 8, chunks = 0;
-  int activations = 0;                 // most microbatches of stages that a rank may save; 0: any
-  std::vector<double> costs{1, 1, 1};  // seconds of F, I, W of one microbatch on one stage
+  int activations = 0;  // check: most microbatches of stages that a rank may save; 0: any
+  std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
+  double memory = 0;                              // search: activations a rank
+  std::uint64_t seed = 1;
+  std::string write;  // search: the file
   bool compute_only = false, details = false, json = false;
 };
 
@@ -27,6 +30,7 @@ int run_schedule_list(const ScheduleOptions& options);
 int run_schedule_show(const ScheduleOptions& options);
 int run_schedule_check(const ScheduleOptions& options);
 int run_schedule_simulate(const ScheduleOptions& options);
+int run_schedule_search(const ScheduleOptions& options);
 
 Runner add_schedule(CLI::App& app);
 

@@ -12,6 +12,7 @@
 #include "experiments/evaluate.h"
 #include "experiments/gather.h"
 #include "experiments/generate.h"
+#include "experiments/measured_costs.h"
 #include "experiments/monitor.h"
 #include "experiments/run_checkpoint.h"
 #include "experiments/session.h"
@@ -156,7 +157,16 @@ class Training {
     return static_cast<int>(Exit::preempted);
   }
 
+  /// What this launch's steps took, for predictions: costs.json.
+  void save_costs() {
+    session_.watchdog.at("measuring links");
+    const MeasuredCosts costs =
+        measure_costs(engine_, session_.config, *session_.backend, session_.threads);
+    if (monitor_) write_result(directory_ + "/costs.json", to_json(costs));
+  }
+
   void finish(std::int64_t step) {
+    if (last_) save_costs();
     const Validation validation = validate_model(step);
     const std::string text =
         session_.config.generate.tokens > 0

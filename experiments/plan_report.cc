@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "experiments/measured_costs.h"
 #include "experiments/memory_advice.h"
+#include "experiments/plan_costs.h"
 #include "experiments/predict_memory.h"
 #include "experiments/product_rate.h"
 #include "parallel/simulate.h"
@@ -84,23 +86,6 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   return groups;
 }
 
-/// Each stage's products at one rate for all ranks; everything else is free.
-Timeline estimate(const RunPlan& run, double flops_per_s) {
-  Costs costs = unit_costs(run.layout);
-  for (int s = 0; s < run.layout.stage_count(); ++s) {
-    StageCosts& stage = costs.stages[static_cast<std::size_t>(s)];
-    stage.forward = stage.input = stage.weight = 0;
-    const StagePlacement& at = run.layout.stage(s);
-    for (int unit = at.first_unit; unit < at.last_unit; ++unit) {
-      const UnitCost& cost = run.model->spec().units[static_cast<std::size_t>(unit)].cost;
-      stage.forward += cost.forward_flops / flops_per_s;
-      stage.input += cost.input_flops / flops_per_s;
-      stage.weight += cost.weight_flops / flops_per_s;
-    }
-  }
-  return simulate(run.plan, run.layout, costs);
-}
-
 void add_rate(const RunPlan& run, const PlanOptions& options, int threads, Json& report) {
   if (options.gflops > 0) {
     report["rate_gflops_per_s"] = options.gflops;
@@ -114,8 +99,27 @@ void add_rate(const RunPlan& run, const PlanOptions& options, int threads, Json&
                   rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
 }
 
-void add_times(const RunPlan& run, const RunConfig& config, Json& report) {
-  const Timeline timeline = estimate(run, report["rate_gflops_per_s"].get<double>() * 1e9);
+/// Units as measured, or their products at one rate; links and updates as far as they are known.
+Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& options, int threads,
+               Json& report) {
+  CostSource source;
+  if (!options.costs.empty()) source = read_costs(options.costs);
+  if (source.measured) {
+    report["costs_from"] = options.costs;
+    return plan_costs(run, unit_seconds(source, run, config), source.machine);
+  }
+  if (source.machine.flops_per_s > 0 && options.gflops == 0) {
+    report["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
+    report["rate_from"] = options.costs;
+  } else {
+    add_rate(run, options, threads, report);
+  }
+  const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
+  return plan_costs(run, analytic_seconds(run.model->spec(), rate), source.machine);
+}
+
+void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, Json& report) {
+  const Timeline timeline = simulate(run.plan, run.layout, costs);
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
   report["step_ms"] = timeline.makespan * 1e3;
   report["tokens_per_s"] = tokens / timeline.makespan;
@@ -123,7 +127,8 @@ void add_times(const RunPlan& run, const RunConfig& config, Json& report) {
   for (const double seconds : timeline.busy) busy.push_back(seconds * 1e3);
   report["busy_ms"] = busy;
   report["bubble"] = {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}};
-  report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations}};
+  report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations},
+                                {"bytes", timeline.peak_activation_bytes}};
 }
 
 }  // namespace
@@ -154,8 +159,7 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                  {"all_ranks_bytes", all}};
   report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
                        {"total_bytes", machine ? Json(machine->total) : Json()}};
-  add_rate(run, options, threads, report);
-  add_times(run, config, report);
+  add_times(run, config, costs_of(run, config, options, threads, report), report);
   report["warnings"] = machine ? memory_advice(run, config, threads, memory, machine->available)
                                : std::vector<std::string>{};
   return report;

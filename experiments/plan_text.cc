@@ -146,6 +146,17 @@ std::string memory_text(const Json& report) {
                                                        available.get<double>() / kGiB));
 }
 
+/// What the times stand on.
+std::string basis_text(const Json& report) {
+  if (report.contains("costs_from"))
+    return fmt::format("from the costs that {} measured\n",
+                       report["costs_from"].get<std::string>());
+  return fmt::format(
+      "products alone, at {:.1f} GFLOP/s a rank\n({}); other kernels and the update "
+      "come on top, and transfers\nwithout a machine file\n",
+      report["rate_gflops_per_s"].get<double>(), report["rate_from"].get<std::string>());
+}
+
 std::string times_text(const Json& report) {
   std::string text = fmt::format("{:<16}{:>12}{:>10}{:>31}\n", "rank", "busy ms", "bubble",
                                  "peak activations, microbatches");
@@ -156,12 +167,9 @@ std::string times_text(const Json& report) {
                           100 * report["bubble"]["ranks"][rank].get<double>(),
                           report["peak_activations"]["microbatch_stages"][rank].get<int>()));
   return text + lines.text() +
-         fmt::format(
-             "step {:.2f} ms, {:.0f} tokens/s, bubble {:.2f}%: products alone, at {:.1f} GFLOP/s a "
-             "rank\n({}); transfers, other kernels and the update come on top\n",
-             report["step_ms"].get<double>(), report["tokens_per_s"].get<double>(),
-             100 * report["bubble"]["mean"].get<double>(),
-             report["rate_gflops_per_s"].get<double>(), report["rate_from"].get<std::string>());
+         fmt::format("step {:.2f} ms, {:.0f} tokens/s, bubble {:.2f}%: {}",
+                     report["step_ms"].get<double>(), report["tokens_per_s"].get<double>(),
+                     100 * report["bubble"]["mean"].get<double>(), basis_text(report));
 }
 
 std::string toml_text(const Json& report) {

@@ -1,8 +1,10 @@
 #include "experiments/rank_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "models/initialize.h"
 
@@ -47,7 +49,8 @@ RankEngine::RankEngine(const RunPlan& run, const RunConfig& config, int rank, Ba
       stages_(make_stages(run, rank, backend)),
       exchange_(run.buckets, run.owners, run.layout, run.plan, rank, run.microbatches, run.leaves),
       update_(run, config, rank),
-      executor_(run.layout, run.plan, pointers(stages_), rank, run.microbatches) {}
+      executor_(run.layout, run.plan, pointers(stages_), rank, run.microbatches),
+      steps_(5) {}
 
 RankMemory RankEngine::memory() const {
   std::size_t weights = 0, packed = 0, workspace = 0;
@@ -118,8 +121,11 @@ void RankEngine::initialize() {
 }
 
 void RankEngine::refresh() {
+  const double start = now();
+  executor_.unit_clock().start();
   for (const auto& stage : stages_)
     if (stage != nullptr) stage->refresh();
+  refresh_seconds_ = now() - start;
 }
 
 /// Only what this rank's first and last stages read.
@@ -143,10 +149,35 @@ void RankEngine::load(std::int64_t batch, int count, BatchSource& source) {
 StepSummary RankEngine::train(std::int64_t step, BatchSource& source) {
   step_ = step;
   targets_ = static_cast<double>(run_.microbatches * run_.rows());
+  const double start = now();
   load(step - 1, run_.microbatches, source);
+  const double load_seconds = now() - start;
   input_.loss_scale = static_cast<float>(1.0 / targets_);
   executor_.run(input_);
+  record_step(load_seconds);
   return summary_;
+}
+
+void RankEngine::record_step(double load_seconds) {
+  double post = 0;
+  int posts = 0;
+  for (std::size_t i = 0; i < executor_.row().size(); ++i) {
+    if (!is_transfer(executor_.row()[i].kind)) continue;
+    post += executor_.times()[i].end - executor_.times()[i].start;
+    ++posts;
+  }
+  const UpdateTimes& update = update_.times();
+  steps_.record(std::array{load_seconds, update.norm, update.update, refresh_seconds_,
+                           posts > 0 ? post / posts : 0.0});
+}
+
+RankCosts RankEngine::step_costs() const {
+  const std::vector<double> means = steps_.typical();
+  return {means[0], means[1], means[2], means[3]};
+}
+
+double RankEngine::post_seconds() const {
+  return steps_.typical()[4];
 }
 
 double RankEngine::evaluate(std::int64_t batch, int count, BatchSource& source,

@@ -11,6 +11,7 @@
 #include "experiments/run_plan.h"
 #include "experiments/update.h"
 #include "models/model_stage.h"
+#include "parallel/costs.h"
 #include "parallel/executor.h"
 
 namespace concertina {
@@ -47,6 +48,10 @@ class RankEngine {
 
   /// All of bucket b, or empty; in the order of RunPlan::buckets.
   const std::vector<View>& weights() const { return weights_; }
+  /// Means over typical steps of what is neither a unit's nor a transfer's: seconds of this rank.
+  RankCosts step_costs() const;
+  /// Of a SEND or RECV of this rank, likewise; 0 if it has none.
+  double post_seconds() const;
   const Update& update() const { return update_; }
   const Executor& executor() const { return executor_; }
   const Arena& arena() const { return arena_; }
@@ -54,6 +59,7 @@ class RankEngine {
   const RunPlan& run() const { return run_; }
 
  private:
+  void record_step(double load_seconds);
   void load(std::int64_t batch, int count, BatchSource& source);
 
   const RunPlan& run_;
@@ -72,6 +78,8 @@ class RankEngine {
   std::int64_t step_ = 0;
   double targets_ = 1;
   StepSummary summary_;
+  StepHistory steps_;  // load, norm, update, refresh, post
+  double refresh_seconds_ = 0;
 };
 
 }  // namespace concertina

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace concertina {
@@ -67,6 +68,13 @@ std::size_t Update::state_bytes() const {
   return bytes;
 }
 
+std::size_t Update::elements() const {
+  std::size_t count = 0;
+  for (std::size_t b = 0; b < me_.size(); ++b)
+    if (me_[b] >= 0) count += own_part(b).count();
+  return count;
+}
+
 void Update::attach(Arena& arena, std::vector<View> weights) {
   weights_ = std::move(weights);
   weight_parts_.resize(weights_.size());
@@ -96,6 +104,7 @@ void Update::connect(Communicator& world, const Groups& groups, Backend& backend
 StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
                           const std::vector<double>& losses, double targets) {
   gather_sums(gradients, losses);
+  const double start = now();
   const StepSummary summary = summarize(step, targets);
   const UpdateStep rule{step, summary.lr, clip_scale(summary.grad_norm, clip_)};
   for (std::size_t b = 0; b < me_.size(); ++b) {
@@ -103,12 +112,14 @@ StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
     if (own_part(b).count() > 0) update_part(b, rule, gradients.reduced(static_cast<int>(b)));
     gather_weights(b);
   }
+  times_.update = now() - start;
   for (Work& work : works_) work.wait();
   works_.clear();
   return summary;
 }
 
 void Update::gather_sums(const GradientExchange& gradients, const std::vector<double>& losses) {
+  const double start = now();
   std::size_t next = sums_begin_[at(rank_)];
   for (const double loss : losses) sums_[next++] = loss;
   for (std::size_t b = 0; b < me_.size(); ++b) {
@@ -124,6 +135,7 @@ void Update::gather_sums(const GradientExchange& gradients, const std::vector<do
   }
   CONCERTINA_CHECK(next == sums_begin_[at(rank_) + 1], "{} sums, {} expected", next,
                    sums_begin_[at(rank_) + 1]);
+  times_.norm = now() - start;
   world_->all_gather(messages_[at(rank_)], messages_).wait();
 }
 

@@ -27,6 +27,11 @@ struct StepSummary {
 /// Most state tensors that an optimizer may keep.
 inline constexpr std::size_t kMaxStates = 4;
 
+/// Seconds of this rank's own work in the last step.
+struct UpdateTimes {
+  double norm = 0, update = 0;
+};
+
 class Update {
  public:
   Update(const RunPlan& run, const RunConfig& config, int rank);
@@ -40,6 +45,10 @@ class Update {
   /// targets of the global batch. Throws a failure that names step and rank if anything is NaN.
   StepSummary apply(std::int64_t step, const GradientExchange& gradients,
                     const std::vector<double>& losses, double targets);
+
+  const UpdateTimes& times() const { return times_; }
+  /// Elements of this rank's parts.
+  std::size_t elements() const;
 
   const std::vector<std::string_view>& state_names() const { return names_; }
   /// State `s` of this rank's part of `bucket`.
@@ -55,6 +64,7 @@ class Update {
   void update_part(std::size_t bucket, const UpdateStep& step, View gradient);
   void gather_weights(std::size_t bucket);
 
+  UpdateTimes times_;
   const RunPlan& run_;
   double clip_;
   int rank_;

@@ -150,23 +150,27 @@ void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const
   }
   s.unit->backward_weight(unit_io, gradients_);
   for (const int bucket : s.buckets) sink.end(bucket, unit, io.microbatch);
+  done(slot, Pass::weight);
 }
 
 void ModelStage::forward_unit(int unit, const MicrobatchIo& io) {
   const std::size_t slot = slot_of(unit);
   slots_[slot].unit->forward(unit_io(slot, io, Grads::none));
+  done(slot, Pass::forward);
 }
 
 void ModelStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
   const std::size_t slot = slot_of(unit);
   const UnitIo shared = unit_io(slot, io, Grads::shared);
   slots_[slot].unit->backward_input(shared);
+  done(slot, Pass::input);
   weight_gradient(slot, io, shared, sink);
 }
 
 void ModelStage::backward_input_unit(int unit, const MicrobatchIo& io) {
   const std::size_t slot = slot_of(unit);
   slots_[slot].unit->backward_input(unit_io(slot, io, Grads::separate));
+  done(slot, Pass::input);
 }
 
 void ModelStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
@@ -190,7 +194,10 @@ View ModelStage::logits(const MicrobatchIo& io) const {
 }
 
 void ModelStage::refresh() {
-  for (Slot& slot : slots_) slot.unit->pack();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].unit->pack();
+    done(i, Pass::pack);
+  }
 }
 
 }  // namespace concertina

@@ -28,6 +28,7 @@ class ModelStage final : public Stage {
   /// views and `packed` stay valid while the stage is used. Call refresh() before the first action.
   void attach(std::span<const View> weights, void* packed);
 
+  void observe(UnitObserver* observer) override { observer_ = observer; }
   StageMemory memory() const override;
   int first_unit() const override { return first_; }
   int last_unit() const override { return first_ + static_cast<int>(slots_.size()); }
@@ -65,6 +66,9 @@ class ModelStage final : public Stage {
   View output_of(std::size_t slot, const MicrobatchIo& io) const;
   View output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
   UnitIo unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
+  void done(std::size_t slot, Pass pass) {
+    if (observer_ != nullptr) observer_->unit_done(first_ + static_cast<int>(slot), pass);
+  }
   void weight_gradient(std::size_t slot, const MicrobatchIo& io, const UnitIo& unit_io,
                        GradientSink& sink);
 
@@ -76,6 +80,7 @@ class ModelStage final : public Stage {
   StageMemory memory_;
   std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
   void* workspace_ = nullptr;
+  UnitObserver* observer_ = nullptr;
   std::vector<UnitGradient> gradients_;  // of one unit; reused
 };
 

@@ -12,6 +12,13 @@ Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
 
+int unit_count(const Layout& layout) {
+  int units = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    units = std::max(units, pipeline.stages.back().last_unit);
+  return units;
+}
+
 }  // namespace
 
 void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* name) {
@@ -35,6 +42,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
       local_of_(stages.size(), -1),
       memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
       times_(row_.size()),
+      unit_clock_(unit_count(layout)),
       losses_(static_cast<std::size_t>(microbatches)) {
   const std::vector<StageInfo> infos = stage_infos(layout);
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -44,6 +52,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
     one.id = static_cast<int>(s);
     one.info = infos[s];
     one.stage = stages[s];
+    one.stage->observe(&unit_clock_);
     one.states.resize(static_cast<std::size_t>(microbatches));
     boundary_elements_ = one.stage->memory().boundary_bytes / sizeof(float);
   }
@@ -240,7 +249,7 @@ Executor::Pass Executor::begin_pass(const Action& action, const StepInput& input
 
 /// The next unit; then what is under way between ranks.
 void Executor::advance(Pass& pass) {
-  const double start = now();
+  const double start = unit_clock_.start();
   Stage& stage = *pass.stage->stage;
   const bool forward = pass.action.kind == Kind::F;
   const int unit = forward ? stage.first_unit() + pass.done : stage.last_unit() - 1 - pass.done;
@@ -317,6 +326,7 @@ void Executor::run(const StepInput& input) {
     times_[i].start = time.start;
     times_[i].end = time.end;
   }
+  unit_clock_.end_step();
 }
 
 void Executor::evaluate(const StepInput& input, int count,

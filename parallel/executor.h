@@ -13,6 +13,7 @@
 #include "parallel/plan_graph.h"
 #include "parallel/plan_memory.h"
 #include "parallel/schedule.h"
+#include "parallel/unit_clock.h"
 #include "parallel/watchdog.h"
 
 namespace concertina {
@@ -50,6 +51,8 @@ class Executor {
   /// `stages[s]`: stage s of the layout, null on other ranks. All references outlive the executor.
   Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> stages, int rank,
            int microbatches);
+  Executor(const Executor&) = delete;  // its stages tell it what their units do
+  Executor& operator=(const Executor&) = delete;
 
   /// Bytes of attach(), by what they hold.
   std::size_t saved_bytes() const;  // saved activations, and gradients between I and W
@@ -67,6 +70,9 @@ class Executor {
 
   const std::vector<Action>& row() const { return row_; }
   const std::vector<ActionTime>& times() const { return times_; }
+  /// What the units of this rank's stages take.
+  UnitClock& unit_clock() { return unit_clock_; }
+  const UnitClock& unit_clock() const { return unit_clock_; }
   /// Summed losses of the microbatches whose last stage is here (others 0).
   const std::vector<double>& losses() const { return losses_; }
   /// Most slots in use at once so far, in the shape of plan_memory's prediction.
@@ -137,6 +143,7 @@ class Executor {
   Watchdog* watchdog_ = nullptr;
   std::function<void()> update_;
   std::vector<ActionTime> times_;
+  UnitClock unit_clock_;
   std::vector<double> losses_;
 };
 

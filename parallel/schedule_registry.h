@@ -57,6 +57,7 @@ struct Schedule {
   Placement placement = Placement::loop;
   Chunks chunks{};
   bool any_layout = false;  // else layouts of another placement or number of chunks are refused
+  bool searched = false;    // made from the others: what they do on the layout is where it starts
   int rank_step = 1;        // divides the number of ranks of a pipeline
   /// Where it is from, and its rule.
   const char* about = "";

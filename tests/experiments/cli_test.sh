@@ -91,7 +91,7 @@ done
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 >plan.csv
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
-refused 'At least 3' schedule simulate 1f1b --costs 1,2
+refused '2 costs are given' schedule simulate 1f1b --costs 1,2
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 | cmp -s - again.csv ||
@@ -117,7 +117,7 @@ assert [p["rank"] for p in report["places"]] == [0, 0] and "[0F0]" in report["gr
 ok 'ok: 4 ranks' schedule check gpipe --activations 8
 refused '3 are allowed' schedule check gpipe --activations 3
 printf '0F999999999,0B0\n' >huge.csv
-refused '0F0 is missing' schedule check huge.csv
+refused 'forwards are there of' schedule check huge.csv
 printf '0F0,\000\033[2J\377\n\n,,\001' >noise.csv
 refused 'noise.csv' schedule show noise.csv
 

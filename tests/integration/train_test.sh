@@ -40,7 +40,8 @@ refused() {
   # Rank 0 speaks for all; another may repeat it if mpirun loses rank 0's MPI_Abort (seen in 4.1).
   [ "$(grep '^concertina: error' err | sed 's/ on rank [0-9]*:/:/' | sort -u | wc -l)" = 1 ] ||
     fail "train $*: not one message"
-  grep -A2 '^concertina: error' err > message
+  # A refused schedule is shown between what is wrong and where.
+  grep -A20 '^concertina: error' err > message
   grep -q '^  at: .' message || fail "train $*: the message has no 'at'"
   grep -q '^  try: .' message || fail "train $*: the message has no 'try'"
   grep -qF -e "$text" message || fail "train $*: wanted '$text'"
@@ -139,7 +140,7 @@ expect 0 1 plain $small
 expect 0 4 own $small --set parallel.schedule=own.csv --set run.steps=2
 grep -q "^schedule = \"$(pwd)/own.csv\"" runs/own/config.toml ||
   fail 'config.toml has no absolute path of the schedule'
-grep -q '"layout":"pp4xdp2"' runs/own/metrics.jsonl || fail 'the file did not give the layout'
+grep -q '"layout":"pp2xdp2"' runs/own/metrics.jsonl || fail 'the file did not give the layout'
 mkdir elsewhere
 (cd elsewhere && timeout 60 $mpirun -n 4 "$binary" train ../runs/own --set data.text=../text $small \
   > ../out 2> ../err) || fail 'train from another directory'

@@ -151,9 +151,9 @@ TEST(EverySchedule, SimulatesWithAnyCosts) {
     Costs costs = unit_costs(one.layout);
     for (StageCosts& stage : costs.stages)
       stage = {seconds(random), seconds(random), seconds(random)};
-    costs.latency = seconds(random) / 10;
+    costs.local.latency = seconds(random) / 10;
     const Timeline timeline = simulate(plan, one.layout, costs);
-    double busiest = 0, all = costs.latency * 4 * one.m * one.layout.stage_count();
+    double busiest = 0, all = costs.local.latency * 4 * one.m * one.layout.stage_count();
     for (const double busy : timeline.busy) busiest = std::max(busiest, busy), all += busy;
     EXPECT_GE(timeline.makespan, busiest * (1 - 1e-12));
     EXPECT_LE(timeline.makespan, all * (1 + 1e-12));

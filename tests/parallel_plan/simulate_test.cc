@@ -15,9 +15,9 @@ namespace {
 TEST(Simulate, TransfersTakeLatencyAndBandwidth) {
   const Layout layout = straight(2, 1);
   Costs costs = unit_costs(layout);
-  costs.latency = 0.5;
+  costs.local.latency = 0.5;
   costs.boundary_bytes = 100;
-  costs.bandwidth = 200;
+  costs.local.bandwidth = 200;
   for (const bool transfers : {true, false}) {
     const Plan plan = make_plan(layout, "1f1b", {.transfers = transfers, .reduction = false});
     const Timeline timeline = simulate(plan, layout, costs);
@@ -31,7 +31,7 @@ TEST(Simulate, MessagesOfAChannelShareItsBandwidth) {
   const Layout layout = straight(2, 4);
   Costs costs = unit_costs(layout);
   costs.boundary_bytes = 3;
-  costs.bandwidth = 1;
+  costs.local.bandwidth = 1;
   const Plan plan = make_plan(layout, "gpipe", {.reduction = false});
   const Timeline timeline = simulate(plan, layout, costs);
   // the last microbatch arrives after 1 + 4 x 3, its gradients leave behind F and 4 B of 2 s
@@ -54,7 +54,7 @@ TEST(Simulate, ActionsOfARowDoNotOverlap) {
   for (const auto& [name, layout] : odd_layouts()) {
     const Plan plan = make_plan(layout, "1f1b");
     Costs costs = unit_costs(layout);
-    costs.latency = 0.25;
+    costs.local.latency = 0.25;
     for (const auto& row : simulate(plan, layout, costs).rows) {
       double now = 0;
       for (const Interval& interval : row) {
@@ -66,22 +66,108 @@ TEST(Simulate, ActionsOfARowDoNotOverlap) {
   }
 }
 
+/// Bytes of gradients that stage 0 or 1 of the first pipeline shares with stage 2, the second one.
+BucketCosts shared_bucket(int stage, double bytes) {
+  return {.ranks = {stage, 2},
+          .stages = {stage, 2},
+          .early = {0, 0},
+          .pieces = {1, 1},
+          .updated = {0, 0},
+          .bytes = bytes};
+}
+
 TEST(Simulate, ReductionOverlapsAndStepWaitsForAll) {
   const Layout layout = two_and_one();
   Costs costs = unit_costs(layout);
-  for (StageCosts& stage : costs.stages) stage.reduce = 4;
-  costs.step = 2;
+  costs.local.bandwidth = 1;
+  costs.buckets = {shared_bucket(1, 8), shared_bucket(0, 8)};  // 4 bytes a direction
+  costs.ranks.assign(3, {.norm = 0.5, .update = 1.5});
   const Timeline timeline = simulate(make_plan(layout, "1f1b"), layout, costs);
   // stage 1 (rank 1) ends at 13, stage 0 at 15; rank 2 at 6, but shares its units with both
   EXPECT_DOUBLE_EQ((timeline.rows[1].end() - 2)->end, 13 + 4);
   EXPECT_DOUBLE_EQ((timeline.rows[0].end() - 2)->end, 15 + 4);
   EXPECT_DOUBLE_EQ((timeline.rows[2].end() - 2)->end, 15 + 4);
-  for (const auto& row : timeline.rows) {
-    EXPECT_DOUBLE_EQ(row.back().start, 19);
-    EXPECT_DOUBLE_EQ(row.back().end, 21);
+  // ... and then 4 bytes of weights both ways
+  for (const auto& row : timeline.rows) EXPECT_DOUBLE_EQ(row.back().start, 19);
+  EXPECT_DOUBLE_EQ(timeline.makespan, 19.5 + 4);
+  EXPECT_DOUBLE_EQ(timeline.busy[2], 2 * 3 + 4.5);
+}
+
+TEST(Simulate, RanksOfAHostShareItsLink) {
+  // Two pipelines 0 -> 2 and 1 -> 3; ranks 0 and 1 are on one host, 2 and 3 on another.
+  const Layout layout = make_layout({{0, 1}, {1, 2}}, {2, 2}, 2, 2);
+  Layout crossed = layout;
+  for (Pipeline& pipeline : crossed.pipelines)
+    for (StagePlacement& stage : pipeline.stages) stage.rank = stage.rank / 2 + stage.rank % 2 * 2;
+  Costs costs = unit_costs(crossed);
+  costs.boundary_bytes = 10;
+  costs.remote.bandwidth = 10;
+  const Plan plan = make_plan(crossed, "1f1b", {.reduction = false});
+  EXPECT_DOUBLE_EQ(simulate(plan, crossed, costs).makespan, 6);
+  costs.hosts = {0, 0, 1, 1};
+  // forwards leave at 1 and arrive at 2 and 3; gradients of 5 and 6 arrive at 6 and 7
+  EXPECT_DOUBLE_EQ(simulate(plan, crossed, costs).makespan, 7 + 2);
+  costs.pairs[{0, 2}] = costs.pairs[{1, 3}] = {.latency = 4};
+  EXPECT_DOUBLE_EQ(simulate(plan, crossed, costs).makespan, 1 + 4 + 3 + 1 + 1 + 2);
+}
+
+TEST(Simulate, CopiesTakeTheTimeOfTheRankThatMakesThem) {
+  const Layout layout = straight(2, 2);
+  Costs costs = unit_costs(layout);
+  costs.boundary_bytes = 10;
+  costs.post = 0.25;
+  costs.local = {.send_cpu = 0.05, .receive_cpu = 0.1};
+  const Plan plan = make_plan(layout, "gpipe", {.reduction = false});
+  const auto end = [&](const Action& action) {
+    const auto& row = plan.rows[action.stage];
+    const auto found = std::find(row.begin(), row.end(), action);
+    return simulate(plan, layout, costs).rows[action.stage][found - row.begin()];
+  };
+  EXPECT_DOUBLE_EQ(end({Kind::SEND_F, 0, 0}).end, 1.75);
+  EXPECT_DOUBLE_EQ(end({Kind::F, 1, 0}).start, 1.75 + 1);
+}
+
+/// Seconds of waiting on the path and of what it leads over are the whole step.
+TEST(Simulate, TheCriticalPathIsAsLongAsTheStep) {
+  for (const auto& [name, layout] : odd_layouts()) {
+    for (const bool transfers : {true, false}) {
+      SCOPED_TRACE(name);
+      const Plan plan = make_plan(layout, "1f1b", {.transfers = transfers, .reduction = false});
+      Costs costs = unit_costs(layout);
+      costs.boundary_bytes = 1;
+      costs.local.bandwidth = 2;
+      costs.local.latency = 0.125;
+      const Timeline timeline = simulate(plan, layout, costs);
+      double now = 0;
+      for (const PathStep& step : timeline.critical_path) {
+        const Interval& interval = timeline.rows[step.rank][step.position];
+        EXPECT_GE(interval.start, now);
+        // nothing between two steps of the path but one message
+        EXPECT_LE(interval.start, now + (step.wait == Wait::none ? 0 : 0.625 * 2));
+        EXPECT_EQ(step.waited > 0, step.wait != Wait::none);
+        now = interval.end;
+      }
+      EXPECT_DOUBLE_EQ(now, timeline.makespan);
+    }
   }
-  EXPECT_DOUBLE_EQ(timeline.makespan, 21);
-  EXPECT_DOUBLE_EQ(timeline.busy[2], 2 * 3 + 2);
+}
+
+TEST(Simulate, SaysWhatTheCriticalPathWaitsFor) {
+  const Layout layout = straight(2, 1);
+  const Plan plan = make_plan(layout, "1f1b", {.reduction = false});
+  std::string path;
+  for (const PathStep& step : simulate(plan, layout,
+                                       [&] {
+                                         Costs costs = unit_costs(layout);
+                                         costs.local.latency = 1;
+                                         return costs;
+                                       }())
+                                  .critical_path)
+    if (is_compute(plan.rows[step.rank][step.position].kind))
+      path += fmt::format("{}:{}{} ", to_text(plan.rows[step.rank][step.position]),
+                          step.wait == Wait::input ? "input" : "",
+                          step.wait == Wait::gradient ? "gradient" : "");
+  EXPECT_EQ(path, "0F0: 1F0:input 1B0: 0B0:gradient ");
 }
 
 TEST(Simulate, CountsActivationsInBytes) {

@@ -1,0 +1,156 @@
+// Costs of units and machines: files read back, bad ones refused, and what they mean for a plan.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "experiments/config_toml.h"
+#include "experiments/measured_costs.h"
+#include "experiments/plan_costs.h"
+#include "experiments/schedule_costs.h"
+#include "parallel/simulate.h"
+
+namespace concertina {
+namespace {
+
+MachineModel machine() {
+  MachineModel machine;
+  machine.flops_per_s = 2e9;
+  machine.load_s = 1e-3;
+  machine.ranks_per_host = 2;
+  machine.local = {.latency = 1e-6, .receive_cpu = 1e-10};
+  machine.remote = {.latency = 5e-5, .bandwidth = 1.25e7};
+  machine.pairs[{0, 3}] = {.latency = 1e-3, .bandwidth = 1e6};
+  return machine;
+}
+
+RunConfig small(int pp, int dp) {
+  RunConfig config;
+  config.model = {
+      .family = "gpt", .layers = 2, .width = 32, .heads = 2, .context = 16, .vocab = 64};
+  config.batch = {.global = 16, .microbatches = 8};
+  config.parallel.pp = pp;
+  config.parallel.dp = dp;
+  return config;
+}
+
+MeasuredCosts measured() {
+  MeasuredCosts costs;
+  costs.config = write_config(small(1, 1));
+  costs.machine = machine();
+  const RunPlan run = make_run_plan(small(1, 1), 1);
+  for (const UnitSpec& unit : run.model->spec().units) {
+    costs.names.push_back(unit.name);
+    const double seconds = 1e-3 * static_cast<double>(costs.names.size());
+    costs.units.push_back({seconds, 2 * seconds, 3 * seconds, seconds / 2});
+  }
+  return costs;
+}
+
+class CostFiles : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(directory_);
+    std::ofstream(directory_ + "/" + name) << text;
+    return directory_ + "/" + name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  const std::string directory_ = testing::TempDir() + "costs_test";
+};
+
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.message();
+  }
+  return "none";
+}
+
+TEST_F(CostFiles, ReadBack) {
+  EXPECT_EQ(read_machine_file(write("machine.toml", machine_toml(machine()))), machine());
+  EXPECT_EQ(measured_from_json(to_json(measured()), "here"), measured());
+  write("costs.json", to_json(measured()).dump());
+  EXPECT_EQ(*read_costs(directory_).measured, measured());
+  EXPECT_EQ(read_costs(directory_ + "/costs.json").machine, machine());
+}
+
+TEST_F(CostFiles, BadOnesAreRefused) {
+  const auto error = [&](const std::string& name, const std::string& text) {
+    return error_of([&] { read_costs(write(name, text)); });
+  };
+  EXPECT_EQ(error("a.toml", "flops_per_s = -1"), "the machine has flops_per_s = -1");
+  EXPECT_EQ(error("a.toml", "[local]\nlatency = 1"), "local has the unknown key 'latency'");
+  EXPECT_EQ(error("a.toml", "[remote]\nbytes_per_s = 0"), "remote has bytes_per_s = 0");
+  EXPECT_EQ(error("a.toml", "local = 3"), "local is not a table");
+  EXPECT_NE(error("a.toml", "flops"), "none");
+  EXPECT_NE(error("a.json", "{}"), "none");
+  EXPECT_EQ(error("a.json", "{"), "this is no JSON");
+  EXPECT_NE(error_of([&] { read_costs(directory_); }), "none");
+  EXPECT_NE(error_of([&] { ScheduleCosts({"1", "2"}); }), "none");
+  EXPECT_NE(error_of([&] { ScheduleCosts({"1", "2", "nan"}); }), "none");
+  EXPECT_NE(error_of([&] { ScheduleCosts({write("m.toml", "flops_per_s = 1.0")}); }), "none");
+}
+
+TEST(PlanCosts, AStageIsTheSumOfItsUnits) {
+  const RunPlan run = make_run_plan(small(2, 1), 2);
+  const std::vector<UnitSeconds> units = measured().units;
+  MachineModel updates;
+  updates.update_s_per_element = 1e-9;
+  const Costs costs = plan_costs(run, units, updates);
+  ASSERT_EQ(costs.stages.size(), 2U);
+  double all = 0;
+  for (const StageCosts& stage : costs.stages) all += stage.forward + stage.input + stage.weight;
+  double expected = 0;
+  for (const UnitSeconds& unit : units) expected += unit.forward + unit.input + unit.weight;
+  EXPECT_DOUBLE_EQ(all, expected);
+  EXPECT_TRUE(costs.buckets.empty());  // nobody shares a parameter
+  std::size_t elements = 0;
+  for (const Bucket& bucket : run.buckets) elements += bucket.elements;
+  EXPECT_NEAR(costs.ranks[0].update + costs.ranks[1].update, 1e-9 * static_cast<double>(elements),
+              1e-12);
+}
+
+TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
+  const RunPlan run = make_run_plan(small(1, 2), 2);
+  MachineModel slow;
+  slow.remote.bandwidth = 1e6;
+  slow.ranks_per_host = 1;
+  const std::vector<UnitSeconds> units = measured().units;
+  const Costs costs = plan_costs(run, units, slow);
+  double bytes = 0;
+  for (const BucketCosts& bucket : costs.buckets) {
+    EXPECT_EQ(bucket.ranks, (std::vector{0, 1}));
+    EXPECT_EQ(bucket.pieces[0], bucket.pieces[1]);  // one for each use of the bucket
+    bytes += bucket.bytes * (bucket.pieces[0] + 1) / 2;
+  }
+  // Half of each use's gradients, then half of the weights, each way over the link, hidden or not.
+  const double compute = simulate(run.plan, run.layout, plan_costs(run, units, {})).makespan;
+  const double step = simulate(run.plan, run.layout, costs).makespan;
+  EXPECT_GT(step, bytes / 1e6);
+  EXPECT_LT(step, compute + bytes / 1e6 + 1e-9);
+  // The first bucket that is ready has all units below it still to come.
+  EXPECT_GT(costs.buckets.front().early[0], 0);
+  EXPECT_EQ(costs.buckets.back().early[0], 0);
+}
+
+TEST(PlanCosts, MeasuredSecondsScaleWithMicrobatches) {
+  RunConfig config = small(1, 1);
+  config.batch.microbatches = 4;  // twice the samples
+  CostSource source{"costs", measured(), machine()};
+  const std::vector<UnitSeconds> units = unit_seconds(source, make_run_plan(config, 1), config);
+  EXPECT_DOUBLE_EQ(units[1].forward, 2 * measured().units[1].forward);
+  EXPECT_DOUBLE_EQ(units[1].pack, measured().units[1].pack);
+  config.model.width = 64;
+  EXPECT_NE(error_of([&] { unit_seconds(source, make_run_plan(config, 1), config); }), "none");
+  source.measured.reset();
+  EXPECT_DOUBLE_EQ(
+      unit_seconds(source, make_run_plan(config, 1), config)[1].forward,
+      make_run_plan(config, 1).model->spec().units[1].cost.forward_flops / machine().flops_per_s);
+}
+
+}  // namespace
+}  // namespace concertina

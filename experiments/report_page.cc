@@ -103,7 +103,7 @@ std::string timeline(const RunFiles& run, const ReportFigures& figures) {
 std::string cause_bars(const ReportFigures& figures) {
   double longest = 0.02;
   for (const RankFigures& rank : figures.ranks)
-    longest = std::max({longest, rank.bubble, rank.predicted_bubble});
+    longest = std::max({longest, 1.02 * rank.bubble, 1.02 * rank.predicted_bubble});
   const std::vector<std::size_t> ranks = some_ranks(figures.ranks.size(), 64);
   const int row = ranks.size() <= 16 ? 26 : 14, top = 22;
   const int height = top + row * static_cast<int>(ranks.size());

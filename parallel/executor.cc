@@ -314,6 +314,7 @@ void Executor::advance(Pass& pass) {
     default:
       stage.backward_weight_unit(unit, pass.io, *exchange_);
   }
+  recorder_.worked(now() - start);
   ++pass.done;
   progress();
   // Where gradients are made, the sink has done that.

@@ -54,6 +54,7 @@ struct MemorySample {
 
 struct StepRecord {
   std::int64_t step = 0;
+  double stage_seconds = 0;         // inside calls of stages
   double start = 0, end = 0;        // loading of the data comes first
   std::vector<ActionTime> actions;  // as the rank's row of the plan
   std::vector<WaitTime> waits;      // in order of time

@@ -39,6 +39,7 @@ void TraceRecorder::begin_step(std::int64_t step) {
   kept_index_ = index >= 0 && index < static_cast<std::int64_t>(kept_.size()) ? index : -1;
   StepRecord& record = current();
   record.step = step;
+  record.stage_seconds = 0;
   std::ranges::fill(record.actions, ActionTime{});
   record.waits.clear();
   record.completions.clear();

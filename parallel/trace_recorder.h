@@ -29,6 +29,7 @@ class TraceRecorder {
   /// Whether the current step is kept: then memory is asked for as well.
   bool detailed() const { return kept_index_ >= 0; }
   ActionTime& time(std::size_t action) { return current().actions[action]; }
+  void worked(double seconds) { current().stage_seconds += seconds; }
   void waited(WaitFor what, const Action& transfer, double start);
   void completed(const Action& transfer);
   void memory(const MemoryUse& use) { current().memory.push_back({now(), use}); }

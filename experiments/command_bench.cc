@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "experiments/bench_executor.h"
 #include "experiments/bench_links.h"
 #include "experiments/bench_prediction.h"
 #include "experiments/bench_step.h"
@@ -78,6 +79,27 @@ int run_prediction(const PredictionCommand& options, MpiEnvironment& mpi) {
   return result["ok"].get<bool>() ? 0 : static_cast<int>(Exit::failure);
 }
 
+struct ExecutorCommand : CommonOptions {
+  ExecutorBenchOptions bench;
+};
+
+void declare_executor(CLI::App& app, ExecutorCommand& options) {
+  add_json_option(app, options);
+  app.add_option("--steps", options.bench.steps, "measured steps, with tracing and without")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--bound", options.bench.bound, "percent of the step that make it fail")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  options.defaults = kBenchModel;
+}
+
+int run_executor(const ExecutorCommand& options, MpiEnvironment& mpi) {
+  const nlohmann::ordered_json result = bench_executor(options.config, mpi.world(), options.bench);
+  print_once(options.json ? result.dump() + "\n" : executor_table(result));
+  return result["ok"].get<bool>() ? 0 : static_cast<int>(Exit::failure);
+}
+
 int run_links(const LinksCommand& options, MpiEnvironment& mpi) {
   const MachineModel machine = bench_links(mpi.world(), options.bench);
   print_once(options.json ? to_json(machine).dump() + "\n" : machine_toml(machine));
@@ -112,6 +134,9 @@ Runner add_bench(CLI::App& app) {
       [](CLI::App& step) { return with_config<StepOptions>(step, declare_step, run_step); });
   sub("prediction", "predicted and measured step times of schedules", [](CLI::App& prediction) {
     return with_config<PredictionCommand>(prediction, declare_prediction, run_prediction);
+  });
+  sub("executor", "what the executor itself takes of a step", [](CLI::App& executor) {
+    return with_config<ExecutorCommand>(executor, declare_executor, run_executor);
   });
   sub("links", "latency, bandwidth and CPU time between ranks", add_links);
   return [chosen](MpiEnvironment& mpi) { return (*chosen)(mpi); };

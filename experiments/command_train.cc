@@ -18,6 +18,7 @@
 #include "experiments/session.h"
 #include "experiments/signals.h"
 #include "experiments/state_hash.h"
+#include "experiments/tracing.h"
 #include "io/run_directory.h"
 
 namespace concertina {
@@ -32,17 +33,10 @@ struct StepStatus {
   int signal = 0;         // that any rank got
 };
 
-double busy_seconds(const Executor& executor) {
-  double busy = 0;
-  for (std::size_t i = 0; i < executor.row().size(); ++i)
-    if (is_compute(executor.row()[i].kind) || executor.row()[i].kind == Kind::STEP)
-      busy += executor.times()[i].busy;
-  return busy;
-}
-
 StepStatus gather_status(RankEngine& engine, double seconds) {
-  const std::array<double, 3> mine{1 - busy_seconds(engine.executor()) / seconds,
-                                   static_cast<double>(engine.arena().peak()),
+  const Executor& executor = engine.executor();
+  const double busy = busy_seconds(executor.row(), executor.recorder().last());
+  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(engine.arena().peak()),
                                    static_cast<double>(stop_signal())};
   const std::vector<double> all = gather_values(engine.world(), mine);
   StepStatus status;
@@ -76,11 +70,14 @@ class Training {
   int run() {
     const std::int64_t done = open();
     const std::int64_t steps = session_.config.run.steps;
+    Tracing tracing(engine_, session_.config, done, directory_ + "/trace.json");
     for (std::int64_t step = done + 1; step <= steps; ++step) {
+      tracing.before_step(step);
       const double start = now();
       const StepSummary summary = engine_.train(step, source_);
       const double seconds = now() - start;
       const StepStatus status = gather_status(engine_, seconds);
+      tracing.after_step(step);
       last_ = summary;
       peak_bytes_ = status.peak_bytes;
       record(step, summary, status, seconds);

@@ -92,6 +92,7 @@ struct GenerateSection {
 struct LogSection {
   std::int64_t every = 10;
   bool tensorboard = true;
+  int trace = 4;
   bool operator==(const LogSection&) const = default;
 };
 

@@ -127,6 +127,9 @@ const Key kKeys[] = {
 
     {KEY(log.every), "steps between lines in the log", {1, 1e15}},
     {KEY(log.tensorboard), "write TensorBoard scalars into the run directory", {}},
+    {KEY(log.trace),
+     "steps to record in trace.json, behind the first two of a launch; 0: none (see `report`)",
+     kIndex},
 };
 #undef KEY
 

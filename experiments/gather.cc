@@ -42,4 +42,21 @@ std::vector<double> gather_values(Communicator& world, std::span<const double> m
   return all;
 }
 
+std::vector<std::vector<double>> gather_on_first(Communicator& world,
+                                                 const std::vector<double>& mine) {
+  const auto count = static_cast<double>(mine.size());
+  const std::vector<double> counts = gather_values(world, std::span(&count, 1));
+  if (world.rank() > 0) {
+    if (!mine.empty()) world.isend(std::as_bytes(std::span(mine)), 0).wait();
+    return {};
+  }
+  std::vector<std::vector<double>> all{mine};
+  for (int rank = 1; rank < world.size(); ++rank) {
+    std::vector<double>& values = all.emplace_back();
+    values.resize(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
+    if (!values.empty()) world.irecv(std::as_writable_bytes(std::span(values)), rank).wait();
+  }
+  return all;
+}
+
 }  // namespace concertina

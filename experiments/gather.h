@@ -15,4 +15,8 @@ std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::jso
 /// `mine` of every rank, one behind the other; as many on each rank. Collective.
 std::vector<double> gather_values(Communicator& world, std::span<const double> mine);
 
+/// `mine` of every rank, by rank, on rank 0; nothing elsewhere. Any number on each. Collective.
+std::vector<std::vector<double>> gather_on_first(Communicator& world,
+                                                 const std::vector<double>& mine);
+
 }  // namespace concertina

@@ -12,6 +12,7 @@
 #include "experiments/command_eval.h"
 #include "experiments/command_generate.h"
 #include "experiments/command_plan.h"
+#include "experiments/command_report.h"
 #include "experiments/command_schedule.h"
 #include "experiments/command_train.h"
 #include "experiments/config_keys.h"
@@ -27,6 +28,7 @@ constexpr Command kCommands[] = {
     {"checkpoint", "inspect or verify checkpoints", add_checkpoint},
     {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
+    {"report", "a page on a run: timelines predicted and measured, bubble, memory", add_report},
     {"bench", "measure this machine", add_bench},
     {"doctor", "check machine, launch and libraries", add_doctor},
 };

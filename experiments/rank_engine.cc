@@ -107,7 +107,7 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   update_.connect(world, *groups_, backend_);
   executor_.connect(world, exchange_, watchdog);
   executor_.on_step([this] {
-    summary_ = update_.apply(step_, exchange_, executor_.losses(), targets_);
+    summary_ = update_.apply(step_, exchange_, executor_.losses(), targets_, executor_.recorder());
     refresh();
   });
 }
@@ -148,12 +148,14 @@ void RankEngine::load(std::int64_t batch, int count, BatchSource& source) {
 
 StepSummary RankEngine::train(std::int64_t step, BatchSource& source) {
   step_ = step;
+  executor_.recorder().begin_step(step);
   targets_ = static_cast<double>(run_.microbatches * run_.rows());
   const double start = now();
   load(step - 1, run_.microbatches, source);
   const double load_seconds = now() - start;
   input_.loss_scale = static_cast<float>(1.0 / targets_);
   executor_.run(input_);
+  executor_.recorder().end_step();
   record_step(load_seconds);
   return summary_;
 }

@@ -54,6 +54,9 @@ class RankEngine {
   double post_seconds() const;
   const Update& update() const { return update_; }
   const Executor& executor() const { return executor_; }
+  Executor& executor() { return executor_; }
+  /// Stage s of the layout, null if it is on another rank.
+  const Stage* stage(int s) const { return stages_[static_cast<std::size_t>(s)].get(); }
   const Arena& arena() const { return arena_; }
   Communicator& world() { return *world_; }
   const RunPlan& run() const { return run_; }

@@ -102,8 +102,10 @@ void Update::connect(Communicator& world, const Groups& groups, Backend& backend
 }
 
 StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
-                          const std::vector<double>& losses, double targets) {
-  gather_sums(gradients, losses);
+                          const std::vector<double>& losses, double targets,
+                          TraceRecorder& recorder) {
+  fill_sums(gradients, losses);
+  gather_sums(recorder);
   const double start = now();
   const StepSummary summary = summarize(step, targets);
   const UpdateStep rule{step, summary.lr, clip_scale(summary.grad_norm, clip_)};
@@ -112,13 +114,15 @@ StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
     if (own_part(b).count() > 0) update_part(b, rule, gradients.reduced(static_cast<int>(b)));
     gather_weights(b);
   }
-  times_.update = now() - start;
+  const double updated = now();
+  times_.update = updated - start;
   for (Work& work : works_) work.wait();
+  recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, updated);
   works_.clear();
   return summary;
 }
 
-void Update::gather_sums(const GradientExchange& gradients, const std::vector<double>& losses) {
+void Update::fill_sums(const GradientExchange& gradients, const std::vector<double>& losses) {
   const double start = now();
   std::size_t next = sums_begin_[at(rank_)];
   for (const double loss : losses) sums_[next++] = loss;
@@ -136,7 +140,12 @@ void Update::gather_sums(const GradientExchange& gradients, const std::vector<do
   CONCERTINA_CHECK(next == sums_begin_[at(rank_) + 1], "{} sums, {} expected", next,
                    sums_begin_[at(rank_) + 1]);
   times_.norm = now() - start;
+}
+
+void Update::gather_sums(TraceRecorder& recorder) {
+  const double start = now();
   world_->all_gather(messages_[at(rank_)], messages_).wait();
+  recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, start);
 }
 
 StepSummary Update::summarize(std::int64_t step, double targets) {

@@ -15,6 +15,7 @@
 #include "parallel/communicator.h"
 #include "parallel/gradient_exchange.h"
 #include "parallel/groups.h"
+#include "parallel/trace_recorder.h"
 
 namespace concertina {
 
@@ -44,7 +45,7 @@ class Update {
   /// Step `step` (from 1). `losses`: of this rank's last stages, by microbatch; `targets`: valid
   /// targets of the global batch. Throws a failure that names step and rank if anything is NaN.
   StepSummary apply(std::int64_t step, const GradientExchange& gradients,
-                    const std::vector<double>& losses, double targets);
+                    const std::vector<double>& losses, double targets, TraceRecorder& recorder);
 
   const UpdateTimes& times() const { return times_; }
   /// Elements of this rank's parts.
@@ -58,7 +59,8 @@ class Update {
 
  private:
   const Part& own_part(std::size_t bucket) const;
-  void gather_sums(const GradientExchange& gradients, const std::vector<double>& losses);
+  void fill_sums(const GradientExchange& gradients, const std::vector<double>& losses);
+  void gather_sums(TraceRecorder& recorder);
   StepSummary summarize(std::int64_t step, double targets);
   double total_squares(std::int64_t step);
   void update_part(std::size_t bucket, const UpdateStep& step, View gradient);

@@ -12,6 +12,20 @@ Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
 
+/// For the watchdog, which keeps the pointer.
+const char* name_of(Kind transfer) {
+  switch (transfer) {
+    case Kind::SEND_F:
+      return "SEND_F";
+    case Kind::RECV_F:
+      return "RECV_F";
+    case Kind::SEND_B:
+      return "SEND_B";
+    default:
+      return "RECV_B";
+  }
+}
+
 int unit_count(const Layout& layout) {
   int units = 0;
   for (const Pipeline& pipeline : layout.pipelines)
@@ -23,6 +37,7 @@ int unit_count(const Layout& layout) {
 
 void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* name) {
   count_ = count;
+  bytes_ = align_up(bytes);
   free_.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) free_.push_back(arena.take(bytes, name));
 }
@@ -41,7 +56,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
       row_(plan.rows[static_cast<std::size_t>(rank)]),
       local_of_(stages.size(), -1),
       memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
-      times_(row_.size()),
+      recorder_(row_),
       unit_clock_(unit_count(layout)),
       losses_(static_cast<std::size_t>(microbatches)) {
   const std::vector<StageInfo> infos = stage_infos(layout);
@@ -108,6 +123,19 @@ RowMemory Executor::measured() const {
   return memory;
 }
 
+/// For the recorder, where something was taken or given back.
+void Executor::note_memory() {
+  if (!recorder_.detailed()) return;
+  MemoryUse use;
+  for (const Local& one : locals_) {
+    use.activations += one.saved.in_use();
+    use.saved_bytes += one.saved.bytes_in_use() + one.grads.bytes_in_use();
+  }
+  for (const BufferPool* pool : {&inputs_, &outputs_, &output_grads_, &input_grads_})
+    use.boundary_bytes += pool->bytes_in_use();
+  recorder_.memory(use);
+}
+
 Executor::Local& Executor::local(int stage) {
   return locals_[static_cast<std::size_t>(local_of_[static_cast<std::size_t>(stage)])];
 }
@@ -132,45 +160,53 @@ MicrobatchIo Executor::io(const Local& stage, int microbatch, const StepInput& i
   return io;
 }
 
-void Executor::wait(Work& work, const char* what, int stage, int microbatch, int peer) {
-  std::erase(open_, &work);
-  if (work.test()) return;
-  if (watchdog_ != nullptr) watchdog_->at(what, stage, microbatch, peer);
-  work.wait();
+int Executor::peer_of(const Action& transfer) const {
+  const bool next = transfer.kind == Kind::SEND_F || transfer.kind == Kind::RECV_B;
+  return layout_.stage(transfer.stage + (next ? 1 : -1)).rank;
+}
+
+void Executor::wait(Work& work, WaitFor what, const Action& transfer) {
+  const double start = now();  // a test may copy what has arrived
+  const auto is_this = [&](const OpenTransfer& open) { return open.work == &work; };
+  const bool open = std::erase_if(open_, is_this) > 0;
+  if (!work.test()) {
+    if (watchdog_ != nullptr)
+      watchdog_->at(name_of(transfer.kind), transfer.stage, transfer.microbatch, peer_of(transfer));
+    work.wait();
+  }
+  recorder_.waited(what, transfer, start);
+  if (open) recorder_.completed(transfer);
 }
 
 void Executor::await_input(const Action& action) {
-  Local& stage = local(action.stage);
-  if (stage.info.remote_previous)
-    wait(state(action.stage, action.microbatch).receive_f, "RECV_F", action.stage,
-         action.microbatch, layout_.stage(action.stage - 1).rank);
+  if (local(action.stage).info.remote_previous)
+    wait(state(action.stage, action.microbatch).receive_f, WaitFor::receive,
+         {Kind::RECV_F, action.stage, action.microbatch});
 }
 
 void Executor::await_output_grad(const Action& action) {
-  Local& stage = local(action.stage);
-  if (stage.info.remote_next)
-    wait(state(action.stage, action.microbatch).receive_b, "RECV_B", action.stage,
-         action.microbatch, layout_.stage(action.stage + 1).rank);
+  if (local(action.stage).info.remote_next)
+    wait(state(action.stage, action.microbatch).receive_b, WaitFor::receive,
+         {Kind::RECV_B, action.stage, action.microbatch});
 }
 
 void Executor::start_transfer(const Action& action) {
   State& at = state(action.stage, action.microbatch);
-  const bool forward = action.kind == Kind::SEND_F || action.kind == Kind::RECV_B;
-  const int peer = layout_.stage(action.stage + (forward ? 1 : -1)).rank;
+  const int peer = peer_of(action);
   switch (action.kind) {
     case Kind::RECV_F:
       at.input = boundary(inputs_);
       at.receive_f = world_->irecv(bytes_of(at.input), peer);
-      return open_.push_back(&at.receive_f);
+      return open_.push_back({&at.receive_f, action});
     case Kind::RECV_B:
       at.output_grad = boundary(output_grads_);
       at.receive_b = world_->irecv(bytes_of(at.output_grad), peer);
-      return open_.push_back(&at.receive_b);
+      return open_.push_back({&at.receive_b, action});
     case Kind::SEND_F:
       at.send_f = world_->isend(bytes_of(at.output), peer);
-      return open_.push_back(&at.send_f);
+      return open_.push_back({&at.send_f, action});
     default:
-      sends_.push_back({world_->isend(bytes_of(at.input_grad), peer), at.input_grad.data});
+      sends_.push_back({world_->isend(bytes_of(at.input_grad), peer), at.input_grad.data, action});
   }
 }
 
@@ -199,8 +235,10 @@ void Executor::start_backward(Local& stage, const Action& action) {
 
 void Executor::reclaim_gradient_send() {
   CONCERTINA_CHECK(!sends_.empty(), "no gradient send is under way");
-  wait(sends_.front().work, "SEND_B", -1, -1, -1);
-  input_grads_.give(sends_.front().buffer);
+  GradientSend& send = sends_.front();
+  wait(send.work, WaitFor::send, send.action);
+  if (!send.over) recorder_.completed(send.action);
+  input_grads_.give(send.buffer);
   sends_.erase(sends_.begin());
 }
 
@@ -212,8 +250,7 @@ void Executor::end_backward(Local& stage, const Action& action) {
   if (!stage.info.last) {
     output_grads_.give(at.output_grad.data);
     if (stage.info.remote_next) {
-      wait(at.send_f, "SEND_F", action.stage, action.microbatch,
-           layout_.stage(action.stage + 1).rank);
+      wait(at.send_f, WaitFor::send, {Kind::SEND_F, action.stage, action.microbatch});
       outputs_.give(at.output.data);
     }
   }
@@ -223,8 +260,16 @@ void Executor::end_backward(Local& stage, const Action& action) {
 }
 
 void Executor::progress() {
-  std::erase_if(open_, [](Work* work) { return work->test(); });
-  for (GradientSend& send : sends_) send.work.test();
+  std::erase_if(open_, [this](const OpenTransfer& open) {
+    if (!open.work->test()) return false;
+    recorder_.completed(open.action);
+    return true;
+  });
+  for (GradientSend& send : sends_) {
+    if (send.over || !send.work.test()) continue;
+    send.over = true;
+    recorder_.completed(send.action);
+  }
 }
 
 /// Until `action` can start.
@@ -237,13 +282,16 @@ void Executor::await(const Action& action) {
   if (action.kind == Kind::STEP) {
     while (!sends_.empty()) reclaim_gradient_send();
     if (watchdog_ != nullptr) watchdog_->at("REDUCE");
+    const double start = now();
     exchange_->finish();
+    recorder_.waited(WaitFor::reduction, action, start);
   }
 }
 
 Executor::Pass Executor::begin_pass(const Action& action, const StepInput& input) {
   Local& stage = local(action.stage);
   if (action.kind == Kind::F) start_forward(stage, action.microbatch);
+  note_memory();
   return {action, &stage, io(stage, action.microbatch, input)};
 }
 
@@ -266,6 +314,7 @@ void Executor::advance(Pass& pass) {
     default:
       stage.backward_weight_unit(unit, pass.io, *exchange_);
   }
+  recorder_.worked(now() - start);
   ++pass.done;
   progress();
   // Where gradients are made, the sink has done that.
@@ -278,6 +327,7 @@ void Executor::end_pass(const Pass& pass) {
   if (action.kind == Kind::F && pass.stage->info.last)
     losses_[static_cast<std::size_t>(action.microbatch)] = pass.stage->stage->loss(pass.io);
   if (action.kind == Kind::B || action.kind == Kind::W) end_backward(*pass.stage, action);
+  note_memory();
 }
 
 void Executor::compute(std::size_t position, const StepInput& input) {
@@ -293,16 +343,17 @@ void Executor::compute_pair(std::size_t position, const StepInput& input) {
     advance(first.done * second.units() <= second.done * first.units() ? first : second);
   end_pass(first);
   end_pass(second);
-  const double rest = now() - times_[position].start - first.seconds - second.seconds;
-  times_[position].busy = first.seconds + rest / 2;
-  times_[position + 1].busy = second.seconds + rest / 2;
+  ActionTime &one = recorder_.time(position), &other = recorder_.time(position + 1);
+  const double rest = now() - one.start - first.seconds - second.seconds;
+  one.busy = first.seconds + rest / 2;
+  other.busy = second.seconds + rest / 2;
 }
 
 void Executor::run(const StepInput& input) {
   std::fill(losses_.begin(), losses_.end(), 0.0);
   for (std::size_t i = 0; i < row_.size(); ++i) {
     const Action& action = row_[i];
-    ActionTime& time = times_[i];
+    ActionTime& time = recorder_.time(i);
     await(action);
     if (action.overlapped) await(row_[i + 1]);
     if (watchdog_ != nullptr) watchdog_->at("compute", action.stage, action.microbatch);
@@ -316,15 +367,15 @@ void Executor::run(const StepInput& input) {
     else if (action.kind == Kind::REDUCE)
       exchange_->progress();  // STEP waits for all of them
     else
-      start_transfer(action);
+      start_transfer(action), note_memory();
     time.end = now();
     if (!action.overlapped) {
       time.busy = time.end - time.start;
       continue;
     }
     ++i;
-    times_[i].start = time.start;
-    times_[i].end = time.end;
+    recorder_.time(i).start = time.start;
+    recorder_.time(i).end = time.end;
   }
   unit_clock_.end_step();
 }
@@ -362,7 +413,7 @@ void Executor::evaluate_one(Local& stage, int microbatch, const StepInput& input
   }
   if (stage.info.remote_next) {
     start_transfer({Kind::SEND_F, id, microbatch});
-    wait(at.send_f, "SEND_F", id, microbatch, layout_.stage(id + 1).rank);
+    wait(at.send_f, WaitFor::send, {Kind::SEND_F, id, microbatch});
     outputs_.give(at.output.data);
   }
   stage.saved.give(at.saved);

@@ -13,17 +13,11 @@
 #include "parallel/plan_graph.h"
 #include "parallel/plan_memory.h"
 #include "parallel/schedule.h"
+#include "parallel/trace_recorder.h"
 #include "parallel/unit_clock.h"
 #include "parallel/watchdog.h"
 
 namespace concertina {
-
-/// When an action ran, seconds on this rank's steady clock. Waiting comes before `start`. The two
-/// of an overlapped pair have one start and one end, and each its own share as `busy`.
-struct ActionTime {
-  double start = 0, end = 0;
-  double busy = 0;  // end - start of any other action
-};
 
 /// Tokens and targets [M x R] of the step's microbatches; a rank without a first (last) stage
 /// leaves tokens (targets) empty.
@@ -40,10 +34,13 @@ class BufferPool {
   void give(void* buffer) { free_.push_back(buffer); }
   bool empty() const { return free_.empty(); }
   int peak() const { return peak_; }
+  int in_use() const { return count_ - static_cast<int>(free_.size()); }
+  std::size_t bytes_in_use() const { return static_cast<std::size_t>(in_use()) * bytes_; }
 
  private:
   std::vector<void*> free_;
   int count_ = 0, peak_ = 0;
+  std::size_t bytes_ = 0;  // of one, as the arena counts it
 };
 
 class Executor {
@@ -62,14 +59,17 @@ class Executor {
   /// Runs at the row's STEP.
   void on_step(std::function<void()> update) { update_ = std::move(update); }
 
-  /// One training step.
+  /// One training step, within the recorder's begin_step() and end_step().
   void run(const StepInput& input);
   /// Forward passes only, of microbatches [0, count), by the pipelines that own them; `see` gets
   /// each one's logits on the rank of its last stage, and losses() their losses.
   void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
 
   const std::vector<Action>& row() const { return row_; }
-  const std::vector<ActionTime>& times() const { return times_; }
+  /// Of the last step, in the row's order.
+  const std::vector<ActionTime>& times() const { return recorder_.last().actions; }
+  TraceRecorder& recorder() { return recorder_; }
+  const TraceRecorder& recorder() const { return recorder_; }
   /// What the units of this rank's stages take.
   UnitClock& unit_clock() { return unit_clock_; }
   const UnitClock& unit_clock() const { return unit_clock_; }
@@ -103,6 +103,12 @@ class Executor {
   struct GradientSend {
     Work work;
     void* buffer = nullptr;
+    Action action;
+    bool over = false;  // as far as was seen
+  };
+  struct OpenTransfer {
+    Work* work = nullptr;
+    Action action;
   };
 
   Local& local(int stage);
@@ -111,7 +117,9 @@ class Executor {
   }
   View boundary(BufferPool& pool) { return {pool.take(), boundary_elements_, DType::f32}; }
   MicrobatchIo io(const Local& stage, int microbatch, const StepInput& input) const;
-  void wait(Work& work, const char* what, int stage, int microbatch, int peer);
+  void wait(Work& work, WaitFor what, const Action& transfer);
+  int peer_of(const Action& transfer) const;
+  void note_memory();
   void await_input(const Action& action);
   void await_output_grad(const Action& action);
   void start_transfer(const Action& action);
@@ -136,13 +144,13 @@ class Executor {
   RowMemory memory_;
   std::size_t boundary_elements_ = 0;
   BufferPool inputs_, outputs_, output_grads_, input_grads_;
-  std::vector<Work*> open_;          // transfers that nothing has waited for yet, but sends_
+  std::vector<OpenTransfer> open_;   // that nothing has waited for yet, but sends_
   std::vector<GradientSend> sends_;  // at most kGradientSendBuffers, oldest first
   Communicator* world_ = nullptr;
   GradientExchange* exchange_ = nullptr;
   Watchdog* watchdog_ = nullptr;
   std::function<void()> update_;
-  std::vector<ActionTime> times_;
+  TraceRecorder recorder_;
   UnitClock unit_clock_;
   std::vector<double> losses_;
 };

@@ -1,0 +1,48 @@
+// Small pieces of HTML and SVG, as text.
+// Invariants: what these give is well-formed XML, whatever text goes in; positions along an axis
+// are per cent of it, so that a picture grows without its letters growing with it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace concertina::html {
+
+/// `text` with the characters that mean something in XML replaced; control characters become '?'.
+std::string escape(std::string_view text);
+
+/// `share` of the axis, "12.34%".
+std::string percent(double share);
+
+/// Steps of 1, 2 or 5 x 10^n from 0 (or the first above `low`) to at most `high`, about `count`.
+std::vector<double> ticks(double low, double high, int count);
+/// As many digits as the distance of two ticks needs.
+std::string tick_label(double value, double step);
+
+/// "12.3 ms", "850 us", "1.25 s".
+std::string duration(double seconds);
+/// "33.7 MB" (10^6 bytes).
+std::string bytes(double count);
+
+struct Point {
+  double x = 0, y = 0;
+};
+struct Series {
+  std::string style;  // CSS class of the line
+  std::vector<Point> points;
+  bool steps = false;  // holds its value until the next point
+  bool area = false;   // filled down to the bottom
+};
+/// A chart with its axes; `low` and `high` of y, x from the points. Long series are thinned: of the
+/// points of one column, the lowest and the highest stay.
+struct Plot {
+  std::string x_unit;
+  double low = 0, high = 1;  // of y
+  double left = 0, right = 1;
+  std::vector<Series> series;
+  int height = 150;  // pixels
+};
+std::string plot(const Plot& plot);
+
+}  // namespace concertina::html

@@ -1,0 +1,116 @@
+#include "io/chrome_trace.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::string_view kHead = R"({"displayTimeUnit":"ms","otherData":)";
+constexpr std::string_view kEvents = R"(,"traceEvents":[)";
+constexpr std::string_view kTail = "]}";
+
+std::string quoted(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Microseconds, to the nanosecond.
+std::string micros(double seconds) {
+  return fmt::format("{:.3f}", seconds * 1e6);
+}
+
+[[noreturn]] void throw_damaged(const std::string& path, std::size_t line) {
+  throw_input("this is no trace that concertina wrote", fmt::format("{}:{}", path, line),
+              "the trace.json of a run directory, as it was written");
+}
+
+}  // namespace
+
+ChromeTrace::ChromeTrace(const nlohmann::ordered_json& about) {
+  text_.append(kHead).append(about.dump()).append(kEvents).append("\n");
+}
+
+void ChromeTrace::event(std::string_view text) {
+  if (!first_) text_ += ",\n";
+  first_ = false;
+  text_ += text;
+}
+
+void ChromeTrace::process(int process, std::string_view name) {
+  event(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process,
+                    quoted(name)));
+  event(fmt::format(
+      R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})",
+      process));
+}
+
+void ChromeTrace::track(int process, int track, std::string_view name) {
+  event(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                    process, track, quoted(name)));
+  event(fmt::format(
+      R"({{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})",
+      process, track));
+}
+
+void ChromeTrace::slice(int process, int track, std::string_view category, std::string_view name,
+                        double start, double end, std::string_view args) {
+  // The end is rounded, not the duration: neighbours that touch stay neighbours.
+  const std::string ts = micros(start);
+  const double duration = std::stod(micros(end)) - std::stod(ts);
+  event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"cat":{},"name":{},"ts":{},"dur":{:.3f}{}{}}})",
+                    process, track, quoted(category), quoted(name), ts, duration,
+                    args.empty() ? "" : R"(,"args":)", args));
+}
+
+void ChromeTrace::arrow_start(int process, int track, std::uint64_t id, double time) {
+  event(fmt::format(R"({{"ph":"s","pid":{},"tid":{},"cat":"send","name":"send","id":{},"ts":{}}})",
+                    process, track, id, micros(time)));
+}
+
+void ChromeTrace::arrow_end(int process, int track, std::uint64_t id, double time) {
+  event(fmt::format(
+      R"({{"ph":"f","bp":"e","pid":{},"tid":{},"cat":"send","name":"send","id":{},"ts":{}}})",
+      process, track, id, micros(time)));
+}
+
+void ChromeTrace::counter(int process, std::string_view name, double time,
+                          std::string_view values) {
+  event(fmt::format(R"({{"ph":"C","pid":{},"name":{},"ts":{},"args":{}}})", process, quoted(name),
+                    micros(time), values));
+}
+
+std::string ChromeTrace::finish() {
+  text_.append("\n").append(kTail).append("\n");
+  return std::move(text_);
+}
+
+nlohmann::json read_chrome_trace(const std::string& path,
+                                 const std::function<void(const nlohmann::json&)>& see) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw_input("there is no trace here", path,
+                "a run that recorded one: log.trace above 0, and at least one step trained");
+  std::string line;
+  std::size_t number = 1;
+  std::getline(file, line);
+  if (!line.starts_with(kHead) || !line.ends_with(kEvents)) throw_damaged(path, number);
+  const auto parse = [&](std::string_view text) {
+    nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+    if (!value.is_object()) throw_damaged(path, number);
+    return value;
+  };
+  nlohmann::json about = parse(
+      std::string_view(line).substr(kHead.size(), line.size() - kHead.size() - kEvents.size()));
+  while (++number, std::getline(file, line)) {
+    if (line == kTail) return about;
+    if (line.ends_with(',')) line.pop_back();
+    if (!line.empty()) see(parse(line));
+  }
+  throw_damaged(path, number);
+}
+
+}  // namespace concertina

@@ -1,0 +1,82 @@
+#!/bin/sh
+# What a run leaves for `concertina report`, and what that makes of it, as a user sees them.
+# usage: report_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
+set -u
+binary=$(realpath -- "$1"); shift
+mpirun=$*
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+bad=0
+
+fail() {
+  echo "FAILED: $*"
+  sed 's/^/  | /' out err
+  bad=1
+}
+
+train() {
+  ranks=$1 name=$2; shift 2
+  timeout -k 5 60 $mpirun -n "$ranks" "$binary" train --set data.text=text --set run.steps=8 \
+    --set run.threads=1 --set model.width=64 --set model.layers=3 --set generate.tokens=0 \
+    --set eval.batches=1 --set "run.name=$name" "$@" > out 2> err || fail "train $name $*"
+}
+
+report() { timeout 60 "$binary" report "$@" > out 2> err; }
+
+# refused TEXT RUN...: exits with 2 and one message that has TEXT.
+refused() {
+  text=$1; shift
+  report "$@"
+  [ $? = 2 ] || fail "report $*: exit code, wanted 2"
+  [ "$(grep -c '^concertina: error' err)" = 1 ] || fail "report $*: not one message"
+  grep -qF -e "$text" err || fail "report $*: wanted '$text'"
+}
+
+# figures RUN: --json is one object whose causes add up, whose memory is as predicted.
+figures() {
+  report --json "$1" || fail "report --json $1"
+  [ "$(wc -l < out)" = 1 ] || fail 'stdout is not one line'
+  sed 's/"bubble":/\n&/g; s/"ranks"/\n/' out | awk '
+    /^"bubble"/ && /"schedule":/ {
+      n = split($0, part, /[{},:]/); sum = 0
+      for (i = 1; i < n; ++i) {
+        if (part[i] ~ /^"(schedule|imbalance|variation|transfer|reduction|optimizer|other)"$/)
+          sum += part[i + 1]
+        if (part[i] == "\"bubble\"") bubble = part[i + 1]
+        if (part[i] == "\"saved_bytes\"") { if (saved) same = saved == part[i + 1]; saved = part[i + 1] }
+      }
+      if ((sum - bubble) ^ 2 > 1e-18 || !same || !(bubble > 0 && bubble < 1)) wrong = 1
+      saved = 0; ++ranks
+    }
+    END { exit wrong || ranks == 0 }' || fail "the figures of $1"
+}
+
+awk 'BEGIN { for (i = 0; i < 9000; ++i) printf "%d %d\n", i * i % 997, i % 13 }' > text
+
+train 2 stages --set parallel.pp=2
+train 2 replicas --set parallel.dp=2
+train 4 grid --set parallel.pp=2 --set parallel.schedule=gpipe
+train 1 one
+for run in stages replicas grid one; do
+  figures "runs/$run"
+  [ "$(tail -c 8 "runs/$run/report.html")" = '</html>' ] || fail "$run: report.html is not complete"
+  [ "$(grep -c '"cat":"step"' "runs/$run/trace.json")" = \
+    $((4 * $(grep -c '"process_name"' "runs/$run/trace.json"))) ] || fail "$run: steps in trace.json"
+done
+[ "$(grep -c '"ph":"s"' runs/stages/trace.json)" = 64 ] || fail 'arrows: 8 + 8 a step'
+[ "$(grep -c '"ph":"f"' runs/stages/trace.json)" = 64 ] || fail 'ends of arrows'
+report runs/stages --output page.html && [ -s page.html ] || fail '--output'
+
+# Recording changes nothing, and can be left out.
+train 2 silent --set parallel.pp=2 --set log.trace=0
+hash_of() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }
+[ "$(hash_of silent)" = "$(hash_of stages)" ] || fail 'a trace changed the weights'
+[ ! -e runs/silent/trace.json ] || fail 'log.trace=0 left a trace'
+
+refused 'there is no trace here' runs/silent
+refused 'this is no run directory' runs
+refused 'this is no run directory' nowhere
+head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json
+refused 'runs/stages/trace.json' runs/stages
+exit $bad

@@ -38,7 +38,7 @@ struct GradientTarget {
   bool accumulate = false;  // false: overwrite every element of every tensor
 };
 
-/// Receives gradients in the canonical order's leaves (parallel/gradient_tree.h).
+/// Receives gradients in the canonical order's leaves (parallel/runtime/gradient_tree.h).
 class GradientSink {
  public:
   virtual ~GradientSink() = default;

@@ -26,11 +26,11 @@ forbid() {
 violations() {
   all='core models parallel io experiments tests'
   none='NOTHING'
-  forbid "$1" 'mpi.h only in parallel/mpi_*' 'mpi\.h|mpi-ext\.h|mpi\.hpp' 'parallel/mpi_' $all
-  forbid "$1" 'nccl.h only in parallel/nccl_*' 'nccl' 'parallel/nccl_' $all
-  forbid "$1" 'CUDA headers only in core/cuda/ and parallel/nccl_*' \
+  forbid "$1" 'mpi.h only in parallel/comm/mpi_*' 'mpi\.h|mpi-ext\.h|mpi\.hpp' 'parallel/comm/mpi_' $all
+  forbid "$1" 'nccl.h only in parallel/comm/nccl_*' 'nccl' 'parallel/comm/nccl_' $all
+  forbid "$1" 'CUDA headers only in core/cuda/ and parallel/comm/nccl_*' \
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
-    'core/cuda/|parallel/nccl_' $all
+    'core/cuda/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
   forbid "$1" 'core includes none of the others' \
@@ -39,8 +39,20 @@ violations() {
   forbid "$1" 'parallel meets others through core' 'models/|io/|experiments/|tests/' $none parallel
   forbid "$1" 'io meets others through core' 'models/|parallel/|experiments/|tests/' $none io
   forbid "$1" 'the program does not include tests' 'tests/' $none experiments
-  forbid "$1" 'schedules and partitioners are pure: no threads, no clock' \
-    'thread>|mutex>|chrono>|atomic>|future>' $none parallel/schedules parallel/partitioners
+  forbid "$1" 'plans are pure: no threads, no clock' \
+    'thread>|mutex>|chrono>|atomic>|future>|core/clock|parallel/(comm|runtime)/' $none \
+    parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners
+  forbid "$1" 'plan is the floor of parallel' 'parallel/(simulate|generate)/' $none parallel/plan
+  forbid "$1" 'simulate knows no generator' 'parallel/generate/' $none parallel/simulate
+  forbid "$1" 'comm knows no plan' 'parallel/(plan|simulate|generate|runtime)/' $none parallel/comm
+  forbid "$1" 'runtime runs plans, it makes none' 'parallel/(simulate|generate)/' $none \
+    parallel/runtime
+  forbid "$1" 'config is the floor of experiments' \
+    'experiments/(run|costs|report|bench|commands)/' $none experiments/config
+  forbid "$1" 'run needs config alone' 'experiments/(costs|report|bench|commands)/' $none \
+    experiments/run
+  forbid "$1" 'no room of experiments needs the commands' 'experiments/(bench|commands)/' $none \
+    experiments/costs experiments/report
   for path in "$1"/*; do
     case ${path##*/} in
       meson.build|meson_options.txt|core|parallel|models|io|experiments|tests|README.md|LICENSE) ;;
@@ -70,26 +82,29 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail core/a.h '#include <mpi.h>'
 must_fail parallel/a.cc '# include "mpi.h"'
-must_fail parallel/mpi_a.cc '#include <nccl.h>'
+must_fail parallel/comm/mpi_a.cc '#include <nccl.h>'
 must_fail core/cpu/a.cc '#include <cuda_runtime.h>'
 must_fail models/a.cc '#include <cublasLt.h>'
 must_fail experiments/a.cc '#include <hdf5.h>'
 must_fail core/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_fail core/a.cc '#include "models/model.h"'
-must_fail core/a.cc '#include "experiments/config.h"'
-must_fail models/units/a.cc '#include "parallel/layout.h"'
+must_fail core/a.cc '#include "experiments/config/config.h"'
+must_fail models/units/a.cc '#include "parallel/plan/layout.h"'
 must_fail parallel/a.h '#include "io/file.h"'
 must_fail io/a.h '#include "models/model.h"'
 must_fail experiments/a.cc '#include "tests/mpi_test.h"'
 must_fail parallel/schedules/a.cc '#include <thread>'
+must_fail parallel/plan/a.cc '#include "parallel/simulate/simulate.h"'
+must_fail parallel/runtime/a.cc '#include "parallel/generate/passes.h"'
+must_fail experiments/run/a.cc '#include "experiments/report/html.h"'
 must_fail src/a.cc 'int x;'
-must_pass parallel/mpi_a.h '#include <mpi.h>'
-must_pass parallel/nccl_a.cc '#include <cuda_runtime.h>'
+must_pass parallel/comm/mpi_a.h '#include <mpi.h>'
+must_pass parallel/comm/nccl_a.cc '#include <cuda_runtime.h>'
 must_pass core/cuda/a.cu '#include <cuda_runtime.h>'
 must_pass io/a.h '#include <hdf5.h>'
 must_pass core/cpu/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
-must_pass models/a.cc '#include "core/stage.h"  // not "parallel/layout.h"'
-must_pass experiments/a.cc '#include "parallel/mpi_environment.h"'
+must_pass models/a.cc '#include "core/stage.h"  // not "parallel/plan/layout.h"'
+must_pass experiments/a.cc '#include "parallel/comm/mpi_environment.h"'
 must_pass tests/a.cc '#include "io/file.h"'
 must_pass build-x/a.cc '#include <mpi.h>'
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/log.h"
-#include "parallel/mpi_environment.h"
-#include "parallel/watchdog.h"
+#include "parallel/comm/mpi_environment.h"
+#include "parallel/comm/watchdog.h"
 #include "tests/mpi_test.h"
 
 namespace concertina::test {

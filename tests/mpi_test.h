@@ -2,7 +2,7 @@
 // Invariant: every rank runs the same tests in the same order; a failure on any rank fails all.
 #pragma once
 
-#include "parallel/communicator.h"
+#include "parallel/comm/communicator.h"
 
 namespace concertina::test {
 

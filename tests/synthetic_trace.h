@@ -1,10 +1,10 @@
 // A trace as the executor would record it if a step went exactly as the simulator says.
 #pragma once
 
-#include "experiments/report_figures.h"
-#include "experiments/run_trace.h"
-#include "parallel/passes.h"
-#include "parallel/plan_index.h"
+#include "experiments/report/report_figures.h"
+#include "experiments/report/run_trace.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/plan_index.h"
 
 namespace concertina {
 

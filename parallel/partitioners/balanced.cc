@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "parallel/partition.h"
+#include "parallel/plan/partition.h"
 
 namespace concertina {
 namespace {

@@ -1,5 +1,5 @@
 // Equal numbers of units, whatever they cost; the first ranges get the units left over.
-#include "parallel/partition.h"
+#include "parallel/plan/partition.h"
 
 namespace concertina {
 

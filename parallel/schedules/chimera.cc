@@ -4,7 +4,7 @@
 // rhythm: (p - 2) / (2m) of the ideal time is idle with F = B, as published (table 2).
 #include <algorithm>
 
-#include "parallel/schedule_registry.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 namespace {

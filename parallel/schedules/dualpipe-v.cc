@@ -4,8 +4,8 @@
 // microbatches that are not there.
 #include <algorithm>
 
-#include "parallel/dual_steps.h"
-#include "parallel/schedule_registry.h"
+#include "parallel/generate/dual_steps.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 namespace {

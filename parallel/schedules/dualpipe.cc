@@ -5,8 +5,8 @@
 // The published bubble is (p/2 - 1)(F&B + B - 3W); in order, with F = I = W, it is p/2 - 1.
 #include <algorithm>
 
-#include "parallel/dual_steps.h"
-#include "parallel/schedule_registry.h"
+#include "parallel/generate/dual_steps.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 namespace {

@@ -1,5 +1,5 @@
 // GPipe (Huang et al. 2019, figure 2c): all forwards, then all backwards, in ascending order.
-#include "parallel/interleave.h"
+#include "parallel/generate/interleave.h"
 
 namespace concertina {
 namespace {

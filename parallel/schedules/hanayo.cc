@@ -4,7 +4,7 @@
 // Published for m = p, with a bubble that shrinks as 1/W; more microbatches go on by the same rule.
 #include <tuple>
 
-#include "parallel/list_schedule.h"
+#include "parallel/generate/list_schedule.h"
 
 namespace concertina {
 namespace {

@@ -6,7 +6,7 @@
 // microbatches that are not there.
 #include <algorithm>
 
-#include "parallel/schedule_registry.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 namespace {

@@ -2,7 +2,7 @@
 // pass a chunk before the rank goes on to the next one, so that each stage's gradients are complete
 // early; backward the same, from the last chunk. Microbatches ascend in both directions: the sum of
 // gradients has one order.
-#include "parallel/schedule_registry.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 namespace {

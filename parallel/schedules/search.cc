@@ -1,12 +1,12 @@
-// The best order that parallel/search.h finds with F = I = W = 1 and no more activations on any
-// rank than 1F1B keeps on the same layout. For other costs and bounds: `concertina schedule
+// The best order that parallel/generate/search.h finds with F = I = W = 1 and no more activations
+// on any rank than 1F1B keeps on the same layout. For other costs and bounds: `concertina schedule
 // search`, which writes a schedule file.
-#include "parallel/search.h"
+#include "parallel/generate/search.h"
 
 #include <algorithm>
 
-#include "parallel/passes.h"
-#include "parallel/row_judge.h"
+#include "parallel/generate/passes.h"
+#include "parallel/generate/row_judge.h"
 
 namespace concertina {
 namespace {

@@ -2,8 +2,8 @@
 // a V, neighbours one step apart, the shortest lifespan there is: a third of the activations of
 // 1F1B and two thirds of its bubble.
 // Its passes wait for each other closely, so stages that are not balanced cost more here.
-#include "parallel/building_block.h"
-#include "parallel/weight_fill.h"
+#include "parallel/generate/building_block.h"
+#include "parallel/generate/weight_fill.h"
 
 namespace concertina {
 namespace {

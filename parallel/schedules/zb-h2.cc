@@ -4,8 +4,8 @@
 // missing.
 #include <algorithm>
 
-#include "parallel/one_f_one_b.h"
-#include "parallel/weight_fill.h"
+#include "parallel/generate/one_f_one_b.h"
+#include "parallel/generate/weight_fill.h"
 
 namespace concertina {
 namespace {

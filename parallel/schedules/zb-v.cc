@@ -3,8 +3,8 @@
 // m = 2p - 1 on, with the memory of 1F1B: 2p microbatches of stages of half the size.
 #include <algorithm>
 
-#include "parallel/building_block.h"
-#include "parallel/weight_fill.h"
+#include "parallel/generate/building_block.h"
+#include "parallel/generate/weight_fill.h"
 
 namespace concertina {
 namespace {

@@ -1,5 +1,5 @@
 // Config: overlays, errors that say what, where and what would be right, and the round trip.
-#include "experiments/config.h"
+#include "experiments/config/config.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,8 +10,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/config_keys.h"
-#include "experiments/config_toml.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
 
 namespace concertina {
 namespace {

@@ -5,11 +5,11 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "experiments/config_toml.h"
-#include "experiments/measured_costs.h"
-#include "experiments/plan_costs.h"
-#include "experiments/schedule_costs.h"
-#include "parallel/simulate.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/costs/plan_costs.h"
+#include "experiments/costs/schedule_costs.h"
+#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 namespace {

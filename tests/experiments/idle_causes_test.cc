@@ -1,5 +1,5 @@
 // Idle time by cause, on steps whose causes are known.
-#include "parallel/idle_causes.h"
+#include "parallel/simulate/idle_causes.h"
 
 #include <gtest/gtest.h>
 

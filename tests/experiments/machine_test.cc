@@ -1,12 +1,12 @@
 // What doctor reports, and how many threads each rank gets.
-#include "experiments/machine.h"
+#include "experiments/run/machine.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "core/cuda/device.h"
-#include "experiments/threads.h"
+#include "experiments/run/threads.h"
 
 namespace concertina {
 namespace {

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/html.h"
-#include "experiments/report_page.h"
-#include "experiments/tracing.h"
-#include "tests/temporary_directory.h"
+#include "experiments/report/html.h"
+#include "experiments/report/report_page.h"
+#include "experiments/report/tracing.h"
 #include "tests/synthetic_trace.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {

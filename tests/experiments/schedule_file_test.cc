@@ -1,6 +1,6 @@
 // Schedules of a user's own: which values are paths, what a file asks of config and world size, and
 // that what fits is a valid layout with an accepted plan.
-#include "experiments/schedule_file.h"
+#include "experiments/config/schedule_file.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "experiments/config_toml.h"
-#include "experiments/run_plan.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/run/run_plan.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {

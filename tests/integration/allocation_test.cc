@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "io/text_dataset.h"
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <map>
 
-#include "experiments/schedule_file.h"
-#include "parallel/schedule_registry.h"
+#include "experiments/config/schedule_file.h"
+#include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
 

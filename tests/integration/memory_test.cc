@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 
 namespace concertina {

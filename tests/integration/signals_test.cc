@@ -1,5 +1,5 @@
 // Stop signals: held until asked for, in every thread, without a handler.
-#include "experiments/signals.h"
+#include "experiments/run/signals.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "experiments/run_checkpoint.h"
-#include "experiments/state_hash.h"
-#include "parallel/thread_communicator.h"
+#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/state_hash.h"
+#include "parallel/comm/thread_communicator.h"
 
 namespace concertina {
 

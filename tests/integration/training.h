@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/batch_source.h"
-#include "experiments/rank_engine.h"
+#include "experiments/run/rank_engine.h"
 
 namespace concertina {
 

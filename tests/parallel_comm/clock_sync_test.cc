@@ -1,5 +1,5 @@
 // Clocks of ranks, from round trips that are made up and from real ones.
-#include "parallel/clock_sync.h"
+#include "parallel/comm/clock_sync.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
 
 namespace concertina {
 namespace {

@@ -1,11 +1,11 @@
-// What parallel/communicator.h promises, one check a sentence. Every implementation runs all of it.
-// Invariant: a check is collective: every rank of a fresh communicator calls it.
+// What parallel/comm/communicator.h promises, one check a sentence. Every implementation runs all
+// of it. Invariant: a check is collective: every rank of a fresh communicator calls it.
 #pragma once
 
 #include <ostream>
 #include <vector>
 
-#include "parallel/communicator.h"
+#include "parallel/comm/communicator.h"
 
 namespace concertina::test {
 

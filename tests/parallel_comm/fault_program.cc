@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "parallel/mpi_environment.h"
+#include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 namespace {

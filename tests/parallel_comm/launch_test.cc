@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "parallel/mpi_environment.h"
+#include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 namespace {

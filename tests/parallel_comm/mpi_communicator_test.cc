@@ -1,4 +1,4 @@
-#include "parallel/mpi_communicator.h"
+#include "parallel/comm/mpi_communicator.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/log.h"
-#include "parallel/communicator.h"
-#include "parallel/work_pool.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/comm/work_pool.h"
 
 namespace concertina {
 namespace {

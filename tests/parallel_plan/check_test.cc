@@ -1,10 +1,10 @@
 // The checker: every way to spoil a valid plan is found, with the right rule and a counter-example.
-#include "parallel/check.h"
+#include "parallel/plan/check.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "parallel/passes.h"
+#include "parallel/generate/passes.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -1,14 +1,14 @@
 // The checker's verdict against a machine that runs the plan (rendezvous.h): on small plans in
 // every possible order, and with the shortest circle counted a second time.
-#include "parallel/deadlock.h"
+#include "parallel/plan/deadlock.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "parallel/check.h"
-#include "parallel/passes.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/check.h"
 #include "tests/parallel_plan/layouts.h"
 #include "tests/parallel_plan/random_plans.h"
 #include "tests/parallel_plan/rendezvous.h"

@@ -1,8 +1,8 @@
 // Plans that are known to hang or to compute the wrong thing, each next to a twin that is right.
 #include <gtest/gtest.h>
 
-#include "parallel/check.h"
-#include "parallel/passes.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/check.h"
 #include "tests/parallel_plan/layouts.h"
 #include "tests/parallel_plan/rendezvous.h"
 

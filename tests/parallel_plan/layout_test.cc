@@ -1,5 +1,5 @@
 // Layouts: what is valid, which grids fit, and the form that the configuration reads.
-#include "parallel/layout.h"
+#include "parallel/plan/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Overlapped pairs: what may be one, how long it takes, where its transfers go.
-#include "parallel/overlap.h"
+#include "parallel/generate/overlap.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -7,10 +7,10 @@
 #include <set>
 #include <tuple>
 
-#include "parallel/passes.h"
-#include "parallel/plan_index.h"
-#include "parallel/plan_memory.h"
-#include "parallel/simulate.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/plan_memory.h"
+#include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

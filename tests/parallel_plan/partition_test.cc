@@ -1,5 +1,5 @@
 // Partitioners: every range list covers, and `balanced` is optimal.
-#include "parallel/partition.h"
+#include "parallel/plan/partition.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,13 +1,13 @@
 // The passes: what each adds and where, on plans small enough to read.
-#include "parallel/passes.h"
+#include "parallel/generate/passes.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "parallel/plan_index.h"
-#include "parallel/simulate.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -1,11 +1,11 @@
 // The picture of a place in a plan: what it shows, and that it stays small.
-#include "parallel/plan_grid.h"
+#include "parallel/plan/plan_grid.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "parallel/passes.h"
+#include "parallel/generate/passes.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -1,15 +1,15 @@
 // Buffer counts: against a direct reading of the lifetimes, and against closed forms.
-#include "parallel/plan_memory.h"
+#include "parallel/plan/plan_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "parallel/passes.h"
-#include "parallel/plan_graph.h"
-#include "parallel/plan_index.h"
-#include "parallel/reduction_tree.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/plan_graph.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/reduction_tree.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -2,8 +2,8 @@
 // meson.build, and nothing else changes.
 #include <gtest/gtest.h>
 
-#include "parallel/passes.h"
-#include "parallel/simulate.h"
+#include "parallel/generate/passes.h"
+#include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

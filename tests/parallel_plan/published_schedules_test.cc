@@ -5,12 +5,12 @@
 #include <set>
 
 #include "core/error.h"
-#include "parallel/building_block.h"
-#include "parallel/one_f_one_b.h"
-#include "parallel/passes.h"
-#include "parallel/plan_memory.h"
-#include "parallel/simulate.h"
-#include "parallel/weight_fill.h"
+#include "parallel/generate/building_block.h"
+#include "parallel/generate/one_f_one_b.h"
+#include "parallel/generate/passes.h"
+#include "parallel/generate/weight_fill.h"
+#include "parallel/plan/plan_memory.h"
+#include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "parallel/passes.h"
-#include "parallel/schedule_text.h"
-#include "parallel/simulate.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/schedule_text.h"
+#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 namespace {

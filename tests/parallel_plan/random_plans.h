@@ -5,7 +5,7 @@
 #include <random>
 #include <string_view>
 
-#include "parallel/schedule.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina {
 

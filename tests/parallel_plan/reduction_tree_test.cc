@@ -1,5 +1,5 @@
 // The canonical reduction: the same bits, however the leaves are split over ranks.
-#include "parallel/reduction_tree.h"
+#include "parallel/plan/reduction_tree.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,6 +1,6 @@
 // What it means that a plan runs, written down a second time and as plainly as possible: rows, one
 // program counter each, and messages that pass when both ends are posted. Shares no code with
-// parallel/check.cc, which it judges.
+// parallel/plan/check.cc, which it judges.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/schedule.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina::rendezvous {
 

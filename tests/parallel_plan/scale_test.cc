@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <ctime>
 
-#include "parallel/passes.h"
-#include "parallel/simulate.h"
+#include "parallel/generate/passes.h"
+#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 namespace {

@@ -1,5 +1,5 @@
 // The text form of plans: exact round trips, and errors that say where and what.
-#include "parallel/schedule_text.h"
+#include "parallel/plan/schedule_text.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,15 +1,15 @@
 // Searched schedules: within the bound, never worse than what there is, the same every time.
-#include "parallel/search.h"
+#include "parallel/generate/search.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "parallel/greedy_rows.h"
-#include "parallel/passes.h"
-#include "parallel/row_judge.h"
-#include "parallel/simulate.h"
+#include "parallel/generate/greedy_rows.h"
+#include "parallel/generate/passes.h"
+#include "parallel/generate/row_judge.h"
+#include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -1,12 +1,12 @@
 // The simulator: figures that can be worked out by hand.
-#include "parallel/simulate.h"
+#include "parallel/simulate/simulate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "parallel/passes.h"
+#include "parallel/generate/passes.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

@@ -1,4 +1,4 @@
-// The canonical sum of gradients by its definition (parallel/reduction_tree.h), serially, and
+// The canonical sum of gradients by its definition (parallel/plan/reduction_tree.h), serially, and
 // gradients whose sum depends on the order of additions.
 #pragma once
 

@@ -1,6 +1,6 @@
 // The executor against a stage that checks all it is given: buffers live as long as they must, hold
 // what was put into them, and are as many as the plan predicts, for every schedule of the registry.
-#include "parallel/executor.h"
+#include "parallel/runtime/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <limits>
 #include <map>
 
-#include "parallel/overlap.h"
-#include "parallel/passes.h"
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/generate/overlap.h"
+#include "parallel/generate/passes.h"
 #include "tests/parallel_runtime/layouts.h"
 
 namespace concertina {

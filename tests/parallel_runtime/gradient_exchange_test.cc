@@ -1,6 +1,6 @@
 // Gradients over ranks: for random models, layouts and schedules each owner ends with the serial
 // canonical sum, bit for bit.
-#include "parallel/gradient_exchange.h"
+#include "parallel/runtime/gradient_exchange.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <limits>
 #include <random>
 
-#include "parallel/passes.h"
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/generate/passes.h"
 #include "tests/parallel_runtime/canonical.h"
 #include "tests/parallel_runtime/layouts.h"
 

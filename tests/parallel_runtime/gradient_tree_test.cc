@@ -1,6 +1,6 @@
 // Sums of one use on one rank: the canonical tree's bits whatever the order, in the promised
 // number of buffers.
-#include "parallel/gradient_tree.h"
+#include "parallel/runtime/gradient_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/schedule_registry.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 

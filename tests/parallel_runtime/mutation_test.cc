@@ -6,9 +6,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "parallel/overlap.h"
-#include "parallel/passes.h"
-#include "parallel/watchdog.h"
+#include "parallel/comm/watchdog.h"
+#include "parallel/generate/overlap.h"
+#include "parallel/generate/passes.h"
 #include "tests/parallel_plan/random_plans.h"
 #include "tests/parallel_plan/rendezvous.h"
 #include "tests/parallel_runtime/layouts.h"

@@ -1,5 +1,5 @@
 // Parts of buckets: for any shapes and any number of owners they are what ownership.h promises.
-#include "parallel/ownership.h"
+#include "parallel/runtime/ownership.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "parallel/layout.h"
+#include "parallel/plan/layout.h"
 
 namespace concertina {
 namespace {

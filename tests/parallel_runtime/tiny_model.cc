@@ -6,8 +6,8 @@
 #include <limits>
 #include <memory>
 
-#include "parallel/executor.h"
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/runtime/executor.h"
 
 namespace concertina {
 namespace {

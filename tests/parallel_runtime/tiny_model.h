@@ -8,7 +8,7 @@
 
 #include "core/backend.h"
 #include "core/stage.h"
-#include "parallel/schedule.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina {
 

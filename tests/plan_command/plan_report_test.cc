@@ -1,13 +1,13 @@
 // `concertina plan` without a launch: its memory is every rank's own, its text stays short.
-#include "experiments/plan_report.h"
+#include "experiments/report/plan_report.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "experiments/config_toml.h"
-#include "experiments/predict_memory.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/run/predict_memory.h"
 
 namespace concertina {
 namespace {

@@ -1,5 +1,5 @@
 // One microbatch after the other through the whole pipeline: the slowest schedule there is.
-#include "parallel/interleave.h"
+#include "parallel/generate/interleave.h"
 
 namespace concertina {
 namespace {

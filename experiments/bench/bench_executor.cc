@@ -1,0 +1,122 @@
+#include "experiments/bench/bench_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/step_history.h"
+#include "experiments/bench/random_tokens.h"
+#include "experiments/run/gather.h"
+#include "experiments/run/rank_engine.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Seconds of one step of one rank.
+enum Part { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
+using Parts = std::array<double, kParts>;
+
+Parts parts_of(const Executor& executor) {
+  const StepRecord& record = executor.recorder().last();
+  Parts parts{};
+  parts[kStep] = record.end - record.start;
+  parts[kStage] = record.stage_seconds;
+  double first = record.actions.front().start;
+  for (const WaitTime& wait : record.waits) {
+    parts[kWait] += wait.end - wait.start;
+    first = std::min(first, wait.start);
+  }
+  parts[kLoad] = first - record.start;
+  const ActionTime& update = record.actions.back();
+  parts[kUpdate] = update.end - update.start;
+  for (const WaitTime& wait : record.waits)
+    if (wait.start >= update.start) parts[kUpdate] -= wait.end - wait.start;
+  parts[kOverhead] = parts[kStep];
+  for (const Part part : {kStage, kLoad, kUpdate, kWait}) parts[kOverhead] -= parts[part];
+  return parts;
+}
+
+/// Of all ranks, the one that the executor costs most.
+Parts worst(Communicator& world, const Parts& mine) {
+  const std::vector<double> all = gather_values(world, mine);
+  Parts result{};
+  for (std::size_t i = 0; i < all.size(); i += kParts)
+    if (i == 0 || all[i + kOverhead] / all[i + kStep] > result[kOverhead] / result[kStep])
+      std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(i), kParts, result.begin());
+  return result;
+}
+
+Json medians(const std::vector<Parts>& steps) {
+  const auto middle = [&](auto value) {
+    std::vector<double> values;
+    for (const Parts& parts : steps) values.push_back(value(parts));
+    return median(std::move(values));
+  };
+  const auto ms = [&](Part part) {
+    return 1e3 * middle([&](const Parts& parts) { return parts[part]; });
+  };
+  return {{"step_ms", ms(kStep)},
+          {"overhead", middle([](const Parts& parts) { return parts[kOverhead] / parts[kStep]; })},
+          {"overhead_ms", ms(kOverhead)},
+          {"stage_ms", ms(kStage)},
+          {"update_ms", ms(kUpdate)},
+          {"wait_ms", ms(kWait)}};
+}
+
+}  // namespace
+
+Json bench_executor(const RunConfig& config, Communicator& world,
+                    const ExecutorBenchOptions& options) {
+  const RunPlan run = make_run_plan(config, world.size());
+  const auto backend = make_cpu_backend(std::max(1, config.run.threads));
+  RankEngine engine(run, config, world.rank(), *backend);
+  engine.start(world);
+  engine.initialize();
+  RandomTokens tokens(config.model.context, config.model.vocab);
+  std::array<std::vector<Parts>, 2> measured;  // without tracing, with it
+  std::int64_t step = 0;
+  for (int round = -1; round < options.steps; ++round)
+    for (const bool traced : {false, true}) {
+      engine.executor().recorder().keep(++step, traced ? 1 : 0);
+      world.barrier();
+      engine.train(step, tokens);
+      const Parts parts = worst(world, parts_of(engine.executor()));
+      if (round >= 0) measured[traced ? 1 : 0].push_back(parts);
+    }
+  Json result = {{"layout", short_form(run.layout)},
+                 {"schedule", config.parallel.schedule},
+                 {"ranks", world.size()},
+                 {"microbatches", run.microbatches},
+                 {"actions", run.plan.rows[0].size()},
+                 {"bound_percent", options.bound},
+                 {"untraced", medians(measured[0])},
+                 {"traced", medians(measured[1])}};
+  const auto within = [&](const char* kind) {
+    return 100 * result[kind]["overhead"].get<double>() <= options.bound;
+  };
+  result["ok"] = within("untraced") && within("traced");
+  return result;
+}
+
+std::string executor_table(const Json& result) {
+  std::string text = fmt::format("{} on {} ranks, {}, {} microbatches, {} actions on rank 0\n",
+                                 result["layout"].get<std::string>(), result["ranks"].get<int>(),
+                                 result["schedule"].get<std::string>(),
+                                 result["microbatches"].get<int>(), result["actions"].get<int>());
+  text += fmt::format("{:<10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>9}\n", "ms", "step", "stages",
+                      "update", "waits", "executor", "share");
+  for (const char* kind : {"untraced", "traced"}) {
+    const Json& one = result[kind];
+    const auto ms = [&](const char* key) { return one[key].get<double>(); };
+    text += fmt::format("{:<10} {:>10.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>13.4f} {:>8.3f}%\n",
+                        kind, ms("step_ms"), ms("stage_ms"), ms("update_ms"), ms("wait_ms"),
+                        ms("overhead_ms"), 100 * ms("overhead"));
+  }
+  return text + fmt::format("within {:g}% of the step: {}\n", result["bound_percent"].get<double>(),
+                            result["ok"].get<bool>() ? "yes" : "no");
+}
+
+}  // namespace concertina

@@ -1,0 +1,165 @@
+#include "experiments/bench/bench_prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/step_history.h"
+#include "experiments/bench/random_tokens.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/costs/plan_costs.h"
+#include "experiments/run/gather.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kSame = 0.01;  // schedules that differ by less have no rank
+
+/// "NAME:CHUNKS".
+RunConfig with_schedule(RunConfig config, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  config.parallel.schedule = text.substr(0, colon);
+  if (colon == std::string::npos) return config;
+  const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(begin, end, config.parallel.chunks);
+  if (error != std::errc{} || parsed != end || config.parallel.chunks < 1)
+    throw_input(fmt::format("'{}' is no schedule", text), "--schedules",
+                "NAME, or NAME:CHUNKS such as interleaved-1f1b:2");
+  return config;
+}
+
+/// One schedule of the comparison, ready to run.
+struct Subject {
+  Subject(const RunConfig& its_config, Communicator& world)
+      : config(its_config),
+        threads(std::max(1, config.run.threads)),
+        run(make_run_plan(config, world.size())),
+        backend(make_cpu_backend(threads)),
+        engine(run, config, world.rank(), *backend),
+        tokens(config.model.context, config.model.vocab) {
+    engine.start(world);
+    engine.initialize();
+  }
+
+  /// Seconds of this rank, from the moment that all are ready.
+  double step() {
+    engine.world().barrier();
+    const double start = now();
+    engine.train(++steps, tokens);
+    const double end = now();
+    busy = 0;
+    const Executor& executor = engine.executor();
+    for (std::size_t i = 0; i < executor.row().size(); ++i)
+      if (is_compute(executor.row()[i].kind)) busy += executor.times()[i].busy;
+    return end - start;
+  }
+
+  const RunConfig config;
+  int threads;
+  RunPlan run;
+  std::unique_ptr<Backend> backend;
+  RankEngine engine;
+  RandomTokens tokens;
+  std::int64_t steps = 0;
+  double busy = 0;                      // compute seconds of the last step
+  std::vector<double> seconds, busies;  // of this rank's measured steps
+};
+
+/// Of the slowest rank in each step, the median.
+double measured_seconds(const Subject& subject, Communicator& world) {
+  const std::vector<double> all = gather_values(world, subject.seconds);
+  std::vector<double> slowest(subject.seconds.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    slowest[i % slowest.size()] = std::max(slowest[i % slowest.size()], all[i]);
+  return median(std::move(slowest));
+}
+
+Json compare(const Subject& subject, const MeasuredCosts& costs, Communicator& world) {
+  const Timeline timeline = simulate(subject.run.plan, subject.run.layout,
+                                     plan_costs(subject.run, costs.units, costs.machine));
+  const double measured = measured_seconds(subject, world);
+  const double busy = median(subject.busies);
+  Json predicted_compute = Json::array(), measured_compute = Json::array();
+  for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank) {
+    double compute = timeline.busy[rank];
+    if (const auto& row = subject.run.plan.rows[rank]; row.back().kind == Kind::STEP)
+      compute -= timeline.rows[rank].back().end - timeline.rows[rank].back().start;
+    predicted_compute.push_back(compute * 1e3);
+  }
+  for (const double one : gather_values(world, std::span(&busy, 1)))
+    measured_compute.push_back(one * 1e3);
+  return {
+      {"schedule", subject.config.parallel.schedule}, {"chunks", subject.config.parallel.chunks},
+      {"predicted_ms", timeline.makespan * 1e3},      {"measured_ms", measured * 1e3},
+      {"ratio", timeline.makespan / measured},        {"predicted_compute_ms", predicted_compute},
+      {"measured_compute_ms", measured_compute}};
+}
+
+bool ranking_right(const Json& schedules) {
+  for (const Json& a : schedules)
+    for (const Json& b : schedules) {
+      const double measured = a["measured_ms"].get<double>() / b["measured_ms"].get<double>();
+      const double predicted = a["predicted_ms"].get<double>() / b["predicted_ms"].get<double>();
+      if (measured < 1 - kSame && predicted >= 1) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+Json bench_prediction(const RunConfig& config, Communicator& world,
+                      const PredictionOptions& options) {
+  std::vector<std::unique_ptr<Subject>> subjects;
+  for (const std::string& schedule : options.schedules)
+    subjects.push_back(std::make_unique<Subject>(with_schedule(config, schedule), world));
+  for (int round = 0; round < options.warmup + options.steps; ++round)
+    for (const auto& subject : subjects) {
+      const double seconds = subject->step();
+      if (round < options.warmup) continue;
+      subject->seconds.push_back(seconds);
+      subject->busies.push_back(subject->busy);
+    }
+  Subject& first = *subjects.front();
+  const MeasuredCosts costs =
+      measure_costs(first.engine, first.config, *first.backend, first.threads);
+  Json result = {{"layout", short_form(first.run.layout)},
+                 {"ranks", world.size()},
+                 {"microbatches", first.run.microbatches},
+                 {"bound_percent", options.bound}};
+  double worst = 0;
+  for (const auto& subject : subjects) {
+    result["schedules"].push_back(compare(*subject, costs, world));
+    worst = std::max(worst, std::abs(result["schedules"].back()["ratio"].get<double>() - 1));
+  }
+  result["worst_percent"] = 100 * worst;
+  result["ranking_right"] = ranking_right(result["schedules"]);
+  result["ok"] = 100 * worst <= options.bound && result["ranking_right"].get<bool>();
+  result["costs"] = to_json(costs);
+  return result;
+}
+
+std::string prediction_table(const Json& result) {
+  std::string text = fmt::format("{:<20} {:>6} {:>13} {:>12} {:>7}\n", "schedule", "chunks",
+                                 "predicted, ms", "measured, ms", "ratio");
+  for (const Json& one : result["schedules"])
+    text += fmt::format("{:<20} {:>6} {:>13.2f} {:>12.2f} {:>7.3f}\n",
+                        one["schedule"].get<std::string>(), one["chunks"].get<int>(),
+                        one["predicted_ms"].get<double>(), one["measured_ms"].get<double>(),
+                        one["ratio"].get<double>());
+  return text + fmt::format(
+                    "costs from the steps of {}; off by {:.1f}% at most ({:g}% allowed); "
+                    "ranking {}\n",
+                    result["schedules"][0]["schedule"].get<std::string>(),
+                    result["worst_percent"].get<double>(), result["bound_percent"].get<double>(),
+                    result["ranking_right"].get<bool>() ? "right" : "wrong");
+}
+
+}  // namespace concertina

@@ -1,0 +1,76 @@
+#include "experiments/bench/products_alone.h"
+
+#include <algorithm>
+
+#include "core/clock.h"
+
+namespace concertina {
+namespace {
+
+double calls(const KernelTime& kernel, double steps) {
+  return static_cast<double>(kernel.calls) / steps;
+}
+
+}  // namespace
+
+ProductsAlone::ProductsAlone(const Profile& profile, int threads, double steps)
+    : backend_(make_cpu_backend(threads)) {
+  std::size_t bytes = 0;
+  for (const auto& [shape, times] : profile.products) {
+    Case& one = cases_.emplace_back();
+    one.linear = backend_->linear(shape);
+    one.shape = shape;
+    one.calls = {calls(times.forward, steps), calls(times.input, steps),
+                 calls(times.weight, steps)};
+    bytes += 2 * (one.x() + one.y() + one.w()) * sizeof(float) + one.linear->packed_bytes() +
+             8 * kAlignment;
+  }
+  for (const char* name : {"attention forward", "attention backward"})
+    if (const auto kernel = profile.kernels.find(name); kernel != profile.kernels.end())
+      attention_flops_ += kernel->second.flops / steps;
+  arena_.reserve(bytes + backend_->workspace_bytes() + kAlignment);
+  for (Case& one : cases_) attach(one);
+  backend_->set_workspace(arena_.take(backend_->workspace_bytes(), "workspace"));
+  for (Case& one : cases_) one.linear->pack(one.weight, one.packed);
+}
+
+double ProductsAlone::flops() const {
+  double sum = attention_flops_;
+  for (const Case& one : cases_) sum += one.flops() * (one.calls[0] + one.calls[1] + one.calls[2]);
+  return sum;
+}
+
+double ProductsAlone::measure() {
+  double seconds = 0, best_rate = 1;
+  const auto add = [&](const Case& one, double calls, auto&& product) {
+    if (calls == 0) return;
+    double least = 1e9;
+    for (int i = 0; i < 4; ++i) {
+      const double start = now();
+      product();
+      least = std::min(least, now() - start);
+    }
+    seconds += calls * least;
+    best_rate = std::max(best_rate, one.flops() / least);
+  };
+  for (Case& one : cases_) {
+    add(one, one.calls[0], [&] { one.linear->forward(one.in, one.packed, {}, {}, one.out); });
+    add(one, one.calls[1], [&] { one.linear->backward_input(one.dy, one.packed, {}, one.dx); });
+    add(one, one.calls[2], [&] { one.linear->backward_weight(one.in, one.dy, one.dw, {}, true); });
+  }
+  return seconds + attention_flops_ / best_rate;
+}
+
+void ProductsAlone::attach(Case& one) {
+  const auto view = [&](std::size_t n) {
+    const View v = arena_.take(n, DType::f32, "bench");
+    for (std::size_t i = 0; i < n; ++i) v.f32()[i] = static_cast<float>(i % 97) * 0.01F - 0.5F;
+    return v;
+  };
+  one.in = view(one.x()), one.dx = view(one.x());
+  one.out = view(one.y()), one.dy = view(one.y());
+  one.weight = view(one.w()), one.dw = view(one.w());
+  one.packed = arena_.take(one.linear->packed_bytes(), "packed");
+}
+
+}  // namespace concertina

@@ -1,0 +1,78 @@
+#include "experiments/commands/command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/config/config_toml.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+void read_run_directory(const std::string& argument, RunConfig& config) {
+  read_config_file((fs::path(argument) / "config.toml").string(), config);
+  fs::path directory = fs::path(argument).lexically_normal();
+  if (!directory.has_filename()) directory = directory.parent_path();
+  if (directory.filename() == "." || directory.filename() == "..")
+    directory = fs::canonical(directory);
+  config.run.name = directory.filename().string();
+  config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
+  config.origins["run.name"] = config.origins["run.dir"] = argument;
+}
+
+void read_source(const std::string& argument, RunConfig& config) {
+  if (argument.size() > 1 && argument.front() == '@')
+    read_config_file(argument.substr(1), config);
+  else if (std::error_code error; fs::is_directory(argument, error))
+    read_run_directory(argument, config);
+  else
+    throw_input(fmt::format("'{}' is neither @FILE.toml nor a run directory", argument),
+                "command line", fs::exists(argument, error) ? "@" + argument : "@FILE.toml");
+}
+
+}  // namespace
+
+void add_config_options(CLI::App& app, CommonOptions& options) {
+  app.add_option("config", options.sources,
+                 "@FILE.toml, later ones overlay earlier ones; or a run directory")
+      ->type_name("@FILE|RUN");
+  app.add_option("--set", options.sets, "set one config key, after all files; may be repeated")
+      ->type_name("TABLE.KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag_callback(
+      "--help-config", [] { throw CLI::CallForAllHelp(); },
+      "print all config keys with type, default and meaning");
+}
+
+void add_json_option(CLI::App& app, CommonOptions& options) {
+  app.add_flag("--json", options.json, "print the figures as one JSON object, nothing else");
+}
+
+RunConfig load(const CommonOptions& options) {
+  RunConfig config;
+  for (const std::string& assignment : options.defaults) set_config(assignment, config);
+  for (const std::string& argument : options.sources) read_source(argument, config);
+  for (const std::string& assignment : options.sets) set_config(assignment, config);
+  validate(config);
+  return config;
+}
+
+void print_once(const std::string& text) {
+  if (launcher_rank() != 0) return;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+int launcher_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  return 0;
+}
+
+}  // namespace concertina

@@ -1,0 +1,64 @@
+// What the subcommands share: their common options, and how main finds them.
+// Invariant: parsing touches nothing outside; whatever reads files or starts MPI happens when the
+// command runs. A subcommand is one file command_<name>.cc and one line in main.cc's table.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+#include "parallel/comm/mpi_environment.h"
+
+namespace concertina {
+
+/// Runs a parsed command and returns the exit code. MPI starts with the first `mpi.world()`.
+using Runner = std::function<int(MpiEnvironment& mpi)>;
+
+struct Command {
+  const char* name;
+  const char* help;
+  /// Adds the options to `app`; the runner owns them, so that they outlive the parsing.
+  Runner (*add)(CLI::App& app);
+};
+
+struct CommonOptions {
+  std::vector<std::string> defaults;  // "table.key=value", of the command itself
+  std::vector<std::string> sources;   // "@file.toml", or a run directory for its config.toml
+  std::vector<std::string> sets;      // "table.key=value"
+  bool json = false;
+  RunConfig config;  // from the above, once load() is through
+};
+
+/// The positional arguments, --set and --help-config (which throws CLI::CallForAllHelp, whatever
+/// else is missing); --json where the command prints figures.
+void add_config_options(CLI::App& app, CommonOptions& options);
+void add_json_option(CLI::App& app, CommonOptions& options);
+
+/// Defaults, sources from left to right, then --set; validated. A run directory DIR means
+/// DIR/config.toml with run.dir and run.name set to where DIR is now.
+RunConfig load(const CommonOptions& options);
+
+/// Writes `text` to stdout on the launcher's rank 0.
+void print_once(const std::string& text);
+/// This process' rank as the launcher's environment says, before MPI starts; 0 if it says nothing.
+int launcher_rank();
+
+/// For `Command::add`: makes the options, lets `declare` add its own to the app, and runs `body`
+/// once the config is loaded.
+template <class Options>
+Runner with_config(CLI::App& app, void (*declare)(CLI::App&, Options&),
+                   int (*body)(const Options&, MpiEnvironment&)) {
+  auto options = std::make_shared<Options>();
+  add_config_options(app, *options);
+  declare(app, *options);
+  return [options, body](MpiEnvironment& mpi) {
+    options->config = load(*options);
+    return body(*options, mpi);
+  };
+}
+
+}  // namespace concertina

@@ -1,0 +1,121 @@
+#include "experiments/commands/command_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "io/checkpoint_commit.h"
+#include "io/checkpoint_reader.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// The commit that `path` means: itself, or the newest below it.
+std::string commit_of(const std::string& path) {
+  if (std::error_code error; !fs::is_directory(path, error))
+    throw_input("there is no such directory", path,
+                "a checkpoint (step-...), a directory of checkpoints, or a run directory");
+  if (fs::exists(fs::path(path) / kManifestName)) return path;
+  for (const fs::path& place : {fs::path(path), fs::path(path) / "checkpoints"})
+    if (const auto newest = newest_commit(place.string())) return newest->path;
+  // A commit that lost its manifest is still worth a message of its own.
+  if (fs::path(path).filename().string().rfind("step-", 0) == 0) return path;
+  throw_input("there is no checkpoint here", path,
+              "a checkpoint (step-...), a directory of checkpoints, or a run directory");
+}
+
+Json tensors_json(const Manifest& manifest) {
+  Json tensors = Json::array();
+  for (const auto& [name, pieces] : index_pieces(manifest.shards)) {
+    const auto [shard, piece] = pieces.front();
+    const StoredPiece& first = manifest.shards[shard].pieces[piece];
+    Json parts = Json::array();
+    for (const StoredPart& part : first.parts) parts.push_back(part.name);
+    tensors.push_back(
+        {{"name", name}, {"shape", first.shape}, {"parts", parts}, {"pieces", pieces.size()}});
+  }
+  return tensors;
+}
+
+Json inspect(const std::string& commit) {
+  const Manifest manifest = open_manifest(commit);
+  std::uint64_t bytes = 0;
+  Json shards = Json::array();
+  for (const ShardRecord& shard : manifest.shards) {
+    bytes += shard.bytes;
+    shards.push_back(
+        {{"file", shard.file}, {"bytes", shard.bytes}, {"pieces", shard.pieces.size()}});
+  }
+  return {{"path", commit},   {"step", manifest.step},
+          {"bytes", bytes},   {"metadata", manifest.metadata},
+          {"shards", shards}, {"tensors", tensors_json(manifest)}};
+}
+
+void print_inspection(const Json& report) {
+  fmt::print("{}\nstep {}, {} bytes in {} shard{}\n", report["path"].get<std::string>(),
+             report["step"].get<std::int64_t>(), report["bytes"].get<std::uint64_t>(),
+             report["shards"].size(), report["shards"].size() == 1 ? "" : "s");
+  if (!report["metadata"].empty()) fmt::print("metadata {}\n", report["metadata"].dump());
+  for (const Json& shard : report["shards"])
+    fmt::print("  {:<28} {:>14} bytes {:>6} pieces\n", shard["file"].get<std::string>(),
+               shard["bytes"].get<std::uint64_t>(), shard["pieces"].get<std::uint64_t>());
+  for (const Json& tensor : report["tensors"])
+    fmt::print("  {:<28} [{}]  {}\n", tensor["name"].get<std::string>(),
+               fmt::join(tensor["shape"].get<std::vector<std::int64_t>>(), ", "),
+               fmt::join(tensor["parts"].get<std::vector<std::string>>(), " "));
+}
+
+}  // namespace
+
+int run_checkpoint_inspect(const CheckpointOptions& options) {
+  const Json report = inspect(commit_of(options.path));
+  if (options.json)
+    fmt::print("{}\n", report.dump());
+  else
+    print_inspection(report);
+  return 0;
+}
+
+int run_checkpoint_verify(const CheckpointOptions& options) {
+  const std::string commit = commit_of(options.path);
+  const std::vector<std::string> problems = verify(commit);
+  if (options.json) {
+    const Json report{{"path", commit}, {"ok", problems.empty()}, {"problems", problems}};
+    fmt::print("{}\n", report.dump());
+  } else if (problems.empty()) {
+    fmt::print("ok: every byte of {} is as it was written\n", commit);
+  } else {
+    fmt::print("{}\n", fmt::join(problems, "\n"));
+  }
+  if (problems.empty()) return 0;
+  throw_failure(fmt::format("the checkpoint is damaged in {} place{}", problems.size(),
+                            problems.size() == 1 ? "" : "s"),
+                commit, recovery_advice(commit));
+}
+
+Runner add_checkpoint(CLI::App& app) {
+  using Body = int (*)(const CheckpointOptions&);
+  auto options = std::make_shared<CheckpointOptions>();
+  auto chosen = std::make_shared<Body>();
+  app.require_subcommand(1);
+  const auto sub = [&](const char* name, const char* help, Body body) {
+    CLI::App* added = app.add_subcommand(name, help);
+    added->add_option("path", options->path, "checkpoint, directory of checkpoints, or run")
+        ->type_name("DIRECTORY")
+        ->required();
+    added->add_flag("--json", options->json, "print one JSON object, nothing else");
+    // The options and `chosen` live in the runner, which outlives the parsing.
+    added->callback([chosen = chosen.get(), body] { *chosen = body; });
+  };
+  sub("inspect", "step, shards and tensors, from the manifest", run_checkpoint_inspect);
+  sub("verify", "read every byte and compare it with what was written", run_checkpoint_verify);
+  return
+      [options, chosen](MpiEnvironment&) { return launcher_rank() == 0 ? (*chosen)(*options) : 0; };
+}
+
+}  // namespace concertina

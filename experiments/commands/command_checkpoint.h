@@ -1,0 +1,21 @@
+// `concertina checkpoint`: what a checkpoint holds, and whether it is as it was written.
+#pragma once
+
+#include <string>
+
+#include "experiments/commands/command.h"
+
+namespace concertina {
+
+struct CheckpointOptions {
+  std::string path;  // a commit (step-...), the directory of the commits, or a run directory
+  bool json = false;
+};
+
+int run_checkpoint_inspect(const CheckpointOptions& options);
+/// Exit code 1 if anything is not as it was written.
+int run_checkpoint_verify(const CheckpointOptions& options);
+
+Runner add_checkpoint(CLI::App& app);
+
+}  // namespace concertina

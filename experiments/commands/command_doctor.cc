@@ -1,0 +1,163 @@
+#include "experiments/commands/command_doctor.h"
+
+#include <fmt/format.h>
+#include <spdlog/version.h>
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include <boost/version.hpp>
+
+#include "core/backend.h"
+#include "core/cuda/device.h"
+#include "experiments/run/machine.h"
+#include "experiments/run/threads.h"
+#include "io/hdf5_version.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kLittleMemoryGiB = 1, kLittleDiskGiB = 1;
+
+Json libraries() {
+  return {
+      {"mpi", mpi_library()},
+      {"cpu_backend", make_cpu_backend(1)->describe()},
+      {"boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000,
+                            BOOST_VERSION % 100)},
+      {"toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH)},
+      {"CLI11", CLI11_VERSION},
+      {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
+                                    NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+      {"fmt",
+       fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+      {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)}};
+}
+
+Json gpus() {
+  Json list = Json::array();
+  for (const cuda::Device& device : cuda::devices())
+    list.push_back({{"index", device.index},
+                    {"name", device.name},
+                    {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
+                    {"total_bytes", device.total_bytes},
+                    {"free_bytes", device.free_bytes}});
+  return {{"status", cuda::status()}, {"devices", list}};
+}
+
+Json ranks_json(const std::vector<RankCores>& cores, const std::vector<int>& threads) {
+  Json list = Json::array();
+  for (std::size_t rank = 0; rank < cores.size(); ++rank)
+    list.push_back({{"rank", rank},
+                    {"host", cores[rank].host},
+                    {"cpus", to_ranges(cores[rank].cpus)},
+                    {"cores", cores[rank].cores.size()},
+                    {"threads", threads[rank]}});
+  return list;
+}
+
+std::vector<std::string> warnings_of(const RunConfig& config, const Json& report,
+                                     const std::vector<RankCores>& cores,
+                                     const std::vector<int>& threads) {
+  std::vector<std::string> warnings = thread_warnings(cores, threads);
+  if (report["memory"]["available_bytes"].is_number() &&
+      report["memory"]["available_bytes"].get<double>() < kLittleMemoryGiB * kGiB)
+    warnings.push_back("less than 1 GiB of memory is free");
+  if (report["disk"]["free_bytes"].is_number() &&
+      report["disk"]["free_bytes"].get<double>() < kLittleDiskGiB * kGiB)
+    warnings.push_back(fmt::format("less than 1 GiB is free on the disk of {}", config.run.dir));
+  if (!report["disk"]["writable"].get<bool>())
+    warnings.push_back(
+        fmt::format("no run directory can be made in {}: set run.dir to one that "
+                    "you may write to",
+                    config.run.dir));
+  if (config.run.device == "cuda" && report["gpu"]["devices"].empty())
+    warnings.push_back("run.device = \"cuda\", but there is no GPU: " + cuda::status());
+  if (report["mpi"]["ranks"] == 1 && isatty(STDOUT_FILENO) == 1)
+    warnings.push_back("one rank only: to check a launch, put `mpirun -n RANKS` in front");
+  return warnings;
+}
+
+std::string gib(const Json& bytes) {
+  return bytes.is_number() ? fmt::format("{:.1f} GiB", bytes.get<double>() / kGiB) : "unknown";
+}
+
+void print_report(const Json& report) {
+  const Json& mpi = report["mpi"];
+  fmt::print("mpi       {} rank{}, {}, CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
+             mpi["ranks"].get<int>(), mpi["ranks"] == 1 ? "" : "s",
+             mpi["library"].get<std::string>(), mpi["cuda_aware"].get<std::string>(),
+             mpi["ulfm"].get<bool>() ? "yes" : "no");
+  for (const Json& rank : report["ranks"])
+    fmt::print("  rank {:<3} {}: CPU {} ({} cores), {} thread{}\n", rank["rank"].get<int>(),
+               rank["host"].get<std::string>(), rank["cpus"].get<std::string>(),
+               rank["cores"].get<int>(), rank["threads"].get<int>(),
+               rank["threads"] == 1 ? "" : "s");
+  fmt::print("cpu       {} [{}]\n", report["cpu"]["model"].get<std::string>(),
+             fmt::join(report["cpu"]["instruction_sets"].get<std::vector<std::string>>(), " "));
+  fmt::print("memory    {} free of {}\n", gib(report["memory"]["available_bytes"]),
+             gib(report["memory"]["total_bytes"]));
+  fmt::print("disk      {} free for {}\n", gib(report["disk"]["free_bytes"]),
+             report["disk"]["path"].get<std::string>());
+  fmt::print("gpu       {}\n", report["gpu"]["devices"].empty()
+                                   ? "none (" + report["gpu"]["status"].get<std::string>() + ")"
+                                   : report["gpu"]["status"].get<std::string>());
+  for (const Json& gpu : report["gpu"]["devices"])
+    fmt::print("  gpu {:<4} {}, compute capability {}, {} free of {}\n", gpu["index"].get<int>(),
+               gpu["name"].get<std::string>(), gpu["compute_capability"].get<std::string>(),
+               gib(gpu["free_bytes"]), gib(gpu["total_bytes"]));
+  for (const auto& [name, version] : report["libraries"].items())
+    fmt::print("{:<9} {}\n", name == "cpu_backend" ? "backend" : name, version.get<std::string>());
+  for (const Json& warning : report["warnings"])
+    fmt::print("warning: {}\n", warning.get<std::string>());
+  if (report["warnings"].empty()) fmt::print("nothing stands in the way\n");
+}
+
+void declare(CLI::App& app, DoctorOptions& options) {
+  add_json_option(app, options);
+}
+
+}  // namespace
+
+Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
+  const std::vector<RankCores> cores = gather_cores(mpi);
+  std::vector<int> threads;
+  for (int rank = 0; rank < mpi.world().size(); ++rank)
+    threads.push_back(threads_of(config.run.threads, cores, rank));
+  Json report;
+  report["mpi"] = {{"ranks", mpi.world().size()},
+                   {"library", mpi_library()},
+                   {"cuda_aware", mpi_cuda_aware()},
+                   {"ulfm", ulfm_available()}};
+  report["ranks"] = ranks_json(cores, threads);
+  report["cpu"] = {{"model", cpu_model()}, {"instruction_sets", cpu_instruction_sets()}};
+  const auto bytes = memory();
+  report["memory"] = {{"total_bytes", bytes ? Json(bytes->total) : Json()},
+                      {"available_bytes", bytes ? Json(bytes->available) : Json()}};
+  const auto disk = disk_free(config.run.dir);
+  report["disk"] = {{"path", config.run.dir},
+                    {"free_bytes", disk ? Json(*disk) : Json()},
+                    {"writable", writable(config.run.dir)}};
+  report["gpu"] = gpus();
+  report["libraries"] = libraries();
+  report["warnings"] = warnings_of(config, report, cores, threads);
+  return report;
+}
+
+int run_doctor(const DoctorOptions& options, MpiEnvironment& mpi) {
+  const Json report = diagnose(options.config, mpi);
+  if (mpi.world().rank() != 0) return 0;
+  if (options.json)
+    fmt::print("{}\n", report.dump());
+  else
+    print_report(report);
+  return 0;
+}
+
+Runner add_doctor(CLI::App& app) {
+  return with_config<DoctorOptions>(app, declare, run_doctor);
+}
+
+}  // namespace concertina

@@ -1,0 +1,37 @@
+// `concertina schedule`: schedules as values, without MPI.
+#pragma once
+
+#include "experiments/commands/command.h"
+#include "parallel/plan/schedule.h"
+
+namespace concertina {
+
+struct ScheduleOptions {
+  std::string schedule;  // a name, or a file with one row of actions a rank
+  int ranks = 4, microbatches = 8, chunks = 0;
+  int activations = 0;  // check: most microbatches of stages that a rank may save; 0: any
+  std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
+  double memory = 0;                              // search: activations a rank
+  std::uint64_t seed = 1;
+  std::string write;  // search: the file
+  bool compute_only = false, details = false, json = false;
+};
+
+/// A plan and the layout that it is for.
+struct Planned {
+  Plan plan;
+  Layout layout;
+};
+
+/// Checked, wherever it comes from: throws RefusedPlan (parallel/plan/plan_grid.h).
+Planned plan_of(const ScheduleOptions& options);
+
+int run_schedule_list(const ScheduleOptions& options);
+int run_schedule_show(const ScheduleOptions& options);
+int run_schedule_check(const ScheduleOptions& options);
+int run_schedule_simulate(const ScheduleOptions& options);
+int run_schedule_search(const ScheduleOptions& options);
+
+Runner add_schedule(CLI::App& app);
+
+}  // namespace concertina

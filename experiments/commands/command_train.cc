@@ -1,0 +1,229 @@
+#include "experiments/commands/command_train.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/report/tracing.h"
+#include "experiments/run/evaluate.h"
+#include "experiments/run/gather.h"
+#include "experiments/run/generate.h"
+#include "experiments/run/monitor.h"
+#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/session.h"
+#include "experiments/run/signals.h"
+#include "experiments/run/state_hash.h"
+#include "io/run_directory.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What all ranks must know of a step that has just ended.
+struct StepStatus {
+  double bubble = 0;      // idle share, mean over ranks
+  double peak_bytes = 0;  // largest of any rank
+  int signal = 0;         // that any rank got
+};
+
+StepStatus gather_status(RankEngine& engine, double seconds) {
+  const Executor& executor = engine.executor();
+  const double busy = busy_seconds(executor.row(), executor.recorder().last());
+  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(engine.arena().peak()),
+                                   static_cast<double>(stop_signal())};
+  const std::vector<double> all = gather_values(engine.world(), mine);
+  StepStatus status;
+  for (std::size_t i = 0; i < all.size(); i += mine.size()) {
+    status.bubble += std::max(0.0, all[i]) / engine.world().size();
+    status.peak_bytes = std::max(status.peak_bytes, all[i + 1]);
+    status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
+  }
+  return status;
+}
+
+/// Bytes that a terminal may not like become '?'.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
+  return text;
+}
+
+/// One run of `train`: the loop, and what happens around it.
+class Training {
+ public:
+  Training(const RunConfig& config, MpiEnvironment& mpi)
+      : session_(config, mpi),
+        engine_(session_.engine),
+        directory_(run_directory(config)),
+        checkpoints_(checkpoint_directory(config)),
+        identity_(session_.identity()),
+        source_(session_.dataset, static_cast<std::uint64_t>(config.run.seed),
+                config.batch.global) {}
+
+  int run() {
+    const std::int64_t done = open();
+    const std::int64_t steps = session_.config.run.steps;
+    Tracing tracing(engine_, session_.config, done, directory_ + "/trace.json");
+    for (std::int64_t step = done + 1; step <= steps; ++step) {
+      tracing.before_step(step);
+      const double start = now();
+      const StepSummary summary = engine_.train(step, source_);
+      const double seconds = now() - start;
+      const StepStatus status = gather_status(engine_, seconds);
+      tracing.after_step(step);
+      last_ = summary;
+      peak_bytes_ = status.peak_bytes;
+      record(step, summary, status, seconds);
+      if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
+      const bool stop = status.signal != 0 && step < steps;
+      if (stop || due(step, session_.config.checkpoint.every) || step == steps) save(step);
+      if (stop) return preempted(step, status.signal);
+    }
+    finish(std::max(done, steps));
+    return 0;
+  }
+
+ private:
+  static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
+
+  /// Makes or opens the run directory and loads the newest commit, if there is one.
+  std::int64_t open() {
+    const std::optional<std::int64_t> found = load_checkpoint(engine_, checkpoints_, identity_);
+    const std::int64_t done = found.value_or(0);
+    if (!found) engine_.initialize();
+    if (session_.leads()) {
+      monitor_ = std::make_unique<Monitor>(session_.config, directory_, done);
+      log::info("{}: {}, {} stage{} a pipeline, {}", directory_, short_form(session_.run.layout),
+                session_.run.layout.pipelines[0].stages.size(),
+                session_.run.layout.pipelines[0].stages.size() == 1 ? "" : "s",
+                session_.backend->describe());
+      if (done > 0) log::info("resuming behind step {}", done);
+      if (done > session_.config.run.steps)
+        log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,
+                  session_.config.run.steps);
+      monitor_->event(done, "start",
+                      {{"layout", short_form(session_.run.layout)},
+                       {"ranks", session_.world.size()},
+                       {"resumed", done > 0}});
+    }
+    return done;
+  }
+
+  void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
+              double seconds) {
+    if (!monitor_) return;
+    const double tokens =
+        static_cast<double>(session_.config.batch.global) * session_.config.model.context;
+    monitor_->step({.step = step,
+                    .loss = summary.loss,
+                    .lr = summary.lr,
+                    .grad_norm = summary.grad_norm,
+                    .tokens_per_s = tokens / seconds,
+                    .step_ms = seconds * 1e3,
+                    .bubble = status.bubble,
+                    .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
+                    .layout = short_form(session_.run.layout)});
+  }
+
+  Validation validate_model(std::int64_t step) {
+    const Validation result = evaluate(engine_, session_.dataset, session_.config.eval.batches);
+    if (monitor_ && result.targets > 0) monitor_->validation(step, result.loss);
+    return result;
+  }
+
+  void save(std::int64_t step) {
+    const double start = now();
+    session_.watchdog.at("checkpoint");
+    save_checkpoint(engine_, checkpoints_, step, session_.config.checkpoint.keep, identity_);
+    if (monitor_) monitor_->event(step, "checkpoint", {{"seconds", now() - start}});
+  }
+
+  int preempted(std::int64_t step, int signal) {
+    if (monitor_) {
+      monitor_->event(step, "stop", {{"signal", signal}});
+      monitor_->clear();
+      log::warn("stopped by signal {} behind step {}; the same command resumes", signal, step);
+    }
+    return static_cast<int>(Exit::preempted);
+  }
+
+  /// What this launch's steps took, for predictions: costs.json.
+  void save_costs() {
+    session_.watchdog.at("measuring links");
+    const MeasuredCosts costs =
+        measure_costs(engine_, session_.config, *session_.backend, session_.threads);
+    if (monitor_) write_result(directory_ + "/costs.json", to_json(costs));
+  }
+
+  void finish(std::int64_t step) {
+    if (last_) save_costs();
+    const Validation validation = validate_model(step);
+    const std::string text =
+        session_.config.generate.tokens > 0
+            ? generate(engine_, session_.config.generate, session_.config.run.seed)
+            : "";
+    session_.watchdog.at("state hash");
+    const std::string hash = state_sha256(engine_);
+    if (!monitor_) return;
+    monitor_->clear();
+    std::string report = fmt::format("nothing was left to train at step {}\n", step);
+    if (last_) report = fmt::format("trained {} steps, loss {:.4f}\n", step, last_->loss);
+    const std::string path = directory_ + "/result.json";
+    // A launch that trained nothing leaves an earlier one's result as it was.
+    if (last_ || !std::filesystem::exists(path)) {
+      Json result = {{"steps", step}};
+      if (last_)
+        result.update({{"loss", last_->loss},
+                       {"grad_norm", last_->grad_norm},
+                       {"peak_bytes", static_cast<std::uint64_t>(peak_bytes_)}});
+      if (validation.targets > 0) result["validation_loss"] = validation.loss;
+      result.update({{"layout", short_form(session_.run.layout)}, {"state_sha256", hash}});
+      write_result(path, result);
+    }
+    if (validation.targets > 0)
+      report += fmt::format("held-out loss {:.4f} nats a token ({} tokens)\n", validation.loss,
+                            validation.targets);
+    if (!text.empty()) report += "\n" + printable(session_.config.generate.prompt + text) + "\n";
+    print_once(report + fmt::format("\nrun directory: {}\n", directory_));
+  }
+
+  Session session_;
+  RankEngine& engine_;
+  std::string directory_, checkpoints_;
+  nlohmann::json identity_;
+  TrainingSource source_;
+  std::unique_ptr<Monitor> monitor_;
+  std::optional<StepSummary> last_;  // of this launch
+  double peak_bytes_ = 0;            // largest of any rank
+};
+
+int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
+  hold_stop_signals();
+  if (options.config.data.text.empty())
+    throw_input("there is no text to train on", options.config.where("data.text"),
+                "--set data.text=FILE");
+  // One process owns the run directory; the others need it only to be there.
+  std::optional<RunDirectory> directory;
+  if (mpi.world().rank() == 0)
+    directory.emplace(options.config.run.dir, options.config.run.name,
+                      options.config.checkpoint.dir);
+  Training training(options.config, mpi);
+  if (directory) directory->write_config(write_config(with_absolute_paths(options.config)));
+  return training.run();
+}
+
+}  // namespace
+
+Runner add_train(CLI::App& app) {
+  return with_config<CommonOptions>(
+      app, [](CLI::App&, CommonOptions&) {}, run_train);
+}
+
+}  // namespace concertina

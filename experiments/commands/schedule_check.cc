@@ -1,0 +1,67 @@
+// `concertina schedule check`: exit code 0 for a plan that is accepted, 2 for one that is refused,
+// with the counter-example and the place in the grid.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "experiments/commands/command_schedule.h"
+#include "parallel/plan/plan_grid.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::size_t action_count(const Plan& plan) {
+  std::size_t count = 0;
+  for (const auto& row : plan.rows) count += row.size();
+  return count;
+}
+
+void print(const RefusedPlan& refused) {
+  const Violation& violation = refused.violation();
+  Json places = Json::array();
+  for (const auto& [rank, position] : violation.places)
+    places.push_back({{"rank", rank},
+                      {"position", position},
+                      {"action", to_text(refused.plan().rows[rank][position])}});
+  const Json report{{"ok", false},
+                    {"rule", name_of(violation.rule)},
+                    {"why", violation.text},
+                    {"places", places},
+                    {"grid", grid_around(refused.plan(), violation.places)}};
+  fmt::print("{}\n", report.dump());
+}
+
+/// The plan, if it is right and saves no more than it may.
+Plan accepted_plan(const ScheduleOptions& options) {
+  Planned planned = plan_of(options);
+  if (options.activations == 0) return std::move(planned.plan);
+  Limits limits = limits_of(planned.plan);
+  limits.peak_activations.assign(planned.plan.rows.size(), options.activations);
+  if (const auto violation = check(planned.plan, planned.layout, limits))
+    throw RefusedPlan(planned.plan, *violation, "", options.schedule,
+                      "a schedule that saves less, or a larger --activations");
+  return std::move(planned.plan);
+}
+
+}  // namespace
+
+int run_schedule_check(const ScheduleOptions& options) {
+  try {
+    const Plan plan = accepted_plan(options);
+    const std::size_t ranks = plan.rows.size(), actions = action_count(plan);
+    if (options.json)
+      fmt::print("{}\n", Json{{"ok", true}, {"ranks", ranks}, {"actions", actions}}.dump());
+    else
+      fmt::print("ok: {} ranks, {} actions: complete, ordered, free of deadlock\n", ranks, actions);
+    return static_cast<int>(Exit::ok);
+  } catch (const RefusedPlan& refused) {
+    if (!options.json) throw;
+    print(refused);
+    return static_cast<int>(Exit::bad_input);
+  }
+}
+
+}  // namespace concertina

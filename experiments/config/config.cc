@@ -1,0 +1,132 @@
+#include "experiments/config/config.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "core/error.h"
+#include "experiments/config/schedule_file.h"
+#include "parallel/plan/reduction_tree.h"
+
+namespace concertina {
+namespace {
+
+std::vector<int> divisors(int n) {
+  std::vector<int> result;
+  for (int d = 1; d <= n; ++d)
+    if (n % d == 0) result.push_back(d);
+  return result;
+}
+
+/// "1, 2, 4, ..." with at most 24 numbers: the ends are kept.
+std::string list_numbers(const std::vector<int>& numbers) {
+  constexpr std::size_t kMost = 24;
+  if (numbers.size() <= kMost) return fmt::format("{}", fmt::join(numbers, ", "));
+  const auto half = static_cast<std::ptrdiff_t>(kMost / 2);
+  return fmt::format("{}, ..., {}", fmt::join(numbers.begin(), numbers.begin() + half, ", "),
+                     fmt::join(numbers.end() - half, numbers.end(), ", "));
+}
+
+void require_divides(const RunConfig& config, std::string_view part_key, int part,
+                     std::string_view whole_key, int whole) {
+  if (whole % part == 0) return;
+  throw_input(fmt::format("{} = {} does not divide {} = {}", part_key, part, whole_key, whole),
+              config.where(part_key),
+              fmt::format("{} = one of {}", part_key, list_numbers(divisors(whole))));
+}
+
+void check_names(const RunConfig& config) {
+  const std::string& name = config.run.name;
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+    throw_input(fmt::format("run.name = '{}' cannot name a directory", name),
+                config.where("run.name"), "a name without '/', such as \"first\"");
+  if (config.run.dir.empty())
+    throw_input("run.dir is empty", config.where("run.dir"), "a directory, such as \"runs\"");
+  for (const std::string& text : config.data.text)
+    if (text.empty())
+      throw_input("data.text holds an empty path", config.where("data.text"),
+                  "paths or globs of text files");
+}
+
+void check_batch(const RunConfig& config) {
+  const BatchSection& batch = config.batch;
+  require_divides(config, "batch.microbatches", batch.microbatches, "batch.global", batch.global);
+  if (config.numerics.leaves > 0)
+    require_divides(config, "numerics.leaves", config.numerics.leaves, "batch.microbatches",
+                    batch.microbatches);
+  const std::int64_t rows =
+      std::int64_t{batch.global / batch.microbatches} * std::int64_t{config.model.context};
+  if (rows > std::numeric_limits<std::int32_t>::max())
+    throw_input(fmt::format("one microbatch has {} tokens, more than 2^31 - 1", rows),
+                config.where("batch.microbatches"), "more microbatches or a shorter context");
+}
+
+void check_tokenizer(const RunConfig& config) {
+  if (config.data.tokenizer == "bytes" && config.model.vocab < 256)
+    throw_input(fmt::format("model.vocab = {} is less than the 256 tokens of data.tokenizer = "
+                            "\"bytes\"",
+                            config.model.vocab),
+                config.where("model.vocab"), "model.vocab = 256 (or more)");
+}
+
+/// The short form and the long form exclude each other. What a layout itself must fulfil is checked
+/// where model and world size are known (parallel/plan/layout.h).
+void check_layout(const RunConfig& config) {
+  if (config.parallel.layout.pipelines.empty()) return;
+  for (const auto& [key, value] :
+       {std::pair{"parallel.pp", config.parallel.pp}, {"parallel.dp", config.parallel.dp}})
+    if (value != 0)
+      throw_input(fmt::format("both {} and parallel.layout say where the stages are", key),
+                  config.where(key), fmt::format("leave out parallel.layout, or set {} = 0", key));
+}
+
+}  // namespace
+
+std::string RunConfig::where(std::string_view key) const {
+  const auto origin = origins.find(key);
+  if (origin == origins.end()) return fmt::format("{} (default)", key);
+  return fmt::format("{}: {}", origin->second, key);
+}
+
+bool RunConfig::operator==(const RunConfig& other) const {
+  return run == other.run && model == other.model && data == other.data && batch == other.batch &&
+         optimizer == other.optimizer && lr == other.lr && parallel == other.parallel &&
+         numerics == other.numerics && checkpoint == other.checkpoint && eval == other.eval &&
+         generate == other.generate && log == other.log;
+}
+
+std::string run_directory(const RunConfig& config) {
+  return fmt::format("{}/{}", config.run.dir, config.run.name);
+}
+
+std::string checkpoint_directory(const RunConfig& config) {
+  if (!config.checkpoint.dir.empty()) return config.checkpoint.dir;
+  return run_directory(config) + "/checkpoints";
+}
+
+RunConfig with_absolute_paths(RunConfig config) {
+  const auto make_absolute = [](std::string& path) {
+    if (path.empty() || path.front() == '~') return;  // a glob of the user's home
+    path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  for (std::string& text : config.data.text) make_absolute(text);
+  make_absolute(config.checkpoint.dir);
+  if (is_schedule_file(config.parallel.schedule)) make_absolute(config.parallel.schedule);
+  return config;
+}
+
+int reduction_leaves(const RunConfig& config) {
+  if (config.numerics.leaves > 0) return config.numerics.leaves;
+  return default_leaves(config.batch.microbatches);
+}
+
+void validate(const RunConfig& config) {
+  check_names(config);
+  require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);
+  check_batch(config);
+  check_tokenizer(config);
+  check_layout(config);
+}
+
+}  // namespace concertina

@@ -1,0 +1,136 @@
+// Everything that a run can be told, as one typed value.
+// Invariant: a RunConfig that passed `validate` breaks no rule that can be checked without the
+// world size, the data or the files of a run; key table, types and defaults are in config_keys.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallel/plan/layout.h"
+
+namespace concertina {
+
+struct RunSection {
+  std::string name = "default", dir = "runs", device = "cpu";
+  std::int64_t seed = 1, steps = 200;
+  double watchdog = 600;
+  int threads = 0;  // 0: the cores that this rank may use, shared with the other ranks there
+  bool operator==(const RunSection&) const = default;
+};
+
+struct ModelSection {
+  std::string family = "gpt";
+  int layers = 4, width = 128, heads = 4, context = 128, vocab = 256;
+  bool operator==(const ModelSection&) const = default;
+};
+
+struct DataSection {
+  std::vector<std::string> text;
+  std::string tokenizer = "bytes";
+  double validation = 0.1;
+  bool operator==(const DataSection&) const = default;
+};
+
+struct BatchSection {
+  int global = 32, microbatches = 8;
+  bool operator==(const BatchSection&) const = default;
+};
+
+struct OptimizerSection {
+  std::string name = "adamw";
+  double lr = 1e-3, eps = 1e-8, weight_decay = 0.1, clip = 1;
+  std::array<double, 2> betas{0.9, 0.95};
+  bool operator==(const OptimizerSection&) const = default;
+};
+
+struct LrSection {
+  std::string schedule = "cosine";
+  std::int64_t warmup = 20;
+  double min = 0.1;
+  bool operator==(const LrSection&) const = default;
+};
+
+struct ParallelSection {
+  int pp = 0, dp = 0;  // 0: follows from the world size
+  int chunks = 0;      // stages a rank; 0: as many as the schedule wants
+  std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
+  bool overlap = false;
+  Layout layout;  // empty: from pp and dp
+  bool operator==(const ParallelSection&) const = default;
+};
+
+struct NumericsSection {
+  std::string compute = "fp32";
+  int leaves = 0;  // 0: see reduction_leaves()
+  bool operator==(const NumericsSection&) const = default;
+};
+
+struct CheckpointSection {
+  std::int64_t every = 0;
+  int keep = 2;
+  std::string dir;
+  bool operator==(const CheckpointSection&) const = default;
+};
+
+struct EvalSection {
+  std::int64_t every = 0;
+  int batches = 8;
+  bool operator==(const EvalSection&) const = default;
+};
+
+struct GenerateSection {
+  int tokens = 200;
+  double temperature = 0.8;
+  std::string prompt = "\n";
+  bool operator==(const GenerateSection&) const = default;
+};
+
+struct LogSection {
+  std::int64_t every = 10;
+  bool tensorboard = true;
+  int trace = 4;
+  bool operator==(const LogSection&) const = default;
+};
+
+struct RunConfig {
+  RunSection run;
+  ModelSection model;
+  DataSection data;
+  BatchSection batch;
+  OptimizerSection optimizer;
+  LrSection lr;
+  ParallelSection parallel;
+  NumericsSection numerics;
+  CheckpointSection checkpoint;
+  EvalSection eval;
+  GenerateSection generate;
+  LogSection log;
+
+  /// Where each key that is not a default was set last: "a.toml:3:10" or "--set".
+  std::map<std::string, std::string, std::less<>> origins;
+
+  /// For errors: "a.toml:3:10: batch.global", "--set: batch.global", "batch.global (default)".
+  std::string where(std::string_view key) const;
+
+  /// Equal values; where they came from does not matter.
+  bool operator==(const RunConfig& other) const;
+};
+
+/// `<run.dir>/<run.name>`.
+std::string run_directory(const RunConfig& config);
+/// `checkpoint.dir`, or `<run directory>/checkpoints`.
+std::string checkpoint_directory(const RunConfig& config);
+/// Paths to files outside the run directory made absolute: such a config holds from anywhere.
+RunConfig with_absolute_paths(RunConfig config);
+/// Leaves of the canonical reduction tree: `numerics.leaves`, or default_leaves() of the
+/// microbatches (parallel/plan/reduction_tree.h). A layout never matters.
+int reduction_leaves(const RunConfig& config);
+
+/// Throws Error{bad_input} for the first pair of keys that contradict each other.
+void validate(const RunConfig& config);
+
+}  // namespace concertina

@@ -1,0 +1,249 @@
+#include "experiments/config/config_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "experiments/config/config_toml.h"
+#include "experiments/config/schedule_file.h"
+#include "models/lr_schedule.h"
+#include "models/model.h"
+#include "models/optimizer.h"
+#include "parallel/generate/schedule_registry.h"
+#include "parallel/plan/partition.h"
+
+namespace concertina {
+namespace {
+
+#define KEY(path) #path, [](RunConfig & c) -> Field { return &c.path; }
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr Range kCount{1, 1 << 20};  // sizes and numbers of things
+constexpr Range kIndex{0, 1 << 20};  // 0 = "off" or "follows from the rest"
+constexpr Range kSteps{0, 1e15};
+constexpr Range kPositive{0, kInf, true};
+constexpr Range kNotNegative{0, kInf};
+constexpr Range kShare{0, 1, false, true};  // [0, 1)
+
+std::vector<std::string_view> device_names() {
+  return {"cpu", "cuda"};
+}
+std::vector<std::string_view> compute_names() {
+  return {"fp32", "bf16"};
+}
+std::vector<std::string_view> tokenizer_names() {
+  return {"bytes"};
+}
+std::vector<std::string_view> model_names() {
+  return names_of(models());
+}
+std::vector<std::string_view> optimizer_names() {
+  return names_of(optimizers());
+}
+std::vector<std::string_view> lr_schedule_names() {
+  return names_of(lr_schedules());
+}
+std::vector<std::string_view> schedule_names() {
+  return names_of(schedules());
+}
+std::vector<std::string_view> partitioner_names() {
+  return names_of(partitioners());
+}
+
+const Key kKeys[] = {
+    {KEY(run.name), "the run directory is <run.dir>/<run.name>", {}},
+    {KEY(run.dir), "where run directories are", {}},
+    {KEY(run.seed), "weights and order of the data follow from it", kNotNegative},
+    {KEY(run.steps), "optimizer steps of the whole run", kSteps},
+    {KEY(run.threads),
+     "threads a rank; 0: the cores it may use / the ranks that share them",
+     {0, 4096}},
+    {KEY(run.watchdog),
+     "seconds without progress until a run names the rank that hangs and ends; 0: never",
+     kNotNegative},
+    {KEY(run.device), "where the kernels run", {}, device_names},
+
+    {KEY(model.family), "architecture", {}, model_names},
+    {KEY(model.layers), "transformer blocks", {1, 100000}},
+    {KEY(model.width), "size of the residual stream", kCount},
+    {KEY(model.heads), "attention heads; divides model.width", kCount},
+    {KEY(model.context), "tokens of one sample", kCount},
+    {KEY(model.vocab), "size of the vocabulary", {2, 1 << 24}},
+
+    {KEY(data.text), "text files or globs, read in this order", {}},
+    {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names},
+    {KEY(data.validation), "share of the text, at its end, that is held out", {0, 0.9}},
+
+    {KEY(batch.global), "samples of one optimizer step, over all ranks", kCount},
+    {KEY(batch.microbatches), "equal parts of a step; divides batch.global", kCount},
+
+    {KEY(optimizer.name), "update rule", {}, optimizer_names},
+    {KEY(optimizer.lr), "learning rate after warm-up", kPositive},
+    {KEY(optimizer.betas), "decay of the two moments", kShare},
+    {KEY(optimizer.eps), "added to the root of the second moment", kPositive},
+    {KEY(optimizer.weight_decay), "decoupled decay of matrices", kNotNegative},
+    {KEY(optimizer.clip), "largest global gradient norm; 0: no clipping", kNotNegative},
+
+    {KEY(lr.schedule), "how the learning rate goes on after warm-up", {}, lr_schedule_names},
+    {KEY(lr.warmup), "steps of linear warm-up", kSteps},
+    {KEY(lr.min), "learning rate at the last step, as a share of optimizer.lr", {0, 1}},
+
+    {KEY(parallel.pp), "pipeline stages (ranks a pipeline); 0: follows from the world size",
+     kIndex},
+    {KEY(parallel.dp), "replicas of the pipeline; 0: follows from the world size", kIndex},
+    {KEY(parallel.chunks),
+     "stages a rank holds of one pipeline; 0: as many as the schedule wants",
+     {0, 1024}},
+    {KEY(parallel.schedule),
+     "pipeline schedule; a path runs a schedule of your own",
+     {},
+     schedule_names,
+     is_schedule_file},
+    {KEY(parallel.overlap),
+     "forwards run interleaved with the backwards behind them, where that costs no wait",
+     {}},
+    {KEY(parallel.partition), "how units are cut into stages", {}, partitioner_names},
+    {KEY(parallel.layout),
+     "any layout in place of pp and dp: [{stages = [{rank = 0, units = [0, 4]}, ...], "
+     "microbatches = [0, 4]}, ...]",
+     {}},
+
+    {KEY(numerics.compute), "type that products are computed in", {}, compute_names},
+    {KEY(numerics.leaves),
+     "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16",
+     kIndex},
+
+    {KEY(checkpoint.every), "steps between checkpoints; 0: only at the end", kSteps},
+    {KEY(checkpoint.keep), "newest checkpoints that stay", {1, 1 << 20}},
+    {KEY(checkpoint.dir), "empty: <run directory>/checkpoints", {}},
+
+    {KEY(eval.every), "steps between evaluations; 0: only at the end", kSteps},
+    {KEY(eval.batches), "global batches of held-out text an evaluation; 0: all of it", kIndex},
+
+    {KEY(generate.tokens), "tokens to generate", kIndex},
+    {KEY(generate.temperature), "0: always the likeliest token", {0, 100}},
+    {KEY(generate.prompt), "text that the generated text goes on from", {}},
+
+    {KEY(log.every), "steps between lines in the log", {1, 1e15}},
+    {KEY(log.tensorboard), "write TensorBoard scalars into the run directory", {}},
+    {KEY(log.trace),
+     "steps to record in trace.json, behind the first two of a launch; 0: none (see `report`)",
+     kIndex},
+};
+#undef KEY
+
+/// Levenshtein's distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string_view last_part(std::string_view key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
+std::string type_name(const Field& field) {
+  constexpr const char* kNames[] = {"true or false",
+                                    "an integer",
+                                    "an integer",
+                                    "a number",
+                                    "a string",
+                                    "a string or a list of strings",
+                                    "a list of two numbers",
+                                    "a list of pipelines"};
+  static_assert(std::size(kNames) == std::variant_size_v<Field>);
+  return kNames[field.index()];
+}
+
+std::string bounds(const Range& range) {
+  const bool low = range.low > -kInf, high = range.high < kInf;
+  // {} prints 1048576 in full; %g-like output would hide digits that the user has to type.
+  if (low && high && !range.open_low && !range.open_high)
+    return fmt::format(" from {} to {}", range.low, range.high);
+  std::string text;
+  if (low) text += fmt::format(" {} {}", range.open_low ? ">" : ">=", range.low);
+  if (high)
+    text += fmt::format("{} {} {}", low ? " and" : "", range.open_high ? "<" : "<=", range.high);
+  return text;
+}
+
+}  // namespace
+
+bool Range::contains(double value) const {
+  const bool above = open_low ? value > low : value >= low;
+  const bool below = open_high ? value < high : value <= high;
+  return above && below;
+}
+
+std::span<const Key> config_keys() {
+  return kKeys;
+}
+
+const Key* find_key(std::string_view name) {
+  const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
+                                 [&](const Key& candidate) { return candidate.name == name; });
+  return key == std::end(kKeys) ? nullptr : key;
+}
+
+bool is_section(std::string_view name) {
+  return std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
+    return key.name.substr(0, key.name.find('.')) == name;
+  });
+}
+
+std::string nearest_key(std::string_view name) {
+  std::string_view best;
+  std::size_t distance = std::string_view::npos;
+  for (const Key& key : kKeys) {
+    std::size_t candidate = edit_distance(name, key.name);
+    // The right key in the wrong table (or in none) is the most likely slip of all.
+    if (last_part(key.name) == last_part(name)) candidate = std::min<std::size_t>(candidate, 1);
+    if (candidate < distance) best = key.name, distance = candidate;
+  }
+  return distance <= std::max<std::size_t>(2, name.size() / 3) ? std::string(best) : std::string();
+}
+
+std::string expected(const Key& key) {
+  if (key.choices != nullptr)
+    return fmt::format("one of: {}{}", fmt::join(key.choices(), ", "),
+                       key.is_file == nullptr ? "" : ", or a file (with a '/', or in .csv)");
+  RunConfig defaults;
+  const Field field = key.field(defaults);
+  std::string text = type_name(field);
+  if (std::holds_alternative<std::array<double, 2>*>(field)) text += ", each";
+  return text + bounds(key.range);
+}
+
+std::string value_text(const Key& key, const RunConfig& config) {
+  RunConfig copy = config;
+  if (key.name == "parallel.layout" && copy.parallel.layout.pipelines.empty()) return "[]";
+  return std::visit([](const auto* value) { return to_toml(*value); }, key.field(copy));
+}
+
+std::string config_help() {
+  const RunConfig defaults;
+  std::string text, section;
+  for (const Key& key : kKeys) {
+    const std::string_view table = key.name.substr(0, key.name.find('.'));
+    if (table != section) {
+      section = table;
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
+    }
+    text += fmt::format("  {} = {}\n      {}\n      {}\n", last_part(key.name),
+                        value_text(key, defaults), key.meaning, expected(key));
+  }
+  return text;
+}
+
+}  // namespace concertina

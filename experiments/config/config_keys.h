@@ -1,0 +1,56 @@
+// The one table of config keys: reading, checking, help and writing all come from it.
+// Invariant: every field of RunConfig's sections has exactly one row (a test counts the bytes).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "experiments/config/config.h"
+
+namespace concertina {
+
+/// A place in a RunConfig; its type is the key's type.
+using Field = std::variant<bool*, int*, std::int64_t*, double*, std::string*,
+                           std::vector<std::string>*, std::array<double, 2>*, Layout*>;
+
+/// What a number may be; an open end excludes the bound itself.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool open_low = false, open_high = false;
+
+  bool contains(double value) const;
+};
+
+struct Key {
+  std::string_view name;  // "batch.global"
+  Field (*field)(RunConfig& config);
+  std::string_view meaning;
+  Range range;                                           // numbers only
+  std::vector<std::string_view> (*choices)() = nullptr;  // strings only; null: any text
+  /// Strings with choices: whether a text names a file in place of a choice; null: none does.
+  bool (*is_file)(const std::string& text) = nullptr;
+};
+
+std::span<const Key> config_keys();
+/// Null if there is no such key.
+const Key* find_key(std::string_view name);
+/// Whether a table of this name ("batch") exists.
+bool is_section(std::string_view name);
+/// The valid key closest to a mistyped one, by edit distance; empty if none is close.
+std::string nearest_key(std::string_view name);
+
+/// What a value of this key must be: "an integer from 1 to 1048576", "one of: cpu, cuda".
+std::string expected(const Key& key);
+/// The value in `config`, as TOML.
+std::string value_text(const Key& key, const RunConfig& config);
+/// All keys with type, default and meaning.
+std::string config_help();
+
+}  // namespace concertina

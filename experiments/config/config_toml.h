@@ -1,0 +1,36 @@
+// RunConfig from TOML files and `--set` words, and back.
+// Invariant: read(write(config)) == config, bit for bit; whatever is wrong with an input is said
+// with the place where it stands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/config/config.h"
+
+namespace concertina {
+
+/// Reads one overlay: its keys replace those of `config`. `source` is the file's name for errors.
+void read_config(std::string_view toml, const std::string& source, RunConfig& config);
+/// The same from a file; Error{bad_input} if it cannot be read.
+void read_config_file(const std::string& path, RunConfig& config);
+/// One `--set table.key=value`. The value is TOML; text needs no quotes.
+void set_config(std::string_view assignment, RunConfig& config);
+/// Defaults, then the files from left to right, then the assignments; validated.
+RunConfig load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets);
+
+/// All keys, also those that are defaults: a `config.toml` that repeats the run.
+std::string write_config(const RunConfig& config);
+
+std::string to_toml(bool value);
+std::string to_toml(std::int64_t value);
+std::string to_toml(int value);
+std::string to_toml(double value);
+std::string to_toml(const std::string& value);
+std::string to_toml(const std::vector<std::string>& values);
+std::string to_toml(const std::array<double, 2>& values);
+
+}  // namespace concertina

@@ -1,0 +1,33 @@
+// Measures links between ranks, as a pipeline uses them.
+// Invariant: collective, fixed in order, a fraction of a second a pair; other ranks stand by.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/comm/communicator.h"
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+/// Messages of `bytes` between ranks a and b. Latency and bandwidth are from messages back and
+/// forth. The CPU time is what a message on its way adds to a rank that computes meanwhile and
+/// looks at its transfers now and then, as the executor does between units. Where copies are all
+/// that a message takes (shared memory), the bandwidth is infinite. Collective over `world`.
+LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes);
+
+/// The host of each rank, numbered in order of appearance. Collective.
+std::vector<int> host_of_ranks(Communicator& world);
+
+/// How many ranks a host has, if all have as many, one host behind the other; else 0, as if all
+/// were on one.
+int ranks_per_host(const std::vector<int>& hosts);
+
+/// Links by class from the first pair of ranks on one host and the first on two; 0 costs where
+/// there is none. Collective.
+struct LinkClasses {
+  LinkCosts local, remote;
+};
+LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes);
+
+}  // namespace concertina

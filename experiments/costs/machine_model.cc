@@ -1,0 +1,191 @@
+#include "experiments/costs/machine_model.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Owner>
+struct Number {
+  const char* key;
+  double Owner::*value;
+};
+
+constexpr std::array kRates = {
+    Number<MachineModel>{"flops_per_s", &MachineModel::flops_per_s},
+    Number<MachineModel>{"load_s", &MachineModel::load_s},
+    Number<MachineModel>{"norm_s_per_element", &MachineModel::norm_s_per_element},
+    Number<MachineModel>{"update_s_per_element", &MachineModel::update_s_per_element},
+    Number<MachineModel>{"post_s", &MachineModel::post_s},
+    Number<MachineModel>{"combine_s_per_byte", &MachineModel::combine_s_per_byte}};
+constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
+                              Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
+                              Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},
+                              Number<LinkCosts>{"receive_cpu_s_per_byte", &LinkCosts::receive_cpu}};
+
+/// Takes keys out of one table and refuses those that are left.
+class Table {
+ public:
+  Table(const nlohmann::json& json, std::string source, std::string path)
+      : json_(json), source_(std::move(source)), path_(std::move(path)) {
+    if (!json_.is_object()) refuse("is not a table", "keys and values");
+  }
+
+  template <class Owner, std::size_t N>
+  void numbers(const std::array<Number<Owner>, N>& fields, Owner& owner) {
+    for (const auto& field : fields) {
+      const auto found = json_.find(field.key);
+      if (found == json_.end()) continue;
+      seen_.push_back(field.key);
+      if (!found->is_number() || !(found->template get<double>() >= 0))
+        refuse(fmt::format("has {} = {}", field.key, found->dump()), "a number >= 0");
+      owner.*field.value = found->template get<double>();
+    }
+  }
+  int count(const char* key) {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return 0;
+    seen_.push_back(key);
+    if (!found->is_number_integer() || found->get<std::int64_t>() < 0 ||
+        found->get<std::int64_t>() > 1 << 20)
+      refuse(fmt::format("has {} = {}", key, found->dump()), "a whole number >= 0");
+    return found->get<int>();
+  }
+  const nlohmann::json* child(const char* key) {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return nullptr;
+    seen_.push_back(key);
+    return &*found;
+  }
+  void finish() const {
+    for (const auto& [key, value] : json_.items())
+      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end())
+        refuse(fmt::format("has the unknown key '{}'", key),
+               "the keys that `concertina bench links` writes");
+  }
+  [[noreturn]] void refuse(const std::string& what, const std::string& fix) const {
+    throw_input(fmt::format("{} {}", path_.empty() ? "the machine" : path_, what), source_, fix);
+  }
+
+ private:
+  const nlohmann::json& json_;
+  std::string source_, path_;
+  std::vector<std::string> seen_;
+};
+
+LinkCosts read_link(Table& table) {
+  LinkCosts link;
+  table.numbers(kLink, link);
+  if (!(link.bandwidth > 0)) table.refuse("has bytes_per_s = 0", "a positive bandwidth");
+  return link;
+}
+
+Json link_json(const LinkCosts& link) {
+  Json json = Json::object();
+  for (const auto& field : kLink)
+    if (std::isfinite(link.*field.value)) json[field.key] = link.*field.value;
+  return json;
+}
+
+nlohmann::json from_toml(const toml::node& node) {
+  if (const auto* table = node.as_table()) {
+    nlohmann::json json = nlohmann::json::object();
+    for (const auto& [key, value] : *table) json[std::string(key.str())] = from_toml(value);
+    return json;
+  }
+  if (const auto* array = node.as_array()) {
+    nlohmann::json json = nlohmann::json::array();
+    for (const auto& value : *array) json.push_back(from_toml(value));
+    return json;
+  }
+  if (const auto* whole = node.as_integer()) return whole->get();
+  if (const auto* number = node.as_floating_point()) return number->get();
+  std::ostringstream text;
+  text << toml::node_view<const toml::node>(node);
+  return text.str();
+}
+
+}  // namespace
+
+MachineModel machine_from_json(const nlohmann::json& json, const std::string& source) {
+  MachineModel machine;
+  Table table(json, source, "");
+  table.numbers(kRates, machine);
+  machine.ranks_per_host = table.count("ranks_per_host");
+  for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
+    if (const nlohmann::json* found = table.child(key)) {
+      Table one(*found, source, key);
+      *link = read_link(one);
+      one.finish();
+    }
+  if (const nlohmann::json* pairs = table.child("pair")) {
+    if (!pairs->is_array()) table.refuse("has a `pair` that is no list", "[[pair]] tables");
+    for (const nlohmann::json& pair : *pairs) {
+      Table one(pair, source, "a pair");
+      const int from = one.count("from"), to = one.count("to");
+      machine.pairs[{from, to}] = read_link(one);
+      one.finish();
+    }
+  }
+  table.finish();
+  return machine;
+}
+
+Json to_json(const MachineModel& machine) {
+  Json json = Json::object();
+  for (const auto& field : kRates) json[field.key] = machine.*field.value;
+  json["ranks_per_host"] = machine.ranks_per_host;
+  json["local"] = link_json(machine.local);
+  json["remote"] = link_json(machine.remote);
+  for (const auto& [ends, link] : machine.pairs) {
+    Json pair = {{"from", ends.first}, {"to", ends.second}};
+    pair.update(link_json(link));
+    json["pair"].push_back(pair);
+  }
+  return json;
+}
+
+MachineModel read_machine_file(const std::string& path) {
+  try {
+    return machine_from_json(from_toml(toml::parse_file(path)), path);
+  } catch (const toml::parse_error& error) {
+    throw_input(
+        std::string(error.description()),
+        fmt::format("{}:{}:{}", path, error.source().begin.line, error.source().begin.column),
+        "a machine file, as `concertina bench links` writes it");
+  }
+}
+
+std::string machine_toml(const MachineModel& machine) {
+  std::string text, tables;
+  const auto line = [](const std::string& key, const Json& value) {
+    return fmt::format("{} = {}\n", key, value.dump());
+  };
+  const Json all = to_json(machine);
+  for (const auto& [key, value] : all.items()) {
+    if (value.is_array()) {
+      for (const Json& pair : value) {
+        tables += fmt::format("\n[[{}]]\n", key);
+        for (const auto& [name, number] : pair.items()) tables += line(name, number);
+      }
+    } else if (value.is_object()) {
+      tables += fmt::format("\n[{}]\n", key);
+      for (const auto& [name, number] : value.items()) tables += line(name, number);
+    } else {
+      text += line(key, value);
+    }
+  }
+  return text + tables;
+}
+
+}  // namespace concertina

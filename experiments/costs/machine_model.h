@@ -1,0 +1,35 @@
+// What a prediction knows of a machine: rates and links. The "machine file" is its TOML form, as
+// `bench links` writes it and people write it by hand; costs.json holds one in JSON.
+// Invariant: read(write(machine)) == machine; a key that is left out is free (0 seconds, infinite
+// bandwidth), but for the rate of products, which a prediction from FLOPs needs.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+struct MachineModel {
+  double flops_per_s = 0;  // of the products of one rank; 0: not known
+  double load_s = 0;       // a step: reading its samples
+  double norm_s_per_element = 0, update_s_per_element = 0;  // of an owner's part
+  double post_s = 0;                                        // of a SEND or RECV
+  double combine_s_per_byte = 0;                            // adding gradients that arrive
+  int ranks_per_host = 0;                                   // 0: all on one host
+  LinkCosts local, remote;
+  std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from these
+  bool operator==(const MachineModel&) const = default;
+};
+
+/// Errors name `source`.
+MachineModel machine_from_json(const nlohmann::json& json, const std::string& source);
+nlohmann::ordered_json to_json(const MachineModel& machine);
+
+MachineModel read_machine_file(const std::string& path);
+std::string machine_toml(const MachineModel& machine);
+
+}  // namespace concertina

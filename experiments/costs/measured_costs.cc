@@ -1,0 +1,217 @@
+#include "experiments/costs/measured_costs.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/step_history.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/link_probe.h"
+#include "experiments/costs/plan_costs.h"
+#include "experiments/run/gather.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFix = "the directory of a run, its costs.json, or a machine file (*.toml)";
+
+/// Seconds a byte of adding gradients to others.
+double combine_seconds(Backend& backend) {
+  constexpr std::size_t kElements = 1 << 18;
+  Arena arena;
+  arena.reserve(2 * align_up(kElements * sizeof(float)));
+  const View a = arena.take(kElements, DType::f32, "probe"),
+             b = arena.take(kElements, DType::f32, "probe");
+  std::vector<double> seconds;
+  for (int i = 0; i < 9; ++i) {
+    const double start = now();
+    backend.axpby(1.0F, a, 1.0F, b);
+    backend.synchronize();
+    seconds.push_back(now() - start);
+  }
+  return median(std::move(seconds)) / static_cast<double>(kElements * sizeof(float));
+}
+
+/// One figure of every rank.
+class Figures {
+ public:
+  Figures(std::vector<double> all, std::size_t width) : all_(std::move(all)), width_(width) {}
+  double sum(std::size_t column) const {
+    double result = 0;
+    for (std::size_t i = column; i < all_.size(); i += width_) result += all_[i];
+    return result;
+  }
+  double largest(std::size_t column) const {
+    double result = 0;
+    for (std::size_t i = column; i < all_.size(); i += width_) result = std::max(result, all_[i]);
+    return result;
+  }
+  /// Over the ranks that have one.
+  double mean(std::size_t column) const {
+    int seen = 0;
+    for (std::size_t i = column; i < all_.size(); i += width_) seen += all_[i] > 0 ? 1 : 0;
+    return seen > 0 ? sum(column) / seen : 0;
+  }
+
+ private:
+  std::vector<double> all_;
+  std::size_t width_;
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw_input("cannot read this file", path, kFix);
+  return text.str();
+}
+
+RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
+  RunConfig config;
+  read_config(costs.config, source, config);
+  return config;
+}
+
+}  // namespace
+
+MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend& backend,
+                            int threads) {
+  Communicator& world = engine.world();
+  const ModelSpec& model = engine.run().model->spec();
+  const RankCosts step = engine.step_costs();
+  std::vector<double> mine{step.load,
+                           step.norm,
+                           step.update,
+                           static_cast<double>(engine.update().elements()),
+                           engine.post_seconds(),
+                           combine_seconds(backend)};
+  const std::size_t first_unit = mine.size();
+  for (const UnitSeconds& unit : engine.executor().unit_clock().seconds())
+    mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
+  const Figures all(gather_values(world, mine), mine.size());
+
+  MeasuredCosts costs{write_config(config), threads, {}, {}, {}};
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const std::size_t at = first_unit + 4 * u;
+    costs.names.push_back(model.units[u].name);
+    costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3)});
+  }
+  MachineModel& machine = costs.machine;
+  machine.load_s = all.largest(0);
+  machine.norm_s_per_element = all.sum(1) / all.sum(3);
+  machine.update_s_per_element = all.sum(2) / all.sum(3);
+  machine.post_s = all.mean(4);
+  machine.combine_s_per_byte = all.mean(5);
+  double flops = 0, seconds = 0;
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const UnitCost& cost = model.units[u].cost;
+    flops += cost.forward_flops + cost.input_flops + cost.weight_flops;
+    seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
+  }
+  if (seconds > 0) machine.flops_per_s = flops / seconds;
+  const std::vector<int> hosts = host_of_ranks(world);
+  const LinkClasses links = probe_classes(world, hosts, model.boundary_bytes);
+  machine.local = links.local;
+  machine.remote = links.remote;
+  machine.ranks_per_host = ranks_per_host(hosts);
+  return costs;
+}
+
+Json to_json(const MeasuredCosts& costs) {
+  Json units = Json::array();
+  for (std::size_t u = 0; u < costs.units.size(); ++u) {
+    const UnitSeconds& unit = costs.units[u];
+    units.push_back({{"name", costs.names[u]},
+                     {"forward_s", unit.forward},
+                     {"input_s", unit.input},
+                     {"weight_s", unit.weight},
+                     {"pack_s", unit.pack}});
+  }
+  return {{"config", costs.config},
+          {"threads", costs.threads},
+          {"units", units},
+          {"machine", to_json(costs.machine)}};
+}
+
+MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& source) {
+  try {
+    MeasuredCosts costs;
+    costs.config = json.at("config").get<std::string>();
+    costs.threads = json.at("threads").get<int>();
+    for (const nlohmann::json& unit : json.at("units")) {
+      costs.names.push_back(unit.at("name").get<std::string>());
+      const auto seconds = [&](const char* key) {
+        const double value = unit.at(key).get<double>();
+        if (!(value >= 0))
+          throw_input(fmt::format("{} of {} is {}", key, costs.names.back(), value), source,
+                      "seconds >= 0");
+        return value;
+      };
+      costs.units.push_back(
+          {seconds("forward_s"), seconds("input_s"), seconds("weight_s"), seconds("pack_s")});
+    }
+    costs.machine = machine_from_json(json.at("machine"), source);
+    config_of(costs, source + ", config");
+    return costs;
+  } catch (const nlohmann::json::exception& error) {
+    throw_input(fmt::format("this is no costs.json: {}", error.what()), source, kFix);
+  }
+}
+
+CostSource read_costs(const std::string& path) {
+  std::error_code error;
+  const bool directory = std::filesystem::is_directory(path, error);
+  const std::string file = directory ? path + "/costs.json" : path;
+  if (!std::filesystem::exists(file, error))
+    throw_input(directory ? "this run has no costs.json: it has not ended a launch yet"
+                          : "there is no such file",
+                file, kFix);
+  CostSource source{path, {}, {}};
+  if (std::filesystem::path(file).extension() == ".toml") {
+    source.machine = read_machine_file(file);
+    return source;
+  }
+  const nlohmann::json json = nlohmann::json::parse(read_text(file), nullptr, false);
+  if (json.is_discarded()) throw_input("this is no JSON", file, kFix);
+  source.measured = measured_from_json(json, file);
+  source.machine = source.measured->machine;
+  return source;
+}
+
+std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& run,
+                                      const RunConfig& config) {
+  const ModelSpec& model = run.model->spec();
+  if (!source.measured) {
+    if (!(source.machine.flops_per_s > 0))
+      throw_input("the machine file has no rate of products", source.name,
+                  "flops_per_s = what one rank does, such as 1e11");
+    return analytic_seconds(model, source.machine.flops_per_s);
+  }
+  const RunConfig measured = config_of(*source.measured, source.name);
+  const ModelSection &a = measured.model, &b = config.model;
+  if (a.family != b.family || a.layers != b.layers || a.width != b.width || a.heads != b.heads ||
+      a.context != b.context || a.vocab != b.vocab ||
+      source.measured->units.size() != model.units.size())
+    throw_input(fmt::format("these costs are of another model: {} with {} layers, width {}, {} "
+                            "heads, context {}, vocabulary {}",
+                            a.family, a.layers, a.width, a.heads, a.context, a.vocab),
+                source.name, "costs of a run of the same model, or a machine file");
+  const double scale = static_cast<double>(run.samples) /
+                       (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
+  std::vector<UnitSeconds> units = source.measured->units;
+  for (UnitSeconds& unit : units) {
+    unit.forward *= scale;
+    unit.input *= scale;
+    unit.weight *= scale;
+  }
+  return units;
+}
+
+}  // namespace concertina

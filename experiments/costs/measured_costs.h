@@ -1,0 +1,47 @@
+// costs.json: what the units and the machine of a run took, so that other schedules, partitions and
+// worlds can be predicted from it. Written by `train` into the run directory, by `bench step
+// --write-costs`; read by every `--costs`.
+// Invariant: read(write(costs)) == costs; it holds the run's config, so it needs nothing else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/costs/machine_model.h"
+#include "experiments/run/rank_engine.h"
+
+namespace concertina {
+
+struct MeasuredCosts {
+  std::string config;              // TOML, all keys
+  int threads = 1;                 // a rank
+  std::vector<std::string> names;  // of the units
+  std::vector<UnitSeconds> units;  // for one microbatch: means over typical steps, and over holders
+  MachineModel machine;
+  bool operator==(const MeasuredCosts&) const = default;
+};
+
+/// Of the steps that `engine` has run, and of the links, which are probed now. Collective.
+MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend& backend,
+                            int threads);
+
+nlohmann::ordered_json to_json(const MeasuredCosts& costs);
+/// Errors name `source`.
+MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& source);
+
+/// What --costs names: a run directory or its costs.json, or a machine file (*.toml).
+struct CostSource {
+  std::string name;
+  std::optional<MeasuredCosts> measured;
+  MachineModel machine;
+};
+CostSource read_costs(const std::string& path);
+
+/// Seconds of the units of `run`, whose config is `config`: measured ones, scaled to the size of
+/// its microbatches, or FLOPs over the machine's rate. Throws Error{bad_input} if they were
+/// measured with another model, or there is no rate.
+std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& run,
+                                      const RunConfig& config);
+
+}  // namespace concertina

@@ -1,0 +1,161 @@
+#include "experiments/costs/plan_costs.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/runtime/gradient_tree.h"
+
+namespace concertina {
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// As ModelStage places it: each unit's own, and the edges between units.
+std::size_t saved_bytes(const ModelSpec& model, const StagePlacement& stage) {
+  std::size_t bytes = 0;
+  for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
+    bytes += align_up(model.units[at(unit)].cost.saved_bytes) +
+             (unit + 1 < stage.last_unit ? align_up(model.boundary_bytes) : 0);
+  return bytes;
+}
+
+StageCosts stage_costs(const ModelSpec& model, const StagePlacement& stage,
+                       const std::vector<UnitSeconds>& units) {
+  StageCosts costs{.forward = 0, .input = 0, .weight = 0};
+  for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) {
+    costs.forward += units[at(unit)].forward;
+    costs.input += units[at(unit)].input;
+    costs.weight += units[at(unit)].weight;
+  }
+  costs.saved_bytes = saved_bytes(model, stage);
+  costs.units = stage.last_unit - stage.first_unit;
+  return costs;
+}
+
+/// By number.
+std::vector<StagePlacement> stages_of(const Layout& layout) {
+  std::vector<StagePlacement> stages;
+  for (const Pipeline& pipeline : layout.pipelines)
+    stages.insert(stages.end(), pipeline.stages.begin(), pipeline.stages.end());
+  return stages;
+}
+
+/// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
+/// it are still to come.
+double seconds_below(const RunPlan& run, int stage, const StagePlacement& placement, int use,
+                     const std::vector<UnitSeconds>& units) {
+  const std::vector<Action>& row = run.plan.rows[at(placement.rank)];
+  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& action) {
+    return action.stage == stage && (action.kind == Kind::B || action.kind == Kind::W);
+  });
+  const bool both = last != row.rend() && last->kind == Kind::B;
+  double seconds = 0;
+  for (int unit = placement.first_unit; unit < use; ++unit)
+    seconds += units[at(unit)].weight + (both ? units[at(unit)].input : 0);
+  return seconds;
+}
+
+/// Tree nodes of one unit's gradient on `rank`, which it sends of every part.
+int pieces(const RunPlan& run, const std::vector<StagePlacement>& stages, int rank, int unit) {
+  std::vector<int> order;
+  for (const Action& action : run.plan.rows[at(rank)]) {
+    if (action.kind != Kind::B && action.kind != Kind::W) continue;
+    const StagePlacement& stage = stages[at(action.stage)];
+    if (stage.first_unit <= unit && unit < stage.last_unit) order.push_back(action.microbatch);
+  }
+  if (order.empty()) return 0;
+  return static_cast<int>(GradientTree(order, run.microbatches, run.leaves).nodes().size());
+}
+
+BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& stages,
+                         std::size_t b, const std::vector<UnitSeconds>& units) {
+  const Bucket& bucket = run.buckets[b];
+  BucketCosts costs;
+  costs.ranks = run.owners[b].ranks;
+  costs.bytes = static_cast<double>(bucket.elements * sizeof(float));
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    const StagePlacement& stage = stages[at(s)];
+    const auto use = std::find_if(bucket.uses.begin(), bucket.uses.end(), [&](int unit) {
+      return stage.first_unit <= unit && unit < stage.last_unit;
+    });
+    if (use == bucket.uses.end()) continue;
+    costs.stages.push_back(s);
+    costs.early.push_back(seconds_below(run, s, stage, *use, units));
+  }
+  for (const int rank : costs.ranks) {
+    int sum = 0;
+    for (const int unit : bucket.uses) sum += pieces(run, stages, rank, unit);
+    costs.pieces.push_back(sum);
+  }
+  return costs;
+}
+
+/// Seconds of norms and updates, and when each bucket's part is done.
+void add_update(const RunPlan& run, const MachineModel& machine, Costs& costs,
+                const std::vector<int>& shared) {
+  for (std::size_t b = 0; b < run.buckets.size(); ++b)
+    for (std::size_t i = 0; i < run.owners[b].ranks.size(); ++i) {
+      RankCosts& rank = costs.ranks[at(run.owners[b].ranks[i])];
+      const auto elements = static_cast<double>(run.owners[b].parts[i].count());
+      rank.norm += elements * machine.norm_s_per_element;
+      rank.update += elements * machine.update_s_per_element;
+      if (shared[b] >= 0) costs.buckets[at(shared[b])].updated.push_back(rank.update);
+    }
+}
+
+}  // namespace
+
+std::vector<UnitSeconds> analytic_seconds(const ModelSpec& model, double flops_per_s) {
+  std::vector<UnitSeconds> units;
+  for (const UnitSpec& unit : model.units)
+    units.push_back({unit.cost.forward_flops / flops_per_s, unit.cost.input_flops / flops_per_s,
+                     unit.cost.weight_flops / flops_per_s, 0});
+  return units;
+}
+
+Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
+                 const MachineModel& machine) {
+  const ModelSpec& model = run.model->spec();
+  CONCERTINA_CHECK(units.size() == model.units.size(), "seconds of {} units, the model has {}",
+                   units.size(), model.units.size());
+  Costs costs;
+  costs.boundary_bytes = static_cast<double>(model.boundary_bytes);
+  costs.post = machine.post_s;
+  costs.combine = machine.combine_s_per_byte;
+  costs.local = machine.local;
+  costs.remote = machine.remote;
+  costs.pairs = machine.pairs;
+  costs.ranks.resize(at(run.world));
+  for (int rank = 0; machine.ranks_per_host > 0 && rank < run.world; ++rank)
+    costs.hosts.push_back(rank / machine.ranks_per_host);
+  for (const Pipeline& pipeline : run.layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) {
+      costs.stages.push_back(stage_costs(model, stage, units));
+      RankCosts& rank = costs.ranks[at(stage.rank)];
+      if (&stage == &pipeline.stages.front() || &stage == &pipeline.stages.back())
+        rank.load = machine.load_s;
+      for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
+        rank.refresh += units[at(unit)].pack;
+    }
+  // Exchanges start in descending order of first use (parallel/runtime/gradient_exchange.h).
+  std::vector<std::size_t> order;
+  const std::vector<StagePlacement> stages = stages_of(run.layout);
+  const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
+                    machine.pairs.empty() && machine.combine_s_per_byte == 0;
+  for (std::size_t b = 0; b < run.buckets.size() && !free; ++b)
+    if (run.owners[b].ranks.size() > 1) order.push_back(b);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return run.buckets[a].uses[0] > run.buckets[b].uses[0];
+  });
+  std::vector<int> shared(run.buckets.size(), -1);
+  for (const std::size_t b : order) {
+    shared[b] = static_cast<int>(costs.buckets.size());
+    costs.buckets.push_back(bucket_costs(run, stages, b, units));
+  }
+  add_update(run, machine, costs, shared);
+  return costs;
+}
+
+}  // namespace concertina

@@ -1,0 +1,21 @@
+// From what units take and a machine's links to the costs of any plan of the same model.
+// Invariant: pure; the plan may have another schedule, partition or world than the run that the
+// seconds were measured in.
+#pragma once
+
+#include <vector>
+
+#include "experiments/costs/machine_model.h"
+#include "experiments/run/run_plan.h"
+#include "parallel/runtime/unit_clock.h"
+
+namespace concertina {
+
+/// The FLOPs of each unit's products at one rate; everything else is free.
+std::vector<UnitSeconds> analytic_seconds(const ModelSpec& model, double flops_per_s);
+
+/// `units[u]`: seconds of unit u of the model.
+Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
+                 const MachineModel& machine);
+
+}  // namespace concertina

@@ -1,0 +1,65 @@
+#include "experiments/costs/product_rate.h"
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/profile_backend.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::int64_t kMostRows = 1024, kMostColumns = 2048;
+constexpr double kSeconds = 0.25;  // of measuring, behind one run to warm up
+
+double flops(const LinearShape& shape) {
+  return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *
+         static_cast<double>(shape.out);
+}
+
+/// The units' operators say themselves which maps they are.
+LinearShape largest_map(const Model& model) {
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  Profile profile;
+  const std::unique_ptr<Backend> recorder = make_profile_backend(*backend, profile);
+  for (int unit = 0; unit < std::ssize(model.spec().units); ++unit)
+    model.make_unit(unit, *recorder);
+  LinearShape largest;
+  for (const auto& [shape, times] : profile.products)
+    if (flops(shape) > flops(largest)) largest = shape;
+  return largest;
+}
+
+}  // namespace
+
+ProductRate measure_product_rate(const Model& model, int threads) {
+  LinearShape shape = largest_map(model);
+  shape.rows = std::min(shape.rows, kMostRows);
+  shape.in = std::min(shape.in, kMostColumns);
+  shape.out = std::min(shape.out, kMostColumns);
+  const std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+  const std::unique_ptr<Linear> linear = backend->linear(shape);
+  const auto x = static_cast<std::size_t>(shape.rows * shape.in);
+  const auto y = static_cast<std::size_t>(shape.rows * shape.out);
+  const auto w = static_cast<std::size_t>(shape.in * shape.out);
+  Arena arena(2 * (x + y + w) * sizeof(float) + linear->packed_bytes() +
+              backend->workspace_bytes() + 8 * kAlignment);
+  const auto view = [&](std::size_t count) { return arena.take(count, DType::f32, "product"); };
+  const View in = view(x), dx = view(x), out = view(y), dy = view(y), weight = view(w),
+             dweight = view(w);
+  void* packed = arena.take(linear->packed_bytes(), "packed");
+  backend->set_workspace(arena.take(backend->workspace_bytes(), "workspace"));
+  linear->pack(weight, packed);
+  const auto once = [&] {
+    const double start = now();
+    linear->forward(in, packed, {}, {}, out);
+    linear->backward_input(dy, packed, {}, dx);
+    linear->backward_weight(in, dy, dweight, {}, false);
+    return now() - start;
+  };
+  once();
+  double least = once();
+  for (const double end = now() + kSeconds; now() < end;) least = std::min(least, once());
+  return {3 * flops(shape) / least, shape};
+}
+
+}  // namespace concertina

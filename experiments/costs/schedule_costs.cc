@@ -1,0 +1,88 @@
+#include "experiments/costs/schedule_costs.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/plan_costs.h"
+#include "parallel/plan/partition.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/reduction_tree.h"
+
+namespace concertina {
+namespace {
+
+constexpr const char* kFix = "three numbers >= 0 such as 1,1,1, or a run with a costs.json";
+
+double number(const std::string& word) {
+  double value = 0;
+  const char* end = word.data() + word.size();
+  const auto [parsed, error] = std::from_chars(word.data(), end, value);
+  if (error != std::errc{} || parsed != end || !std::isfinite(value) || value < 0)
+    throw_input(fmt::format("'{}' is no cost", word), "--costs", kFix);
+  return value;
+}
+
+/// Leaves of the reduction tree that no two pipelines of the layout share.
+int leaves_of(const Layout& layout, int microbatches) {
+  const int leaves = default_leaves(microbatches);
+  for (const Pipeline& pipeline : layout.pipelines)
+    if (pipeline.first_microbatch % (microbatches / leaves) != 0) return microbatches;
+  return leaves;
+}
+
+}  // namespace
+
+ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words) {
+  if (words.size() == 1) {
+    source_ = read_costs(words[0]);
+    if (!source_->measured)
+      throw_input("a machine file alone has no model", words[0],
+                  "a run with a costs.json; or `concertina plan @model.toml --costs FILE`");
+    return;
+  }
+  if (words.size() != 3)
+    throw_input(fmt::format("{} costs are given", words.size()), "--costs", kFix);
+  stage_.forward = number(words[0]);
+  stage_.input = number(words[1]);
+  stage_.weight = number(words[2]);
+}
+
+Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) const {
+  if (source_) return measured_costs(layout, plan);
+  Costs costs = unit_costs(layout);
+  for (StageCosts& stage : costs.stages)
+    stage = {stage_.forward * share, stage_.input * share, stage_.weight * share};
+  return costs;
+}
+
+Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) const {
+  RunConfig config;
+  read_config(source_->measured->config, source_->name, config);
+  config.parallel = ParallelSection{};
+  config.parallel.pp = config.parallel.dp = 1;
+  RunPlan run = make_run_plan(config, 1);
+  std::vector<double> flops;
+  for (const UnitSpec& unit : run.model->spec().units)
+    flops.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
+  run.layout = layout;
+  run.microbatches = 0;
+  for (Pipeline& pipeline : run.layout.pipelines) {
+    const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
+    for (std::size_t s = 0; s < ranges.size(); ++s) {
+      pipeline.stages[s].first_unit = ranges[s].first;
+      pipeline.stages[s].last_unit = ranges[s].last;
+    }
+    run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
+  }
+  run.leaves = leaves_of(run.layout, run.microbatches);
+  run.plan = plan;
+  run.world = rank_count(layout);
+  run.owners = assign_owners(run.buckets, run.layout);
+  return plan_costs(run, unit_seconds(*source_, run, config), source_->machine);
+}
+
+}  // namespace concertina

@@ -1,0 +1,148 @@
+#include "experiments/report/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace concertina::html {
+namespace {
+
+constexpr int kColumns = 700;  // of a plot: more points than two a column cannot be seen
+
+double share(double value, double low, double high) {
+  return high > low ? (value - low) / (high - low) : 0;
+}
+
+/// The first, lowest, highest and last point of each column, in order.
+std::vector<Point> thinned(const std::vector<Point>& points, double left, double right) {
+  if (points.size() <= 4 * kColumns) return points;
+  std::vector<Point> result;
+  const auto column = [&](const Point& p) {
+    return static_cast<int>(share(p.x, left, right) * kColumns);
+  };
+  for (auto begin = points.begin(); begin != points.end();) {
+    const auto end = std::find_if(begin, points.end(),
+                                  [&](const Point& p) { return column(p) != column(*begin); });
+    auto [low, high] =
+        std::minmax_element(begin, end, [](const Point& a, const Point& b) { return a.y < b.y; });
+    if (high < low) std::swap(low, high);
+    for (const auto& it : {begin, low, high, end - 1})
+      if (result.empty() || result.back().x != it->x || result.back().y != it->y)
+        result.push_back(*it);
+    begin = end;
+  }
+  return result;
+}
+
+std::string path(const Series& series, const Plot& plot) {
+  std::string data;
+  double last = 0;
+  for (const Point& point : thinned(series.points, plot.left, plot.right)) {
+    const double x = 1000 * share(point.x, plot.left, plot.right);
+    const double y = 1000 * (1 - share(point.y, plot.low, plot.high));
+    if (data.empty())
+      data = fmt::format("M{:.1f} {:.1f}", x, y);
+    else if (series.steps)
+      data += fmt::format("L{:.1f} {:.1f}L{:.1f} {:.1f}", x, last, x, y);
+    else
+      data += fmt::format("L{:.1f} {:.1f}", x, y);
+    last = y;
+  }
+  if (series.area && !data.empty())
+    data +=
+        fmt::format("V1000H{:.1f}z", 1000 * share(series.points.front().x, plot.left, plot.right));
+  return fmt::format("<path class=\"{} {}\" d=\"{}\"/>", series.area ? "area" : "line",
+                     series.style, data);
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string result;
+  for (const char c : text) switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' ? '?' : c;
+    }
+  return result;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.3f}%", 100 * share);
+}
+
+std::vector<double> ticks(double low, double high, int count) {
+  if (!(high > low)) return {low};
+  const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0})
+    if (factor * power >= rough) step = factor * power;
+  std::vector<double> result;
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high * (1 + 1e-12); ++i)
+    result.push_back(i * step + 0.0);  // no -0
+  return result;
+}
+
+std::string tick_label(double value, double step) {
+  const double scale = std::abs(value) >= 1e6 ? 1e6 : std::abs(value) >= 1e4 ? 1e3 : 1;
+  const char* suffix = scale == 1e6 ? "M" : scale == 1e3 ? "k" : "";
+  const int digits =
+      std::clamp(static_cast<int>(std::ceil(-std::log10(step / scale) - 1e-9)), 0, 9);
+  return fmt::format("{:.{}f}{}", value / scale, digits, suffix);
+}
+
+std::string duration(double seconds) {
+  const double size = std::abs(seconds);
+  if (size < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
+  if (size < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+std::string bytes(double count) {
+  if (count >= 1e9) return fmt::format("{:.3g} GB", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.3g} MB", count / 1e6);
+  if (count >= 1e3) return fmt::format("{:.3g} kB", count / 1e3);
+  return fmt::format("{:.0f} B", count);
+}
+
+std::string plot(const Plot& plot) {
+  const std::vector<double> ys = ticks(plot.low, plot.high, 4);
+  const std::vector<double> xs = ticks(plot.left, plot.right, 6);
+  const auto step = [](const std::vector<double>& values) {
+    return values.size() > 1 ? values[1] - values[0] : 1.0;
+  };
+  std::string grid, labels;
+  for (const double y : ys) {
+    const double at = 1 - share(y, plot.low, plot.high);
+    grid += fmt::format("<line class=\"grid\" x1=\"0\" x2=\"1000\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>",
+                        1000 * at);
+    labels += fmt::format("<span class=\"y\" style=\"top:{}\">{}</span>", percent(at),
+                          tick_label(y, step(ys)));
+  }
+  for (const double x : xs)
+    labels += fmt::format("<span class=\"x\" style=\"left:{}\">{}</span>",
+                          percent(share(x, plot.left, plot.right)), tick_label(x, step(xs)));
+  std::string lines;
+  for (const Series& series : plot.series) lines += path(series, plot);
+  return fmt::format(
+      "<div class=\"plot\" style=\"height:{}px\">{}<svg viewBox=\"0 0 1000 1000\" "
+      "preserveAspectRatio=\"none\">{}{}</svg><span class=\"unit\">{}</span></div>\n",
+      plot.height, labels, grid, lines, escape(plot.x_unit));
+}
+
+}  // namespace concertina::html

@@ -1,0 +1,168 @@
+#include "experiments/report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/costs/plan_costs.h"
+#include "experiments/costs/product_rate.h"
+#include "experiments/run/memory_advice.h"
+#include "experiments/run/predict_memory.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double flops(const UnitCost& cost) {
+  return cost.forward_flops + cost.input_flops + cost.weight_flops;
+}
+
+/// A tensor that several units of the stage share counts once.
+std::size_t parameters_of(const std::vector<Bucket>& buckets, int first, int last) {
+  std::size_t count = 0;
+  for (const Bucket& bucket : buckets) {
+    const bool held = std::any_of(bucket.uses.begin(), bucket.uses.end(),
+                                  [&](int unit) { return first <= unit && unit < last; });
+    for (const BucketTensor& tensor : bucket.tensors) count += held ? tensor.count : 0;
+  }
+  return count;
+}
+
+Json stage_json(const RunPlan& run, const StagePlacement& at, int index) {
+  const std::vector<UnitSpec>& units = run.model->spec().units;
+  double own = 0, all = 0;
+  Json names = Json::array();
+  for (int unit = 0; unit < std::ssize(units); ++unit) {
+    const UnitSpec& spec = units[static_cast<std::size_t>(unit)];
+    all += flops(spec.cost);
+    if (unit < at.first_unit || unit >= at.last_unit) continue;
+    own += flops(spec.cost);
+    names.push_back(spec.name);
+  }
+  return {{"stage", index},
+          {"rank", at.rank},
+          {"units", {at.first_unit, at.last_unit}},
+          {"unit_names", names},
+          {"parameters", parameters_of(run.buckets, at.first_unit, at.last_unit)},
+          {"flops_share", own / all}};
+}
+
+Json pipelines_json(const RunPlan& run) {
+  Json pipelines = Json::array();
+  for (const Pipeline& pipeline : run.layout.pipelines) {
+    Json stages = Json::array();
+    for (const StagePlacement& at : pipeline.stages)
+      stages.push_back(stage_json(run, at, static_cast<int>(stages.size())));
+    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
+                         {"stages", stages}});
+  }
+  return pipelines;
+}
+
+/// "packed weights" -> "packed_weights_bytes".
+std::string bytes_key(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name + "_bytes";
+}
+
+Json memory_json(const std::vector<RankMemory>& ranks) {
+  Json groups = Json::array();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    Json bytes = Json::object();
+    for (const RankMemory::Part& part : ranks[rank].parts) bytes[bytes_key(part.name)] = part.bytes;
+    bytes["total_bytes"] = ranks[rank].total();
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const Json& group) { return group["bytes"] == bytes; });
+    if (same != groups.end())
+      (*same)["ranks"].push_back(rank);
+    else
+      groups.push_back({{"ranks", {rank}}, {"bytes", bytes}});
+  }
+  return groups;
+}
+
+void add_rate(const RunPlan& run, const PlanOptions& options, int threads, Json& report) {
+  if (options.gflops > 0) {
+    report["rate_gflops_per_s"] = options.gflops;
+    report["rate_from"] = "--rate";
+    return;
+  }
+  const ProductRate rate = measure_product_rate(*run.model, threads);
+  report["rate_gflops_per_s"] = rate.flops_per_s * 1e-9;
+  report["rate_from"] =
+      fmt::format("measured on this machine: {} x {} by {} x {}, {} thread{}", rate.shape.rows,
+                  rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
+}
+
+/// Units as measured, or their products at one rate; links and updates as far as they are known.
+Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& options, int threads,
+               Json& report) {
+  CostSource source;
+  if (!options.costs.empty()) source = read_costs(options.costs);
+  if (source.measured) {
+    report["costs_from"] = options.costs;
+    return plan_costs(run, unit_seconds(source, run, config), source.machine);
+  }
+  if (source.machine.flops_per_s > 0 && options.gflops == 0) {
+    report["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
+    report["rate_from"] = options.costs;
+  } else {
+    add_rate(run, options, threads, report);
+  }
+  const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
+  return plan_costs(run, analytic_seconds(run.model->spec(), rate), source.machine);
+}
+
+void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, Json& report) {
+  const Timeline timeline = simulate(run.plan, run.layout, costs);
+  const double tokens = static_cast<double>(config.batch.global) * config.model.context;
+  report["step_ms"] = timeline.makespan * 1e3;
+  report["tokens_per_s"] = tokens / timeline.makespan;
+  Json busy = Json::array();
+  for (const double seconds : timeline.busy) busy.push_back(seconds * 1e3);
+  report["busy_ms"] = busy;
+  report["bubble"] = {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}};
+  report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations},
+                                {"bytes", timeline.peak_activation_bytes}};
+}
+
+}  // namespace
+
+Json plan_report(const RunConfig& config, const PlanOptions& options,
+                 const std::optional<MemoryBytes>& machine) {
+  if (config.run.device != "cpu")
+    throw_input(fmt::format("this build has no kernels for the device '{}'", config.run.device),
+                config.where("run.device"), "run.device = \"cpu\"");
+  const int threads = std::max(1, config.run.threads);
+  const RunPlan run = make_run_plan(config, options.world);
+  const std::vector<RankMemory> memory = predict_memory(run, config, threads);
+  const std::size_t all =
+      std::accumulate(memory.begin(), memory.end(), std::size_t{0},
+                      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
+  const int units = static_cast<int>(run.model->spec().units.size());
+  Json report = {{"layout", short_form(run.layout)},
+                 {"layout_toml", to_toml(run.layout)},
+                 {"world", run.world},
+                 {"threads", threads},
+                 {"schedule", config.parallel.schedule},
+                 {"microbatches", run.microbatches},
+                 {"leaves", run.leaves},
+                 {"parameters", parameters_of(run.buckets, 0, units)},
+                 {"pipelines", pipelines_json(run)},
+                 {"memory", memory_json(memory)},
+                 {"peak_bytes", largest_total(memory)},
+                 {"all_ranks_bytes", all}};
+  report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
+                       {"total_bytes", machine ? Json(machine->total) : Json()}};
+  add_times(run, config, costs_of(run, config, options, threads, report), report);
+  report["warnings"] = machine ? memory_advice(run, config, threads, memory, machine->available)
+                               : std::vector<std::string>{};
+  return report;
+}
+
+}  // namespace concertina

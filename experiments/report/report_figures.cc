@@ -1,0 +1,168 @@
+#include "experiments/report/report_figures.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "experiments/report/trace_costs.h"
+#include "experiments/run/run_plan.h"
+#include "io/file.h"
+#include "parallel/plan/plan_memory.h"
+
+namespace concertina {
+namespace {
+
+std::vector<MetricsPoint> read_metrics(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<MetricsPoint> points;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object()) continue;  // a line that is being written
+    const auto number = [&](const char* key) {
+      const auto at = json.find(key);
+      return at != json.end() && at->is_number() ? at->get<double>() : 0.0;
+    };
+    points.push_back({number("step"), number("loss"), number("tokens_per_s")});
+  }
+  return points;
+}
+
+/// The step of median length, for a picture of one that is neither the best nor the worst.
+std::size_t typical_step(const RunTrace& trace) {
+  std::vector<std::size_t> order(trace.steps.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::ranges::nth_element(order, middle, {},
+                           [&](std::size_t step) { return span_of(trace.steps[step]).seconds(); });
+  return *middle;
+}
+
+void widen(MemoryUse& peak, const MemoryUse& use) {
+  peak.activations = std::max(peak.activations, use.activations);
+  peak.saved_bytes = std::max(peak.saved_bytes, use.saved_bytes);
+  peak.boundary_bytes = std::max(peak.boundary_bytes, use.boundary_bytes);
+}
+
+/// From the plan alone. Boundary pools are counted one by one, so they bound what is in use at
+/// once.
+MemoryUse predicted_peak(const RunTrace& trace, std::size_t rank, const Timeline& timeline,
+                         const RowMemory& memory) {
+  MemoryUse peak;
+  for (const MemorySample& sample : saved_over_time(trace, rank, timeline.rows[rank]))
+    widen(peak, sample.use);
+  const int buffers = memory.inputs + memory.outputs + memory.output_grads + memory.input_grads;
+  peak.boundary_bytes = static_cast<std::size_t>(buffers) * align_up(trace.boundary_bytes);
+  return peak;
+}
+
+template <class Value>
+double mean(const std::vector<RankFigures>& ranks, Value value) {
+  double sum = 0;
+  for (const RankFigures& rank : ranks) sum += value(rank);
+  return sum / static_cast<double>(ranks.size());
+}
+
+nlohmann::ordered_json to_json(const MemoryUse& use) {
+  return {{"activations", use.activations},
+          {"saved_bytes", use.saved_bytes},
+          {"boundary_bytes", use.boundary_bytes}};
+}
+
+}  // namespace
+
+RunFiles load_run(const std::string& directory) {
+  if (std::error_code error; !std::filesystem::is_regular_file(directory + "/config.toml", error))
+    throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
+  return {read_run_trace(directory + "/trace.json"), read_metrics(directory + "/metrics.jsonl"),
+          read_file(directory + "/config.toml", 1 << 20)};
+}
+
+double ReportFigures::bubble() const {
+  return mean(ranks, [](const RankFigures& rank) { return rank.bubble; });
+}
+
+double ReportFigures::predicted_bubble() const {
+  return mean(ranks, [](const RankFigures& rank) { return rank.predicted_bubble; });
+}
+
+ReportFigures compute_figures(const RunTrace& trace) {
+  ReportFigures figures;
+  figures.costs = measured_costs(trace);
+  figures.predicted = simulate(trace.plan, trace.layout, figures.costs);
+  figures.predicted_seconds = figures.predicted.makespan;
+  figures.typical = typical_step(trace);
+  figures.seconds = span_of(trace.steps[figures.typical]).seconds();
+  figures.ranks.resize(trace.plan.rows.size());
+  const ExpectedIdle expected = expected_idle(trace.plan, trace.layout, figures.costs);
+  const auto steps = static_cast<double>(trace.steps.size());
+  for (const std::vector<StepRecord>& step : trace.steps) {
+    const double seconds = span_of(step).seconds();
+    const std::vector<IdleCauses> causes = idle_causes(trace.plan, trace.layout, step, expected);
+    for (std::size_t rank = 0; rank < step.size(); ++rank) {
+      RankFigures& one = figures.ranks[rank];
+      one.bubble += (1 - busy_seconds(trace.plan.rows[rank], step[rank]) / seconds) / steps;
+      for (std::size_t c = 0; c < kCauses; ++c)
+        one.causes.by_cause[c] += causes[rank].by_cause[c] / seconds / steps;
+      for (const MemorySample& sample : step[rank].memory) widen(one.peak, sample.use);
+    }
+  }
+  const std::vector<RowMemory> memory = plan_memory(trace.plan, trace.layout);
+  for (std::size_t rank = 0; rank < figures.ranks.size(); ++rank) {
+    figures.ranks[rank].predicted_bubble = figures.predicted.bubble[rank];
+    figures.ranks[rank].predicted_peak =
+        predicted_peak(trace, rank, figures.predicted, memory[rank]);
+  }
+  return figures;
+}
+
+std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t rank,
+                                          const std::vector<Interval>& times) {
+  std::vector<MemorySample> samples;
+  MemoryUse use;
+  const auto sample = [&](double time) { samples.push_back({time, use}); };
+  const std::vector<Action>& row = trace.plan.rows[rank];
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (!is_compute(row[i].kind)) continue;
+    const auto stage = static_cast<std::size_t>(row[i].stage);
+    if (row[i].kind == Kind::F) ++use.activations, use.saved_bytes += trace.saved_bytes[stage];
+    if (row[i].kind == Kind::I) use.saved_bytes += trace.grad_bytes[stage];
+    sample(times[i].start);
+    if (row[i].kind == Kind::W) use.saved_bytes -= trace.grad_bytes[stage];
+    if (row[i].kind == Kind::B || row[i].kind == Kind::W)
+      --use.activations, use.saved_bytes -= trace.saved_bytes[stage];
+    sample(times[i].end);
+  }
+  // The two of an overlapped pair start and end together.
+  std::ranges::stable_sort(samples, {}, &MemorySample::time);
+  return samples;
+}
+
+nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (const RankFigures& rank : figures.ranks) {
+    nlohmann::ordered_json causes;
+    for (std::size_t c = 0; c < kCauses; ++c)
+      causes[std::string(name_of(static_cast<Cause>(c)))] = rank.causes.by_cause[c];
+    ranks.push_back({{"bubble", rank.bubble},
+                     {"predicted_bubble", rank.predicted_bubble},
+                     {"causes", causes},
+                     {"peak", to_json(rank.peak)},
+                     {"predicted_peak", to_json(rank.predicted_peak)}});
+  }
+  return {{"run", trace.run},
+          {"schedule", trace.schedule},
+          {"layout", short_form(trace.layout)},
+          {"steps", trace.steps.size()},
+          {"step_ms", figures.seconds * 1e3},
+          {"predicted_step_ms", figures.predicted_seconds * 1e3},
+          {"prediction_error", figures.error()},
+          {"bubble", figures.bubble()},
+          {"predicted_bubble", figures.predicted_bubble()},
+          {"ranks", ranks},
+          {"clock_error_us", trace.clock_error * 1e6}};
+}
+
+}  // namespace concertina

@@ -1,0 +1,36 @@
+// What all ranks measured in a few steps: what trace.json holds and `report` reads.
+// Invariants: all times are seconds on one clock, from the start of the first step; reading a trace
+// that was written gives the same values, times to the nanosecond.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/plan/layout.h"
+#include "parallel/plan/step_record.h"
+
+namespace concertina {
+
+struct RunTrace {
+  std::string run, schedule;
+  Layout layout;
+  Plan plan;
+  std::vector<std::size_t> saved_bytes, grad_bytes;  // of a microbatch, by stage
+  std::size_t boundary_bytes = 0;                    // of a message between stages
+  double clock_error = 0;                            // seconds, the largest of any rank
+  std::vector<std::vector<StepRecord>> steps;        // by step, then rank
+
+  int ranks() const { return static_cast<int>(plan.rows.size()); }
+};
+
+/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer".
+std::string title(const Action& action);
+
+/// Chrome's trace-event format: a process a rank; tracks for compute, for sends and for receives
+/// (more where they overlap); arrows from send to receive; counters for memory.
+std::string to_chrome_trace(const RunTrace& trace);
+
+/// Reads what to_chrome_trace() wrote. Throws Error{bad_input} on anything else.
+RunTrace read_run_trace(const std::string& path);
+
+}  // namespace concertina

@@ -1,0 +1,200 @@
+#include "experiments/report/tracing.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "experiments/run/gather.h"
+#include "io/file.h"
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::int64_t kWarmup = 2;
+constexpr std::size_t kActions = 400000;  // about 150 MB of trace.json
+
+std::size_t action_count(const Plan& plan) {
+  std::size_t count = 0;
+  for (const auto& row : plan.rows) count += row.size();
+  return count;
+}
+
+void put(std::vector<double>& out, std::initializer_list<double> values) {
+  out.insert(out.end(), values);
+}
+
+void put_action(std::vector<double>& out, const Action& action) {
+  put(out, {static_cast<double>(action.kind), static_cast<double>(action.stage),
+            static_cast<double>(action.microbatch)});
+}
+
+/// All numbers of a record, times on rank 0's clock; the inverse of Unpacker.
+void pack(const StepRecord& record, const ClockMap& clock, std::vector<double>& out) {
+  put(out,
+      {static_cast<double>(record.step), clock(record.start), clock(record.end),
+       static_cast<double>(record.actions.size()), static_cast<double>(record.waits.size()),
+       static_cast<double>(record.completions.size()), static_cast<double>(record.memory.size())});
+  for (const ActionTime& time : record.actions)
+    put(out, {clock(time.start), clock(time.end), time.busy});
+  for (const WaitTime& wait : record.waits) {
+    put(out, {static_cast<double>(wait.what), clock(wait.start), clock(wait.end)});
+    put_action(out, wait.transfer);
+  }
+  for (const Completion& completion : record.completions) {
+    put(out, {clock(completion.time)});
+    put_action(out, completion.transfer);
+  }
+  for (const MemorySample& sample : record.memory)
+    put(out, {clock(sample.time), static_cast<double>(sample.use.activations),
+              static_cast<double>(sample.use.saved_bytes),
+              static_cast<double>(sample.use.boundary_bytes)});
+}
+
+/// Reads records back; times count from `origin`.
+class Unpacker {
+ public:
+  Unpacker(const std::vector<double>& values, double origin) : values_(values), origin_(origin) {}
+
+  StepRecord record() {
+    StepRecord record;
+    record.step = static_cast<std::int64_t>(next());
+    record.start = time();
+    record.end = time();
+    record.actions.resize(static_cast<std::size_t>(next()));
+    record.waits.resize(static_cast<std::size_t>(next()));
+    record.completions.resize(static_cast<std::size_t>(next()));
+    record.memory.resize(static_cast<std::size_t>(next()));
+    for (ActionTime& one : record.actions) {
+      one.start = time(), one.end = time();
+      one.busy = next();
+    }
+    for (WaitTime& wait : record.waits) {
+      wait.what = static_cast<WaitFor>(next());
+      wait.start = time(), wait.end = time();
+      wait.transfer = action();
+    }
+    for (Completion& completion : record.completions)
+      completion.time = time(), completion.transfer = action();
+    for (MemorySample& sample : record.memory) {
+      sample.time = time();
+      sample.use.activations = static_cast<int>(next());
+      sample.use.saved_bytes = static_cast<std::size_t>(next());
+      sample.use.boundary_bytes = static_cast<std::size_t>(next());
+    }
+    return record;
+  }
+
+ private:
+  double next() { return values_[at_++]; }
+  double time() { return next() - origin_; }
+  Action action() {
+    Action action;
+    action.kind = static_cast<Kind>(next());
+    action.stage = static_cast<int>(next());
+    action.microbatch = static_cast<int>(next());
+    return action;
+  }
+
+  const std::vector<double>& values_;
+  double origin_;
+  std::size_t at_ = 0;
+};
+
+/// Bytes that a microbatch takes on each stage, from the ranks that hold them. Collective.
+void gather_sizes(const RankEngine& engine, Communicator& world, RunTrace& trace) {
+  const auto stages = static_cast<std::size_t>(trace.layout.stage_count());
+  std::vector<double> mine(2 * stages + 1);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const Stage* stage = engine.stage(static_cast<int>(s));
+    if (stage == nullptr) continue;
+    const StageMemory memory = stage->memory();
+    mine[2 * s] = static_cast<double>(align_up(memory.saved_bytes));
+    mine[2 * s + 1] = static_cast<double>(align_up(memory.grad_bytes));
+    mine.back() = static_cast<double>(memory.boundary_bytes);
+  }
+  const std::vector<double> all = gather_values(world, mine);
+  trace.saved_bytes.assign(stages, 0);
+  trace.grad_bytes.assign(stages, 0);
+  trace.boundary_bytes = static_cast<std::size_t>(mine.back());
+  for (std::size_t i = 0; i < all.size(); i += mine.size())
+    for (std::size_t s = 0; s < stages; ++s) {
+      trace.saved_bytes[s] += static_cast<std::size_t>(all[i + 2 * s]);
+      trace.grad_bytes[s] += static_cast<std::size_t>(all[i + 2 * s + 1]);
+    }
+}
+
+/// A message that the receiver has is over for the sender as well, even if it looks only later.
+void align_sends(const PlanIndex& index, std::vector<StepRecord>& ranks) {
+  std::vector<double> received(static_cast<std::size_t>(index.nodes()),
+                               std::numeric_limits<double>::infinity());
+  for (const StepRecord& record : ranks)
+    for (const Completion& one : record.completions)
+      if (!is_send(one.transfer.kind))
+        received[static_cast<std::size_t>(index.find(counterpart(one.transfer)))] = one.time;
+  for (StepRecord& record : ranks)
+    for (Completion& one : record.completions)
+      if (is_send(one.transfer.kind))
+        one.time = std::min(one.time, received[static_cast<std::size_t>(index.find(one.transfer))]);
+}
+
+}  // namespace
+
+TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions) {
+  const std::int64_t left = std::max<std::int64_t>(0, steps - done);
+  const auto fit = static_cast<std::int64_t>(kActions / std::max<std::size_t>(1, actions));
+  const std::int64_t count =
+      std::min({static_cast<std::int64_t>(wanted), left, std::max<std::int64_t>(1, fit)});
+  return {done + 1 + std::min(kWarmup, left - count), static_cast<int>(count)};
+}
+
+RunTrace gather_trace(RankEngine& engine, const RunConfig& config, const ClockOffset& early) {
+  Communicator& world = engine.world();
+  const ClockMap clock(early, measure_offset(world));
+  std::vector<double> mine;
+  for (const StepRecord& record : engine.executor().recorder().kept()) pack(record, clock, mine);
+  const std::size_t steps = engine.executor().recorder().kept().size();
+  const std::vector<double> heads = gather_values(world, std::array{clock.error(), mine[1]});
+  RunTrace trace;
+  trace.run = config.run.name;
+  trace.schedule = config.parallel.schedule;
+  trace.layout = engine.run().layout;
+  trace.plan = engine.run().plan;
+  gather_sizes(engine, world, trace);
+  const std::vector<std::vector<double>> all = gather_on_first(world, mine);
+  double origin = heads[1];
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    trace.clock_error = std::max(trace.clock_error, heads[2 * rank]);
+    origin = std::min(origin, heads[2 * rank + 1]);
+  }
+  trace.steps.resize(steps);
+  for (const std::vector<double>& values : all) {
+    Unpacker unpacker(values, origin);
+    for (auto& step : trace.steps) step.push_back(unpacker.record());
+  }
+  const PlanIndex index(trace.plan, trace.layout);
+  for (auto& step : trace.steps) align_sends(index, step);
+  return trace;
+}
+
+Tracing::Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done, std::string path)
+    : engine_(engine),
+      config_(config),
+      path_(std::move(path)),
+      window_(choose_window(done, config.run.steps, config.log.trace,
+                            action_count(engine.run().plan))) {
+  engine.executor().recorder().keep(window_.first, window_.count);
+}
+
+void Tracing::before_step(std::int64_t step) {
+  if (window_.count > 0 && step == window_.first) early_ = measure_offset(engine_.world());
+}
+
+void Tracing::after_step(std::int64_t step) {
+  if (window_.count == 0 || step != window_.first + window_.count - 1) return;
+  const RunTrace trace = gather_trace(engine_, config_, early_);
+  engine_.executor().recorder().release();
+  if (engine_.world().rank() == 0) atomic_replace(path_, to_chrome_trace(trace));
+}
+
+}  // namespace concertina

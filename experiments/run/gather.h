@@ -1,0 +1,22 @@
+// Small values from every rank to every rank.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "parallel/comm/communicator.h"
+
+namespace concertina {
+
+/// `mine` of every rank, by rank. Collective; not for inside a step.
+std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine);
+
+/// `mine` of every rank, one behind the other; as many on each rank. Collective.
+std::vector<double> gather_values(Communicator& world, std::span<const double> mine);
+
+/// `mine` of every rank, by rank, on rank 0; nothing elsewhere. Any number on each. Collective.
+std::vector<std::vector<double>> gather_on_first(Communicator& world,
+                                                 const std::vector<double>& mine);
+
+}  // namespace concertina

@@ -1,0 +1,81 @@
+#include "experiments/run/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "io/tokenizer.h"
+
+namespace concertina {
+namespace {
+
+/// The same context for every sample of a microbatch: its end is the end of the text so far.
+class ContextSource final : public BatchSource {
+ public:
+  ContextSource(const std::vector<std::int32_t>& text, std::int64_t tokens)
+      : text_(text), tokens_(tokens) {}
+
+  /// Row of a sample whose logits predict the next token.
+  std::int64_t last_row() const { return length() - 1; }
+
+  void load(std::int64_t, std::int64_t, std::int64_t count, View tokens, View targets) override {
+    if (!targets.empty()) std::fill_n(targets.i32(), targets.count, -1);
+    if (tokens.empty()) return;
+    std::fill_n(tokens.i32(), tokens.count, 0);
+    for (std::int64_t s = 0; s < count; ++s)
+      std::copy(text_.end() - length(), text_.end(), tokens.i32() + s * tokens_);
+  }
+  std::int64_t tokens_per_sample() const override { return tokens_; }
+
+ private:
+  std::int64_t length() const { return std::min(tokens_, static_cast<std::int64_t>(text_.size())); }
+  const std::vector<std::int32_t>& text_;
+  std::int64_t tokens_;
+};
+
+/// Inverse transform sampling in fp64, in index order.
+std::int32_t sample(std::span<const float> logits, double temperature, float uniform) {
+  const auto top = std::max_element(logits.begin(), logits.end());
+  if (temperature <= 0) return static_cast<std::int32_t>(top - logits.begin());
+  std::vector<double> weights;
+  double sum = 0;
+  for (const float logit : logits)
+    sum += weights.emplace_back(std::exp((static_cast<double>(logit) - *top) / temperature));
+  double left = sum * static_cast<double>(uniform);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if ((left -= weights[i]) < 0) return static_cast<std::int32_t>(i);
+  return static_cast<std::int32_t>(weights.size()) - 1;
+}
+
+}  // namespace
+
+std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed) {
+  const RunPlan& run = engine.run();
+  std::vector<std::int32_t> text = encode_bytes(options.prompt);
+  if (text.empty())
+    throw_input("the prompt is empty", "generate.prompt", "at least one byte, e.g. \"\\n\"");
+  const std::size_t prompt = text.size();
+  const Rng rng(static_cast<std::uint64_t>(seed), Purpose::sample);
+  ContextSource source(text, run.tokens);
+  const auto vocabulary = static_cast<std::size_t>(run.model->spec().vocabulary);
+  // Microbatch 0 belongs to the pipeline that starts the step.
+  const auto pipeline = std::find_if(run.layout.pipelines.begin(), run.layout.pipelines.end(),
+                                     [](const Pipeline& p) { return p.first_microbatch == 0; });
+  const int last = pipeline->stages.back().rank;
+  for (int i = 0; i < options.tokens; ++i) {
+    std::int32_t token = 0;
+    engine.evaluate(0, 1, source, [&](int, View logits) {
+      const auto row = static_cast<std::size_t>(source.last_row());
+      token = sample({logits.f32() + row * vocabulary, vocabulary}, options.temperature,
+                     rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
+    });
+    engine.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();
+    text.push_back(token);
+  }
+  return decode_bytes(std::span(text).subspan(prompt));
+}
+
+}  // namespace concertina

@@ -1,0 +1,17 @@
+// Text from the model, at any layout.
+#pragma once
+
+#include <string>
+
+#include "experiments/config/config.h"
+#include "experiments/run/rank_engine.h"
+
+namespace concertina {
+
+/// `options.tokens` tokens behind `options.prompt` (not repeated in the result), each sampled from
+/// softmax(logits / temperature), the likeliest if temperature is 0. Random numbers are of
+/// (seed, token), so every layout says the same. Each token costs one forward pass of a whole
+/// microbatch: meant for a look at the model, not for serving. Collective; all ranks get the text.
+std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed);
+
+}  // namespace concertina

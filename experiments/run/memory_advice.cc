@@ -1,0 +1,91 @@
+#include "experiments/run/memory_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "experiments/config/schedule_file.h"
+
+namespace concertina {
+namespace {
+
+struct Candidate {
+  int pp = 0, dp = 0, microbatches = 0;
+  std::size_t bytes = 0;  // of the largest rank
+  std::string schedule;   // in place of a file, which fits one layout only
+};
+
+std::string gib(std::size_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
+}
+
+/// All grids of this world size at this number of microbatches.
+std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, int microbatches) {
+  config.batch.microbatches = microbatches;
+  config.parallel.layout = {};
+  std::string schedule;
+  if (is_schedule_file(config.parallel.schedule))
+    schedule = config.parallel.schedule = ParallelSection{}.schedule;
+  const LayoutLimits limits{.world = run.world,
+                            .units = static_cast<int>(run.model->spec().units.size()),
+                            .microbatches = microbatches,
+                            .leaves = reduction_leaves(config)};
+  std::vector<Candidate> result;
+  for (const Grid& grid : fitting_grids(limits, schedule_folding(config))) {
+    config.parallel.pp = grid.pp;
+    config.parallel.dp = grid.dp;
+    const std::size_t bytes =
+        largest_total(predict_memory(make_run_plan(config, run.world), config, threads));
+    result.push_back({grid.pp, grid.dp, microbatches, bytes, schedule});
+  }
+  return result;
+}
+
+std::string text(const Candidate& candidate, int microbatches) {
+  std::string change = fmt::format("parallel.pp={} parallel.dp={}", candidate.pp, candidate.dp);
+  if (candidate.microbatches != microbatches)
+    change += fmt::format(" batch.microbatches={}", candidate.microbatches);
+  if (!candidate.schedule.empty())
+    change += fmt::format(" parallel.schedule={}", candidate.schedule);
+  return fmt::format("{} ({} a rank)", change, gib(candidate.bytes));
+}
+
+/// The fewest changes first: another grid, then smaller microbatches as well.
+std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
+                      std::size_t available) {
+  std::optional<Candidate> least;
+  for (int microbatches = run.microbatches; config.batch.global % microbatches == 0;
+       microbatches *= 2) {
+    std::vector<std::string> fitting;
+    for (const Candidate& candidate : grids(run, config, threads, microbatches)) {
+      if (candidate.bytes <= available) fitting.push_back(text(candidate, run.microbatches));
+      if (!least || candidate.bytes < least->bytes) least = candidate;
+    }
+    if (!fitting.empty()) return fmt::format("what fits: {}", fmt::join(fitting, "; "));
+  }
+  if (!least) return "no pp x dp of this world size fits the model";
+  return fmt::format(
+      "no layout of {} ranks fits, the smallest is {}: more ranks or a smaller model", run.world,
+      text(*least, run.microbatches));
+}
+
+}  // namespace
+
+std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& config, int threads,
+                                       const std::vector<RankMemory>& memory,
+                                       std::size_t available) {
+  const std::size_t largest = largest_total(memory);
+  if (largest > available)
+    return {fmt::format("the largest rank needs {}, this machine has {} free; {}", gib(largest),
+                        gib(available), what_fits(run, config, threads, available))};
+  const std::size_t all =
+      std::accumulate(memory.begin(), memory.end(), std::size_t{0},
+                      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
+  if (all <= available) return {};
+  return {fmt::format("all {} ranks need {}, this machine has {} free: at most {} of them fit here",
+                      run.world, gib(all), gib(available), available / largest)};
+}
+
+}  // namespace concertina

@@ -1,0 +1,35 @@
+// What a training run leaves behind for people: metrics.jsonl, events.jsonl, TensorBoard, progress.
+// Invariant: only rank 0 has one; nothing here changes a result.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "experiments/config/config.h"
+#include "experiments/run/progress.h"
+#include "io/metrics.h"
+#include "io/tensorboard.h"
+
+namespace concertina {
+
+class Monitor {
+ public:
+  /// Continues the files of `directory` behind step `last_step`.
+  Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
+
+  void step(const StepMetrics& metrics);
+  void validation(std::int64_t step, double loss);
+  /// A line of events.jsonl: what happened, and what it cost.
+  void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
+  /// Before anything else writes to the terminal.
+  void clear() { progress_.clear(); }
+
+ private:
+  std::int64_t steps_;
+  JsonLines metrics_, events_;
+  std::optional<TensorBoardWriter> tensorboard_;
+  Progress progress_;
+  Eta eta_;
+};
+
+}  // namespace concertina

@@ -1,0 +1,84 @@
+#include "experiments/run/predict_memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include "parallel/plan/plan_memory.h"
+#include "parallel/runtime/gradient_tree.h"
+
+namespace concertina {
+namespace {
+
+/// Everything that a rank's memory follows from, as numbers: equal keys, equal memory.
+using Key = std::vector<std::size_t>;
+
+void append_stages(const RunPlan& run, const RowMemory& row, Key& key) {
+  for (const int count : {row.inputs, row.outputs, row.output_grads, row.input_grads})
+    key.push_back(static_cast<std::size_t>(count));
+  for (const StageSlots& slots : row.stages) {
+    const StagePlacement& at = run.layout.stage(slots.stage);
+    for (const int value : {at.first_unit, at.last_unit, slots.saved, slots.grads})
+      key.push_back(static_cast<std::size_t>(value));
+  }
+}
+
+/// Sums of gradients: what the rank's own tree needs; the rest of a bucket's nodes arrive.
+void append_gradients(const RunPlan& run, int rank, Key& key) {
+  std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
+  for (const Action& action : run.plan.rows[static_cast<std::size_t>(rank)]) {
+    if (action.kind != Kind::W && action.kind != Kind::B) continue;
+    const StagePlacement& at = run.layout.stage(action.stage);
+    for (int unit = at.first_unit; unit < at.last_unit; ++unit)
+      orders[unit].push_back(action.microbatch);
+  }
+  std::map<std::vector<int>, std::pair<std::size_t, std::size_t>> known;
+  for (const auto& [unit, order] : orders) {
+    const auto [at, fresh] = known.try_emplace(order);
+    if (fresh) {
+      const GradientTree tree(order, run.microbatches, run.leaves);
+      at->second = {static_cast<std::size_t>(tree.buffers()), tree.nodes().size()};
+    }
+    key.push_back(static_cast<std::size_t>(unit));
+    key.push_back(at->second.first);
+    key.push_back(at->second.second);
+  }
+}
+
+void append_parts(const RunPlan& run, int rank, Key& key) {
+  for (std::size_t b = 0; b < run.owners.size(); ++b) {
+    const int owner = run.owners[b].index_of(rank);
+    if (owner < 0) continue;
+    key.push_back(b);
+    key.push_back(run.owners[b].parts[static_cast<std::size_t>(owner)].count());
+  }
+}
+
+}  // namespace
+
+std::vector<RankMemory> predict_memory(const RunPlan& run, const RunConfig& config, int threads) {
+  const std::vector<RowMemory> rows = plan_memory(run.plan, run.layout);
+  std::map<Key, RankMemory> known;
+  std::vector<RankMemory> result;
+  for (int rank = 0; rank < run.world; ++rank) {
+    Key key;
+    append_stages(run, rows[static_cast<std::size_t>(rank)], key);
+    append_gradients(run, rank, key);
+    append_parts(run, rank, key);
+    const auto [at, fresh] = known.try_emplace(std::move(key));
+    if (fresh) {
+      // A backend of its own: its workspace grows with every operator that is made on it.
+      const std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+      at->second = RankEngine(run, config, rank, *backend).memory();
+    }
+    result.push_back(at->second);
+  }
+  return result;
+}
+
+std::size_t largest_total(const std::vector<RankMemory>& ranks) {
+  std::size_t largest = 0;
+  for (const RankMemory& memory : ranks) largest = std::max(largest, memory.total());
+  return largest;
+}
+
+}  // namespace concertina

@@ -1,0 +1,35 @@
+// Checkpoints of a run: each rank saves and loads its own parts, at any layout.
+// Invariants: collective; all ranks agree on what happened; a failure to save leaves the last
+// commit as it was.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "experiments/run/rank_engine.h"
+
+namespace concertina {
+
+/// What of a config and its data decides the bits of a run: a checkpoint keeps it, and a resume
+/// with another one is refused key by key.
+nlohmann::json numerics_identity(const RunConfig& config, const RunPlan& run,
+                                 const std::string& data_fingerprint);
+
+/// Writes step `step` below `directory` and commits it, then keeps the newest `keep` commits.
+/// Throws the same Error on every rank if any rank failed.
+void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step, int keep,
+                     const nlohmann::json& identity);
+
+/// Loads the commit at `path` (a step-... directory), or the newest below it, into the engine's
+/// weights and states, and returns its step. Null if there is no commit. Throws bad input that
+/// names the key, file or tensor if it is of another run or damaged, and an older commit that is
+/// sound. `identity`: of this run; empty: only tensors and shapes must fit (eval, generate).
+std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::string& path,
+                                            const nlohmann::json& identity);
+
+/// For commands that need one: as above without an identity; no commit is an error.
+std::int64_t require_checkpoint(RankEngine& engine, const std::string& path);
+
+}  // namespace concertina

@@ -1,0 +1,98 @@
+#include "experiments/run/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "experiments/config/schedule_file.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/partition.h"
+
+namespace concertina {
+namespace {
+
+DType compute_type(const RunConfig& config) {
+  if (config.numerics.compute == "bf16") return DType::bf16;
+  return DType::f32;
+}
+
+std::vector<double> unit_costs(const ModelSpec& spec) {
+  std::vector<double> costs;
+  for (const UnitSpec& unit : spec.units)
+    costs.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
+  return costs;
+}
+
+Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const LayoutLimits& limits) {
+  const ParallelSection& parallel = config.parallel;
+  if (!parallel.layout.pipelines.empty()) {
+    validate(parallel.layout, limits);
+    return parallel.layout;
+  }
+  const auto given = [](int value) { return value > 0 ? std::optional<int>(value) : std::nullopt; };
+  const Folding folding = schedule_folding(config);
+  const Grid grid = fit(limits, given(parallel.pp), given(parallel.dp), folding);
+  const std::vector<UnitRange> ranges =
+      partition(unit_costs(spec), grid.pp * folding.chunks, parallel.partition);
+  return make_layout(ranges, grid, limits.microbatches, limits.leaves, folding);
+}
+
+}  // namespace
+
+Folding schedule_folding(const RunConfig& config) {
+  return folding_of(find_schedule(config.parallel.schedule), config.parallel.chunks);
+}
+
+RunPlan make_run_plan(const RunConfig& config, int world) {
+  RunPlan run;
+  run.world = world;
+  run.microbatches = config.batch.microbatches;
+  run.leaves = reduction_leaves(config);
+  run.samples = config.batch.global / config.batch.microbatches;
+  run.tokens = config.model.context;
+  const ModelSection& m = config.model;
+  run.model = make_model(m.family, {.layers = m.layers,
+                                    .width = m.width,
+                                    .heads = m.heads,
+                                    .context = m.context,
+                                    .vocab = m.vocab,
+                                    .samples = run.samples,
+                                    .compute = compute_type(config)});
+  const ModelSpec& spec = run.model->spec();
+  run.buckets = make_buckets(spec);
+  const LayoutLimits limits{.world = world,
+                            .units = static_cast<int>(spec.units.size()),
+                            .microbatches = run.microbatches,
+                            .leaves = run.leaves};
+  if (is_schedule_file(config.parallel.schedule)) {
+    FittedSchedule own =
+        fit(read_schedule_file(config.parallel.schedule), config, unit_costs(spec), limits);
+    run.layout = std::move(own.layout);
+    run.plan = std::move(own.plan);
+  } else {
+    run.layout = choose_layout(config, spec, limits);
+    Limits due;
+    due.leaf_microbatches = run.microbatches / run.leaves;
+    run.plan = make_plan(run.layout, config.parallel.schedule, due, config.parallel.overlap);
+  }
+  run.owners = assign_owners(run.buckets, run.layout);
+  return run;
+}
+
+std::string short_form(const Layout& layout) {
+  std::set<std::set<int>> replicas;  // the ranks of each; two opposite pipelines are one
+  for (const Pipeline& pipeline : layout.pipelines) {
+    std::set<int> ranks;
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+    replicas.insert(std::move(ranks));
+  }
+  std::vector<std::size_t> depths;
+  for (const std::set<int>& ranks : replicas) depths.push_back(ranks.size());
+  if (std::all_of(depths.begin(), depths.end(), [&](std::size_t d) { return d == depths[0]; }))
+    return fmt::format("pp{}xdp{}", depths[0], depths.size());
+  return fmt::format("{}", fmt::join(depths, "+"));
+}
+
+}  // namespace concertina

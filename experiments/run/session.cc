@@ -1,0 +1,98 @@
+#include "experiments/run/session.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/config/schedule_file.h"
+#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/threads.h"
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+namespace {
+
+int choose_threads(const RunConfig& config, MpiEnvironment& mpi) {
+  const std::vector<RankCores> cores = gather_cores(mpi);
+  std::vector<int> threads;
+  for (int rank = 0; rank < static_cast<int>(cores.size()); ++rank)
+    threads.push_back(threads_of(config.run.threads, cores, rank));
+  if (mpi.world().rank() == 0)
+    for (const std::string& warning : thread_warnings(cores, threads)) log::warn("{}", warning);
+  return threads[static_cast<std::size_t>(mpi.world().rank())];
+}
+
+std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads) {
+  if (config.run.device != "cpu")
+    throw_input(fmt::format("this build has no kernels for the device '{}'", config.run.device),
+                config.where("run.device"), "run.device = \"cpu\"");
+  return make_cpu_backend(threads);
+}
+
+std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
+  if (config.data.text.empty()) return nullptr;
+  auto dataset =
+      std::make_shared<const TextDataset>(TextOptions{.text = config.data.text,
+                                                      .tokenizer = config.data.tokenizer,
+                                                      .validation = config.data.validation,
+                                                      .tokens_per_sample = config.model.context});
+  if (config.model.vocab < dataset->vocabulary())
+    throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
+                            config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
+                config.where("model.vocab"),
+                fmt::format("model.vocab = {}", dataset->vocabulary()));
+  return dataset;
+}
+
+/// The run's own file, as it is now, can say what this many ranks do.
+bool file_fits(const std::string& path, const RunConfig& config, int world) {
+  const Layout& layout = config.parallel.layout;
+  if (std::error_code ignored; !std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!layout.pipelines.empty()) return rank_count(layout) == world;
+  return fitting_replicas(read_schedule_file(path), world, config.batch.microbatches) > 0;
+}
+
+}  // namespace
+
+Session::Session(const RunConfig& given, MpiEnvironment& mpi)
+    : config(given),
+      world(mpi.world()),
+      threads(choose_threads(given, mpi)),
+      dataset(open_data(given)),
+      run(make_run_plan(given, world.size())),
+      backend(make_backend(given, threads)),
+      watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
+               [](const std::string&) { abort_job(static_cast<int>(Exit::failure)); }),
+      engine(run, config, world.rank(), *backend) {
+  engine.start(world, &watchdog);
+}
+
+nlohmann::json Session::identity() const {
+  return numerics_identity(config, run, dataset == nullptr ? "" : dataset->corpus().fingerprint());
+}
+
+RunConfig with_fitting_layout(RunConfig config, int world) {
+  ParallelSection& parallel = config.parallel;
+  if (const std::string path = parallel.schedule; is_schedule_file(path)) {
+    if (file_fits(path, config, world)) return config;
+    log::info("{} is no schedule for these {} ranks: another layout is used", path, world);
+    parallel = {};
+    return config;
+  }
+  std::set<int> ranks;
+  for (const Pipeline& pipeline : parallel.layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+  const int product = std::max(1, parallel.pp) * std::max(1, parallel.dp);
+  const bool given = parallel.pp > 0 && parallel.dp > 0;
+  if (ranks.empty() ? (given ? product == world : world % product == 0)
+                    : static_cast<int>(ranks.size()) == world)
+    return config;
+  log::info("the run's own layout needs other ranks than these {}: another one is used", world);
+  parallel.pp = parallel.dp = 0;
+  parallel.layout = {};
+  return config;
+}
+
+}  // namespace concertina

@@ -1,0 +1,15 @@
+// One SHA-256 over everything that training has made: whether two runs are the same, bit for bit.
+#pragma once
+
+#include <string>
+
+#include "experiments/run/rank_engine.h"
+
+namespace concertina {
+
+/// SHA-256 over the SHA-256 of each block of the canonical grid (weights, then each optimizer
+/// state), buckets and blocks in order: the same at any layout. Collective; 32 bytes a block
+/// (16 KiB of weights) go to every rank.
+std::string state_sha256(RankEngine& engine);
+
+}  // namespace concertina

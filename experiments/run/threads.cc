@@ -1,0 +1,84 @@
+#include "experiments/run/threads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "experiments/run/gather.h"
+#include "experiments/run/machine.h"
+
+namespace concertina {
+namespace {
+
+/// Cores that the ranks of `host` may use together, cut to what the control group grants.
+int host_cores(const std::vector<RankCores>& ranks, const std::string& host) {
+  std::set<int> all;
+  double quota = 0;
+  for (const RankCores& rank : ranks)
+    if (rank.host == host) {
+      all.insert(rank.cores.begin(), rank.cores.end());
+      quota = std::max(quota, rank.quota);
+    }
+  const int cores = static_cast<int>(all.size());
+  return quota > 0 ? std::min(cores, std::max(1, static_cast<int>(quota))) : cores;
+}
+
+int host_ranks(const std::vector<RankCores>& ranks, const std::string& host) {
+  return static_cast<int>(std::count_if(ranks.begin(), ranks.end(),
+                                        [&](const RankCores& rank) { return rank.host == host; }));
+}
+
+}  // namespace
+
+RankCores own_cores() {
+  RankCores mine;
+  mine.host = host_name();
+  mine.cpus = allowed_cpus();
+  mine.cores = one_per_core(mine.cpus);
+  mine.quota = cpu_quota().value_or(0);
+  return mine;
+}
+
+int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank) {
+  if (wanted > 0) return wanted;
+  const RankCores& mine = ranks.at(static_cast<std::size_t>(rank));
+  const int share = host_cores(ranks, mine.host) / host_ranks(ranks, mine.host);
+  return std::max(1, std::min(share, static_cast<int>(mine.cores.size())));
+}
+
+std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
+                                         const std::vector<int>& threads) {
+  std::vector<std::string> warnings;
+  std::map<std::string, int> wanted;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    wanted[ranks[r].host] += threads[r];
+    if (threads[r] > static_cast<int>(ranks[r].cpus.size()))
+      warnings.push_back(
+          fmt::format("rank {} on {} wants {} threads but is bound to CPU {}: launch with "
+                      "`mpirun --map-by slot:PE={} --bind-to core` or `--bind-to none`",
+                      r, ranks[r].host, threads[r], to_ranges(ranks[r].cpus), threads[r]));
+  }
+  for (const auto& [host, count] : wanted)
+    if (const int cores = host_cores(ranks, host); count > cores)
+      warnings.push_back(
+          fmt::format("{} has {} core{} for {} threads of {} rank{}: it works, but slower than "
+                      "fewer ranks or threads would",
+                      host, cores, cores == 1 ? "" : "s", count, host_ranks(ranks, host),
+                      host_ranks(ranks, host) == 1 ? "" : "s"));
+  return warnings;
+}
+
+std::vector<RankCores> gather_cores(MpiEnvironment& mpi) {
+  const RankCores mine = own_cores();
+  const nlohmann::json json{
+      {"host", mine.host}, {"cpus", mine.cpus}, {"cores", mine.cores}, {"quota", mine.quota}};
+  std::vector<RankCores> all;
+  for (const nlohmann::json& rank : gather_json(mpi.world(), json))
+    all.push_back({rank["host"], rank["cpus"], rank["cores"], rank["quota"]});
+  return all;
+}
+
+}  // namespace concertina

@@ -1,0 +1,34 @@
+// How many threads each rank gets.
+// Invariant: the number never changes a result, only the speed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/comm/mpi_environment.h"
+
+namespace concertina {
+
+/// What one rank may use; gathered from all ranks of the job.
+struct RankCores {
+  std::string host;
+  std::vector<int> cpus;   // logical
+  std::vector<int> cores;  // one logical CPU of each core
+  double quota = 0;        // CPUs' worth of time that the control group grants; 0: no limit
+};
+
+/// Of this process.
+RankCores own_cores();
+
+/// Threads of rank `rank`: `wanted` if it is not 0; else an equal share of the cores that its
+/// host's ranks may use together, at most its own, at least 1.
+int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
+
+/// One warning a host whose ranks want more threads than they have cores, with what would help.
+std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
+                                         const std::vector<int>& threads);
+
+/// Every rank's `own_cores()`, by rank. Collective.
+std::vector<RankCores> gather_cores(MpiEnvironment& mpi);
+
+}  // namespace concertina

@@ -1,0 +1,111 @@
+#include "parallel/comm/communicator.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+
+#include "core/error.h"
+#include "core/log.h"
+
+namespace concertina {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Spins while an answer within microseconds is likely, then yields the core, then sleeps for a
+/// fixed share of the time waited so far: what sleeping adds to a wait is bounded by that share.
+class Backoff {
+ public:
+  void pause() {
+    ++tests_;
+    if (tests_ < kSpins) return;
+    if (tests_ < kYields) {
+      ::sched_yield();
+    } else {
+      sleep();
+    }
+  }
+
+ private:
+  static constexpr int kSpins = 100, kYields = 300, kShare = 64;
+  static constexpr std::chrono::nanoseconds kShortest{10'000}, kLongest{1'000'000};
+
+  void sleep() {
+    const Clock::time_point now = Clock::now();
+    if (start_ == Clock::time_point{}) start_ = now;
+    const auto pause =
+        std::clamp<std::chrono::nanoseconds>((now - start_) / kShare, kShortest, kLongest);
+    const timespec time{0, static_cast<long>(pause.count())};
+    ::nanosleep(&time, nullptr);
+  }
+
+  int tests_ = 0;
+  Clock::time_point start_{};
+};
+
+}  // namespace
+
+Work& Work::operator=(Work&& other) noexcept {
+  if (this != &other) {
+    const Work old(std::move(*this));
+    state_ = std::exchange(other.state_, nullptr);
+  }
+  return *this;
+}
+
+Work::~Work() {
+  if (state_ == nullptr) return;
+  if (std::uncaught_exceptions() == 0)
+    log::error("a transfer was dropped before it was done: wait() for it (a bug in concertina)");
+  state_->recycle();
+}
+
+bool Work::test() {
+  if (state_ == nullptr) return true;
+  bool done = false;
+  try {
+    done = state_->test();
+  } catch (...) {
+    std::exchange(state_, nullptr)->recycle();
+    throw;
+  }
+  if (done) std::exchange(state_, nullptr)->recycle();
+  return done;
+}
+
+void Work::wait() {
+  Backoff backoff;
+  while (!test()) backoff.pause();
+}
+
+Work Communicator::all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) {
+  CONCERTINA_CHECK(std::ssize(send) == size(), "all_to_all over {} ranks sends {} buffers", size(),
+                   send.size());
+  return exchange_all("all_to_all", Outgoing(send), recv);
+}
+
+Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {
+  return exchange_all("all_gather", Outgoing(std::span(&mine, 1)), recv);
+}
+
+Work Communicator::exchange_all(const char* operation, Outgoing outgoing,
+                                std::span<const Bytes> recv) {
+  CONCERTINA_CHECK(std::ssize(recv) == size(), "{} over {} ranks receives {} buffers", operation,
+                   size(), recv.size());
+  const ConstBytes from = outgoing[rank()];
+  const Bytes to = recv[rank()];
+  CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
+                   operation, from.size(), to.size());
+  if (!from.empty() && from.data() != to.data()) std::memmove(to.data(), from.data(), from.size());
+  return exchange(operation, outgoing, recv);
+}
+
+void Communicator::check_rank(int rank, const char* operation) const {
+  CONCERTINA_CHECK(rank >= 0 && rank < size(), "{} names rank {} of {}", operation, rank, size());
+}
+
+}  // namespace concertina

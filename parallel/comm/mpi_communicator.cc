@@ -1,0 +1,178 @@
+#include "parallel/comm/mpi_communicator.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <climits>
+#include <exception>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "parallel/comm/mpi_environment.h"
+#include "parallel/comm/mpi_work.h"
+
+namespace concertina {
+namespace {
+
+/// An MPI communicator that is ours: errors are returned, and it is freed at the end.
+class Handle {
+ public:
+  explicit Handle(MPI_Comm comm) : comm_(comm) {
+    if (comm_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+  Handle(Handle&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+  Handle& operator=(Handle&&) = delete;
+  ~Handle() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    // Freeing is collective: while an exception unwinds, the other ranks may never come to it.
+    if (comm_ == MPI_COMM_NULL || finalized != 0 || std::uncaught_exceptions() > 0) return;
+    if (const int error = MPI_Comm_free(&comm_); error != MPI_SUCCESS)
+      log::error("MPI_Comm_free failed: {}", mpi_text(error));
+  }
+  MPI_Comm get() const { return comm_; }
+
+ private:
+  MPI_Comm comm_;
+};
+
+Handle duplicate(MPI_Comm comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  if (const int error = MPI_Comm_dup(comm, &copy); error != MPI_SUCCESS)
+    throw_failure("MPI_Comm_dup failed: " + mpi_text(error), "making a communicator");
+  return Handle(copy);
+}
+
+MpiChannel channel_of(MPI_Comm comm, std::size_t chunk_bytes) {
+  MpiChannel channel;
+  channel.chunk_bytes = chunk_bytes;
+  int size = 0;
+  MPI_Comm_rank(comm, &channel.rank);
+  MPI_Comm_size(comm, &size);
+  std::vector<int> ranks(size);
+  for (int r = 0; r < size; ++r) ranks[r] = r;
+  channel.world_ranks.resize(size);
+  MPI_Group here = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  MPI_Comm_group(comm, &here);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_translate_ranks(here, size, ranks.data(), world, channel.world_ranks.data());
+  MPI_Group_free(&here);
+  MPI_Group_free(&world);
+  return channel;
+}
+
+/// Works by the number of requests they have room for, so that reuse rarely has to grow one.
+struct MpiPools {
+  explicit MpiPools(MpiChannel its_channel) : channel(std::move(its_channel)) {}
+  MpiChannel channel;
+  WorkPool<MpiWork> single, collective;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Takes over `comm`.
+  MpiCommunicator(Handle comm, std::size_t chunk_bytes)
+      : collectives_(duplicate(comm.get())),
+        messages_(std::move(comm)),
+        pools_(std::make_unique<MpiPools>(channel_of(messages_.get(), chunk_bytes))) {}
+
+  ~MpiCommunicator() override {
+    if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
+    if (std::uncaught_exceptions() == 0)
+      log::error("a communicator was destroyed before its transfers (a bug in concertina)");
+    pools_.release();  // leaked: those Works still point into it
+  }
+
+  int rank() const override { return pools_->channel.rank; }
+  int size() const override { return static_cast<int>(pools_->channel.world_ranks.size()); }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    MPI_Comm part = MPI_COMM_NULL;
+    pools_->channel.check(
+        MPI_Comm_split(collectives_.get(), color < 0 ? MPI_UNDEFINED : color, key, &part),
+        collectives_.get(), "split");
+    if (part == MPI_COMM_NULL) return nullptr;
+    return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel.chunk_bytes);
+  }
+
+  void reserve(std::size_t messages, std::size_t collectives) override {
+    pools_->single.reserve(messages, [&] { return make(pools_->single); });
+    pools_->collective.reserve(collectives, [&] { return make(pools_->collective); });
+  }
+
+  Work isend(ConstBytes data, int to) override {
+    check_rank(to, "isend");
+    MpiWork& state = take(pools_->single, "isend", messages_);
+    Work work(&state);
+    state.send(data, to);
+    return work;
+  }
+
+  Work irecv(Bytes data, int from) override {
+    check_rank(from, "irecv");
+    MpiWork& state = take(pools_->single, "irecv", messages_);
+    Work work(&state);
+    state.receive(data, from);
+    return work;
+  }
+
+  Work broadcast(Bytes data, int root) override {
+    check_rank(root, "broadcast");
+    MpiWork& state = take(pools_->collective, "broadcast", collectives_);
+    Work work(&state);
+    state.broadcast(data, root);
+    return work;
+  }
+
+  void barrier() override {
+    MpiWork& state = take(pools_->collective, "barrier", collectives_);
+    Work work(&state);
+    state.barrier();
+    work.wait();
+  }
+
+  void abort(int code) override { abort_job(code); }
+
+ private:
+  /// With room for the most requests that any operation of its pool needs.
+  std::unique_ptr<MpiWork> make(WorkPool<MpiWork>& pool) {
+    const std::size_t requests =
+        &pool == &pools_->single ? 1 : 2 * pools_->channel.world_ranks.size();
+    return std::make_unique<MpiWork>(pool, pools_->channel, requests);
+  }
+
+  MpiWork& take(WorkPool<MpiWork>& pool, const char* operation, const Handle& comm) {
+    MpiWork& work = pool.take([&] { return make(pool); });
+    work.begin(operation, comm.get());
+    return work;
+  }
+
+  /// Starts with the neighbour, so that the ranks do not all turn to the same one.
+  Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) override {
+    MpiWork& state = take(pools_->collective, operation, collectives_);
+    Work work(&state);
+    for (int i = 1; i < size(); ++i) {
+      const int from = (rank() - i + size()) % size();
+      state.receive(recv[from], from);
+    }
+    for (int i = 1; i < size(); ++i) {
+      const int to = (rank() + i) % size();
+      state.send(outgoing[to], to);
+    }
+    return work;
+  }
+
+  Handle collectives_, messages_;
+  std::unique_ptr<MpiPools> pools_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_world(MpiOptions options) {
+  CONCERTINA_CHECK(options.chunk_bytes > 0 && options.chunk_bytes <= INT_MAX,
+                   "MPI messages of {} bytes", options.chunk_bytes);
+  return std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), options.chunk_bytes);
+}
+
+}  // namespace concertina

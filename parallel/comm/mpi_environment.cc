@@ -1,0 +1,160 @@
+#include "parallel/comm/mpi_environment.h"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <unistd.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "parallel/comm/mpi_communicator.h"
+#include "parallel/comm/mpi_work.h"
+
+namespace concertina {
+namespace {
+
+/// How long MPI_Abort may take before the process ends without it.
+constexpr unsigned kAbortSeconds = 10;
+
+bool mpi_running() {
+  int started = 0, ended = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&ended);
+  return started != 0 && ended == 0;
+}
+
+std::optional<int> positive_number(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 1) return std::nullopt;
+  return value;
+}
+
+void check_started(int thread_level) {
+  if (thread_level < MPI_THREAD_FUNNELED)
+    throw_failure("this MPI allows no threads at all", mpi_library(),
+                  "an MPI library with at least MPI_THREAD_FUNNELED");
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check_launch(launch_request(), size);
+}
+
+}  // namespace
+
+std::optional<LaunchRequest> launch_request() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE"})
+    if (const auto ranks = positive_number(std::getenv(name))) return LaunchRequest{*ranks, name};
+  return std::nullopt;
+}
+
+int expected_world_size() {
+  const auto request = launch_request();
+  return request ? request->ranks : 0;
+}
+
+void check_launch(const std::optional<LaunchRequest>& request, int ranks) {
+  if (!request || request->ranks == ranks) return;
+  const std::string where =
+      fmt::format("environment variable {}={}", request->variable, request->ranks);
+  if (ranks == 1)
+    throw_input(
+        fmt::format("this process is alone, but the launcher asked for {} ranks", request->ranks),
+        where,
+        fmt::format("start with the mpirun of {} or, under Slurm, with `srun --mpi=pmix`; "
+                    "for one rank on purpose: `env -u {} ...`",
+                    mpi_library(), request->variable));
+  throw_input(fmt::format("MPI has {} ranks, but the launcher asked for {}", ranks, request->ranks),
+              where,
+              fmt::format("`env -u {} ...` if the variable is left over from another job",
+                          request->variable));
+}
+
+void abort_job(int code) {
+  std::signal(SIGALRM, SIG_DFL);
+  ::alarm(kAbortSeconds);
+  log::warn("ending all ranks, exit code {}", code);
+  spdlog::default_logger()->flush();
+  std::fflush(nullptr);
+  if (mpi_running()) MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, length);
+  return all.substr(0, all.find_first_of(",\n"));  // Open MPI appends its whole origin
+}
+
+std::string mpi_cuda_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() != 0 ? "yes" : "no";
+#else
+  return "unknown";
+#endif
+}
+
+void MpiEnvironment::start() {
+  // Ranks may outnumber cores: MPI must not spin in the calls that we do not wait for ourselves.
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  int provided = 0;
+  if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+      error != MPI_SUCCESS)
+    throw_failure("MPI_Init_thread failed: " + mpi_text(error), "starting MPI");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  try {
+    check_started(provided);
+  } catch (...) {  // every rank comes here, so finalising cannot hang
+    MPI_Finalize();
+    throw;
+  }
+  owns_mpi_ = true;
+
+  MPI_Comm local = MPI_COMM_NULL;
+  if (const int error =
+          MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+      error != MPI_SUCCESS)
+    throw_failure("MPI_Comm_split_type failed: " + mpi_text(error), "starting MPI");
+  MPI_Comm_rank(local, &local_rank_);
+  MPI_Comm_size(local, &local_size_);
+  MPI_Comm_free(&local);
+  world_ = make_mpi_world();
+}
+
+Communicator& MpiEnvironment::world() {
+  if (!started()) start();
+  return *world_;
+}
+
+int MpiEnvironment::local_rank() {
+  return world(), local_rank_;
+}
+
+int MpiEnvironment::local_size() {
+  return world(), local_size_;
+}
+
+MpiEnvironment::~MpiEnvironment() {
+  if (!owns_mpi_ || !mpi_running()) return;
+  if (std::uncaught_exceptions() > 0) {
+    log::error("an exception left the scope of MPI");
+    abort_job(static_cast<int>(Exit::failure));
+  }
+  world_.reset();
+  if (const int error = MPI_Finalize(); error != MPI_SUCCESS)
+    log::error("MPI_Finalize failed: {}", mpi_text(error));
+}
+
+}  // namespace concertina

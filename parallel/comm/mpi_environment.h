@@ -1,0 +1,61 @@
+// MPI's life in this process: started when first needed, finalised at the end, aborted on failure.
+// Invariant: no rank is left waiting: an exception that leaves the environment's scope ends the
+// whole job, and so does a launch that is not what the launcher was asked for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "parallel/comm/communicator.h"
+
+namespace concertina {
+
+/// Ranks that the launcher was asked for: OMPI_COMM_WORLD_SIZE, else SLURM_STEP_NUM_TASKS (Slurm's
+/// other variables mislead under mpirun), else PMI_SIZE. Empty where no launcher is seen.
+struct LaunchRequest {
+  int ranks = 0;
+  std::string variable;
+};
+std::optional<LaunchRequest> launch_request();
+/// Of launch_request(); 0 where no launcher is seen.
+int expected_world_size();
+
+/// Throws bad input, with a fix, unless MPI's world of `ranks` is what the launcher was asked for.
+void check_launch(const std::optional<LaunchRequest>& request, int ranks);
+
+/// Ends every rank of the job with `code`, from any thread, also if MPI hangs or never started.
+[[noreturn]] void abort_job(int code);
+
+/// Whether the MPI that we were built with can report failed ranks.
+bool ulfm_available();
+/// Name and version of the MPI library. Needs no initialisation.
+std::string mpi_library();
+/// "yes", "no" or "unknown": whether MPI takes device pointers. Needs no initialisation.
+std::string mpi_cuda_aware();
+
+/// `main` keeps it outside of its try block, and ends a failed job by abort_job(code) if started().
+/// Destroyed by an exception it does that itself, but can no longer say why.
+class MpiEnvironment {
+ public:
+  MpiEnvironment() = default;
+  ~MpiEnvironment();
+  MpiEnvironment(const MpiEnvironment&) = delete;
+  MpiEnvironment& operator=(const MpiEnvironment&) = delete;
+
+  /// Starts MPI on the first call (main thread, collective). Throws as check_launch does.
+  Communicator& world();
+  bool started() const { return world_ != nullptr; }
+  /// Ranks on this host, and our number among them; start MPI too.
+  int local_rank();
+  int local_size();
+
+ private:
+  void start();
+
+  std::unique_ptr<Communicator> world_;
+  bool owns_mpi_ = false;
+  int local_rank_ = 0, local_size_ = 1;
+};
+
+}  // namespace concertina

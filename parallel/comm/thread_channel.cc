@@ -1,0 +1,122 @@
+#include "parallel/comm/thread_channel.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <utility>
+
+namespace concertina {
+namespace {
+
+/// Copies if the sizes agree, and makes both ends final.
+void match(Transfer& from, Transfer& to) {
+  const bool fits = from.bytes == to.bytes;
+  if (fits && from.bytes > 0) std::memcpy(to.data, from.data, from.bytes);
+  from.peer_bytes = to.bytes;
+  to.peer_bytes = from.bytes;
+  const auto status = fits ? Transfer::Status::done : Transfer::Status::mismatch;
+  from.status.store(status, std::memory_order_release);
+  to.status.store(status, std::memory_order_release);
+}
+
+std::string text_of(std::exception_ptr why) {
+  try {
+    std::rethrow_exception(std::move(why));
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
+}  // namespace
+
+void Channel::Queue::push(Transfer& transfer) {
+  transfer.next = nullptr;
+  (head == nullptr ? head : tail->next) = &transfer;
+  tail = &transfer;
+}
+
+Transfer* Channel::Queue::pop() {
+  Transfer* first = head;
+  if (first != nullptr) head = first->next;
+  return first;
+}
+
+void Channel::Queue::remove(Transfer& transfer) {
+  Transfer* before = nullptr;
+  Transfer* at = head;
+  while (at != nullptr && at != &transfer) before = std::exchange(at, at->next);
+  if (at == nullptr) return;
+  (before == nullptr ? head : before->next) = at->next;
+  if (tail == at) tail = before;
+}
+
+bool Channel::store(const Transfer& transfer) {
+  if (stored_ == nullptr || transfer.bytes > kEagerBytes) return false;
+  for (int i = 0; i < kEagerMessages; ++i) {
+    Stored& slot = stored_[i];
+    if (slot.transfer.status.load(std::memory_order_relaxed) == Transfer::Status::queued) continue;
+    if (transfer.bytes > 0) std::memcpy(slot.copy.data(), transfer.data, transfer.bytes);
+    slot.transfer.data = slot.copy.data();
+    slot.transfer.bytes = transfer.bytes;
+    slot.transfer.status.store(Transfer::Status::queued, std::memory_order_relaxed);
+    sends_.push(slot.transfer);
+    return true;
+  }
+  return false;
+}
+
+void Channel::send(Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  transfer.status.store(Transfer::Status::queued, std::memory_order_relaxed);
+  if (Transfer* waiting = receives_.pop()) {
+    match(transfer, *waiting);
+  } else if (store(transfer)) {
+    transfer.status.store(Transfer::Status::done, std::memory_order_release);
+  } else {
+    sends_.push(transfer);
+  }
+}
+
+void Channel::receive(Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  transfer.status.store(Transfer::Status::queued, std::memory_order_relaxed);
+  if (Transfer* waiting = sends_.pop()) {
+    match(*waiting, transfer);
+  } else {
+    receives_.push(transfer);
+  }
+}
+
+void Channel::withdraw(Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  sends_.remove(transfer);
+  receives_.remove(transfer);
+}
+
+Transfer::Status Channel::settled(const Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  return transfer.status.load(std::memory_order_relaxed);
+}
+
+ThreadJob::ThreadJob(int ranks) : left_(std::make_unique<std::atomic<bool>[]>(ranks)) {}
+
+void ThreadJob::fail(int rank, std::exception_ptr why) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (has_failed()) return;
+  text_ = fmt::format("rank {} failed: {}", rank, text_of(why));
+  why_ = std::move(why);
+  failed_.store(true, std::memory_order_release);
+}
+
+ThreadGroup::ThreadGroup(std::shared_ptr<ThreadJob> its_job, std::vector<int> ranks, Delivery how)
+    : job(std::move(its_job)),
+      members(std::move(ranks)),
+      delivery(how),
+      channels(std::make_unique<Channel[]>(2 * members.size() * members.size())) {
+  if (delivery != Delivery::eager) return;
+  for (std::size_t i = 0; i < 2 * members.size() * members.size(); ++i) channels[i].allow_eager();
+}
+
+}  // namespace concertina

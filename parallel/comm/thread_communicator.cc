@@ -1,0 +1,172 @@
+#include "parallel/comm/thread_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "parallel/comm/thread_channel.h"
+#include "parallel/comm/thread_work.h"
+#include "parallel/comm/work_pool.h"
+
+namespace concertina {
+namespace {
+
+/// Works by the number of ends they have room for, so that reuse never has to grow one.
+struct ThreadPools {
+  std::shared_ptr<ThreadGroup> group;
+  WorkPool<ThreadWork> single, collective;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
+      : group_(group), pools_(std::make_unique<ThreadPools>()), rank_(rank) {
+    pools_->group = std::move(group);
+  }
+
+  ~ThreadCommunicator() override {
+    if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
+    log::error("a communicator was destroyed before its transfers (a bug in concertina)");
+    pools_.release();  // leaked: those Works still point into it
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+  void reserve(std::size_t messages, std::size_t collectives) override {
+    pools_->single.reserve(messages, [&] { return make(pools_->single, 1); });
+    pools_->collective.reserve(collectives, [&] { return make(pools_->collective, 2 * size()); });
+  }
+
+  Work isend(ConstBytes data, int to) override {
+    check_rank(to, "isend");
+    ThreadWork& work = take(pools_->single, 1, "isend");
+    work.send(group_->point_to_point(rank_, to), data, to);
+    return Work(&work);
+  }
+
+  Work irecv(Bytes data, int from) override {
+    check_rank(from, "irecv");
+    ThreadWork& work = take(pools_->single, 1, "irecv");
+    work.receive(group_->point_to_point(from, rank_), data, from);
+    return Work(&work);
+  }
+
+  Work broadcast(Bytes data, int root) override {
+    check_rank(root, "broadcast");
+    ThreadWork& work = take(pools_->collective, 2 * size(), "broadcast");
+    if (rank_ != root) work.receive(group_->collective(root, rank_), data, root);
+    for (int to = 0; rank_ == root && to < size(); ++to)
+      if (to != root) work.send(group_->collective(root, to), data, to);
+    return Work(&work);
+  }
+
+  void barrier() override {
+    const ConstBytes nothing;
+    exchange("barrier", Outgoing(std::span(&nothing, 1)), {}).wait();
+  }
+
+  void abort(int code) override {
+    const Error error(static_cast<Exit>(code), fmt::format("the job was aborted, code {}", code),
+                      fmt::format("rank {}", group_->members[rank_]), {});
+    group_->job->fail(group_->members[rank_], std::make_exception_ptr(error));
+    throw error;
+  }
+
+ private:
+  std::unique_ptr<ThreadWork> make(WorkPool<ThreadWork>& pool, int ends) const {
+    return std::make_unique<ThreadWork>(pool, *group_, rank_, ends);
+  }
+
+  ThreadWork& take(WorkPool<ThreadWork>& pool, int ends, const char* operation) {
+    ThreadWork& work = pool.take([&] { return make(pool, ends); });
+    work.begin(operation);
+    return work;
+  }
+
+  /// No `recv`: empty messages.
+  Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) override {
+    ThreadWork& work = take(pools_->collective, 2 * size(), operation);
+    for (int r = 0; r < size(); ++r)
+      if (r != rank_)
+        work.receive(group_->collective(r, rank_), recv.empty() ? Bytes() : recv[r], r);
+    for (int r = 0; r < size(); ++r)
+      if (r != rank_) work.send(group_->collective(rank_, r), outgoing[r], r);
+    return Work(&work);
+  }
+
+  std::shared_ptr<ThreadGroup> group_;
+  std::unique_ptr<ThreadPools> pools_;
+  int rank_;
+};
+
+std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
+  struct Wish {
+    int color, key;
+    const std::shared_ptr<ThreadGroup>* made;  // by the first rank of each color
+  };
+  std::vector<Wish> wishes(size());
+  std::vector<Bytes> views;
+  for (Wish& wish : wishes) views.push_back(std::as_writable_bytes(std::span(&wish, 1)));
+  const auto share = [&](const Wish& mine) {
+    all_gather(std::as_bytes(std::span(&mine, 1)), views).wait();
+  };
+  share({color, key, nullptr});
+
+  std::vector<int> order;  // old ranks of the new communicator
+  for (int r = 0; r < size(); ++r)
+    if (wishes[r].color == color) order.push_back(r);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+
+  std::shared_ptr<ThreadGroup> group;
+  if (color >= 0 && order.front() == rank_) {
+    std::vector<int> members;
+    for (int r : order) members.push_back(group_->members[r]);
+    group = std::make_shared<ThreadGroup>(group_->job, members, group_->delivery);
+  }
+  share({color, key, &group});
+  if (color >= 0 && group == nullptr) group = *wishes[order.front()].made;
+  barrier();  // until everybody has its share, `group` must live
+  if (color < 0) return nullptr;
+  const auto me = std::find(order.begin(), order.end(), rank_);
+  return std::make_unique<ThreadCommunicator>(std::move(group),
+                                              static_cast<int>(me - order.begin()));
+}
+
+}  // namespace
+
+void run_threads(int ranks, const std::function<void(Communicator&)>& body, Delivery delivery) {
+  CONCERTINA_CHECK(ranks > 0, "{} ranks", ranks);
+  std::vector<int> members(ranks);
+  for (int r = 0; r < ranks; ++r) members[r] = r;
+  const auto job = std::make_shared<ThreadJob>(ranks);
+  const auto group = std::make_shared<ThreadGroup>(job, std::move(members), delivery);
+  const auto run = [&](int rank) {
+    try {
+      ThreadCommunicator communicator(group, rank);
+      body(communicator);
+      job->leave(rank);
+    } catch (...) {
+      job->fail(rank, std::current_exception());
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (int r = 0; r < ranks; ++r) threads.emplace_back(run, r);
+    } catch (...) {  // no more threads: the ranks that there are must not wait for the others
+      job->fail(static_cast<int>(threads.size()), std::current_exception());
+    }
+  }
+  if (job->failure()) std::rethrow_exception(job->failure());
+}
+
+}  // namespace concertina

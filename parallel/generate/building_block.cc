@@ -1,0 +1,80 @@
+#include "parallel/generate/building_block.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kInterval = 6;
+
+/// When microbatch 0 has each pass on one rank: F of the first chunk, F and I of the second, I of
+/// the first.
+using Passes = std::array<int, 4>;
+
+/// `turns`: steps from a pass to the next one on the same rank, where the V turns.
+Passes passes_of(int rank, int p, const BuildingBlock& block, const std::array<int, 3>& turns) {
+  const int last = p - 1, up = last - rank;
+  const int at_bottom = block.forward_down * last + turns[0];
+  const int at_top = at_bottom + block.forward_up * last + turns[1];
+  const int back = at_top + block.backward_up * last + turns[2];
+  return {block.forward_down * rank, at_bottom + block.forward_up * up,
+          at_top + block.backward_up * rank, back + block.backward_down * up};
+}
+
+bool apart(const Passes& passes) {
+  for (std::size_t a = 0; a < passes.size(); ++a)
+    for (std::size_t b = a + 1; b < passes.size(); ++b)
+      if ((passes[a] - passes[b]) % kInterval == 0) return false;
+  return true;
+}
+
+/// The fewest steps at the turns with which no rank has two passes at one time.
+std::vector<Passes> place_block(int p, const BuildingBlock& block) {
+  for (int sum = 3; sum <= 3 * kInterval; ++sum)
+    for (int a = 1; a <= std::min(kInterval, sum - 2); ++a)
+      for (int b = 1; b <= std::min(kInterval, sum - a - 1); ++b) {
+        const int c = sum - a - b;
+        std::vector<Passes> block_passes;
+        for (int rank = 0; c <= kInterval && rank < p; ++rank) {
+          block_passes.push_back(passes_of(rank, p, block, {a, b, c}));
+          if (!apart(block_passes.back())) break;
+        }
+        if (static_cast<int>(block_passes.size()) == p && apart(block_passes.back()))
+          return block_passes;
+      }
+  CONCERTINA_CHECK(false, "the passes of this building block always meet");
+}
+
+}  // namespace
+
+Rows repeat_block(const PipelineShape& shape, const BuildingBlock& block) {
+  struct Timed {
+    int time;
+    Action action;
+  };
+  const int p = shape.ranks;
+  const std::vector<Passes> passes = place_block(p, block);
+  Rows rows(p);
+  for (int rank = 0; rank < p; ++rank) {
+    const auto [first, second, second_back, first_back] = passes[rank];
+    const int far = 2 * p - 1 - rank;
+    std::vector<Timed> timed;
+    for (int m = 0; m < shape.microbatches; ++m) {
+      const int shift = kInterval * m;
+      timed.push_back({first + shift, {Kind::F, rank, m}});
+      timed.push_back({second + shift, {Kind::F, far, m}});
+      timed.push_back({second_back + shift, {Kind::I, far, m}});
+      timed.push_back({first_back + shift, {Kind::I, rank, m}});
+    }
+    std::sort(timed.begin(), timed.end(),
+              [](const Timed& a, const Timed& b) { return a.time < b.time; });
+    for (const Timed& one : timed) rows[rank].push_back(one.action);
+  }
+  return rows;
+}
+
+}  // namespace concertina

@@ -1,0 +1,40 @@
+// From a schedule's name to a plan that is ready to run, in passes that each do one thing.
+// Invariant: every pass is pure and checks what it returns; a plan that comes out of here is
+// proven.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "parallel/generate/expand.h"
+#include "parallel/plan/check.h"
+
+namespace concertina {
+
+/// I directly followed by its own W becomes B, where no other rank waits for the I.
+Plan merge_input_weight(const Plan& plan, const Layout& layout);
+
+/// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on
+/// different ranks. All transfers get one order, that of their producers' ends with unit costs, and
+/// every row follows it: so no two ranks ever disagree, even on one stream a rank. Within that
+/// order a RECV is posted one compute action before its consumer where it can be.
+Plan add_transfers(const Plan& plan, const Layout& layout);
+
+/// At the end of each row: REDUCE for each of its stages, in the order in which they finish, and
+/// STEP, which waits for the reductions.
+Plan add_reduction(const Plan& plan, const Layout& layout);
+
+/// What a plan that was read from a file lacks: transfers, if it has none at all; REDUCE and STEP,
+/// if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them where a reduction
+/// starts, and here that follows from the plan. `overlap`: pair_overlaps() too, if it has no
+/// transfers. Throws Error{bad_input} with `where` if the plan as
+/// it is, or what it becomes, breaks a rule.
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {},
+              bool overlap = false);
+
+/// All passes, for the schedule called `name`; `overlap`: pair_overlaps() too. Throws
+/// Error{bad_input} if there is none, or if it breaks `limits`.
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
+               bool overlap = false);
+
+}  // namespace concertina

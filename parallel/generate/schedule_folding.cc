@@ -1,0 +1,40 @@
+#include "core/error.h"
+#include "parallel/generate/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+std::string rule(const Chunks& chunks) {
+  if (chunks.step == chunks.most) return fmt::format("{}", chunks.most);
+  if (chunks.step == 1) return fmt::format("from 1 to {}", chunks.most);
+  return fmt::format("a multiple of {}, up to {}", chunks.step, chunks.most);
+}
+
+}  // namespace
+
+std::string describe(const Schedule& schedule) {
+  constexpr const char* kPlacements[] = {"stage s on rank s % p", "stages there and back (V, wave)",
+                                         "two opposite pipelines on the same ranks, in pairs"};
+  std::string text = kPlacements[static_cast<int>(schedule.placement)];
+  if (schedule.any_layout) text = "any layout";
+  if (schedule.chunks.most > 1 || schedule.chunks.step > 1)
+    text += fmt::format(", chunks a rank: {}", rule(schedule.chunks));
+  if (schedule.rank_step > 1) text += fmt::format(", ranks: a multiple of {}", schedule.rank_step);
+  return text;
+}
+
+Folding folding_of(const Entry<Schedule>& schedule, int chunks) {
+  const auto& [usual, step, most] = schedule.value.chunks;
+  const int count = chunks == 0 ? usual : chunks;
+  if (count % step != 0 || count > most)
+    throw_input(fmt::format("the schedule '{}' has no form with {} chunks", schedule.name, count),
+                "parallel.chunks",
+                fmt::format("chunks a rank: {}; or leave it out", rule(schedule.value.chunks)));
+  return {count, schedule.value.placement, schedule.value.rank_step};
+}
+
+const Entry<Schedule>& find_schedule(std::string_view name) {
+  return lookup_entry(schedules(), name, "schedule", "parallel.schedule");
+}
+
+}  // namespace concertina

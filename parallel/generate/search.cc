@@ -1,0 +1,159 @@
+#include "parallel/generate/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/error.h"
+#include "parallel/generate/greedy_rows.h"
+#include "parallel/generate/passes.h"
+#include "parallel/generate/row_judge.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+using Rows = std::vector<std::vector<Action>>;
+
+/// B as I, then W; nothing overlapped.
+Rows split(const Plan& plan, int ranks) {
+  Rows rows(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
+    for (const Action& action : plan.rows[rank]) {
+      const bool both = action.kind == Kind::B;
+      rows[rank].push_back({both ? Kind::I : action.kind, action.stage, action.microbatch});
+      if (both) rows[rank].push_back({Kind::W, action.stage, action.microbatch});
+    }
+  return rows;
+}
+
+/// Whether `later`, behind `earlier` in a row, has to stay there.
+bool ordered(const Action& earlier, const Action& later) {
+  return earlier.stage == later.stage &&
+         (earlier.kind == later.kind || earlier.microbatch == later.microbatch);
+}
+
+class Climb {
+ public:
+  Climb(const Layout& layout, const Costs& costs, const SearchBounds& bounds)
+      : judge_(layout, costs), bounds_(bounds), random_(bounds.seed) {}
+
+  RowJudge& judge() { return judge_; }
+  bool fits(const Rows& rows) const {
+    for (std::size_t rank = 0; rank < rows.size(); ++rank)
+      if (!fits(rank, rows[rank])) return false;
+    return true;
+  }
+  void offer(Rows rows) {
+    if (!fits(rows)) return;
+    if (const double seconds = judge_.makespan(rows); seconds < seconds_) {
+      seconds_ = seconds;
+      rows_ = std::move(rows);
+    }
+  }
+
+  SearchResult run() && {
+    if (seconds_ == kInf) return {};
+    std::size_t actions = 0;
+    for (const std::vector<Action>& row : rows_) actions += row.size();
+    const auto moves = std::max<std::int64_t>(
+        200, bounds_.effort / std::max<std::int64_t>(1, std::ssize(rows_)) /
+                 std::max<std::int64_t>(1, static_cast<std::int64_t>(actions / rows_.size())));
+    Rows best = rows_;
+    double least = seconds_;
+    for (std::int64_t i = 0; i < moves && actions > 1; ++i) {
+      const double left = 1 - static_cast<double>(i) / static_cast<double>(moves);
+      move(kHottest * least * left * left);
+      if (seconds_ < least) {
+        least = seconds_;
+        best = rows_;
+      }
+    }
+    return {Plan{std::move(best)}, least};
+  }
+
+ private:
+  static constexpr double kHottest =
+      0.004;  // of the step: what a move may cost at first, on average
+  static constexpr int kFarthest = 8;
+
+  bool fits(std::size_t rank, const std::vector<Action>& row) const {
+    return bounds_.peak_activations.empty() ||
+           RowJudge::peak(row) <= bounds_.peak_activations[rank];
+  }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+
+  /// One action some places on, as far as its row lets it; taken back if the step gets too long.
+  void move(double heat) {
+    const std::size_t rank = below(rows_.size());
+    std::vector<Action>& row = rows_[rank];
+    if (row.size() < 2) return;
+    const std::size_t from = below(row.size()), wanted = 1 + below(kFarthest);
+    const bool up = below(2) == 0;
+    std::size_t to = from;
+    for (std::size_t i = 0; i < wanted; ++i) {
+      if (up ? to == 0 || ordered(row[to - 1], row[from])
+             : to + 1 == row.size() || ordered(row[from], row[to + 1]))
+        break;
+      to = up ? to - 1 : to + 1;
+    }
+    if (to == from) return;
+    shift(row, from, to);
+    const double seconds = fits(rank, row) ? judge_.makespan(rows_) : kInf;
+    const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
+    if (seconds <= seconds_ || (heat > 0 && chance < std::exp((seconds_ - seconds) / heat)))
+      seconds_ = seconds;
+    else
+      shift(row, to, from);
+  }
+
+  static void shift(std::vector<Action>& row, std::size_t from, std::size_t to) {
+    const auto begin = row.begin();
+    const auto a = static_cast<std::ptrdiff_t>(from), b = static_cast<std::ptrdiff_t>(to);
+    if (a < b)
+      std::rotate(begin + a, begin + a + 1, begin + b + 1);
+    else
+      std::rotate(begin + b, begin + a, begin + a + 1);
+  }
+
+  RowJudge judge_;
+  const SearchBounds& bounds_;
+  std::mt19937_64 random_;
+  Rows rows_;
+  double seconds_ = kInf;
+};
+
+}  // namespace
+
+std::vector<Plan> named_plans(const Layout& layout) {
+  std::vector<Plan> plans;
+  for (const Entry<Schedule>& schedule : schedules()) {
+    if (schedule.value.searched) continue;
+    try {
+      plans.push_back(expand(layout, schedule.value, schedule.name));
+    } catch (const Error& error) {
+      if (error.code() != Exit::bad_input) throw;
+    }
+  }
+  return plans;
+}
+
+SearchResult search(const Layout& layout, const Costs& costs, const std::vector<Plan>& candidates,
+                    const SearchBounds& bounds) {
+  Climb climb(layout, costs, bounds);
+  for (const Plan& plan : candidates) climb.offer(split(plan, climb.judge().ranks()));
+  // A rule looks at every stage before every action.
+  std::int64_t left = bounds.effort;
+  for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {
+    if (left < 0) break;
+    auto rows = greedy_rows(climb.judge(), rule);
+    if (!rows) continue;
+    for (const std::vector<Action>& row : *rows)
+      left -= static_cast<std::int64_t>(row.size()) * layout.stage_count();
+    climb.offer(std::move(*rows));
+  }
+  return std::move(climb).run();
+}
+
+}  // namespace concertina

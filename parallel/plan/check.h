@@ -1,0 +1,52 @@
+// Proves that a plan does all the work once and cannot hang, before anything is launched.
+// Invariant: pure, linear in the number of actions; what it accepts the executor can run on either
+// kind of channel (parallel/plan/plan_graph.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+
+/// What a plan has to be. The defaults are a plan that is ready to run.
+struct Limits {
+  bool transfers = true;      // SEND and RECV at every boundary between ranks; else none at all
+  bool reduction = true;      // REDUCE a stage and STEP a rank; else none at all
+  int leaf_microbatches = 1;  // of the canonical reduction tree: microbatches / leaves
+  std::vector<int> peak_activations{};  // at most, by rank, in microbatches of stages; empty: any
+};
+
+/// What `plan` already has: for schedules read from files.
+Limits limits_of(const Plan& plan);
+
+enum class Rule {
+  shape,          // one row a rank
+  range,          // the action's stage or microbatch does not exist, or its kind is not due
+  placement,      // it is in the row of a rank that does not hold the stage
+  cover,          // missing, twice, or both B and I or W
+  overlap,        // not an F with a B or I of another microbatch right behind it
+  dependency,     // before something in its own row that it needs
+  channel_order,  // two ranks disagree on the order of their messages
+  leaf_order,     // gradients inside a leaf of the reduction tree not in ascending order
+  memory,         // more activations saved than allowed
+  deadlock,       // no order of execution: without buffering, or on one stream a rank
+};
+
+/// "channel_order".
+std::string_view name_of(Rule rule);
+
+/// The first rule that a plan breaks, with the shortest counter-example in one or a few lines.
+struct Violation {
+  Rule rule = Rule::shape;
+  std::string text;
+  std::vector<Place> places{};  // the actions that `text` speaks of, each once
+};
+
+/// `layout` is valid (parallel/plan/layout.h).
+std::optional<Violation> check(const Plan& plan, const Layout& layout, const Limits& limits = {});
+
+}  // namespace concertina

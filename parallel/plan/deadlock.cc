@@ -1,0 +1,173 @@
+#include "parallel/plan/deadlock.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// The standstill of a plan. What waits there is the head of a row, its first action that cannot
+/// run, or the head of a queue, a rank's first message that is not through. All else that is left
+/// stands behind these, so the graph of waits has two points a rank and few edges each.
+/// Point r is the row of rank r, point ranks + r its queue of messages.
+class Standstill {
+ public:
+  Standstill(const Plan& plan, const PlanIndex& index, Channels channels, const PlanGraph& graph,
+             const std::vector<int>& order)
+      : plan_(plan),
+        index_(index),
+        graph_(graph),
+        ranks_(static_cast<int>(plan.rows.size())),
+        queues_(channels == Channels::stream),
+        open_(graph.nodes(), true),
+        head_(2 * ranks_, -1),
+        waits_(2 * ranks_) {
+    for (const int node : order) open_[node] = false;
+    find_heads();
+    find_waits();
+  }
+
+  Circle describe() const {
+    Circle circle;
+    const std::vector<const Wait*> waits = shortest();
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      circle.text += fmt::format("{}{}", i > 0 ? "\n" : "", line(*waits[i]));
+      for (const int node : {head_[waits[i]->from], waits[i]->message, waits[i]->behind})
+        add_places(node, circle.places);
+    }
+    return circle;
+  }
+
+ private:
+  /// Head `from` waits for `message`, which waits for the head `to`: for `behind`, its end that is
+  /// still to come in the row of `to`, or in the queue of `to` itself (then `behind` is -1).
+  struct Wait {
+    int from = 0, message = 0, behind = -1, to = 0;
+  };
+
+  bool is_action(int node) const { return node < graph_.actions; }
+  const Transfer& transfer(int message) const { return graph_.transfers[message - graph_.actions]; }
+  Place at(int action) const { return index_.place(action); }
+
+  void find_heads() {
+    for (int rank = 0; rank < ranks_; ++rank)
+      for (int node = index_.row_begin()[rank];
+           node < index_.row_begin()[rank + 1] && head_[rank] < 0; ++node)
+        if (open_[node]) head_[rank] = node;
+    if (!queues_) return;
+    std::vector<int> first(ranks_, graph_.actions);  // end of the head of the queue
+    for (int message = graph_.actions; message < graph_.nodes(); ++message) {
+      if (!open_[message]) continue;
+      for (const int end : {transfer(message).send, transfer(message).receive}) {
+        const int rank = at(end).rank;
+        if (end < first[rank]) first[rank] = end, head_[ranks_ + rank] = message;
+      }
+    }
+  }
+
+  void find_waits() {
+    std::vector<int> point_of(graph_.nodes(), -1);
+    for (int rank = 0; rank < ranks_; ++rank)
+      if (head_[rank] >= 0) point_of[head_[rank]] = rank;
+    for (int node = graph_.actions; node < graph_.nodes(); ++node) {
+      if (!open_[node]) continue;
+      for (int e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; ++e)
+        if (const int to = graph_.edge_to[e]; is_action(to) && point_of[to] >= 0)
+          add_waits(point_of[to], node);
+    }
+    for (int point = ranks_; point < 2 * ranks_; ++point)
+      if (head_[point] >= 0) add_waits(point, head_[point]);
+  }
+
+  void add_waits(int from, int message) {
+    for (const int end : {transfer(message).send, transfer(message).receive}) {
+      if (end < 0) continue;
+      const int rank = at(end).rank, queue = ranks_ + rank;
+      if (open_[end])
+        waits_[from].push_back({from, message, end, rank});
+      else if (queues_ && head_[queue] != message)
+        waits_[from].push_back({from, message, -1, queue});
+    }
+  }
+
+  /// By breadth-first search from each head, no deeper than the best so far.
+  std::vector<const Wait*> shortest() const {
+    std::vector<const Wait*> best;
+    std::vector<const Wait*> via(waits_.size());  // the wait that led to a point
+    for (int start = 0; start < 2 * ranks_; ++start) {
+      std::fill(via.begin(), via.end(), nullptr);
+      std::vector<int> front{start}, depth{0};
+      for (std::size_t i = 0; i < front.size() && via[start] == nullptr; ++i) {
+        if (!best.empty() && depth[i] + 1 >= std::ssize(best)) break;
+        for (const Wait& wait : waits_[front[i]]) {
+          if (via[wait.to] != nullptr) continue;
+          via[wait.to] = &wait;
+          front.push_back(wait.to);
+          depth.push_back(depth[i] + 1);
+        }
+      }
+      if (via[start] == nullptr) continue;
+      best = {via[start]};
+      while (best.back()->from != start) best.push_back(via[best.back()->from]);
+      std::reverse(best.begin(), best.end());
+    }
+    CONCERTINA_CHECK(!best.empty(), "the plan stops, but nothing waits in a circle");
+    return best;
+  }
+
+  std::string line(const Wait& wait) const {
+    const int head = head_[wait.from], send = transfer(wait.message).send;
+    const std::string what = is_action(head) ? name(head) : "the message of " + name(send);
+    const bool buffer = is_action(head) && is_send(action(send).kind) && at(send).rank == wait.from;
+    if (wait.behind < 0)
+      return fmt::format("{} {} queued on rank {} behind that of {}", what,
+                         is_action(head) ? "waits for the message of " + name(send) + "," : "is",
+                         wait.to - ranks_, name(transfer(head_[wait.to]).send));
+    const std::string behind = fmt::format(
+        "stands behind action {} {}", at(head_[wait.to]).position, to_text(action(head_[wait.to])));
+    if (buffer && wait.behind == send)
+      return fmt::format("{} waits for the send buffer of {}, which {}", what, name(send), behind);
+    return fmt::format("{}{} waits for {}{}, which {}", what,
+                       buffer ? " needs the send buffer of " + name(send) + " and" : "",
+                       name(wait.behind),
+                       is_compute(action(wait.behind).kind) ? "" : " to be posted", behind);
+  }
+
+  const Action& action(int node) const { return plan_.rows[at(node).rank][at(node).position]; }
+  std::string name(int node) const {
+    return fmt::format("rank {} action {} {}", at(node).rank, at(node).position,
+                       to_text(action(node)));
+  }
+
+  void add_places(int node, std::vector<Place>& places) const {
+    if (node < 0) return;
+    if (!is_action(node)) {
+      add_places(transfer(node).send, places);
+      add_places(transfer(node).receive, places);
+      return;
+    }
+    const Place place = at(node);
+    if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+  }
+
+  const Plan& plan_;
+  const PlanIndex& index_;
+  const PlanGraph& graph_;
+  const int ranks_;
+  const bool queues_;                     // messages wait for each other: one stream a rank
+  std::vector<bool> open_;                // nodes that cannot run
+  std::vector<int> head_;                 // by point: node, or -1 if the rank has come through
+  std::vector<std::vector<Wait>> waits_;  // by point
+};
+
+}  // namespace
+
+std::optional<Circle> find_deadlock(const Plan& plan, const PlanIndex& index, Channels channels) {
+  const PlanGraph graph = make_graph(plan, index, channels);
+  const std::vector<int> order = graph.order();
+  if (static_cast<int>(order.size()) == graph.nodes()) return std::nullopt;
+  return Standstill(plan, index, channels, graph, order).describe();
+}
+
+}  // namespace concertina

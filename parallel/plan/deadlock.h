@@ -1,0 +1,24 @@
+// Finds out whether a plan can hang, and who then waits for whom.
+// Invariant: a plan without a deadlock runs to its end whatever the speed of ranks and links.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/plan/plan_graph.h"
+
+namespace concertina {
+
+/// Ranks and messages that wait for each other, when nothing else can go on.
+struct Circle {
+  std::string text;           // a line a wait: who, for what, and why that does not come
+  std::vector<Place> places;  // of the actions in `text`, each once
+};
+
+/// The shortest circle at the place where the plan stops, or nothing if it runs through. A plan
+/// stops in one place only, whatever the speeds: each wait is for one particular thing.
+/// The plan must satisfy what make_graph asks for, and channels must agree on their order.
+std::optional<Circle> find_deadlock(const Plan& plan, const PlanIndex& index, Channels channels);
+
+}  // namespace concertina

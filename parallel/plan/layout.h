@@ -1,0 +1,95 @@
+// Which rank holds which units and which microbatches.
+// Invariant: a valid Layout covers every unit once in each pipeline and every microbatch once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model_spec.h"
+#include "parallel/plan/partition.h"
+
+namespace concertina {
+
+/// Units [first_unit, last_unit) on `rank`. A rank may hold several stages of one pipeline.
+struct StagePlacement {
+  int rank = 0, first_unit = 0, last_unit = 0;
+  bool operator==(const StagePlacement&) const = default;
+};
+
+/// Microbatches [first_microbatch, last_microbatch) of the step flow through `stages`.
+struct Pipeline {
+  std::vector<StagePlacement> stages;
+  int first_microbatch = 0, last_microbatch = 0;
+  int microbatches() const { return last_microbatch - first_microbatch; }
+  bool operator==(const Pipeline&) const = default;
+};
+
+struct Layout {
+  std::vector<Pipeline> pipelines;
+  bool operator==(const Layout&) const = default;
+
+  /// Stages are numbered through all pipelines: stage s of pipeline p is first_stage(p) + s.
+  int first_stage(int pipeline) const;
+  int stage_count() const;
+  int pipeline_of(int stage) const;
+  const StagePlacement& stage(int stage) const;
+  /// Ranks that hold any of `units`, ascending, each once.
+  std::vector<int> holders(const std::vector<int>& units) const;
+};
+
+/// What a layout has to fit. A leaf of the canonical reduction tree
+/// (parallel/plan/reduction_tree.h) is a run of microbatches / leaves microbatches that no two
+/// pipelines may share.
+struct LayoutLimits {
+  int world = 1, units = 1, microbatches = 1, leaves = 1;
+};
+
+/// Throws Error{bad_input} unless each pipeline holds every unit once and in order, the pipelines
+/// hold every microbatch once and cut between leaves only, and exactly the ranks [0, world) work.
+void validate(const Layout& layout, const LayoutLimits& limits);
+
+/// The short form of a layout: dp replicas of pp ranks each.
+struct Grid {
+  int pp = 1, dp = 1;
+  bool operator==(const Grid&) const = default;
+};
+
+/// On which of its p ranks stage s of a pipeline lies.
+enum class Placement {
+  loop,      // s % p: neighbours on adjacent ranks, chunk after chunk
+  wave,      // there and back: every second chunk in descending order, so both ends on one rank (V)
+  opposite,  // two pipelines on the same ranks, one from each end; each has half the microbatches
+};
+
+/// Index in [0, p) of the rank that holds stage s. Of `opposite`, the first pipeline's.
+int rank_of_stage(Placement placement, int stage, int p);
+
+/// How a replica folds onto its ranks; which schedule asks for what is in its registry entry.
+struct Folding {
+  Folding(int chunks_ = 1, Placement placement_ = Placement::loop, int rank_step_ = 1)
+      : chunks(chunks_), placement(placement_), rank_step(rank_step_) {}
+  int chunks = 1;  // stages a rank has of one pipeline
+  Placement placement = Placement::loop;
+  int rank_step = 1;  // divides pp
+  int pipelines() const { return placement == Placement::opposite ? 2 : 1; }
+};
+
+/// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, pipelines <= leaves.
+std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
+
+/// What is left out follows from the world size; if both are, the fitting grid with the fewest
+/// stages (replicas have no bubble). Throws Error{bad_input} that lists the grids that fit.
+Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
+         Folding folding = {});
+
+/// dp replicas of pp ranks with `chunks` stages each, rank = replica * pp + rank_of_stage().
+/// `partition` has pp * chunks ranges; the leaves are balanced over the pipelines, in order.
+Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
+                   Folding folding = {});
+
+/// As `parallel.layout` reads it: `[{microbatches = [0, 4], stages = [{rank = 0, units = [0, 3]},
+/// ...]}, ...]`, ranges half open.
+std::string to_toml(const Layout& layout);
+
+}  // namespace concertina

@@ -1,0 +1,71 @@
+// Where each action of a plan stands, and what its stage needs to know of its neighbours.
+// Invariant: nodes number the actions of a plan row by row; lookups take constant time.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "parallel/plan/schedule.h"
+
+namespace concertina {
+
+/// One stage of a layout, seen from a plan.
+struct StageInfo {
+  int rank = 0;
+  int first_microbatch = 0, last_microbatch = 0;
+  bool first = false, last = false;                   // of its pipeline
+  bool remote_previous = false, remote_next = false;  // that neighbour is on another rank
+};
+
+std::vector<StageInfo> stage_infos(const Layout& layout);
+
+/// Ranks [0, n) that a layout speaks of.
+int rank_count(const Layout& layout);
+
+struct Place {
+  int rank = 0, position = 0;
+  bool operator==(const Place&) const = default;
+};
+
+class PlanIndex {
+ public:
+  /// Actions that do not belong to `layout` are left out; of equal actions the first one counts.
+  PlanIndex(const Plan& plan, const Layout& layout);
+
+  /// Node of (kind, stage, microbatch), or -1. The stage must exist.
+  int find(Kind kind, int stage, int microbatch) const;
+  int find(const Action& action) const {
+    return find(action.kind, action.stage, action.microbatch);
+  }
+  /// B, or else I: what makes the gradient of the stage's input.
+  int find_input_gradient(int stage, int microbatch) const;
+  /// B, or else W: the last action of a microbatch on a stage.
+  int find_last(int stage, int microbatch) const;
+
+  int nodes() const { return row_begin_.back(); }
+  int node(int rank, int position) const { return row_begin_[rank] + position; }
+  Place place(int node) const;
+  const std::vector<int>& row_begin() const { return row_begin_; }
+  const std::vector<StageInfo>& stages() const { return stages_; }
+  /// Ordered pairs of ranks with messages between them, numbered from 0.
+  int channels() const { return channels_; }
+  /// That of a SEND or RECV at a boundary between two ranks.
+  int channel(const Action& transfer) const;
+  /// The stage exists, and so does the microbatch in its pipeline (-1 for REDUCE and STEP).
+  bool contains(const Action& action) const;
+
+ private:
+  static constexpr int kKinds = 10;
+  std::size_t cell(const Action& action) const;
+  void number_channels();
+
+  std::vector<StageInfo> stages_;
+  /// Channel to the next stage and back from it, by stage; -1 where that is no other rank.
+  std::vector<int> forward_channel_, backward_channel_;
+  int channels_ = 0;
+  std::vector<int> cell_begin_;  // by stage
+  std::vector<int> row_begin_;   // by rank, and the end
+  std::vector<int> node_;        // by cell and kind
+};
+
+}  // namespace concertina

@@ -1,0 +1,124 @@
+#include "parallel/plan/plan_memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "parallel/plan/plan_graph.h"
+
+namespace concertina {
+namespace {
+
+/// What is alive now, and what was at most.
+class Gauge {
+ public:
+  void take() { peak_ = std::max(peak_, ++live_); }
+  void release() {
+    CONCERTINA_CHECK(live_ > 0, "a buffer is released that was never taken");
+    --live_;
+  }
+  int peak() const { return peak_; }
+
+ private:
+  int live_ = 0, peak_ = 0;
+};
+
+class RowGauges {
+ public:
+  explicit RowGauges(const std::vector<StageInfo>& stages) : stages_(stages) {}
+
+  void run(const Action& action) {
+    switch (action.kind) {
+      case Kind::RECV_F:
+        return inputs_.take();
+      case Kind::RECV_B:
+        return output_grads_.take();
+      case Kind::SEND_B:
+        ++gradient_sends_;
+        return;
+      case Kind::F:
+        return forward(action.stage);
+      case Kind::I:
+        grads_[action.stage].take();
+        return start_backward(action.stage);
+      case Kind::W:
+        grads_[action.stage].release();
+        return end_backward(action.stage);
+      case Kind::B:
+        start_backward(action.stage);
+        return end_backward(action.stage);
+      case Kind::SEND_F:
+      case Kind::REDUCE:
+      case Kind::STEP:
+        return;
+    }
+  }
+
+  RowMemory result() {
+    RowMemory memory{{},
+                     inputs_.peak(),
+                     outputs_.peak(),
+                     output_grads_.peak(),
+                     std::min(kGradientSendBuffers, gradient_sends_)};
+    for (const auto& [stage, saved] : saved_)
+      memory.stages.push_back({stage, saved.peak(), grads_[stage].peak()});
+    return memory;
+  }
+
+ private:
+  void forward(int stage) {
+    saved_[stage].take();
+    if (!stages_[stage].last) (stages_[stage].remote_next ? outputs_ : inputs_).take();
+  }
+  void start_backward(int stage) {
+    if (!stages_[stage].first && !stages_[stage].remote_previous) output_grads_.take();
+  }
+  void end_backward(int stage) {
+    saved_[stage].release();
+    if (!stages_[stage].first) inputs_.release();
+    if (stages_[stage].last) return;
+    output_grads_.release();
+    if (stages_[stage].remote_next) outputs_.release();
+  }
+
+  const std::vector<StageInfo>& stages_;
+  std::map<int, Gauge> saved_, grads_;  // by stage
+  Gauge inputs_, outputs_, output_grads_;
+  int gradient_sends_ = 0;
+};
+
+}  // namespace
+
+std::vector<RowMemory> plan_memory(const Plan& plan, const Layout& layout) {
+  const std::vector<StageInfo> stages = stage_infos(layout);
+  std::vector<RowMemory> result;
+  for (const std::vector<Action>& row : plan.rows) {
+    RowGauges gauges(stages);
+    for (const Action& action : row) gauges.run(action);
+    result.push_back(gauges.result());
+  }
+  return result;
+}
+
+std::size_t peak_saved(const std::vector<Action>& row,
+                       const std::function<std::size_t(int stage)>& weight) {
+  std::size_t live = 0, peak = 0;
+  for (const Action& action : row) {
+    if (action.kind == Kind::F) peak = std::max(peak, live += weight(action.stage));
+    if (action.kind == Kind::B || action.kind == Kind::W) live -= weight(action.stage);
+  }
+  return peak;
+}
+
+std::vector<int> leaf_order(const std::vector<Action>& row, int stage, int leaf_microbatches) {
+  std::map<int, int> finished;  // microbatches of each leaf
+  std::vector<int> order;
+  for (const Action& action : row) {
+    if (action.stage != stage || (action.kind != Kind::B && action.kind != Kind::W)) continue;
+    const int leaf = action.microbatch / leaf_microbatches;
+    if (++finished[leaf] == leaf_microbatches) order.push_back(leaf);
+  }
+  return order;
+}
+
+}  // namespace concertina

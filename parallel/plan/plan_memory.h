@@ -1,0 +1,54 @@
+// How many buffers of each kind a rank needs for its row of a plan.
+// Invariant: the counts follow from the row's order alone, so memory is known before the first
+// step. An executor that obeys the lifetimes below never needs more, and at the peak needs all of
+// them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "parallel/plan/schedule.h"
+
+namespace concertina {
+
+/// Slots of one stage, for microbatches that are alive at the same time.
+struct StageSlots {
+  int stage = 0;
+  int saved = 0;  // from F until B or W ends
+  int grads = 0;  // from I until W ends; none where I and W are one B
+  bool operator==(const StageSlots&) const = default;
+};
+
+/// Pools of boundary buffers, one a rank and role, shared by the rank's stages (all boundaries have
+/// the same size). "Remote" means that the neighbour stage is on another rank.
+/// A buffer between two stages of one rank has one owner, the stage that reads it: what F of stage
+/// s writes is an input of s + 1, and what B or I of s + 1 writes is an output_grad of s.
+struct RowMemory {
+  std::vector<StageSlots> stages;  // of the rank, ascending
+  /// From RECV_F's post (F of the previous stage, if it is local) until the stage's B or W ends.
+  int inputs = 0;
+  /// To a remote next stage: from F until B or W ends. By then the gradient has come back, so the
+  /// send is over; no wait is needed.
+  int outputs = 0;
+  /// From RECV_B's post (B or I of the next stage, if it is local) until the stage's B or W ends.
+  int output_grads = 0;
+  /// To a remote previous stage: from B or I until its SEND_B is known to be over. The pool has
+  /// min(kGradientSendBuffers, SEND_Bs of the row) buffers; when all are in use, the next B or I
+  /// first waits for the oldest SEND_B. The checker and the simulator count with that wait.
+  int input_grads = 0;
+  bool operator==(const RowMemory&) const = default;
+};
+
+/// By rank. `plan` has its transfers and passes check().
+std::vector<RowMemory> plan_memory(const Plan& plan, const Layout& layout);
+
+/// The largest sum of `weight(stage)` over microbatches between F and B or W.
+std::size_t peak_saved(const std::vector<Action>& row,
+                       const std::function<std::size_t(int stage)>& weight);
+
+/// Leaves (parallel/plan/reduction_tree.h) of `leaf_microbatches` microbatches in the order in
+/// which `stage` finishes their gradients in `row`: the argument of peak_buffers().
+std::vector<int> leaf_order(const std::vector<Action>& row, int stage, int leaf_microbatches);
+
+}  // namespace concertina

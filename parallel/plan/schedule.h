@@ -1,0 +1,59 @@
+// A schedule is a value: one row of actions a rank.
+// Invariant: no MPI, no threads, no clock here; the executor knows no schedule by name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallel/plan/layout.h"
+
+namespace concertina {
+
+/// F forward, I input gradient, W weight gradient, B = I + W. SEND_F/RECV_F activations to the
+/// next / from the previous stage, SEND_B/RECV_B gradients to the previous / from the next.
+/// A RECV posts the receive (the action that consumes it waits); a SEND starts the transfer.
+/// REDUCE stands anywhere behind the stage's last W and never waits: the reduction of a bucket
+/// starts by itself with its last gradient, and REDUCE only drives it. STEP, once a rank and last,
+/// waits for all reductions; then clipping, optimizer and weight gather.
+enum class Kind { F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE, STEP };
+
+struct Action {
+  Kind kind = Kind::F;
+  int stage = 0;        // Layout's numbering
+  int microbatch = -1;  // of the step; -1 for REDUCE and STEP
+  /// An F that runs interleaved with the action right behind it in the row, a B or I of another
+  /// microbatch: both start once both can, and end together.
+  bool overlapped = false;
+  bool operator==(const Action&) const = default;
+};
+
+/// rows[rank] in order of execution.
+struct Plan {
+  std::vector<std::vector<Action>> rows;
+  bool operator==(const Plan&) const = default;
+};
+
+/// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
+std::string to_text(const Action& action);
+
+/// One line a rank, actions separated by commas, an overlapped F in one cell with the action behind
+/// it: the form of PyTorch's pipelining CSV (parallel/plan/schedule_text.h), with STEP added.
+std::string to_text(const Plan& plan);
+
+/// The inverse of to_text; what a schedule file may have besides actions is skipped. `where` names
+/// the source in errors, which give row and column from 1 and the token.
+Plan parse_plan(std::string_view text, const std::string& where);
+
+/// The layout that a plan implies: each stage on the rank whose row holds its forwards, one unit a
+/// stage of its pipeline. Stages that share a microbatch with the one before them are of the same
+/// pipeline. For schedules read from files.
+Layout infer_layout(const Plan& plan, const std::string& where);
+
+bool is_compute(Kind kind);   // F, I, W, B
+bool is_transfer(Kind kind);  // SEND_*, RECV_*
+bool is_send(Kind kind);
+/// SEND_F of stage s <-> RECV_F of s + 1, SEND_B of s <-> RECV_B of s - 1.
+Action counterpart(const Action& transfer);
+
+}  // namespace concertina

@@ -1,0 +1,251 @@
+#include "parallel/runtime/gradient_exchange.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order.
+std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, const Plan& plan,
+                                                         int units) {
+  std::vector<std::vector<std::vector<int>>> orders(plan.rows.size());
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    orders[rank].resize(static_cast<std::size_t>(units));
+    for (const Action& action : plan.rows[rank]) {
+      if (action.kind != Kind::W && action.kind != Kind::B) continue;
+      const StagePlacement& stage = layout.stage(action.stage);
+      for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
+        orders[rank][static_cast<std::size_t>(unit)].push_back(action.microbatch);
+    }
+  }
+  return orders;
+}
+
+int unit_count(const std::vector<Bucket>& buckets, const Layout& layout) {
+  int units = 0;
+  for (const Bucket& bucket : buckets)
+    for (const int use : bucket.uses) units = std::max(units, use + 1);
+  for (const Pipeline& pipeline : layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) units = std::max(units, stage.last_unit);
+  return units;
+}
+
+ConstBytes bytes_of(View view) {
+  return {static_cast<const std::byte*>(view.data), view.bytes()};
+}
+
+}  // namespace
+
+GradientExchange::GradientExchange(const std::vector<Bucket>& buckets,
+                                   const std::vector<BucketOwners>& owners, const Layout& layout,
+                                   const Plan& plan, int rank, int microbatches, int leaves)
+    : microbatches_(microbatches), leaves_(leaves), buckets_(buckets), index_(buckets.size(), -1) {
+  const auto orders = weight_orders(layout, plan, unit_count(buckets, layout));
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    if (owners[b].index_of(rank) >= 0)
+      make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);
+  // Backward ends with the first units: buckets start in descending order of their first use.
+  std::map<std::vector<int>, std::vector<int>> groups;
+  for (std::size_t i = 0; i < items_.size(); ++i)
+    groups[items_[i].ranks].push_back(static_cast<int>(i));
+  queue_of_.resize(items_.size());
+  for (auto& [ranks, queue] : groups) {
+    std::stable_sort(queue.begin(), queue.end(), [&](int a, int b) {
+      const auto first_use = [&](int i) {
+        return buckets[static_cast<std::size_t>(items_[static_cast<std::size_t>(i)].bucket)]
+            .uses[0];
+      };
+      return first_use(a) > first_use(b);
+    });
+    for (const int i : queue) queue_of_[static_cast<std::size_t>(i)] = queues_.size();
+    queues_.push_back(queue);
+  }
+  queue_next_.resize(queues_.size(), 0);
+}
+
+void GradientExchange::make_item(const Bucket& bucket, int index, const BucketOwners& owners,
+                                 const std::vector<std::vector<std::vector<int>>>& orders,
+                                 int rank) {
+  Item item;
+  item.bucket = index;
+  item.me = owners.index_of(rank);
+  item.elements = bucket.elements;
+  item.ranks = owners.ranks;
+  item.parts = owners.parts;
+  item.arrivals.resize(owners.ranks.size());
+  const std::size_t count = item.parts[static_cast<std::size_t>(item.me)].count();
+  for (std::size_t peer = 0; peer < owners.ranks.size(); ++peer) {
+    for (const int unit : bucket.uses) {
+      const auto& order =
+          orders[static_cast<std::size_t>(owners.ranks[peer])][static_cast<std::size_t>(unit)];
+      if (order.empty()) continue;
+      GradientTree tree(order, microbatches_, leaves_);
+      if (static_cast<int>(peer) == item.me) {
+        item.uses.push_back({unit, std::move(tree)});
+      } else if (count > 0) {
+        for (const TreeNode& node : tree.nodes())
+          item.arrivals[peer].push_back(
+              {static_cast<int>(peer), unit, node, View{nullptr, count, DType::f32}});
+      }
+    }
+  }
+  item.open_uses = static_cast<int>(item.uses.size());
+  index_[static_cast<std::size_t>(index)] = static_cast<int>(items_.size());
+  items_.push_back(std::move(item));
+}
+
+std::size_t GradientExchange::sum_bytes() const {
+  std::size_t bytes = 0;
+  for (const Item& item : items_)
+    for (const Use& use : item.uses)
+      bytes +=
+          static_cast<std::size_t>(use.tree.buffers()) * align_up(item.elements * sizeof(float));
+  return bytes;
+}
+
+std::size_t GradientExchange::staging_bytes() const {
+  std::size_t bytes = 0;
+  for (const Item& item : items_)
+    for (const auto& pieces : item.arrivals)
+      for (const Piece& piece : pieces) bytes += align_up(piece.memory.bytes());
+  return bytes;
+}
+
+void GradientExchange::attach(Arena& arena) {
+  for (Item& item : items_) {
+    for (Use& use : item.uses) {
+      std::vector<View> buffers;
+      for (int i = 0; i < use.tree.buffers(); ++i)
+        buffers.push_back(arena.take(item.elements, DType::f32, "gradient"));
+      use.tree.attach(std::move(buffers));
+    }
+    for (auto& pieces : item.arrivals)
+      for (Piece& piece : pieces)
+        piece.memory = arena.take(piece.memory.count, DType::f32, "gradient of another replica");
+    compile(item, buckets_[static_cast<std::size_t>(item.bucket)]);
+  }
+}
+
+/// The additions that this rank's part needs: each use's tree to its root, then the uses in order.
+void GradientExchange::compile(Item& item, const Bucket& bucket) {
+  const Part& part = item.parts[static_cast<std::size_t>(item.me)];
+  if (part.count() == 0) return;
+  for (const int unit : bucket.uses) {
+    std::map<std::pair<int, int>, View> at;
+    for (const Use& use : item.uses)
+      if (use.unit == unit)
+        for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
+          at[{use.tree.nodes()[n].first, use.tree.nodes()[n].last}] =
+              use.tree.node_memory(n).slice(part.begin, part.count());
+    for (const auto& pieces : item.arrivals)
+      for (const Piece& piece : pieces)
+        if (piece.use == unit) at[{piece.node.first, piece.node.last}] = piece.memory;
+    std::vector<TreeNode> nodes;
+    for (const auto& [node, view] : at) nodes.push_back({node.first, node.second});
+    for (const TreeMerge& merge : merges(nodes, leaves_)) {
+      const View left = at.at({merge.left.first, merge.left.last});
+      item.additions.push_back({left, at.at({merge.right.first, merge.right.last})});
+      at[{merge.left.first, merge.right.last}] = left;
+    }
+    const View root = at.at({0, leaves_});
+    if (item.reduced.empty())
+      item.reduced = root;
+    else
+      item.additions.push_back({item.reduced, root});
+  }
+}
+
+void GradientExchange::connect(const Groups& groups, Backend& backend) {
+  backend_ = &backend;
+  std::map<Communicator*, std::size_t> under_way;  // messages, at most
+  for (Item& item : items_) {
+    std::size_t messages = 0;
+    for (const auto& pieces : item.arrivals) messages += pieces.size();
+    for (const Use& use : item.uses) messages += use.tree.nodes().size() * item.parts.size();
+    item.works.reserve(messages);
+    if (item.ranks.size() == 1) continue;
+    item.group = groups.find(item.ranks);
+    CONCERTINA_CHECK(item.group != nullptr, "bucket {} has no group", item.bucket);
+    item.group->reserve(under_way[item.group] += messages, 0);
+  }
+}
+
+GradientTarget GradientExchange::begin(int bucket, int use, int microbatch) {
+  for (const Use& one : item_of(bucket).uses)
+    if (one.unit == use) return one.tree.begin(microbatch);
+  CONCERTINA_CHECK(false, "bucket {} has no use by unit {} on this rank", bucket, use);
+}
+
+void GradientExchange::end(int bucket, int use, int microbatch) {
+  Item& item = item_of(bucket);
+  for (const Use& one : item.uses)
+    if (one.unit == use && one.tree.end(microbatch, *backend_)) --item.open_uses;
+  const auto index = static_cast<std::size_t>(index_[static_cast<std::size_t>(bucket)]);
+  if (item.open_uses == 0) start_ready(queue_of_[index]);
+  progress();
+}
+
+void GradientExchange::start_ready(std::size_t queue) {
+  const std::vector<int>& order = queues_[queue];
+  for (std::size_t& next = queue_next_[queue]; next < order.size(); ++next) {
+    Item& item = items_[static_cast<std::size_t>(order[next])];
+    if (item.open_uses > 0) return;
+    start(item);
+  }
+}
+
+void GradientExchange::start(Item& item) {
+  item.started = true;
+  if (item.group == nullptr) return;
+  for (std::size_t peer = 0; peer < item.parts.size(); ++peer) {
+    if (static_cast<int>(peer) == item.me) continue;
+    for (const Piece& piece : item.arrivals[peer])
+      item.works.push_back(item.group->irecv(
+          {static_cast<std::byte*>(piece.memory.data), piece.memory.bytes()}, piece.peer));
+    const Part& part = item.parts[peer];
+    if (part.count() == 0) continue;
+    for (const Use& use : item.uses)
+      for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
+        item.works.push_back(
+            item.group->isend(bytes_of(use.tree.node_memory(n).slice(part.begin, part.count())),
+                              static_cast<int>(peer)));
+  }
+}
+
+bool GradientExchange::try_complete(Item& item) {
+  bool all = true;
+  for (Work& work : item.works) all = work.test() && all;
+  if (!all) return false;
+  item.works.clear();
+  for (const Addition& add : item.additions) backend_->axpby(1.0F, add.right, 1.0F, add.left);
+  return item.done = true;
+}
+
+void GradientExchange::progress() {
+  for (Item& item : items_)
+    if (item.started && !item.done) try_complete(item);
+}
+
+void GradientExchange::finish() {
+  for (Item& item : items_) {
+    CONCERTINA_CHECK(item.started, "bucket {} was never complete", item.bucket);
+    if (!item.done) {
+      for (Work& work : item.works) work.wait();
+      try_complete(item);
+    }
+    item.started = item.done = false;
+    item.open_uses = static_cast<int>(item.uses.size());
+  }
+  std::fill(queue_next_.begin(), queue_next_.end(), 0);
+}
+
+View GradientExchange::reduced(int bucket) const {
+  const int item = index_[static_cast<std::size_t>(bucket)];
+  CONCERTINA_CHECK(item >= 0, "bucket {} is not held here", bucket);
+  return items_[static_cast<std::size_t>(item)].reduced;
+}
+
+}  // namespace concertina

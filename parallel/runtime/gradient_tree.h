@@ -1,0 +1,52 @@
+// Sums the gradients of one use of one bucket on one rank in the canonical order
+// (parallel/plan/reduction_tree.h), in as few buffers as that order allows.
+// Invariant: the program is made before the first step from the plan's order of microbatches; a
+// step follows it and allocates nothing.
+#pragma once
+
+#include <vector>
+
+#include "core/backend.h"
+#include "core/stage.h"
+#include "parallel/plan/reduction_tree.h"
+
+namespace concertina {
+
+class GradientTree {
+ public:
+  /// `order`: the step's microbatches whose gradient this rank computes, in order of execution;
+  /// whole leaves. `microbatches`, `leaves`: of the run.
+  GradientTree(const std::vector<int>& order, int microbatches, int leaves);
+
+  int buffers() const { return buffers_; }
+  /// buffers() views of the bucket's size.
+  void attach(std::vector<View> buffers) { memory_ = std::move(buffers); }
+
+  GradientTarget begin(int microbatch) const;
+  /// Makes the additions that the end of this microbatch allows; true if it was the last one.
+  bool end(int microbatch, Backend& backend) const;
+
+  /// What is left at the end: maximal nodes of the tree, ascending, and their buffers.
+  const std::vector<TreeNode>& nodes() const { return nodes_; }
+  View node_memory(std::size_t node) const {
+    return memory_[static_cast<std::size_t>(node_buffers_[node])];
+  }
+
+ private:
+  struct Addition {
+    int left = 0, right = 0;  // buffers
+  };
+  struct Step {
+    int buffer = -1;
+    bool accumulate = false, last = false;
+    std::vector<Addition> additions;
+  };
+
+  std::vector<Step> steps_;  // by microbatch
+  std::vector<TreeNode> nodes_;
+  std::vector<int> node_buffers_;
+  std::vector<View> memory_;
+  int buffers_ = 0;
+};
+
+}  // namespace concertina

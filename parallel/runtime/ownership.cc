@@ -1,0 +1,53 @@
+#include "parallel/runtime/ownership.h"
+
+#include <algorithm>
+
+namespace concertina {
+
+std::vector<Part> cut_bucket(const Bucket& bucket, int owners) {
+  const std::vector<Block> blocks = make_blocks(bucket);
+  std::vector<Part> parts;
+  std::size_t block = 0;
+  for (int i = 0; i < owners; ++i) {
+    const std::size_t target =
+        bucket.elements * static_cast<std::size_t>(i + 1) / static_cast<std::size_t>(owners);
+    Part part;
+    part.first_block = block;
+    part.begin = block < blocks.size() ? blocks[block].offset : bucket.elements;
+    while (block < blocks.size() && blocks[block].offset + blocks[block].count / 2 < target)
+      ++block;
+    if (i + 1 == owners) block = blocks.size();
+    part.last_block = block;
+    part.end = block < blocks.size() ? blocks[block].offset : bucket.elements;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+std::vector<TensorRun> tensor_runs(const Bucket& bucket, const Part& part) {
+  std::vector<TensorRun> runs;
+  for (int t = 0; t < static_cast<int>(bucket.tensors.size()); ++t) {
+    const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(t)];
+    const std::size_t begin = std::max(part.begin, tensor.offset);
+    const std::size_t end = std::min(part.end, tensor.offset + tensor.count);
+    if (begin < end) runs.push_back({t, begin, end});
+  }
+  return runs;
+}
+
+int BucketOwners::index_of(int rank) const {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  return at != ranks.end() && *at == rank ? static_cast<int>(at - ranks.begin()) : -1;
+}
+
+std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout) {
+  std::vector<BucketOwners> owners;
+  for (const Bucket& bucket : buckets) {
+    BucketOwners one{layout.holders(bucket.uses), {}};
+    one.parts = cut_bucket(bucket, static_cast<int>(one.ranks.size()));
+    owners.push_back(std::move(one));
+  }
+  return owners;
+}
+
+}  // namespace concertina

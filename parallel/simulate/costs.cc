@@ -1,0 +1,22 @@
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+bool Costs::is_remote(int from, int to) const {
+  if (hosts.empty()) return false;
+  return hosts[static_cast<std::size_t>(from)] != hosts[static_cast<std::size_t>(to)];
+}
+
+const LinkCosts& Costs::link(int from, int to) const {
+  const auto own = pairs.find({from, to});
+  if (own != pairs.end()) return own->second;
+  return is_remote(from, to) ? remote : local;
+}
+
+Costs unit_costs(const Layout& layout) {
+  Costs costs;
+  costs.stages.resize(static_cast<std::size_t>(layout.stage_count()));
+  return costs;
+}
+
+}  // namespace concertina

@@ -1,0 +1,77 @@
+// What a plan's actions and messages take, in seconds and bytes: all that the simulator knows of a
+// machine and a model.
+// Invariant: plain values; where they come from (unit costs, FLOPs over a rate, a measured run) is
+// the caller's business.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "parallel/plan/layout.h"
+
+namespace concertina {
+
+/// Seconds for one microbatch on one stage. B takes input + weight + fused.
+struct StageCosts {
+  double forward = 1, input = 1, weight = 1;
+  double fused = 0;             // of B over I and W apart; negative where it saves something
+  std::size_t saved_bytes = 0;  // from F to B or W
+  /// Units, behind each of which a rank looks at its transfers; 0: these need no look. A message
+  /// over a link with a bandwidth starts once its receiver has looked (the match) and then its
+  /// sender (the answer), as in a rendezvous; ranks that wait look all the time.
+  int units = 0;
+};
+
+/// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and
+/// arrives `latency` later. In shared memory the copy is the receiver's work: then the bandwidth is
+/// infinite and receive_cpu is not 0.
+struct LinkCosts {
+  double latency = 0;
+  double bandwidth = std::numeric_limits<double>::infinity();  // bytes a second
+  double send_cpu = 0, receive_cpu = 0;                        // seconds a byte, of the rank's time
+  bool operator==(const LinkCosts&) const = default;
+};
+
+/// Gradients that several ranks hold: exchanged as soon as each holder's last one is done, gathered
+/// as weights in STEP. Vectors are by holder, in the order of `ranks`.
+struct BucketCosts {
+  std::vector<int> ranks;       // holders, ascending; more than one
+  std::vector<int> stages;      // of the layout, that use it
+  std::vector<double> early;    // by stage: seconds from its gradient's end to its action's end
+  std::vector<int> pieces;      // tree nodes that a holder sends of every part
+  std::vector<double> updated;  // seconds from the start of the update to the end of its part
+  double bytes = 0;             // of all parts
+};
+
+/// Seconds of one rank, once a step.
+struct RankCosts {
+  double load = 0;     // before the first action
+  double norm = 0;     // of its parts' gradients, before all ranks meet in STEP
+  double update = 0;   // of its parts, behind that
+  double refresh = 0;  // packing the new weights
+  bool operator==(const RankCosts&) const = default;
+};
+
+struct Costs {
+  std::vector<StageCosts> stages;  // by stage of the layout
+  double boundary_bytes = 0;       // of a message between stages
+  double post = 0;                 // seconds of a SEND or RECV
+  double combine = 0;              // seconds a byte of gradients that arrive
+  LinkCosts local, remote;         // between ranks of one host, and of two
+  std::vector<int> hosts;          // by rank; empty: one host. A host's remote messages share its
+                                   // one link out and its one link in
+  std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from the above
+  std::vector<BucketCosts> buckets;                // in the order in which exchanges start
+  std::vector<RankCosts> ranks;                    // by rank; empty: all 0
+
+  const LinkCosts& link(int from, int to) const;
+  bool is_remote(int from, int to) const;
+};
+
+/// F = I = W = 1, everything else 0.
+Costs unit_costs(const Layout& layout);
+
+}  // namespace concertina

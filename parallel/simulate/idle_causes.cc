@@ -1,0 +1,202 @@
+#include "parallel/simulate/idle_causes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+namespace {
+
+struct Name {
+  std::string_view name, meaning;
+};
+constexpr std::array<Name, kCauses> kNames{{
+    {"schedule", "warm-up and drain: what the plan idles with equal stages and instant transfers"},
+    {"imbalance", "waiting for stages that cost more than the mean of their pipeline"},
+    {"variation", "waiting because equal actions did not take equal time"},
+    {"transfer",
+     "activations and gradients under way between ranks, and the turns that ranks take on a core"},
+    {"reduction", "gradients of other holders under way, and their addition"},
+    {"optimizer", "losses, norms and updated weights of other ranks under way"},
+    {"other", "data loading, late starts and bookkeeping"},
+}};
+
+/// What the waits of a step mean, from all ranks' times.
+class Attribution {
+ public:
+  Attribution(const Plan& plan, const Layout& layout, const std::vector<StepRecord>& ranks)
+      : plan_(plan), layout_(layout), ranks_(ranks), index_(plan, layout) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
+        if (plan.rows[rank][i].kind == Kind::STEP)
+          all_at_step_ = std::max(all_at_step_, ranks[rank].actions[i].start);
+  }
+
+  double computed_until(std::size_t rank, const WaitTime& wait) const {
+    return std::clamp(ready(rank, wait), wait.start, wait.end);
+  }
+
+ private:
+  const ActionTime* time_of(int node) const {
+    if (node < 0) return nullptr;
+    const Place place = index_.place(node);
+    return &ranks_[static_cast<std::size_t>(place.rank)]
+                .actions[static_cast<std::size_t>(place.position)];
+  }
+
+  /// When the other side had done what this wait needed of its computation.
+  double ready(std::size_t rank, const WaitTime& wait) const {
+    const Action& at = wait.transfer;
+    const ActionTime* time = nullptr;
+    switch (wait.what) {
+      case WaitFor::receive:
+        time = time_of(at.kind == Kind::RECV_F
+                           ? index_.find(Kind::F, at.stage - 1, at.microbatch)
+                           : index_.find_input_gradient(at.stage + 1, at.microbatch));
+        return time == nullptr ? wait.start : time->end;
+      case WaitFor::send:
+        time = time_of(index_.find(counterpart(at)));
+        return time == nullptr ? wait.start : time->start;
+      case WaitFor::reduction:
+        return last_gradient(rank);
+      case WaitFor::ranks:
+        return all_at_step_;
+      default:
+        return wait.start;
+    }
+  }
+
+  /// Of the units that `rank` holds, on any rank.
+  double last_gradient(std::size_t rank) const {
+    double last = 0;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      if (!shares_units(rank, r)) continue;
+      for (std::size_t i = 0; i < plan_.rows[r].size(); ++i)
+        if (plan_.rows[r][i].kind == Kind::B || plan_.rows[r][i].kind == Kind::W)
+          last = std::max(last, ranks_[r].actions[i].end);
+    }
+    return last;
+  }
+
+  bool shares_units(std::size_t a, std::size_t b) const {
+    for (const Pipeline& one : layout_.pipelines)
+      for (const StagePlacement& s : one.stages)
+        for (const Pipeline& other : layout_.pipelines)
+          for (const StagePlacement& t : other.stages)
+            if (s.rank == static_cast<int>(a) && t.rank == static_cast<int>(b) &&
+                s.first_unit < t.last_unit && t.first_unit < s.last_unit)
+              return true;
+    return false;
+  }
+
+  const Plan& plan_;
+  const Layout& layout_;
+  const std::vector<StepRecord>& ranks_;
+  const PlanIndex index_;
+  double all_at_step_ = 0;
+};
+
+/// Posting, copying and adding outside of computation and waits.
+void add_handling(const std::vector<Action>& row, const StepRecord& record, IdleCauses& causes) {
+  for (std::size_t i = 0; i < row.size(); ++i)
+    if (!is_compute(row[i].kind) && row[i].kind != Kind::STEP)
+      causes[row[i].kind == Kind::REDUCE ? Cause::reduction : Cause::transfer] +=
+          record.actions[i].end - record.actions[i].start;
+}
+
+std::vector<double> idle_seconds(const Timeline& timeline) {
+  std::vector<double> idle;
+  for (const double busy : timeline.busy) idle.push_back(timeline.makespan - busy);
+  return idle;
+}
+
+}  // namespace
+
+std::string_view name_of(Cause cause) {
+  return kNames[static_cast<std::size_t>(cause)].name;
+}
+
+std::string_view meaning_of(Cause cause) {
+  return kNames[static_cast<std::size_t>(cause)].meaning;
+}
+
+double IdleCauses::total() const {
+  return std::accumulate(by_cause.begin(), by_cause.end(), 0.0);
+}
+
+StepSpan span_of(const std::vector<StepRecord>& ranks) {
+  StepSpan span{ranks.front().start, ranks.front().end};
+  for (const StepRecord& record : ranks) {
+    span.start = std::min(span.start, record.start);
+    span.end = std::max(span.end, record.end);
+  }
+  return span;
+}
+
+ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& costs) {
+  Costs actual = unit_costs(layout);
+  for (std::size_t s = 0; s < actual.stages.size(); ++s) {
+    actual.stages[s].forward = costs.stages[s].forward;
+    actual.stages[s].input = costs.stages[s].input;
+    actual.stages[s].weight = costs.stages[s].weight;
+  }
+  Costs equal = actual;
+  for (std::size_t p = 0; p < layout.pipelines.size(); ++p) {
+    const std::size_t count = layout.pipelines[p].stages.size();
+    const auto first = equal.stages.begin() + layout.first_stage(static_cast<int>(p));
+    StageCosts mean{0, 0, 0};
+    for (auto stage = first; stage != first + static_cast<std::ptrdiff_t>(count); ++stage) {
+      mean.forward += stage->forward / static_cast<double>(count);
+      mean.input += stage->input / static_cast<double>(count);
+      mean.weight += stage->weight / static_cast<double>(count);
+    }
+    std::fill_n(first, count, mean);
+  }
+  return {idle_seconds(simulate(plan, layout, equal)),
+          idle_seconds(simulate(plan, layout, actual))};
+}
+
+Cause cause_of(WaitFor what) {
+  if (what == WaitFor::reduction) return Cause::reduction;
+  return what == WaitFor::ranks || what == WaitFor::weights ? Cause::optimizer : Cause::transfer;
+}
+
+std::vector<std::vector<double>> computed_until(const Plan& plan, const Layout& layout,
+                                                const std::vector<StepRecord>& ranks) {
+  const Attribution attribution(plan, layout, ranks);
+  std::vector<std::vector<double>> result(ranks.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    for (const WaitTime& wait : ranks[rank].waits)
+      result[rank].push_back(attribution.computed_until(rank, wait));
+  return result;
+}
+
+std::vector<IdleCauses> idle_causes(const Plan& plan, const Layout& layout,
+                                    const std::vector<StepRecord>& ranks,
+                                    const ExpectedIdle& expected) {
+  const std::vector<std::vector<double>> computed = computed_until(plan, layout, ranks);
+  const double seconds = span_of(ranks).seconds();
+  std::vector<IdleCauses> result;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    double peers = 0;
+    IdleCauses causes;
+    for (std::size_t i = 0; i < ranks[rank].waits.size(); ++i) {
+      const WaitTime& wait = ranks[rank].waits[i];
+      peers += computed[rank][i] - wait.start;
+      causes[cause_of(wait.what)] += wait.end - computed[rank][i];
+    }
+    add_handling(plan.rows[rank], ranks[rank], causes);
+    const double idle = seconds - busy_seconds(plan.rows[rank], ranks[rank]);
+    causes[Cause::other] = idle - peers - causes.total();
+    causes[Cause::schedule] = std::min(peers, expected.equal[rank]);
+    peers -= causes[Cause::schedule];
+    causes[Cause::imbalance] =
+        std::min(peers, std::max(0.0, expected.actual[rank] - expected.equal[rank]));
+    causes[Cause::variation] = peers - causes[Cause::imbalance];
+    result.push_back(causes);
+  }
+  return result;
+}
+
+}  // namespace concertina

@@ -1,0 +1,37 @@
+// When messages pass the links between ranks.
+// Invariant: calls come in the order in which messages are ready, so each link serves them first
+// come, first served; nothing is interrupted.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+class LinkClock {
+ public:
+  explicit LinkClock(const Costs& costs) : costs_(costs) {}
+
+  struct Passage {
+    double start = 0, end = 0;
+    int behind = -1;  // the message that it had to wait for, as its caller named it; else -1
+  };
+  /// A message that both ends are ready for at `ready`; `name` >= 0 is for those behind it.
+  Passage carry(int from, int to, double bytes, double ready, int name);
+
+ private:
+  struct Link {
+    double free = 0;
+    int last = -1;
+  };
+  enum class Part { channel, out, in };
+  Link& at(Part part, int from, int to);
+
+  const Costs& costs_;
+  std::unordered_map<std::uint64_t, Link> links_;
+};
+
+}  // namespace concertina

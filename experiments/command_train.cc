@@ -100,10 +100,14 @@ class Training {
     if (!found) engine_.initialize();
     if (session_.leads()) {
       monitor_ = std::make_unique<Monitor>(session_.config, directory_, done);
-      log::info("{}: {}, {} stage{} a pipeline, {}", directory_, short_form(session_.run.layout),
+      const int frozen = session_.config.freeze.units;
+      log::info("{}: {}, {} stage{} a pipeline, {}{}", directory_, short_form(session_.run.layout),
                 session_.run.layout.pipelines[0].stages.size(),
                 session_.run.layout.pipelines[0].stages.size() == 1 ? "" : "s",
-                session_.backend->describe());
+                session_.backend->describe(),
+                frozen > 0
+                    ? fmt::format(", {} of {} units frozen", frozen, session_.run.costs.size())
+                    : "");
       if (done > 0) log::info("resuming behind step {}", done);
       if (done > session_.config.run.steps)
         log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,

@@ -67,32 +67,6 @@ class Training {
         source_(session_.dataset, static_cast<std::uint64_t>(config.run.seed),
                 config.batch.global) {}
 
-  int run() {
-    const std::int64_t done = open();
-    const std::int64_t steps = session_.config.run.steps;
-    Tracing tracing(engine_, session_.config, done, directory_ + "/trace.json");
-    for (std::int64_t step = done + 1; step <= steps; ++step) {
-      tracing.before_step(step);
-      const double start = now();
-      const StepSummary summary = engine_.train(step, source_);
-      const double seconds = now() - start;
-      const StepStatus status = gather_status(engine_, seconds);
-      tracing.after_step(step);
-      last_ = summary;
-      peak_bytes_ = status.peak_bytes;
-      record(step, summary, status, seconds);
-      if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
-      const bool stop = status.signal != 0 && step < steps;
-      if (stop || due(step, session_.config.checkpoint.every) || step == steps) save(step);
-      if (stop) return preempted(step, status.signal);
-    }
-    finish(std::max(done, steps));
-    return 0;
-  }
-
- private:
-  static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
-
   /// Makes or opens the run directory and loads the newest commit, if there is one.
   std::int64_t open() {
     const std::optional<std::int64_t> found = load_checkpoint(engine_, checkpoints_, identity_);
@@ -119,6 +93,32 @@ class Training {
     }
     return done;
   }
+
+  /// `done`: from open().
+  int run(std::int64_t done) {
+    const std::int64_t steps = session_.config.run.steps;
+    Tracing tracing(engine_, session_.config, done, directory_ + "/trace.json");
+    for (std::int64_t step = done + 1; step <= steps; ++step) {
+      tracing.before_step(step);
+      const double start = now();
+      const StepSummary summary = engine_.train(step, source_);
+      const double seconds = now() - start;
+      const StepStatus status = gather_status(engine_, seconds);
+      tracing.after_step(step);
+      last_ = summary;
+      peak_bytes_ = status.peak_bytes;
+      record(step, summary, status, seconds);
+      if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
+      const bool stop = status.signal != 0 && step < steps;
+      if (stop || due(step, session_.config.checkpoint.every) || step == steps) save(step);
+      if (stop) return preempted(step, status.signal);
+    }
+    finish(std::max(done, steps));
+    return 0;
+  }
+
+ private:
+  static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
   void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
               double seconds) {
@@ -219,8 +219,9 @@ int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
     directory.emplace(options.config.run.dir, options.config.run.name,
                       options.config.checkpoint.dir);
   Training training(options.config, mpi);
+  const std::int64_t done = training.open();  // a run that refuses this config keeps its own
   if (directory) directory->write_config(write_config(with_absolute_paths(options.config)));
-  return training.run();
+  return training.run(done);
 }
 
 }  // namespace

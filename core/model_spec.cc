@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 
@@ -28,7 +29,7 @@ std::int64_t ParameterSpec::count() const {
   return n;
 }
 
-std::vector<Bucket> make_buckets(const ModelSpec& model) {
+std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
   std::vector<Bucket> buckets;
   std::map<std::string, std::size_t> shared;  // name -> index in buckets
   for (int unit = 0; unit < static_cast<int>(model.units.size()); ++unit) {
@@ -56,7 +57,34 @@ std::vector<Bucket> make_buckets(const ModelSpec& model) {
       buckets.push_back(std::move(bucket));
     }
   }
+  for (Bucket& bucket : buckets) bucket.frozen = bucket.uses.front() < frozen_units;
   return buckets;
+}
+
+double total_flops(const UnitCost& cost) {
+  return cost.forward_flops + cost.input_flops + cost.weight_flops;
+}
+
+std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
+  std::set<std::string> frozen;  // shared tensors
+  std::vector<UnitCost> costs;
+  for (int u = 0; u < static_cast<int>(model.units.size()); ++u) {
+    const UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    UnitCost& cost = costs.emplace_back(unit.cost);
+    if (u < frozen_units) {
+      cost = {.forward_flops = unit.cost.forward_flops};
+      for (const ParameterSpec& parameter : unit.parameters) frozen.insert(parameter.shared);
+      continue;
+    }
+    double all = 0, trained = 0;
+    for (const ParameterSpec& parameter : unit.parameters) {
+      const auto count = static_cast<double>(parameter.count());
+      all += count;
+      if (parameter.shared.empty() || !frozen.contains(parameter.shared)) trained += count;
+    }
+    if (trained < all) cost.weight_flops *= trained / all;
+  }
+  return costs;
 }
 
 std::vector<Block> make_blocks(const Bucket& bucket) {

@@ -32,6 +32,8 @@ struct UnitCost {
   std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
 };
 
+double total_flops(const UnitCost& cost);
+
 /// The smallest thing that a stage boundary may cut.
 struct UnitSpec {
   std::string name;  // e.g. "003.mlp"; unique, sorts in unit order
@@ -64,10 +66,17 @@ struct Bucket {
   std::vector<int> uses;
   std::vector<BucketTensor> tensors;
   std::size_t elements = 0;  // padding between tensors included (always zero)
+  /// Its values never change: no gradient, no optimizer state, no part in the norm.
+  bool frozen = false;
 };
 
-/// All buckets in canonical order: by first use; a unit's own bucket before shared ones.
-std::vector<Bucket> make_buckets(const ModelSpec& model);
+/// All buckets in canonical order: by first use; a unit's own bucket before shared ones. Units
+/// [0, frozen_units) are frozen, and with them each tensor that one of them uses.
+std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
+
+/// What one microbatch costs where units [0, frozen_units) are frozen: of these, F alone and
+/// nothing saved; of the others, weight gradients in proportion to the parameters that train.
+std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
 
 /// Elements of the canonical grid: norms are summed, states hashed and owners cut by block.
 inline constexpr std::size_t kBlock = 4096;

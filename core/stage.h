@@ -16,10 +16,13 @@ struct StageMemory {
   std::size_t grad_bytes = 0;       // I -> W; B needs none
   std::size_t boundary_bytes = 0;   // [R,C]: stage input, output and their gradients
   std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one B
+  std::size_t frozen_bytes = 0;     // likewise: scratch of one F through frozen units
 };
 
 /// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
-/// and input stay as they are from F to B or W, output_grad from I to W.
+/// and input stay as they are from F to B or W, output_grad from I to W. Frozen units only run
+/// forward: a stage of them alone has no `saved`, and what its first unit reads is free behind F
+/// where that unit is frozen. A stage below which nothing trains has no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
   View tokens;                   // [R] int32, first stage
@@ -68,10 +71,13 @@ class Stage {
   /// Units [first, last) of the model.
   virtual int first_unit() const = 0;
   virtual int last_unit() const = 0;
+  /// Units below it are frozen: they only run forward. last_unit() if all are.
+  virtual int first_trained() const { return first_unit(); }
 
-  /// One unit of a pass. F takes units in ascending order, B (I and W of each unit), I and W in
-  /// descending order. Between two units of a pass, units of passes of other microbatches may run,
-  /// on this stage or another one, as long as at most one of these passes is a B.
+  /// One unit of a pass. F takes units in ascending order, B (I and W of each unit), I and W those
+  /// that train, in descending order. Between two units of a pass, units of passes of other
+  /// microbatches may run, on this stage or another one, as long as at most one of these passes is
+  /// a B and one an F.
   virtual void forward_unit(int unit, const MicrobatchIo& io) = 0;
   virtual void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) = 0;
   virtual void backward_input_unit(int unit, const MicrobatchIo& io) = 0;
@@ -82,13 +88,13 @@ class Stage {
     for (int unit = first_unit(); unit < last_unit(); ++unit) forward_unit(unit, io);
   }
   void backward(const MicrobatchIo& io, GradientSink& sink) {
-    for (int unit = last_unit(); unit-- > first_unit();) backward_unit(unit, io, sink);
+    for (int unit = last_unit(); unit-- > first_trained();) backward_unit(unit, io, sink);
   }
   void backward_input(const MicrobatchIo& io) {
-    for (int unit = last_unit(); unit-- > first_unit();) backward_input_unit(unit, io);
+    for (int unit = last_unit(); unit-- > first_trained();) backward_input_unit(unit, io);
   }
   void backward_weight(const MicrobatchIo& io, GradientSink& sink) {
-    for (int unit = last_unit(); unit-- > first_unit();) backward_weight_unit(unit, io, sink);
+    for (int unit = last_unit(); unit-- > first_trained();) backward_weight_unit(unit, io, sink);
   }
 
   /// Last stage, after forward: the microbatch's summed loss over valid targets, rows in order.
@@ -96,9 +102,10 @@ class Stage {
   /// Last stage, after forward with training == false: [R,V] fp32.
   virtual View logits(const MicrobatchIo& io) const = 0;
 
-  /// Memory of StageMemory::workspace_bytes, before the first action. Stages of one rank may share
-  /// it: B alone keeps something there from unit to unit, and nothing outlives a B.
-  virtual void set_workspace(void* workspace) = 0;
+  /// Memory of StageMemory::workspace_bytes and of frozen_bytes, before the first action. Stages of
+  /// one rank may share it: one B alone, and one F through frozen units, keep something there from
+  /// unit to unit, and nothing outlives them.
+  virtual void set_workspace(void* workspace, void* frozen) = 0;
 
   /// The weights changed: pack them anew. Once a step.
   virtual void refresh() = 0;

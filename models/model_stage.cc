@@ -14,11 +14,12 @@ void* offset_by(void* memory, std::size_t bytes) {
 }  // namespace
 
 ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets,
-                       int first, int last)
+                       int first, int last, int frozen_units)
     : backend_(backend), first_(first) {
   const ModelSpec& spec = model.spec();
   CONCERTINA_CHECK(0 <= first && first < last && last <= std::ssize(spec.units),
                    "stage [{}, {}) of {} units", first, last, spec.units.size());
+  frozen_ = static_cast<std::size_t>(std::clamp(frozen_units - first, 0, last - first));
   memory_.boundary_bytes = spec.boundary_bytes;
   activation_ = spec.boundary_bytes / size_of(DType::f32);
   for (int unit = first; unit < last; ++unit)
@@ -45,6 +46,7 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
     const Bucket& bucket = buckets[static_cast<std::size_t>(b)];
     if (std::find(bucket.uses.begin(), bucket.uses.end(), unit) == bucket.uses.end()) continue;
     slot.buckets.push_back(b);
+    if (!bucket.frozen) slot.trained.push_back(b);
     for (std::size_t p = 0; p < parameters.size(); ++p)
       for (const BucketTensor& tensor : bucket.tensors) {
         const bool own = parameters[p].shared.empty() && tensor.unit == unit &&
@@ -61,10 +63,18 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
 
 void ModelStage::place_memory() {
   const std::size_t boundary = align_up(memory_.boundary_bytes);
+  std::size_t forward = 0;  // what one frozen unit keeps while it runs
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const UnitMemory needs = slot.unit->memory();
     const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // between this and the next
+    if (frozen(i)) {
+      forward = std::max(forward, align_up(needs.saved_bytes));
+      if (i + 1 != frozen_) continue;
+      slot.output = 0;  // the input of the first unit that trains
+      memory_.saved_bytes = edge;
+      continue;
+    }
     slot.saved = memory_.saved_bytes;
     slot.output = slot.saved + align_up(needs.saved_bytes);
     memory_.saved_bytes = slot.output + edge;
@@ -74,7 +84,10 @@ void ModelStage::place_memory() {
     shared_grads_ = std::max(shared_grads_, align_up(needs.grad_bytes));
   }
   // B holds one unit's gradients, and two edges: what comes into the unit and what leaves it.
-  memory_.workspace_bytes = shared_grads_ + std::min<std::size_t>(2, slots_.size() - 1) * boundary;
+  const std::size_t trained = slots_.size() - frozen_;
+  memory_.workspace_bytes =
+      shared_grads_ + (trained > 0 ? std::min<std::size_t>(2, trained - 1) * boundary : 0);
+  memory_.frozen_bytes = frozen_edges() * boundary + forward;
 }
 
 std::size_t ModelStage::packed_bytes() const {
@@ -106,19 +119,22 @@ View ModelStage::activation(void* at) const {
 }
 
 void* ModelStage::saved_of(std::size_t slot, const MicrobatchIo& io) const {
-  return offset_by(io.saved, slots_[slot].saved);
+  if (!frozen(slot)) return offset_by(io.saved, slots_[slot].saved);
+  return offset_by(frozen_scratch_, frozen_edges() * align_up(memory_.boundary_bytes));
 }
 
 View ModelStage::output_of(std::size_t slot, const MicrobatchIo& io) const {
-  return slot + 1 == slots_.size() ? io.output
-                                   : activation(offset_by(io.saved, slots_[slot].output));
+  if (slot + 1 == slots_.size()) return io.output;
+  if (!frozen(slot + 1)) return activation(offset_by(io.saved, slots_[slot].output));
+  return activation(
+      offset_by(frozen_scratch_, slot % frozen_edges() * align_up(memory_.boundary_bytes)));
 }
 
 View ModelStage::output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
   if (slot + 1 == slots_.size()) return io.output_grad;
   if (grads == Grads::separate) return activation(offset_by(io.grads, slots_[slot].output_grad));
-  return activation(
-      offset_by(workspace_, shared_grads_ + slot % 2 * align_up(memory_.boundary_bytes)));
+  return activation(offset_by(
+      workspace_, shared_grads_ + (slot - frozen_) % 2 * align_up(memory_.boundary_bytes)));
 }
 
 UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
@@ -131,7 +147,10 @@ UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads
   unit.loss_scale = io.loss_scale;
   unit.training = io.training;
   if (grads == Grads::none) return unit;
-  unit.input_grad = slot == 0 ? io.input_grad : output_grad_of(slot - 1, io, grads);
+  if (slot == 0)
+    unit.input_grad = io.input_grad;
+  else if (!frozen(slot - 1))
+    unit.input_grad = output_grad_of(slot - 1, io, grads);
   unit.output_grad = output_grad_of(slot, io, grads);
   unit.grads = grads == Grads::shared ? workspace_ : offset_by(io.grads, slots_[slot].grads);
   return unit;
@@ -141,15 +160,15 @@ void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const
                                  GradientSink& sink) {
   const Slot& s = slots_[slot];
   const int unit = first_ + static_cast<int>(slot);
-  gradients_.resize(s.parameters.size());
-  for (const int bucket : s.buckets) {
+  gradients_.assign(s.parameters.size(), {});
+  for (const int bucket : s.trained) {
     const GradientTarget target = sink.begin(bucket, unit, io.microbatch);
     for (std::size_t p = 0; p < s.parameters.size(); ++p)
       if (const Place& place = s.parameters[p]; place.bucket == bucket)
         gradients_[p] = {target.gradient.slice(place.offset, place.count), target.accumulate};
   }
   s.unit->backward_weight(unit_io, gradients_);
-  for (const int bucket : s.buckets) sink.end(bucket, unit, io.microbatch);
+  for (const int bucket : s.trained) sink.end(bucket, unit, io.microbatch);
   done(slot, Pass::weight);
 }
 

@@ -1,9 +1,11 @@
 // Units [first, last) of a model as a Stage.
 // Invariants: all sizes are known once it is made, before any memory is attached; actions neither
 // allocate nor keep anything but what the caller's memory holds. Saved memory: each unit's own,
-// and the output of each unit but the last. Gradient memory likewise.
+// and the output of each unit but the last. Gradient memory likewise. Frozen units save nothing:
+// they take turns in a scratch of their own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -16,9 +18,10 @@ namespace concertina {
 
 class ModelStage final : public Stage {
  public:
-  /// `buckets`: make_buckets(model.spec()). Makes the operators of its units on `backend`.
+  /// `buckets`: make_buckets(model.spec(), frozen_units). Makes the operators of its units on
+  /// `backend`.
   ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets, int first,
-             int last);
+             int last, int frozen_units = 0);
 
   /// Bytes for the packed weights of all units.
   std::size_t packed_bytes() const;
@@ -32,13 +35,17 @@ class ModelStage final : public Stage {
   StageMemory memory() const override;
   int first_unit() const override { return first_; }
   int last_unit() const override { return first_ + static_cast<int>(slots_.size()); }
+  int first_trained() const override { return first_ + static_cast<int>(frozen_); }
   void forward_unit(int unit, const MicrobatchIo& io) override;
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   void backward_input_unit(int unit, const MicrobatchIo& io) override;
   void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   double loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
-  void set_workspace(void* workspace) override { workspace_ = workspace; }
+  void set_workspace(void* workspace, void* frozen) override {
+    workspace_ = workspace;
+    frozen_scratch_ = frozen;
+  }
   void refresh() override;
 
  private:
@@ -52,6 +59,7 @@ class ModelStage final : public Stage {
     std::unique_ptr<Unit> unit;
     std::vector<Place> parameters;
     std::vector<int> buckets;  // that `parameters` touch, ascending
+    std::vector<int> trained;  // of these, those that are not frozen
     std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
   };
   /// Where gradients between units live: nowhere (F); I and W separately: each unit has memory of
@@ -61,6 +69,9 @@ class ModelStage final : public Stage {
   std::size_t slot_of(int unit) const { return static_cast<std::size_t>(unit - first_); }
   Slot make_slot(Backend& backend, const Model& model, std::span<const Bucket> buckets, int unit);
   void place_memory();
+  bool frozen(std::size_t slot) const { return slot < frozen_; }
+  /// Places for what goes from one frozen unit to the next.
+  std::size_t frozen_edges() const { return std::min<std::size_t>(2, frozen_ - (frozen_ > 0)); }
   View activation(void* at) const;
   void* saved_of(std::size_t slot, const MicrobatchIo& io) const;
   View output_of(std::size_t slot, const MicrobatchIo& io) const;
@@ -74,12 +85,14 @@ class ModelStage final : public Stage {
 
   Backend& backend_;
   int first_;
+  std::size_t frozen_ = 0;      // slots
   std::size_t activation_ = 0;  // elements of [R,C]
   std::vector<Slot> slots_;
   std::vector<int> held_;
   StageMemory memory_;
   std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
   void* workspace_ = nullptr;
+  void* frozen_scratch_ = nullptr;  // edges between frozen units, then what one of them keeps
   UnitObserver* observer_ = nullptr;
   std::vector<UnitGradient> gradients_;  // of one unit; reused
 };

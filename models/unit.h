@@ -38,14 +38,15 @@ struct UnitMemory {
 struct UnitIo {
   View tokens, targets;          // [R] int32
   View input, output;            // [R,C]
-  View input_grad, output_grad;  // [R,C], distinct
+  View input_grad, output_grad;  // [R,C], distinct; input_grad is empty where none is wanted
   void* saved = nullptr;
   void* grads = nullptr;
   float loss_scale = 1;
   bool training = true;
 };
 
-/// Where one parameter's gradient goes: added to what is there, or in its place.
+/// Where one parameter's gradient goes: added to what is there, or in its place. Empty where a
+/// shared tensor is frozen: no gradient is wanted.
 struct UnitGradient {
   View view;
   bool accumulate = false;

@@ -67,8 +67,35 @@ class Training {
         source_(session_.dataset, static_cast<std::uint64_t>(config.run.seed),
                 config.batch.global) {}
 
-  int run() {
-    const std::int64_t done = open();
+  /// Makes or opens the run directory and loads the newest commit, if there is one.
+  std::int64_t open() {
+    const std::optional<std::int64_t> found = load_checkpoint(engine_, checkpoints_, identity_);
+    const std::int64_t done = found.value_or(0);
+    if (!found) engine_.initialize();
+    if (session_.leads()) {
+      monitor_ = std::make_unique<Monitor>(session_.config, directory_, done);
+      const int frozen = session_.config.freeze.units;
+      log::info("{}: {}, {} stage{} a pipeline, {}{}", directory_, short_form(session_.run.layout),
+                session_.run.layout.pipelines[0].stages.size(),
+                session_.run.layout.pipelines[0].stages.size() == 1 ? "" : "s",
+                session_.backend->describe(),
+                frozen > 0
+                    ? fmt::format(", {} of {} units frozen", frozen, session_.run.costs.size())
+                    : "");
+      if (done > 0) log::info("resuming behind step {}", done);
+      if (done > session_.config.run.steps)
+        log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,
+                  session_.config.run.steps);
+      monitor_->event(done, "start",
+                      {{"layout", short_form(session_.run.layout)},
+                       {"ranks", session_.world.size()},
+                       {"resumed", done > 0}});
+    }
+    return done;
+  }
+
+  /// `done`: from open().
+  int run(std::int64_t done) {
     const std::int64_t steps = session_.config.run.steps;
     Tracing tracing(engine_, session_.config, done, directory_ + "/trace.json");
     for (std::int64_t step = done + 1; step <= steps; ++step) {
@@ -92,29 +119,6 @@ class Training {
 
  private:
   static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
-
-  /// Makes or opens the run directory and loads the newest commit, if there is one.
-  std::int64_t open() {
-    const std::optional<std::int64_t> found = load_checkpoint(engine_, checkpoints_, identity_);
-    const std::int64_t done = found.value_or(0);
-    if (!found) engine_.initialize();
-    if (session_.leads()) {
-      monitor_ = std::make_unique<Monitor>(session_.config, directory_, done);
-      log::info("{}: {}, {} stage{} a pipeline, {}", directory_, short_form(session_.run.layout),
-                session_.run.layout.pipelines[0].stages.size(),
-                session_.run.layout.pipelines[0].stages.size() == 1 ? "" : "s",
-                session_.backend->describe());
-      if (done > 0) log::info("resuming behind step {}", done);
-      if (done > session_.config.run.steps)
-        log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,
-                  session_.config.run.steps);
-      monitor_->event(done, "start",
-                      {{"layout", short_form(session_.run.layout)},
-                       {"ranks", session_.world.size()},
-                       {"resumed", done > 0}});
-    }
-    return done;
-  }
 
   void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
               double seconds) {
@@ -215,8 +219,9 @@ int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
     directory.emplace(options.config.run.dir, options.config.run.name,
                       options.config.checkpoint.dir);
   Training training(options.config, mpi);
+  const std::int64_t done = training.open();  // a run that refuses this config keeps its own
   if (directory) directory->write_config(write_config(with_absolute_paths(options.config)));
-  return training.run();
+  return training.run(done);
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ struct BatchSection {
   bool operator==(const BatchSection&) const = default;
 };
 
+struct FreezeSection {
+  int units = 0;
+  bool operator==(const FreezeSection&) const = default;
+};
+
 struct OptimizerSection {
   std::string name = "adamw";
   double lr = 1e-3, eps = 1e-8, weight_decay = 0.1, clip = 1;
@@ -101,6 +106,7 @@ struct RunConfig {
   ModelSection model;
   DataSection data;
   BatchSection batch;
+  FreezeSection freeze;
   OptimizerSection optimizer;
   LrSection lr;
   ParallelSection parallel;

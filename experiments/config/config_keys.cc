@@ -78,6 +78,11 @@ const Key kKeys[] = {
     {KEY(batch.global), "samples of one optimizer step, over all ranks", kCount},
     {KEY(batch.microbatches), "equal parts of a step; divides batch.global", kCount},
 
+    {KEY(freeze.units),
+     "units from the first (embedding, attention, MLP, ...) that only run forward; a tensor that "
+     "one of them shares is frozen wherever it is used",
+     kIndex},
+
     {KEY(optimizer.name), "update rule", {}, optimizer_names},
     {KEY(optimizer.lr), "learning rate after warm-up", kPositive},
     {KEY(optimizer.betas), "decay of the two moments", kShare},

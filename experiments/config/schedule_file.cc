@@ -128,6 +128,7 @@ FittedSchedule fit(const ScheduleFile& file, const RunConfig& config,
     result.plan = replicate(file, copies);
   }
   validate(result.layout, limits);
+  result.layout.frozen_units = config.freeze.units;
   Limits due;
   due.leaf_microbatches = limits.microbatches / limits.leaves;
   result.plan =

@@ -111,8 +111,7 @@ MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend
   machine.combine_s_per_byte = all.mean(5);
   double flops = 0, seconds = 0;
   for (std::size_t u = 0; u < model.units.size(); ++u) {
-    const UnitCost& cost = model.units[u].cost;
-    flops += cost.forward_flops + cost.input_flops + cost.weight_flops;
+    flops += total_flops(engine.run().costs[u]);
     seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
   }
   if (seconds > 0) machine.flops_per_s = flops / seconds;
@@ -192,7 +191,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& r
     if (!(source.machine.flops_per_s > 0))
       throw_input("the machine file has no rate of products", source.name,
                   "flops_per_s = what one rank does, such as 1e11");
-    return analytic_seconds(model, source.machine.flops_per_s);
+    return analytic_seconds(run.costs, source.machine.flops_per_s);
   }
   const RunConfig measured = config_of(*source.measured, source.name);
   const ModelSection &a = measured.model, &b = config.model;
@@ -203,13 +202,24 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& r
                             "heads, context {}, vocabulary {}",
                             a.family, a.layers, a.width, a.heads, a.context, a.vocab),
                 source.name, "costs of a run of the same model, or a machine file");
+  if (measured.freeze.units > config.freeze.units)
+    throw_input(fmt::format("these costs are of a run with {} frozen units, which ran no backward",
+                            measured.freeze.units),
+                source.name,
+                fmt::format("costs of a run with freeze.units <= {}", config.freeze.units));
   const double scale = static_cast<double>(run.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;
-  for (UnitSeconds& unit : units) {
-    unit.forward *= scale;
-    unit.input *= scale;
-    unit.weight *= scale;
+  // What was measured in full and is frozen now does not run, in proportion to its products.
+  const std::vector<UnitCost> then = training_costs(model, measured.freeze.units);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool frozen = static_cast<int>(u) < config.freeze.units;
+    const auto share = [&](double flops, double all) {
+      return frozen ? 0 : all > 0 ? flops / all : 1;
+    };
+    units[u].forward *= scale;
+    units[u].input *= scale * share(run.costs[u].input_flops, then[u].input_flops);
+    units[u].weight *= scale * share(run.costs[u].weight_flops, then[u].weight_flops);
   }
   return units;
 }

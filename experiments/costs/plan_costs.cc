@@ -12,16 +12,18 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// As ModelStage places it: each unit's own, and the edges between units.
-std::size_t saved_bytes(const ModelSpec& model, const StagePlacement& stage) {
+/// As ModelStage places it: of each unit that trains its own, and the edges around it within the
+/// stage.
+std::size_t saved_bytes(const RunPlan& run, const StagePlacement& stage) {
+  const std::size_t edge = align_up(run.model->spec().boundary_bytes);
   std::size_t bytes = 0;
   for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
-    bytes += align_up(model.units[at(unit)].cost.saved_bytes) +
-             (unit + 1 < stage.last_unit ? align_up(model.boundary_bytes) : 0);
+    bytes += align_up(run.costs[at(unit)].saved_bytes) +
+             (unit + 1 < stage.last_unit && unit + 1 >= run.layout.frozen_units ? edge : 0);
   return bytes;
 }
 
-StageCosts stage_costs(const ModelSpec& model, const StagePlacement& stage,
+StageCosts stage_costs(const RunPlan& run, const StagePlacement& stage,
                        const std::vector<UnitSeconds>& units) {
   StageCosts costs{.forward = 0, .input = 0, .weight = 0};
   for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) {
@@ -29,7 +31,7 @@ StageCosts stage_costs(const ModelSpec& model, const StagePlacement& stage,
     costs.input += units[at(unit)].input;
     costs.weight += units[at(unit)].weight;
   }
-  costs.saved_bytes = saved_bytes(model, stage);
+  costs.saved_bytes = saved_bytes(run, stage);
   costs.units = stage.last_unit - stage.first_unit;
   return costs;
 }
@@ -95,7 +97,8 @@ BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& 
 /// Seconds of norms and updates, and when each bucket's part is done.
 void add_update(const RunPlan& run, const MachineModel& machine, Costs& costs,
                 const std::vector<int>& shared) {
-  for (std::size_t b = 0; b < run.buckets.size(); ++b)
+  for (std::size_t b = 0; b < run.buckets.size(); ++b) {
+    if (run.buckets[b].frozen) continue;
     for (std::size_t i = 0; i < run.owners[b].ranks.size(); ++i) {
       RankCosts& rank = costs.ranks[at(run.owners[b].ranks[i])];
       const auto elements = static_cast<double>(run.owners[b].parts[i].count());
@@ -103,15 +106,16 @@ void add_update(const RunPlan& run, const MachineModel& machine, Costs& costs,
       rank.update += elements * machine.update_s_per_element;
       if (shared[b] >= 0) costs.buckets[at(shared[b])].updated.push_back(rank.update);
     }
+  }
 }
 
 }  // namespace
 
-std::vector<UnitSeconds> analytic_seconds(const ModelSpec& model, double flops_per_s) {
+std::vector<UnitSeconds> analytic_seconds(const std::vector<UnitCost>& costs, double flops_per_s) {
   std::vector<UnitSeconds> units;
-  for (const UnitSpec& unit : model.units)
-    units.push_back({unit.cost.forward_flops / flops_per_s, unit.cost.input_flops / flops_per_s,
-                     unit.cost.weight_flops / flops_per_s, 0});
+  for (const UnitCost& cost : costs)
+    units.push_back({cost.forward_flops / flops_per_s, cost.input_flops / flops_per_s,
+                     cost.weight_flops / flops_per_s, 0});
   return units;
 }
 
@@ -132,7 +136,7 @@ Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
     costs.hosts.push_back(rank / machine.ranks_per_host);
   for (const Pipeline& pipeline : run.layout.pipelines)
     for (const StagePlacement& stage : pipeline.stages) {
-      costs.stages.push_back(stage_costs(model, stage, units));
+      costs.stages.push_back(stage_costs(run, stage, units));
       RankCosts& rank = costs.ranks[at(stage.rank)];
       if (&stage == &pipeline.stages.front() || &stage == &pipeline.stages.back())
         rank.load = machine.load_s;
@@ -145,7 +149,7 @@ Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
   const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
                     machine.pairs.empty() && machine.combine_s_per_byte == 0;
   for (std::size_t b = 0; b < run.buckets.size() && !free; ++b)
-    if (run.owners[b].ranks.size() > 1) order.push_back(b);
+    if (run.owners[b].ranks.size() > 1 && !run.buckets[b].frozen) order.push_back(b);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return run.buckets[a].uses[0] > run.buckets[b].uses[0];
   });

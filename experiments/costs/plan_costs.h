@@ -11,10 +11,10 @@
 
 namespace concertina {
 
-/// The FLOPs of each unit's products at one rate; everything else is free.
-std::vector<UnitSeconds> analytic_seconds(const ModelSpec& model, double flops_per_s);
+/// The FLOPs of each unit's products at one rate; everything else is free. `costs`: RunPlan::costs.
+std::vector<UnitSeconds> analytic_seconds(const std::vector<UnitCost>& costs, double flops_per_s);
 
-/// `units[u]`: seconds of unit u of the model.
+/// `units[u]`: seconds of unit u of the model, as far as it trains in `run`.
 Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
                  const MachineModel& machine);
 

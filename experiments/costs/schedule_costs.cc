@@ -63,11 +63,11 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) cons
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
   config.parallel = ParallelSection{};
+  config.freeze = FreezeSection{};  // schedules here train all stages
   config.parallel.pp = config.parallel.dp = 1;
   RunPlan run = make_run_plan(config, 1);
   std::vector<double> flops;
-  for (const UnitSpec& unit : run.model->spec().units)
-    flops.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
+  for (const UnitCost& cost : run.costs) flops.push_back(total_flops(cost));
   run.layout = layout;
   run.microbatches = 0;
   for (Pipeline& pipeline : run.layout.pipelines) {

@@ -18,10 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double flops(const UnitCost& cost) {
-  return cost.forward_flops + cost.input_flops + cost.weight_flops;
-}
-
 /// A tensor that several units of the stage share counts once.
 std::size_t parameters_of(const std::vector<Bucket>& buckets, int first, int last) {
   std::size_t count = 0;
@@ -33,15 +29,22 @@ std::size_t parameters_of(const std::vector<Bucket>& buckets, int first, int las
   return count;
 }
 
+std::size_t trained_parameters(const std::vector<Bucket>& buckets) {
+  std::size_t count = 0;
+  for (const Bucket& bucket : buckets)
+    for (const BucketTensor& tensor : bucket.tensors) count += bucket.frozen ? 0 : tensor.count;
+  return count;
+}
+
 Json stage_json(const RunPlan& run, const StagePlacement& at, int index) {
   const std::vector<UnitSpec>& units = run.model->spec().units;
   double own = 0, all = 0;
   Json names = Json::array();
   for (int unit = 0; unit < std::ssize(units); ++unit) {
     const UnitSpec& spec = units[static_cast<std::size_t>(unit)];
-    all += flops(spec.cost);
+    all += total_flops(run.costs[static_cast<std::size_t>(unit)]);
     if (unit < at.first_unit || unit >= at.last_unit) continue;
-    own += flops(spec.cost);
+    own += total_flops(run.costs[static_cast<std::size_t>(unit)]);
     names.push_back(spec.name);
   }
   return {{"stage", index},
@@ -115,7 +118,7 @@ Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& o
     add_rate(run, options, threads, report);
   }
   const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
-  return plan_costs(run, analytic_seconds(run.model->spec(), rate), source.machine);
+  return plan_costs(run, analytic_seconds(run.costs, rate), source.machine);
 }
 
 void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, Json& report) {
@@ -153,6 +156,8 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                  {"microbatches", run.microbatches},
                  {"leaves", run.leaves},
                  {"parameters", parameters_of(run.buckets, 0, units)},
+                 {"frozen_units", run.layout.frozen_units},
+                 {"trained_parameters", trained_parameters(run.buckets)},
                  {"pipelines", pipelines_json(run)},
                  {"memory", memory_json(memory)},
                  {"peak_bytes", largest_total(memory)},

@@ -184,12 +184,17 @@ std::string toml_text(const Json& report) {
 
 std::string plan_text(const Json& report) {
   std::string text = fmt::format(
-      "{} of {} rank{} with {} thread{}, {}, {} microbatches in {} leaves, {} parameters\n\n",
+      "{} of {} rank{} with {} thread{}, {}, {} microbatches in {} leaves, {} parameters\n",
       report["layout"].get<std::string>(), report["world"].get<int>(),
       report["world"] == 1 ? "" : "s", report["threads"].get<int>(),
       report["threads"] == 1 ? "" : "s", report["schedule"].get<std::string>(),
       report["microbatches"].get<int>(), report["leaves"].get<int>(),
       report["parameters"].get<std::size_t>());
+  if (const int frozen = report["frozen_units"].get<int>(); frozen > 0)
+    text +=
+        fmt::format("the first {} unit{} frozen: {} parameters train\n", frozen,
+                    frozen == 1 ? " is" : "s are", report["trained_parameters"].get<std::size_t>());
+  text += '\n';
   text += layout_text(report["pipelines"]) + toml_text(report) + "\n" + memory_text(report) + "\n" +
           times_text(report);
   for (const Json& warning : report["warnings"])

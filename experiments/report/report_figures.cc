@@ -10,7 +10,8 @@
 #include "experiments/report/trace_costs.h"
 #include "experiments/run/run_plan.h"
 #include "io/file.h"
-#include "parallel/plan/plan_memory.h"
+#include "parallel/plan_index.h"
+#include "parallel/plan_memory.h"
 
 namespace concertina {
 namespace {
@@ -53,7 +54,7 @@ MemoryUse predicted_peak(const RunTrace& trace, std::size_t rank, const Timeline
   MemoryUse peak;
   for (const MemorySample& sample : saved_over_time(trace, rank, timeline.rows[rank]))
     widen(peak, sample.use);
-  const int buffers = memory.inputs + memory.outputs + memory.output_grads + memory.input_grads;
+  const int buffers = memory.boundaries();
   peak.boundary_bytes = static_cast<std::size_t>(buffers) * align_up(trace.boundary_bytes);
   return peak;
 }
@@ -124,10 +125,12 @@ std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t ran
   MemoryUse use;
   const auto sample = [&](double time) { samples.push_back({time, use}); };
   const std::vector<Action>& row = trace.plan.rows[rank];
+  const std::vector<StageInfo> infos = stage_infos(trace.layout);
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (!is_compute(row[i].kind)) continue;
     const auto stage = static_cast<std::size_t>(row[i].stage);
-    if (row[i].kind == Kind::F) ++use.activations, use.saved_bytes += trace.saved_bytes[stage];
+    const bool saves = row[i].kind == Kind::F && infos[stage].trains;
+    if (saves) ++use.activations, use.saved_bytes += trace.saved_bytes[stage];
     if (row[i].kind == Kind::I) use.saved_bytes += trace.grad_bytes[stage];
     sample(times[i].start);
     if (row[i].kind == Kind::W) use.saved_bytes -= trace.grad_bytes[stage];

@@ -47,6 +47,7 @@ Json about(const RunTrace& trace) {
           {"run", trace.run},
           {"schedule", trace.schedule},
           {"layout", to_json(trace.layout)},
+          {"frozen_units", trace.layout.frozen_units},
           {"saved_bytes", trace.saved_bytes},
           {"grad_bytes", trace.grad_bytes},
           {"boundary_bytes", trace.boundary_bytes},
@@ -283,6 +284,7 @@ RunTrace read_run_trace(const std::string& path) {
     trace.run = about.at("run");
     trace.schedule = about.at("schedule");
     trace.layout = layout_from(about.at("layout"));
+    trace.layout.frozen_units = about.value("frozen_units", 0);
     trace.saved_bytes = about.at("saved_bytes").get<std::vector<std::size_t>>();
     trace.grad_bytes = about.at("grad_bytes").get<std::vector<std::size_t>>();
     trace.boundary_bytes = about.at("boundary_bytes");

@@ -13,7 +13,8 @@ namespace {
 using Key = std::vector<std::size_t>;
 
 void append_stages(const RunPlan& run, const RowMemory& row, Key& key) {
-  for (const int count : {row.inputs, row.outputs, row.output_grads, row.input_grads})
+  for (const int count :
+       {row.inputs, row.outputs, row.output_grads, row.input_grads, row.frozen_outputs})
     key.push_back(static_cast<std::size_t>(count));
   for (const StageSlots& slots : row.stages) {
     const StagePlacement& at = run.layout.stage(slots.stage);

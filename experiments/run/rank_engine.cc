@@ -19,7 +19,7 @@ std::vector<std::unique_ptr<ModelStage>> make_stages(const RunPlan& run, int ran
     const StagePlacement& at = run.layout.stage(s);
     if (at.rank == rank)
       stages[static_cast<std::size_t>(s)] = std::make_unique<ModelStage>(
-          backend, *run.model, run.buckets, at.first_unit, at.last_unit);
+          backend, *run.model, run.buckets, at.first_unit, at.last_unit, run.layout.frozen_units);
   }
   return stages;
 }
@@ -53,7 +53,7 @@ RankEngine::RankEngine(const RunPlan& run, const RunConfig& config, int rank, Ba
       steps_(5) {}
 
 RankMemory RankEngine::memory() const {
-  std::size_t weights = 0, packed = 0, workspace = 0;
+  std::size_t weights = 0, packed = 0, workspace = 0, frozen = 0;
   for (std::size_t b = 0; b < run_.buckets.size(); ++b)
     if (run_.owners[b].index_of(rank_) >= 0)
       weights += align_up(run_.buckets[b].elements * sizeof(float));
@@ -61,16 +61,18 @@ RankMemory RankEngine::memory() const {
     if (stage == nullptr) continue;
     packed += align_up(stage->packed_bytes());
     workspace = std::max(workspace, stage->memory().workspace_bytes);
+    frozen = std::max(frozen, stage->memory().frozen_bytes);
   }
-  return {{{"weights", weights},
-           {"packed weights", packed},
-           {"optimizer state", update_.state_bytes()},
-           {"gradients", exchange_.sum_bytes()},
-           {"gradients received", exchange_.staging_bytes()},
-           {"activations", executor_.saved_bytes()},
-           {"stage boundaries", executor_.boundary_bytes()},
-           {"workspace", align_up(workspace) + align_up(backend_.workspace_bytes())},
-           {"tokens", 2 * rows_bytes(run_)}}};
+  return {
+      {{"weights", weights},
+       {"packed weights", packed},
+       {"optimizer state", update_.state_bytes()},
+       {"gradients", exchange_.sum_bytes()},
+       {"gradients received", exchange_.staging_bytes()},
+       {"activations", executor_.saved_bytes()},
+       {"stage boundaries", executor_.boundary_bytes()},
+       {"workspace", align_up(workspace) + align_up(frozen) + align_up(backend_.workspace_bytes())},
+       {"tokens", 2 * rows_bytes(run_)}}};
 }
 
 void RankEngine::start(Communicator& world, Watchdog* watchdog) {
@@ -81,15 +83,17 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   for (std::size_t b = 0; b < run_.buckets.size(); ++b)
     if (run_.owners[b].index_of(rank_) >= 0)
       weights_[b] = arena_.take(run_.buckets[b].elements, DType::f32, "weights");
-  std::size_t workspace = 0;
+  std::size_t workspace = 0, frozen = 0;
   for (const auto& stage : stages_) {
     if (stage == nullptr) continue;
     stage->attach(weights_, arena_.take(stage->packed_bytes(), "packed weights"));
     workspace = std::max(workspace, stage->memory().workspace_bytes);
+    frozen = std::max(frozen, stage->memory().frozen_bytes);
   }
   void* scratch = arena_.take(workspace, "stage workspace");
+  void* frozen_scratch = arena_.take(frozen, "scratch of frozen units");
   for (const auto& stage : stages_)
-    if (stage != nullptr) stage->set_workspace(scratch);
+    if (stage != nullptr) stage->set_workspace(scratch, frozen_scratch);
   backend_.set_workspace(arena_.take(backend_.workspace_bytes(), "kernel workspace"));
   update_.attach(arena_, weights_);
   exchange_.attach(arena_);
@@ -101,7 +105,8 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
                    memory.total());
 
   std::vector<std::vector<int>> holders;
-  for (const BucketOwners& owners : run_.owners) holders.push_back(owners.ranks);
+  for (std::size_t b = 0; b < run_.buckets.size(); ++b)
+    if (!run_.buckets[b].frozen) holders.push_back(run_.owners[b].ranks);
   groups_ = std::make_unique<Groups>(world, holders);
   exchange_.connect(*groups_, backend_);
   update_.connect(world, *groups_, backend_);

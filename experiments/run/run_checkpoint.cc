@@ -62,6 +62,13 @@ void each_run(const RankEngine& engine, int rank,
   }
 }
 
+/// Names of what the optimizer keeps of a bucket: nothing of a frozen one.
+std::vector<std::string> state_names(const RankEngine& engine, std::size_t bucket) {
+  if (engine.run().buckets[bucket].frozen) return {};
+  const auto& names = engine.update().state_names();
+  return {names.begin(), names.end()};
+}
+
 std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
   std::vector<TensorPiece> pieces;
   each_run(engine, rank, [&](std::size_t b, const Part& part, const TensorRun& run) {
@@ -70,12 +77,12 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
     const std::size_t count = run.end - run.begin;
     TensorPiece piece{tensor.name, tensor.shape, run.begin - tensor.offset, count, {}};
     piece.parts.push_back({"weight", engine.weights()[b].slice(run.begin, count).f32()});
-    const auto& names = engine.update().state_names();
+    const std::vector<std::string> names = state_names(engine, b);
     for (std::size_t s = 0; s < names.size(); ++s)
-      piece.parts.push_back({std::string(names[s]), engine.update()
-                                                        .state(static_cast<int>(b), s)
-                                                        .slice(run.begin - part.begin, count)
-                                                        .f32()});
+      piece.parts.push_back({names[s], engine.update()
+                                           .state(static_cast<int>(b), s)
+                                           .slice(run.begin - part.begin, count)
+                                           .f32()});
     pieces.push_back(std::move(piece));
   });
   return pieces;
@@ -118,13 +125,12 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
   }
   each_run(engine, rank, [&](std::size_t b, const Part& part, const TensorRun& one) {
     const BucketTensor& tensor = run.buckets[b].tensors[static_cast<std::size_t>(one.tensor)];
-    const auto& names = engine.update().state_names();
+    const std::vector<std::string> names = state_names(engine, b);
     for (std::size_t s = 0; s < names.size(); ++s) {
       const View view = engine.update()
                             .state(static_cast<int>(b), s)
                             .slice(one.begin - part.begin, one.end - one.begin);
-      reader.read(tensor.name, std::string(names[s]), one.begin - tensor.offset,
-                  {view.f32(), view.count});
+      reader.read(tensor.name, names[s], one.begin - tensor.offset, {view.f32(), view.count});
     }
   });
 }
@@ -138,7 +144,7 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
   for (const Key& key : config_keys()) {
     const std::string_view section = key.name.substr(0, key.name.find('.'));
     const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
-                         section == "lr" || key.name == "run.seed" ||
+                         section == "freeze" || section == "lr" || key.name == "run.seed" ||
                          key.name == "data.tokenizer" || key.name == "data.validation" ||
                          key.name == "numerics.compute";
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);

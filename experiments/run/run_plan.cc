@@ -18,14 +18,21 @@ DType compute_type(const RunConfig& config) {
   return DType::f32;
 }
 
-std::vector<double> unit_costs(const ModelSpec& spec) {
-  std::vector<double> costs;
-  for (const UnitSpec& unit : spec.units)
-    costs.push_back(unit.cost.forward_flops + unit.cost.input_flops + unit.cost.weight_flops);
-  return costs;
+std::vector<double> all_flops(const std::vector<UnitCost>& costs) {
+  std::vector<double> flops;
+  for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));
+  return flops;
 }
 
-Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const LayoutLimits& limits) {
+void require_trained_unit(const RunConfig& config, int units) {
+  if (config.freeze.units < units) return;
+  throw_input(fmt::format("freeze.units = {}, but the model has {} units: nothing is left to train",
+                          config.freeze.units, units),
+              config.where("freeze.units"), fmt::format("freeze.units from 0 to {}", units - 1));
+}
+
+Layout choose_layout(const RunConfig& config, const std::vector<double>& flops,
+                     const LayoutLimits& limits) {
   const ParallelSection& parallel = config.parallel;
   if (!parallel.layout.pipelines.empty()) {
     validate(parallel.layout, limits);
@@ -35,7 +42,7 @@ Layout choose_layout(const RunConfig& config, const ModelSpec& spec, const Layou
   const Folding folding = schedule_folding(config);
   const Grid grid = fit(limits, given(parallel.pp), given(parallel.dp), folding);
   const std::vector<UnitRange> ranges =
-      partition(unit_costs(spec), grid.pp * folding.chunks, parallel.partition);
+      partition(flops, grid.pp * folding.chunks, parallel.partition);
   return make_layout(ranges, grid, limits.microbatches, limits.leaves, folding);
 }
 
@@ -61,18 +68,22 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
                                     .samples = run.samples,
                                     .compute = compute_type(config)});
   const ModelSpec& spec = run.model->spec();
-  run.buckets = make_buckets(spec);
+  const int frozen = config.freeze.units;
+  require_trained_unit(config, static_cast<int>(spec.units.size()));
+  run.buckets = make_buckets(spec, frozen);
+  run.costs = training_costs(spec, frozen);
+  const std::vector<double> flops = all_flops(run.costs);
   const LayoutLimits limits{.world = world,
                             .units = static_cast<int>(spec.units.size()),
                             .microbatches = run.microbatches,
                             .leaves = run.leaves};
   if (is_schedule_file(config.parallel.schedule)) {
-    FittedSchedule own =
-        fit(read_schedule_file(config.parallel.schedule), config, unit_costs(spec), limits);
+    FittedSchedule own = fit(read_schedule_file(config.parallel.schedule), config, flops, limits);
     run.layout = std::move(own.layout);
     run.plan = std::move(own.plan);
   } else {
-    run.layout = choose_layout(config, spec, limits);
+    run.layout = choose_layout(config, flops, limits);
+    run.layout.frozen_units = frozen;
     Limits due;
     due.leaf_microbatches = run.microbatches / run.leaves;
     run.plan = make_plan(run.layout, config.parallel.schedule, due, config.parallel.overlap);

@@ -19,6 +19,7 @@ struct RunPlan {
   Layout layout;
   Plan plan;
   std::vector<BucketOwners> owners;  // of each bucket
+  std::vector<UnitCost> costs;       // of each unit, as far as it trains
   int world = 1, microbatches = 1, leaves = 1;
   std::int64_t samples = 1, tokens = 1;  // of a microbatch, of a sample
 

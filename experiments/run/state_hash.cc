@@ -26,7 +26,9 @@ std::string block_digest(const RankEngine& engine, std::size_t bucket, const Par
   };
   Sha256 hash;
   hash.update(bytes(engine.weights()[bucket].slice(block.offset, block.count)));
-  for (std::size_t s = 0; s < engine.update().state_names().size(); ++s)
+  const std::size_t states =
+      engine.run().buckets[bucket].frozen ? 0 : engine.update().state_names().size();
+  for (std::size_t s = 0; s < states; ++s)
     hash.update(bytes(engine.update()
                           .state(static_cast<int>(bucket), s)
                           .slice(block.offset - part.begin, block.count)));

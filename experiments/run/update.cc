@@ -31,9 +31,9 @@ Update::Update(const RunPlan& run, const RunConfig& config, int rank)
   sums_begin_.push_back(0);
   for (int r = 0; r < run.world; ++r) {
     std::size_t count = at(run.microbatches);
-    for (const BucketOwners& owners : run.owners)
-      if (const int i = owners.index_of(r); i >= 0)
-        count += owners.parts[at(i)].last_block - owners.parts[at(i)].first_block;
+    for (std::size_t b = 0; b < run.buckets.size(); ++b)
+      if (const int i = run.owners[b].index_of(r); i >= 0 && !run.buckets[b].frozen)
+        count += run.owners[b].parts[at(i)].last_block - run.owners[b].parts[at(i)].first_block;
     sums_begin_.push_back(sums_begin_.back() + count);
   }
   sums_.resize(sums_begin_.back());
@@ -45,7 +45,7 @@ Update::Update(const RunPlan& run, const RunConfig& config, int rank)
     for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
       loss_rank_[at(m)] = pipeline.stages.back().rank;
   for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-    me_.push_back(run.owners[b].index_of(rank));
+    me_.push_back(run.buckets[b].frozen ? -1 : run.owners[b].index_of(rank));
     runs_.push_back(me_[b] < 0 ? std::vector<TensorRun>()
                                : tensor_runs(run.buckets[b], own_part(b)));
   }
@@ -92,7 +92,8 @@ void Update::attach(Arena& arena, std::vector<View> weights) {
 void Update::connect(Communicator& world, const Groups& groups, Backend& backend) {
   world_ = &world;
   backend_ = &backend;
-  for (const BucketOwners& owners : run_.owners) groups_.push_back(groups.find(owners.ranks));
+  for (std::size_t b = 0; b < run_.owners.size(); ++b)
+    groups_.push_back(run_.buckets[b].frozen ? nullptr : groups.find(run_.owners[b].ranks));
   works_.reserve(groups_.size());
   world.reserve(0, 1);
   for (Communicator* group : groups_)
@@ -169,6 +170,7 @@ double Update::total_squares(std::int64_t step) {
   for (int r = 0; r < run_.world; ++r) next[at(r)] = sums_begin_[at(r)] + at(run_.microbatches);
   double total = 0;
   for (std::size_t b = 0; b < run_.buckets.size(); ++b) {
+    if (run_.buckets[b].frozen) continue;
     int tensor = -1;
     double sum = 0;
     const BucketOwners& owners = run_.owners[b];

@@ -48,11 +48,11 @@ class Update {
                     const std::vector<double>& losses, double targets, TraceRecorder& recorder);
 
   const UpdateTimes& times() const { return times_; }
-  /// Elements of this rank's parts.
+  /// Elements of this rank's parts that train.
   std::size_t elements() const;
 
   const std::vector<std::string_view>& state_names() const { return names_; }
-  /// State `s` of this rank's part of `bucket`.
+  /// State `s` of this rank's part of `bucket`, which is not frozen.
   View state(int bucket, std::size_t s) const {
     return states_[static_cast<std::size_t>(bucket)][s];
   }
@@ -73,7 +73,7 @@ class Update {
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_;
   std::vector<std::string_view> names_;
-  std::vector<int> me_;                       // bucket -> index among its owners, -1
+  std::vector<int> me_;  // bucket -> index among its owners; -1: frozen, or no owner
   std::vector<std::vector<TensorRun>> runs_;  // of the own part
   std::vector<std::array<View, kMaxStates>> states_;
   std::vector<View> weights_;

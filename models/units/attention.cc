@@ -82,12 +82,13 @@ class AttentionBlock final : public Unit {
   void backward_input(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, heads_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
-    const View dy = io.input_grad;  // scratch until its own value is known
+    const View dy = g.dh;  // scratch until its own value is known
     proj_->backward_input(io.output_grad, packed_proj_, {}, dy);
     attention_->backward(dy, s.qkv, s.y, s.lse, g.dqkv);
     qkv_->backward_input(g.dqkv, packed_qkv_, {}, g.dh);
-    backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
-                                       io.output_grad, io.input_grad);
+    if (!io.input_grad.empty())
+      backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
+                                         io.output_grad, io.input_grad);
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {

@@ -66,13 +66,15 @@ class Head final : public Unit {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);
     const View dh = grad_view(io.grads);
     head_->backward_input(s.logits, packed_, {}, dh);
-    backend_.layer_norm_backward_input(dh, io.input, weights_[kLnWeight], s.mean, s.rstd, {},
-                                       io.input_grad);
+    if (!io.input_grad.empty())
+      backend_.layer_norm_backward_input(dh, io.input, weights_[kLnWeight], s.mean, s.rstd, {},
+                                         io.input_grad);
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);
-    head_->backward_weight(s.h, s.logits, gradients[kWte].view, {}, gradients[kWte].accumulate);
+    if (!gradients[kWte].view.empty())
+      head_->backward_weight(s.h, s.logits, gradients[kWte].view, {}, gradients[kWte].accumulate);
     backend_.layer_norm_backward_weight(grad_view(io.grads), io.input, s.mean, s.rstd,
                                         gradients[kLnWeight].view, gradients[kLnBias].view,
                                         gradients[kLnWeight].accumulate);

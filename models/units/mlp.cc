@@ -79,8 +79,9 @@ class MlpBlock final : public Unit {
     const Grads g = carve_grads(shape_, io.grads);
     down_->backward_input(io.output_grad, packed_down_, {Epilogue::Kind::gelu, s.aux}, g.du);
     up_->backward_input(g.du, packed_up_, {}, g.dh);
-    backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
-                                       io.output_grad, io.input_grad);
+    if (!io.input_grad.empty())
+      backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
+                                         io.output_grad, io.input_grad);
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {

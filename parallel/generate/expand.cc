@@ -87,7 +87,8 @@ Rows generate_group(const Layout& layout, const Separate& apart, const Schedule&
 
 }  // namespace
 
-Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name) {
+Plan expand(const Layout& given, const Schedule& schedule, std::string_view name) {
+  const Layout layout{given.pipelines};
   const std::size_t group = schedule.generate_pair == nullptr ? 1 : 2;
   const Separate apart = separate(layout, group);
   if (!schedule.any_layout) require_placement(apart, schedule, name);

@@ -9,11 +9,11 @@
 
 namespace concertina {
 
-/// The compute actions of all pipelines, one row a world rank. A rank in several pipelines gets
-/// their rows merged by the time at which each pipeline by itself, with unit costs, would run them,
-/// but for the pairs of pipelines that the schedule orders itself. Throws Error{bad_input} where
-/// the layout is not the one that the schedule is for. `name` is for errors: a generator that
-/// leaves something out is the fault of who wrote it.
+/// The compute actions of all pipelines, one row a world rank, as if no unit was frozen. A rank in
+/// several pipelines gets their rows merged by the time at which each pipeline by itself, with unit
+/// costs, would run them, but for the pairs of pipelines that the schedule orders itself. Throws
+/// Error{bad_input} where the layout is not the one that the schedule is for. `name` is for errors:
+/// a generator that leaves something out is the fault of who wrote it.
 Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name);
 
 }  // namespace concertina

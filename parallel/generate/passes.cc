@@ -71,7 +71,7 @@ std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout
       const StageInfo& stage = index.stages()[action.stage];
       const bool forward = action.kind == Kind::F && stage.remote_next;
       const bool backward =
-          (action.kind == Kind::B || action.kind == Kind::I) && stage.remote_previous;
+          (action.kind == Kind::B || action.kind == Kind::I) && stage.sends_gradient;
       if (forward || backward)
         sends.emplace_back(timeline.rows[rank][position].end, forward ? Kind::SEND_F : Kind::SEND_B,
                            action.stage, action.microbatch, index.node(rank, position));
@@ -140,6 +140,25 @@ Plan weave_transfers(const Plan& plan, const Layout& layout) {
 
 }  // namespace
 
+Plan drop_frozen(Plan plan, const Layout& layout) {
+  if (layout.frozen_units == 0) return plan;
+  const std::vector<StageInfo> stages = stage_infos(layout);
+  const auto needless = [&](const Action& action) {
+    if (action.stage < 0 || action.stage >= std::ssize(stages)) return false;
+    const StageInfo& stage = stages[action.stage];
+    if (action.kind == Kind::SEND_B) return !stage.first && !stage.gives_gradient;
+    const bool forward = action.kind == Kind::F || action.kind == Kind::SEND_F ||
+                         action.kind == Kind::RECV_F || action.kind == Kind::STEP;
+    return !stage.trains && !forward;
+  };
+  for (std::vector<Action>& row : plan.rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i)
+      if (needless(row[i + 1])) row[i].overlapped = false;
+    std::erase_if(row, needless);
+  }
+  return plan;
+}
+
 Plan merge_input_weight(const Plan& plan, const Layout& layout) {
   const std::vector<StageInfo> stages = stage_infos(layout);
   Plan result;
@@ -147,7 +166,7 @@ Plan merge_input_weight(const Plan& plan, const Layout& layout) {
     std::vector<Action>& merged = result.rows.emplace_back();
     for (const Action& action : row) {
       const Action input{Kind::I, action.stage, action.microbatch};
-      if (action.kind == Kind::W && !stages[action.stage].remote_previous && !merged.empty() &&
+      if (action.kind == Kind::W && !stages[action.stage].sends_gradient && !merged.empty() &&
           merged.back() == input)
         merged.back().kind = Kind::B;
       else
@@ -177,6 +196,7 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
       throw RefusedPlan(plan, *violation, "", where,
                         "a schedule that does all work once, in order");
   };
+  plan = drop_frozen(std::move(plan), layout);
   Limits own = limits_of(plan);
   own.leaf_microbatches = limits.leaf_microbatches;
   const auto holds = [&](Kind kind) {
@@ -196,7 +216,7 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
 
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits, bool overlap) {
   const Schedule& schedule = find_schedule(name).value;
-  Plan plan = merge_input_weight(expand(layout, schedule, name), layout);
+  Plan plan = merge_input_weight(drop_frozen(expand(layout, schedule, name), layout), layout);
   if (overlap) plan = pair_overlaps(plan, layout);
   if (limits.transfers) plan = add_transfers(plan, layout);
   if (limits.reduction) plan = add_reduction(plan, layout);

@@ -11,6 +11,10 @@
 
 namespace concertina {
 
+/// Without what a frozen prefix of units has no use for (Layout::frozen_units): I, W, B and REDUCE
+/// of the stages that are frozen as a whole, and the gradients that they would get.
+Plan drop_frozen(Plan plan, const Layout& layout);
+
 /// I directly followed by its own W becomes B, where no other rank waits for the I.
 Plan merge_input_weight(const Plan& plan, const Layout& layout);
 
@@ -24,16 +28,16 @@ Plan add_transfers(const Plan& plan, const Layout& layout);
 /// STEP, which waits for the reductions.
 Plan add_reduction(const Plan& plan, const Layout& layout);
 
-/// What a plan that was read from a file lacks: transfers, if it has none at all; REDUCE and STEP,
-/// if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them where a reduction
-/// starts, and here that follows from the plan. `overlap`: pair_overlaps() too, if it has no
-/// transfers. Throws Error{bad_input} with `where` if the plan as
-/// it is, or what it becomes, breaks a rule.
+/// What a plan that was read from a file lacks, behind drop_frozen(): transfers, if it has none at
+/// all; REDUCE and STEP, if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them
+/// where a reduction starts, and here that follows from the plan. `overlap`: pair_overlaps() too,
+/// if it has no transfers. Throws Error{bad_input} with `where` if the plan as it is, or what it
+/// becomes, breaks a rule.
 Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {},
               bool overlap = false);
 
-/// All passes, for the schedule called `name`; `overlap`: pair_overlaps() too. Throws
-/// Error{bad_input} if there is none, or if it breaks `limits`.
+/// All passes, for the schedule called `name`, which itself knows of no frozen units; `overlap`:
+/// pair_overlaps() too. Throws Error{bad_input} if there is none, or if it breaks `limits`.
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
                bool overlap = false);
 

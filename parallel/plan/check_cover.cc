@@ -52,14 +52,15 @@ class CellCheck {
     const StageInfo& stage = it_.index.stages()[stage_];
     const bool both = has(Kind::B);
     if (!has(Kind::F)) return missing(it_, at(Kind::F), near());
+    if (!stage.trains) return check_frozen(stage);
     if (!both && !has(Kind::I) && !has(Kind::W)) return missing(it_, at(Kind::B), near());
     if (Found found = check(Kind::I, !both)) return found;
     if (Found found = check(Kind::W, !both)) return found;
     if (!it_.limits.transfers) return std::nullopt;
     if (Found found = check(Kind::SEND_F, stage.remote_next)) return found;
-    if (Found found = check(Kind::RECV_B, stage.remote_next)) return found;
+    if (Found found = check(Kind::RECV_B, stage.receives_gradient)) return found;
     if (Found found = check(Kind::RECV_F, stage.remote_previous)) return found;
-    return check(Kind::SEND_B, stage.remote_previous);
+    return check(Kind::SEND_B, stage.sends_gradient);
   }
 
  private:
@@ -71,12 +72,24 @@ class CellCheck {
       if (has(kind)) return find(kind);
     return -1;
   }
+  Found check_frozen(const StageInfo& stage) const {
+    for (const Kind kind : {Kind::B, Kind::I, Kind::W, Kind::RECV_B, Kind::SEND_B})
+      if (Found found = check(kind, false)) return found;
+    if (!it_.limits.transfers) return std::nullopt;
+    if (Found found = check(Kind::SEND_F, stage.remote_next)) return found;
+    return check(Kind::RECV_F, stage.remote_previous);
+  }
   Found check(Kind kind, bool due) const {
     const int node = find(kind);
     if (due == (node >= 0)) return std::nullopt;
     if (due) return missing(it_, at(kind), near());
-    const char* why = is_transfer(kind) ? ": there is no neighbour stage on another rank"
-                                        : ": the same work is also in a B";
+    const StageInfo& stage = it_.index.stages()[stage_];
+    const char* why = ": the same work is also in a B";
+    if (is_transfer(kind)) why = ": there is no neighbour stage on another rank";
+    if (kind == Kind::SEND_B && stage.remote_previous)
+      why = ": the stage before it is frozen and takes no gradient";
+    if (!stage.trains && kind != Kind::SEND_F && kind != Kind::RECV_F)
+      why = ": the stage is frozen, it only runs forward";
     return it_.violation(Rule::cover, it_.name(node) + why, {node, near()});
   }
 
@@ -135,7 +148,11 @@ Found check_cover(const Checked& it) {
     const StageInfo& stage = it.index.stages()[s];
     for (int m = stage.first_microbatch; m < stage.last_microbatch; ++m)
       if (Found found = CellCheck(it, s, m).run()) return found;
-    if (it.limits.reduction && it.index.find(Kind::REDUCE, s, -1) < 0)
+    const int reduce = it.index.find(Kind::REDUCE, s, -1);
+    if (reduce >= 0 && !stage.trains)
+      return it.violation(Rule::cover,
+                          it.name(reduce) + ": the stage is frozen, it has no gradient", {reduce});
+    if (it.limits.reduction && reduce < 0 && stage.trains)
       return missing(it, {Kind::REDUCE, s, -1}, it.index.find_last(s, stage.last_microbatch - 1));
   }
   for (int rank = 0; it.limits.reduction && rank < it.ranks(); ++rank) {

@@ -120,6 +120,7 @@ Found check_leaves(const Checked& it) {
   const auto& stages = it.index.stages();
   for (int s = 0; s < std::ssize(stages); ++s) {
     for (int m = stages[s].first_microbatch + 1; m < stages[s].last_microbatch; ++m) {
+      if (!stages[s].trains) break;
       if (m / run != (m - 1) / run) continue;
       const int before = it.index.find_last(s, m - 1), node = it.index.find_last(s, m);
       if (before < node) continue;
@@ -142,7 +143,8 @@ Found check_memory(const Checked& it) {
     int saved = 0, node = it.index.row_begin()[rank];
     for (const Action& action : it.plan.rows[rank]) {
       if (action.kind == Kind::B || action.kind == Kind::W) --saved;
-      if (action.kind == Kind::F && ++saved > allowed[rank])
+      if (action.kind == Kind::F && it.index.stages()[action.stage].trains &&
+          ++saved > allowed[rank])
         return it.violation(
             Rule::memory,
             fmt::format("{} saves activations of {} microbatches at a time; {} are allowed",

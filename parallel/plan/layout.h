@@ -27,6 +27,8 @@ struct Pipeline {
 
 struct Layout {
   std::vector<Pipeline> pipelines;
+  /// Units [0, frozen_units) only run forward (of the run, not of `parallel.layout`).
+  int frozen_units = 0;
   bool operator==(const Layout&) const = default;
 
   /// Stages are numbered through all pipelines: stage s of pipeline p is first_stage(p) + s.

@@ -57,10 +57,12 @@ class GraphBuilder {
 
   void add_row(int rank) {
     const std::vector<Action>& row = plan_.rows[rank];
-    std::vector<int> sends;  // transfers of gradients, in the order of the row
-    for (const Action& action : row)
-      if (action.kind == Kind::SEND_B) sends.push_back(transfer_of_[index_.find(action)]);
-    int gradients = 0;
+    Outbox gradients, activations;
+    for (const Action& action : row) {
+      if (action.kind == Kind::SEND_B) gradients.sends.push_back(transfer_of_[index_.find(action)]);
+      if (action.kind == Kind::SEND_F && index_.stages()[action.stage].sends_unanswered())
+        activations.sends.push_back(transfer_of_[index_.find(action)]);
+    }
     for (int position = 0; position < static_cast<int>(row.size()); ++position) {
       const Action& action = row[position];
       if (position > 0) edge(index_.node(rank, position - 1), index_.node(rank, position));
@@ -72,15 +74,25 @@ class GraphBuilder {
         wait_for(index_.find(Kind::F, action.stage - 1, action.microbatch),
                  index_.find(Kind::RECV_F, action.stage, action.microbatch), stage.remote_previous,
                  node);
+      if (action.kind == Kind::F && stage.sends_unanswered()) wait_for_buffer(activations, node);
       if (action.kind != Kind::B && action.kind != Kind::I) continue;
       if (!stage.last)
         wait_for(index_.find_input_gradient(action.stage + 1, action.microbatch),
                  index_.find(Kind::RECV_B, action.stage, action.microbatch), stage.remote_next,
                  node);
-      if (!stage.remote_previous || sends.empty()) continue;
-      const int oldest = gradients++ - kGradientSendBuffers;
-      if (oldest >= 0 && sends[oldest] >= 0) edge(sends[oldest], node);
+      if (stage.sends_gradient) wait_for_buffer(gradients, node);
     }
+  }
+
+  /// A rank's buffers for messages that nothing answers.
+  struct Outbox {
+    std::vector<int> sends;  // transfers, in the order of the row; none in a plan without
+    int taken = 0;           // buffers so far
+  };
+  void wait_for_buffer(Outbox& outbox, int node) {
+    const int oldest = outbox.taken++ - kSendBuffers;
+    if (oldest >= 0 && !outbox.sends.empty() && outbox.sends[oldest] >= 0)
+      edge(outbox.sends[oldest], node);
   }
 
   /// `consumer` waits for `producer`'s result: through `receive` if there is one.

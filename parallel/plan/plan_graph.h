@@ -12,9 +12,10 @@
 
 namespace concertina {
 
-/// Buffers a rank has for gradients on their way to the previous stage. The B or I that needs one
-/// more waits for the oldest SEND_B of its rank.
-inline constexpr int kGradientSendBuffers = 2;
+/// Buffers a rank has for gradients on their way to the previous stage, and as many for outputs of
+/// frozen stages on their way to the next one: messages that nothing answers. The B or I (the F)
+/// that needs one more waits for the oldest of these SEND_Bs (SEND_Fs) of its rank.
+inline constexpr int kSendBuffers = 2;
 
 /// How messages wait for each other. Always without buffering, and posts do not block.
 enum class Channels {

@@ -19,6 +19,11 @@ std::vector<StageInfo> stage_infos(const Layout& layout) {
       info.last = s + 1 == stages.size();
       info.remote_previous = !info.first && stages[s - 1].rank != info.rank;
       info.remote_next = !info.last && stages[s + 1].rank != info.rank;
+      info.trains = stages[s].last_unit > layout.frozen_units;
+      info.keeps_input = !info.first && stages[s].first_unit >= layout.frozen_units;
+      info.gives_gradient = !info.first && stages[s].first_unit > layout.frozen_units;
+      info.sends_gradient = info.gives_gradient && info.remote_previous;
+      info.receives_gradient = info.trains && info.remote_next;
     }
   }
   return infos;

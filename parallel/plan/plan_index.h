@@ -15,6 +15,15 @@ struct StageInfo {
   int first_microbatch = 0, last_microbatch = 0;
   bool first = false, last = false;                   // of its pipeline
   bool remote_previous = false, remote_next = false;  // that neighbour is on another rank
+
+  // What a frozen prefix of units leaves of it (Layout::frozen_units).
+  bool trains = true;              // it has units that train; else F is all that it runs
+  bool keeps_input = false;        // it has an input, which its gradients need
+  bool gives_gradient = false;     // to the stage before it, which trains
+  bool sends_gradient = false;     // that stage is on another rank
+  bool receives_gradient = false;  // from another rank
+  /// Nothing comes back for its output: who made it can only learn from the send that it arrived.
+  bool sends_unanswered() const { return remote_next && !trains; }
 };
 
 std::vector<StageInfo> stage_infos(const Layout& layout);

@@ -36,6 +36,9 @@ class RowGauges {
       case Kind::SEND_B:
         ++gradient_sends_;
         return;
+      case Kind::SEND_F:
+        if (stages_[action.stage].sends_unanswered()) ++activation_sends_;
+        return;
       case Kind::F:
         return forward(action.stage);
       case Kind::I:
@@ -47,7 +50,6 @@ class RowGauges {
       case Kind::B:
         start_backward(action.stage);
         return end_backward(action.stage);
-      case Kind::SEND_F:
       case Kind::REDUCE:
       case Kind::STEP:
         return;
@@ -59,7 +61,8 @@ class RowGauges {
                      inputs_.peak(),
                      outputs_.peak(),
                      output_grads_.peak(),
-                     std::min(kGradientSendBuffers, gradient_sends_)};
+                     std::min(kSendBuffers, gradient_sends_),
+                     std::min(kSendBuffers, activation_sends_)};
     for (const auto& [stage, saved] : saved_)
       memory.stages.push_back({stage, saved.peak(), grads_[stage].peak()});
     return memory;
@@ -67,24 +70,30 @@ class RowGauges {
 
  private:
   void forward(int stage) {
-    saved_[stage].take();
-    if (!stages_[stage].last) (stages_[stage].remote_next ? outputs_ : inputs_).take();
+    const StageInfo& info = stages_[stage];
+    Gauge& saved = saved_[stage];
+    if (info.trains) saved.take();
+    if (info.receives_gradient) outputs_.take();
+    if (!info.last && !info.remote_next) inputs_.take();
+    if (!info.first && !info.keeps_input) inputs_.release();
   }
   void start_backward(int stage) {
-    if (!stages_[stage].first && !stages_[stage].remote_previous) output_grads_.take();
+    const StageInfo& info = stages_[stage];
+    if (info.gives_gradient && !info.remote_previous) output_grads_.take();
   }
   void end_backward(int stage) {
+    const StageInfo& info = stages_[stage];
     saved_[stage].release();
-    if (!stages_[stage].first) inputs_.release();
-    if (stages_[stage].last) return;
+    if (info.keeps_input) inputs_.release();
+    if (info.last) return;
     output_grads_.release();
-    if (stages_[stage].remote_next) outputs_.release();
+    if (info.remote_next) outputs_.release();
   }
 
   const std::vector<StageInfo>& stages_;
   std::map<int, Gauge> saved_, grads_;  // by stage
   Gauge inputs_, outputs_, output_grads_;
-  int gradient_sends_ = 0;
+  int gradient_sends_ = 0, activation_sends_ = 0;
 };
 
 }  // namespace

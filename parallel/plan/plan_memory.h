@@ -15,7 +15,7 @@ namespace concertina {
 /// Slots of one stage, for microbatches that are alive at the same time.
 struct StageSlots {
   int stage = 0;
-  int saved = 0;  // from F until B or W ends
+  int saved = 0;  // from F until B or W ends; none where the stage is frozen
   int grads = 0;  // from I until W ends; none where I and W are one B
   bool operator==(const StageSlots&) const = default;
 };
@@ -26,24 +26,31 @@ struct StageSlots {
 /// s writes is an input of s + 1, and what B or I of s + 1 writes is an output_grad of s.
 struct RowMemory {
   std::vector<StageSlots> stages;  // of the rank, ascending
-  /// From RECV_F's post (F of the previous stage, if it is local) until the stage's B or W ends.
+  /// From RECV_F's post (F of the previous stage, if it is local) until the stage's B or W ends;
+  /// but until F ends where the first unit is frozen, since no gradient needs its input.
   int inputs = 0;
-  /// To a remote next stage: from F until B or W ends. By then the gradient has come back, so the
-  /// send is over; no wait is needed.
+  /// Of a stage that trains to a remote next stage: from F until B or W ends. By then the gradient
+  /// has come back, so the send is over; no wait is needed.
   int outputs = 0;
   /// From RECV_B's post (B or I of the next stage, if it is local) until the stage's B or W ends.
   int output_grads = 0;
   /// To a remote previous stage: from B or I until its SEND_B is known to be over. The pool has
-  /// min(kGradientSendBuffers, SEND_Bs of the row) buffers; when all are in use, the next B or I
+  /// min(kSendBuffers, SEND_Bs of the row) buffers; when all are in use, the next B or I
   /// first waits for the oldest SEND_B. The checker and the simulator count with that wait.
   int input_grads = 0;
+  /// Of a frozen stage to a remote next stage: from F until its SEND_F is known to be over. No
+  /// gradient answers it, so that works as for input_grads: min(kSendBuffers, such SEND_Fs).
+  int frozen_outputs = 0;
+  /// Of all roles.
+  int boundaries() const { return inputs + outputs + output_grads + input_grads + frozen_outputs; }
   bool operator==(const RowMemory&) const = default;
 };
 
 /// By rank. `plan` has its transfers and passes check().
 std::vector<RowMemory> plan_memory(const Plan& plan, const Layout& layout);
 
-/// The largest sum of `weight(stage)` over microbatches between F and B or W.
+/// The largest sum of `weight(stage)` over microbatches between F and B or W. It must be 0 for a
+/// frozen stage, which saves nothing.
 std::size_t peak_saved(const std::vector<Action>& row,
                        const std::function<std::size_t(int stage)>& weight);
 

@@ -73,7 +73,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
   }
   CONCERTINA_CHECK(locals_.size() == memory_.stages.size(), "rank {} has {} stages, its row {}",
                    rank, locals_.size(), memory_.stages.size());
-  sends_.reserve(kGradientSendBuffers);
+  for (Outbox* outbox : {&input_grads_, &frozen_outputs_}) outbox->sends.reserve(kSendBuffers);
 }
 
 std::size_t Executor::saved_bytes() const {
@@ -87,7 +87,7 @@ std::size_t Executor::saved_bytes() const {
 }
 
 std::size_t Executor::boundary_bytes() const {
-  const int count = memory_.inputs + memory_.outputs + memory_.output_grads + memory_.input_grads;
+  const int count = memory_.boundaries();
   return static_cast<std::size_t>(count) * align_up(boundary_elements_ * sizeof(float));
 }
 
@@ -102,21 +102,26 @@ void Executor::attach(Arena& arena) {
   inputs_.attach(arena, memory_.inputs, bytes, "stage inputs");
   outputs_.attach(arena, memory_.outputs, bytes, "stage outputs");
   output_grads_.attach(arena, memory_.output_grads, bytes, "gradients of stage outputs");
-  input_grads_.attach(arena, memory_.input_grads, bytes, "gradients of stage inputs");
+  input_grads_.buffers.attach(arena, memory_.input_grads, bytes, "gradients of stage inputs");
+  frozen_outputs_.buffers.attach(arena, memory_.frozen_outputs, bytes, "outputs of frozen stages");
 }
 
 void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog) {
   world_ = &world;
   exchange_ = &exchange;
   watchdog_ = watchdog;
-  const auto transfers = static_cast<std::size_t>(memory_.inputs + memory_.outputs +
-                                                  memory_.output_grads + memory_.input_grads);
+  const auto transfers = static_cast<std::size_t>(memory_.boundaries());
   open_.reserve(transfers);
   world.reserve(transfers, 0);
 }
 
 RowMemory Executor::measured() const {
-  RowMemory memory{{}, inputs_.peak(), outputs_.peak(), output_grads_.peak(), input_grads_.peak()};
+  RowMemory memory{{},
+                   inputs_.peak(),
+                   outputs_.peak(),
+                   output_grads_.peak(),
+                   input_grads_.buffers.peak(),
+                   frozen_outputs_.buffers.peak()};
   for (std::size_t i = 0; i < locals_.size(); ++i)
     memory.stages.push_back(
         {memory_.stages[i].stage, locals_[i].saved.peak(), locals_[i].grads.peak()});
@@ -131,7 +136,8 @@ void Executor::note_memory() {
     use.activations += one.saved.in_use();
     use.saved_bytes += one.saved.bytes_in_use() + one.grads.bytes_in_use();
   }
-  for (const BufferPool* pool : {&inputs_, &outputs_, &output_grads_, &input_grads_})
+  for (const BufferPool* pool :
+       {&inputs_, &outputs_, &output_grads_, &input_grads_.buffers, &frozen_outputs_.buffers})
     use.boundary_bytes += pool->bytes_in_use();
   recorder_.memory(use);
 }
@@ -185,7 +191,7 @@ void Executor::await_input(const Action& action) {
 }
 
 void Executor::await_output_grad(const Action& action) {
-  if (local(action.stage).info.remote_next)
+  if (local(action.stage).info.receives_gradient)
     wait(state(action.stage, action.microbatch).receive_b, WaitFor::receive,
          {Kind::RECV_B, action.stage, action.microbatch});
 }
@@ -203,50 +209,62 @@ void Executor::start_transfer(const Action& action) {
       at.receive_b = world_->irecv(bytes_of(at.output_grad), peer);
       return open_.push_back({&at.receive_b, action});
     case Kind::SEND_F:
+      if (local(action.stage).info.sends_unanswered())
+        return start_send(frozen_outputs_, at.output, action);
       at.send_f = world_->isend(bytes_of(at.output), peer);
       return open_.push_back({&at.send_f, action});
     default:
-      sends_.push_back({world_->isend(bytes_of(at.input_grad), peer), at.input_grad.data, action});
+      start_send(input_grads_, at.input_grad, action);
   }
+}
+
+void Executor::start_send(Outbox& outbox, View message, const Action& action) {
+  outbox.sends.push_back({world_->isend(bytes_of(message), peer_of(action)), message.data, action});
 }
 
 void Executor::start_forward(Local& stage, int microbatch) {
   State& at = stage.states[static_cast<std::size_t>(microbatch)];
-  at.saved = stage.saved.take();
-  if (stage.info.last) return;
-  if (stage.info.remote_next)
-    at.output = boundary(outputs_);
-  else
+  if (stage.info.trains) at.saved = stage.saved.take();
+  if (stage.info.receives_gradient) at.output = boundary(outputs_);
+  if (!stage.info.last && !stage.info.remote_next)
     at.output = state(stage.id + 1, microbatch).input = boundary(inputs_);
+}
+
+void Executor::end_forward(Local& stage, int microbatch) {
+  if (stage.info.first || stage.info.keeps_input) return;
+  State& at = stage.states[static_cast<std::size_t>(microbatch)];
+  inputs_.give(at.input.data);
+  at.input = {};
 }
 
 void Executor::start_backward(Local& stage, const Action& action) {
   State& at = state(action.stage, action.microbatch);
   if (action.kind == Kind::I) at.grads = stage.grads.take();
-  if (stage.info.first) return;
-  if (!stage.info.remote_previous) {
-    at.input_grad = boundary(output_grads_);
-    state(action.stage - 1, action.microbatch).output_grad = at.input_grad;
-    return;
-  }
-  if (input_grads_.empty()) reclaim_gradient_send();
-  at.input_grad = boundary(input_grads_);
+  if (!stage.info.gives_gradient) return;
+  if (stage.info.sends_gradient) return take_send_buffer(input_grads_, at.input_grad);
+  at.input_grad = boundary(output_grads_);
+  state(action.stage - 1, action.microbatch).output_grad = at.input_grad;
 }
 
-void Executor::reclaim_gradient_send() {
-  CONCERTINA_CHECK(!sends_.empty(), "no gradient send is under way");
-  GradientSend& send = sends_.front();
+void Executor::take_send_buffer(Outbox& outbox, View& message) {
+  if (outbox.buffers.empty()) reclaim_oldest(outbox);
+  message = boundary(outbox.buffers);
+}
+
+void Executor::reclaim_oldest(Outbox& outbox) {
+  CONCERTINA_CHECK(!outbox.sends.empty(), "no send is under way");
+  Sent& send = outbox.sends.front();
   wait(send.work, WaitFor::send, send.action);
   if (!send.over) recorder_.completed(send.action);
-  input_grads_.give(send.buffer);
-  sends_.erase(sends_.begin());
+  outbox.buffers.give(send.buffer);
+  outbox.sends.erase(outbox.sends.begin());
 }
 
 void Executor::end_backward(Local& stage, const Action& action) {
   State& at = state(action.stage, action.microbatch);
   stage.saved.give(at.saved);
   if (action.kind == Kind::W) stage.grads.give(at.grads);
-  if (!stage.info.first) inputs_.give(at.input.data);
+  if (stage.info.keeps_input) inputs_.give(at.input.data);
   if (!stage.info.last) {
     output_grads_.give(at.output_grad.data);
     if (stage.info.remote_next) {
@@ -265,22 +283,28 @@ void Executor::progress() {
     recorder_.completed(open.action);
     return true;
   });
-  for (GradientSend& send : sends_) {
-    if (send.over || !send.work.test()) continue;
-    send.over = true;
-    recorder_.completed(send.action);
-  }
+  for (Outbox* outbox : {&input_grads_, &frozen_outputs_})
+    for (Sent& send : outbox->sends) {
+      if (send.over || !send.work.test()) continue;
+      send.over = true;
+      recorder_.completed(send.action);
+    }
 }
 
 /// Until `action` can start.
 void Executor::await(const Action& action) {
-  if (action.kind == Kind::F) await_input(action);
+  if (action.kind == Kind::F) {
+    await_input(action);
+    if (local(action.stage).info.sends_unanswered())
+      take_send_buffer(frozen_outputs_, state(action.stage, action.microbatch).output);
+  }
   if (action.kind == Kind::B || action.kind == Kind::I) {
     await_output_grad(action);
     start_backward(local(action.stage), action);
   }
   if (action.kind == Kind::STEP) {
-    while (!sends_.empty()) reclaim_gradient_send();
+    for (Outbox* outbox : {&input_grads_, &frozen_outputs_})
+      while (!outbox->sends.empty()) reclaim_oldest(*outbox);
     if (watchdog_ != nullptr) watchdog_->at("REDUCE");
     const double start = now();
     exchange_->finish();
@@ -326,6 +350,7 @@ void Executor::end_pass(const Pass& pass) {
   const Action& action = pass.action;
   if (action.kind == Kind::F && pass.stage->info.last)
     losses_[static_cast<std::size_t>(action.microbatch)] = pass.stage->stage->loss(pass.io);
+  if (action.kind == Kind::F) end_forward(*pass.stage, action.microbatch);
   if (action.kind == Kind::B || action.kind == Kind::W) end_backward(*pass.stage, action);
   note_memory();
 }
@@ -403,6 +428,7 @@ void Executor::evaluate_one(Local& stage, int microbatch, const StepInput& input
     start_transfer({Kind::RECV_F, id, microbatch});
     await_input({Kind::F, id, microbatch});
   }
+  if (stage.info.sends_unanswered()) take_send_buffer(frozen_outputs_, at.output);
   start_forward(stage, microbatch);
   MicrobatchIo view = io(stage, microbatch, input);
   view.training = false;
@@ -413,10 +439,14 @@ void Executor::evaluate_one(Local& stage, int microbatch, const StepInput& input
   }
   if (stage.info.remote_next) {
     start_transfer({Kind::SEND_F, id, microbatch});
-    wait(at.send_f, WaitFor::send, {Kind::SEND_F, id, microbatch});
-    outputs_.give(at.output.data);
+    if (stage.info.trains) {
+      wait(at.send_f, WaitFor::send, {Kind::SEND_F, id, microbatch});
+      outputs_.give(at.output.data);
+    } else {
+      reclaim_oldest(frozen_outputs_);
+    }
   }
-  stage.saved.give(at.saved);
+  if (stage.info.trains) stage.saved.give(at.saved);
   if (!stage.info.first) inputs_.give(at.input.data);
   at = State{};
 }

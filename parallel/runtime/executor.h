@@ -98,13 +98,21 @@ class Executor {
     MicrobatchIo io;
     int done = 0;        // units
     double seconds = 0;  // of these
-    int units() const { return stage->stage->last_unit() - stage->stage->first_unit(); }
+    int units() const {
+      const Stage& s = *stage->stage;
+      return s.last_unit() - (action.kind == Kind::F ? s.first_unit() : s.first_trained());
+    }
   };
-  struct GradientSend {
+  struct Sent {
     Work work;
     void* buffer = nullptr;
     Action action;
     bool over = false;  // as far as was seen
+  };
+  /// Messages that nothing answers: a buffer is free once its message is known to be over.
+  struct Outbox {
+    BufferPool buffers;
+    std::vector<Sent> sends;  // at most kSendBuffers, oldest first
   };
   struct OpenTransfer {
     Work* work = nullptr;
@@ -124,9 +132,12 @@ class Executor {
   void await_output_grad(const Action& action);
   void start_transfer(const Action& action);
   void start_forward(Local& stage, int microbatch);
+  void end_forward(Local& stage, int microbatch);
   void start_backward(Local& stage, const Action& action);
   void end_backward(Local& stage, const Action& action);
-  void reclaim_gradient_send();
+  void start_send(Outbox& outbox, View message, const Action& action);
+  void reclaim_oldest(Outbox& outbox);
+  void take_send_buffer(Outbox& outbox, View& message);
   void await(const Action& action);
   Pass begin_pass(const Action& action, const StepInput& input);
   void advance(Pass& pass);
@@ -143,9 +154,9 @@ class Executor {
   std::vector<int> local_of_;  // stage -> index in locals_, -1
   RowMemory memory_;
   std::size_t boundary_elements_ = 0;
-  BufferPool inputs_, outputs_, output_grads_, input_grads_;
-  std::vector<OpenTransfer> open_;   // that nothing has waited for yet, but sends_
-  std::vector<GradientSend> sends_;  // at most kGradientSendBuffers, oldest first
+  BufferPool inputs_, outputs_, output_grads_;
+  Outbox input_grads_, frozen_outputs_;
+  std::vector<OpenTransfer> open_;  // that nothing has waited for yet, but those of outboxes
   Communicator* world_ = nullptr;
   GradientExchange* exchange_ = nullptr;
   Watchdog* watchdog_ = nullptr;

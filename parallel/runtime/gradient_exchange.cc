@@ -45,7 +45,7 @@ GradientExchange::GradientExchange(const std::vector<Bucket>& buckets,
     : microbatches_(microbatches), leaves_(leaves), buckets_(buckets), index_(buckets.size(), -1) {
   const auto orders = weight_orders(layout, plan, unit_count(buckets, layout));
   for (std::size_t b = 0; b < buckets.size(); ++b)
-    if (owners[b].index_of(rank) >= 0)
+    if (owners[b].index_of(rank) >= 0 && !buckets[b].frozen)
       make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);
   // Backward ends with the first units: buckets start in descending order of their first use.
   std::map<std::vector<int>, std::vector<int>> groups;

@@ -21,7 +21,8 @@ namespace concertina {
 
 class GradientExchange final : public GradientSink {
  public:
-  /// Pure: nothing is allocated or sent. `owners`: assign_owners(buckets, layout).
+  /// Pure: nothing is allocated or sent. `owners`: assign_owners(buckets, layout). Frozen buckets
+  /// take no part.
   GradientExchange(const std::vector<Bucket>& buckets, const std::vector<BucketOwners>& owners,
                    const Layout& layout, const Plan& plan, int rank, int microbatches, int leaves);
 

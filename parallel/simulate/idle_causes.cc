@@ -145,11 +145,14 @@ ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& 
   for (std::size_t p = 0; p < layout.pipelines.size(); ++p) {
     const std::size_t count = layout.pipelines[p].stages.size();
     const auto first = equal.stages.begin() + layout.first_stage(static_cast<int>(p));
+    const auto trained = static_cast<double>(std::ranges::count_if(
+        layout.pipelines[p].stages,
+        [&](const StagePlacement& stage) { return stage.last_unit > layout.frozen_units; }));
     StageCosts mean{0, 0, 0};
     for (auto stage = first; stage != first + static_cast<std::ptrdiff_t>(count); ++stage) {
       mean.forward += stage->forward / static_cast<double>(count);
-      mean.input += stage->input / static_cast<double>(count);
-      mean.weight += stage->weight / static_cast<double>(count);
+      mean.input += stage->input / trained;
+      mean.weight += stage->weight / trained;
     }
     std::fill_n(first, count, mean);
   }

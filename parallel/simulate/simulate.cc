@@ -57,8 +57,7 @@ class Simulation {
         position_(plan.rows.size(), 0),
         clock_(plan.rows.size(), 0.0),
         unsent_(plan.rows.size()),
-        gradients_(plan.rows.size(), 0),
-        gradient_sends_(plan.rows.size()) {
+        outboxes_(plan.rows.size()) {
     cell_begin_.push_back(0);
     for (const StageInfo& stage : stages_) {
       cell_begin_.push_back(cell_begin_.back() + stage.last_microbatch - stage.first_microbatch);
@@ -171,7 +170,7 @@ class Simulation {
     const StageInfo& stage = stages_[at(action.stage)];
     const int own = cell(action.stage, action.microbatch);
     if (action.kind == Kind::F && stage.remote_previous) return 2 * own;
-    if (makes_input_gradient(action) && stage.remote_next) return 2 * own + 1;
+    if (makes_input_gradient(action) && stage.receives_gradient) return 2 * own + 1;
     return -1;
   }
 
@@ -180,8 +179,8 @@ class Simulation {
     if (const int message = input_of(action);
         message >= 0 && !arrived(rank, message, back ? Wait::gradient : Wait::input))
       return false;
-    return !back || !transfers_ || !stages_[at(action.stage)].remote_previous ||
-           send_buffer_free(rank);
+    Outbox* outbox = transfers_ ? outbox_of(rank, action) : nullptr;
+    return outbox == nullptr || has_buffer(rank, *outbox);
   }
 
   /// The receiver's part of the copy, as far as it was not done while the message came.
@@ -193,7 +192,7 @@ class Simulation {
   /// What follows from an action that ends now.
   void finish(int rank, const Action& action) {
     const StageInfo& stage = stages_[at(action.stage)];
-    if (makes_input_gradient(action) && stage.remote_previous) ++gradients_[at(rank)];
+    if (Outbox* outbox = outbox_of(rank, action)) ++outbox->taken;
     if (action.kind == Kind::B || action.kind == Kind::W)
       for (const BucketClock::Start& start :
            buckets_.gradient(action.stage, clock_[at(rank)], node(rank))) {
@@ -203,7 +202,7 @@ class Simulation {
     if (transfers_) return;
     if (action.kind == Kind::F && stage.remote_next)
       unsent_[at(rank)].push_back(2 * cell(action.stage + 1, action.microbatch));
-    if (makes_input_gradient(action) && stage.remote_previous)
+    if (makes_input_gradient(action) && stage.sends_gradient)
       unsent_[at(rank)].push_back(2 * cell(action.stage - 1, action.microbatch) + 1);
   }
 
@@ -233,13 +232,29 @@ class Simulation {
     return true;
   }
 
-  bool send_buffer_free(int rank) {
-    const int oldest = gradients_[at(rank)] - kGradientSendBuffers;
+  /// Buffers for messages that nothing answers (kSendBuffers).
+  struct Outbox {
+    std::vector<int> sends;  // messages, in the order of the row
+    int taken = 0;
+  };
+  struct Outboxes {
+    Outbox gradients, activations;
+  };
+
+  /// From which the action takes a buffer, or null.
+  Outbox* outbox_of(int rank, const Action& action) {
+    const StageInfo& stage = stages_[at(action.stage)];
+    if (makes_input_gradient(action) && stage.sends_gradient) return &outboxes_[at(rank)].gradients;
+    if (action.kind == Kind::F && stage.sends_unanswered()) return &outboxes_[at(rank)].activations;
+    return nullptr;
+  }
+
+  bool has_buffer(int rank, const Outbox& outbox) {
+    const int oldest = outbox.taken - kSendBuffers;
     if (oldest < 0) return true;
-    const std::vector<int>& sends = gradient_sends_[at(rank)];
-    CONCERTINA_CHECK(oldest < static_cast<int>(sends.size()),
+    CONCERTINA_CHECK(oldest < static_cast<int>(outbox.sends.size()),
                      "the plan to simulate deadlocks: check it first");
-    return arrived(rank, sends[at(oldest)], Wait::send_buffer);
+    return arrived(rank, outbox.sends[at(oldest)], Wait::send_buffer);
   }
 
   /// When `rank` looks at its transfers next, from `time` on: between units, or at once where it
@@ -272,7 +287,9 @@ class Simulation {
     (send ? one.sent : one.posted) = now + (std::isinf(link.bandwidth) ? copy : 0);
     now += copy;
     (send ? one.sender : one.receiver) = node(rank);
-    if (send && !forward) gradient_sends_[at(rank)].push_back(message);
+    if (send && !forward) outboxes_[at(rank)].gradients.sends.push_back(message);
+    if (send && forward && stages_[at(action.stage)].sends_unanswered())
+      outboxes_[at(rank)].activations.sends.push_back(message);
     if (one.sent >= 0 && one.posted >= 0) carry(message, send ? rank : peer, send ? peer : rank);
     return true;
   }
@@ -336,12 +353,16 @@ class Simulation {
       timeline_.busy.push_back(busy);
       timeline_.bubble.push_back(timeline_.makespan > 0 ? 1 - busy / timeline_.makespan : 0);
       timeline_.peak_activations.push_back(
-          static_cast<int>(peak_saved(row, [](int) { return std::size_t{1}; })));
-      timeline_.peak_activation_bytes.push_back(
-          peak_saved(row, [&](int stage) { return costs_.stages[at(stage)].saved_bytes; }));
+          static_cast<int>(peak_saved(row, [&](int stage) { return saves(stage, 1); })));
+      timeline_.peak_activation_bytes.push_back(peak_saved(
+          row, [&](int stage) { return saves(stage, costs_.stages[at(stage)].saved_bytes); }));
     }
     timeline_.mean_bubble = std::accumulate(timeline_.bubble.begin(), timeline_.bubble.end(), 0.0) /
                             static_cast<double>(std::max<std::size_t>(1, timeline_.bubble.size()));
+  }
+
+  std::size_t saves(int stage, std::size_t amount) const {
+    return stages_[at(stage)].trains ? amount : 0;
   }
 
   /// Backwards from the action that ends last, along what each one had to wait for.
@@ -386,8 +407,7 @@ class Simulation {
   std::vector<std::size_t> position_;
   std::vector<double> clock_;
   std::vector<std::vector<int>> unsent_;  // by rank: see post_outputs()
-  std::vector<int> gradients_;            // by rank: B and I that needed a buffer to send from
-  std::vector<std::vector<int>> gradient_sends_;
+  std::vector<Outboxes> outboxes_;        // by rank
   std::vector<BucketClock::Start> starts_;
   std::vector<int> in_step_;
   std::vector<std::pair<int, Interval>> steps_;

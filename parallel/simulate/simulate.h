@@ -22,7 +22,7 @@ enum class Wait {
   none,
   input,        // activations from the previous stage
   gradient,     // the gradient from the next stage
-  send_buffer,  // an earlier gradient that was not sent yet (kGradientSendBuffers)
+  send_buffer,  // an earlier message that was not sent yet (kSendBuffers)
   reduction,    // gradients of other holders
   all_ranks,    // the others in STEP
 };

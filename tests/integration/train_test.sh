@@ -184,6 +184,11 @@ refused 2 'manifest' 2 foreign --set run.steps=6
 few other
 refused 2 'model.width was 64, now it is 32' 2 other --set run.steps=6 --set model.width=32
 refused 2 'optimizer.lr was' 1 other --set run.steps=6 --set optimizer.lr=0.5
+refused 2 'freeze.units was 0, now it is 2' 1 other --set run.steps=6 --set freeze.units=2
+grep -A1 '^.freeze' runs/other/config.toml | grep -q '^units = 0$' ||
+  fail 'a refused config took the place of the run'"'"'s own'
+expect 0 2 frozen --set run.steps=3 --set freeze.units=4 --set parallel.pp=2
+grep -q '4 of [0-9]* units frozen' err || fail 'the start-up line does not speak of frozen units'
 cp text text2 && echo more >> text2
 refused 2 'data.text was' 2 other --set run.steps=6 --set data.text=text2
 

@@ -10,6 +10,7 @@ namespace concertina {
 GradientStore::GradientStore(const std::vector<Bucket>& buckets) {
   for (int b = 0; b < std::ssize(buckets); ++b) {
     const Bucket& bucket = buckets[static_cast<std::size_t>(b)];
+    if (bucket.frozen) continue;
     for (const int use : bucket.uses) {
       Buffer gradient(bucket.elements);
       // Padding is the sink's: it stays as it is, zero.
@@ -53,18 +54,21 @@ void GradientStore::expect_complete(int microbatches) const {
   }
 }
 
-LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts)
-    : backend_(backend), buckets_(make_buckets(model.spec())) {
+LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts,
+                             int frozen)
+    : backend_(backend), buckets_(make_buckets(model.spec(), frozen)) {
   std::vector<View> views;
   for (const Bucket& bucket : buckets_) {
     weights_.emplace_back(bucket.elements);
     views.push_back(weights_.back().view());
   }
-  std::size_t workspace = 0;
+  std::size_t workspace = 0, scratch = 0;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    stages_.push_back(std::make_unique<ModelStage>(backend, model, buckets_, cuts[i], cuts[i + 1]));
+    stages_.push_back(
+        std::make_unique<ModelStage>(backend, model, buckets_, cuts[i], cuts[i + 1], frozen));
     const StageMemory needs = stages_.back()->memory();
     workspace = std::max(workspace, needs.workspace_bytes);
+    scratch = std::max(scratch, needs.frozen_bytes);
     memory_.push_back({buffer_of_bytes(needs.saved_bytes), buffer_of_bytes(needs.grad_bytes),
                        Buffer(needs.boundary_bytes / 4), Buffer(needs.boundary_bytes / 4)});
     packed_.push_back(buffer_of_bytes(stages_.back()->packed_bytes()));
@@ -74,7 +78,8 @@ LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::ve
     stages_.back()->attach(held, packed_.back().data());
   }
   workspace_ = buffer_of_bytes(workspace);
-  for (const auto& stage : stages_) stage->set_workspace(workspace_.data());
+  frozen_scratch_ = buffer_of_bytes(scratch);
+  for (const auto& stage : stages_) stage->set_workspace(workspace_.data(), frozen_scratch_.data());
   backend_workspace_ = buffer_of_bytes(backend.workspace_bytes());
   backend.set_workspace(backend_workspace_.data());
 }
@@ -106,7 +111,7 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
     if (first) io.tokens = tokens;
     if (last) io.targets = targets;
     if (!first) io.input = memory_[s - 1].output.view();
-    if (!first) io.input_grad = memory_[s - 1].output_grad.view();
+    if (!first && trains(s - 1)) io.input_grad = memory_[s - 1].output_grad.view();
     if (!last) io.output = memory_[s].output.view();
     if (!last) io.output_grad = memory_[s].output_grad.view();
     io.saved = memory_[s].saved.data();
@@ -114,6 +119,11 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
     io.loss_scale = loss_scale;
     io.training = training;
     stages_[s]->forward(io);
+    // What no gradient needs is gone.
+    if (!first && stages_[s]->first_trained() > stages_[s]->first_unit()) {
+      std::fill_n(io.input.f32(), io.input.count, kPoison);
+      io.input = {};
+    }
   }
   return stages_.back()->loss(io_.back());
 }
@@ -121,7 +131,7 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
 double LocalPipeline::train(View tokens, View targets, float loss_scale, int microbatch,
                             GradientSink& sink, Backward backward) {
   const double loss = forward(tokens, targets, loss_scale, microbatch, true);
-  for (std::size_t s = stages_.size(); s-- > 0;) {
+  for (std::size_t s = stages_.size(); s-- > 0 && trains(s);) {
     if (backward == Backward::joint) {
       io_[s].grads = nullptr;  // B needs none
       stages_[s]->backward(io_[s], sink);
@@ -130,7 +140,7 @@ double LocalPipeline::train(View tokens, View targets, float loss_scale, int mic
     }
   }
   for (std::size_t s = 0; backward == Backward::separate && s < stages_.size(); ++s)
-    stages_[s]->backward_weight(io_[s], sink);
+    if (trains(s)) stages_[s]->backward_weight(io_[s], sink);
   backend_.synchronize();
   return loss;
 }

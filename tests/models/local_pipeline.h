@@ -14,7 +14,8 @@
 
 namespace concertina {
 
-/// One gradient buffer for each use of a bucket. Microbatch 0 overwrites, later ones accumulate.
+/// One gradient buffer for each use of a bucket that trains. Microbatch 0 overwrites, later ones
+/// accumulate.
 class GradientStore final : public GradientSink {
  public:
   explicit GradientStore(const std::vector<Bucket>& buckets);
@@ -33,8 +34,8 @@ class GradientStore final : public GradientSink {
 
 class LocalPipeline {
  public:
-  /// Stages [cuts[i], cuts[i + 1]).
-  LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts);
+  /// Stages [cuts[i], cuts[i + 1]); units [0, frozen) only run forward.
+  LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts, int frozen = 0);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   std::vector<Buffer>& weights() { return weights_; }
@@ -55,13 +56,17 @@ class LocalPipeline {
   struct Memory {
     Buffer saved, grads, output, output_grad;
   };
+  /// Some unit of the stage trains.
+  bool trains(std::size_t stage) const {
+    return stages_[stage]->first_trained() < stages_[stage]->last_unit();
+  }
   double forward(View tokens, View targets, float loss_scale, int microbatch, bool training);
 
   Backend& backend_;
   std::vector<Bucket> buckets_;
   std::vector<Buffer> weights_, packed_;
   std::vector<std::unique_ptr<ModelStage>> stages_;
-  Buffer workspace_, backend_workspace_;
+  Buffer workspace_, frozen_scratch_, backend_workspace_;
   std::vector<Memory> memory_;
   std::vector<MicrobatchIo> io_;
 };

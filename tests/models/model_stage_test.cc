@@ -33,9 +33,10 @@ struct Result {
   }
 };
 
-Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward) {
+Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward,
+           int frozen = 0) {
   const auto model = make_model("gpt", kConfig);
-  LocalPipeline pipeline(backend, *model, cuts);
+  LocalPipeline pipeline(backend, *model, cuts, frozen);
   pipeline.initialize(5);
   GradientStore store(pipeline.buckets());
   Data data(9);
@@ -67,6 +68,45 @@ TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
         EXPECT_TRUE(run(*backend, cuts, backward) == whole)
             << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
   }
+}
+
+/// Units that train get the gradients that they would get anyway, frozen tensors none.
+TEST(ModelStageTest, FrozenUnitsChangeNoOtherGradient) {
+  for (const bool cpu : {false, true}) {
+    const auto backend = cpu ? make_cpu_backend(1) : make_oracle_backend();
+    const Result whole = run(*backend, {0, 6}, LocalPipeline::Backward::joint);
+    for (int frozen = 1; frozen < 6; ++frozen) {
+      const auto buckets = make_buckets(make_model("gpt", kConfig)->spec(), frozen);
+      Result expected = whole;
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        EXPECT_EQ(buckets[b].frozen, buckets[b].uses.front() < frozen);
+        if (buckets[b].frozen) expected.gradients[b].clear();
+      }
+      for (const auto& cuts : kCuts)
+        for (const auto backward :
+             {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
+          EXPECT_TRUE(run(*backend, cuts, backward, frozen) == expected)
+              << frozen << " frozen, " << cuts.size() - 1
+              << " stages, separate: " << static_cast<int>(backward);
+    }
+  }
+}
+
+TEST(ModelStageTest, FrozenUnitsSaveNothingAndShareOneScratch) {
+  const auto model = make_model("gpt", kConfig);
+  const auto backend = make_oracle_backend();
+  const auto stage = [&](int first, int last, int frozen) {
+    const auto buckets = make_buckets(model->spec(), frozen);
+    return ModelStage(*backend, *model, buckets, first, last, frozen).memory();
+  };
+  EXPECT_EQ(stage(0, 4, 4).saved_bytes, 0U);
+  EXPECT_EQ(stage(0, 4, 4).grad_bytes, 0U);
+  EXPECT_EQ(stage(0, 4, 4).workspace_bytes, 0U);
+  EXPECT_EQ(stage(1, 5, 5).frozen_bytes, stage(1, 4, 4).frozen_bytes);
+  EXPECT_EQ(stage(1, 5, 1).frozen_bytes, 0U);
+  const std::size_t edge = align_up(model->spec().boundary_bytes);
+  EXPECT_EQ(stage(1, 6, 4).saved_bytes, edge + stage(4, 6, 4).saved_bytes);
+  EXPECT_EQ(stage(1, 6, 4).grad_bytes, stage(4, 6, 4).grad_bytes);
 }
 
 /// Microbatch 0 overwrites and the others add, in every tensor of every unit.

@@ -38,32 +38,36 @@ RowMemory by_definition(const Plan& plan, const Layout& layout, int rank) {
   const auto at = [&](int node) { return index.place(node).position; };
   RowMemory memory;
   std::vector<Lifetime> inputs, outputs, output_grads;
-  int sends = 0;
+  int sends = 0, frozen_sends = 0;
   for (int s = 0; s < static_cast<int>(index.stages().size()); ++s) {
     const StageInfo& stage = index.stages()[s];
     if (stage.rank != rank) continue;
     std::vector<Lifetime> saved, grads;
     for (int m = stage.first_microbatch; m < stage.last_microbatch; ++m) {
-      const int forward = at(index.find(Kind::F, s, m)), last = at(index.find_last(s, m));
-      saved.push_back({forward, last});
+      const int forward = at(index.find(Kind::F, s, m));
+      const int last = stage.trains ? at(index.find_last(s, m)) : forward;
+      if (stage.trains) saved.push_back({forward, last});
       if (index.find(Kind::I, s, m) >= 0) grads.push_back({at(index.find(Kind::I, s, m)), last});
       if (!stage.first)
         inputs.push_back({at(stage.remote_previous ? index.find(Kind::RECV_F, s, m)
                                                    : index.find(Kind::F, s - 1, m)),
-                          last});
+                          stage.keeps_input ? last : forward});
+      frozen_sends += stage.remote_next && !stage.trains ? 1 : 0;
+      if (!stage.trains) continue;
       if (stage.remote_next) outputs.push_back({forward, last});
       if (!stage.last)
         output_grads.push_back({at(stage.remote_next ? index.find(Kind::RECV_B, s, m)
                                                      : index.find_input_gradient(s + 1, m)),
                                 last});
-      sends += stage.remote_previous ? 1 : 0;
+      sends += stage.remote_previous && index.stages()[s - 1].trains ? 1 : 0;
     }
     memory.stages.push_back({s, most_alive(saved, positions), most_alive(grads, positions)});
   }
   memory.inputs = most_alive(inputs, positions);
   memory.outputs = most_alive(outputs, positions);
   memory.output_grads = most_alive(output_grads, positions);
-  memory.input_grads = std::min(kGradientSendBuffers, sends);
+  memory.input_grads = std::min(kSendBuffers, sends);
+  memory.frozen_outputs = std::min(kSendBuffers, frozen_sends);
   return memory;
 }
 
@@ -81,6 +85,19 @@ TEST(PlanMemory, IsAsDefined) {
         expect_as_defined(make_plan(layout, schedule.name), layout);
     const Layout own = folded(schedule, 4, 6);
     expect_as_defined(make_plan(own, schedule.name), own);
+  }
+}
+
+TEST(PlanMemory, IsAsDefinedWithFrozenUnits) {
+  for (const Entry<Schedule>& schedule : schedules()) {
+    std::vector<Layout> layouts{folded(schedule, 4, 6)};
+    if (schedule.value.any_layout)
+      for (const auto& [name, layout] : odd_layouts()) layouts.push_back(layout);
+    for (Layout& layout : layouts) {
+      const int units = layout.pipelines[0].stages.back().last_unit;
+      for (layout.frozen_units = 1; layout.frozen_units < units; ++layout.frozen_units)
+        expect_as_defined(make_plan(layout, schedule.name), layout);
+    }
   }
 }
 

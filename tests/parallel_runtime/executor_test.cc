@@ -29,35 +29,42 @@ float mark(char kind, int unit, int microbatch) {
 /// Writes and checks marks; poisons what it is the last to read.
 class MarkingStage final : public Stage {
  public:
-  MarkingStage(StagePlacement at, const std::vector<Bucket>& buckets)
-      : at_(at), buckets_(buckets) {}
+  MarkingStage(StagePlacement at, const std::vector<Bucket>& buckets, int frozen)
+      : at_(at),
+        first_trained_(std::clamp(frozen, at.first_unit, at.last_unit)),
+        gives_gradient_(at.first_unit > frozen),
+        buckets_(buckets) {}
 
   StageMemory memory() const override {
     return {kSaved * sizeof(float), kGrads * sizeof(float), kBoundary * sizeof(float), 0};
   }
   int first_unit() const override { return at_.first_unit; }
   int last_unit() const override { return at_.last_unit; }
+  int first_trained() const override { return first_trained_; }
 
   void forward_unit(int unit, const MicrobatchIo& io) override {
     enter('F', unit, io, at_.first_unit);
-    expect_outside(io);
+    expect_outside(io, at_.first_unit > 0);
+    EXPECT_EQ(io.saved == nullptr, !trains());
     if (unit + 1 < at_.last_unit) return;
-    fill(io.saved, kSaved, mark('s', at_.first_unit, io.microbatch));
+    if (trains()) fill(io.saved, kSaved, mark('s', at_.first_unit, io.microbatch));
     if (at_.last_unit < kUnits)
       fill(io.output.data, kBoundary, mark('x', at_.last_unit, io.microbatch));
+    if (first_trained_ > at_.first_unit && !io.input.empty())
+      fill(io.input.data, kBoundary, kPoisoned);
   }
 
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
     enter('B', unit, io, at_.last_unit - 1);
     expect_inside(io);
-    if (unit == at_.first_unit) write_input_grad(io);
+    if (unit == first_trained_) write_input_grad(io);
     contribute(unit, io, sink);
-    if (unit == at_.first_unit) poison(io);
+    if (unit == first_trained_) poison(io);
   }
   void backward_input_unit(int unit, const MicrobatchIo& io) override {
     enter('I', unit, io, at_.last_unit - 1);
     expect_inside(io);
-    if (unit > at_.first_unit) return;
+    if (unit > first_trained_) return;
     write_input_grad(io);
     fill(io.grads, kGrads, mark('i', at_.first_unit, io.microbatch));
   }
@@ -66,14 +73,14 @@ class MarkingStage final : public Stage {
     expect_inside(io);
     expect(io.grads, kGrads, mark('i', at_.first_unit, io.microbatch), "grads");
     contribute(unit, io, sink);
-    if (unit > at_.first_unit) return;
+    if (unit > first_trained_) return;
     poison(io);
     fill(io.grads, kGrads, kPoisoned);
   }
 
   double loss(const MicrobatchIo& io) const override { return io.microbatch + 0.5; }
   View logits(const MicrobatchIo& io) const override { return {io.saved, kSaved, DType::f32}; }
-  void set_workspace(void*) override {}
+  void set_workspace(void*, void*) override {}
   void refresh() override {}
 
   /// Passes by kind and microbatch since the last time.
@@ -93,7 +100,7 @@ class MarkingStage final : public Stage {
     calls_[pass] += fresh;
     interleaved_ += next_.size() > 1;
     at->second += kind == 'F' ? 1 : -1;
-    if (at->second == (kind == 'F' ? at_.last_unit : at_.first_unit - 1)) next_.erase(at);
+    if (at->second == (kind == 'F' ? at_.last_unit : first_trained_ - 1)) next_.erase(at);
   }
 
   static void fill(void* memory, std::size_t count, float value) {
@@ -106,11 +113,12 @@ class MarkingStage final : public Stage {
       ASSERT_EQ(static_cast<const float*>(memory)[i], value) << what << ", unit " << at_.first_unit;
   }
 
+  bool trains() const { return first_trained_ < at_.last_unit; }
   /// Tokens, targets and input: there where they have to be, from F to the end.
-  void expect_outside(const MicrobatchIo& io) const {
+  void expect_outside(const MicrobatchIo& io, bool input) const {
     EXPECT_EQ(io.tokens.empty(), at_.first_unit > 0);
     EXPECT_EQ(io.targets.empty(), at_.last_unit < kUnits);
-    EXPECT_EQ(io.input.empty(), at_.first_unit == 0);
+    EXPECT_EQ(io.input.empty(), !input);
     EXPECT_EQ(io.output.empty(), at_.last_unit == kUnits);
     EXPECT_EQ(io.loss_scale, 0.25F);
     for (const View& rows : {io.tokens, io.targets}) {
@@ -118,12 +126,11 @@ class MarkingStage final : public Stage {
       ASSERT_EQ(rows.count, kRows);
       for (int i = 0; i < kRows; ++i) ASSERT_EQ(rows.i32()[i], io.microbatch * kRows + i);
     }
-    if (at_.first_unit > 0)
-      expect(io.input.data, kBoundary, mark('x', at_.first_unit, io.microbatch), "input");
+    if (input) expect(io.input.data, kBoundary, mark('x', at_.first_unit, io.microbatch), "input");
   }
 
   void expect_inside(const MicrobatchIo& io) const {
-    expect_outside(io);
+    expect_outside(io, at_.first_unit > 0 && first_trained_ == at_.first_unit);
     EXPECT_EQ(io.output_grad.empty(), at_.last_unit == kUnits);
     expect(io.saved, kSaved, mark('s', at_.first_unit, io.microbatch), "saved");
     if (at_.last_unit < kUnits)
@@ -132,14 +139,15 @@ class MarkingStage final : public Stage {
   }
 
   void write_input_grad(const MicrobatchIo& io) const {
-    if (at_.first_unit > 0)
+    EXPECT_EQ(io.input_grad.empty(), !gives_gradient_);
+    if (gives_gradient_)
       fill(io.input_grad.data, kBoundary, mark('g', at_.first_unit, io.microbatch));
   }
 
   /// One for each microbatch and use.
   void contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      if (std::ranges::count(buckets_[b].uses, unit) == 0) continue;
+      if (buckets_[b].frozen || std::ranges::count(buckets_[b].uses, unit) == 0) continue;
       const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
       for (std::size_t e = 0; e < target.gradient.count; ++e)
         target.gradient.f32()[e] = (target.accumulate ? target.gradient.f32()[e] : 0.0F) + 1.0F;
@@ -154,12 +162,14 @@ class MarkingStage final : public Stage {
   }
 
   StagePlacement at_;
+  int first_trained_;
+  bool gives_gradient_;
   const std::vector<Bucket>& buckets_;
   std::map<std::pair<char, int>, int> calls_, next_;  // next_: unit of each open pass
   int interleaved_ = 0;
 };
 
-std::vector<Bucket> make_test_buckets() {
+std::vector<Bucket> make_test_buckets(int frozen) {
   ModelSpec model;
   model.units.resize(kUnits);
   for (int u = 0; u < kUnits; ++u) {
@@ -168,7 +178,7 @@ std::vector<Bucket> make_test_buckets() {
     unit.parameters.push_back({"own", {5}, false, {}, ""});
     if (u == 0 || u == kUnits - 1) unit.parameters.push_back({"tied", {3}, false, {}, "tied"});
   }
-  return make_buckets(model);
+  return make_buckets(model, frozen);
 }
 
 /// Every B as I now and W at the end of the row: the most that a plan can keep.
@@ -253,7 +263,8 @@ class Rank {
     for (int s = 0; s < one_.layout.layout.stage_count(); ++s) {
       const StagePlacement& at = one_.layout.layout.stage(s);
       if (at.rank == world_.rank())
-        stages_[static_cast<std::size_t>(s)] = std::make_unique<MarkingStage>(at, buckets_);
+        stages_[static_cast<std::size_t>(s)] =
+            std::make_unique<MarkingStage>(at, buckets_, one_.layout.layout.frozen_units);
       result.push_back(stages_[static_cast<std::size_t>(s)].get());
     }
     return result;
@@ -319,7 +330,7 @@ class Rank {
   }
   void expect_gradients() const {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      if (owners_[b].index_of(world_.rank()) < 0) continue;
+      if (owners_[b].index_of(world_.rank()) < 0 || buckets_[b].frozen) continue;
       const View sum = exchange_.reduced(static_cast<int>(b));
       for (std::size_t e = 0; e < sum.count; ++e)
         EXPECT_EQ(sum.f32()[e], static_cast<float>(kMicrobatches * std::ssize(buckets_[b].uses)));
@@ -328,7 +339,7 @@ class Rank {
 
   const Case& one_;
   Communicator& world_;
-  const std::vector<Bucket> buckets_ = make_test_buckets();
+  const std::vector<Bucket> buckets_ = make_test_buckets(one_.layout.layout.frozen_units);
   std::vector<BucketOwners> owners_;
   std::vector<std::unique_ptr<MarkingStage>> stages_;
   std::unique_ptr<Backend> backend_;
@@ -376,6 +387,27 @@ TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
            complete(pair_overlaps(merge_input_weight(compute, layout.layout), layout.layout)),
            name + ", overlapped"});
       if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Executor, RunsFrozenUnitsForwardAlone) {
+  for (const Entry<Schedule>& schedule : schedules())
+    for (NamedLayout& layout : layouts_of(schedule.value, kUnits, kMicrobatches, kLeaves)) {
+      const Plan compute = expand(layout.layout, schedule.value, schedule.name);
+      for (const int frozen : {1, 2, 4, 6}) {
+        layout.layout.frozen_units = frozen;
+        const auto complete = [&](const Plan& plan) {
+          return add_reduction(add_transfers(plan, layout.layout), layout.layout);
+        };
+        const Plan plan = drop_frozen(compute, layout.layout);
+        const std::string name =
+            fmt::format("{}, {}, {} frozen", layout.name, schedule.name, frozen);
+        expect_runs({layout, complete(merge_input_weight(plan, layout.layout)), name});
+        expect_runs(
+            {layout, complete(split_backwards(plan)), name + ", split backwards", Delivery::eager});
+        expect_runs({layout, complete(pair_overlaps(plan, layout.layout)), name + ", overlapped"});
+        if (HasFatalFailure()) return;
+      }
     }
 }
 

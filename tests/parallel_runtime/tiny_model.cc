@@ -30,6 +30,7 @@ class TinyRank {
   TinyRank(const Plan& plan, const Layout& layout, int microbatches, int leaves,
            Communicator& world)
       : world_(world),
+        buckets_(tiny_buckets(layout.frozen_units)),
         owners_(assign_owners(buckets_, layout)),
         stages_(static_cast<std::size_t>(layout.stage_count())),
         backend_(make_cpu_backend(1)),
@@ -60,7 +61,7 @@ class TinyRank {
     for (int s = 0; s < layout.stage_count(); ++s) {
       auto& stage = stages_[static_cast<std::size_t>(s)];
       if (layout.stage(s).rank == world_.rank())
-        stage = std::make_unique<TinyStage>(layout.stage(s), buckets_);
+        stage = std::make_unique<TinyStage>(layout.stage(s), buckets_, layout.frozen_units);
       result.push_back(stage.get());
     }
     return result;
@@ -74,7 +75,7 @@ class TinyRank {
   void collect(TinyResult& result) const {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const int me = owners_[b].index_of(world_.rank());
-      if (me < 0) continue;
+      if (me < 0 || buckets_[b].frozen) continue;
       const View sum = exchange_.reduced(static_cast<int>(b));
       const Part& part = owners_[b].parts[static_cast<std::size_t>(me)];
       std::copy_n(sum.f32(), part.count(), result.gradients[b].begin() + part.begin);
@@ -82,7 +83,7 @@ class TinyRank {
   }
 
   Communicator& world_;
-  const std::vector<Bucket> buckets_ = tiny_buckets();
+  const std::vector<Bucket> buckets_;
   std::vector<BucketOwners> owners_;
   std::vector<std::unique_ptr<TinyStage>> stages_;
   std::unique_ptr<Backend> backend_;
@@ -102,7 +103,8 @@ StageMemory TinyStage::memory() const {
 
 /// The input of a unit, [kTinyWidth]; that of the last unit + 1 is the output of the stage.
 float* TinyStage::saved(const MicrobatchIo& io, int unit) const {
-  return static_cast<float*>(io.saved) + (unit - at_.first_unit) * kTinyWidth;
+  auto* memory = first_trained_ < at_.last_unit ? static_cast<float*>(io.saved) : scratch_;
+  return memory + (unit - at_.first_unit) * kTinyWidth;
 }
 
 void TinyStage::forward_unit(int unit, const MicrobatchIo& io) {
@@ -113,6 +115,7 @@ void TinyStage::forward_unit(int unit, const MicrobatchIo& io) {
     y[i] = x[i] * weight(unit, i) + 0.3F * x[(i + 1) % kTinyWidth];
   if (unit + 1 == at_.last_unit && unit + 1 < kTinyUnits)
     std::copy_n(y, kTinyWidth, io.output.f32());
+  if (unit + 1 == at_.last_unit && first_trained_ > at_.first_unit) fill_nan(io.input);
 }
 
 double TinyStage::loss(const MicrobatchIo& io) const {
@@ -133,7 +136,8 @@ void TinyStage::input_gradient(int unit, const MicrobatchIo& io, float* grads) c
     dy[i] = unit + 1 == kTinyUnits ? 2 * io.loss_scale * saved(io, kTinyUnits)[i]
                                    : io.output_grad.f32()[i];
   float* dx = unit > at_.first_unit ? dy - kTinyWidth : io.input_grad.f32();
-  for (int i = 0; i < kTinyWidth && unit > 0; ++i)
+  const bool wanted = unit > first_trained_ || !io.input_grad.empty();
+  for (int i = 0; i < kTinyWidth && wanted; ++i)
     dx[i] = dy[i] * weight(unit, i) + 0.3F * dy[(i + kTinyWidth - 1) % kTinyWidth];
 }
 
@@ -141,7 +145,7 @@ void TinyStage::weight_gradient(int unit, const MicrobatchIo& io, const float* g
                                 GradientSink& sink) const {
   const float *dy = grads + (unit - at_.first_unit) * kTinyWidth, *x = saved(io, unit);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (std::ranges::count(buckets_[b].uses, unit) == 0) continue;
+    if (buckets_[b].frozen || std::ranges::count(buckets_[b].uses, unit) == 0) continue;
     const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
     for (std::size_t e = 0; e < target.gradient.count; ++e) {
       const float value = dy[e % kTinyWidth] * x[e % kTinyWidth];
@@ -161,7 +165,7 @@ void TinyStage::forget(const MicrobatchIo& io) const {
 void TinyStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
   input_gradient(unit, io, grads_);
   weight_gradient(unit, io, grads_, sink);
-  if (unit == at_.first_unit) forget(io);
+  if (unit == first_trained_) forget(io);
 }
 
 void TinyStage::backward_input_unit(int unit, const MicrobatchIo& io) {
@@ -170,12 +174,12 @@ void TinyStage::backward_input_unit(int unit, const MicrobatchIo& io) {
 
 void TinyStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
   weight_gradient(unit, io, static_cast<const float*>(io.grads), sink);
-  if (unit > at_.first_unit) return;
+  if (unit > first_trained_) return;
   forget(io);
   fill_nan({io.grads, static_cast<std::size_t>(units() * kTinyWidth), DType::f32});
 }
 
-std::vector<Bucket> tiny_buckets() {
+std::vector<Bucket> tiny_buckets(int frozen) {
   ModelSpec model;
   model.units.resize(kTinyUnits);
   for (int u = 0; u < kTinyUnits; ++u) {
@@ -185,7 +189,7 @@ std::vector<Bucket> tiny_buckets() {
     if (u == 0 || u == kTinyUnits - 1)
       unit.parameters.push_back({"tied", {kTied}, false, {}, "tied"});
   }
-  return make_buckets(model);
+  return make_buckets(model, frozen);
 }
 
 bool TinyResult::operator==(const TinyResult& other) const {

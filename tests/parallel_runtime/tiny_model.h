@@ -2,6 +2,7 @@
 // gradients depends on every input, on which microbatch met which, and on the order of additions.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,19 +19,22 @@ inline constexpr int kTinyUnits = 4, kTinyWidth = 4;
 /// What it is the last to read it overwrites with NaN.
 class TinyStage final : public Stage {
  public:
-  TinyStage(const StagePlacement& at, const std::vector<Bucket>& buckets)
-      : at_(at), buckets_(buckets) {}
+  TinyStage(const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen)
+      : at_(at),
+        first_trained_(std::clamp(frozen, at.first_unit, at.last_unit)),
+        buckets_(buckets) {}
 
   StageMemory memory() const override;
   int first_unit() const override { return at_.first_unit; }
   int last_unit() const override { return at_.last_unit; }
+  int first_trained() const override { return first_trained_; }
   void forward_unit(int unit, const MicrobatchIo& io) override;
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   void backward_input_unit(int unit, const MicrobatchIo& io) override;
   void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   double loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
-  void set_workspace(void*) override {}
+  void set_workspace(void*, void*) override {}
   void refresh() override {}
 
  private:
@@ -42,14 +46,17 @@ class TinyStage final : public Stage {
   void forget(const MicrobatchIo& io) const;
 
   StagePlacement at_;
+  int first_trained_;
   const std::vector<Bucket>& buckets_;
-  float grads_[kTinyUnits * kTinyWidth] = {};  // of a B
+  float grads_[kTinyUnits * kTinyWidth] = {};                  // of a B
+  mutable float scratch_[(kTinyUnits + 1) * kTinyWidth] = {};  // of an F of frozen units alone
 };
 
 /// One bucket a unit, and one that the first and the last unit share.
-std::vector<Bucket> tiny_buckets();
+std::vector<Bucket> tiny_buckets(int frozen = 0);
 
-/// What two steps made: gradients of all buckets and losses of all microbatches, as bits.
+/// What two steps made: gradients of all buckets (NaN where they are frozen) and losses of all
+/// microbatches, as bits.
 struct TinyResult {
   std::vector<std::vector<float>> gradients;
   std::vector<double> losses;

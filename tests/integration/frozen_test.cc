@@ -1,0 +1,225 @@
+// Training with a frozen prefix of units: the same bits at every schedule and layout, the gradients
+// of an unfrozen model above the frontier, nothing kept below it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "core/error.h"
+#include "experiments/predict_memory.h"
+#include "models/initialize.h"
+#include "parallel/schedule_registry.h"
+#include "parallel/thread_communicator.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kUnits = 8;
+const Span kShort{0, 4, "", ""};
+
+RunConfig frozen(RunConfig config, int units) {
+  config.freeze.units = units;
+  return config;
+}
+
+const Outcome& reference(int units) {
+  static std::map<int, Outcome> outcomes;
+  const auto [at, fresh] = outcomes.try_emplace(units);
+  if (fresh)
+    at->second = train_threads(1, frozen(with_grid(small_config(), 1, 1, "1f1b"), units), kShort);
+  return at->second;
+}
+
+TEST(FrozenTraining, HasTheSameBitsAtEveryScheduleAndLayout) {
+  for (const int units : {1, 3, 4, 7})
+    for (const Entry<Schedule>& schedule : schedules())
+      for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
+        if (pp % schedule.value.rank_step != 0 || (schedule.value.searched && pp * dp > 2))
+          continue;
+        SCOPED_TRACE(fmt::format("{} frozen, pp={} dp={} {}", units, pp, dp, schedule.name));
+        RunConfig config = with_grid(small_config(), pp, dp, std::string(schedule.name));
+        config.parallel.overlap = units == 3;
+        EXPECT_EQ(train_threads(pp * dp, frozen(config, units), kShort), reference(units));
+      }
+}
+
+TEST(FrozenTraining, HasTheSameBitsAtLayoutsOfOnesOwn) {
+  const std::vector<std::pair<int, Layout>> layouts{
+      {3, {{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}}},
+      {2, {{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}}},
+      {2, {{Pipeline{{{0, 0, 2}, {1, 2, 5}, {0, 5, 8}}, 0, 12}}}},
+      {4, {{Pipeline{{{0, 0, 2}, {1, 2, 4}, {2, 4, 6}, {3, 6, 8}}, 0, 12}}}}};
+  for (int units = 1; units < kUnits; ++units)
+    for (const auto& [ranks, layout] : layouts)
+      for (const std::string schedule : {"1f1b", "gpipe"}) {
+        SCOPED_TRACE(fmt::format("{} frozen, {} on {}", units, schedule, to_toml(layout)));
+        const RunConfig config = frozen(with_layout(small_config(), layout, schedule), units);
+        EXPECT_EQ(train_threads(ranks, config, kShort), reference(units));
+      }
+}
+
+TEST(FrozenTraining, LearnsAndDependsOnTheFrontier) {
+  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  EXPECT_LT(train_threads(1, frozen(config, 4)).loss, 0.99 * std::log(61.0));
+  for (int units = 1; units < kUnits; ++units)
+    EXPECT_NE(reference(units), reference(units - 1)) << units;
+}
+
+using Bits = std::vector<std::vector<float>>;
+
+/// Weights and first optimizer state of each bucket, and the norm, after some steps on one rank.
+struct State {
+  Bits weights, moments;
+  double grad_norm = 0, loss = 0;
+};
+
+State train_alone(const RunConfig& config, int steps) {
+  State state;
+  run_threads(1, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = make_cpu_backend(1);
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    for (int step = 1; step <= steps; ++step) {
+      const StepSummary summary = engine.train(step, source);
+      state.grad_norm = summary.grad_norm;
+      state.loss = summary.loss;
+    }
+    const auto values = [](View view) {
+      return std::vector<float>(view.f32(), view.f32() + view.count);
+    };
+    for (std::size_t b = 0; b < run.buckets.size(); ++b) {
+      state.weights.push_back(values(engine.weights()[b]));
+      const View moment = engine.update().state(static_cast<int>(b), 0);
+      EXPECT_EQ(moment.empty(), run.buckets[b].frozen);
+      state.moments.push_back(moment.empty() ? std::vector<float>() : values(moment));
+    }
+  });
+  return state;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// In step 1 a frozen model is the whole one without some of its gradients: these alone are missing
+/// from the update and, clipping apart, from the norm. A moment of AdamW is (1 - beta) times the
+/// gradient then.
+TEST(FrozenTraining, FirstStepIsThatOfTheWholeModelWithoutTheFrozenGradients) {
+  RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  config.optimizer.clip = 0;
+  const State start = train_alone(config, 0), whole = train_alone(config, 1);
+  for (int units = 1; units < kUnits; ++units) {
+    const State some = train_alone(frozen(config, units), 1);
+    const auto buckets = make_run_plan(frozen(config, units), 1).buckets;
+    double squares = 0;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      SCOPED_TRACE(fmt::format("{} frozen, bucket {}", units, buckets[b].name));
+      EXPECT_TRUE(same_bits(some.weights[b], (buckets[b].frozen ? start : whole).weights[b]));
+      if (buckets[b].frozen) continue;
+      EXPECT_FALSE(same_bits(some.weights[b], start.weights[b]));
+      EXPECT_TRUE(same_bits(some.moments[b], whole.moments[b]));
+      for (const float moment : some.moments[b])
+        squares += std::pow(static_cast<double>(moment) / (1 - config.optimizer.betas[0]), 2);
+    }
+    EXPECT_EQ(some.loss, whole.loss);
+    EXPECT_LT(some.grad_norm, whole.grad_norm);
+    EXPECT_NEAR(some.grad_norm, std::sqrt(squares), 1e-5 * some.grad_norm);
+  }
+}
+
+TEST(FrozenTraining, NeverChangesAFrozenWeightOnAnyRank) {
+  for (const std::string schedule : {"1f1b", "zb-v", "dualpipe"}) {
+    const RunConfig config = frozen(with_grid(small_config(), 2, 1, schedule), 5);
+    run_threads(2, [&](Communicator& world) {
+      const RunPlan run = make_run_plan(config, 2);
+      const auto backend = make_cpu_backend(1);
+      RankEngine engine(run, config, world.rank(), *backend);
+      engine.start(world);
+      engine.initialize();
+      SyntheticSource source(config.model.context, config.model.vocab);
+      for (int step = 1; step <= 5; ++step) engine.train(step, source);
+      for (std::size_t b = 0; b < run.buckets.size(); ++b) {
+        const View now = engine.weights()[b];
+        if (now.empty()) continue;
+        std::vector<float> first(now.count, 0.0F);
+        initialize(run.buckets[b], static_cast<std::uint64_t>(config.run.seed), 0, first);
+        EXPECT_EQ(same_bits({now.f32(), now.f32() + now.count}, first), run.buckets[b].frozen);
+      }
+      world.barrier();
+    });
+  }
+}
+
+std::size_t sum_of(const std::vector<RankMemory>& ranks) {
+  std::size_t sum = 0;
+  for (const RankMemory& rank : ranks) sum += rank.total();
+  return sum;
+}
+
+TEST(FrozenTraining, TakesExactlyThePredictedMemoryAndLess) {
+  for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}})
+    for (const int units : {0, 1, 4, 6}) {
+      SCOPED_TRACE(fmt::format("pp={} dp={}, {} frozen", pp, dp, units));
+      const int ranks = pp * dp;
+      const RunConfig config = frozen(with_grid(small_config(), pp, dp, "1f1b"), units);
+      const RunPlan run = make_run_plan(config, ranks);
+      const std::vector<RankMemory> predicted = predict_memory(run, config, 1);
+      const std::vector<RowMemory> rows = plan_memory(run.plan, run.layout);
+      std::vector<std::size_t> taken(predicted.size());
+      run_threads(ranks, [&](Communicator& world) {
+        const auto rank = static_cast<std::size_t>(world.rank());
+        const auto backend = make_cpu_backend(1);
+        RankEngine engine(run, config, world.rank(), *backend);
+        engine.start(world);
+        engine.initialize();
+        SyntheticSource source(config.model.context, config.model.vocab);
+        engine.train(1, source);
+        EXPECT_EQ(engine.executor().measured(), rows[rank]);
+        taken[rank] = engine.arena().peak();
+        world.barrier();
+      });
+      for (std::size_t rank = 0; rank < taken.size(); ++rank)
+        EXPECT_EQ(predicted[rank].total(), taken[rank]);
+      const RunConfig all = frozen(config, 0);
+      const std::vector<RankMemory> whole = predict_memory(make_run_plan(all, ranks), all, 1);
+      EXPECT_EQ(sum_of(predicted) < sum_of(whole), units > 0);
+    }
+}
+
+TEST(FrozenTraining, ResumesAtAnotherLayoutButNotAtAnotherFrontier) {
+  const TemporaryDirectory directory;
+  const RunConfig grid = frozen(with_grid(small_config(), 2, 2, "1f1b"), 3);
+  const RunConfig one = frozen(with_grid(small_config(), 1, 1, "gpipe"), 3);
+  train_threads(4, grid, {0, 2, "", directory.path()});
+  EXPECT_EQ(train_threads(1, one, {2, 4, directory.path(), ""}), reference(3));
+  try {
+    train_threads(1, frozen(one, 2), {2, 4, directory.path(), ""});
+    ADD_FAILURE() << "resumed with other frozen units";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_NE(error.message().find("freeze.units was 3, now it is 2"), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(FrozenTraining, LeavesAUnitToTrain) {
+  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  EXPECT_NO_THROW(make_run_plan(frozen(config, kUnits - 1), 1));
+  try {
+    make_run_plan(frozen(config, kUnits), 1);
+    ADD_FAILURE() << "nothing was left to train";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_NE(error.where().find("freeze.units"), std::string::npos);
+    EXPECT_NE(error.fix().find("0 to 7"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -10,8 +10,8 @@
 #include "experiments/report/trace_costs.h"
 #include "experiments/run/run_plan.h"
 #include "io/file.h"
-#include "parallel/plan_index.h"
-#include "parallel/plan_memory.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/plan_memory.h"
 
 namespace concertina {
 namespace {

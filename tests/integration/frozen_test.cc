@@ -7,10 +7,10 @@
 #include <map>
 
 #include "core/error.h"
-#include "experiments/predict_memory.h"
+#include "experiments/run/predict_memory.h"
 #include "models/initialize.h"
-#include "parallel/schedule_registry.h"
-#include "parallel/thread_communicator.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
 

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "core/error.h"
-#include "parallel/passes.h"
-#include "parallel/plan_graph.h"
-#include "parallel/plan_memory.h"
-#include "parallel/simulate.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/plan_graph.h"
+#include "parallel/plan/plan_memory.h"
+#include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

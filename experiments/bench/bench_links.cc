@@ -20,7 +20,7 @@ LinkCosts median_link(const std::vector<LinkCosts>& links) {
   };
   if (links.empty()) return {};
   return {of(&LinkCosts::latency), of(&LinkCosts::bandwidth), of(&LinkCosts::send_cpu),
-          of(&LinkCosts::receive_cpu)};
+          of(&LinkCosts::receive_cpu), of(&LinkCosts::eager_bytes)};
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ MachineModel bench_links(Communicator& world, const LinkBenchOptions& options) {
   std::vector<LinkCosts> local, remote;
   for (int a = 0; a < world.size(); ++a)
     for (int b = a + 1; b < world.size(); ++b) {
-      const LinkCosts link = probe_link(world, a, b, bytes);
       const bool same = hosts[static_cast<std::size_t>(a)] == hosts[static_cast<std::size_t>(b)];
+      const LinkCosts link = probe_link(world, a, b, bytes, !same);
       (same ? local : remote).push_back(link);
       if (world.size() > 2) machine.pairs[{a, b}] = machine.pairs[{b, a}] = link;
     }

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <thread>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/step_history.h"
@@ -14,8 +16,11 @@
 namespace concertina {
 namespace {
 
-constexpr double kSeconds = 0.03;  // for each of the three measurements, about
-constexpr int kLooks = 24;         // at the transfer, while computing
+constexpr double kSeconds = 0.03;            // for each measurement, about
+constexpr double kLongest = 0.05;            // seconds of one message
+constexpr int kLooks = 24;                   // at the transfer, while computing
+constexpr std::size_t kTrial = 1 << 17;      // bytes of a first message
+constexpr std::size_t kMostEager = 1 << 20;  // bytes
 
 /// Work of a known length without memory.
 class Spin {
@@ -47,6 +52,25 @@ class End {
   End(Communicator& world, int peer, bool leads, std::size_t bytes)
       : world_(world), peer_(peer), leads_(leads), buffer_(bytes) {}
 
+  /// Bytes of a message that does not take too long, at most `bytes`.
+  std::size_t bounded(std::size_t bytes) {
+    const double seconds = agree(back_and_forth(Bytes(buffer_).first(std::min(bytes, kTrial)))) / 2;
+    const double most = static_cast<double>(kTrial) * kLongest / std::max(seconds, 1e-6);
+    return std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most)));
+  }
+
+  /// Bytes of the longest message that needs no receiver to be sent, to a sixteenth; at most
+  /// kMostEager.
+  std::size_t eager() {
+    std::size_t most = 0, least = 1024;
+    while (least <= kMostEager && leaves(least)) most = std::exchange(least, 2 * least);
+    while (least <= kMostEager && least - most > least / 16) {
+      const std::size_t middle = most + (least - most) / 2;
+      (leaves(middle) ? most : least) = middle;
+    }
+    return most;
+  }
+
   /// Seconds of one message, half of back and forth: the median of several.
   double message(std::size_t bytes) {
     const Bytes data = Bytes(buffer_).first(bytes);
@@ -59,14 +83,15 @@ class End {
   }
 
   /// Seconds that a message adds to `spin` seconds of computing on this end.
-  double overlap(Spin& spin, double seconds) {
+  double overlap(Spin& spin, double seconds, std::size_t bytes) {
+    const Bytes data = Bytes(buffer_).first(bytes);
     const int rounds = std::clamp(static_cast<int>(kSeconds / seconds / 2), 5, 50);
     std::vector<double> alone, with;
     for (int i = 0; i < rounds; ++i) {
       meet();
       alone.push_back(compute(spin, seconds, nullptr));
       meet();
-      Work work = leads_ ? world_.isend(buffer_, peer_) : world_.irecv(buffer_, peer_);
+      Work work = leads_ ? world_.isend(data, peer_) : world_.irecv(data, peer_);
       with.push_back(compute(spin, seconds, &work));
       work.wait();
     }
@@ -74,6 +99,23 @@ class End {
   }
 
  private:
+  /// Whether a message is sent while its receiver is not there.
+  bool leaves(std::size_t bytes) {
+    constexpr double kAway = 2e-3;  // seconds
+    const Bytes data = Bytes(buffer_).first(bytes);
+    meet();
+    const double start = now();
+    if (!leads_) {
+      while (now() < start + 2 * kAway) std::this_thread::yield();
+      world_.irecv(data, peer_).wait();
+      return agree(0) != 0;
+    }
+    Work work = world_.isend(data, peer_);
+    bool left = false;
+    while (!left && now() < start + kAway) left = work.test();
+    work.wait();
+    return agree(left ? 1 : 0) != 0;
+  }
   double back_and_forth(Bytes data) {
     const double start = now();
     for (const bool send : {leads_, !leads_}) {
@@ -109,39 +151,53 @@ class End {
   std::vector<std::byte> buffer_;
 };
 
-LinkCosts link_of(double latency, double message, double send, double receive, double bytes) {
-  LinkCosts link{.latency = latency};
-  const double seconds = std::max(message - latency, 0.0);
-  send = std::clamp(send, 0.0, seconds);
+/// What one end measured.
+struct Figures {
+  double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
+};
+
+LinkCosts link_of(const Figures& lead, double receive, bool remote) {
+  LinkCosts link{.latency = lead.latency};
+  // There and back for the answer, where there is one.
+  const double handshake = remote && lead.bytes > lead.eager ? 2 * lead.latency : 0;
+  const double seconds = std::max(lead.message - lead.latency - handshake, 1e-9);
+  double send = std::clamp(lead.cpu, 0.0, seconds);
   receive = std::clamp(receive, 0.0, seconds);
-  if (send + receive > 0.7 * seconds) {  // copies are all there is
-    const double scale = send + receive > 0 ? seconds / (send + receive) : 0;
-    link.send_cpu = send * scale / bytes;
-    link.receive_cpu = receive * scale / bytes;
-    return link;
+  if (remote) {
+    link.bandwidth = lead.bytes / seconds;
+    link.eager_bytes = lead.eager;
+  } else if (send + receive > 0.7 * seconds) {  // copies are all there is
+    const double scale = seconds / (send + receive);
+    send *= scale;
+    receive *= scale;
+  } else {
+    link.bandwidth = lead.bytes / seconds;
   }
-  link.bandwidth = bytes / seconds;
-  link.send_cpu = send / bytes;
-  link.receive_cpu = receive / bytes;
+  link.send_cpu = send / lead.bytes;
+  link.receive_cpu = receive / lead.bytes;
   return link;
 }
 
 }  // namespace
 
-LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes) {
-  std::array<double, 3> mine{};  // latency, message, CPU
+LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote) {
+  Figures mine;
   if (world.rank() == a || world.rank() == b) {
     Spin spin;
-    End end(world, world.rank() == a ? b : a, world.rank() == a, std::max<std::size_t>(bytes, 8));
-    mine[0] = end.message(8);
-    mine[1] = end.message(bytes);
-    mine[2] = end.overlap(spin, std::max(4 * mine[1], 1e-3));
+    End end(world, world.rank() == a ? b : a, world.rank() == a, std::max(bytes, kMostEager));
+    const std::size_t most = end.bounded(std::max<std::size_t>(bytes, 1));
+    mine = {.latency = end.message(8),
+            .message = end.message(most),
+            .bytes = static_cast<double>(most)};
+    if (remote) mine.eager = static_cast<double>(end.eager());
+    mine.cpu = end.overlap(spin, std::max((remote ? 1.5 : 4) * mine.message, 1e-3), most);
   }
-  const std::vector<double> all = gather_values(world, mine);
+  const std::array<double, 5> figures{mine.latency, mine.message, mine.cpu, mine.bytes, mine.eager};
+  const std::vector<double> all = gather_values(world, figures);
   const auto of = [&](int rank, std::size_t figure) {
-    return all[static_cast<std::size_t>(rank) * mine.size() + figure];
+    return all[static_cast<std::size_t>(rank) * figures.size() + figure];
   };
-  return link_of(of(a, 0), of(a, 1), of(a, 2), of(b, 2), static_cast<double>(bytes));
+  return link_of({of(a, 0), of(a, 1), of(a, 2), of(a, 3), of(a, 4)}, of(b, 2), remote);
 }
 
 std::vector<int> host_of_ranks(Communicator& world) {
@@ -172,8 +228,8 @@ LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, st
       const auto a = std::find_if(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(b),
                                   [&](int host) { return (host != hosts[b]) == remote; });
       if (a == hosts.begin() + static_cast<std::ptrdiff_t>(b)) continue;
-      (remote ? classes.remote : classes.local) =
-          probe_link(world, static_cast<int>(a - hosts.begin()), static_cast<int>(b), bytes);
+      (remote ? classes.remote : classes.local) = probe_link(
+          world, static_cast<int>(a - hosts.begin()), static_cast<int>(b), bytes, remote);
       break;
     }
   return classes;

@@ -10,11 +10,12 @@
 
 namespace concertina {
 
-/// Messages of `bytes` between ranks a and b. Latency and bandwidth are from messages back and
-/// forth. The CPU time is what a message on its way adds to a rank that computes meanwhile and
-/// looks at its transfers now and then, as the executor does between units. Where copies are all
-/// that a message takes (shared memory), the bandwidth is infinite. Collective over `world`.
-LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes);
+/// Messages of `bytes` between ranks a and b, or shorter ones where these would take more than 0.1
+/// s; `remote`: on different hosts. Latency and bandwidth are from messages back and forth. The CPU
+/// time is what a message on its way adds to a rank that computes meanwhile and looks at its
+/// transfers now and then, as the executor does between units. Where copies are all that a message
+/// takes (one host, shared memory), the bandwidth is infinite. Collective over `world`.
+LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote);
 
 /// The host of each rank, numbered in order of appearance. Collective.
 std::vector<int> host_of_ranks(Communicator& world);

@@ -31,7 +31,8 @@ constexpr std::array kRates = {
 constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
                               Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
                               Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},
-                              Number<LinkCosts>{"receive_cpu_s_per_byte", &LinkCosts::receive_cpu}};
+                              Number<LinkCosts>{"receive_cpu_s_per_byte", &LinkCosts::receive_cpu},
+                              Number<LinkCosts>{"eager_bytes", &LinkCosts::eager_bytes}};
 
 /// Takes keys out of one table and refuses those that are left.
 class Table {

@@ -24,6 +24,11 @@ namespace {
 /// How long MPI_Abort may take before the process ends without it.
 constexpr unsigned kAbortSeconds = 10;
 
+/// Messages of Open MPI over TCP that leave without an answer of their receiver. An answer stands
+/// in line behind all that its rank has under way, so pipelines whose two directions are in use
+/// would hardly use one at a time. For each of these sizes MPI keeps some buffers.
+constexpr const char* kEagerBytes = "1048576";
+
 bool mpi_running() {
   int started = 0, ended = 0;
   MPI_Initialized(&started);
@@ -108,6 +113,8 @@ std::string mpi_cuda_aware() {
 void MpiEnvironment::start() {
   // Ranks may outnumber cores: MPI must not spin in the calls that we do not wait for ourselves.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
+    ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
   int provided = 0;
   if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
       error != MPI_SUCCESS)

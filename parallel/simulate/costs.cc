@@ -13,6 +13,14 @@ const LinkCosts& Costs::link(int from, int to) const {
   return is_remote(from, to) ? remote : local;
 }
 
+double Costs::seconds(const Action& action) const {
+  const StageCosts& stage = stages[static_cast<std::size_t>(action.stage)];
+  if (action.kind == Kind::F) return stage.forward;
+  if (action.kind == Kind::I) return stage.input;
+  if (action.kind == Kind::W) return stage.weight;
+  return stage.input + stage.weight + stage.fused;
+}
+
 Costs unit_costs(const Layout& layout) {
   Costs costs;
   costs.stages.resize(static_cast<std::size_t>(layout.stage_count()));

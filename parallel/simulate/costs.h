@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "parallel/plan/layout.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina {
 
@@ -19,19 +20,22 @@ struct StageCosts {
   double forward = 1, input = 1, weight = 1;
   double fused = 0;             // of B over I and W apart; negative where it saves something
   std::size_t saved_bytes = 0;  // from F to B or W
-  /// Units, behind each of which a rank looks at its transfers; 0: these need no look. A message
-  /// over a link with a bandwidth starts once its receiver has looked (the match) and then its
-  /// sender (the answer), as in a rendezvous; ranks that wait look all the time.
+  /// Units, behind each of which a rank looks at its transfers; 0: it looks all the time, as ranks
+  /// that wait do.
   int units = 0;
 };
 
 /// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and
 /// arrives `latency` later. In shared memory the copy is the receiver's work: then the bandwidth is
-/// infinite and receive_cpu is not 0.
+/// infinite and receive_cpu is not 0. Elsewhere the ranks' own time passes while the message does,
+/// so a rank that waits meanwhile does not lose it.
 struct LinkCosts {
   double latency = 0;
   double bandwidth = std::numeric_limits<double>::infinity();  // bytes a second
   double send_cpu = 0, receive_cpu = 0;                        // seconds a byte, of the rank's time
+  /// Bytes that leave at once; the rest of a message waits for its receiver's answer
+  /// (parallel/simulate/message_clock.h). Infinite: not known.
+  double eager_bytes = std::numeric_limits<double>::infinity();
   bool operator==(const LinkCosts&) const = default;
 };
 
@@ -67,6 +71,8 @@ struct Costs {
   std::vector<BucketCosts> buckets;                // in the order in which exchanges start
   std::vector<RankCosts> ranks;                    // by rank; empty: all 0
 
+  /// Of a compute action.
+  double seconds(const Action& action) const;
   const LinkCosts& link(int from, int to) const;
   bool is_remote(int from, int to) const;
 };

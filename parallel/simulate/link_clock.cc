@@ -1,6 +1,7 @@
 #include "parallel/simulate/link_clock.h"
 
 #include <array>
+#include <cmath>
 
 namespace concertina {
 
@@ -12,8 +13,8 @@ LinkClock::Link& LinkClock::at(Part part, int from, int to) {
 
 LinkClock::Passage LinkClock::carry(int from, int to, double bytes, double ready, int name) {
   const LinkCosts& costs = costs_.link(from, to);
+  if (std::isinf(costs.bandwidth)) return {ready, ready + costs.latency, -1};
   const double seconds = bytes / costs.bandwidth;
-  if (seconds == 0) return {ready, ready + costs.latency, -1};
   std::array<Link*, 2> links{};
   if (costs_.is_remote(from, to)) {
     // The map's elements stay where they are when it grows.

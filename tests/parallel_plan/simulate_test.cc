@@ -127,6 +127,46 @@ TEST(Simulate, CopiesTakeTheTimeOfTheRankThatMakesThem) {
   EXPECT_DOUBLE_EQ(end({Kind::F, 1, 0}).start, 1.75 + 1);
 }
 
+Interval interval_of(const Plan& plan, const Timeline& timeline, const Action& action, int rank) {
+  const auto& row = plan.rows[rank];
+  return timeline.rows[rank][std::find(row.begin(), row.end(), action) - row.begin()];
+}
+
+TEST(Simulate, TheRestOfAMessageWaitsForBothToLook) {
+  const Layout layout = straight(2, 2);
+  Costs costs = unit_costs(layout);
+  costs.boundary_bytes = 10;
+  costs.local.bandwidth = 2;
+  costs.local.eager_bytes = 0.75;
+  costs.stages[0].units = 4;
+  costs.stages[1].units = 2;
+  const Plan plan = make_plan(layout, "gpipe", {.reduction = false});
+  const Timeline timeline = simulate(plan, layout, costs);
+  // Sent at 1, its first bytes are there at 1.375; rank 0 looks behind a quarter of its second F,
+  // at 1.5, and sends the other 9.25 bytes in 4.625 s.
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::F, 1, 0}, 1).start, 6.125);
+  // The second one's first bytes are behind them until 6.5; rank 1 looks behind half of its F, at
+  // 6.625; rank 0 waits, so it looks at once.
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::F, 1, 1}, 1).start, 6.625 + 4.625);
+}
+
+TEST(Simulate, AnswersStandInLineBehindData) {
+  const Layout layout = straight(2, 2);
+  Costs costs = unit_costs(layout);
+  costs.boundary_bytes = 10;
+  costs.local.bandwidth = 2;
+  costs.local.eager_bytes = 0;
+  const Plan plan = make_plan(layout, "1f1b", {.reduction = false});
+  const Timeline timeline = simulate(plan, layout, costs);
+  // The second activation passes from 7 to 12, as it is received behind F of 6 to 7. The gradient
+  // of 9 is answered at 9, but rank 1 sees that behind the activation: it passes from 12 to 17.
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::F, 1, 1}, 1).start, 12);
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::B, 0, 0}, 0).start, 17);
+  EXPECT_DOUBLE_EQ(timeline.makespan, 17 + 5 + 2);
+  costs.local.eager_bytes = 10;  // nothing waits for an answer
+  EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, 14 + 5 + 2);
+}
+
 /// Seconds of waiting on the path and of what it leads over are the whole step.
 TEST(Simulate, TheCriticalPathIsAsLongAsTheStep) {
   for (const auto& [name, layout] : odd_layouts()) {

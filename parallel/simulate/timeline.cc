@@ -1,0 +1,95 @@
+#include "parallel/simulate/timeline.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "parallel/plan/plan_memory.h"
+
+namespace concertina {
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// Seconds of compute and STEP in one row.
+double busy_seconds(const std::vector<Action>& row, const std::vector<Interval>& times,
+                    const Costs& costs) {
+  double busy = 0;
+  for (std::size_t i = 0; i < row.size(); ++i)
+    if (is_compute(row[i].kind))
+      busy += costs.seconds(row[i]);
+    else if (row[i].kind == Kind::STEP)
+      busy += times[i].end - times[i].start;
+  return busy;
+}
+
+/// Number of the first action of each row, and of all.
+std::vector<int> row_begins(const Plan& plan) {
+  std::vector<int> begins{0};
+  for (const std::vector<Action>& row : plan.rows)
+    begins.push_back(begins.back() + static_cast<int>(row.size()));
+  return begins;
+}
+
+/// The number of the action that ends last.
+int last_action(const Timeline& timeline, const std::vector<int>& begins) {
+  int last = -1;
+  double end = -1;
+  for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank)
+    if (const auto& row = timeline.rows[rank]; !row.empty() && row.back().end > end) {
+      end = row.back().end;
+      last = begins[rank + 1] - 1;
+    }
+  return last;
+}
+
+/// Backwards from the action that ends last, along what each one had to wait for.
+std::vector<PathStep> critical_path(const Timeline& timeline, const Plan& plan,
+                                    const std::vector<Delay>& delays) {
+  const std::vector<int> begins = row_begins(plan);
+  std::vector<PathStep> path;
+  for (int node = last_action(timeline, begins); node >= 0;) {
+    const auto row = std::upper_bound(begins.begin(), begins.end(), node) - 1;
+    const int rank = static_cast<int>(row - begins.begin()), position = node - *row;
+    const std::vector<Interval>& times = timeline.rows[at(rank)];
+    // An overlapped pair is one step of the path, the first of the two.
+    if (position > 0 && plan.rows[at(rank)][at(position - 1)].overlapped) {
+      --node;
+      continue;
+    }
+    const double before = position > 0 ? times[at(position - 1)].end : 0;
+    const Delay& delay = delays[at(node)];
+    path.push_back({rank, position, delay.wait, times[at(position)].start - before});
+    node = delay.node >= 0 ? delay.node : position > 0 ? node - 1 : -1;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace
+
+void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
+              const Costs& costs, const std::vector<Delay>& delays) {
+  for (const std::vector<Interval>& row : timeline.rows)
+    for (const Interval& interval : row)
+      timeline.makespan = std::max(timeline.makespan, interval.end);
+  const auto saves = [&](int stage, std::size_t amount) {
+    return stages[at(stage)].trains ? amount : 0;
+  };
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    const std::vector<Action>& row = plan.rows[rank];
+    const double busy = busy_seconds(row, timeline.rows[rank], costs);
+    timeline.busy.push_back(busy);
+    timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
+    timeline.peak_activations.push_back(
+        static_cast<int>(peak_saved(row, [&](int stage) { return saves(stage, 1); })));
+    timeline.peak_activation_bytes.push_back(peak_saved(
+        row, [&](int stage) { return saves(stage, costs.stages[at(stage)].saved_bytes); }));
+  }
+  timeline.mean_bubble = std::accumulate(timeline.bubble.begin(), timeline.bubble.end(), 0.0) /
+                         static_cast<double>(std::max<std::size_t>(1, timeline.bubble.size()));
+  timeline.critical_path = critical_path(timeline, plan, delays);
+}
+
+}  // namespace concertina

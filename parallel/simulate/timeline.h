@@ -1,0 +1,57 @@
+// When each action of a plan runs, and what follows from that: idle time, memory, critical path.
+// Invariant: plain values, pure functions.
+#pragma once
+
+#include <vector>
+
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/schedule.h"
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+/// Seconds since the start of the step.
+struct Interval {
+  double start = 0, end = 0;
+};
+
+/// What an action had to wait for, behind the one before it in its row.
+enum class Wait {
+  none,
+  input,        // activations from the previous stage
+  gradient,     // the gradient from the next stage
+  send_buffer,  // an earlier message that was not sent yet (kSendBuffers)
+  reduction,    // gradients of other holders
+  all_ranks,    // the others in STEP
+};
+
+/// An action on the critical path: it ran as late as it did because of the one before it here.
+struct PathStep {
+  int rank = 0, position = 0;  // in the plan
+  Wait wait = Wait::none;
+  double waited = 0;  // seconds that its rank stood idle, or received, before it
+};
+
+struct Timeline {
+  std::vector<std::vector<Interval>> rows;  // as Plan::rows; waiting comes before `start`
+  double makespan = 0;
+  std::vector<double> busy;    // seconds of compute and STEP, by rank
+  std::vector<double> bubble;  // idle share of the makespan, by rank
+  double mean_bubble = 0;
+  std::vector<int> peak_activations;  // microbatches of stages, by rank
+  std::vector<std::size_t> peak_activation_bytes;
+  std::vector<PathStep> critical_path;  // from the start of the step to its end
+};
+
+/// Why an action started when it did: an action of another rank, by its number, if not the one
+/// before it in its row. Actions are numbered row by row.
+struct Delay {
+  int node = -1;
+  Wait wait = Wait::none;
+};
+
+/// All of a timeline but its rows, from these. `stages`: of the layout; `delays`: by number.
+void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
+              const Costs& costs, const std::vector<Delay>& delays);
+
+}  // namespace concertina

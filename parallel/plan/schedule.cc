@@ -62,6 +62,14 @@ bool is_compute(Kind kind) {
 bool is_transfer(Kind kind) {
   return kind >= Kind::SEND_F && kind <= Kind::RECV_B;
 }
+
+bool makes_input_gradient(Kind kind) {
+  return kind == Kind::I || kind == Kind::B;
+}
+
+bool makes_weight_gradient(Kind kind) {
+  return kind == Kind::W || kind == Kind::B;
+}
 bool is_send(Kind kind) {
   return kind == Kind::SEND_F || kind == Kind::SEND_B;
 }

@@ -50,8 +50,10 @@ Plan parse_plan(std::string_view text, const std::string& where);
 /// pipeline. For schedules read from files.
 Layout infer_layout(const Plan& plan, const std::string& where);
 
-bool is_compute(Kind kind);   // F, I, W, B
-bool is_transfer(Kind kind);  // SEND_*, RECV_*
+bool is_compute(Kind kind);             // F, I, W, B
+bool is_transfer(Kind kind);            // SEND_*, RECV_*
+bool makes_input_gradient(Kind kind);   // I, B
+bool makes_weight_gradient(Kind kind);  // W, B
 bool is_send(Kind kind);
 /// SEND_F of stage s <-> RECV_F of s + 1, SEND_B of s <-> RECV_B of s - 1.
 Action counterpart(const Action& transfer);

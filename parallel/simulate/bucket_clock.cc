@@ -1,6 +1,7 @@
 #include "parallel/simulate/bucket_clock.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/error.h"
@@ -106,7 +107,8 @@ void BucketClock::exchange(int bucket, int a, int b, LinkClock& links) {
   }
 }
 
-/// Of the holder's own time: copies in and out, and with `pieces` the additions.
+/// Of the holder's own time behind the messages: copies in and out of shared memory, and with
+/// `pieces` the additions.
 double BucketClock::cpu_seconds(int bucket, int holder, bool pieces) const {
   const BucketCosts& costs = costs_.buckets[at(bucket)];
   const int me = costs.ranks[at(holder)];
@@ -116,9 +118,13 @@ double BucketClock::cpu_seconds(int bucket, int holder, bool pieces) const {
     if (static_cast<int>(other) == holder) continue;
     const double in = part * (pieces ? costs.pieces[other] : 1);
     const double out = part * (pieces ? costs.pieces[at(holder)] : 1);
-    seconds +=
-        in * (costs_.link(costs.ranks[other], me).receive_cpu + (pieces ? costs_.combine : 0)) +
-        out * costs_.link(me, costs.ranks[other]).send_cpu;
+    const auto copy = [](const LinkCosts& link, double cpu) {
+      return std::isinf(link.bandwidth) ? cpu : 0;
+    };
+    const LinkCosts &from = costs_.link(costs.ranks[other], me),
+                    &to = costs_.link(me, costs.ranks[other]);
+    seconds += in * (copy(from, from.receive_cpu) + (pieces ? costs_.combine : 0)) +
+               out * copy(to, to.send_cpu);
   }
   return seconds;
 }

@@ -30,7 +30,11 @@ LinkClock::Passage LinkClock::carry(int from, int to, double bytes, double ready
       passage.behind = link->last;
     }
   passage.end = passage.start + seconds + costs.latency;
-  for (Link* link : links) *link = {passage.start + seconds, name};
+  const double over = passage.start + seconds;
+  for (Link* link : links) *link = {over, name};
+  compute_.take(from, passage.start, over, costs.send_cpu * costs.bandwidth);
+  compute_.take(to, passage.start + costs.latency, passage.end,
+                costs.receive_cpu * costs.bandwidth);
   return passage;
 }
 

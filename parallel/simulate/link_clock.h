@@ -1,4 +1,4 @@
-// When messages pass the links between ranks.
+// When messages pass the links between ranks, and what of their ranks' time they take meanwhile.
 // Invariant: calls come in the order in which messages are ready, so each link serves them first
 // come, first served; nothing is interrupted.
 #pragma once
@@ -7,13 +7,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "parallel/simulate/compute_clock.h"
 #include "parallel/simulate/costs.h"
 
 namespace concertina {
 
 class LinkClock {
  public:
-  explicit LinkClock(const Costs& costs) : costs_(costs) {}
+  LinkClock(const Costs& costs, ComputeClock& compute) : costs_(costs), compute_(compute) {}
 
   struct Passage {
     double start = 0, end = 0;
@@ -31,6 +32,7 @@ class LinkClock {
   Link& at(Part part, int from, int to);
 
   const Costs& costs_;
+  ComputeClock& compute_;
   std::unordered_map<std::uint64_t, Link> links_;
 };
 

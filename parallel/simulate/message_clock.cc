@@ -53,8 +53,7 @@ void MessageClock::carry(int message, double bytes, double ready) {
   one.end = passage.end;
   if (passage.behind >= 0) one.behind = passage.behind;
   const LinkCosts& link = costs_.link(from(message), to(message));
-  if (std::isfinite(link.bandwidth)) one.send_cpu += bytes * link.send_cpu;
-  one.receive_cpu += bytes * link.receive_cpu;
+  if (!std::isfinite(link.bandwidth)) one.copy = bytes * link.receive_cpu;
 }
 
 std::optional<double> MessageClock::posted(int message) {

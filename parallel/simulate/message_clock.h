@@ -22,7 +22,7 @@ struct Message {
   int sender = -1, receiver = -1;           // nodes that posted its ends
   int behind = -1;                          // node that the message before it on its link is from
   int waiter = -1;                          // rank that stands still until it has come
-  double send_cpu = 0, receive_cpu = 0;     // seconds of the ranks' time, still to be taken
+  double copy = 0;                          // seconds of the receiver's time, behind `end`
 
   /// The node that it would have come earlier without.
   int cause() const { return behind >= 0 ? behind : sent >= posted ? sender : receiver; }

@@ -12,15 +12,11 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Seconds of compute and STEP in one row.
-double busy_seconds(const std::vector<Action>& row, const std::vector<Interval>& times,
-                    const Costs& costs) {
+/// Seconds of compute and STEP in one row; two actions that overlap have one interval.
+double busy_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {
   double busy = 0;
-  for (std::size_t i = 0; i < row.size(); ++i)
-    if (is_compute(row[i].kind))
-      busy += costs.seconds(row[i]);
-    else if (row[i].kind == Kind::STEP)
-      busy += times[i].end - times[i].start;
+  for (std::size_t i = 0; i < row.size(); i += row[i].overlapped ? 2 : 1)
+    if (is_compute(row[i].kind) || row[i].kind == Kind::STEP) busy += times[i].end - times[i].start;
   return busy;
 }
 
@@ -79,7 +75,7 @@ void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>
   };
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     const std::vector<Action>& row = plan.rows[rank];
-    const double busy = busy_seconds(row, timeline.rows[rank], costs);
+    const double busy = busy_seconds(row, timeline.rows[rank]);
     timeline.busy.push_back(busy);
     timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
     timeline.peak_activations.push_back(

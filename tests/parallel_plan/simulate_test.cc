@@ -132,6 +132,27 @@ Interval interval_of(const Plan& plan, const Timeline& timeline, const Action& a
   return timeline.rows[rank][std::find(row.begin(), row.end(), action) - row.begin()];
 }
 
+TEST(Simulate, MessagesSlowTheComputeThatTheyPass) {
+  const Layout layout = straight(2, 2);
+  Costs costs = unit_costs(layout);
+  costs.boundary_bytes = 10;
+  costs.local = {.bandwidth = 2, .send_cpu = 0.1, .receive_cpu = 0.05};  // shares 0.2 and 0.1
+  const Plan plan = make_plan(layout, "gpipe", {.reduction = false});
+  const Timeline timeline = simulate(plan, layout, costs);
+  // The first activation passes from 1 to 6, beside the second F; the second one from 6 to 11,
+  // beside F of the first.
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::F, 0, 1}, 0).end, 1 + 1 / 0.8);
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::F, 1, 0}, 1).end, 6 + 1 / 0.9);
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::F, 1, 1}, 1).end, 11 + 1);
+  // B 0 ends at 14, its gradient passes beside B 1, at rank 1's 0.8; rank 0 waits, which costs
+  // nothing, then computes beside the second gradient.
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::B, 1, 1}, 1).end, 14 + 2 / 0.8);
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::B, 0, 0}, 0).start, 19);
+  EXPECT_DOUBLE_EQ(interval_of(plan, timeline, {Kind::B, 0, 0}, 0).end, 19 + 2 / 0.9);
+  EXPECT_DOUBLE_EQ(timeline.makespan, 24 + 2);
+  EXPECT_DOUBLE_EQ(timeline.busy[0], 1 + 1 / 0.8 + 2 / 0.9 + 2);
+}
+
 TEST(Simulate, TheRestOfAMessageWaitsForBothToLook) {
   const Layout layout = straight(2, 2);
   Costs costs = unit_costs(layout);

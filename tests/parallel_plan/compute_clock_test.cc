@@ -1,0 +1,57 @@
+// Computing beside messages: against time cut into small pieces.
+#include "parallel/simulate/compute_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace concertina {
+namespace {
+
+TEST(ComputeClock, IsAtFullSpeedWhereNothingPasses) {
+  ComputeClock clock(2);
+  clock.take(0, 1, 5, 0.5);
+  EXPECT_DOUBLE_EQ(clock.end(1, 1, 3), 4);  // another rank
+  EXPECT_DOUBLE_EQ(clock.end(0, 0, 1), 1);  // over when it starts
+  EXPECT_DOUBLE_EQ(clock.end(0, 5, 3), 8);
+}
+
+TEST(ComputeClock, StandsStillWhereMessagesTakeAll) {
+  ComputeClock clock(1);
+  clock.take(0, 1, 5, 0.75);
+  clock.take(0, 2, 4, 0.5);
+  EXPECT_DOUBLE_EQ(clock.end(0, 0, 1.5), 5.0);
+  EXPECT_DOUBLE_EQ(clock.end(0, 0, 1.25), 2);
+}
+
+TEST(ComputeClock, LosesWhatMessagesTakeAtTheirTime) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> time(0, 10), share(0, 0.4);
+  for (int trial = 0; trial < 200; ++trial) {
+    struct Message {
+      double start, end, share;
+    };
+    std::vector<Message> messages;
+    ComputeClock clock(1);
+    for (int i = 0; i < 5; ++i) {
+      const double a = time(random), b = time(random);
+      messages.push_back({std::min(a, b), std::max(a, b), share(random)});
+      clock.take(0, messages[i].start, messages[i].end, messages[i].share);
+    }
+    const double start = time(random), seconds = time(random) / 2;
+    constexpr double kPiece = 1e-4;
+    double done = 0, now = start;
+    for (; done < seconds; now += kPiece) {
+      double rate = 1;
+      for (const Message& one : messages)
+        if (one.start <= now && now < one.end) rate -= one.share;
+      done += std::max(rate, 0.0) * kPiece;
+    }
+    EXPECT_NEAR(clock.end(0, start, seconds), now, 20 * kPiece);
+    EXPECT_EQ(clock.end(0, start, seconds), clock.end(0, start, seconds));
+  }
+}
+
+}  // namespace
+}  // namespace concertina

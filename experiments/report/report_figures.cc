@@ -91,7 +91,7 @@ double ReportFigures::predicted_bubble() const {
 
 ReportFigures compute_figures(const RunTrace& trace) {
   ReportFigures figures;
-  figures.costs = measured_costs(trace);
+  figures.costs = costs_of(trace);
   figures.predicted = simulate(trace.plan, trace.layout, figures.costs);
   figures.predicted_seconds = figures.predicted.makespan;
   figures.typical = typical_step(trace);

@@ -1,9 +1,9 @@
 #include "experiments/report/trace_costs.h"
 
 #include <algorithm>
-#include <map>
 
 #include "parallel/plan/plan_index.h"
+#include "parallel/simulate/stage_means.h"
 
 namespace concertina {
 namespace {
@@ -11,30 +11,12 @@ namespace {
 class Mean {
  public:
   void add(double value) { sum_ += value, ++count_; }
-  bool empty() const { return count_ == 0; }
-  double value() const { return empty() ? 0 : sum_ / static_cast<double>(count_); }
+  double value() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
  private:
   double sum_ = 0;
   std::int64_t count_ = 0;
 };
-
-/// Seconds of waits within [start, end].
-double waited(const StepRecord& record, const ActionTime& time) {
-  double seconds = 0;
-  for (const WaitTime& wait : record.waits)
-    seconds += std::max(0.0, std::min(wait.end, time.end) - std::max(wait.start, time.start));
-  return seconds;
-}
-
-StageCosts stage_costs(std::map<std::pair<int, Kind>, Mean>& means, int stage) {
-  const auto mean = [&](Kind kind) { return means[{stage, kind}]; };
-  StageCosts costs{mean(Kind::F).value(), mean(Kind::I).value(), mean(Kind::W).value()};
-  if (mean(Kind::B).empty()) return costs;
-  if (mean(Kind::I).empty()) costs.input = mean(Kind::B).value();
-  costs.fused = mean(Kind::B).value() - costs.input - costs.weight;
-  return costs;
-}
 
 /// The parts of one rank's load and STEP, between their waits.
 struct RankMeans {
@@ -73,30 +55,26 @@ void add_transfers(const PlanIndex& index, const std::vector<StepRecord>& ranks,
 
 }  // namespace
 
-Costs measured_costs(const RunTrace& trace) {
+Costs costs_of(const RunTrace& trace) {
   const PlanIndex index(trace.plan, trace.layout);
-  std::map<std::pair<int, Kind>, Mean> means;
+  StageMeans means(trace.layout);
   std::vector<RankMeans> ranks(trace.plan.rows.size());
   Mean post;
   std::vector<double> transfers;
   for (const std::vector<StepRecord>& step : trace.steps) {
     for (std::size_t rank = 0; rank < step.size(); ++rank) {
       const std::vector<Action>& row = trace.plan.rows[rank];
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const ActionTime& time = step[rank].actions[i];
-        if (is_compute(row[i].kind))
-          means[{row[i].stage, row[i].kind}].add(time.busy - waited(step[rank], time));
-        if (is_transfer(row[i].kind)) post.add(time.end - time.start);
-      }
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (is_transfer(row[i].kind)) post.add(step[rank].actions[i].busy);
+      means.add(row, step[rank]);
       ranks[rank].add(row, step[rank]);
     }
     add_transfers(index, step, transfers);
   }
-  Costs costs = unit_costs(trace.layout);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    costs.stages[s] = stage_costs(means, static_cast<int>(s));
+  Costs costs;
+  costs.stages = means.costs();
+  for (std::size_t s = 0; s < costs.stages.size(); ++s)
     costs.stages[s].saved_bytes = trace.saved_bytes[s];
-  }
   for (const RankMeans& rank : ranks) costs.ranks.push_back(rank.costs());
   costs.post = post.value();
   costs.boundary_bytes = static_cast<double>(trace.boundary_bytes);

@@ -8,6 +8,6 @@
 
 namespace concertina {
 
-Costs measured_costs(const RunTrace& trace);
+Costs costs_of(const RunTrace& trace);
 
 }  // namespace concertina

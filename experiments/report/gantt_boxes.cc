@@ -47,6 +47,28 @@ std::string wait_text(const WaitTime& wait) {
   }
 }
 
+/// On `rank` and those that it shares gradients with, in the prediction.
+double last_gradient(const RunTrace& trace, const ReportFigures& figures, std::size_t rank) {
+  double last = 0;
+  for (const BucketCosts& bucket : figures.costs.buckets) {
+    if (std::ranges::count(bucket.ranks, static_cast<int>(rank)) == 0) continue;
+    for (const int holder : bucket.ranks) {
+      const auto& row = trace.plan.rows[static_cast<std::size_t>(holder)];
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (is_compute(row[i].kind))
+          last = std::max(last, figures.predicted.rows[static_cast<std::size_t>(holder)][i].end);
+    }
+  }
+  return last;
+}
+
+void add_wait(GanttBox::Style style, const std::string& what, double start, double end,
+              std::vector<GanttBox>& boxes) {
+  if (end > start)
+    boxes.push_back(
+        {style, start, end, {}, fmt::format("{}\n{}", what, span_text(start, end)), 0, 0});
+}
+
 }  // namespace
 
 std::vector<GanttBox> action_boxes(const RunTrace& trace, std::size_t rank,
@@ -72,23 +94,32 @@ std::vector<GanttBox> action_boxes(const RunTrace& trace, std::size_t rank,
   return boxes;
 }
 
+void add_predicted_waits(const RunTrace& trace, const ReportFigures& figures, std::size_t rank,
+                         std::vector<GanttBox>& boxes) {
+  const std::vector<Action>& row = trace.plan.rows[rank];
+  const double computed = last_gradient(trace, figures, rank);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const Interval& time = figures.predicted.rows[rank][i];
+    if (row[i].kind == Kind::REDUCE)
+      add_wait(GanttBox::kReduction, "waits for the transfer: gradients of other ranks",
+               std::max(time.start, computed), time.end, boxes);
+    if (row[i].kind != Kind::STEP || figures.costs.ranks.empty()) continue;
+    const RankCosts& own = figures.costs.ranks[rank];
+    const double end = time.end - own.refresh;
+    add_wait(GanttBox::kGather, "waits for the transfer: weights of other ranks",
+             time.start + own.norm + own.update, end, boxes);
+  }
+}
+
 void add_waits(const StepRecord& record, const std::vector<double>& computed, double origin,
                std::vector<GanttBox>& boxes) {
   for (std::size_t i = 0; i < record.waits.size(); ++i) {
     const WaitTime& wait = record.waits[i];
-    const auto add = [&](GanttBox::Style style, const char* what, double start, double end) {
-      if (end > start)
-        boxes.push_back({style,
-                         start - origin,
-                         end - origin,
-                         {},
-                         fmt::format("{} {}\n{}", what, wait_text(wait),
-                                     span_text(start - origin, end - origin)),
-                         0,
-                         0});
-    };
-    add(GanttBox::kPeers, "idle until computed:", wait.start, computed[i]);
-    add(style_of(cause_of(wait.what)), "waits for the transfer:", computed[i], wait.end);
+    const std::string what = wait_text(wait);
+    add_wait(GanttBox::kPeers, "idle until computed: " + what, wait.start - origin,
+             computed[i] - origin, boxes);
+    add_wait(style_of(cause_of(wait.what)), "waits for the transfer: " + what, computed[i] - origin,
+             wait.end - origin, boxes);
   }
 }
 

@@ -40,7 +40,11 @@ inline constexpr std::array<const char*, GanttBox::kStyles> kGanttClasses{
 std::vector<GanttBox> action_boxes(const RunTrace& trace, std::size_t rank,
                                    const std::vector<Interval>& times, bool with_titles);
 
-/// Waits, cut where the computation that they were for had ended.
+/// What `rank` waits for in the prediction, behind its last gradient and in STEP.
+void add_predicted_waits(const RunTrace& trace, const ReportFigures& figures, std::size_t rank,
+                         std::vector<GanttBox>& boxes);
+
+/// Measured waits, cut where the computation that they were for had ended.
 void add_waits(const StepRecord& record, const std::vector<double>& computed, double origin,
                std::vector<GanttBox>& boxes);
 

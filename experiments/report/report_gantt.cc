@@ -37,7 +37,10 @@ class Gantt {
     std::string body = axis();
     body += panel(fmt::format("Predicted: {}", html::duration(figures_.predicted_seconds)), kAxis,
                   figures_.predicted_seconds, [&](std::size_t rank) {
-                    return action_boxes(trace_, rank, figures_.predicted.rows[rank], !by_column_);
+                    std::vector<GanttBox> boxes =
+                        action_boxes(trace_, rank, figures_.predicted.rows[rank], !by_column_);
+                    add_predicted_waits(trace_, figures_, rank, boxes);
+                    return boxes;
                   });
     body += panel(fmt::format("Measured: {} (step {})", html::duration(figures_.seconds),
                               trace_.steps[figures_.typical][0].step),

@@ -57,10 +57,17 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
 }
 
 std::string timeline(const RunFiles& run, const ReportFigures& figures) {
-  std::string text =
+  std::string text = fmt::format(
       "<h2>Timeline</h2>\n<p class=\"lead\">The same plan twice on one axis: above, simulated with "
-      "the mean costs that the recorded steps had; below, the recorded step of median "
-      "length.</p>\n<div class=\"bar\">";
+      "what actions took in the mean of the recorded steps{}; below, the recorded step of median "
+      "length.</p>\n",
+      figures.costs_missing.empty() ? ", and messages as costs.json says" : "");
+  if (!figures.costs_missing.empty())
+    text += fmt::format(
+        "<p class=\"note\">The prediction leaves out the reduction of gradients, and a message "
+        "takes the median of the recorded ones: {}.</p>\n",
+        escape(figures.costs_missing));
+  text += "<div class=\"bar\">";
   bool fused = false, split = false;
   for (const auto& row : run.trace.plan.rows)
     for (const Action& action : row) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/step_history.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/simulate/stage_means.h"
 
@@ -53,9 +54,32 @@ void add_transfers(const PlanIndex& index, const std::vector<StepRecord>& ranks,
     }
 }
 
+void set_stages(const std::vector<StageCosts>& stages, const std::vector<std::size_t>& saved_bytes,
+                Costs& costs) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const int units = costs.stages[s].units;
+    costs.stages[s] = stages[s];
+    costs.stages[s].units = units;
+    costs.stages[s].saved_bytes = saved_bytes[s];
+  }
+}
+
+/// A bucket's part is done at the share of the update that costs.json has it at.
+void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
+  std::vector<RankCosts> ranks;
+  for (const RankMeans& rank : means) ranks.push_back(rank.costs());
+  for (BucketCosts& bucket : costs.buckets)
+    for (std::size_t i = 0; i < bucket.ranks.size(); ++i) {
+      const auto rank = static_cast<std::size_t>(bucket.ranks[i]);
+      if (const double known = costs.ranks[rank].update; known > 0)
+        bucket.updated[i] *= ranks[rank].update / known;
+    }
+  costs.ranks = std::move(ranks);
+}
+
 }  // namespace
 
-Costs costs_of(const RunTrace& trace) {
+Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known) {
   const PlanIndex index(trace.plan, trace.layout);
   StageMeans means(trace.layout);
   std::vector<RankMeans> ranks(trace.plan.rows.size());
@@ -71,18 +95,13 @@ Costs costs_of(const RunTrace& trace) {
     }
     add_transfers(index, step, transfers);
   }
-  Costs costs;
-  costs.stages = means.costs();
-  for (std::size_t s = 0; s < costs.stages.size(); ++s)
-    costs.stages[s].saved_bytes = trace.saved_bytes[s];
-  for (const RankMeans& rank : ranks) costs.ranks.push_back(rank.costs());
+  Costs costs = known.value_or(unit_costs(trace.layout));
+  set_stages(means.costs(), trace.saved_bytes, costs);
+  set_ranks(ranks, costs);
   costs.post = post.value();
   costs.boundary_bytes = static_cast<double>(trace.boundary_bytes);
-  if (!transfers.empty()) {
-    const auto middle = transfers.begin() + static_cast<std::ptrdiff_t>(transfers.size() / 2);
-    std::nth_element(transfers.begin(), middle, transfers.end());
-    costs.local.receive_cpu = *middle / costs.boundary_bytes;
-  }
+  if (!known && !transfers.empty())
+    costs.local.receive_cpu = median(std::move(transfers)) / costs.boundary_bytes;
   return costs;
 }
 

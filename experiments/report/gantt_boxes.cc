@@ -100,9 +100,10 @@ void add_predicted_waits(const RunTrace& trace, const ReportFigures& figures, st
   const double computed = last_gradient(trace, figures, rank);
   for (std::size_t i = 0; i < row.size(); ++i) {
     const Interval& time = figures.predicted.rows[rank][i];
+    const double before = i > 0 ? figures.predicted.rows[rank][i - 1].end : 0;
     if (row[i].kind == Kind::REDUCE)
       add_wait(GanttBox::kReduction, "waits for the transfer: gradients of other ranks",
-               std::max(time.start, computed), time.end, boxes);
+               std::max(before, computed), time.end, boxes);
     if (row[i].kind != Kind::STEP || figures.costs.ranks.empty()) continue;
     const RankCosts& own = figures.costs.ranks[rank];
     const double end = time.end - own.refresh;

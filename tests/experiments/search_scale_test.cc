@@ -1,5 +1,5 @@
 // `schedule search` at a size that people search: it ends within half a minute, with a schedule
-// that is better than all that have a name.
+// that is no worse than any that has a name.
 #include <gtest/gtest.h>
 
 #include <algorithm>

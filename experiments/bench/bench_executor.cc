@@ -6,9 +6,9 @@
 #include <array>
 
 #include "core/step_history.h"
-#include "experiments/bench/random_tokens.h"
+#include "experiments/bench/bench_engine.h"
+#include "experiments/bench/schedule_bound.h"
 #include "experiments/run/gather.h"
-#include "experiments/run/rank_engine.h"
 
 namespace concertina {
 namespace {
@@ -19,8 +19,8 @@ using Json = nlohmann::ordered_json;
 enum Part { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
 using Parts = std::array<double, kParts>;
 
-Parts parts_of(const Executor& executor) {
-  const StepRecord& record = executor.recorder().last();
+Parts parts_of(const BenchEngine& bench) {
+  const StepRecord& record = bench.record();
   Parts parts{};
   parts[kStep] = record.end - record.start;
   parts[kStage] = record.stage_seconds;
@@ -30,10 +30,7 @@ Parts parts_of(const Executor& executor) {
     first = std::min(first, wait.start);
   }
   parts[kLoad] = first - record.start;
-  const ActionTime& update = record.actions.back();
-  parts[kUpdate] = update.end - update.start;
-  for (const WaitTime& wait : record.waits)
-    if (wait.start >= update.start) parts[kUpdate] -= wait.end - wait.start;
+  parts[kUpdate] = step_seconds(bench.row(), record);
   parts[kOverhead] = parts[kStep];
   for (const Part part : {kStage, kLoad, kUpdate, kWait}) parts[kOverhead] -= parts[part];
   return parts;
@@ -70,27 +67,20 @@ Json medians(const std::vector<Parts>& steps) {
 
 Json bench_executor(const RunConfig& config, Communicator& world,
                     const ExecutorBenchOptions& options) {
-  const RunPlan run = make_run_plan(config, world.size());
-  const auto backend = make_cpu_backend(std::max(1, config.run.threads));
-  RankEngine engine(run, config, world.rank(), *backend);
-  engine.start(world);
-  engine.initialize();
-  RandomTokens tokens(config.model.context, config.model.vocab);
+  BenchEngine bench(config, world);
   std::array<std::vector<Parts>, 2> measured;  // without tracing, with it
-  std::int64_t step = 0;
   for (int round = -1; round < options.steps; ++round)
     for (const bool traced : {false, true}) {
-      engine.executor().recorder().keep(++step, traced ? 1 : 0);
-      world.barrier();
-      engine.train(step, tokens);
-      const Parts parts = worst(world, parts_of(engine.executor()));
+      bench.engine.executor().recorder().keep(bench.steps + 1, traced ? 1 : 0);
+      bench.step();
+      const Parts parts = worst(world, parts_of(bench));
       if (round >= 0) measured[traced ? 1 : 0].push_back(parts);
     }
-  Json result = {{"layout", short_form(run.layout)},
+  Json result = {{"layout", short_form(bench.run.layout)},
                  {"schedule", config.parallel.schedule},
                  {"ranks", world.size()},
-                 {"microbatches", run.microbatches},
-                 {"actions", run.plan.rows[0].size()},
+                 {"microbatches", bench.run.microbatches},
+                 {"actions", bench.run.plan.rows[0].size()},
                  {"bound_percent", options.bound},
                  {"untraced", medians(measured[0])},
                  {"traced", medians(measured[1])}};

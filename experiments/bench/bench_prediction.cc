@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <memory>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/step_history.h"
-#include "experiments/bench/random_tokens.h"
+#include "experiments/bench/bench_engine.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/run/gather.h"
@@ -36,40 +34,21 @@ RunConfig with_schedule(RunConfig config, const std::string& text) {
   return config;
 }
 
-/// One schedule of the comparison, ready to run.
-struct Subject {
-  Subject(const RunConfig& its_config, Communicator& world)
-      : config(its_config),
-        threads(std::max(1, config.run.threads)),
-        run(make_run_plan(config, world.size())),
-        backend(make_cpu_backend(threads)),
-        engine(run, config, world.rank(), *backend),
-        tokens(config.model.context, config.model.vocab) {
-    engine.start(world);
-    engine.initialize();
+/// One schedule of the comparison.
+struct Subject : BenchEngine {
+  using BenchEngine::BenchEngine;
+
+  void measure() {
+    seconds.push_back(step());
+    busies.push_back(compute_seconds());
+  }
+  double compute_seconds() const {
+    double busy = 0;
+    for (std::size_t i = 0; i < row().size(); ++i)
+      if (is_compute(row()[i].kind)) busy += record().actions[i].busy;
+    return busy;
   }
 
-  /// Seconds of this rank, from the moment that all are ready.
-  double step() {
-    engine.world().barrier();
-    const double start = now();
-    engine.train(++steps, tokens);
-    const double end = now();
-    busy = 0;
-    const Executor& executor = engine.executor();
-    for (std::size_t i = 0; i < executor.row().size(); ++i)
-      if (is_compute(executor.row()[i].kind)) busy += executor.times()[i].busy;
-    return end - start;
-  }
-
-  const RunConfig config;
-  int threads;
-  RunPlan run;
-  std::unique_ptr<Backend> backend;
-  RankEngine engine;
-  RandomTokens tokens;
-  std::int64_t steps = 0;
-  double busy = 0;                      // compute seconds of the last step
   std::vector<double> seconds, busies;  // of this rank's measured steps
 };
 
@@ -121,12 +100,11 @@ Json bench_prediction(const RunConfig& config, Communicator& world,
   for (const std::string& schedule : options.schedules)
     subjects.push_back(std::make_unique<Subject>(with_schedule(config, schedule), world));
   for (int round = 0; round < options.warmup + options.steps; ++round)
-    for (const auto& subject : subjects) {
-      const double seconds = subject->step();
-      if (round < options.warmup) continue;
-      subject->seconds.push_back(seconds);
-      subject->busies.push_back(subject->busy);
-    }
+    for (const auto& subject : subjects)
+      if (round < options.warmup)
+        subject->step();
+      else
+        subject->measure();
   Subject& first = *subjects.front();
   const MeasuredCosts costs =
       measure_costs(first.engine, first.config, *first.backend, first.threads);

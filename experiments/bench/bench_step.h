@@ -21,7 +21,7 @@ struct BenchOptions {
 /// gemm_ms (the products of the busiest rank alone, at the rate of each shape in the same round),
 /// gemm_limit = gemm_ms / step_ms; peak_bytes. With more than one rank also single_tokens_per_s
 /// (rank 0 doing the whole batch, the others idle), scaling (speed-up over it / ranks), bound_ms
-/// (the schedule's makespan from the measured times of the stages, transfers free) and
+/// (the schedule's makespan from what F, I, W, B and STEP took, waits and transfers free) and
 /// schedule_efficiency = bound_ms / step_ms. Ratios are medians over rounds.
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);

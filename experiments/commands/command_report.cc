@@ -18,7 +18,7 @@ int run_report(const ReportOptions& options) {
   std::string directory = options.run;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   const RunFiles run = load_run(directory);
-  const ReportFigures figures = compute_figures(run.trace);
+  const ReportFigures figures = compute_figures(run.trace, run.known);
   const std::string path = options.output.empty() ? directory + "/report.html" : options.output;
   atomic_replace(path, report_page(run, figures));
   if (options.json) {
@@ -29,6 +29,8 @@ int run_report(const ReportOptions& options) {
   }
   fmt::print("step {:.2f} ms, predicted {:.2f} ms ({:+.1f}%)\n", figures.seconds * 1e3,
              figures.predicted_seconds * 1e3, 100 * figures.error());
+  if (!figures.costs_missing.empty())
+    fmt::print("predicted without the reduction of gradients: {}\n", figures.costs_missing);
   fmt::print("bubble {:.1f}%, predicted {:.1f}%\n{}\n", 100 * figures.bubble(),
              100 * figures.predicted_bubble(), path);
   return 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "parallel/plan/plan_index.h"
 #include "parallel/runtime/gradient_tree.h"
 
 namespace concertina {
@@ -117,6 +118,19 @@ std::vector<UnitSeconds> analytic_seconds(const std::vector<UnitCost>& costs, do
     units.push_back({cost.forward_flops / flops_per_s, cost.input_flops / flops_per_s,
                      cost.weight_flops / flops_per_s, 0});
   return units;
+}
+
+RunPlan unplaced_run(RunConfig config) {
+  config.parallel = ParallelSection{};
+  config.parallel.pp = config.parallel.dp = 1;
+  return make_run_plan(config, 1);
+}
+
+void place(RunPlan& run, Layout layout, Plan plan) {
+  run.world = rank_count(layout);
+  run.owners = assign_owners(run.buckets, layout);
+  run.layout = std::move(layout);
+  run.plan = std::move(plan);
 }
 
 Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,

@@ -14,6 +14,11 @@ namespace concertina {
 /// The FLOPs of each unit's products at one rate; everything else is free. `costs`: RunPlan::costs.
 std::vector<UnitSeconds> analytic_seconds(const std::vector<UnitCost>& costs, double flops_per_s);
 
+/// What `config` trains, on one rank: config.parallel does not count. For place().
+RunPlan unplaced_run(RunConfig config);
+/// Puts a run on another layout, by another plan; its microbatches and leaves stay.
+void place(RunPlan& run, Layout layout, Plan plan);
+
 /// `units[u]`: seconds of unit u of the model, as far as it trains in `run`.
 Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
                  const MachineModel& machine);

@@ -9,7 +9,6 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/plan_costs.h"
 #include "parallel/plan/partition.h"
-#include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
@@ -62,15 +61,13 @@ Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) co
 Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) const {
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
-  config.parallel = ParallelSection{};
   config.freeze = FreezeSection{};  // schedules here train all stages
-  config.parallel.pp = config.parallel.dp = 1;
-  RunPlan run = make_run_plan(config, 1);
+  RunPlan run = unplaced_run(config);
   std::vector<double> flops;
   for (const UnitCost& cost : run.costs) flops.push_back(total_flops(cost));
-  run.layout = layout;
+  Layout cut = layout;
   run.microbatches = 0;
-  for (Pipeline& pipeline : run.layout.pipelines) {
+  for (Pipeline& pipeline : cut.pipelines) {
     const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
     for (std::size_t s = 0; s < ranges.size(); ++s) {
       pipeline.stages[s].first_unit = ranges[s].first;
@@ -78,10 +75,8 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) cons
     }
     run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
   }
-  run.leaves = leaves_of(run.layout, run.microbatches);
-  run.plan = plan;
-  run.world = rank_count(layout);
-  run.owners = assign_owners(run.buckets, run.layout);
+  run.leaves = leaves_of(cut, run.microbatches);
+  place(run, std::move(cut), plan);
   return plan_costs(run, unit_seconds(*source_, run, config), source_->machine);
 }
 

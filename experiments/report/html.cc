@@ -86,6 +86,16 @@ std::string percent(double share) {
   return fmt::format("{:.3f}%", 100 * share);
 }
 
+std::string share_text(double share) {
+  return fmt::format("{:.1f}%", 100 * share);
+}
+
+std::string key(std::string_view style, std::string_view text) {
+  return fmt::format(
+      "<span class=\"key\"><svg><rect class=\"{}\" width=\"14\" height=\"14\"/></svg>{}</span>",
+      style, escape(text));
+}
+
 std::vector<double> ticks(double low, double high, int count) {
   if (!(high > low)) return {low};
   const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));

@@ -15,6 +15,12 @@ std::string escape(std::string_view text);
 /// `share` of the axis, "12.34%".
 std::string percent(double share);
 
+/// `share`, "12.3%".
+std::string share_text(double share);
+
+/// A line of a legend: a square in the colour of this CSS class, then `text`.
+std::string key(std::string_view style, std::string_view text);
+
 /// Steps of 1, 2 or 5 x 10^n from 0 (or the first above `low`) to at most `high`, about `count`.
 std::vector<double> ticks(double low, double high, int count);
 /// As many digits as the distance of two ticks needs.

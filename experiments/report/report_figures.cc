@@ -77,8 +77,12 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
 RunFiles load_run(const std::string& directory) {
   if (std::error_code error; !std::filesystem::is_regular_file(directory + "/config.toml", error))
     throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
-  return {read_run_trace(directory + "/trace.json"), read_metrics(directory + "/metrics.jsonl"),
-          read_file(directory + "/config.toml", 1 << 20)};
+  RunFiles run{read_run_trace(directory + "/trace.json"),
+               read_metrics(directory + "/metrics.jsonl"),
+               read_file(directory + "/config.toml", 1 << 20),
+               {}};
+  run.known = known_costs(directory, run.trace);
+  return run;
 }
 
 double ReportFigures::bubble() const {
@@ -89,9 +93,10 @@ double ReportFigures::predicted_bubble() const {
   return mean(ranks, [](const RankFigures& rank) { return rank.predicted_bubble; });
 }
 
-ReportFigures compute_figures(const RunTrace& trace) {
+ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known) {
   ReportFigures figures;
-  figures.costs = measured_costs(trace);
+  figures.costs = costs_of(trace, known.costs);
+  figures.costs_missing = known.missing;
   figures.predicted = simulate(trace.plan, trace.layout, figures.costs);
   figures.predicted_seconds = figures.predicted.makespan;
   figures.typical = typical_step(trace);
@@ -155,17 +160,19 @@ nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figur
                      {"peak", to_json(rank.peak)},
                      {"predicted_peak", to_json(rank.predicted_peak)}});
   }
-  return {{"run", trace.run},
-          {"schedule", trace.schedule},
-          {"layout", short_form(trace.layout)},
-          {"steps", trace.steps.size()},
-          {"step_ms", figures.seconds * 1e3},
-          {"predicted_step_ms", figures.predicted_seconds * 1e3},
-          {"prediction_error", figures.error()},
-          {"bubble", figures.bubble()},
-          {"predicted_bubble", figures.predicted_bubble()},
-          {"ranks", ranks},
-          {"clock_error_us", trace.clock_error * 1e6}};
+  nlohmann::ordered_json json = {{"run", trace.run},
+                                 {"schedule", trace.schedule},
+                                 {"layout", short_form(trace.layout)},
+                                 {"steps", trace.steps.size()},
+                                 {"step_ms", figures.seconds * 1e3},
+                                 {"predicted_step_ms", figures.predicted_seconds * 1e3},
+                                 {"prediction_error", figures.error()},
+                                 {"bubble", figures.bubble()},
+                                 {"predicted_bubble", figures.predicted_bubble()},
+                                 {"ranks", ranks},
+                                 {"clock_error_us", trace.clock_error * 1e6}};
+  if (!figures.costs_missing.empty()) json["costs_missing"] = figures.costs_missing;
+  return json;
 }
 
 }  // namespace concertina

@@ -1,4 +1,5 @@
-// What `report` says of a run, as numbers: measured, and predicted from the measured costs.
+// What `report` says of a run, as numbers: measured, and predicted from what its actions took and
+// from its costs.json.
 // Invariant: pure, but for load_run(). "Bubble" is, here as in metrics.jsonl and in
 // parallel/simulate/simulate.h, the idle share of a step: time in which a rank neither computes nor
 // updates.
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/report/known_costs.h"
 #include "experiments/report/run_trace.h"
 #include "parallel/simulate/idle_causes.h"
 #include "parallel/simulate/simulate.h"
@@ -25,6 +27,7 @@ struct RunFiles {
   RunTrace trace;
   std::vector<MetricsPoint> metrics;
   std::string config;  // config.toml
+  KnownCosts known;    // costs.json
 };
 /// Throws Error{bad_input} if there is no trace, or a damaged one.
 RunFiles load_run(const std::string& directory);
@@ -36,7 +39,8 @@ struct RankFigures {
 };
 
 struct ReportFigures {
-  Costs costs;
+  Costs costs;                // trace_costs.h
+  std::string costs_missing;  // KnownCosts::missing
   Timeline predicted;
   std::size_t typical = 0;                    // the recorded step of median length
   double seconds = 0, predicted_seconds = 0;  // of that step
@@ -47,7 +51,7 @@ struct ReportFigures {
   double bubble() const;
   double predicted_bubble() const;
 };
-ReportFigures compute_figures(const RunTrace& trace);
+ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known);
 
 /// Saved bytes of `rank` over time if its row ran at `times`: the executor's lifetimes
 /// (parallel/plan/plan_memory.h).

@@ -3,132 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "experiments/report/gantt_boxes.h"
 #include "experiments/report/html.h"
+#include "experiments/report/report_sections.h"
 
 namespace concertina {
 namespace {
 
 constexpr std::size_t kMaxBoxes = 8000;  // drawn one by one, about 1.5 MB
 constexpr int kColumns = 1000;           // of a row that is drawn by column
-constexpr int kMaxRows = 64;
+constexpr std::size_t kMaxRows = 64;
 constexpr double kWidth = 1040;  // pixels of a step, about, before zooming
 
 constexpr int kTitle = 26, kAxis = 30, kGap = 14;
 
-/// Colour classes, in the order in which they are drawn.
-enum Style {
-  kForward,
-  kInput,
-  kWeight,
-  kBackward,
-  kOptimizer,  // work
-  kPeers,
-  kTransfer,
-  kReduction,
-  kGather,  // waiting
-  kStyles
-};
-constexpr std::array<const char*, kStyles> kClasses{"f",    "i",  "w",  "b", "o",
-                                                    "idle", "wt", "wr", "wo"};
-
-struct Box {
-  Style style = kForward;
-  double start = 0, end = 0;
-  std::string text, title;
-  int chunk = 0;  // which of its rank's stages
-  int part = 0;   // of an overlapped pair: 1 above, 2 below
-};
-
-Style style_of(Kind kind) {
-  switch (kind) {
-    case Kind::F:
-      return kForward;
-    case Kind::I:
-      return kInput;
-    case Kind::W:
-      return kWeight;
-    case Kind::STEP:
-      return kOptimizer;
-    default:
-      return kBackward;
-  }
-}
-
-std::string span_text(double start, double end) {
-  return fmt::format("{:.3f} to {:.3f} ms: {}", start * 1e3, end * 1e3,
-                     html::duration(end - start));
-}
-
-/// The boxes of one rank's row at these times.
-std::vector<Box> action_boxes(const RunTrace& trace, std::size_t rank,
-                              const std::vector<Interval>& times, bool with_titles) {
-  std::vector<int> stages;
-  for (int s = 0; s < trace.layout.stage_count(); ++s)
-    if (trace.layout.stage(s).rank == static_cast<int>(rank)) stages.push_back(s);
-  std::vector<Box> boxes;
-  for (std::size_t i = 0; i < trace.plan.rows[rank].size(); ++i) {
-    const Action& action = trace.plan.rows[rank][i];
-    if (!is_compute(action.kind) && action.kind != Kind::STEP) continue;
-    Box box{style_of(action.kind), times[i].start, times[i].end, {}, {}, 0, 0};
-    if (action.overlapped) box.part = 1;
-    if (i > 0 && trace.plan.rows[rank][i - 1].overlapped) box.part = 2;
-    if (is_compute(action.kind))
-      box.chunk = static_cast<int>(std::ranges::find(stages, action.stage) - stages.begin());
-    if (with_titles) {
-      if (is_compute(action.kind)) box.text = std::to_string(action.microbatch);
-      box.title = fmt::format("{}\n{}", title(action), span_text(box.start, box.end));
-    }
-    boxes.push_back(std::move(box));
-  }
-  return boxes;
-}
-
-Style style_of(Cause cause) {
-  if (cause == Cause::transfer) return kTransfer;
-  return cause == Cause::reduction ? kReduction : kGather;
-}
-
-std::string wait_text(const WaitTime& wait) {
-  switch (wait.what) {
-    case WaitFor::reduction:
-      return "gradients of other ranks";
-    case WaitFor::ranks:
-      return "all ranks";
-    case WaitFor::weights:
-      return "weights of other ranks";
-    default:
-      return title(wait.transfer);
-  }
-}
-
-/// Waits, cut where the computation that they were for had ended.
-void add_waits(const StepRecord& record, const std::vector<double>& computed, double origin,
-               std::vector<Box>& boxes) {
-  for (std::size_t i = 0; i < record.waits.size(); ++i) {
-    const WaitTime& wait = record.waits[i];
-    const auto add = [&](Style style, const char* what, double start, double end) {
-      if (end > start)
-        boxes.push_back({style,
-                         start - origin,
-                         end - origin,
-                         {},
-                         fmt::format("{} {}\n{}", what, wait_text(wait),
-                                     span_text(start - origin, end - origin)),
-                         0,
-                         0});
-    };
-    add(kPeers, "idle until computed:", wait.start, computed[i]);
-    add(style_of(cause_of(wait.what)), "waits for the transfer:", computed[i], wait.end);
-  }
-}
-
 class Gantt {
  public:
-  Gantt(const RunTrace& trace, const ReportFigures& figures) : trace_(trace), figures_(figures) {
-    const int ranks = trace.ranks(), shown = std::min(ranks, kMaxRows);
-    for (int i = 0; i < shown; ++i) ranks_.push_back(static_cast<std::size_t>(i * ranks / shown));
+  Gantt(const RunTrace& trace, const ReportFigures& figures)
+      : trace_(trace), figures_(figures), ranks_(some_ranks(figures.ranks.size(), kMaxRows)) {
+    const std::size_t shown = ranks_.size();
     row_ = shown <= 4 ? 34 : shown <= 8 ? 26 : shown <= 16 ? 18 : shown <= 32 ? 12 : 8;
     longest_ = std::max(figures.seconds, figures.predicted_seconds);
     std::size_t actions = 0;
@@ -143,7 +37,10 @@ class Gantt {
     std::string body = axis();
     body += panel(fmt::format("Predicted: {}", html::duration(figures_.predicted_seconds)), kAxis,
                   figures_.predicted_seconds, [&](std::size_t rank) {
-                    return action_boxes(trace_, rank, figures_.predicted.rows[rank], !by_column_);
+                    std::vector<GanttBox> boxes =
+                        action_boxes(trace_, rank, figures_.predicted.rows[rank], !by_column_);
+                    add_predicted_waits(trace_, figures_, rank, boxes);
+                    return boxes;
                   });
     body += panel(fmt::format("Measured: {} (step {})", html::duration(figures_.seconds),
                               trace_.steps[figures_.typical][0].step),
@@ -152,7 +49,7 @@ class Gantt {
                     std::vector<Interval> times;
                     for (const ActionTime& time : record.actions)
                       times.push_back({time.start - span.start, time.end - span.start});
-                    std::vector<Box> boxes = action_boxes(trace_, rank, times, !by_column_);
+                    std::vector<GanttBox> boxes = action_boxes(trace_, rank, times, !by_column_);
                     add_waits(record, computed[rank], span.start, boxes);
                     return boxes;
                   });
@@ -200,23 +97,23 @@ class Gantt {
                               y + height / 2 + 4, rank);
       text += fmt::format("<rect class=\"idle\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\"/>", y,
                           html::percent(share(seconds)), height);
-      const std::vector<Box> boxes = boxes_of(rank);
+      const std::vector<GanttBox> boxes = boxes_of(rank);
       text += by_column_ ? columns(boxes, y, height) : singly(boxes, y, height);
       y += row_;
     }
     return text;
   }
 
-  std::string singly(const std::vector<Box>& boxes, int top, int full) const {
+  std::string singly(const std::vector<GanttBox>& boxes, int top, int full) const {
     std::string text;
-    for (const Box& box : boxes) {
+    for (const GanttBox& box : boxes) {
       const int height = box.part == 0 ? full : full / 2;
       const int y = box.part == 2 ? top + full - height : top;
       const double x = share(box.start), width = share(box.end - box.start);
       text += fmt::format(
           "<rect class=\"{}{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\">"
           "<title>{}</title></rect>",
-          kClasses[box.style], box.chunk % 2 == 1 ? " odd" : "", html::percent(x), y,
+          kGanttClasses[box.style], box.chunk % 2 == 1 ? " odd" : "", html::percent(x), y,
           html::percent(width), height, html::escape(box.title));
       // A label appears at the first zoom at which it fits.
       const double needed = 7.0 * static_cast<double>(box.text.size()) + 4;
@@ -224,22 +121,22 @@ class Gantt {
       while (zoom <= 16 && width * kWidth * zoom < needed) zoom *= 2;
       if (!box.text.empty() && zoom <= 16 && height >= 12)
         text += fmt::format("<text class=\"on {}-on z{}\" x=\"{}\" y=\"{}\">{}</text>",
-                            kClasses[box.style], zoom, html::percent(x + width / 2),
+                            kGanttClasses[box.style], zoom, html::percent(x + width / 2),
                             y + height / 2 + 4, box.text);
     }
     return text;
   }
 
   /// One path a style, in columns that have the colour of what took most of their time.
-  std::string columns(const std::vector<Box>& boxes, int y, int height) const {
-    std::vector<std::array<double, kStyles>> used(kColumns);
-    for (const Box& box : boxes) {
+  std::string columns(const std::vector<GanttBox>& boxes, int y, int height) const {
+    std::vector<std::array<double, GanttBox::kStyles>> used(kColumns);
+    for (const GanttBox& box : boxes) {
       const double first = share(box.start) * kColumns, last = share(box.end) * kColumns;
       for (int c = std::max(0, static_cast<int>(first)); c < kColumns && c < last; ++c)
         used[static_cast<std::size_t>(c)][box.style] +=
             std::min(last, c + 1.0) - std::max(first, static_cast<double>(c));
     }
-    std::array<std::string, kStyles> paths;
+    std::array<std::string, GanttBox::kStyles> paths;
     for (int c = 0; c < kColumns;) {
       const int style = main_style(used[static_cast<std::size_t>(c)]);
       int end = c + 1;
@@ -253,19 +150,19 @@ class Gantt {
         "<svg x=\"0\" y=\"{}\" width=\"100%\" height=\"{}\" viewBox=\"0 0 {} 1\" "
         "preserveAspectRatio=\"none\">",
         y, height, kColumns);
-    for (std::size_t s = 0; s < kStyles; ++s)
+    for (std::size_t s = 0; s < GanttBox::kStyles; ++s)
       if (!paths[s].empty())
-        text += fmt::format("<path class=\"{}\" d=\"{}\"/>", kClasses[s], paths[s]);
+        text += fmt::format("<path class=\"{}\" d=\"{}\"/>", kGanttClasses[s], paths[s]);
     return text + "</svg>";
   }
 
   /// -1 where a column is idle for the most part, as the background is.
-  static int main_style(const std::array<double, kStyles>& used) {
+  static int main_style(const std::array<double, GanttBox::kStyles>& used) {
     double busy = 0;
     for (const double part : used) busy += part;
     if (busy < 0.5) return -1;
     const auto style = static_cast<int>(std::ranges::max_element(used) - used.begin());
-    return style == kPeers ? -1 : style;
+    return style == GanttBox::kPeers ? -1 : style;
   }
 
   std::string note() const {

@@ -3,13 +3,19 @@
 // that was written gives the same values, times to the nanosecond.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parallel/plan/layout.h"
 #include "parallel/plan/step_record.h"
 
 namespace concertina {
+
+/// As the file has them, by WaitFor.
+inline constexpr std::array<std::string_view, 5> kWaitNames{"receive", "send", "reduction", "ranks",
+                                                            "weights"};
 
 struct RunTrace {
   std::string run, schedule;

@@ -1,9 +1,10 @@
 #include "experiments/report/trace_costs.h"
 
 #include <algorithm>
-#include <map>
 
+#include "core/step_history.h"
 #include "parallel/plan/plan_index.h"
+#include "parallel/simulate/stage_means.h"
 
 namespace concertina {
 namespace {
@@ -11,30 +12,12 @@ namespace {
 class Mean {
  public:
   void add(double value) { sum_ += value, ++count_; }
-  bool empty() const { return count_ == 0; }
-  double value() const { return empty() ? 0 : sum_ / static_cast<double>(count_); }
+  double value() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
  private:
   double sum_ = 0;
   std::int64_t count_ = 0;
 };
-
-/// Seconds of waits within [start, end].
-double waited(const StepRecord& record, const ActionTime& time) {
-  double seconds = 0;
-  for (const WaitTime& wait : record.waits)
-    seconds += std::max(0.0, std::min(wait.end, time.end) - std::max(wait.start, time.start));
-  return seconds;
-}
-
-StageCosts stage_costs(std::map<std::pair<int, Kind>, Mean>& means, int stage) {
-  const auto mean = [&](Kind kind) { return means[{stage, kind}]; };
-  StageCosts costs{mean(Kind::F).value(), mean(Kind::I).value(), mean(Kind::W).value()};
-  if (mean(Kind::B).empty()) return costs;
-  if (mean(Kind::I).empty()) costs.input = mean(Kind::B).value();
-  costs.fused = mean(Kind::B).value() - costs.input - costs.weight;
-  return costs;
-}
 
 /// The parts of one rank's load and STEP, between their waits.
 struct RankMeans {
@@ -71,40 +54,54 @@ void add_transfers(const PlanIndex& index, const std::vector<StepRecord>& ranks,
     }
 }
 
+void set_stages(const std::vector<StageCosts>& stages, const std::vector<std::size_t>& saved_bytes,
+                Costs& costs) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const int units = costs.stages[s].units;
+    costs.stages[s] = stages[s];
+    costs.stages[s].units = units;
+    costs.stages[s].saved_bytes = saved_bytes[s];
+  }
+}
+
+/// A bucket's part is done at the share of the update that costs.json has it at.
+void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
+  std::vector<RankCosts> ranks;
+  for (const RankMeans& rank : means) ranks.push_back(rank.costs());
+  for (BucketCosts& bucket : costs.buckets)
+    for (std::size_t i = 0; i < bucket.ranks.size(); ++i) {
+      const auto rank = static_cast<std::size_t>(bucket.ranks[i]);
+      if (const double known = costs.ranks[rank].update; known > 0)
+        bucket.updated[i] *= ranks[rank].update / known;
+    }
+  costs.ranks = std::move(ranks);
+}
+
 }  // namespace
 
-Costs measured_costs(const RunTrace& trace) {
+Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known) {
   const PlanIndex index(trace.plan, trace.layout);
-  std::map<std::pair<int, Kind>, Mean> means;
+  StageMeans means(trace.layout);
   std::vector<RankMeans> ranks(trace.plan.rows.size());
   Mean post;
   std::vector<double> transfers;
   for (const std::vector<StepRecord>& step : trace.steps) {
     for (std::size_t rank = 0; rank < step.size(); ++rank) {
       const std::vector<Action>& row = trace.plan.rows[rank];
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const ActionTime& time = step[rank].actions[i];
-        if (is_compute(row[i].kind))
-          means[{row[i].stage, row[i].kind}].add(time.busy - waited(step[rank], time));
-        if (is_transfer(row[i].kind)) post.add(time.end - time.start);
-      }
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (is_transfer(row[i].kind)) post.add(step[rank].actions[i].busy);
+      means.add(row, step[rank]);
       ranks[rank].add(row, step[rank]);
     }
     add_transfers(index, step, transfers);
   }
-  Costs costs = unit_costs(trace.layout);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    costs.stages[s] = stage_costs(means, static_cast<int>(s));
-    costs.stages[s].saved_bytes = trace.saved_bytes[s];
-  }
-  for (const RankMeans& rank : ranks) costs.ranks.push_back(rank.costs());
+  Costs costs = known.value_or(unit_costs(trace.layout));
+  set_stages(means.costs(), trace.saved_bytes, costs);
+  set_ranks(ranks, costs);
   costs.post = post.value();
   costs.boundary_bytes = static_cast<double>(trace.boundary_bytes);
-  if (!transfers.empty()) {
-    const auto middle = transfers.begin() + static_cast<std::ptrdiff_t>(transfers.size() / 2);
-    std::nth_element(transfers.begin(), middle, transfers.end());
-    costs.local.receive_cpu = *middle / costs.boundary_bytes;
-  }
+  if (!known && !transfers.empty())
+    costs.local.receive_cpu = median(std::move(transfers)) / costs.boundary_bytes;
   return costs;
 }
 

@@ -3,11 +3,15 @@
 // that they come from.
 #pragma once
 
+#include <optional>
+
 #include "experiments/report/run_trace.h"
 #include "parallel/simulate/costs.h"
 
 namespace concertina {
 
-Costs measured_costs(const RunTrace& trace);
+/// Of compute, posting and updates; of messages too unless `known` says what links and gradients
+/// between holders take (experiments/report/known_costs.h).
+Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known);
 
 }  // namespace concertina

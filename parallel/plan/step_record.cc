@@ -4,6 +4,13 @@
 
 namespace concertina {
 
+double waited(const StepRecord& record, const ActionTime& time) {
+  double seconds = 0;
+  for (const WaitTime& wait : record.waits)
+    seconds += std::max(0.0, std::min(wait.end, time.end) - std::max(wait.start, time.start));
+  return seconds;
+}
+
 double busy_seconds(const std::vector<Action>& row, const StepRecord& record) {
   // Actions may share a span (a forward and a backward pass that take turns): count the union.
   double busy = 0, covered = record.start;

@@ -62,6 +62,9 @@ struct StepRecord {
   std::vector<MemorySample> memory;  // as each action starts and ends; recorded steps only
 };
 
+/// Seconds of waits within [time.start, time.end].
+double waited(const StepRecord& record, const ActionTime& time);
+
 /// Seconds of compute and STEP without the waits inside them.
 double busy_seconds(const std::vector<Action>& row, const StepRecord& record);
 

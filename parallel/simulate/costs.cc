@@ -2,6 +2,14 @@
 
 namespace concertina {
 
+StageCosts stage_costs(double forward, double input, double weight, double backward) {
+  StageCosts costs{.forward = forward, .input = input, .weight = weight};
+  if (backward == 0) return costs;
+  if (input == 0) costs.input = backward;
+  costs.fused = backward - costs.input - costs.weight;
+  return costs;
+}
+
 bool Costs::is_remote(int from, int to) const {
   if (hosts.empty()) return false;
   return hosts[static_cast<std::size_t>(from)] != hosts[static_cast<std::size_t>(to)];

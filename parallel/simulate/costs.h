@@ -25,6 +25,10 @@ struct StageCosts {
   int units = 0;
 };
 
+/// From the mean seconds of a stage's actions by kind, 0 where there are none of it. A stage that
+/// has B alone gets it as `input`: nothing says how it splits.
+StageCosts stage_costs(double forward, double input, double weight, double backward);
+
 /// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and
 /// arrives `latency` later. In shared memory the copy is the receiver's work: then the bandwidth is
 /// infinite and receive_cpu is not 0. Elsewhere the ranks' own time passes while the message does,

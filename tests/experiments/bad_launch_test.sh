@@ -2,23 +2,15 @@
 # Bad input under mpirun: exit code 2, exactly one message, and soon.
 # usage: bad_launch_test.sh MPIRUN CONCERTINA
 set -u
-mpirun=$1 binary=$2
-bad=0
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+mpirun=$1 binary=$(realpath -- "$2")
+. "$(dirname -- "$0")/../shell_checks.sh"
 
 # refused TEXT COMMAND...: under 4 ranks.
 refused() {
   text=$1; shift
-  timeout 60 "$mpirun" -n 4 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" \
-    >"$scratch/out" 2>"$scratch/err"
-  code=$?
-  messages=$(grep -c 'concertina: error' "$scratch/err")
-  if [ $code != 2 ] || [ "$messages" != 1 ] || ! grep -qF -e "$text" "$scratch/err"; then
-    echo "FAIL: $*: exit code $code, $messages messages, wanted '$text'"
-    sed 's/^/    /' "$scratch/out" "$scratch/err"
-    bad=1
-  fi
+  exits 2 "$*" "$mpirun" -n 4 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
+  one_message "$text" "$*"
+  [ "$(grep -c 'concertina: error' err)" = 1 ] || fail "$*: the message is repeated"
 }
 
 refused 'unknown key batch.globl' "$binary" doctor --set batch.globl=3
@@ -30,6 +22,6 @@ refused 'error on rank 2: unknown key batch.globl' sh -c '
   exec '"'$binary'"' doctor "$@"'
 
 # Help is printed once.
-"$mpirun" -n 3 --oversubscribe "$binary" --help >"$scratch/out" 2>&1 || bad=1
-[ "$(grep -c '^Usage' "$scratch/out")" = 1 ] || { echo 'FAIL: help not printed once'; bad=1; }
+exits 0 'help' "$mpirun" -n 3 --oversubscribe "$binary" --help
+[ "$(cat out err | grep -c '^Usage')" = 1 ] || fail 'help not printed once'
 exit $bad

@@ -4,37 +4,27 @@
 set -u
 export LC_ALL=C  # bytes of a broken input may be no text in other locales
 binary=$(realpath -- "$1")
-bad=0
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
+. "$(dirname -- "$0")/../shell_checks.sh"
 unset OMPI_COMM_WORLD_SIZE SLURM_STEP_NUM_TASKS PMI_SIZE
-
-fail() { echo "FAIL: $*"; sed 's/^/    /' out err; bad=1; }
 
 # ok TEXT ARGUMENTS...: exit code 0, TEXT in stdout.
 ok() {
   text=$1; shift
-  "$binary" "$@" >out 2>err </dev/null; code=$?
-  [ $code = 0 ] || fail "concertina $*: exit code $code"
+  exits 0 "concertina $*" "$binary" "$@"
   grep -qF -e "$text" out || fail "concertina $*: no '$text'"
 }
 
 # refused TEXT ARGUMENTS...: exit code 2, one message of three parts with TEXT, nothing on stdout.
 refused() {
   text=$1; shift
-  "$binary" "$@" >out 2>err </dev/null; code=$?
-  [ $code = 2 ] || fail "concertina $*: exit code $code, not 2"
+  exits 2 "concertina $*" "$binary" "$@"
   [ ! -s out ] || fail "concertina $*: something on stdout"
-  [ "$(grep -c '^concertina: error: ' err)" = 1 ] || fail "concertina $*: not one message"
-  grep -q '^  at: .' err || fail "concertina $*: does not say where"
-  grep -q '^  try: .' err || fail "concertina $*: does not say what to try"
-  grep -qaF -e "$text" err || fail "concertina $*: no '$text'"
+  one_message "$text" "concertina $*"
 }
 
 # json ARGUMENTS...: stdout is one line, one JSON object.
 json() {
-  "$binary" "$@" >out 2>err </dev/null || fail "concertina $*: exit code $?"
+  exits 0 "concertina $*" "$binary" "$@"
   [ "$(wc -l <out)" = 1 ] || fail "concertina $*: more than one line"
   python3 -c 'import json, sys; assert isinstance(json.load(sys.stdin), dict)' <out ||
     fail "concertina $*: no JSON object"
@@ -107,8 +97,8 @@ refused 'empty.csv' schedule check empty.csv
 sed 's/0F1/0F0/' plan.csv >twice.csv
 refused 'twice.csv' schedule check twice.csv
 refused '[0F0]' schedule check twice.csv
-"$binary" schedule check twice.csv --json >out 2>err; code=$?
-[ $code = 2 ] && [ ! -s err ] || fail "schedule check --json of a wrong plan: exit code $code"
+exits 2 'schedule check --json of a wrong plan' "$binary" schedule check twice.csv --json
+[ ! -s err ] || fail 'schedule check --json of a wrong plan: something on stderr'
 python3 -c 'import json, sys
 report = json.load(sys.stdin)
 assert report["ok"] is False and report["rule"] == "cover" and "repeats" in report["why"]

@@ -200,10 +200,10 @@ void expect_balanced(const std::string& page) {
 }
 
 std::string page_of(const RunTrace& trace) {
-  RunFiles run{trace, {}, "[run]\nname = \"<&>\"\n"};
+  RunFiles run{trace, {}, "[run]\nname = \"<&>\"\n", {}};
   for (int step = 1; step <= 5000; ++step)
     run.metrics.push_back({static_cast<double>(step), 5.0 / step, 1e4 + step % 7});
-  return report_page(run, compute_figures(trace));
+  return report_page(run, compute_figures(trace, {}));
 }
 
 TEST(Report, IsOneWellFormedFile) {
@@ -226,7 +226,7 @@ TEST(Report, StaysSmallForManyRanksAndMicrobatches) {
 
 TEST(Report, FiguresOfASimulatedRunAreThatSimulation) {
   const RunTrace trace = some_trace(3, 1, 12);
-  const ReportFigures figures = compute_figures(trace);
+  const ReportFigures figures = compute_figures(trace, {});
   EXPECT_NEAR(figures.error(), 0, 0.01);
   const nlohmann::json json = to_json(trace, figures);
   double bubble = 0;

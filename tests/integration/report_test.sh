@@ -4,22 +4,13 @@
 set -u
 binary=$(realpath -- "$1"); shift
 mpirun=$*
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-bad=0
-
-fail() {
-  echo "FAILED: $*"
-  sed 's/^/  | /' out err
-  bad=1
-}
+. "$(dirname -- "$0")/../shell_checks.sh"
 
 train() {
   ranks=$1 name=$2; shift 2
-  timeout -k 5 60 $mpirun -n "$ranks" "$binary" train --set data.text=text --set run.steps=8 \
-    --set run.threads=1 --set model.width=64 --set model.layers=3 --set generate.tokens=0 \
-    --set eval.batches=1 --set "run.name=$name" "$@" > out 2> err || fail "train $name $*"
+  exits 0 "train $name $*" $mpirun -n "$ranks" "$binary" train --set data.text=text \
+    --set run.steps=8 --set run.threads=1 --set model.width=64 --set model.layers=3 \
+    --set generate.tokens=0 --set eval.batches=1 --set "run.name=$name" "$@"
 }
 
 report() { timeout 60 "$binary" report "$@" > out 2> err; }
@@ -27,10 +18,8 @@ report() { timeout 60 "$binary" report "$@" > out 2> err; }
 # refused TEXT RUN...: exits with 2 and one message that has TEXT.
 refused() {
   text=$1; shift
-  report "$@"
-  [ $? = 2 ] || fail "report $*: exit code, wanted 2"
-  [ "$(grep -c '^concertina: error' err)" = 1 ] || fail "report $*: not one message"
-  grep -qF -e "$text" err || fail "report $*: wanted '$text'"
+  exits 2 "report $*" "$binary" report "$@"
+  one_message "$text" "report $*"
 }
 
 # figures RUN: --json is one object whose causes add up, whose memory is as predicted.
@@ -70,9 +59,14 @@ report runs/stages --output page.html && [ -s page.html ] || fail '--output'
 
 # Recording changes nothing, and can be left out.
 train 2 silent --set parallel.pp=2 --set log.trace=0
-hash_of() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }
 [ "$(hash_of silent)" = "$(hash_of stages)" ] || fail 'a trace changed the weights'
 [ ! -e runs/silent/trace.json ] || fail 'log.trace=0 left a trace'
+
+# A run that was killed has no costs.json; its report says what that leaves out.
+rm runs/replicas/costs.json
+exits 0 'report without costs' "$binary" report runs/replicas
+grep -q 'without the reduction of gradients: this run has no costs.json' out ||
+  fail 'a report without costs.json does not say so'
 
 refused 'there is no trace here' runs/silent
 refused 'this is no run directory' runs

@@ -6,45 +6,21 @@
 set -u
 binary=$(realpath -- "$1"); shift
 mpirun=$*
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-bad=0
+. "$(dirname -- "$0")/../shell_checks.sh"
 steps=300
 
-fail() {
-  echo "FAILED: $*"
-  sed 's/^/  | /' out err
-  bad=1
-}
-
-# train RANKS NAME [--set ...]: one run in the foreground, at most a minute.
-train() {
-  ranks=$1 name=$2; shift 2
-  timeout -k 5 60 $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" \
-    > out 2> err
-}
-
-# expect CODE RANKS NAME [--set ...]: exits with CODE.
+# expect CODE RANKS NAME [--set ...]: trains one run, which exits with CODE.
 expect() {
-  code=$1; shift
-  train "$@"
-  got=$?
-  [ "$got" = "$code" ] || fail "train $*: exit code $got, wanted $code"
+  code=$1 ranks=$2 name=$3; shift 3
+  exits "$code" "train $ranks $name $*" \
+    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@"
 }
 
 # refused CODE TEXT RANKS NAME [--set ...]: exits with CODE, and one message of three lines has TEXT.
 refused() {
-  code=$1 text=$2; shift 2
-  expect "$code" "$@"
-  # Rank 0 speaks for all; another may repeat it if mpirun loses rank 0's MPI_Abort (seen in 4.1).
-  [ "$(grep '^concertina: error' err | sed 's/ on rank [0-9]*:/:/' | sort -u | wc -l)" = 1 ] ||
-    fail "train $*: not one message"
-  # A refused schedule is shown between what is wrong and where.
-  grep -A20 '^concertina: error' err > message
-  grep -q '^  at: .' message || fail "train $*: the message has no 'at'"
-  grep -q '^  try: .' message || fail "train $*: the message has no 'try'"
-  grep -qF -e "$text" message || fail "train $*: wanted '$text'"
+  refused_code=$1 text=$2; shift 2
+  expect "$refused_code" "$@"
+  one_message "$text" "train $*"
 }
 
 # children_of PID: without procps, which a small machine lacks.
@@ -76,8 +52,6 @@ stopped() {
   ls "runs/$name/checkpoints" | grep -q '^step-' || fail "SIG$signal: nothing was committed"
   [ ! -e "runs/$name/result.json" ] || fail "SIG$signal came after the end"
 }
-
-hash_of() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }
 
 # Text that is the same everywhere: words by a linear congruence.
 awk 'BEGIN { split("the sea and a wind or one ship under far stars", word, " "); x = 1

@@ -2,27 +2,21 @@
 # What dies, hangs or is launched wrongly ends at once, with the right exit code, and names the rank.
 # usage: fault_test.sh FAULT_PROGRAM FAULT_GTEST MPIRUN [MPIRUN_ARGS...]
 set -u
-program=$1; gtest=$2; shift 2
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
-bad=0
+program=$(realpath -- "$1"); gtest=$(realpath -- "$2"); shift 2
+. "$(dirname -- "$0")/../shell_checks.sh"
 
 # expect CODE PATTERN COMMAND...: it exits with CODE ("fail": any but 0; "any") and prints PATTERN.
 expect() {
   code=$1; pattern=$2; shift 2
-  timeout -k 5 60 "$@" > "$output" 2>&1
+  timeout -k 5 60 "$@" > out 2>&1
   got=$?
   case $code:$got in
     fail:0|*:124) wrong=1 ;;
     fail:*|any:*) wrong=0 ;;
     *) [ "$code" = "$got" ]; wrong=$? ;;
   esac
-  grep -Eq "$pattern" "$output" || wrong=1
-  [ "$wrong" = 0 ] && return
-  echo "FAILED: $*"
-  echo "  wanted exit code $code and '$pattern'; got exit code $got and:"
-  sed 's/^/  | /' "$output"
-  bad=1
+  grep -Eq "$pattern" out || wrong=1
+  [ "$wrong" = 0 ] || fail "$*: exit code $got, wanted $code and '$pattern'"
 }
 
 expect 0 '^3 ranks, 3 here' "$@" -n 3 "$program" world

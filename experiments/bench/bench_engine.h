@@ -1,0 +1,35 @@
+// A run of random tokens, ready to be timed: what every bench of whole steps is made of.
+// Invariant: training alone, on the clock of its kernels; no data, checkpoints or logs.
+#pragma once
+
+#include <memory>
+
+#include "core/profile_backend.h"
+#include "experiments/bench/random_tokens.h"
+#include "experiments/run/rank_engine.h"
+
+namespace concertina {
+
+struct BenchEngine {
+  /// With initial weights. Collective over `world`.
+  BenchEngine(const RunConfig& its_config, Communicator& world);
+
+  /// Trains the next step. Seconds of this rank, from the moment that all are ready. Collective.
+  double step();
+
+  /// Of this rank's last step.
+  const StepRecord& record() const { return engine.executor().recorder().last(); }
+  const std::vector<Action>& row() const { return engine.executor().row(); }
+
+  const RunConfig config;
+  const int threads;
+  const RunPlan run;
+  std::unique_ptr<Backend> backend;
+  Profile profile;
+  std::unique_ptr<Backend> profiled;  // `backend`, on the clock: the engine's
+  RankEngine engine;
+  RandomTokens tokens;
+  std::int64_t steps = 0;  // trained
+};
+
+}  // namespace concertina

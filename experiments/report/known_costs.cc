@@ -1,0 +1,28 @@
+#include "experiments/report/known_costs.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/costs/plan_costs.h"
+
+namespace concertina {
+
+KnownCosts known_costs(const std::string& directory, const RunTrace& trace) {
+  const std::string path = directory + "/costs.json";
+  if (std::error_code error; !std::filesystem::exists(path, error))
+    return {{}, "this run has no costs.json, which a launch writes as it ends"};
+  try {
+    const CostSource source = read_costs(path);
+    RunConfig config;
+    read_config(source.measured->config, path, config);
+    RunPlan run = unplaced_run(config);
+    place(run, trace.layout, trace.plan);
+    return {plan_costs(run, unit_seconds(source, run, config), source.machine), {}};
+  } catch (const Error& error) {
+    return {{}, error.message()};
+  }
+}
+
+}  // namespace concertina

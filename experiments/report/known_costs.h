@@ -1,0 +1,21 @@
+// What a run's costs.json says of the plan that its trace has.
+// Invariant: pure but for reading the file; a run that was killed has no such file, and its report
+// is a report all the same.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "experiments/report/run_trace.h"
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+struct KnownCosts {
+  std::optional<Costs> costs;  // of trace.plan
+  std::string missing;         // why there are none
+};
+
+KnownCosts known_costs(const std::string& directory, const RunTrace& trace);
+
+}  // namespace concertina

@@ -1,0 +1,20 @@
+// Sections of the report page that have a file of their own, and what sections share.
+// Invariant: as of experiments/report/report_page.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/report/report_figures.h"
+
+namespace concertina {
+
+std::string bubble_section(const ReportFigures& figures);
+std::string memory_section(const RunTrace& trace, const ReportFigures& figures);
+
+inline constexpr std::size_t kMaxTableRows = 256;
+
+/// At most `count` of `ranks` ranks, at equal distances.
+std::vector<std::size_t> some_ranks(std::size_t ranks, std::size_t count);
+
+}  // namespace concertina

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "experiments/report/run_trace.h"
+#include "io/chrome_trace.h"
+
+namespace concertina {
+namespace {
+
+Layout layout_from(const nlohmann::json& pipelines) {
+  Layout layout;
+  for (const nlohmann::json& one : pipelines) {
+    Pipeline& pipeline = layout.pipelines.emplace_back();
+    pipeline.first_microbatch = one.at("microbatches").at(0);
+    pipeline.last_microbatch = one.at("microbatches").at(1);
+    for (const nlohmann::json& s : one.at("stages"))
+      pipeline.stages.push_back({s.at(0), s.at(1), s.at(2)});
+  }
+  return layout;
+}
+
+/// Puts a trace together from its events, which come rank by rank.
+class Reader {
+ public:
+  explicit Reader(std::string path) : path_(std::move(path)) {}
+
+  void see(const nlohmann::json& event) {
+    const std::string phase = event.at("ph");
+    if (phase == "C") return counter(event);
+    if (phase != "X") return;
+    const double start = event.at("ts").get<double>() * 1e-6;
+    const double end = start + event.at("dur").get<double>() * 1e-6;
+    const std::string category = event.at("cat");
+    const nlohmann::json& args = event.at("args");
+    if (category == "step") {
+      steps_[args.at("step")].push_back({.step = args.at("step"),
+                                         .start = start,
+                                         .end = end,
+                                         .actions = {},
+                                         .waits = {},
+                                         .completions = {},
+                                         .memory = {}});
+      current_ = &steps_[args.at("step")].back();
+      samples_ = 0;
+    } else if (category == "action") {
+      current_->actions.push_back({start, end, args.at("busy_us").get<double>() * 1e-6});
+    } else if (category == "wait") {
+      const auto what = std::ranges::find(kWaitNames, args.at("for").get<std::string>());
+      if (what == kWaitNames.end()) fail();
+      current_->waits.push_back(
+          {static_cast<WaitFor>(what - kWaitNames.begin()), action_of(args.at("of")), start, end});
+    } else if (category == "transfer") {
+      current_->completions.push_back({action_of(args.at("of")), end});
+    }
+  }
+
+  void finish(RunTrace& trace) {
+    for (auto& [step, ranks] : steps_) {
+      if (ranks.size() != trace.plan.rows.size()) fail();
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+        if (ranks[rank].actions.size() != trace.plan.rows[rank].size()) fail();
+      trace.steps.push_back(std::move(ranks));
+    }
+    if (trace.steps.empty()) fail();
+  }
+
+  [[noreturn]] void fail() const {
+    throw_input("this trace is not complete", path_,
+                "train some steps more: they record a new one");
+  }
+
+ private:
+  void counter(const nlohmann::json& event) {
+    const nlohmann::json& args = event.at("args");
+    if (args.contains("microbatches")) {
+      current_->memory.at(samples_++).use.activations = args.at("microbatches");
+      return;
+    }
+    MemorySample& sample = current_->memory.emplace_back();
+    sample.time = event.at("ts").get<double>() * 1e-6;
+    sample.use.saved_bytes = args.at("saved activations");
+    sample.use.boundary_bytes = args.at("boundary buffers");
+  }
+
+  Action action_of(const std::string& text) const {
+    return parse_plan(text, path_).rows.at(0).at(0);
+  }
+
+  std::string path_;
+  std::map<std::int64_t, std::vector<StepRecord>> steps_;
+  StepRecord* current_ = nullptr;
+  std::size_t samples_ = 0;
+};
+
+}  // namespace
+
+RunTrace read_run_trace(const std::string& path) {
+  RunTrace trace;
+  Reader reader(path);
+  try {
+    const nlohmann::json about =
+        read_chrome_trace(path, [&](const nlohmann::json& event) { reader.see(event); });
+    trace.run = about.at("run");
+    trace.schedule = about.at("schedule");
+    trace.layout = layout_from(about.at("layout"));
+    trace.layout.frozen_units = about.value("frozen_units", 0);
+    trace.saved_bytes = about.at("saved_bytes").get<std::vector<std::size_t>>();
+    trace.grad_bytes = about.at("grad_bytes").get<std::vector<std::size_t>>();
+    trace.boundary_bytes = about.at("boundary_bytes");
+    trace.clock_error = about.at("clock_error_s");
+    trace.plan = parse_plan(about.at("plan").get<std::string>(), path);
+  } catch (const nlohmann::json::exception&) {
+    reader.fail();
+  } catch (const std::out_of_range&) {
+    reader.fail();
+  }
+  reader.finish(trace);
+  return trace;
+}
+
+}  // namespace concertina

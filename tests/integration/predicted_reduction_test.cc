@@ -1,0 +1,133 @@
+// The report of replicas: its prediction has the reduction of gradients that the run's costs.json
+// speaks of, and without that file it says what is missing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/report/report_page.h"
+#include "experiments/report/tracing.h"
+#include "io/metrics.h"
+#include "parallel/comm/thread_communicator.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+/// What `train` leaves for `report`.
+void train_into(const std::string& directory, const RunConfig& config, int ranks) {
+  run_threads(ranks, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, world.size());
+    const auto backend = make_cpu_backend(config.run.threads);
+    RankEngine engine(run, config, world.rank(), *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    Tracing tracing(engine, config, 0, directory + "/trace.json");
+    for (std::int64_t step = 1; step <= config.run.steps; ++step) {
+      tracing.before_step(step);
+      engine.train(step, source);
+      tracing.after_step(step);
+    }
+    const MeasuredCosts costs = measure_costs(engine, config, *backend, config.run.threads);
+    if (world.rank() != 0) return;
+    write_result(directory + "/costs.json", to_json(costs));
+    std::ofstream(directory + "/config.toml") << write_config(config);
+  });
+}
+
+/// Means over the recorded steps: of a step, and of what the busiest rank computes in one.
+struct Measured {
+  double step = 0, compute = 0;
+};
+Measured measured(const RunTrace& trace) {
+  Measured result;
+  std::vector<double> compute(trace.plan.rows.size());
+  const auto steps = static_cast<double>(trace.steps.size());
+  for (const std::vector<StepRecord>& ranks : trace.steps) {
+    result.step += span_of(ranks).seconds() / steps;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::vector<Action>& row = trace.plan.rows[rank];
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (is_compute(row[i].kind))
+          compute[rank] +=
+              (ranks[rank].actions[i].busy - waited(ranks[rank], ranks[rank].actions[i])) / steps;
+    }
+  }
+  result.compute = *std::max_element(compute.begin(), compute.end());
+  return result;
+}
+
+/// In the prediction, with the wait for it.
+double longest_reduction(const ReportFigures& figures, const Plan& plan) {
+  double longest = 0;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
+    for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
+      if (plan.rows[rank][i].kind == Kind::REDUCE)
+        longest = std::max(
+            longest, figures.predicted.rows[rank][i].end - figures.predicted.rows[rank][i - 1].end);
+  return longest;
+}
+
+constexpr const char* kReductionBox = "<title>waits for the transfer: gradients of other ranks";
+constexpr const char* kWithout = "The prediction leaves out the reduction of gradients";
+
+class PredictedReduction : public testing::Test {
+ protected:
+  PredictedReduction() {
+    RunConfig config = with_grid(small_config(), 1, 2, "1f1b");
+    config.run.steps = 8;
+    train_into(directory_.path(), config, 2);
+  }
+  std::string path(const char* file) const { return directory_.path() + "/" + file; }
+
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(PredictedReduction, IsThatOfTheRun) {
+  const RunFiles run = load_run(directory_.path());
+  ASSERT_TRUE(run.known.costs) << run.known.missing;
+  EXPECT_FALSE(run.known.costs->buckets.empty());
+  const ReportFigures figures = compute_figures(run.trace, run.known);
+  const Measured is = measured(run.trace);
+  EXPECT_GE(figures.predicted_seconds, is.compute);
+  EXPECT_LT(figures.predicted_seconds, 2 * is.step);
+  EXPECT_GT(longest_reduction(figures, run.trace.plan), 0);
+  EXPECT_EQ(report_page(run, figures).find(kWithout), std::string::npos);
+  EXPECT_FALSE(to_json(run.trace, figures).contains("costs_missing"));
+}
+
+TEST_F(PredictedReduction, GrowsWithTheLink) {
+  nlohmann::json costs = nlohmann::json::parse(std::ifstream(path("costs.json")));
+  costs["machine"]["local"]["bytes_per_s"] = 1e6;
+  std::ofstream(path("costs.json")) << costs;
+  const RunFiles run = load_run(directory_.path());
+  const ReportFigures figures = compute_figures(run.trace, run.known);
+  double bytes = 0;  // half of them, in one piece or more, each way; then half of the weights
+  for (const BucketCosts& bucket : figures.costs.buckets) bytes += bucket.bytes;
+  EXPECT_GT(figures.predicted_seconds, bytes / 1e6);
+  EXPECT_GT(longest_reduction(figures, run.trace.plan), bytes / 4 / 1e6);
+  const std::string page = report_page(run, figures);
+  const std::size_t measured_panel = page.find("Measured:");
+  EXPECT_LT(page.find(kReductionBox), measured_panel);
+  EXPECT_LT(page.find("<title>waits for the transfer: weights of other ranks"), measured_panel);
+}
+
+TEST_F(PredictedReduction, IsLeftOutWithoutCosts) {
+  std::ofstream(path("costs.json")) << "{";
+  EXPECT_NE(load_run(directory_.path()).known.missing, "");
+  std::filesystem::remove(path("costs.json"));
+  const RunFiles run = load_run(directory_.path());
+  EXPECT_FALSE(run.known.costs);
+  const ReportFigures figures = compute_figures(run.trace, run.known);
+  EXPECT_DOUBLE_EQ(longest_reduction(figures, run.trace.plan), 0);
+  EXPECT_NE(report_page(run, figures).find(kWithout), std::string::npos);
+  EXPECT_TRUE(to_json(run.trace, figures).contains("costs_missing"));
+}
+
+}  // namespace
+}  // namespace concertina

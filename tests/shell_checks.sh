@@ -1,0 +1,39 @@
+# What the shell tests share; sourced by them, behind `set -u`.
+# Makes a scratch directory, removed at the end, and goes there; `bad` becomes 1 where something
+# failed: `exit $bad`. A command under test leaves `out` and `err` in the scratch directory.
+bad=0
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+: > out
+: > err
+
+# fail WHAT...: says so, and what the last command printed.
+fail() {
+  echo "FAILED: $*"
+  sed 's/^/  | /' out err
+  bad=1
+}
+
+# exits CODE WHAT COMMAND...: runs it, at most a minute; it exits with CODE.
+exits() {
+  wanted_code=$1 what=$2; shift 2
+  timeout -k 5 60 "$@" > out 2> err < /dev/null
+  got_code=$?
+  [ "$got_code" = "$wanted_code" ] || fail "$what: exit code $got_code, wanted $wanted_code"
+}
+
+# one_message TEXT WHAT: err has one error message, of three parts, with TEXT.
+one_message() {
+  # Rank 0 speaks for all; another may repeat it if mpirun loses rank 0's MPI_Abort (seen in 4.1).
+  [ "$(grep -a '^concertina: error' err | sed 's/ on rank [0-9]*:/:/' | sort -u | wc -l)" = 1 ] ||
+    fail "$2: not one message"
+  # A refused schedule is shown between what is wrong and where.
+  grep -a -A20 '^concertina: error' err > message
+  grep -aq '^  at: .' message || fail "$2: the message does not say where"
+  grep -aq '^  try: .' message || fail "$2: the message does not say what to try"
+  grep -aqF -e "$1" message || fail "$2: wanted '$1'"
+}
+
+# hash_of NAME: state_sha256 of runs/NAME.
+hash_of() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }

@@ -67,12 +67,7 @@ Json compare(const Subject& subject, const MeasuredCosts& costs, Communicator& w
   const double measured = measured_seconds(subject, world);
   const double busy = median(subject.busies);
   Json predicted_compute = Json::array(), measured_compute = Json::array();
-  for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank) {
-    double compute = timeline.busy[rank];
-    if (const auto& row = subject.run.plan.rows[rank]; row.back().kind == Kind::STEP)
-      compute -= timeline.rows[rank].back().end - timeline.rows[rank].back().start;
-    predicted_compute.push_back(compute * 1e3);
-  }
+  for (const double compute : timeline.compute) predicted_compute.push_back(compute * 1e3);
   for (const double one : gather_values(world, std::span(&busy, 1)))
     measured_compute.push_back(one * 1e3);
   return {

@@ -34,6 +34,9 @@ Simulation::Simulation(const Plan& plan, const Layout& layout, const Costs& cost
                    return is_transfer(action.kind);
                  });
     if (!row.empty() && row.back().kind == Kind::STEP) ++steps_left_;
+    const auto last = std::find_if(row.rbegin(), row.rend(),
+                                   [](const Action& action) { return is_compute(action.kind); });
+    ranks_[timeline_.rows.size() - 1].tail = static_cast<std::size_t>(row.rend() - last);
   }
   delays_.resize(at(row_begin_.back()));
 }
@@ -134,13 +137,19 @@ void Simulation::start_reductions(int rank, const Action& action) {
 bool Simulation::other(int rank, const Action& action) {
   if (action.kind == Kind::STEP) return step(rank);
   if (action.kind != Kind::REDUCE) return post(rank, action);
+  return ranks_[at(rank)].position < ranks_[at(rank)].tail || reduced(rank, action.stage);
+}
+
+bool Simulation::reduced(int rank, int stage) {
   int late = -1;
-  if (!buckets_.reduce(rank, action.stage, ranks_[at(rank)].clock, late)) return false;
+  const bool all = buckets_.reduce(rank, stage, ranks_[at(rank)].clock, late);
   if (late >= 0) delays_[at(node(rank))] = {late, Wait::reduction};
-  return true;
+  return all;
 }
 
 bool Simulation::step(int rank) {
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+    if (stages_[stage].rank == rank && !reduced(rank, static_cast<int>(stage))) return false;
   if (--steps_left_ > 0) {
     in_step_.push_back(rank);
     return true;

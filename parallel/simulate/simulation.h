@@ -47,6 +47,7 @@ class Simulation {
   };
   struct Rank {
     std::size_t position = 0;  // in its row
+    std::size_t tail = 0;      // behind the row's last compute
     double clock = 0;
     UnderWay under_way;
     std::vector<int> unsent;  // see keep_outputs()
@@ -70,8 +71,10 @@ class Simulation {
   bool compute(int rank, int count);
   /// Exchanges of gradients that are done within the action, which ends now as far as is known.
   void start_reductions(int rank, const Action& action);
-  /// Transfers, REDUCE and STEP.
+  /// Transfers, REDUCE and STEP. A REDUCE among compute waits for nothing: STEP does, or a REDUCE
+  /// in the row's tail.
   bool other(int rank, const Action& action);
+  bool reduced(int rank, int stage);
   /// The last rank that comes to STEP runs it for all.
   bool step(int rank);
   double norm(int rank) const;

@@ -12,12 +12,19 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Seconds of compute and STEP in one row; two actions that overlap have one interval.
-double busy_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {
-  double busy = 0;
+/// Seconds of compute in one row; two actions that overlap have one interval.
+double compute_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {
+  double seconds = 0;
   for (std::size_t i = 0; i < row.size(); i += row[i].overlapped ? 2 : 1)
-    if (is_compute(row[i].kind) || row[i].kind == Kind::STEP) busy += times[i].end - times[i].start;
-  return busy;
+    if (is_compute(row[i].kind)) seconds += times[i].end - times[i].start;
+  return seconds;
+}
+
+/// What the rank itself does in STEP.
+double step_seconds(const std::vector<Action>& row, const Costs& costs, std::size_t rank) {
+  if (row.empty() || row.back().kind != Kind::STEP || costs.ranks.empty()) return 0;
+  const RankCosts& own = costs.ranks[rank];
+  return own.norm + own.update + own.refresh;
 }
 
 /// Number of the first action of each row, and of all.
@@ -75,7 +82,8 @@ void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>
   };
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     const std::vector<Action>& row = plan.rows[rank];
-    const double busy = busy_seconds(row, timeline.rows[rank]);
+    timeline.compute.push_back(compute_seconds(row, timeline.rows[rank]));
+    const double busy = timeline.compute.back() + step_seconds(row, costs, rank);
     timeline.busy.push_back(busy);
     timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
     timeline.peak_activations.push_back(

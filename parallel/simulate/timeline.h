@@ -35,8 +35,9 @@ struct PathStep {
 struct Timeline {
   std::vector<std::vector<Interval>> rows;  // as Plan::rows; waiting comes before `start`
   double makespan = 0;
-  std::vector<double> busy;    // seconds of compute and STEP, by rank
-  std::vector<double> bubble;  // idle share of the makespan, by rank
+  std::vector<double> compute;  // seconds of F, I, W and B, by rank
+  std::vector<double> busy;     // with what the rank itself does in STEP
+  std::vector<double> bubble;   // idle share of the makespan, by rank
   double mean_bubble = 0;
   std::vector<int> peak_activations;  // microbatches of stages, by rank
   std::vector<std::size_t> peak_activation_bytes;

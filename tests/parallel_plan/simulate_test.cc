@@ -90,7 +90,33 @@ TEST(Simulate, ReductionOverlapsAndStepWaitsForAll) {
   // ... and then 4 bytes of weights both ways
   for (const auto& row : timeline.rows) EXPECT_DOUBLE_EQ(row.back().start, 19);
   EXPECT_DOUBLE_EQ(timeline.makespan, 19.5 + 4);
-  EXPECT_DOUBLE_EQ(timeline.busy[2], 2 * 3 + 4.5);
+  EXPECT_DOUBLE_EQ(timeline.busy[2], 2 * 3 + 0.5 + 1.5);  // waiting for weights is not work
+}
+
+TEST(Simulate, AReductionAmongComputeWaitsForNothing) {
+  // Two replicas of two stages on one rank each; stage 1's REDUCE in the middle of the row, as in
+  // PyTorch's files.
+  Layout layout = over({0, 0}, 1);
+  layout.pipelines.push_back(layout.pipelines[0]);
+  layout.pipelines[1].first_microbatch = 1;
+  layout.pipelines[1].last_microbatch = 2;
+  for (StagePlacement& stage : layout.pipelines[1].stages) stage.rank = 1;
+  Costs costs = unit_costs(layout);
+  costs.local.bandwidth = 1;
+  costs.buckets = {{.ranks = {0, 1},
+                    .stages = {1, 3},
+                    .early = {0, 0},
+                    .pieces = {1, 1},
+                    .updated = {0, 0},
+                    .bytes = 14}};
+  Plan plan = make_plan(layout, "1f1b");
+  for (int rank = 0; rank < 2; ++rank)
+    plan.rows[rank] = {{Kind::F, 2 * rank, rank},     {Kind::F, 2 * rank + 1, rank},
+                       {Kind::B, 2 * rank + 1, rank}, {Kind::REDUCE, 2 * rank + 1, -1},
+                       {Kind::B, 2 * rank, rank},     {Kind::STEP, 0, -1}};
+  const Timeline timeline = simulate(plan, layout, costs);
+  EXPECT_DOUBLE_EQ(timeline.rows[0][4].start, 4);
+  EXPECT_DOUBLE_EQ(timeline.rows[0][5].start, 4 + 7);  // STEP waits for what left at 4
 }
 
 TEST(Simulate, RanksOfAHostShareItsLink) {

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
@@ -32,6 +33,26 @@ int leaves_of(const Layout& layout, int microbatches) {
   for (const Pipeline& pipeline : layout.pipelines)
     if (pipeline.first_microbatch % (microbatches / leaves) != 0) return microbatches;
   return leaves;
+}
+
+/// `layout`, which has one unit a stage, with those of a model.
+Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
+  std::vector<double> flops;
+  for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));
+  std::set<int> frontiers;
+  for (Pipeline& pipeline : layout.pipelines) {
+    const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
+    frontiers.insert(ranges[static_cast<std::size_t>(layout.frozen_units)].first);
+    for (std::size_t s = 0; s < ranges.size(); ++s) {
+      pipeline.stages[s].first_unit = ranges[s].first;
+      pipeline.stages[s].last_unit = ranges[s].last;
+    }
+  }
+  if (frontiers.size() > 1)
+    throw_input("pipelines of different depth would freeze different units of the model",
+                "--frozen", "--frozen 0, or --costs F,I,W");
+  layout.frozen_units = *frontiers.begin();
+  return layout;
 }
 
 }  // namespace
@@ -63,21 +84,15 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) cons
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
   config.parallel = ParallelSection{};
-  config.freeze = FreezeSection{};  // schedules here train all stages
   config.parallel.pp = config.parallel.dp = 1;
+  config.freeze = FreezeSection{};  // stages are cut as if all of them trained
+  const Layout cut = cut_units(layout, make_run_plan(config, 1).costs);
+  config.freeze.units = cut.frozen_units;
   RunPlan run = make_run_plan(config, 1);
-  std::vector<double> flops;
-  for (const UnitCost& cost : run.costs) flops.push_back(total_flops(cost));
-  run.layout = layout;
+  run.layout = cut;
   run.microbatches = 0;
-  for (Pipeline& pipeline : run.layout.pipelines) {
-    const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
-    for (std::size_t s = 0; s < ranges.size(); ++s) {
-      pipeline.stages[s].first_unit = ranges[s].first;
-      pipeline.stages[s].last_unit = ranges[s].last;
-    }
+  for (const Pipeline& pipeline : cut.pipelines)
     run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
-  }
   run.leaves = leaves_of(run.layout, run.microbatches);
   run.plan = plan;
   run.world = rank_count(layout);

@@ -65,14 +65,16 @@ std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
   return result;
 }
 
-/// Every schedule at every layout that it is defined for.
+/// Every schedule at every layout that it is defined for, with and without frozen units.
 std::vector<Base> bases() {
   std::vector<Base> result;
   std::set<std::string> used;
   for (const Entry<Schedule>& schedule : schedules()) {
-    for (const int m : {4, 6}) {
-      for (const NamedLayout& at : layouts(schedule.value, m)) {
-        const std::string name = fmt::format("{} {} m={}", schedule.name, at.name, m);
+    for (const auto& [m, frozen] : {std::pair{4, 0}, {6, 0}, {4, 1}, {6, 2}}) {
+      for (NamedLayout at : layouts(schedule.value, m)) {
+        at.layout.frozen_units = frozen;
+        const std::string name =
+            fmt::format("{} {} m={}, {} frozen", schedule.name, at.name, m, frozen);
         try {
           const Plan compute =
               make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
@@ -120,9 +122,10 @@ class Mutations : public ::testing::Test {
   }
 
   void expect_same_bits(const Base& base, const Plan& plan) {
-    const auto [entry, fresh] = expected_.try_emplace(base.microbatches);
+    const int frozen = base.layout.frozen_units;
+    const auto [entry, fresh] = expected_.try_emplace({base.microbatches, frozen});
     if (fresh) {
-      const Layout one{{pipeline_over({0}, kTinyUnits, 0, base.microbatches)}};
+      const Layout one{{pipeline_over({0}, kTinyUnits, 0, base.microbatches)}, frozen};
       entry->second = run_tiny(make_plan(one, "1f1b"), one, base.microbatches, kLeaves);
     }
     watchdog_.beat();
@@ -137,7 +140,7 @@ class Mutations : public ::testing::Test {
   }
 
   std::mt19937 random_{20240613};
-  std::map<int, TinyResult> expected_;  // by microbatches
+  std::map<std::pair<int, int>, TinyResult> expected_;  // by microbatches and frozen units
   std::string at_work_;
   /// A hang ends the test, with the plan.
   Watchdog watchdog_{0, std::chrono::minutes(2), [this](const std::string&) {

@@ -16,7 +16,7 @@ LocalStages::LocalStages(const Layout& layout, const RowMemory& memory,
     one.info = infos[s];
     one.stage = stages[s];
     one.activations.resize(static_cast<std::size_t>(microbatches));
-    boundary_elements_ = one.stage->memory().boundary_bytes / sizeof(float);
+    boundary_bytes_ = one.stage->memory().boundary_bytes;
   }
   CONCERTINA_CHECK(stages_.size() == memory_.stages.size(), "a rank has {} stages, its row {}",
                    stages_.size(), memory_.stages.size());
@@ -33,7 +33,7 @@ std::size_t LocalStages::saved_bytes() const {
 }
 
 std::size_t LocalStages::boundary_bytes() const {
-  return static_cast<std::size_t>(memory_.boundaries()) * align_up(boundary_size());
+  return static_cast<std::size_t>(memory_.boundaries()) * align_up(boundary_bytes_);
 }
 
 void LocalStages::attach(Arena& arena) {
@@ -43,10 +43,10 @@ void LocalStages::attach(Arena& arena) {
                             "saved activations");
     stages_[i].grads.attach(arena, memory_.stages[i].grads, memory.grad_bytes, "saved gradients");
   }
-  inputs_.attach(arena, memory_.inputs, boundary_size(), "stage inputs");
-  outputs_.attach(arena, memory_.outputs, boundary_size(), "stage outputs");
-  output_grads_.attach(arena, memory_.output_grads, boundary_size(), "gradients of stage outputs");
-  transfers_.attach(arena, memory_, boundary_size());
+  inputs_.attach(arena, memory_.inputs, boundary_bytes_, "stage inputs");
+  outputs_.attach(arena, memory_.outputs, boundary_bytes_, "stage outputs");
+  output_grads_.attach(arena, memory_.output_grads, boundary_bytes_, "gradients of stage outputs");
+  transfers_.attach(arena, memory_, boundary_bytes_);
 }
 
 RowMemory LocalStages::measured() const {

@@ -78,14 +78,15 @@ class LocalStages {
   void begin_backward(const Action& action);
   void end_forward(const Action& action);
   void end_backward(const Action& action);
-  View boundary(void* memory) const { return {memory, boundary_elements_, DType::f32}; }
-  std::size_t boundary_size() const { return boundary_elements_ * sizeof(float); }
+  View boundary(void* memory) const {
+    return {memory, boundary_bytes_ / sizeof(float), DType::f32};
+  }
 
   const RowMemory memory_;
   Transfers& transfers_;
   std::vector<LocalStage> stages_;  // ascending stage
   std::vector<int> index_;          // stage -> index in stages_, -1
-  std::size_t boundary_elements_ = 0;
+  std::size_t boundary_bytes_ = 0;
   BufferPool inputs_, outputs_, output_grads_;
 };
 

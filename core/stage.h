@@ -107,8 +107,10 @@ class Stage {
   /// unit to unit, and nothing outlives them.
   virtual void set_workspace(void* workspace, void* frozen) = 0;
 
-  /// The weights changed: pack them anew. Once a step.
+  /// All weights were written: pack them.
   virtual void refresh() = 0;
+  /// Once a step, behind an update: frozen weights are what they were.
+  virtual void refresh_trained() { refresh(); }
 };
 
 }  // namespace concertina

@@ -58,6 +58,9 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
   for (std::size_t p = 0; p < parameters.size(); ++p)
     CONCERTINA_CHECK(slot.parameters[p].count == static_cast<std::size_t>(parameters[p].count()),
                      "{} of unit {} is in no bucket", parameters[p].name, unit);
+  for (std::size_t p = 0; p < parameters.size(); ++p)
+    slot.repacks |=
+        slot.unit->packs(p) && !buckets[static_cast<std::size_t>(slot.parameters[p].bucket)].frozen;
   return slot;
 }
 
@@ -213,7 +216,12 @@ View ModelStage::logits(const MicrobatchIo& io) const {
 }
 
 void ModelStage::refresh() {
+  for (const Slot& slot : slots_) slot.unit->pack();
+}
+
+void ModelStage::refresh_trained() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].repacks) continue;
     slots_[i].unit->pack();
     done(i, Pass::pack);
   }

@@ -47,6 +47,7 @@ class ModelStage final : public Stage {
     frozen_scratch_ = frozen;
   }
   void refresh() override;
+  void refresh_trained() override;
 
  private:
   /// One parameter of a unit: elements [offset, offset + count) of a bucket.
@@ -60,6 +61,7 @@ class ModelStage final : public Stage {
     std::vector<Place> parameters;
     std::vector<int> buckets;  // that `parameters` touch, ascending
     std::vector<int> trained;  // of these, those that are not frozen
+    bool repacks = false;      // one of them holds what the unit packs
     std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
   };
   /// Where gradients between units live: nowhere (F); I and W separately: each unit has memory of

@@ -66,6 +66,8 @@ class Unit {
   virtual void attach(std::span<const View> parameters, void* packed) = 0;
   /// The weights changed: packs them for the products.
   virtual void pack() = 0;
+  /// Whether pack() reads this parameter.
+  virtual bool packs(std::size_t parameter) const = 0;
 
   virtual void forward(const UnitIo& io) = 0;
   virtual void backward_input(const UnitIo& io) = 0;

@@ -2,129 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/commands/schedule_search.h"
-#include "experiments/config/schedule_file.h"
-#include "parallel/generate/passes.h"
-#include "parallel/plan/reduction_tree.h"
-#include "parallel/simulate/simulate.h"
+#include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
 namespace {
-
-bool is_name(const std::string& text) {
-  for (const auto& entry : schedules())
-    if (entry.name == text) return true;
-  return false;
-}
-
-/// One replica of ranks x chunks stages, one unit a stage.
-Planned generate(const ScheduleOptions& options) {
-  const Entry<Schedule>& schedule = find_schedule(options.schedule);
-  const Folding folding = folding_of(schedule, options.chunks);
-  const int stages = options.ranks * folding.chunks;
-  int leaves = default_leaves(options.microbatches);
-  if (leaves < folding.pipelines()) leaves = options.microbatches;
-  std::vector<UnitRange> units;
-  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const Grid grid = fit({.world = options.ranks,
-                         .units = stages,
-                         .microbatches = options.microbatches,
-                         .leaves = leaves},
-                        options.ranks, 1, folding);
-  Planned result;
-  result.layout = make_layout(units, grid, options.microbatches, leaves, folding);
-  Limits limits;
-  limits.leaf_microbatches = options.microbatches / leaves;
-  result.plan = make_plan(result.layout, options.schedule, limits);
-  if (options.compute_only) {
-    result.plan =
-        merge_input_weight(expand(result.layout, schedule.value, schedule.name), result.layout);
-  }
-  return result;
-}
-
-/// What `train` would run.
-Planned read(const ScheduleOptions& options) {
-  if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
-    throw_input(fmt::format("'{}' is neither a schedule nor a file", options.schedule),
-                "command line",
-                fmt::format("a file, or one of: {}", fmt::join(names_of(schedules()), ", ")));
-  }
-  ScheduleFile file = read_schedule_file(options.schedule);
-  int microbatches = 0;
-  for (const Pipeline& pipeline : file.layout.pipelines)
-    microbatches = std::max(microbatches, pipeline.last_microbatch);
-  Limits limits;
-  limits.leaf_microbatches = microbatches / default_leaves(microbatches);
-  Planned result{complete(std::move(file.plan), file.layout, options.schedule, limits),
-                 std::move(file.layout)};
-  for (auto& row : result.plan.rows)
-    if (options.compute_only)
-      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
-  return result;
-}
-
-const char* describe(Wait wait) {
-  switch (wait) {
-    case Wait::none:
-      return "";
-    case Wait::input:
-      return "waited for its input";
-    case Wait::gradient:
-      return "waited for its gradient";
-    case Wait::send_buffer:
-      return "waited for a gradient to leave";
-    case Wait::reduction:
-      return "waited for gradients of other ranks";
-    case Wait::all_ranks:
-      return "waited for all ranks";
-  }
-  return "";
-}
-
-/// The critical path, runs of actions that waited for nothing but their row as one line.
-void print_path(const Plan& plan, const Timeline& timeline) {
-  fmt::print("\ncritical path\n");
-  const std::vector<PathStep>& path = timeline.critical_path;
-  for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
-    const auto text = [&](const PathStep& step) {
-      return to_text(plan.rows[step.rank][step.position]);
-    };
-    for (next = i + 1; next < path.size() && path[next].wait == Wait::none;) ++next;
-    const Interval &first = timeline.rows[path[i].rank][path[i].position],
-                   &last = timeline.rows[path[next - 1].rank][path[next - 1].position];
-    fmt::print("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
-               text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
-               path[i].wait == Wait::none
-                   ? ""
-                   : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited));
-  }
-}
-
-nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
-  static const char* const kNames[] = {"none",        "input",     "gradient",
-                                       "send_buffer", "reduction", "all_ranks"};
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const PathStep& step : timeline.critical_path)
-    json.push_back({{"rank", step.rank},
-                    {"action", to_text(plan.rows[step.rank][step.position])},
-                    {"wait", kNames[static_cast<int>(step.wait)]},
-                    {"waited", step.waited}});
-  return json;
-}
-
-void print_timeline(const Timeline& timeline) {
-  fmt::print("makespan {:g}  bubble {:.2f}%\n", timeline.makespan, 100 * timeline.mean_bubble);
-  fmt::print("{:>5} {:>10} {:>9} {:>17}\n", "rank", "busy", "bubble", "peak activations");
-  for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank)
-    fmt::print("{:>5} {:>10g} {:>8.2f}% {:>17}\n", rank, timeline.busy[rank],
-               100 * timeline.bubble[rank], timeline.peak_activations[rank]);
-}
 
 nlohmann::ordered_json list_json() {
   nlohmann::ordered_json entries;
@@ -162,6 +48,13 @@ void declare_chunks(CLI::App& app, ScheduleOptions& options) {
       ->capture_default_str();
 }
 
+void declare_frozen(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("--frozen", options.frozen,
+                 "leading stages that only run forward, fewer than there are (see freeze.units)")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+}
+
 void declare_shape(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--ranks", options.ranks, "pipeline ranks; a file's rows say it themselves")
       ->check(CLI::Range(1, 4096))
@@ -183,10 +76,6 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
 
 }  // namespace
 
-Planned plan_of(const ScheduleOptions& options) {
-  return is_name(options.schedule) ? generate(options) : read(options);
-}
-
 int run_schedule_list(const ScheduleOptions& options) {
   if (options.json)
     fmt::print("{}\n", list_json().dump());
@@ -199,27 +88,6 @@ int run_schedule_list(const ScheduleOptions& options) {
 
 int run_schedule_show(const ScheduleOptions& options) {
   fmt::print("{}", to_text(plan_of(options).plan));
-  return 0;
-}
-
-int run_schedule_simulate(const ScheduleOptions& options) {
-  const ScheduleCosts costs(options.costs);
-  const Planned planned = plan_of(options);
-  const Timeline timeline =
-      simulate(planned.plan, planned.layout, costs.of(planned.layout, planned.plan));
-  if (!options.json) {
-    print_timeline(timeline);
-    print_path(planned.plan, timeline);
-    return 0;
-  }
-  nlohmann::ordered_json figures{
-      {"makespan", timeline.makespan},
-      {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
-      {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
-      {"critical_path", path_json(planned.plan, timeline)}};
-  // Bytes and seconds need a model.
-  if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
-  fmt::print("{}\n", figures.dump());
   return 0;
 }
 
@@ -258,6 +126,7 @@ Runner add_schedule(CLI::App& app) {
   for (CLI::App* with_plan : {show, check, simulate}) {
     declare_schedule(*with_plan, *options);
     declare_chunks(*with_plan, *options);
+    declare_frozen(*with_plan, *options);
   }
   for (CLI::App* with_shape : {show, check, simulate, search}) declare_shape(*with_shape, *options);
   show->add_flag("--compute-only", options->compute_only, "without transfers and reduction");

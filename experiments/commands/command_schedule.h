@@ -9,6 +9,7 @@ namespace concertina {
 struct ScheduleOptions {
   std::string schedule;  // a name, or a file with one row of actions a rank
   int ranks = 4, microbatches = 8, chunks = 0;
+  int frozen = 0;       // leading stages of each pipeline that do not train
   int activations = 0;  // check: most microbatches of stages that a rank may save; 0: any
   std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
   double memory = 0;                              // search: activations a rank

@@ -217,6 +217,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& r
     const auto share = [&](double flops, double all) {
       return frozen ? 0 : all > 0 ? flops / all : 1;
     };
+    if (frozen) units[u].pack = 0;
     units[u].forward *= scale;
     units[u].input *= scale * share(run.costs[u].input_flops, then[u].input_flops);
     units[u].weight *= scale * share(run.costs[u].weight_flops, then[u].weight_flops);

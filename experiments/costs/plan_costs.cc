@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/runtime/gradient_tree.h"
 
 namespace concertina {
 namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// As ModelStage places it: of each unit that trains its own, and the edges around it within the
 /// stage.

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
@@ -31,6 +32,26 @@ int leaves_of(const Layout& layout, int microbatches) {
   for (const Pipeline& pipeline : layout.pipelines)
     if (pipeline.first_microbatch % (microbatches / leaves) != 0) return microbatches;
   return leaves;
+}
+
+/// `layout`, which has one unit a stage, with those of a model.
+Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
+  std::vector<double> flops;
+  for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));
+  std::set<int> frontiers;
+  for (Pipeline& pipeline : layout.pipelines) {
+    const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
+    frontiers.insert(ranges[static_cast<std::size_t>(layout.frozen_units)].first);
+    for (std::size_t s = 0; s < ranges.size(); ++s) {
+      pipeline.stages[s].first_unit = ranges[s].first;
+      pipeline.stages[s].last_unit = ranges[s].last;
+    }
+  }
+  if (frontiers.size() > 1)
+    throw_input("pipelines of different depth would freeze different units of the model",
+                "--frozen", "--frozen 0, or --costs F,I,W");
+  layout.frozen_units = *frontiers.begin();
+  return layout;
 }
 
 }  // namespace
@@ -61,20 +82,13 @@ Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) co
 Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) const {
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
-  config.freeze = FreezeSection{};  // schedules here train all stages
+  config.freeze = FreezeSection{};  // stages are cut as if all of them trained
+  Layout cut = cut_units(layout, unplaced_run(config).costs);
+  config.freeze.units = cut.frozen_units;
   RunPlan run = unplaced_run(config);
-  std::vector<double> flops;
-  for (const UnitCost& cost : run.costs) flops.push_back(total_flops(cost));
-  Layout cut = layout;
   run.microbatches = 0;
-  for (Pipeline& pipeline : cut.pipelines) {
-    const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
-    for (std::size_t s = 0; s < ranges.size(); ++s) {
-      pipeline.stages[s].first_unit = ranges[s].first;
-      pipeline.stages[s].last_unit = ranges[s].last;
-    }
+  for (const Pipeline& pipeline : cut.pipelines)
     run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
-  }
   run.leaves = leaves_of(cut, run.microbatches);
   place(run, std::move(cut), plan);
   return plan_costs(run, unit_seconds(*source_, run, config), source_->machine);

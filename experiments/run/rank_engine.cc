@@ -113,7 +113,7 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   executor_.connect(world, exchange_, watchdog);
   executor_.on_step([this] {
     summary_ = update_.apply(step_, exchange_, executor_.losses(), targets_, executor_.recorder());
-    refresh();
+    refresh_trained();
   });
 }
 
@@ -126,10 +126,15 @@ void RankEngine::initialize() {
 }
 
 void RankEngine::refresh() {
+  for (const auto& stage : stages_)
+    if (stage != nullptr) stage->refresh();
+}
+
+void RankEngine::refresh_trained() {
   const double start = now();
   executor_.unit_clock().start();
   for (const auto& stage : stages_)
-    if (stage != nullptr) stage->refresh();
+    if (stage != nullptr) stage->refresh_trained();
   refresh_seconds_ = now() - start;
 }
 

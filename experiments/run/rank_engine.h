@@ -36,7 +36,7 @@ class RankEngine {
   void start(Communicator& world, Watchdog* watchdog = nullptr);
   /// Initial weights by config.run.seed; states are zero.
   void initialize();
-  /// The weights were written from outside: packs them.
+  /// The weights were written from outside: packs them all. Training packs again what it changes.
   void refresh();
 
   /// Trains one step; `step` counts from 1.
@@ -62,6 +62,7 @@ class RankEngine {
   const RunPlan& run() const { return run_; }
 
  private:
+  void refresh_trained();
   void record_step(double load_seconds);
   void load(std::int64_t batch, int count, BatchSource& source);
 

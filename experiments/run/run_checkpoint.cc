@@ -88,15 +88,22 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
   return pieces;
 }
 
+/// A config key that is younger than the checkpoint had its default.
+Json value_then(const Json& stored, const std::string& key) {
+  if (stored.contains(key)) return stored[key];
+  const Key* known = find_key(key);
+  return known != nullptr ? Json(value_text(*known, RunConfig{})) : Json("absent");
+}
+
 void check_identity(const Json& stored, const Json& now, const std::string& path) {
   for (const auto& [key, value] : now.items()) {
-    if (stored.contains(key) && stored[key] == value) continue;
+    const Json then = value_then(stored, key);
+    if (then == value) continue;
     const auto text = [](const Json& one) {
       return one.is_string() ? one.get<std::string>() : one.dump();
     };
-    const std::string then = stored.contains(key) ? text(stored[key]) : "absent";
-    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key, then,
-                            text(value)),
+    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
+                            text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   }
 }

@@ -21,17 +21,14 @@ std::size_t owned_blocks(const RunPlan& run, int rank) {
 
 std::string block_digest(const RankEngine& engine, std::size_t bucket, const Part& part,
                          const Block& block) {
-  const auto bytes = [](View view) {
-    return std::span(static_cast<const std::byte*>(view.data), view.bytes());
-  };
   Sha256 hash;
-  hash.update(bytes(engine.weights()[bucket].slice(block.offset, block.count)));
+  hash.update(bytes_of(engine.weights()[bucket].slice(block.offset, block.count)));
   const std::size_t states =
       engine.run().buckets[bucket].frozen ? 0 : engine.update().state_names().size();
   for (std::size_t s = 0; s < states; ++s)
-    hash.update(bytes(engine.update()
-                          .state(static_cast<int>(bucket), s)
-                          .slice(block.offset - part.begin, block.count)));
+    hash.update(bytes_of(engine.update()
+                             .state(static_cast<int>(bucket), s)
+                             .slice(block.offset - part.begin, block.count)));
   return hash.hex();
 }
 

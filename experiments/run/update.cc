@@ -7,16 +7,9 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/index.h"
 
 namespace concertina {
-namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
-
 Update::Update(const RunPlan& run, const RunConfig& config, int rank)
     : run_(run),
       clip_(config.optimizer.clip),
@@ -82,10 +75,8 @@ void Update::attach(Arena& arena, std::vector<View> weights) {
     if (me_[b] < 0) continue;
     for (std::size_t s = 0; s < names_.size(); ++s)
       states_[b][s] = arena.take(own_part(b).count(), DType::f32, "optimizer state");
-    for (const Part& part : run_.owners[b].parts) {
-      const View slice = weights_[b].slice(part.begin, part.count());
-      weight_parts_[b].push_back({static_cast<std::byte*>(slice.data), slice.bytes()});
-    }
+    for (const Part& part : run_.owners[b].parts)
+      weight_parts_[b].push_back(bytes_of(weights_[b].slice(part.begin, part.count())));
   }
 }
 

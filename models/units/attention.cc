@@ -69,6 +69,9 @@ class AttentionBlock final : public Unit {
     qkv_->pack(weights_[kQkvWeight], packed_qkv_);
     proj_->pack(weights_[kProjWeight], packed_proj_);
   }
+  bool packs(std::size_t parameter) const override {
+    return parameter == kQkvWeight || parameter == kProjWeight;
+  }
 
   void forward(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, heads_, io.saved);

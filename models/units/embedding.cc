@@ -22,6 +22,7 @@ class Embedding final : public Unit {
   }
 
   void pack() override {}
+  bool packs(std::size_t /*parameter*/) const override { return false; }
 
   void forward(const UnitIo& io) override {
     backend_.embedding(io.tokens, wte_, wpe_, shape_.tokens, io.output);

@@ -54,6 +54,7 @@ class Head final : public Unit {
   }
 
   void pack() override { head_->pack(weights_[kWte], packed_); }
+  bool packs(std::size_t parameter) const override { return parameter == kWte; }
 
   void forward(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);

@@ -65,6 +65,9 @@ class MlpBlock final : public Unit {
     up_->pack(weights_[kUpWeight], packed_up_);
     down_->pack(weights_[kDownWeight], packed_down_);
   }
+  bool packs(std::size_t parameter) const override {
+    return parameter == kUpWeight || parameter == kDownWeight;
+  }
 
   void forward(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, io.saved);

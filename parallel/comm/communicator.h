@@ -9,10 +9,17 @@
 #include <string>
 #include <utility>
 
+#include "core/tensor.h"
+
 namespace concertina {
 
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
+
+/// The memory of a view.
+inline Bytes bytes_of(View view) {
+  return {static_cast<std::byte*>(view.data), view.bytes()};
+}
 
 /// Something under way. Move-only; destroying it unfinished (outside of stack unwinding) is a bug.
 class Work {

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/index.h"
+
 namespace concertina {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 class Greedy {
  public:

@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/index.h"
+
 namespace concertina {
-namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
-
 RowJudge::RowJudge(const Layout& layout, const Costs& costs)
     : costs_(costs), stages_(stage_infos(layout)), ranks_(rank_count(layout)) {
   cell_begin_.push_back(0);

@@ -9,11 +9,10 @@ namespace concertina {
 namespace {
 
 /// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order.
-std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, const Plan& plan,
-                                                         int units) {
+std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, const Plan& plan) {
   std::vector<std::vector<std::vector<int>>> orders(plan.rows.size());
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
-    orders[rank].resize(static_cast<std::size_t>(units));
+    orders[rank].resize(static_cast<std::size_t>(layout.unit_count()));
     for (const Action& action : plan.rows[rank]) {
       if (action.kind != Kind::W && action.kind != Kind::B) continue;
       const StagePlacement& stage = layout.stage(action.stage);
@@ -24,26 +23,13 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, c
   return orders;
 }
 
-int unit_count(const std::vector<Bucket>& buckets, const Layout& layout) {
-  int units = 0;
-  for (const Bucket& bucket : buckets)
-    for (const int use : bucket.uses) units = std::max(units, use + 1);
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) units = std::max(units, stage.last_unit);
-  return units;
-}
-
-ConstBytes bytes_of(View view) {
-  return {static_cast<const std::byte*>(view.data), view.bytes()};
-}
-
 }  // namespace
 
 GradientExchange::GradientExchange(const std::vector<Bucket>& buckets,
                                    const std::vector<BucketOwners>& owners, const Layout& layout,
                                    const Plan& plan, int rank, int microbatches, int leaves)
     : microbatches_(microbatches), leaves_(leaves), buckets_(buckets), index_(buckets.size(), -1) {
-  const auto orders = weight_orders(layout, plan, unit_count(buckets, layout));
+  const auto orders = weight_orders(layout, plan);
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (owners[b].index_of(rank) >= 0 && !buckets[b].frozen)
       make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);
@@ -203,8 +189,7 @@ void GradientExchange::start(Item& item) {
   for (std::size_t peer = 0; peer < item.parts.size(); ++peer) {
     if (static_cast<int>(peer) == item.me) continue;
     for (const Piece& piece : item.arrivals[peer])
-      item.works.push_back(item.group->irecv(
-          {static_cast<std::byte*>(piece.memory.data), piece.memory.bytes()}, piece.peer));
+      item.works.push_back(item.group->irecv(bytes_of(piece.memory), piece.peer));
     const Part& part = item.parts[peer];
     if (part.count() == 0) continue;
     for (const Use& use : item.uses)

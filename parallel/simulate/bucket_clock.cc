@@ -5,16 +5,9 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/index.h"
 
 namespace concertina {
-namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
-
 BucketClock::BucketClock(const Layout& layout, const Costs& costs, int ranks)
     : costs_(costs), ranks_(ranks), waiting_(at(ranks)) {
   for (const Pipeline& pipeline : layout.pipelines)

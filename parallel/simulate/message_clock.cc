@@ -5,16 +5,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/index.h"
 
 namespace concertina {
-namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
-
 MessageClock::MessageClock(const std::vector<StageInfo>& stages, const Costs& costs,
                            LinkClock& links, Look look)
     : stages_(stages), costs_(costs), links_(links), look_(std::move(look)) {

@@ -3,17 +3,11 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/simulate/simulation.h"
 
 namespace concertina {
-namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
 
 void Simulation::keep_outputs(int rank, const Action& action) {
   if (transfers_) return;

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/index.h"
 #include "parallel/plan/plan_memory.h"
 
 namespace concertina {
 namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Seconds of compute in one row; two actions that overlap have one interval.
 double compute_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {

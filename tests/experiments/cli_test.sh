@@ -92,6 +92,26 @@ printf '0F0,(0F1;0B0)OVERLAP_F_B,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n' >overlap.
 ok '0F0,(0F1;0B0)OVERLAP_F_B,0B1,0REDUCE_GRAD,STEP' schedule show overlap.csv
 printf '0F0,(0F1;0B1)OVERLAP_F_B,0B0\n' >overlap.csv
 refused 'overlaps with' schedule check overlap.csv
+# A frozen prefix of stages loses all that trains it, generated or read, with or without transfers.
+ok '--frozen' schedule simulate --help
+"$binary" schedule show 1f1b --ranks 2 --microbatches 2 --frozen 1 >frozen.csv
+printf '0F0,0SEND_F0,0F1,0SEND_F1,STEP\n1RECV_F0,1F0,1RECV_F1,1B0,1F1,1B1,1REDUCE_GRAD,STEP\n' |
+  cmp -s - frozen.csv || fail "schedule show --frozen: $(cat frozen.csv)"
+"$binary" schedule show 1f1b --ranks 2 --microbatches 2 >whole.csv
+"$binary" schedule show whole.csv --frozen 1 | cmp -s - frozen.csv || fail 'show FILE --frozen'
+"$binary" schedule show frozen.csv --frozen 1 | cmp -s - frozen.csv || fail 'show of a frozen file'
+"$binary" schedule show 1f1b --ranks 2 --microbatches 2 --frozen 1 --compute-only >compute.csv
+printf '0F0,0F1\n1F0,1B0,1F1,1B1\n' | cmp -s - compute.csv || fail 'show --frozen --compute-only'
+refused 'frozen.csv' schedule check frozen.csv
+ok 'ok: 2 ranks, 13 actions' schedule check 1f1b --ranks 2 --microbatches 2 --frozen 1
+ok 'makespan 7 ' schedule simulate 1f1b --ranks 2 --microbatches 2 --frozen 1
+for schedule in $("$binary" schedule list); do
+  ok ok: schedule check "$schedule" --microbatches 6 --frozen 3
+  refused 'nothing is left to train' schedule check "$schedule" --frozen 64
+done
+refused 'try: --frozen from 0 to 3' schedule simulate 1f1b --frozen 4
+refused 'try: --frozen from 0 to 1' schedule show whole.csv --frozen 2
+refused 'not in range 0 to' schedule check 1f1b --frozen -1
 : >empty.csv
 refused 'empty.csv' schedule check empty.csv
 sed 's/0F1/0F0/' plan.csv >twice.csv

@@ -9,6 +9,7 @@
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/costs/schedule_costs.h"
+#include "parallel/generate/passes.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -93,6 +94,27 @@ TEST_F(CostFiles, BadOnesAreRefused) {
   EXPECT_NE(error_of([&] { ScheduleCosts({"1", "2"}); }), "none");
   EXPECT_NE(error_of([&] { ScheduleCosts({"1", "2", "nan"}); }), "none");
   EXPECT_NE(error_of([&] { ScheduleCosts({write("m.toml", "flops_per_s = 1.0")}); }), "none");
+}
+
+TEST_F(CostFiles, FrozenStagesFreezeTheirUnits) {
+  write("costs.json", to_json(measured()).dump());
+  const ScheduleCosts costs({directory_});
+  Layout layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}, {2, 2, 3}}, 0, 4}}};
+  const Costs whole = costs.of(layout, make_plan(layout, "1f1b"));
+  layout.frozen_units = 1;
+  const Costs frozen = costs.of(layout, make_plan(layout, "1f1b"));
+  for (std::size_t s = 0; s < 3; ++s) {
+    EXPECT_EQ(frozen.stages[s].forward, whole.stages[s].forward);
+    EXPECT_EQ(frozen.stages[s].weight > 0, s >= 1) << s;
+    EXPECT_EQ(frozen.ranks[s].refresh > 0, s >= 1) << s;
+    EXPECT_GT(whole.stages[s].weight, 0);
+  }
+  EXPECT_LE(frozen.stages[1].input, whole.stages[1].input);
+  EXPECT_EQ(frozen.stages[2].input, whole.stages[2].input);
+  layout = {
+      {Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 2}, Pipeline{{{2, 0, 1}, {3, 1, 2}, {4, 2, 3}}, 2, 4}},
+      1};
+  EXPECT_NE(error_of([&] { costs.of(layout, make_plan(layout, "1f1b")); }), "none");
 }
 
 TEST(PlanCosts, AStageIsTheSumOfItsUnits) {

@@ -7,7 +7,9 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/profile_backend.h"
 #include "experiments/run/predict_memory.h"
+#include "experiments/run/run_checkpoint.h"
 #include "models/initialize.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/schedule_registry.h"
@@ -204,6 +206,68 @@ TEST(FrozenTraining, ResumesAtAnotherLayoutButNotAtAnotherFrontier) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::bad_input);
     EXPECT_NE(error.message().find("freeze.units was 3, now it is 2"), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
+  const TemporaryDirectory directory;
+  // Attention and MLP have two to pack, the head the token table, which the embedding shares.
+  for (const auto& [units, each_step] : {std::pair{0, 13}, {1, 12}, {2, 10}, {5, 4}, {7, 0}}) {
+    SCOPED_TRACE(fmt::format("{} frozen", units));
+    const RunConfig config = frozen(with_grid(small_config(), 1, 1, "1f1b"), units);
+    const RunPlan run = make_run_plan(config, 1);
+    const auto inner = make_cpu_backend(1);
+    Profile profile;
+    const auto backend = make_profile_backend(*inner, profile);
+    const auto take_packs = [&] { return std::exchange(profile.kernels["pack weights"].calls, 0); };
+    SyntheticSource source(config.model.context, config.model.vocab);
+    const std::string checkpoints = fmt::format("{}/{}", directory.path(), units);
+    const auto train = [&](const std::function<void(RankEngine&)>& write_weights) {
+      run_threads(1, [&](Communicator& world) {
+        RankEngine engine(run, config, 0, *backend);
+        engine.start(world);
+        write_weights(engine);
+        EXPECT_EQ(take_packs(), 13);
+        engine.train(1, source);
+        engine.train(2, source);
+        EXPECT_EQ(take_packs(), 2 * each_step);
+        engine.evaluate(0, run.microbatches, source);
+        EXPECT_EQ(take_packs(), 0);
+        save_checkpoint(engine, checkpoints, 2, 1, {});
+      });
+    };
+    train([](RankEngine& engine) { engine.initialize(); });
+    train([&](RankEngine& engine) { load_checkpoint(engine, checkpoints, {}); });
+  }
+}
+
+/// Two steps, saved without `key` in what a checkpoint says of its run: as before there was one.
+void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
+  run_threads(1, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = make_cpu_backend(1);
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    for (int step = 1; step <= 2; ++step) engine.train(step, source);
+    nlohmann::json identity = numerics_identity(config, run, "synthetic");
+    EXPECT_EQ(identity.erase(key), 1) << key;
+    save_checkpoint(engine, directory, 2, 1, identity);
+  });
+}
+
+TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
+  const TemporaryDirectory directory;
+  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  save_without("freeze.units", config, directory.path());
+  EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), reference(0));
+  try {
+    train_threads(1, frozen(config, 2), {2, 4, directory.path(), ""});
+    ADD_FAILURE() << "resumed with other frozen units";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("freeze.units was 0, now it is 2"), std::string::npos)
         << error.message();
   }
 }

@@ -8,11 +8,11 @@ namespace concertina {
 namespace {
 
 /// Of rank 0 alone, on every rank.
-Outcome alone() {
+Outcome alone(const RunConfig& config = small_config()) {
   const bool leads = test::world().rank() == 0;
   const std::unique_ptr<Communicator> self = test::world().split(leads ? 0 : -1, 0);
   Outcome outcome{std::string(64, ' '), 0, 0};
-  if (leads) outcome = train_rank(*self, with_grid(small_config(), 1, 1, "1f1b"));
+  if (leads) outcome = train_rank(*self, with_grid(config, 1, 1, "1f1b"));
   test::world().broadcast(std::as_writable_bytes(std::span(outcome.state_sha256)), 0).wait();
   test::world().broadcast(std::as_writable_bytes(std::span(&outcome.loss, 1)), 0).wait();
   test::world().broadcast(std::as_writable_bytes(std::span(&outcome.grad_norm, 1)), 0).wait();
@@ -31,6 +31,22 @@ TEST(MpiLayout, BitsAreThoseOfOneRank) {
         config.parallel.overlap = overlap;
         EXPECT_EQ(train_rank(test::world(), config), expected);
       }
+}
+
+TEST(MpiLayout, BitsOfAFrozenPrefixAreThoseOfOneRank) {
+  const int world = test::world().size();
+  for (const int frozen : {1, 4, 6}) {  // of 8 units: parts of stages and whole ones
+    RunConfig config = small_config();
+    config.freeze.units = frozen;
+    config.parallel.partition = "uniform";  // else stages are cut around what is frozen
+    const Outcome expected = alone(config);
+    EXPECT_NE(expected, alone());
+    for (int pp = 1; pp <= world; ++pp) {
+      if (world % pp != 0) continue;
+      SCOPED_TRACE(fmt::format("pp={} dp={}, {} frozen", pp, world / pp, frozen));
+      EXPECT_EQ(train_rank(test::world(), with_grid(config, pp, world / pp, "1f1b")), expected);
+    }
+  }
 }
 
 TEST(MpiLayout, BitsOfUnevenPipelinesAreThoseOfOneRank) {

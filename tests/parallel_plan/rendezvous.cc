@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace concertina::rendezvous {
 namespace {
 
-constexpr int kSendBuffers = 2;  // for gradients, a rank
+constexpr int kSendBuffers = 2;  // a rank: for gradients, and for outputs of frozen stages
 
 bool sends(Kind kind) {
   return kind == Kind::SEND_F || kind == Kind::SEND_B;
@@ -18,14 +17,15 @@ bool sends(Kind kind) {
 bool moves_data(Kind kind) {
   return sends(kind) || kind == Kind::RECV_F || kind == Kind::RECV_B;
 }
+
+}  // namespace
+
 int find(const std::vector<Action>& row, Kind kind, int stage, int microbatch) {
   const auto it = std::find_if(row.begin(), row.end(), [&](const Action& a) {
     return a.kind == kind && a.stage == stage && a.microbatch == microbatch;
   });
   return it == row.end() ? -1 : static_cast<int>(it - row.begin());
 }
-
-}  // namespace
 
 Machine::Machine(const Plan& plan, const Layout& layout, Wire wire, int leaf_microbatches)
     : plan_(plan), wire_(wire) {
@@ -34,6 +34,8 @@ Machine::Machine(const Plan& plan, const Layout& layout, Wire wire, int leaf_mic
       Stage stage{pipeline.stages[s].rank, pipeline.first_microbatch, pipeline.last_microbatch};
       if (s > 0) stage.previous = pipeline.stages[s - 1].rank;
       if (s + 1 < pipeline.stages.size()) stage.next = pipeline.stages[s + 1].rank;
+      stage.trains = pipeline.stages[s].last_unit > layout.frozen_units;
+      stage.feeds_back = s > 0 && pipeline.stages[s - 1].last_unit > layout.frozen_units;
       stages_.push_back(stage);
     }
   }
@@ -54,96 +56,6 @@ Machine::Machine(const Plan& plan, const Layout& layout, Wire wire, int leaf_mic
 int Machine::peer(const Action& action) const {
   const bool to_next = action.kind == Kind::SEND_F || action.kind == Kind::RECV_B;
   return to_next ? stages_[action.stage].next : stages_[action.stage].previous;
-}
-
-/// The actions of all rows are those of the step, as multisets.
-bool Machine::does_the_work() const {
-  using Key = std::tuple<int, int, int, int>;  // rank, kind, stage, microbatch
-  std::multiset<Key> there, due;
-  for (int rank = 0; rank < std::ssize(plan_.rows); ++rank)
-    for (const Action& a : plan_.rows[rank])
-      there.insert({rank, static_cast<int>(a.kind), a.stage, a.microbatch});
-  const auto want = [&](int rank, Kind kind, int stage, int microbatch) {
-    due.insert({rank, static_cast<int>(kind), stage, microbatch});
-  };
-  for (int s = 0; s < std::ssize(stages_); ++s) {
-    const Stage& stage = stages_[s];
-    for (int m = stage.first; m < stage.last; ++m) {
-      want(stage.rank, Kind::F, s, m);
-      if (there.contains({stage.rank, static_cast<int>(Kind::B), s, m})) {
-        want(stage.rank, Kind::B, s, m);
-      } else {
-        want(stage.rank, Kind::I, s, m);
-        want(stage.rank, Kind::W, s, m);
-      }
-      if (stage.next >= 0 && stage.next != stage.rank) {
-        want(stage.rank, Kind::SEND_F, s, m);
-        want(stage.rank, Kind::RECV_B, s, m);
-      }
-      if (stage.previous >= 0 && stage.previous != stage.rank) {
-        want(stage.rank, Kind::RECV_F, s, m);
-        want(stage.rank, Kind::SEND_B, s, m);
-      }
-    }
-    want(stage.rank, Kind::REDUCE, s, -1);
-  }
-  for (int rank = 0; rank < std::ssize(plan_.rows); ++rank) want(rank, Kind::STEP, 0, -1);
-  return there == due;
-}
-
-/// Nothing reads what its own rank has not made or asked for yet.
-bool Machine::row_makes_sense(int rank) const {
-  const std::vector<Action>& row = plan_.rows[rank];
-  if (row.empty() || row.back().kind != Kind::STEP) return false;
-  for (int i = 0; i < std::ssize(row); ++i) {
-    const Kind kind = row[i].kind;
-    const int s = row[i].stage, m = row[i].microbatch;
-    if (row[i].overlapped &&
-        (kind != Kind::F || (row[i + 1].kind != Kind::B && row[i + 1].kind != Kind::I) ||
-         row[i + 1].microbatch == m))
-      return false;
-    if (kind == Kind::STEP) continue;
-    const auto before = [&](Kind what, int other, int microbatch) {
-      const int found = find(row, what, other, microbatch);
-      return found >= 0 && found < i;
-    };
-    const auto gradient_before = [&](int other, int microbatch) {
-      return before(Kind::B, other, microbatch) || before(Kind::I, other, microbatch);
-    };
-    const Stage& stage = stages_[s];
-    bool ready = true;
-    if (kind == Kind::F && stage.previous >= 0)
-      ready = stage.previous == rank ? before(Kind::F, s - 1, m) : before(Kind::RECV_F, s, m);
-    if (kind == Kind::I || kind == Kind::B) {
-      ready = before(Kind::F, s, m);
-      if (stage.next == rank) ready = ready && gradient_before(s + 1, m);
-      if (stage.next >= 0 && stage.next != rank)  // there is no gradient of what was never sent
-        ready = ready && before(Kind::SEND_F, s, m) && before(Kind::RECV_B, s, m);
-    }
-    if (kind == Kind::W) ready = before(Kind::I, s, m);
-    if (kind == Kind::SEND_F) ready = before(Kind::F, s, m);
-    if (kind == Kind::SEND_B) ready = gradient_before(s, m);
-    if (kind == Kind::REDUCE)
-      for (int later = i; later < std::ssize(row); ++later)
-        ready = ready && !((row[later].kind == Kind::B || row[later].kind == Kind::W) &&
-                           row[later].stage == s);
-    if (!ready) return false;
-  }
-  return true;
-}
-
-bool Machine::leaves_ascend(int leaf_microbatches) const {
-  for (const std::vector<Action>& row : plan_.rows) {
-    std::map<std::pair<int, int>, int> newest;  // microbatch, by stage and leaf
-    for (const Action& a : row) {
-      if (a.kind != Kind::B && a.kind != Kind::W) continue;
-      const auto [it, fresh] =
-          newest.try_emplace({a.stage, a.microbatch / leaf_microbatches}, a.microbatch);
-      if (!fresh && it->second > a.microbatch) return false;
-      it->second = a.microbatch;
-    }
-  }
-  return true;
 }
 
 void Machine::queue_messages() {
@@ -171,22 +83,6 @@ void Machine::queue_messages() {
   }
 }
 
-/// Whatever the timing, the k-th send of a channel lands in its k-th receive.
-bool Machine::messages_fit() const {
-  for (std::size_t c = 0; c < channels_.size(); ++c) {
-    if (sends_[c].size() != takes_[c].size()) return false;
-    for (std::size_t k = 0; k < sends_[c].size(); ++k) {
-      const Action& send = at(sends_[c][k]);
-      const Action& take = at(takes_[c][k]);
-      const bool fits = send.kind == Kind::SEND_F
-                            ? take == Action{Kind::RECV_F, send.stage + 1, send.microbatch}
-                            : take == Action{Kind::RECV_B, send.stage - 1, send.microbatch};
-      if (!fits) return false;
-    }
-  }
-  return true;
-}
-
 bool Machine::is_through(const State& state, End end) const {
   const Queued& queued = queued_[end.rank][end.position];
   if (wire_ == Wire::stream) return queued.in_stream < state.passed[end.rank];
@@ -205,17 +101,27 @@ std::vector<Machine::End> Machine::needs(int rank, int i) const {
   if (kind == Kind::F && remote(stage.previous)) need(Kind::RECV_F);
   if ((kind == Kind::B || kind == Kind::I) && remote(stage.next)) need(Kind::RECV_B);
   if ((kind == Kind::B || kind == Kind::W) && remote(stage.next)) need(Kind::SEND_F);
-  std::vector<End> gradients;  // sends, of the whole row
-  int taken = 0;               // send buffers, by the actions before
-  for (int k = 0; k < std::ssize(row); ++k) {
-    if (row[k].kind == Kind::SEND_B) gradients.push_back({rank, k});
-    if (k < i && (row[k].kind == Kind::B || row[k].kind == Kind::I) &&
-        remote(stages_[row[k].stage].previous))
-      ++taken;
+  // Messages that nothing answers, gradients and outputs of frozen stages: which action fills a
+  // buffer with one of them, and which sends it.
+  const auto fills = [&](const Action& a, bool gradient) {
+    const Stage& of = stages_[a.stage];
+    return gradient
+               ? (a.kind == Kind::B || a.kind == Kind::I) && remote(of.previous) && of.feeds_back
+               : a.kind == Kind::F && remote(of.next) && !of.trains;
+  };
+  for (const bool gradient : {true, false}) {
+    std::vector<End> sent;  // of the whole row
+    int taken = 0;          // buffers, by the actions before
+    for (int k = 0; k < std::ssize(row); ++k) {
+      if (gradient ? row[k].kind == Kind::SEND_B
+                   : row[k].kind == Kind::SEND_F && !stages_[row[k].stage].trains)
+        sent.push_back({rank, k});
+      taken += k < i && fills(row[k], gradient);
+    }
+    if (kind == Kind::STEP) ends.insert(ends.end(), sent.begin(), sent.end());
+    if (fills(row[i], gradient) && taken >= kSendBuffers)
+      ends.push_back(sent[taken - kSendBuffers]);
   }
-  if (kind == Kind::STEP) return gradients;
-  if ((kind == Kind::B || kind == Kind::I) && remote(stage.previous) && taken >= kSendBuffers)
-    ends.push_back(gradients[taken - kSendBuffers]);
   if (row[i].overlapped)  // both start once both can
     for (const End end : needs(rank, i + 1)) ends.push_back(end);
   return ends;

@@ -23,6 +23,9 @@ enum class Outcome {
   hangs
 };
 
+/// Position in the row, -1 if it is not there.
+int find(const std::vector<Action>& row, Kind kind, int stage, int microbatch);
+
 class Machine {
  public:
   /// A complete plan, with transfers and reduction.
@@ -39,6 +42,8 @@ class Machine {
   struct Stage {
     int rank = 0, first = 0, last = 0;  // microbatches [first, last)
     int previous = -1, next = -1;       // rank of that neighbour, -1 if there is none
+    bool trains = true;                 // it has gradients
+    bool feeds_back = false;            // the stage before it has them too
   };
   struct End {  // of a message
     int rank = 0, position = 0;

@@ -24,8 +24,13 @@ struct Base {
   Layout layout;
   int microbatches = 1;
   Plan plan;
-  int leaf_microbatches() const { return microbatches / kLeaves; }
 };
+
+Limits limits_of(const Base& base) {
+  Limits limits;
+  limits.leaf_microbatches = base.microbatches / kLeaves;
+  return limits;
+}
 
 /// Each B as I now and W one compute action later, at the earliest.
 Plan split_backwards(Plan plan) {
@@ -43,6 +48,18 @@ Plan split_backwards(Plan plan) {
     result.insert(result.end(), weights.begin(), weights.end());
     row = std::move(result);
   }
+  return plan;
+}
+
+/// Each SEND one action later where that is right, so that one edit more can use up the buffers of
+/// messages that nothing answers.
+Plan delay_sends(Plan plan, const Layout& layout, const Limits& limits) {
+  for (std::vector<Action>& row : plan.rows)
+    for (std::size_t i = row.size() - 1; i-- > 0;) {
+      if (!is_send(row[i].kind)) continue;
+      std::swap(row[i], row[i + 1]);
+      if (check(plan, layout, limits)) std::swap(row[i], row[i + 1]);
+    }
   return plan;
 }
 
@@ -65,21 +82,26 @@ std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
   return result;
 }
 
-/// Every schedule at every layout that it is defined for.
+/// Every schedule at every layout that it is defined for, with and without frozen units.
 std::vector<Base> bases() {
   std::vector<Base> result;
   std::set<std::string> used;
   for (const Entry<Schedule>& schedule : schedules()) {
-    for (const int m : {4, 6}) {
-      for (const NamedLayout& at : layouts(schedule.value, m)) {
-        const std::string name = fmt::format("{} {} m={}", schedule.name, at.name, m);
+    for (const auto& [m, frozen] : {std::pair{4, 0}, {6, 0}, {4, 1}, {6, 2}}) {
+      for (NamedLayout at : layouts(schedule.value, m)) {
+        at.layout.frozen_units = frozen;
+        const std::string name =
+            fmt::format("{} {} m={}, {} frozen", schedule.name, at.name, m, frozen);
         try {
           const Plan compute =
               make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
           for (const Plan& plan :
-               {compute, split_backwards(compute), pair_overlaps(compute, at.layout)})
+               {pair_overlaps(compute, at.layout), split_backwards(compute), compute})
             result.push_back(
                 {name, at.layout, m, add_reduction(add_transfers(plan, at.layout), at.layout)});
+          Base late = result.back();
+          late.plan = delay_sends(late.plan, late.layout, limits_of(late));
+          result.push_back(late);
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), Exit::bad_input) << name << ": " << error.message();
           continue;
@@ -114,15 +136,17 @@ class Mutations : public ::testing::Test {
   bool machine_runs(const Base& base, const Plan& plan) {
     using rendezvous::Machine, rendezvous::Outcome, rendezvous::Wire;
     for (const Wire wire : {Wire::pairs, Wire::stream})
-      if (Machine(plan, base.layout, wire, base.leaf_microbatches()).run(random_) != Outcome::runs)
+      if (Machine(plan, base.layout, wire, limits_of(base).leaf_microbatches).run(random_) !=
+          Outcome::runs)
         return false;
     return true;
   }
 
   void expect_same_bits(const Base& base, const Plan& plan) {
-    const auto [entry, fresh] = expected_.try_emplace(base.microbatches);
+    const int frozen = base.layout.frozen_units;
+    const auto [entry, fresh] = expected_.try_emplace({base.microbatches, frozen});
     if (fresh) {
-      const Layout one{{pipeline_over({0}, kTinyUnits, 0, base.microbatches)}};
+      const Layout one{{pipeline_over({0}, kTinyUnits, 0, base.microbatches)}, frozen};
       entry->second = run_tiny(make_plan(one, "1f1b"), one, base.microbatches, kLeaves);
     }
     watchdog_.beat();
@@ -137,7 +161,7 @@ class Mutations : public ::testing::Test {
   }
 
   std::mt19937 random_{20240613};
-  std::map<int, TinyResult> expected_;  // by microbatches
+  std::map<std::pair<int, int>, TinyResult> expected_;  // by microbatches and frozen units
   std::string at_work_;
   /// A hang ends the test, with the plan.
   Watchdog watchdog_{0, std::chrono::minutes(2), [this](const std::string&) {
@@ -156,9 +180,7 @@ TEST_F(Mutations, AreRefusedOrRunToTheSameBits) {
     const Base& base = all[static_cast<std::size_t>(i) % all.size()];
     const Edit kind = kEdits[random_() % kEdits.size()];
     const Plan plan = edited(base, kind);
-    Limits limits;
-    limits.leaf_microbatches = base.leaf_microbatches();
-    const auto violation = check(plan, base.layout, limits);
+    const auto violation = check(plan, base.layout, limits_of(base));
     ++counts[name_of(kind)][violation ? name_of(violation->rule) : "accepted"];
     if (violation) {
       EXPECT_FALSE(machine_runs(base, plan))

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 
+#include "core/error.h"
 #include "parallel/comm/thread_communicator.h"
-#include "parallel/runtime/executor.h"
+#include "tests/parallel_runtime/test_rank.h"
 
 namespace concertina {
 namespace {
@@ -24,75 +26,22 @@ void fill_nan(View view) {
   if (!view.empty()) std::fill_n(view.f32(), view.count, std::numeric_limits<float>::quiet_NaN());
 }
 
-/// One rank's stages and what they run in.
-class TinyRank {
- public:
-  TinyRank(const Plan& plan, const Layout& layout, int microbatches, int leaves,
-           Communicator& world)
-      : world_(world),
-        buckets_(tiny_buckets(layout.frozen_units)),
-        owners_(assign_owners(buckets_, layout)),
-        stages_(static_cast<std::size_t>(layout.stage_count())),
-        backend_(make_cpu_backend(1)),
-        exchange_(buckets_, owners_, layout, plan, world.rank(), microbatches, leaves),
-        executor_(layout, plan, make_stages(layout), world.rank(), microbatches),
-        groups_(world, sets()),
-        tokens_(static_cast<std::size_t>(microbatches)) {
-    arena_.reserve(executor_.saved_bytes() + executor_.boundary_bytes() + exchange_.sum_bytes() +
-                   exchange_.staging_bytes());
-    executor_.attach(arena_);
-    exchange_.attach(arena_);
-    exchange_.connect(groups_, *backend_);
-    executor_.connect(world, exchange_, nullptr);
-    for (std::size_t m = 0; m < tokens_.size(); ++m) tokens_[m] = static_cast<std::int32_t>(m);
-  }
+/// Each rank writes the parts that it owns.
+void collect(const TestRank& rank, TinyResult& result) {
+  for (std::size_t b = 0; b < rank.buckets().size(); ++b)
+    if (const Part* part = rank.own_part(b))
+      std::copy_n(rank.reduced(b).f32(), part->count(), result.gradients[b].begin() + part->begin);
+}
 
-  void step(TinyResult& result) {
-    executor_.on_step([&] { collect(result); });
-    const View tokens{tokens_.data(), tokens_.size(), DType::i32};
-    executor_.run({tokens, tokens, 0.125F});
-    for (std::size_t m = 0; m < tokens_.size(); ++m)
-      if (executor_.losses()[m] != 0.0) result.losses[m] = executor_.losses()[m];
-  }
-
- private:
-  std::vector<Stage*> make_stages(const Layout& layout) {
-    std::vector<Stage*> result;
-    for (int s = 0; s < layout.stage_count(); ++s) {
-      auto& stage = stages_[static_cast<std::size_t>(s)];
-      if (layout.stage(s).rank == world_.rank())
-        stage = std::make_unique<TinyStage>(layout.stage(s), buckets_, layout.frozen_units);
-      result.push_back(stage.get());
-    }
-    return result;
-  }
-  std::vector<std::vector<int>> sets() const {
-    std::vector<std::vector<int>> result;
-    for (const BucketOwners& owners : owners_) result.push_back(owners.ranks);
-    return result;
-  }
-  /// Each rank writes the parts that it owns.
-  void collect(TinyResult& result) const {
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      const int me = owners_[b].index_of(world_.rank());
-      if (me < 0 || buckets_[b].frozen) continue;
-      const View sum = exchange_.reduced(static_cast<int>(b));
-      const Part& part = owners_[b].parts[static_cast<std::size_t>(me)];
-      std::copy_n(sum.f32(), part.count(), result.gradients[b].begin() + part.begin);
-    }
-  }
-
-  Communicator& world_;
-  const std::vector<Bucket> buckets_;
-  std::vector<BucketOwners> owners_;
-  std::vector<std::unique_ptr<TinyStage>> stages_;
-  std::unique_ptr<Backend> backend_;
-  GradientExchange exchange_;
-  Executor executor_;
-  Groups groups_;
-  Arena arena_;
-  std::vector<std::int32_t> tokens_;
-};
+void step(TestRank& rank, int microbatches, TinyResult& result) {
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(microbatches));
+  std::iota(rows.begin(), rows.end(), 0);
+  const View tokens{rows.data(), rows.size(), DType::i32};
+  rank.executor().on_step([&] { collect(rank, result); });
+  rank.executor().run({tokens, tokens, 0.125F});
+  for (std::size_t m = 0; m < rows.size(); ++m)
+    if (const double loss = rank.executor().losses()[m]; loss != 0.0) result.losses[m] = loss;
+}
 
 }  // namespace
 
@@ -179,19 +128,6 @@ void TinyStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientS
   fill_nan({io.grads, static_cast<std::size_t>(units() * kTinyWidth), DType::f32});
 }
 
-std::vector<Bucket> tiny_buckets(int frozen) {
-  ModelSpec model;
-  model.units.resize(kTinyUnits);
-  for (int u = 0; u < kTinyUnits; ++u) {
-    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
-    unit.name = std::to_string(u);
-    unit.parameters.push_back({"own", {kTinyWidth}, false, {}, ""});
-    if (u == 0 || u == kTinyUnits - 1)
-      unit.parameters.push_back({"tied", {kTied}, false, {}, "tied"});
-  }
-  return make_buckets(model, frozen);
-}
-
 bool TinyResult::operator==(const TinyResult& other) const {
   const auto same = [](const auto& a, const auto& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
@@ -202,13 +138,17 @@ bool TinyResult::operator==(const TinyResult& other) const {
 TinyResult run_tiny(const Plan& plan, const Layout& layout, int microbatches, int leaves) {
   std::vector<TinyResult> results(kSteps);
   for (TinyResult& result : results) {
-    for (const Bucket& bucket : tiny_buckets())
+    for (const Bucket& bucket : tied_buckets(kTinyUnits, kTinyWidth, kTied, 0))
       result.gradients.emplace_back(bucket.elements, std::numeric_limits<float>::quiet_NaN());
     result.losses.resize(static_cast<std::size_t>(microbatches));
   }
   run_threads(static_cast<int>(plan.rows.size()), [&](Communicator& world) {
-    TinyRank rank(plan, layout, microbatches, leaves, world);
-    for (TinyResult& result : results) rank.step(result);
+    TestRank rank(plan, layout, tied_buckets(kTinyUnits, kTinyWidth, kTied, layout.frozen_units),
+                  microbatches, leaves, world,
+                  [](const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen) {
+                    return std::make_unique<TinyStage>(at, buckets, frozen);
+                  });
+    for (TinyResult& result : results) step(rank, microbatches, result);
     world.barrier();
   });
   CONCERTINA_CHECK(results[0] == results[1], "two equal steps gave different bits");

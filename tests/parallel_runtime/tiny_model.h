@@ -52,9 +52,6 @@ class TinyStage final : public Stage {
   mutable float scratch_[(kTinyUnits + 1) * kTinyWidth] = {};  // of an F of frozen units alone
 };
 
-/// One bucket a unit, and one that the first and the last unit share.
-std::vector<Bucket> tiny_buckets(int frozen = 0);
-
 /// What two steps made: gradients of all buckets (NaN where they are frozen) and losses of all
 /// microbatches, as bits.
 struct TinyResult {

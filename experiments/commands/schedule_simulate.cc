@@ -1,0 +1,93 @@
+// `concertina schedule simulate`: makespan, bubble and memory, and the path that decides them.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/commands/command_schedule.h"
+#include "experiments/costs/schedule_costs.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+const char* describe(Wait wait) {
+  switch (wait) {
+    case Wait::none:
+      return "";
+    case Wait::input:
+      return "waited for its input";
+    case Wait::gradient:
+      return "waited for its gradient";
+    case Wait::send_buffer:
+      return "waited for a gradient to leave";
+    case Wait::reduction:
+      return "waited for gradients of other ranks";
+    case Wait::all_ranks:
+      return "waited for all ranks";
+  }
+  return "";
+}
+
+/// The critical path, runs of actions that waited for nothing but their row as one line.
+void print_path(const Plan& plan, const Timeline& timeline) {
+  fmt::print("\ncritical path\n");
+  const std::vector<PathStep>& path = timeline.critical_path;
+  for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
+    const auto text = [&](const PathStep& step) {
+      return to_text(plan.rows[step.rank][step.position]);
+    };
+    for (next = i + 1; next < path.size() && path[next].wait == Wait::none;) ++next;
+    const Interval &first = timeline.rows[path[i].rank][path[i].position],
+                   &last = timeline.rows[path[next - 1].rank][path[next - 1].position];
+    fmt::print("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
+               text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
+               path[i].wait == Wait::none
+                   ? ""
+                   : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited));
+  }
+}
+
+nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
+  static const char* const kNames[] = {"none",        "input",     "gradient",
+                                       "send_buffer", "reduction", "all_ranks"};
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const PathStep& step : timeline.critical_path)
+    json.push_back({{"rank", step.rank},
+                    {"action", to_text(plan.rows[step.rank][step.position])},
+                    {"wait", kNames[static_cast<int>(step.wait)]},
+                    {"waited", step.waited}});
+  return json;
+}
+
+void print_timeline(const Timeline& timeline) {
+  fmt::print("makespan {:g}  bubble {:.2f}%\n", timeline.makespan, 100 * timeline.mean_bubble);
+  fmt::print("{:>5} {:>10} {:>9} {:>17}\n", "rank", "busy", "bubble", "peak activations");
+  for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank)
+    fmt::print("{:>5} {:>10g} {:>8.2f}% {:>17}\n", rank, timeline.busy[rank],
+               100 * timeline.bubble[rank], timeline.peak_activations[rank]);
+}
+
+}  // namespace
+
+int run_schedule_simulate(const ScheduleOptions& options) {
+  const ScheduleCosts costs(options.costs);
+  const Planned planned = plan_of(options);
+  const Timeline timeline =
+      simulate(planned.plan, planned.layout, costs.of(planned.layout, planned.plan));
+  if (!options.json) {
+    print_timeline(timeline);
+    print_path(planned.plan, timeline);
+    return 0;
+  }
+  nlohmann::ordered_json figures{
+      {"makespan", timeline.makespan},
+      {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
+      {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
+      {"critical_path", path_json(planned.plan, timeline)}};
+  // Bytes and seconds need a model.
+  if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
+  fmt::print("{}\n", figures.dump());
+  return 0;
+}
+
+}  // namespace concertina

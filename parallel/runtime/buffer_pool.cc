@@ -1,0 +1,24 @@
+#include "parallel/runtime/buffer_pool.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace concertina {
+
+void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* name) {
+  count_ = count;
+  bytes_ = align_up(bytes);
+  free_.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) free_.push_back(arena.take(bytes, name));
+}
+
+void* BufferPool::take() {
+  CONCERTINA_CHECK(!free_.empty(), "all {} buffers of a pool are in use", count_);
+  void* buffer = free_.back();
+  free_.pop_back();
+  peak_ = std::max(peak_, in_use());
+  return buffer;
+}
+
+}  // namespace concertina

@@ -1,0 +1,28 @@
+// Equal buffers that are handed out one at a time.
+// Invariant: as many as were attached, never more; a pool remembers how many were out at once.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace concertina {
+
+class BufferPool {
+ public:
+  void attach(Arena& arena, int count, std::size_t bytes, const char* name);
+  void* take();
+  void give(void* buffer) { free_.push_back(buffer); }
+  bool empty() const { return free_.empty(); }
+  int peak() const { return peak_; }
+  int in_use() const { return count_ - static_cast<int>(free_.size()); }
+  std::size_t bytes_in_use() const { return static_cast<std::size_t>(in_use()) * bytes_; }
+
+ private:
+  std::vector<void*> free_;
+  int count_ = 0, peak_ = 0;
+  std::size_t bytes_ = 0;  // of one, as the arena counts it
+};
+
+}  // namespace concertina

@@ -1,0 +1,36 @@
+// Forward passes alone, for a loss on held-out text.
+#include <algorithm>
+
+#include "parallel/runtime/executor.h"
+
+namespace concertina {
+
+void Executor::evaluate(const StepInput& input, int count,
+                        const std::function<void(int, View)>& see) {
+  std::fill(losses_.begin(), losses_.end(), 0.0);
+  // Microbatch by microbatch, stage by stage: the same order on every rank, so no rank waits for
+  // one that waits for it.
+  for (int microbatch = 0; microbatch < count; ++microbatch)
+    for (const LocalStage& stage : stages_.all())
+      if (microbatch >= stage.info.first_microbatch && microbatch < stage.info.last_microbatch)
+        evaluate_one(stage, microbatch, input, see);
+}
+
+void Executor::evaluate_one(const LocalStage& stage, int microbatch, const StepInput& input,
+                            const std::function<void(int, View)>& see) {
+  const Action forward{Kind::F, stage.id, microbatch};
+  if (watchdog_ != nullptr) watchdog_->at("evaluate", stage.id, microbatch);
+  if (stage.info.remote_previous) stages_.start_transfer({Kind::RECV_F, stage.id, microbatch});
+  stages_.begin(forward);
+  MicrobatchIo io = stages_.io(forward, input);
+  io.training = false;
+  stage.stage->forward(io);
+  if (stage.info.last) {
+    losses_[static_cast<std::size_t>(microbatch)] = stage.stage->loss(io);
+    if (see) see(microbatch, stage.stage->logits(io));
+  }
+  if (stage.info.remote_next) stages_.start_transfer({Kind::SEND_F, stage.id, microbatch});
+  stages_.discard(forward);
+}
+
+}  // namespace concertina

@@ -1,0 +1,106 @@
+#include "parallel/runtime/transfers.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "parallel/plan/plan_graph.h"
+
+namespace concertina {
+namespace {
+
+/// For the watchdog, which keeps the pointer.
+const char* name_of(Kind transfer) {
+  switch (transfer) {
+    case Kind::SEND_F:
+      return "SEND_F";
+    case Kind::RECV_F:
+      return "RECV_F";
+    case Kind::SEND_B:
+      return "SEND_B";
+    default:
+      return "RECV_B";
+  }
+}
+
+}  // namespace
+
+Transfers::Transfers(const Layout& layout, TraceRecorder& recorder)
+    : layout_(layout), recorder_(recorder) {
+  for (const Kind send : {Kind::SEND_B, Kind::SEND_F}) outbox(send).sends.reserve(kSendBuffers);
+}
+
+void Transfers::attach(Arena& arena, const RowMemory& memory, std::size_t bytes) {
+  input_grads_.buffers.attach(arena, memory.input_grads, bytes, "gradients of stage inputs");
+  frozen_outputs_.buffers.attach(arena, memory.frozen_outputs, bytes, "outputs of frozen stages");
+}
+
+void Transfers::connect(Communicator& world, Watchdog* watchdog, int most) {
+  world_ = &world;
+  watchdog_ = watchdog;
+  open_.reserve(static_cast<std::size_t>(most));
+  world.reserve(static_cast<std::size_t>(most), 0);
+}
+
+int Transfers::peer_of(const Action& transfer) const {
+  const bool next = transfer.kind == Kind::SEND_F || transfer.kind == Kind::RECV_B;
+  return layout_.stage(transfer.stage + (next ? 1 : -1)).rank;
+}
+
+void Transfers::start(const Action& action, View message, Work& work) {
+  const int peer = peer_of(action);
+  work = is_send(action.kind) ? world_->isend(bytes_of(message), peer)
+                              : world_->irecv(bytes_of(message), peer);
+  open_.push_back({&work, action});
+}
+
+void Transfers::wait(const Action& action, Work& work) {
+  const double start = now();  // a test may copy what has arrived
+  const bool open = std::erase_if(open_, [&](const Open& one) { return one.work == &work; }) > 0;
+  if (!work.test()) {
+    if (watchdog_ != nullptr)
+      watchdog_->at(name_of(action.kind), action.stage, action.microbatch, peer_of(action));
+    work.wait();
+  }
+  recorder_.waited(is_send(action.kind) ? WaitFor::send : WaitFor::receive, action, start);
+  if (open) recorder_.completed(action);
+}
+
+void* Transfers::take_buffer(Kind send) {
+  if (outbox(send).buffers.empty()) reclaim_oldest(send);
+  return outbox(send).buffers.take();
+}
+
+void Transfers::post(const Action& send, View message) {
+  outbox(send.kind).sends.push_back(
+      {world_->isend(bytes_of(message), peer_of(send)), message.data, send});
+}
+
+void Transfers::reclaim_oldest(Kind send) {
+  auto& [buffers, sends] = outbox(send);
+  CONCERTINA_CHECK(!sends.empty(), "no send is under way");
+  Sent& oldest = sends.front();
+  wait(oldest.action, oldest.work);
+  if (!oldest.over) recorder_.completed(oldest.action);
+  buffers.give(oldest.buffer);
+  sends.erase(sends.begin());
+}
+
+void Transfers::reclaim_all() {
+  for (const Kind send : {Kind::SEND_B, Kind::SEND_F})
+    while (!outbox(send).sends.empty()) reclaim_oldest(send);
+}
+
+void Transfers::progress() {
+  std::erase_if(open_, [this](const Open& one) {
+    if (!one.work->test()) return false;
+    recorder_.completed(one.action);
+    return true;
+  });
+  for (const Kind send : {Kind::SEND_B, Kind::SEND_F})
+    for (Sent& one : outbox(send).sends) {
+      if (one.over || !one.work.test()) continue;
+      one.over = true;
+      recorder_.completed(one.action);
+    }
+}
+
+}  // namespace concertina

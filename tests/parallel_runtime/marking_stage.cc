@@ -1,0 +1,135 @@
+#include "tests/parallel_runtime/marking_stage.h"
+
+#include <gtest/gtest.h>
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kBoundary = 10, kSaved = 20, kGrads = 7;  // floats
+constexpr float kPoisoned = -1e30F;
+
+void fill(void* memory, std::size_t count, float value) {
+  ASSERT_NE(memory, nullptr);
+  std::fill_n(static_cast<float*>(memory), count, value);
+}
+
+void expect(const void* memory, std::size_t count, float value, const char* what) {
+  ASSERT_NE(memory, nullptr) << what;
+  for (std::size_t i = 0; i < count; ++i)
+    ASSERT_EQ(static_cast<const float*>(memory)[i], value) << what;
+}
+
+void poison(const MicrobatchIo& io) {
+  fill(io.saved, kSaved, kPoisoned);
+  if (!io.input.empty()) fill(io.input.data, kBoundary, kPoisoned);
+  if (!io.output_grad.empty()) fill(io.output_grad.data, kBoundary, kPoisoned);
+}
+
+}  // namespace
+
+float mark(char kind, int unit, int microbatch) {
+  return static_cast<float>(kind * 10000 + unit * 100 + microbatch);
+}
+
+StageMemory MarkingStage::memory() const {
+  return {kSaved * sizeof(float), kGrads * sizeof(float), kBoundary * sizeof(float), 0};
+}
+
+/// Units of a pass come one after the other.
+void MarkingStage::enter(char kind, int unit, const MicrobatchIo& io, int first) {
+  const std::pair pass(kind, io.microbatch);
+  const auto [at, fresh] = next_.try_emplace(pass, first);
+  EXPECT_EQ(at->second, unit);
+  calls_[pass] += fresh;
+  interleaved_ += next_.size() > 1;
+  at->second += kind == 'F' ? 1 : -1;
+  if (at->second == (kind == 'F' ? at_.last_unit : first_trained_ - 1)) next_.erase(at);
+}
+
+void MarkingStage::forward_unit(int unit, const MicrobatchIo& io) {
+  enter('F', unit, io, at_.first_unit);
+  expect_outside(io, at_.first_unit > 0);
+  EXPECT_EQ(io.saved == nullptr, !trains());
+  if (unit + 1 < at_.last_unit) return;
+  if (trains()) fill(io.saved, kSaved, mark('s', at_.first_unit, io.microbatch));
+  if (at_.last_unit < kMarkedUnits)
+    fill(io.output.data, kBoundary, mark('x', at_.last_unit, io.microbatch));
+  if (first_trained_ > at_.first_unit && !io.input.empty())
+    fill(io.input.data, kBoundary, kPoisoned);
+}
+
+void MarkingStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
+  enter('B', unit, io, at_.last_unit - 1);
+  expect_inside(io);
+  if (unit == first_trained_) write_input_grad(io);
+  contribute(unit, io, sink);
+  if (unit == first_trained_) poison(io);
+}
+
+void MarkingStage::backward_input_unit(int unit, const MicrobatchIo& io) {
+  enter('I', unit, io, at_.last_unit - 1);
+  expect_inside(io);
+  if (unit > first_trained_) return;
+  write_input_grad(io);
+  fill(io.grads, kGrads, mark('i', at_.first_unit, io.microbatch));
+}
+
+void MarkingStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
+  enter('W', unit, io, at_.last_unit - 1);
+  expect_inside(io);
+  expect(io.grads, kGrads, mark('i', at_.first_unit, io.microbatch), "grads");
+  contribute(unit, io, sink);
+  if (unit > first_trained_) return;
+  poison(io);
+  fill(io.grads, kGrads, kPoisoned);
+}
+
+View MarkingStage::logits(const MicrobatchIo& io) const {
+  return {io.saved, kSaved, DType::f32};
+}
+
+std::map<std::pair<char, int>, int> MarkingStage::take_calls() {
+  EXPECT_TRUE(next_.empty()) << "a pass did not come to its end";
+  return std::exchange(calls_, {});
+}
+
+/// Tokens, targets and input: there where they have to be, from F to the end.
+void MarkingStage::expect_outside(const MicrobatchIo& io, bool input) const {
+  EXPECT_EQ(io.tokens.empty(), at_.first_unit > 0);
+  EXPECT_EQ(io.targets.empty(), at_.last_unit < kMarkedUnits);
+  EXPECT_EQ(io.input.empty(), !input);
+  EXPECT_EQ(io.output.empty(), at_.last_unit == kMarkedUnits);
+  EXPECT_EQ(io.loss_scale, kMarkedLossScale);
+  for (const View& rows : {io.tokens, io.targets}) {
+    if (rows.empty()) continue;
+    ASSERT_EQ(rows.count, kMarkedRows);
+    for (int i = 0; i < kMarkedRows; ++i) ASSERT_EQ(rows.i32()[i], io.microbatch * kMarkedRows + i);
+  }
+  if (input) expect(io.input.data, kBoundary, mark('x', at_.first_unit, io.microbatch), "input");
+}
+
+void MarkingStage::expect_inside(const MicrobatchIo& io) const {
+  expect_outside(io, at_.first_unit > 0 && first_trained_ == at_.first_unit);
+  EXPECT_EQ(io.output_grad.empty(), at_.last_unit == kMarkedUnits);
+  expect(io.saved, kSaved, mark('s', at_.first_unit, io.microbatch), "saved");
+  if (at_.last_unit < kMarkedUnits)
+    expect(io.output_grad.data, kBoundary, mark('g', at_.last_unit, io.microbatch), "output_grad");
+}
+
+void MarkingStage::write_input_grad(const MicrobatchIo& io) const {
+  EXPECT_EQ(io.input_grad.empty(), !gives_gradient_);
+  if (gives_gradient_)
+    fill(io.input_grad.data, kBoundary, mark('g', at_.first_unit, io.microbatch));
+}
+
+void MarkingStage::contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    if (buckets_[b].frozen || std::ranges::count(buckets_[b].uses, unit) == 0) continue;
+    const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
+    for (std::size_t e = 0; e < target.gradient.count; ++e)
+      target.gradient.f32()[e] = (target.accumulate ? target.gradient.f32()[e] : 0.0F) + 1.0F;
+    sink.end(static_cast<int>(b), unit, io.microbatch);
+  }
+}
+
+}  // namespace concertina

@@ -1,0 +1,67 @@
+// A stage that checks all it is given: every buffer holds the mark of what was put into it, until
+// the last that may read it has.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/stage.h"
+#include "parallel/plan/layout.h"
+
+namespace concertina {
+
+inline constexpr int kMarkedUnits = 7, kMarkedRows = 3;  // rows of a microbatch
+inline constexpr float kMarkedLossScale = 0.25F;
+
+/// What the buffer `kind` of a microbatch holds at the boundary before `unit`: 's' saved, 'x' the
+/// activation, 'g' its gradient, 'i' what lies between I and W.
+float mark(char kind, int unit, int microbatch);
+
+/// Writes and checks marks; poisons what it is the last to read. Row r of microbatch m has the
+/// token and the target m * kMarkedRows + r. Each element of each gradient gets 1 for each
+/// microbatch and use.
+class MarkingStage final : public Stage {
+ public:
+  MarkingStage(StagePlacement at, const std::vector<Bucket>& buckets, int frozen)
+      : at_(at),
+        first_trained_(std::clamp(frozen, at.first_unit, at.last_unit)),
+        gives_gradient_(at.first_unit > frozen),
+        buckets_(buckets) {}
+
+  StageMemory memory() const override;
+  int first_unit() const override { return at_.first_unit; }
+  int last_unit() const override { return at_.last_unit; }
+  int first_trained() const override { return first_trained_; }
+  void forward_unit(int unit, const MicrobatchIo& io) override;
+  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
+  void backward_input_unit(int unit, const MicrobatchIo& io) override;
+  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
+  double loss(const MicrobatchIo& io) const override { return io.microbatch + 0.5; }
+  View logits(const MicrobatchIo& io) const override;
+  void set_workspace(void*, void*) override {}
+  void refresh() override {}
+
+  /// Passes by kind and microbatch since the last time.
+  std::map<std::pair<char, int>, int> take_calls();
+  /// Times that a unit ran between two units of another pass of this stage.
+  int interleaved() const { return interleaved_; }
+
+ private:
+  bool trains() const { return first_trained_ < at_.last_unit; }
+  void enter(char kind, int unit, const MicrobatchIo& io, int first);
+  void expect_outside(const MicrobatchIo& io, bool input) const;
+  void expect_inside(const MicrobatchIo& io) const;
+  void write_input_grad(const MicrobatchIo& io) const;
+  void contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const;
+
+  StagePlacement at_;
+  int first_trained_;
+  bool gives_gradient_;
+  const std::vector<Bucket>& buckets_;
+  std::map<std::pair<char, int>, int> calls_, next_;  // next_: unit of each open pass
+  int interleaved_ = 0;
+};
+
+}  // namespace concertina

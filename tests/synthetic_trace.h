@@ -33,7 +33,7 @@ inline StepRecord synthetic_record(const RunTrace& trace, const PlanIndex& index
     const StageInfo* stage =
         row[i].stage >= 0 ? &index.stages()[static_cast<std::size_t>(row[i].stage)] : nullptr;
     Action receive{Kind::RECV_F, row[i].stage, row[i].microbatch};
-    const bool gradient = row[i].kind == Kind::B || row[i].kind == Kind::I;
+    const bool gradient = makes_input_gradient(row[i].kind);
     if (gradient) receive.kind = Kind::RECV_B;
     if ((row[i].kind == Kind::F && stage->remote_previous) || (gradient && stage->remote_next)) {
       if (start > last) record.waits.push_back({WaitFor::receive, receive, last, start});

@@ -48,7 +48,7 @@ double seconds_below(const RunPlan& run, int stage, const StagePlacement& placem
                      const std::vector<UnitSeconds>& units) {
   const std::vector<Action>& row = run.plan.rows[at(placement.rank)];
   const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& action) {
-    return action.stage == stage && (action.kind == Kind::B || action.kind == Kind::W);
+    return action.stage == stage && makes_weight_gradient(action.kind);
   });
   const bool both = last != row.rend() && last->kind == Kind::B;
   double seconds = 0;
@@ -61,7 +61,7 @@ double seconds_below(const RunPlan& run, int stage, const StagePlacement& placem
 int pieces(const RunPlan& run, const std::vector<StagePlacement>& stages, int rank, int unit) {
   std::vector<int> order;
   for (const Action& action : run.plan.rows[at(rank)]) {
-    if (action.kind != Kind::B && action.kind != Kind::W) continue;
+    if (!makes_weight_gradient(action.kind)) continue;
     const StagePlacement& stage = stages[at(action.stage)];
     if (stage.first_unit <= unit && unit < stage.last_unit) order.push_back(action.microbatch);
   }

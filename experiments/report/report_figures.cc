@@ -139,7 +139,7 @@ std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t ran
     if (row[i].kind == Kind::I) use.saved_bytes += trace.grad_bytes[stage];
     sample(times[i].start);
     if (row[i].kind == Kind::W) use.saved_bytes -= trace.grad_bytes[stage];
-    if (row[i].kind == Kind::B || row[i].kind == Kind::W)
+    if (makes_weight_gradient(row[i].kind))
       --use.activations, use.saved_bytes -= trace.saved_bytes[stage];
     sample(times[i].end);
   }

@@ -27,7 +27,7 @@ void append_stages(const RunPlan& run, const RowMemory& row, Key& key) {
 void append_gradients(const RunPlan& run, int rank, Key& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
   for (const Action& action : run.plan.rows[static_cast<std::size_t>(rank)]) {
-    if (action.kind != Kind::W && action.kind != Kind::B) continue;
+    if (!makes_weight_gradient(action.kind)) continue;
     const StagePlacement& at = run.layout.stage(action.stage);
     for (int unit = at.first_unit; unit < at.last_unit; ++unit)
       orders[unit].push_back(action.microbatch);

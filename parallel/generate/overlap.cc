@@ -13,7 +13,7 @@ std::vector<bool> find_candidates(const Plan& plan, const Layout& layout, const 
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
     for (std::size_t i = 0; i + 1 < plan.rows[rank].size(); ++i) {
       const Action &first = plan.rows[rank][i], &second = plan.rows[rank][i + 1];
-      if (first.kind != Kind::F || (second.kind != Kind::B && second.kind != Kind::I)) continue;
+      if (first.kind != Kind::F || !makes_input_gradient(second.kind)) continue;
       const bool waits = timeline.rows[rank][i + 1].start > timeline.rows[rank][i].end;
       const auto node = static_cast<std::size_t>(index.row_begin()[rank]) + i;
       candidates[node] = first.microbatch != second.microbatch && !waits && !first.overlapped;

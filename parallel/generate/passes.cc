@@ -24,7 +24,7 @@ Plan append_tails(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
     std::vector<int> stages;  // by their last gradient, the latest first
     for (auto action = row.rbegin(); action != row.rend(); ++action) {
-      const bool gradient = action->kind == Kind::B || action->kind == Kind::W;
+      const bool gradient = makes_weight_gradient(action->kind);
       if (gradient && std::find(stages.begin(), stages.end(), action->stage) == stages.end())
         stages.push_back(action->stage);
     }
@@ -70,8 +70,7 @@ std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout
       const Action& action = plan.rows[rank][position];
       const StageInfo& stage = index.stages()[action.stage];
       const bool forward = action.kind == Kind::F && stage.remote_next;
-      const bool backward =
-          (action.kind == Kind::B || action.kind == Kind::I) && stage.sends_gradient;
+      const bool backward = (makes_input_gradient(action.kind)) && stage.sends_gradient;
       if (forward || backward)
         sends.emplace_back(timeline.rows[rank][position].end, forward ? Kind::SEND_F : Kind::SEND_B,
                            action.stage, action.microbatch, index.node(rank, position));

@@ -81,7 +81,7 @@ int RowJudge::peak(const std::vector<Action>& row) {
   int live = 0, most = 0;
   for (const Action& action : row) {
     if (action.kind == Kind::F) most = std::max(most, ++live);
-    if (action.kind == Kind::W || action.kind == Kind::B) --live;
+    if (makes_weight_gradient(action.kind)) --live;
   }
   return most;
 }

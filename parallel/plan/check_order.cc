@@ -57,7 +57,7 @@ Found check_overlaps(const Checked& it) {
       if (!action.overlapped) continue;
       const int node = it.index.node(rank, position);
       const Kind next = position + 1 < std::ssize(row) ? row[position + 1].kind : Kind::STEP;
-      if (action.kind != Kind::F || (next != Kind::B && next != Kind::I))
+      if (action.kind != Kind::F || !makes_input_gradient(next))
         return it.violation(Rule::overlap,
                             it.name(node) + ": only an F overlaps, with a B or I right behind it",
                             {node});
@@ -142,7 +142,7 @@ Found check_memory(const Checked& it) {
   for (int rank = 0; rank < it.ranks(); ++rank) {
     int saved = 0, node = it.index.row_begin()[rank];
     for (const Action& action : it.plan.rows[rank]) {
-      if (action.kind == Kind::B || action.kind == Kind::W) --saved;
+      if (makes_weight_gradient(action.kind)) --saved;
       if (action.kind == Kind::F && it.index.stages()[action.stage].trains &&
           ++saved > allowed[rank])
         return it.violation(

@@ -75,7 +75,7 @@ class GraphBuilder {
                  index_.find(Kind::RECV_F, action.stage, action.microbatch), stage.remote_previous,
                  node);
       if (action.kind == Kind::F && stage.sends_unanswered()) wait_for_buffer(activations, node);
-      if (action.kind != Kind::B && action.kind != Kind::I) continue;
+      if (!makes_input_gradient(action.kind)) continue;
       if (!stage.last)
         wait_for(index_.find_input_gradient(action.stage + 1, action.microbatch),
                  index_.find(Kind::RECV_B, action.stage, action.microbatch), stage.remote_next,

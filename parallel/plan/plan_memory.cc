@@ -114,7 +114,7 @@ std::size_t peak_saved(const std::vector<Action>& row,
   std::size_t live = 0, peak = 0;
   for (const Action& action : row) {
     if (action.kind == Kind::F) peak = std::max(peak, live += weight(action.stage));
-    if (action.kind == Kind::B || action.kind == Kind::W) live -= weight(action.stage);
+    if (makes_weight_gradient(action.kind)) live -= weight(action.stage);
   }
   return peak;
 }
@@ -123,7 +123,7 @@ std::vector<int> leaf_order(const std::vector<Action>& row, int stage, int leaf_
   std::map<int, int> finished;  // microbatches of each leaf
   std::vector<int> order;
   for (const Action& action : row) {
-    if (action.stage != stage || (action.kind != Kind::B && action.kind != Kind::W)) continue;
+    if (action.stage != stage || !makes_weight_gradient(action.kind)) continue;
     const int leaf = action.microbatch / leaf_microbatches;
     if (++finished[leaf] == leaf_microbatches) order.push_back(leaf);
   }

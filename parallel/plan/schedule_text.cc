@@ -127,8 +127,7 @@ class CellParser {
       cell.actions.insert(cell.actions.end(), actions.begin(), actions.end());
     }
     const std::vector<Action>& both = cell.actions;
-    if (both.size() != 2 || both[0].kind != Kind::F ||
-        (both[1].kind != Kind::B && both[1].kind != Kind::I))
+    if (both.size() != 2 || both[0].kind != Kind::F || (!makes_input_gradient(both[1].kind)))
       refuse("an overlap is an F and then a B or an I");
     cell.actions[0].overlapped = true;
     return cell;

@@ -14,7 +14,7 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, c
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     orders[rank].resize(static_cast<std::size_t>(layout.unit_count()));
     for (const Action& action : plan.rows[rank]) {
-      if (action.kind != Kind::W && action.kind != Kind::B) continue;
+      if (!makes_weight_gradient(action.kind)) continue;
       const StagePlacement& stage = layout.stage(action.stage);
       for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
         orders[rank][static_cast<std::size_t>(unit)].push_back(action.microbatch);

@@ -98,12 +98,12 @@ MicrobatchIo LocalStages::io(const Action& action, const StepInput& input) {
 
 void LocalStages::begin(const Action& action) {
   if (action.kind == Kind::F) begin_forward(action);
-  if (action.kind == Kind::B || action.kind == Kind::I) begin_backward(action);
+  if (makes_input_gradient(action.kind)) begin_backward(action);
 }
 
 void LocalStages::end(const Action& action) {
   if (action.kind == Kind::F) end_forward(action);
-  if (action.kind == Kind::B || action.kind == Kind::W) end_backward(action);
+  if (makes_weight_gradient(action.kind)) end_backward(action);
 }
 
 void LocalStages::begin_forward(const Action& action) {

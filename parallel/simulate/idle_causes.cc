@@ -73,7 +73,7 @@ class Attribution {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (!shares_units(rank, r)) continue;
       for (std::size_t i = 0; i < plan_.rows[r].size(); ++i)
-        if (plan_.rows[r][i].kind == Kind::B || plan_.rows[r][i].kind == Kind::W)
+        if (makes_weight_gradient(plan_.rows[r][i].kind))
           last = std::max(last, ranks_[r].actions[i].end);
     }
     return last;

@@ -99,15 +99,14 @@ std::vector<Machine::End> Machine::needs(int rank, int i) const {
   std::vector<End> ends;
   const auto need = [&](Kind what) { ends.push_back({rank, find(row, what, s, m)}); };
   if (kind == Kind::F && remote(stage.previous)) need(Kind::RECV_F);
-  if ((kind == Kind::B || kind == Kind::I) && remote(stage.next)) need(Kind::RECV_B);
-  if ((kind == Kind::B || kind == Kind::W) && remote(stage.next)) need(Kind::SEND_F);
+  if (makes_input_gradient(kind) && remote(stage.next)) need(Kind::RECV_B);
+  if (makes_weight_gradient(kind) && remote(stage.next)) need(Kind::SEND_F);
   // Messages that nothing answers, gradients and outputs of frozen stages: which action fills a
   // buffer with one of them, and which sends it.
   const auto fills = [&](const Action& a, bool gradient) {
     const Stage& of = stages_[a.stage];
-    return gradient
-               ? (a.kind == Kind::B || a.kind == Kind::I) && remote(of.previous) && of.feeds_back
-               : a.kind == Kind::F && remote(of.next) && !of.trains;
+    return gradient ? makes_input_gradient(a.kind) && remote(of.previous) && of.feeds_back
+                    : a.kind == Kind::F && remote(of.next) && !of.trains;
   };
   for (const bool gradient : {true, false}) {
     std::vector<End> sent;  // of the whole row

@@ -65,7 +65,7 @@ bool Machine::row_makes_sense(int rank) const {
     bool ready = true;
     if (kind == Kind::F && stage.previous >= 0)
       ready = stage.previous == rank ? before(Kind::F, s - 1, m) : before(Kind::RECV_F, s, m);
-    if (kind == Kind::I || kind == Kind::B) {
+    if (makes_input_gradient(kind)) {
       ready = before(Kind::F, s, m);
       if (stage.next == rank) ready = ready && gradient_before(s + 1, m);
       if (stage.next >= 0 && stage.next != rank)  // there is no gradient of what was never sent
@@ -76,8 +76,7 @@ bool Machine::row_makes_sense(int rank) const {
     if (kind == Kind::SEND_B) ready = gradient_before(s, m);
     if (kind == Kind::REDUCE)
       for (int later = i; later < std::ssize(row); ++later)
-        ready = ready && !((row[later].kind == Kind::B || row[later].kind == Kind::W) &&
-                           row[later].stage == s);
+        ready = ready && !(makes_weight_gradient(row[later].kind) && row[later].stage == s);
     if (!ready) return false;
   }
   return true;
@@ -87,7 +86,7 @@ bool Machine::leaves_ascend(int leaf_microbatches) const {
   for (const std::vector<Action>& row : plan_.rows) {
     std::map<std::pair<int, int>, int> newest;  // microbatch, by stage and leaf
     for (const Action& a : row) {
-      if (a.kind != Kind::B && a.kind != Kind::W) continue;
+      if (!makes_weight_gradient(a.kind)) continue;
       const auto [it, fresh] =
           newest.try_emplace({a.stage, a.microbatch / leaf_microbatches}, a.microbatch);
       if (!fresh && it->second > a.microbatch) return false;

@@ -79,7 +79,7 @@ void write_gradient(GradientExchange& exchange, const Problem& problem, int b, i
 void run_row(GradientExchange& exchange, const Problem& problem, const Layout& layout,
              const std::vector<Action>& row) {
   for (const Action& action : row) {
-    if (action.kind != Kind::B && action.kind != Kind::W) continue;
+    if (!makes_weight_gradient(action.kind)) continue;
     const StagePlacement& stage = layout.stage(action.stage);
     for (int unit = stage.last_unit - 1; unit >= stage.first_unit; --unit)
       for (std::size_t b = 0; b < problem.buckets.size(); ++b)

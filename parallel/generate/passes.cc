@@ -70,7 +70,7 @@ std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout
       const Action& action = plan.rows[rank][position];
       const StageInfo& stage = index.stages()[action.stage];
       const bool forward = action.kind == Kind::F && stage.remote_next;
-      const bool backward = (makes_input_gradient(action.kind)) && stage.sends_gradient;
+      const bool backward = makes_input_gradient(action.kind) && stage.sends_gradient;
       if (forward || backward)
         sends.emplace_back(timeline.rows[rank][position].end, forward ? Kind::SEND_F : Kind::SEND_B,
                            action.stage, action.microbatch, index.node(rank, position));

@@ -1,236 +1,255 @@
-// Causal attention of one head, tiled by rows of queries; compiled once for each instruction set.
-// Work above the diagonal is skipped by tile: queries [i0, i1) meet keys [0, i1) only. The
-// probabilities are never kept: the backward pass recomputes them from log-sum-exp
+// Tiles of queries meet the keys that any of them sees: work above the diagonal is skipped by tile.
+// The probabilities are never kept: the backward pass recomputes them from log-sum-exp
 // (FlashAttention, Dao et al. 2022).
 //
-// Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
-#include "core/cpu/kernels.h"
-#include "core/cpu/micro_gemm.h"
+// Legend: T tokens, D head dimension, C = H D width; Q queries of a tile, K keys of a block.
+#include "core/cpu/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "core/cpu/product.h"
 
 namespace concertina::cpu {
 namespace {
 
 using Int = std::int64_t;
 
-constexpr Int kQueryTile = 64;
+// Part of the numerics: changing them may change bits.
+constexpr Int kQueries = 64;
+constexpr Int kKeys = 512;  // of one product: bounds the number of shapes, whatever T is
 
-constexpr Int padded(Int n) {
-  return (n + kLanes - 1) / kLanes * kLanes;
+/// Rows of scores lie this far apart: whole vectors, and never a power of two, or they would evict
+/// each other from L1.
+Int score_stride(Int tokens) {
+  return (tokens + 15) / 16 * 16 + 16;
 }
 
-// Scratch is cut in order; every piece starts on a cache line.
-struct Cutter {
-  float* at;
-  float* take(Int count) {
-    float* piece = at;
-    at += (count + 15) / 16 * 16;
-    return piece;
+/// The products of Q queries with a block of K keys.
+struct BlockProducts {
+  Product scores;               // s[Q,K] = q[Q,D] k[K,D]^T
+  Product grads;                // dp[Q,K] = dy[Q,D] v[K,D]^T
+  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; then added
+  Product values;               // dv[K,D] += p[Q,K]^T dy[Q,D]
+  Product keys;                 // dk[K,D] += ds[Q,K]^T q[Q,D]
+
+  BlockProducts(const AttentionShape& s, Int q, Int k, Context& context)
+      : scores(score(s, q, k, 3), context),
+        grads(score(s, q, k, 1), context),
+        rows{Product(row(s, q, k, false), context), Product(row(s, q, k, true), context)},
+        values(column(s, q, k, 1), context),
+        keys(column(s, q, k, 3), context) {}
+
+ private:
+  // `parts`: width in C of the matrix that the tile's rows are in: 3 of qkv, 1 of dy.
+  static ProductShape score(const AttentionShape& s, Int q, Int k, Int parts) {
+    const Int c = s.heads * s.head_dim;
+    ProductShape shape{.type = s.compute, .m = q, .k = s.head_dim, .n = k};
+    shape.a_row = parts * c, shape.a_column = 1;
+    shape.b_row = 1, shape.b_column = 3 * c;
+    shape.c_row = score_stride(s.tokens);
+    return shape;
+  }
+  static ProductShape row(const AttentionShape& s, Int q, Int k, bool accumulate) {
+    ProductShape shape{.type = s.compute, .m = q, .k = k, .n = s.head_dim};
+    shape.a_row = score_stride(s.tokens), shape.a_column = 1;
+    shape.b_row = 3 * s.heads * s.head_dim, shape.b_column = 1;
+    shape.c_row = s.head_dim, shape.accumulate = accumulate;
+    return shape;
+  }
+  static ProductShape column(const AttentionShape& s, Int q, Int k, Int parts) {
+    ProductShape shape{.type = s.compute, .m = k, .k = q, .n = s.head_dim};
+    shape.a_row = 1, shape.a_column = score_stride(s.tokens);
+    shape.b_row = parts * s.heads * s.head_dim, shape.b_column = 1;
+    shape.c_row = s.head_dim, shape.accumulate = true;
+    return shape;
   }
 };
 
-// The rows of one head: contiguous D columns of a wider matrix.
-struct Rows {
-  const float* data;
-  Int stride;
+/// A tile of queries: those from `first` on, and the blocks of keys [0, first + queries).
+struct QueryTile {
+  Int first = 0, queries = 0;
+  std::vector<const BlockProducts*> blocks;  // of kKeys keys, the last one of the rest
 };
 
-// A square of kLanes rows transposed in registers, by halves of ever larger blocks.
-void transpose_square(const float* from, Int from_stride, float* to, Int to_stride) {
-  Vec v[kLanes];
-#pragma GCC unroll 16
-  for (Int i = 0; i < kLanes; ++i) v[i] = *reinterpret_cast<const Vec*>(from + i * from_stride);
-#pragma GCC unroll 4
-  for (int step = 1; step < kLanes; step *= 2) {
-    IntVec low, high;
-#pragma GCC unroll 16
-    for (int c = 0; c < kLanes; ++c) {
-      const bool first = (c & step) == 0;
-      low[c] = first ? c : static_cast<int>(kLanes) + c - step;
-      high[c] = first ? c + step : static_cast<int>(kLanes) + c;
+template <class T>
+class CpuAttention final : public Attention {
+ public:
+  CpuAttention(const AttentionShape& s, const AttentionLoops<T>& loops, Context& context)
+      : shape_(s), loops_(loops), context_(context), stride_(score_stride(s.tokens)) {
+    for (Int first = 0; first < s.tokens; first += kQueries) {
+      QueryTile& tile = tiles_.emplace_back();
+      tile = {first, std::min(kQueries, s.tokens - first), {}};
+      const Int keys = first + tile.queries;
+      for (Int k = 0; k < keys; k += kKeys)
+        tile.blocks.push_back(products(tile.queries, std::min(kKeys, keys - k)));
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) {
-      if ((i & step) != 0) continue;
-      const Vec a = v[i], b = v[i + step];
-      v[i] = __builtin_shuffle(a, b, low);
-      v[i + step] = __builtin_shuffle(a, b, high);
+    context.workspace.need(Scratch(*this, nullptr).bytes);
+  }
+
+  void forward(View qkv, View y, View lse) override {
+    each_head([&](const Head& head, const Scratch& scratch) {
+      const Sources in = sources(qkv, head);
+      forward_head(in, y.as<T>() + head.y, lse.f32() + head.lse, scratch);
+    });
+  }
+
+  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+    each_head([&](const Head& head, const Scratch& scratch) {
+      T* dq = dqkv.as<T>() + head.qkv;
+      backward_head(sources(qkv, head), y.as<T>() + head.y, dy.as<T>() + head.y,
+                    lse.f32() + head.lse, dq, scratch);
+    });
+  }
+
+ private:
+  struct Head {
+    Int qkv, y, lse;  // its first elements
+    int thread;
+  };
+  struct Sources {
+    const T *q, *k, *v;
+  };
+  /// What one head needs while it is computed; with null memory only the size.
+  struct Scratch {
+    float *s, *dp;   // [Q,T]
+    T *p, *ds;       // [Q,T]; where T is float, s and dp
+    float* out;      // [Q,D]
+    float *dk, *dv;  // [T,D]
+    float* inverse;  // [Q]
+    int thread = 0;
+    std::size_t bytes = 0;
+
+    Scratch(const CpuAttention& a, void* memory) {
+      const auto take = [&]<class U>(U*& piece, Int count) {
+        piece = memory == nullptr ? nullptr
+                                  : reinterpret_cast<U*>(static_cast<std::byte*>(memory) + bytes);
+        bytes += align_up(static_cast<std::size_t>(count) * sizeof(U));
+      };
+      const Int d = a.shape_.head_dim;
+      take(s, kQueries * a.stride_);
+      take(dp, kQueries * a.stride_);
+      if constexpr (std::is_same_v<T, float>) {
+        p = s, ds = dp;
+      } else {
+        take(p, kQueries * a.stride_);
+        take(ds, kQueries * a.stride_);
+      }
+      take(out, kQueries * d);
+      take(dk, a.shape_.tokens * d);
+      take(dv, a.shape_.tokens * d);
+      take(inverse, kQueries);
+    }
+  };
+
+  const BlockProducts* products(Int queries, Int keys) {
+    for (const Block& block : blocks_)
+      if (block.queries == queries && block.keys == keys) return block.products.get();
+    blocks_.push_back(
+        {queries, keys, std::make_unique<BlockProducts>(shape_, queries, keys, context_)});
+    return blocks_.back().products.get();
+  }
+
+  Int width() const { return shape_.heads * shape_.head_dim; }
+
+  template <class F>
+  void each_head(F&& f) const {
+    context_.team.each(shape_.samples * shape_.heads, [&](Int i, int thread) {
+      const Int row = i / shape_.heads * shape_.tokens, column = i % shape_.heads * shape_.head_dim;
+      Scratch scratch(*this, context_.workspace.of(thread));
+      scratch.thread = thread;
+      f(Head{row * 3 * width() + column, row * width() + column, i * shape_.tokens, thread},
+        scratch);
+    });
+  }
+
+  Sources sources(View qkv, const Head& head) const {
+    const T* q = qkv.as<T>() + head.qkv;
+    return {q, q + width(), q + 2 * width()};
+  }
+
+  ScoreTile score_tile(const QueryTile& tile) const {
+    return {tile.first, tile.queries, tile.first + tile.queries, stride_,
+            1.0F / std::sqrt(static_cast<float>(shape_.head_dim))};
+  }
+
+  /// f(products, first key) for each block of keys of a tile.
+  template <class F>
+  static void each_block(const QueryTile& tile, F&& f) {
+    for (std::size_t b = 0; b < tile.blocks.size(); ++b)
+      f(*tile.blocks[b], static_cast<Int>(b) * kKeys);
+  }
+
+  /// out[Q,D] = weights[Q,K] rows[K,D] over all keys of a tile.
+  void weighted_rows(const QueryTile& tile, const T* weights, const T* rows,
+                     const Scratch& scratch) const {
+    each_block(tile, [&](const BlockProducts& products, Int k) {
+      products.rows[k > 0 ? 1 : 0].run(scratch.thread, weights + k, rows + k * 3 * width(),
+                                       scratch.out);
+    });
+  }
+
+  void forward_head(const Sources& in, T* y, float* lse, const Scratch& scratch) const {
+    for (const QueryTile& tile : tiles_) {
+      each_block(tile, [&](const BlockProducts& products, Int k) {
+        products.scores.run(scratch.thread, in.q + tile.first * 3 * width(), in.k + k * 3 * width(),
+                            scratch.s + k);
+      });
+      loops_.softmax(score_tile(tile), scratch.s, scratch.p, scratch.inverse, lse + tile.first);
+      weighted_rows(tile, scratch.p, in.v, scratch);
+      loops_.store(scratch.out, scratch.inverse, tile.queries,
+                   {y + tile.first * width(), width(), shape_.head_dim});
     }
   }
-#pragma GCC unroll 16
-  for (Int i = 0; i < kLanes; ++i) *reinterpret_cast<Vec*>(to + i * to_stride) = v[i];
-}
 
-// rows[T,D] transposed, as panels of [D,N]; zero beyond T.
-Panels pack_transposed(Rows rows, Int t, Int d, Int n, Cutter& scratch) {
-  float* out = scratch.take(d * n);
-  for (Int j0 = 0; j0 < n; j0 += kPanel) {
-    const Int w = kPanel < n - j0 ? kPanel : n - j0;
-    for (Int j = 0; j < w; j += kLanes) {
-      const float* row = rows.data + (j0 + j) * rows.stride;
-      float* column = out + j0 * d + j;
-      const Int valid = t - j0 - j < kLanes ? t - j0 - j : kLanes;
-      Int p = 0;
-      if (valid == kLanes)
-        for (; p + kLanes <= d; p += kLanes)
-          transpose_square(row + p, rows.stride, column + p * w, w);
-      for (; p < d; ++p)
-        for (Int i = 0; i < kLanes; ++i)
-          column[p * w + i] = i < valid ? row[i * rows.stride + p] : 0.0F;
+  void backward_head(const Sources& in, const T* y, const T* dy, const float* lse, T* dq,
+                     const Scratch& scratch) const {
+    const Int d = shape_.head_dim, stride = 3 * width();
+    std::fill_n(scratch.dk, shape_.tokens * d, 0.0F);
+    std::fill_n(scratch.dv, shape_.tokens * d, 0.0F);
+    for (const QueryTile& tile : tiles_) {
+      const T *q = in.q + tile.first * stride, *grad = dy + tile.first * width();
+      each_block(tile, [&](const BlockProducts& products, Int k) {
+        products.scores.run(scratch.thread, q, in.k + k * stride, scratch.s + k);
+        products.grads.run(scratch.thread, grad, in.v + k * stride, scratch.dp + k);
+      });
+      loops_.score_grads(score_tile(tile), scratch.s, scratch.dp, lse + tile.first,
+                         {y + tile.first * width(), width(), d}, {grad, width(), d}, scratch.p,
+                         scratch.ds);
+      each_block(tile, [&](const BlockProducts& products, Int k) {
+        products.values.run(scratch.thread, scratch.p + k, grad, scratch.dv + k * d);
+        products.keys.run(scratch.thread, scratch.ds + k, q, scratch.dk + k * d);
+      });
+      weighted_rows(tile, scratch.ds, in.k, scratch);
+      loops_.store(scratch.out, nullptr, tile.queries, {dq + tile.first * stride, stride, d});
     }
+    loops_.store(scratch.dk, nullptr, shape_.tokens, {dq + width(), stride, d});
+    loops_.store(scratch.dv, nullptr, shape_.tokens, {dq + 2 * width(), stride, d});
   }
-  return {out, d};
-}
 
-// rows[T,D] as panels of [T,P]; zero beyond D.
-Panels pack_rows(Rows rows, Int t, Int d, Cutter& scratch) {
-  const Int p = padded(d);
-  float* out = scratch.take(t * p);
-  for (Int j0 = 0; j0 < p; j0 += kPanel) {
-    const Int w = kPanel < p - j0 ? kPanel : p - j0, valid = w < d - j0 ? w : d - j0;
-    float* line = out + j0 * t;
-    const float* row = rows.data + j0;
-    for (Int i = 0; i < t; ++i, line += w, row += rows.stride) {
-#pragma omp simd
-      for (Int j = 0; j < valid; ++j) line[j] = row[j];
-      for (Int j = valid; j < w; ++j) line[j] = 0;
-    }
-  }
-  return {out, t};
-}
+  struct Block {
+    Int queries = 0, keys = 0;
+    std::unique_ptr<BlockProducts> products;
+  };
 
-void store_rows(const float* from, Int from_stride, float* to, Int to_stride, Int rows, Int d,
-                float factor) {
-  for (Int i = 0; i < rows; ++i) {
-#pragma omp simd
-    for (Int j = 0; j < d; ++j) to[i * to_stride + j] = factor * from[i * from_stride + j];
-  }
-}
-
-// Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
-// What the mask hides in the last vector counts as minus infinity.
-constexpr float kMasked = -1e30F;
-
-void mask_row(float* s, Int valid) {
-  for (Int j = valid; j < padded(valid); ++j) s[j] = kMasked;
-}
-
-// s[0, valid) = e^(scale s - top), zero up to n; returns the sum. Behind mask_row().
-float exp_row(float* s, Int valid, Int n, float scale, float top) {
-  const Int whole = padded(valid);
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (Int j = 0; j < whole; ++j) {
-    s[j] = exp_nonpositive(scale * s[j] - top);
-    sum += s[j];
-  }
-  for (Int j = whole; j < n; ++j) s[j] = 0;
-  return sum;
-}
-
-// scale times the largest of s[0, valid). Behind mask_row().
-float max_row(const float* s, Int valid, float scale) {
-  const Int whole = padded(valid);
-  float top = s[0];
-#pragma omp simd reduction(max : top)
-  for (Int j = 0; j < whole; ++j) top = top > s[j] ? top : s[j];
-  return scale * top;
-}
-
-float inverse_sqrt(Int d) {
-  return 1.0F / __builtin_sqrtf(static_cast<float>(d));
-}
-
-Int last_query(Int i0, Int t) {
-  return i0 + kQueryTile < t ? i0 + kQueryTile : t;
-}
-
-// Rows of scores lie this far apart: never a power of two, or they would evict each other from L1.
-Int score_stride(Int n) {
-  return n + kLanes;
-}
+  AttentionShape shape_;
+  const AttentionLoops<T>& loops_;
+  Context& context_;
+  Int stride_;  // of a row of scores
+  std::vector<Block> blocks_;
+  std::vector<QueryTile> tiles_;
+};
 
 }  // namespace
 
-std::size_t CONCERTINA_PASTE(attention_scratch_, CONCERTINA_ISA)(const HeadShape& shape,
-                                                                 bool backward) {
-  const Int n = padded(shape.tokens), p = padded(shape.head_dim), matrix = n * p;
-  const Int scores = kQueryTile * score_stride(n), tile = kQueryTile * p;
-  const Int floats = backward ? 7 * matrix + 2 * scores + tile : 2 * matrix + scores + tile;
-  return static_cast<std::size_t>(floats + 16 * 16) * sizeof(float);
-}
-
-void CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
-                                                          const float* k, const float* v, float* y,
-                                                          float* lse, void* scratch) {
-  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
-  const Int ld = score_stride(n);
-  const float scale = inverse_sqrt(d);
-  Cutter cut{static_cast<float*>(scratch)};
-  const Panels kt = pack_transposed({k, shape.stride}, t, d, n, cut);  // [D,N]
-  const Panels values = pack_rows({v, shape.stride}, t, d, cut);       // [T,P]
-  float* s = cut.take(kQueryTile * ld);                                // [queries,N]
-  float* out = cut.take(kQueryTile * p);                               // [queries,P]
-  for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
-    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = whole_panels(i1, n);
-    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, s, ld, false);
-    float inverse[kQueryTile];
-    for (Int i = 0; i < rows; ++i) {
-      const Int valid = i0 + i + 1;
-      mask_row(s + i * ld, valid);
-      const float top = max_row(s + i * ld, valid, scale);
-      const float sum = exp_row(s + i * ld, valid, i1, scale, top);
-      inverse[i] = 1.0F / sum;
-      lse[i0 + i] = top + __builtin_logf(sum);
-    }
-    micro_gemm(rows, p, i1, {s, ld, 1}, values, out, p, false);
-    for (Int i = 0; i < rows; ++i)
-      store_rows(out + i * p, p, y + (i0 + i) * shape.width, shape.width, 1, d, inverse[i]);
-  }
-}
-
-void CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
-                                                           const float* k, const float* v,
-                                                           const float* y, const float* lse,
-                                                           const float* dy, float* dq, float* dk,
-                                                           float* dv, void* scratch) {
-  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
-  const Int ld = score_stride(n);
-  const float scale = inverse_sqrt(d);
-  Cutter cut{static_cast<float*>(scratch)};
-  const Panels kt = pack_transposed({k, shape.stride}, t, d, n, cut);     // [D,N]
-  const Panels vt = pack_transposed({v, shape.stride}, t, d, n, cut);     // [D,N]
-  Panels queries = pack_rows({q, shape.stride}, t, d, cut);               // [T,P]
-  Panels grads = pack_rows({dy, shape.width}, t, d, cut);                 // [T,P]
-  const Panels keys_rows = pack_rows({k, shape.stride}, t, d, cut);       // [T,P]
-  float *s = cut.take(kQueryTile * ld), *ds = cut.take(kQueryTile * ld);  // [queries,N]
-  float *sum_k = cut.take(t * p), *sum_v = cut.take(t * p);               // [T,P]
-  float* out = cut.take(kQueryTile * p);                                  // [queries,P]
-  for (Int i = 0; i < t * p; ++i) sum_k[i] = sum_v[i] = 0;
-  for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
-    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = whole_panels(i1, n);
-    const float* g = dy + i0 * shape.width;
-    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, s, ld, false);
-    micro_gemm(rows, keys, d, {g, shape.width, 1}, vt, ds, ld, false);
-    for (Int i = 0; i < rows; ++i) {
-      const Int row = i0 + i, valid = row + 1;
-      const float *grad = dy + row * shape.width, *value = y + row * shape.width;
-      float delta = 0;
-#pragma omp simd reduction(+ : delta)
-      for (Int j = 0; j < d; ++j) delta += grad[j] * value[j];
-      float *si = s + i * ld, *di = ds + i * ld;
-      mask_row(si, valid);
-      exp_row(si, valid, i1, scale, lse[row]);
-#pragma omp simd
-      for (Int j = 0; j < i1; ++j) di[j] = scale * si[j] * (di[j] - delta);
-    }
-    grads.first = queries.first = i0;
-    micro_gemm(i1, p, rows, {s, 1, ld}, grads, sum_v, p, true);
-    micro_gemm(i1, p, rows, {ds, 1, ld}, queries, sum_k, p, true);
-    micro_gemm(rows, p, i1, {ds, ld, 1}, keys_rows, out, p, false);
-    store_rows(out, p, dq + i0 * shape.stride, shape.stride, rows, d, 1.0F);
-  }
-  store_rows(sum_k, p, dk, shape.stride, t, d, 1.0F);
-  store_rows(sum_v, p, dv, shape.stride, t, d, 1.0F);
+std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
+  if (shape.compute == DType::bf16)
+    return std::make_unique<CpuAttention<Bf16>>(shape, *context.loops.attention_bf16, context);
+  return std::make_unique<CpuAttention<float>>(shape, *context.loops.attention_f32, context);
 }
 
 }  // namespace concertina::cpu

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 
 #include "core/error.h"
 #include "tests/buffer.h"
@@ -14,11 +13,17 @@
 namespace concertina {
 namespace {
 
-constexpr double kTolerance = 1e-5;
+constexpr DType kTypes[] = {DType::f32, DType::bf16};
+
+double tolerance(DType compute) {
+  return compute == DType::bf16 ? 1e-2 : 1e-5;
+}
 
 struct Candidate {
   std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
+  int threads = 1;
+  std::string isa;
+  std::unique_ptr<Backend> make() const { return make_cpu_backend(threads, isa); }
 };
 
 /// The backend, or null where this machine lacks the instruction set.
@@ -35,64 +40,68 @@ void PrintTo(const Candidate& candidate, std::ostream* out) {
 }
 
 void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
-                  const std::string& kernel) {
+                  const std::string& kernel, DType compute) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale), kTolerance)
-        << kernel << ": " << got[i].name;
+    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale),
+              tolerance(compute))
+        << kernel << " in " << name_of(compute) << ": " << got[i].name;
 }
 
 class BackendTest : public testing::TestWithParam<Candidate> {};
 
 TEST_P(BackendTest, EveryKernelMatchesTheOracle) {
   if (make_if_able(GetParam()) == nullptr) GTEST_SKIP() << "not on this machine";
-  for (const KernelCase& kernel : kernel_cases(1, 12)) {
-    const auto oracle = make_oracle_backend();
-    const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
-    expect_close(kernel.run(*backend), kernel.run(*oracle), kernel.name);
-  }
+  for (const DType compute : kTypes)
+    for (const KernelCase& kernel : kernel_cases(1, 12, compute)) {
+      const auto oracle = make_oracle_backend();
+      const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
+      expect_close(kernel.run(*backend), kernel.run(*oracle), kernel.name, compute);
+    }
 }
 
 TEST_P(BackendTest, OneBackendServesManyShapes) {
   const auto backend = make_if_able(GetParam());
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";
-  for (const KernelCase& kernel : kernel_cases(2, 4)) {
-    const auto expected = kernel.run(*make_oracle_backend());
-    for (int repeat = 0; repeat < 2; ++repeat)
-      expect_close(kernel.run(*backend), expected, kernel.name);
-  }
+  for (const DType compute : kTypes)
+    for (const KernelCase& kernel : kernel_cases(2, 4, compute)) {
+      const auto expected = kernel.run(*make_oracle_backend());
+      for (int repeat = 0; repeat < 2; ++repeat)
+        expect_close(kernel.run(*backend), expected, kernel.name, compute);
+    }
 }
 
 TEST_P(BackendTest, RefusesWhatItCannotCompute) {
   const auto backend = make_if_able(GetParam());
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";
-  EXPECT_NO_THROW(backend->require(DType::f32));
+  for (const DType compute : kTypes) EXPECT_NO_THROW(backend->require(compute));
   EXPECT_THROW(backend->require(DType::i32), Error);
   EXPECT_FALSE(backend->describe().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cpu, BackendTest,
-    testing::Values(Candidate{"threads1", [] { return make_cpu_backend(1); }},
-                    Candidate{"threads2", [] { return make_cpu_backend(2); }},
-                    Candidate{"baseline", [] { return make_cpu_backend(1, "baseline"); }},
-                    Candidate{"avx2", [] { return make_cpu_backend(1, "avx2"); }},
-                    Candidate{"avx512", [] { return make_cpu_backend(1, "avx512"); }}),
-    [](const auto& candidate) { return candidate.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cpu, BackendTest,
+                         testing::Values(Candidate{"threads1", 1, ""}, Candidate{"threads2", 2, ""},
+                                         Candidate{"baseline", 1, "baseline"},
+                                         Candidate{"avx2", 1, "avx2"},
+                                         Candidate{"avx512", 1, "avx512"}),
+                         [](const auto& candidate) { return candidate.param.name; });
 
-TEST(ThreadsTest, NeverChangeABit) {
-  for (const KernelCase& kernel : kernel_cases(3, 12)) {
-    const auto one = kernel.run(*make_cpu_backend(1));
-    for (const int threads : {2, 3}) {
-      const auto many = kernel.run(*make_cpu_backend(threads));
-      for (std::size_t i = 0; i < one.size(); ++i) {
-        ASSERT_EQ(one[i].values.size(), many[i].values.size());
-        EXPECT_EQ(0, std::memcmp(one[i].values.data(), many[i].values.data(),
-                                 one[i].values.size() * sizeof(float)))
-            << kernel.name << ": " << one[i].name << " with " << threads << " threads";
+TEST_P(BackendTest, ThreadsNeverChangeABit) {
+  if (make_if_able(GetParam()) == nullptr) GTEST_SKIP() << "not on this machine";
+  for (const DType compute : kTypes)
+    for (const KernelCase& kernel : kernel_cases(3, 6, compute)) {
+      const auto one = kernel.run(*GetParam().make());
+      for (const int threads : {2, 3}) {
+        const auto many = kernel.run(*make_cpu_backend(threads, GetParam().isa));
+        for (std::size_t i = 0; i < one.size(); ++i) {
+          ASSERT_EQ(one[i].values.size(), many[i].values.size());
+          EXPECT_EQ(0, std::memcmp(one[i].values.data(), many[i].values.data(),
+                                   one[i].values.size() * sizeof(float)))
+              << kernel.name << " in " << name_of(compute) << ": " << one[i].name << " with "
+              << threads << " threads";
+        }
       }
     }
-  }
 }
 
 TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {

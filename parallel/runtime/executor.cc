@@ -69,7 +69,8 @@ Executor::Executor(const Layout& layout, const Plan& plan, std::vector<Stage*> s
     one.stage = stages[s];
     one.stage->observe(&unit_clock_);
     one.states.resize(static_cast<std::size_t>(microbatches));
-    boundary_elements_ = one.stage->memory().boundary_bytes / sizeof(float);
+    boundary_bytes_ = one.stage->memory().boundary_bytes;
+    boundary_type_ = one.stage->memory().activation;
   }
   CONCERTINA_CHECK(locals_.size() == memory_.stages.size(), "rank {} has {} stages, its row {}",
                    rank, locals_.size(), memory_.stages.size());
@@ -88,7 +89,7 @@ std::size_t Executor::saved_bytes() const {
 
 std::size_t Executor::boundary_bytes() const {
   const int count = memory_.boundaries();
-  return static_cast<std::size_t>(count) * align_up(boundary_elements_ * sizeof(float));
+  return static_cast<std::size_t>(count) * align_up(boundary_bytes_);
 }
 
 void Executor::attach(Arena& arena) {
@@ -98,12 +99,14 @@ void Executor::attach(Arena& arena) {
                             "saved activations");
     locals_[i].grads.attach(arena, memory_.stages[i].grads, memory.grad_bytes, "saved gradients");
   }
-  const std::size_t bytes = boundary_elements_ * sizeof(float);
-  inputs_.attach(arena, memory_.inputs, bytes, "stage inputs");
-  outputs_.attach(arena, memory_.outputs, bytes, "stage outputs");
-  output_grads_.attach(arena, memory_.output_grads, bytes, "gradients of stage outputs");
-  input_grads_.buffers.attach(arena, memory_.input_grads, bytes, "gradients of stage inputs");
-  frozen_outputs_.buffers.attach(arena, memory_.frozen_outputs, bytes, "outputs of frozen stages");
+  const auto pool = [&](BufferPool& buffers, int count, const char* name) {
+    buffers.attach(arena, count, boundary_bytes_, name);
+  };
+  pool(inputs_, memory_.inputs, "stage inputs");
+  pool(outputs_, memory_.outputs, "stage outputs");
+  pool(output_grads_, memory_.output_grads, "gradients of stage outputs");
+  pool(input_grads_.buffers, memory_.input_grads, "gradients of stage inputs");
+  pool(frozen_outputs_.buffers, memory_.frozen_outputs, "outputs of frozen stages");
 }
 
 void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog) {

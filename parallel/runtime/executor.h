@@ -123,7 +123,9 @@ class Executor {
   State& state(int stage, int microbatch) {
     return local(stage).states[static_cast<std::size_t>(microbatch)];
   }
-  View boundary(BufferPool& pool) { return {pool.take(), boundary_elements_, DType::f32}; }
+  View boundary(BufferPool& pool) const {
+    return {pool.take(), boundary_bytes_ / size_of(boundary_type_), boundary_type_};
+  }
   MicrobatchIo io(const Local& stage, int microbatch, const StepInput& input) const;
   void wait(Work& work, WaitFor what, const Action& transfer);
   int peer_of(const Action& transfer) const;
@@ -153,7 +155,8 @@ class Executor {
   std::vector<Local> locals_;  // ascending stage
   std::vector<int> local_of_;  // stage -> index in locals_, -1
   RowMemory memory_;
-  std::size_t boundary_elements_ = 0;
+  std::size_t boundary_bytes_ = 0;
+  DType boundary_type_ = DType::f32;
   BufferPool inputs_, outputs_, output_grads_;
   Outbox input_grads_, frozen_outputs_;
   std::vector<OpenTransfer> open_;  // that nothing has waited for yet, but those of outboxes

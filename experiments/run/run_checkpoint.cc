@@ -88,9 +88,12 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
   return pieces;
 }
 
+/// A run may go on in another precision: what is kept is fp32 in any.
+constexpr const char* kCompute = "numerics.compute";
+
 void check_identity(const Json& stored, const Json& now, const std::string& path) {
   for (const auto& [key, value] : now.items()) {
-    if (stored.contains(key) && stored[key] == value) continue;
+    if (key == kCompute || (stored.contains(key) && stored[key] == value)) continue;
     const auto text = [](const Json& one) {
       return one.is_string() ? one.get<std::string>() : one.dump();
     };
@@ -146,7 +149,7 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
     const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
                          section == "freeze" || section == "lr" || key.name == "run.seed" ||
                          key.name == "data.tokenizer" || key.name == "data.validation" ||
-                         key.name == "numerics.compute";
+                         key.name == kCompute;
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["numerics.leaves"] = std::to_string(run.leaves);
@@ -190,14 +193,19 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
       together(world, [&] { return world.rank() == 0 ? find_commit(path) : Json(); })[0];
   if (commit.is_null()) return std::nullopt;
   std::int64_t step = 0;
+  Json before;
   together(world, [&] {
     CheckpointReader reader(commit.get<std::string>());
     step = reader.manifest().step;
-    if (!identity.empty()) check_identity(reader.manifest().metadata, identity, reader.directory());
+    const Json& stored = reader.manifest().metadata;
+    if (!identity.empty()) check_identity(stored, identity, reader.directory());
+    before = stored.value(kCompute, before);
     read_state(engine, world.rank(), reader);
     return Json();
   });
   engine.refresh();
+  if (world.rank() == 0 && before != identity.value(kCompute, before))
+    log::info("trained in {} so far, goes on in {}", before.dump(), identity[kCompute].dump());
   return step;
 }
 

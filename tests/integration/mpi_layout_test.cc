@@ -7,12 +7,18 @@
 namespace concertina {
 namespace {
 
+RunConfig in_bf16() {
+  RunConfig config = small_config();
+  config.numerics.compute = "bf16";
+  return config;
+}
+
 /// Of rank 0 alone, on every rank.
-Outcome alone() {
+Outcome alone(const RunConfig& config = small_config()) {
   const bool leads = test::world().rank() == 0;
   const std::unique_ptr<Communicator> self = test::world().split(leads ? 0 : -1, 0);
   Outcome outcome{std::string(64, ' '), 0, 0};
-  if (leads) outcome = train_rank(*self, with_grid(small_config(), 1, 1, "1f1b"));
+  if (leads) outcome = train_rank(*self, with_grid(config, 1, 1, "1f1b"));
   test::world().broadcast(std::as_writable_bytes(std::span(outcome.state_sha256)), 0).wait();
   test::world().broadcast(std::as_writable_bytes(std::span(&outcome.loss, 1)), 0).wait();
   test::world().broadcast(std::as_writable_bytes(std::span(&outcome.grad_norm, 1)), 0).wait();
@@ -31,6 +37,14 @@ TEST(MpiLayout, BitsAreThoseOfOneRank) {
         config.parallel.overlap = overlap;
         EXPECT_EQ(train_rank(test::world(), config), expected);
       }
+}
+
+TEST(MpiLayout, BitsInBf16AreThoseOfOneRank) {
+  const int world = test::world().size();
+  const Outcome expected = alone(in_bf16());
+  EXPECT_NE(expected, alone());
+  for (int pp = 1; pp <= world; pp *= 2)
+    EXPECT_EQ(train_rank(test::world(), with_grid(in_bf16(), pp, world / pp, "1f1b")), expected);
 }
 
 TEST(MpiLayout, BitsOfUnevenPipelinesAreThoseOfOneRank) {

@@ -17,8 +17,9 @@ using Int = std::int64_t;
 // 4C columns stays in L2 for its epilogue. Part of the numerics: changing it may change bits.
 constexpr Int kTileRows = 64;
 // Rows of x and dy that one pass of a weight gradient reads: the tiles of the pass share them in
-// L3.
-constexpr Int kDepth = 1024;
+// L3. Tiles are as small as threads to share them want, and no smaller: a product of bf16 copies
+// what it reads.
+constexpr Int kDepth = 1024, kOuterRows = 192, kOuterColumns = 384;
 constexpr Int kBiasColumns = 128;
 
 /// y[R,n] = x[R,k] B: whole tiles by one product, the last rows by another with the same packing.
@@ -61,51 +62,61 @@ class RowTiles {
   std::optional<Product> main_, tail_;
 };
 
-/// dw[m,n] (+)= left[R,m]^T right[R,n]: tiles of dw's rows, depth in passes of kDepth.
+/// dw[m,n] (+)= left[R,m]^T right[R,n]: tiles of dw, depth in passes of kDepth.
 template <class T>
 class OuterTiles {
  public:
   OuterTiles(Int rows, Int m, Int n, Context& context)
-      : context_(context), rows_(rows), m_(m), n_(n), tile_(std::min(m, kTileRows)) {
+      : context_(context), depth_{rows, kDepth}, row_{m, kOuterRows}, column_{n, kOuterColumns} {
     for (const bool last_depth : {false, true})
-      for (const bool last_tile : {false, true})
-        for (const bool accumulate : {false, true}) {
-          const Int depth = last_depth ? rows % kDepth : std::min(rows, kDepth);
-          const Int tile = last_tile ? m % tile_ : tile_;
-          if (depth == 0 || tile == 0 || (!last_depth && rows < kDepth)) continue;
-          const ProductShape shape{.type = kTypeOf<T>,
-                                   .m = tile,
-                                   .k = depth,
-                                   .n = n,
-                                   .a_row = 1,
-                                   .a_column = m,
-                                   .b_row = n,
-                                   .b_column = 1,
-                                   .c_row = n,
-                                   .accumulate = accumulate};
-          products_[index(last_depth, last_tile, accumulate)].emplace(shape, context);
-        }
+      for (const bool last_row : {false, true})
+        for (const bool last_column : {false, true})
+          for (const bool accumulate : {false, true}) {
+            const ProductShape shape{.type = kTypeOf<T>,
+                                     .m = row_.length(last_row),
+                                     .k = depth_.length(last_depth),
+                                     .n = column_.length(last_column),
+                                     .a_row = 1,
+                                     .a_column = m,
+                                     .b_row = n,
+                                     .b_column = 1,
+                                     .c_row = n,
+                                     .accumulate = accumulate};
+            if (shape.m == 0 || shape.k == 0 || shape.n == 0) continue;
+            products_[index(last_depth, last_row, last_column, accumulate)].emplace(shape, context);
+          }
   }
 
   void run(const T* left, const T* right, float* dw, bool accumulate) const {
-    for (Int depth = 0; depth < rows_; depth += kDepth) {
-      const bool last_depth = depth + kDepth > rows_, add = accumulate || depth > 0;
-      context_.team.each((m_ + tile_ - 1) / tile_, [&](Int i, int thread) {
-        const bool last_tile = (i + 1) * tile_ > m_;
-        products_[index(last_depth, last_tile, add)]->run(thread, left + depth * m_ + i * tile_,
-                                                          right + depth * n_, dw + i * tile_ * n_);
+    const Int m = row_.all, n = column_.all;
+    for (Int p = 0; p < depth_.count(); ++p) {
+      const Int depth = p * kDepth;
+      context_.team.each(row_.count() * column_.count(), [&](Int i, int thread) {
+        const Int r = i / column_.count(), c = i % column_.count();
+        const Int row = r * kOuterRows, column = c * kOuterColumns;
+        products_[index(depth_.last(p), row_.last(r), column_.last(c), accumulate || p > 0)]->run(
+            thread, left + depth * m + row, right + depth * n + column, dw + row * n + column);
       });
     }
   }
 
  private:
-  static std::size_t index(bool last_depth, bool last_tile, bool accumulate) {
-    return (last_depth ? 4U : 0U) + (last_tile ? 2U : 0U) + (accumulate ? 1U : 0U);
+  /// [0, all) cut into pieces of `piece`; what is left over is the last one.
+  struct Cuts {
+    Int all, piece;
+    Int count() const { return (all + piece - 1) / piece; }
+    bool last(Int i) const { return (i + 1) * piece > all; }
+    /// Of a whole piece, or of the one left over; 0: there is none.
+    Int length(bool last) const { return last ? all % piece : all < piece ? 0 : piece; }
+  };
+  static std::size_t index(bool last_depth, bool last_row, bool last_column, bool accumulate) {
+    return (last_depth ? 8U : 0U) + (last_row ? 4U : 0U) + (last_column ? 2U : 0U) +
+           (accumulate ? 1U : 0U);
   }
 
   const Context& context_;
-  Int rows_, m_, n_, tile_;
-  std::array<std::optional<Product>, 8> products_;
+  Cuts depth_, row_, column_;
+  std::array<std::optional<Product>, 16> products_;
 };
 
 template <class T>

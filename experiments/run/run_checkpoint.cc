@@ -205,7 +205,8 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
   });
   engine.refresh();
   if (world.rank() == 0 && before != identity.value(kCompute, before))
-    log::info("trained in {} so far, goes on in {}", before.dump(), identity[kCompute].dump());
+    log::info("trained in {} so far, goes on in {}", before.get<std::string>(),
+              identity[kCompute].get<std::string>());
   return step;
 }
 

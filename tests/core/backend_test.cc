@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/error.h"
 #include "tests/buffer.h"
@@ -106,6 +108,31 @@ TEST_P(BackendTest, ThreadsNeverChangeABit) {
 
 TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {
   EXPECT_THROW(make_cpu_backend(1, "sse9"), Error);
+}
+
+/// Random bits: denormals, infinities and NaN too. x + 0 is x, so the embedding only rounds.
+TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
+  constexpr std::int64_t kWidth = 1003;
+  Data data(5);
+  const Buffer bits = data.integers(kWidth, std::numeric_limits<std::int32_t>::min(),
+                                    std::numeric_limits<std::int32_t>::max());
+  const Buffer table(kWidth), zeros(std::vector<float>(kWidth, 0.0F)), token(1, DType::i32);
+  for (std::int64_t i = 0; i < kWidth; i += 3) bits.view().i32()[i] &= ~0x7F800000;  // denormals
+  std::memcpy(table.data(), bits.view().i32(), table.view().bytes());
+  token.view().i32()[0] = 0;
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    const auto backend = make_if_able({isa, 1, isa});
+    if (backend == nullptr) continue;
+    const Buffer x(kWidth, DType::bf16);
+    backend->embedding(token.view(), table.view(), zeros.view(), 1, x.view());
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      const float exact = table.data()[i], got = to_float(x.view().as<Bf16>()[i]);
+      if (std::isnan(exact))
+        EXPECT_TRUE(std::isnan(got)) << isa;
+      else
+        EXPECT_EQ(got, to_float(rounded<Bf16>(exact))) << isa << " of " << exact;
+    }
+  }
 }
 
 /// sum_squares is in double: the test above sees it rounded to float only.

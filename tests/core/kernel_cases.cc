@@ -271,7 +271,12 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute) {
                        return run_elementwise(backend, s, count, round % 2 == 0);
                      }});
   }
-  // More keys than one product of an implementation may take.
+  // More rows, columns and keys than one product of an implementation may take.
+  for (const bool transposed : {false, true}) {
+    const LinearShape large{1100, 40, 400, transposed, compute};
+    cases.push_back({fmt::format("linear 1100x40x400{}", transposed ? " transposed" : ""),
+                     [=](Backend& backend) { return run_linear(backend, seed, large); }});
+  }
   const AttentionShape wide{1, 700, 2, 16, compute};
   cases.push_back({"attention tokens 700",
                    [=](Backend& backend) { return run_attention(backend, seed, wide); }});

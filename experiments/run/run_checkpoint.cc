@@ -193,20 +193,22 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
       together(world, [&] { return world.rank() == 0 ? find_commit(path) : Json(); })[0];
   if (commit.is_null()) return std::nullopt;
   std::int64_t step = 0;
-  Json before;
+  const std::string compute = identity.empty() ? "" : identity.at(kCompute).get<std::string>();
+  std::string before;
   together(world, [&] {
     CheckpointReader reader(commit.get<std::string>());
     step = reader.manifest().step;
     const Json& stored = reader.manifest().metadata;
-    if (!identity.empty()) check_identity(stored, identity, reader.directory());
-    before = stored.value(kCompute, before);
+    if (!identity.empty()) {
+      check_identity(stored, identity, reader.directory());
+      before = stored.value(kCompute, compute);
+    }
     read_state(engine, world.rank(), reader);
     return Json();
   });
   engine.refresh();
-  if (world.rank() == 0 && before != identity.value(kCompute, before))
-    log::info("trained in {} so far, goes on in {}", before.get<std::string>(),
-              identity[kCompute].get<std::string>());
+  if (world.rank() == 0 && before != compute)
+    log::info("trained in {} so far, goes on in {}", before, compute);
   return step;
 }
 

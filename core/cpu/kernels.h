@@ -1,9 +1,9 @@
 // The loops between the products, and attention: one table of functions an instruction set.
-// Each table comes from the same source (loops.cc, attention_loops.cc) compiled with other flags;
-// isa.cc chooses at run time. Plain pointers and no library headers in here: an inline function of
-// a library that is compiled with AVX-512 must never replace the portable one at link time.
-// Invariant: every function is serial and its result depends on its arguments alone; callers split
-// work over threads by rows, columns or heads, never inside a sum.
+// Each table comes from the same source (loops.cc, panel_attention.cc, attention_loops.cc) compiled
+// with other flags; isa.cc chooses at run time. Plain pointers and no library headers in here: an
+// inline function of a library that is compiled with AVX-512 must never replace the portable one at
+// link time. Invariant: every function is serial and its result depends on its arguments alone;
+// callers split work over threads by rows, columns or heads, never inside a sum.
 #pragma once
 
 #include <cstddef>
@@ -59,30 +59,42 @@ struct ScoreTile {
 };
 
 /// Rows of D activations, `stride` elements apart.
-template <class T>
 struct HeadRows {
-  T* data;
   std::int64_t stride, d;
 };
 
-/// What attention does between its products. Probabilities `p` and score gradients `ds` are in T,
-/// and zero where a query sees no key; they may be `s` and `dp` where T is float.
-template <class T>
+/// What attention in bf16 does between its products. Probabilities `p` and score gradients `ds` are
+/// zero where a query sees no key.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
-  void (*softmax)(const ScoreTile& tile, float* s, T* p, float* inverse, float* lse);
+  void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);
   // p = e^(scale s - lse), ds = scale p (dp - dy . y)
-  void (*score_grads)(const ScoreTile& tile, float* s, float* dp, const float* lse,
-                      HeadRows<const T> y, HeadRows<const T> dy, T* p, T* ds);
-  // to[rows,D] = factor[rows] from[rows,D]; factor may be null (1)
-  void (*store)(const float* from, const float* factor, std::int64_t rows, HeadRows<T> to);
+  void (*score_grads)(const ScoreTile& tile, float* s, float* dp, const float* lse, const Bf16* y,
+                      const Bf16* dy, HeadRows rows, Bf16* p, Bf16* ds);
+  // to[count,D] = factor[count] from[count,D]; factor may be null (1)
+  void (*store)(const float* from, const float* factor, std::int64_t count, HeadRows rows,
+                Bf16* to);
+};
+
+/// Attention in fp32, one head of one sample. `stride` is the row stride of qkv in elements (3C),
+/// C = H D. q, k, v start at this head's first column of the sample's first row.
+struct HeadShape {
+  std::int64_t tokens, head_dim, stride, width;
+};
+struct PanelAttention {
+  std::size_t (*scratch)(const HeadShape& shape, bool backward);  // bytes
+  void (*forward)(const HeadShape& shape, const float* q, const float* k, const float* v, float* y,
+                  float* lse, void* scratch);
+  void (*backward)(const HeadShape& shape, const float* q, const float* k, const float* v,
+                   const float* y, const float* lse, const float* dy, float* dq, float* dk,
+                   float* dv, void* scratch);
 };
 
 struct LoopTable {
   ActivationLoops<float> f32;
   ActivationLoops<Bf16> bf16;
-  const AttentionLoops<float>* attention_f32;
-  const AttentionLoops<Bf16>* attention_bf16;
+  const PanelAttention* attention_f32;
+  const AttentionLoops* attention_bf16;
 
   void (*axpby)(float a, const float* x, float b, float* y, std::int64_t n);
   double (*sum_squares)(const float* x, std::int64_t n);

@@ -234,16 +234,16 @@ void cut(float* x, Int n) {
 
 }  // namespace
 
-// Defined in attention_loops.cc for the same instruction set.
-extern const AttentionLoops<float> CONCERTINA_PASTE(attention_f32_, CONCERTINA_ISA);
-extern const AttentionLoops<Bf16> CONCERTINA_PASTE(attention_bf16_, CONCERTINA_ISA);
+// Defined for the same instruction set in panel_attention.cc and attention_loops.cc.
+extern const PanelAttention CONCERTINA_PASTE(panel_attention_, CONCERTINA_ISA);
+extern const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA);
 
 extern const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA);
 const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA) = {
     .f32 = kActivationLoops<float>,
     .bf16 = kActivationLoops<Bf16>,
-    .attention_f32 = &CONCERTINA_PASTE(attention_f32_, CONCERTINA_ISA),
-    .attention_bf16 = &CONCERTINA_PASTE(attention_bf16_, CONCERTINA_ISA),
+    .attention_f32 = &CONCERTINA_PASTE(panel_attention_, CONCERTINA_ISA),
+    .attention_bf16 = &CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA),
     .axpby = axpby,
     .sum_squares = sum_squares,
     .adamw = adamw,

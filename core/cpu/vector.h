@@ -19,6 +19,11 @@ inline constexpr std::int64_t kLanes = 8;
 inline constexpr std::int64_t kLanes = 4;
 #endif
 
+// Unaligned, may alias: loads and stores through it are legal anywhere in a float array.
+typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+
+typedef int IntVec __attribute__((vector_size(kLanes * 4)));
+
 /// e^x for x <= 0 (and a little above, by rounding), 2 ulp; 0 below -87; NaN stays NaN. Cody-Waite
 /// reduction, degree-6 Taylor polynomial; vectorises in any loop.
 [[gnu::always_inline]] inline float exp_nonpositive(float x) {

@@ -135,6 +135,35 @@ TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
   }
 }
 
+/// Sums of two weights are exact enough in fp32 to show whether each was rounded before, and the
+/// sum only once behind.
+TEST(CpuBackendTest, ProductsReadWeightsRoundedAndAddThemInFp32) {
+  constexpr std::size_t kWide = 300;
+  Data data(11);
+  const Buffer weight = data.normal(2 * kWide);  // [2,kWide], or transposed
+  const Buffer ones(std::vector<float>{1, 1}, DType::bf16);
+  std::vector<float> expected;
+  for (std::size_t i = 0; i < kWide; ++i)
+    expected.push_back(to_float(rounded<Bf16>(to_float(rounded<Bf16>(weight.data()[i])) +
+                                              to_float(rounded<Bf16>(weight.data()[kWide + i])))));
+  for (const char* isa : {"baseline", "avx2", "avx512"})
+    for (const bool backward : {false, true}) {
+      const auto backend = make_if_able({isa, 1, isa});
+      if (backend == nullptr) continue;
+      const std::int64_t in = backward ? kWide : 2, out = backward ? 2 : kWide;
+      const auto linear = backend->linear({1, in, out, backward, DType::bf16});
+      const Buffer workspace = buffer_of_bytes(backend->workspace_bytes());
+      const Buffer packed = buffer_of_bytes(linear->packed_bytes()), sums(kWide, DType::bf16);
+      backend->set_workspace(workspace.data());
+      linear->pack(weight.view(), packed.data());
+      if (backward)
+        linear->backward_input(ones.view(), packed.data(), {}, sums.view());
+      else
+        linear->forward(ones.view(), packed.data(), {}, {}, sums.view());
+      EXPECT_EQ(sums.values(), expected) << isa << (backward ? ", backward" : "");
+    }
+}
+
 /// sum_squares is in double: the test above sees it rounded to float only.
 TEST(CpuBackendTest, SumSquaresIsDoublePrecise) {
   Data data(7);

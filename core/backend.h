@@ -7,6 +7,7 @@
 // V vocabulary, I inputs and O outputs of a linear map. All matrices are row-major.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +17,12 @@
 #include "core/tensor.h"
 
 namespace concertina {
+
+// `compute` is the type of all activations and their gradients, and of what products read; sums,
+// statistics, softmax, parameters and their gradients are fp32 in any case.
+
+/// What a backend may be asked to compute in.
+inline constexpr std::array kComputeTypes{DType::f32, DType::bf16};
 
 /// y[R,O] = x[R,I] W + b. W is stored [I,O], or [O,I] if `transposed` (a tied head).
 struct LinearShape {
@@ -79,6 +86,9 @@ class Backend {
   virtual std::string describe() const = 0;
   /// Throws Error{bad_input} that names what is lacking if `compute` cannot run here.
   virtual void require(DType compute) const = 0;
+  /// Whether products in `compute` give its results but are done in another type, without its
+  /// speed.
+  virtual bool emulates(DType compute) const = 0;
 
   // Operators, made before the first step; each may raise workspace_bytes().
   virtual std::unique_ptr<Linear> linear(const LinearShape& shape) = 0;
@@ -121,7 +131,8 @@ class Backend {
 };
 
 /// The CPU backend: oneDNN products, fused loops, `threads` threads a rank. `isa` picks the loops'
-/// instruction set (baseline, avx2, avx512); empty: the best that this machine has.
+/// instruction set (baseline, avx2, avx512); empty: the best that this machine has. Products of
+/// bf16 are emulated but with avx512 and a processor that has them.
 std::unique_ptr<Backend> make_cpu_backend(int threads, std::string_view isa = {});
 
 }  // namespace concertina

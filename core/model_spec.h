@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor.h"
+
 namespace concertina {
 
 /// How a parameter tensor starts. Values come from Rng{seed, Purpose::init}.
@@ -44,6 +46,7 @@ struct UnitSpec {
 struct ModelSpec {
   std::vector<UnitSpec> units;
   std::size_t boundary_bytes = 0;  // activations that cross any stage boundary, a microbatch
+  DType activation = DType::f32;   // of their elements
   std::int64_t tokens_per_sample = 0, vocabulary = 0, samples = 0;  // samples of one microbatch
 };
 

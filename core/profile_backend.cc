@@ -102,6 +102,7 @@ class ProfileBackend final : public Backend {
 
   std::string describe() const override { return inner_.describe(); }
   void require(DType compute) const override { inner_.require(compute); }
+  bool emulates(DType compute) const override { return inner_.emulates(compute); }
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     return std::make_unique<ProfileLinear>(inner_.linear(shape), shape, profile_);
   }

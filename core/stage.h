@@ -17,6 +17,7 @@ struct StageMemory {
   std::size_t boundary_bytes = 0;   // [R,C]: stage input, output and their gradients
   std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one B
   std::size_t frozen_bytes = 0;     // likewise: scratch of one F through frozen units
+  DType activation = DType::f32;    // of what crosses a boundary
 };
 
 /// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
@@ -99,7 +100,7 @@ class Stage {
 
   /// Last stage, after forward: the microbatch's summed loss over valid targets, rows in order.
   virtual double loss(const MicrobatchIo& io) const = 0;
-  /// Last stage, after forward with training == false: [R,V] fp32.
+  /// Last stage, after forward with training == false: [R,V].
   virtual View logits(const MicrobatchIo& io) const = 0;
 
   /// Memory of StageMemory::workspace_bytes and of frozen_bytes, before the first action. Stages of

@@ -37,6 +37,22 @@ View View::slice(std::size_t begin, std::size_t n) const {
   return {static_cast<std::byte*>(data) + begin * size_of(dtype), n, dtype};
 }
 
+void View::expect(DType wanted) const {
+  CONCERTINA_CHECK(dtype == wanted, "{} read as {}", name_of(dtype), name_of(wanted));
+}
+
+std::vector<float> to_floats(View view) {
+  std::vector<float> values(view.count);
+  const auto copy = [&](const auto* from) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = to_float(from[i]);
+  };
+  if (view.dtype == DType::bf16)
+    copy(view.as<Bf16>());
+  else
+    copy(view.f32());
+  return values;
+}
+
 Arena::~Arena() {
   if (block_ != nullptr) ::munmap(block_, capacity_);
 }

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/bf16.h"
+
 namespace concertina {
 
 enum class DType : std::uint8_t { f32, bf16, i32 };
@@ -23,6 +25,13 @@ inline constexpr std::size_t align_up(std::size_t bytes, std::size_t to = kAlign
   return (bytes + to - 1) / to * to;
 }
 
+template <class T>
+inline constexpr DType kTypeOf = DType::f32;
+template <>
+inline constexpr DType kTypeOf<Bf16> = DType::bf16;
+template <>
+inline constexpr DType kTypeOf<std::int32_t> = DType::i32;
+
 /// `count` elements of `dtype` at `data`; a value, owns nothing. An empty view has data == null.
 struct View {
   void* data = nullptr;
@@ -31,11 +40,23 @@ struct View {
 
   bool empty() const { return data == nullptr; }
   std::size_t bytes() const { return count * size_of(dtype); }
-  float* f32() const { return static_cast<float*>(data); }
-  std::int32_t* i32() const { return static_cast<std::int32_t*>(data); }
+  /// The elements as what they are; null if empty.
+  template <class T>
+  T* as() const {
+    if (dtype != kTypeOf<T> && !empty()) expect(kTypeOf<T>);
+    return static_cast<T*>(data);
+  }
+  float* f32() const { return as<float>(); }
+  std::int32_t* i32() const { return as<std::int32_t>(); }
   /// Elements [begin, begin + n).
   View slice(std::size_t begin, std::size_t n) const;
+
+ private:
+  void expect(DType wanted) const;
 };
+
+/// A copy of the elements of a view of fp32 or bf16.
+std::vector<float> to_floats(View view);
 
 /// Bump allocator over one block of host memory (a device backend supplies its own block).
 class Arena {

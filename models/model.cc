@@ -68,7 +68,8 @@ UnitShape unit_shape(const ModelConfig& config) {
 
 ModelSpec model_spec(const ModelConfig& config) {
   ModelSpec spec;
-  spec.boundary_bytes = unit_shape(config).activation() * size_of(DType::f32);
+  spec.boundary_bytes = unit_shape(config).activation_bytes();
+  spec.activation = config.compute;
   spec.tokens_per_sample = config.context;
   spec.vocabulary = config.vocab;
   spec.samples = config.samples;

@@ -21,7 +21,7 @@ ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Buc
                    "stage [{}, {}) of {} units", first, last, spec.units.size());
   frozen_ = static_cast<std::size_t>(std::clamp(frozen_units - first, 0, last - first));
   memory_.boundary_bytes = spec.boundary_bytes;
-  activation_ = spec.boundary_bytes / size_of(DType::f32);
+  memory_.activation = spec.activation;
   for (int unit = first; unit < last; ++unit)
     slots_.push_back(make_slot(backend, model, buckets, unit));
 
@@ -118,7 +118,7 @@ StageMemory ModelStage::memory() const {
 }
 
 View ModelStage::activation(void* at) const {
-  return {at, activation_, DType::f32};
+  return {at, memory_.boundary_bytes / size_of(memory_.activation), memory_.activation};
 }
 
 void* ModelStage::saved_of(std::size_t slot, const MicrobatchIo& io) const {

@@ -87,8 +87,7 @@ class ModelStage final : public Stage {
 
   Backend& backend_;
   int first_;
-  std::size_t frozen_ = 0;      // slots
-  std::size_t activation_ = 0;  // elements of [R,C]
+  std::size_t frozen_ = 0;  // slots
   std::vector<Slot> slots_;
   std::vector<int> held_;
   StageMemory memory_;

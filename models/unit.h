@@ -20,11 +20,12 @@ namespace concertina {
 /// The dimensions that all units of a model share.
 struct UnitShape {
   std::int64_t samples = 0, tokens = 0, width = 0;
-  DType compute = DType::f32;
+  DType compute = DType::f32;  // of activations and of what products read (core/backend.h)
 
   std::int64_t rows() const { return samples * tokens; }
   /// Elements of one [R,C] activation.
   std::size_t activation() const { return static_cast<std::size_t>(rows() * width); }
+  std::size_t activation_bytes() const { return activation() * size_of(compute); }
 };
 
 /// Bytes that a unit needs: a microbatch each, but packed weights once.
@@ -54,7 +55,7 @@ struct UnitGradient {
 
 /// What a unit that ends a model leaves in `saved`; empty views at any other unit.
 struct UnitResult {
-  View row_loss;  // [R]
+  View row_loss;  // [R], fp32
   View logits;    // [R,V]; their own gradient after a training forward
 };
 
@@ -81,9 +82,9 @@ class Carver {
  public:
   explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
 
-  View take(std::int64_t count) {
+  View take(std::int64_t count, DType dtype) {
     const View view{memory_ == nullptr ? nullptr : memory_ + bytes_,
-                    static_cast<std::size_t>(count), DType::f32};
+                    static_cast<std::size_t>(count), dtype};
     bytes_ += align_up(view.bytes());
     return view;
   }

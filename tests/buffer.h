@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "tests/assign.h"
 
 namespace concertina {
 
@@ -22,39 +24,39 @@ inline constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
 class Buffer {
  public:
-  /// `count` elements of 4 bytes, all NaN.
+  /// `count` elements, all bits set: NaN, or -1.
   explicit Buffer(std::size_t count = 0, DType dtype = DType::f32)
-      : count_(count),
-        dtype_(dtype),
-        memory_(static_cast<float*>(
-            std::aligned_alloc(kAlignment, align_up((count + kGuard) * sizeof(float))))) {
-    std::fill_n(memory_.get(), count, kPoison);
-    std::fill_n(memory_.get() + count, kGuard, kGuardValue);
+      : view_{std::aligned_alloc(kAlignment, align_up(count * size_of(dtype) + kGuard)), count,
+              dtype},
+        memory_(view_.data) {
+    std::memset(view_.data, 0xFF, view_.bytes());
+    std::memset(guard(), kGuardValue, kGuard);
   }
-  explicit Buffer(const std::vector<float>& values) : Buffer(values.size()) {
-    std::copy(values.begin(), values.end(), memory_.get());
+  explicit Buffer(const std::vector<float>& values, DType dtype = DType::f32)
+      : Buffer(values.size(), dtype) {
+    assign(view_, values);
   }
   Buffer(Buffer&&) = default;
   Buffer& operator=(Buffer&&) = default;
   ~Buffer() {
     for (std::size_t i = 0; memory_ != nullptr && i < kGuard; ++i)
-      EXPECT_EQ(memory_.get()[count_ + i], kGuardValue) << i << " elements past " << count_;
+      EXPECT_EQ(guard()[i], kGuardValue) << i << " bytes past " << view_.bytes();
   }
 
-  View view() const { return {memory_.get(), count_, dtype_}; }
-  float* data() const { return memory_.get(); }
-  std::size_t size() const { return count_; }
-  std::vector<float> values() const { return {memory_.get(), memory_.get() + count_}; }
+  View view() const { return view_; }
+  float* data() const { return view_.f32(); }
+  std::size_t size() const { return view_.count; }
+  std::vector<float> values() const { return to_floats(view_); }
 
  private:
-  static constexpr std::size_t kGuard = 32;
-  static constexpr float kGuardValue = 12345.0F;
+  static constexpr std::size_t kGuard = 128;
+  static constexpr unsigned char kGuardValue = 0x45;
   struct Free {
-    void operator()(float* memory) const { std::free(memory); }
+    void operator()(void* memory) const { std::free(memory); }
   };
-  std::size_t count_;
-  DType dtype_;
-  std::unique_ptr<float, Free> memory_;
+  unsigned char* guard() const { return static_cast<unsigned char*>(view_.data) + view_.bytes(); }
+  View view_;
+  std::unique_ptr<void, Free> memory_;
 };
 
 /// A poisoned Buffer of at least `bytes`.
@@ -67,11 +69,11 @@ class Data {
  public:
   explicit Data(unsigned seed) : engine_(seed) {}
 
-  Buffer normal(std::int64_t count, float scale = 1, float mean = 0) {
-    Buffer buffer(static_cast<std::size_t>(count));
+  Buffer normal(std::int64_t count, float scale = 1, float mean = 0, DType dtype = DType::f32) {
+    std::vector<float> values(static_cast<std::size_t>(count));
     std::normal_distribution<float> draw(mean, scale);
-    for (std::size_t i = 0; i < buffer.size(); ++i) buffer.data()[i] = draw(engine_);
-    return buffer;
+    for (float& value : values) value = draw(engine_);
+    return Buffer(values, dtype);
   }
   /// int32 in [low, high].
   Buffer integers(std::int64_t count, std::int32_t low, std::int32_t high) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/assign.h"
 #include "tests/oracle_kernels.h"
 
 namespace concertina {
@@ -16,6 +17,21 @@ Index rows_of(View per_row) {
   return static_cast<Index>(per_row.count);
 }
 
+/// The values of a view, written back, rounded to its type, when this ends.
+class Out {
+ public:
+  explicit Out(View view) : view_(view), values_(to_floats(view)) {}
+  Out(const Out&) = delete;
+  Out& operator=(const Out&) = delete;
+  ~Out() { assign(view_, values_); }
+  float* data() { return values_.data(); }
+  float& operator[](std::size_t i) { return values_[i]; }
+
+ private:
+  View view_;
+  std::vector<float> values_;
+};
+
 class OracleLinear final : public Linear {
  public:
   explicit OracleLinear(const LinearShape& shape) : shape_(shape) {}
@@ -26,36 +42,43 @@ class OracleLinear final : public Linear {
 
   void pack(View weight, void* packed) override {
     CONCERTINA_CHECK(weight.bytes() == packed_bytes(), "weight of {} bytes", weight.bytes());
-    std::memcpy(packed, weight.data, weight.bytes());
+    const bool narrow = shape_.compute == DType::bf16;
+    for (std::size_t i = 0; i < weight.count; ++i)
+      static_cast<float*>(packed)[i] =
+          narrow ? to_float(rounded<Bf16>(weight.f32()[i])) : weight.f32()[i];
   }
 
   void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
+    const std::vector<float> in = to_floats(x);
     std::vector<double> u(y.count);
-    oracle::linear(shape_, x.f32(), static_cast<const float*>(packed), bias.f32(), u.data());
+    oracle::linear(shape_, in.data(), static_cast<const float*>(packed), bias.f32(), u.data());
+    Out out(y), operand(epilogue.operand);
     for (std::size_t i = 0; i < u.size(); ++i) {
       if (epilogue.kind == Epilogue::Kind::gelu) {
-        epilogue.operand.f32()[i] = static_cast<float>(oracle::gelu_slope(u[i]));
+        operand[i] = static_cast<float>(oracle::gelu_slope(u[i]));
         u[i] = oracle::gelu(u[i]);
       }
-      if (epilogue.kind == Epilogue::Kind::residual)
-        u[i] += static_cast<double>(epilogue.operand.f32()[i]);
-      y.f32()[i] = static_cast<float>(u[i]);
+      if (epilogue.kind == Epilogue::Kind::residual) u[i] += static_cast<double>(operand[i]);
+      out[i] = static_cast<float>(u[i]);
     }
   }
 
   void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
     CONCERTINA_CHECK(epilogue.kind != Epilogue::Kind::residual, "no such backward epilogue");
+    const std::vector<float> grad = to_floats(dy), operand = to_floats(epilogue.operand);
     std::vector<double> sums(dx.count);
-    oracle::linear_backward_input(shape_, dy.f32(), static_cast<const float*>(packed), sums.data());
+    oracle::linear_backward_input(shape_, grad.data(), static_cast<const float*>(packed),
+                                  sums.data());
+    Out out(dx);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (epilogue.kind == Epilogue::Kind::gelu)
-        sums[i] *= static_cast<double>(epilogue.operand.f32()[i]);
-      dx.f32()[i] = static_cast<float>(sums[i]);
+      if (epilogue.kind == Epilogue::Kind::gelu) sums[i] *= static_cast<double>(operand[i]);
+      out[i] = static_cast<float>(sums[i]);
     }
   }
 
   void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
-    oracle::linear_backward_weight(shape_, x.f32(), dy.f32(), dweight.f32(), dbias.f32(),
+    const std::vector<float> in = to_floats(x), grad = to_floats(dy);
+    oracle::linear_backward_weight(shape_, in.data(), grad.data(), dweight.f32(), dbias.f32(),
                                    accumulate);
   }
 
@@ -68,10 +91,14 @@ class OracleAttention final : public Attention {
   explicit OracleAttention(const AttentionShape& shape) : shape_(shape) {}
 
   void forward(View qkv, View y, View lse) override {
-    oracle::attention(shape_, qkv.f32(), y.f32(), lse.f32());
+    const std::vector<float> in = to_floats(qkv);
+    Out out(y);
+    oracle::attention(shape_, in.data(), out.data(), lse.f32());
   }
   void backward(View dy, View qkv, View, View, View dqkv) override {
-    oracle::attention_backward(shape_, dy.f32(), qkv.f32(), dqkv.f32());
+    const std::vector<float> grad = to_floats(dy), in = to_floats(qkv);
+    Out out(dqkv);
+    oracle::attention_backward(shape_, grad.data(), in.data(), out.data());
   }
 
  private:
@@ -81,10 +108,8 @@ class OracleAttention final : public Attention {
 class OracleBackend final : public Backend {
  public:
   std::string describe() const override { return "oracle"; }
-  void require(DType compute) const override {
-    if (compute != DType::f32)
-      throw_input("the oracle computes in fp32 only", "numerics.compute", "fp32");
-  }
+  void require(DType) const override {}
+  bool emulates(DType) const override { return true; }
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     return std::make_unique<OracleLinear>(shape);
   }
@@ -95,33 +120,42 @@ class OracleBackend final : public Backend {
   void set_workspace(void*) override {}
 
   void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
-    oracle::layer_norm(rows_of(mean), rows_of(gamma), x.f32(), gamma.f32(), beta.f32(), y.f32(),
-                       mean.f32(), rstd.f32());
+    const std::vector<float> in = to_floats(x);
+    Out out(y);
+    oracle::layer_norm(rows_of(mean), rows_of(gamma), in.data(), gamma.f32(), beta.f32(),
+                       out.data(), mean.f32(), rstd.f32());
   }
   void layer_norm_backward_input(View dy, View x, View gamma, View mean, View rstd,
                                  View residual_grad, View dx) override {
-    oracle::layer_norm_backward_input(rows_of(mean), rows_of(gamma), dy.f32(), x.f32(), gamma.f32(),
-                                      mean.f32(), rstd.f32(), residual_grad.f32(), dx.f32());
+    const std::vector<float> grad = to_floats(dy), in = to_floats(x),
+                             residual = to_floats(residual_grad);
+    Out out(dx);
+    oracle::layer_norm_backward_input(rows_of(mean), rows_of(gamma), grad.data(), in.data(),
+                                      gamma.f32(), mean.f32(), rstd.f32(),
+                                      residual.empty() ? nullptr : residual.data(), out.data());
   }
   void layer_norm_backward_weight(View dy, View x, View mean, View rstd, View dgamma, View dbeta,
                                   bool accumulate) override {
-    oracle::layer_norm_backward_weight(rows_of(mean), rows_of(dgamma), dy.f32(), x.f32(),
+    const std::vector<float> grad = to_floats(dy), in = to_floats(x);
+    oracle::layer_norm_backward_weight(rows_of(mean), rows_of(dgamma), grad.data(), in.data(),
                                        mean.f32(), rstd.f32(), dgamma.f32(), dbeta.f32(),
                                        accumulate);
   }
   void embedding(View tokens, View wte, View wpe, std::int64_t t, View x) override {
+    Out out(x);
     oracle::embedding(rows_of(tokens), t, rows_of(x) / rows_of(tokens), tokens.i32(), wte.f32(),
-                      wpe.f32(), x.f32());
+                      wpe.f32(), out.data());
   }
   void embedding_backward(View tokens, View dx, std::int64_t t, View dwte, View dwpe,
                           bool accumulate) override {
     const Index width = rows_of(dx) / rows_of(tokens);
     oracle::embedding_backward(rows_of(tokens), t, width, rows_of(dwte) / width, tokens.i32(),
-                               dx.f32(), dwte.f32(), dwpe.f32(), accumulate);
+                               to_floats(dx).data(), dwte.f32(), dwpe.f32(), accumulate);
   }
   void cross_entropy(View logits, View targets, float loss_scale, bool training,
                      View row_loss) override {
-    oracle::cross_entropy(rows_of(targets), rows_of(logits) / rows_of(targets), logits.f32(),
+    Out out(logits);
+    oracle::cross_entropy(rows_of(targets), rows_of(logits) / rows_of(targets), out.data(),
                           targets.i32(), static_cast<double>(loss_scale), training, row_loss.f32());
   }
   void axpby(float a, View x, float b, View y) override {

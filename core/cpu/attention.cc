@@ -1,236 +1,61 @@
-// Causal attention of one head, tiled by rows of queries; compiled once for each instruction set.
-// Work above the diagonal is skipped by tile: queries [i0, i1) meet keys [0, i1) only. The
-// probabilities are never kept: the backward pass recomputes them from log-sum-exp
-// (FlashAttention, Dao et al. 2022).
-//
-// Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
-#include "core/cpu/kernels.h"
-#include "core/cpu/micro_gemm.h"
+#include "core/cpu/attention.h"
 
 namespace concertina::cpu {
 namespace {
 
 using Int = std::int64_t;
 
-constexpr Int kQueryTile = 64;
-
-constexpr Int padded(Int n) {
-  return (n + kLanes - 1) / kLanes * kLanes;
-}
-
-// Scratch is cut in order; every piece starts on a cache line.
-struct Cutter {
-  float* at;
-  float* take(Int count) {
-    float* piece = at;
-    at += (count + 15) / 16 * 16;
-    return piece;
+/// The loops of panel_attention.cc over all heads.
+class HeadAttention final : public Attention {
+ public:
+  HeadAttention(const AttentionShape& s, Context& context)
+      : shape_(s), loops_(*context.loops.attention_f32), context_(context) {
+    const Int c = s.heads * s.head_dim;
+    head_ = {s.tokens, s.head_dim, 3 * c, c};
+    context.workspace.need(loops_.scratch(head_, true));
+    context.workspace.need(loops_.scratch(head_, false));
   }
+
+  void forward(View qkv, View y, View lse) override {
+    each_head([&](Int at, Int row, Int index, void* scratch) {
+      const float* q = qkv.f32() + row * head_.stride + at;
+      loops_.forward(head_, q, q + head_.width, q + 2 * head_.width,
+                     y.f32() + row * head_.width + at, lse.f32() + index * head_.tokens, scratch);
+    });
+  }
+
+  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+    each_head([&](Int at, Int row, Int index, void* scratch) {
+      const float* q = qkv.f32() + row * head_.stride + at;
+      float* dq = dqkv.f32() + row * head_.stride + at;
+      const Int out = row * head_.width + at;
+      loops_.backward(head_, q, q + head_.width, q + 2 * head_.width, y.f32() + out,
+                      lse.f32() + index * head_.tokens, dy.f32() + out, dq, dq + head_.width,
+                      dq + 2 * head_.width, scratch);
+    });
+  }
+
+ private:
+  // f(first column of the head, first row of the sample, sample * H + head, scratch)
+  template <class F>
+  void each_head(F&& f) {
+    context_.team.each(shape_.samples * shape_.heads, [&](Int i, int thread) {
+      f(i % shape_.heads * shape_.head_dim, i / shape_.heads * shape_.tokens, i,
+        context_.workspace.of(thread));
+    });
+  }
+
+  AttentionShape shape_;
+  HeadShape head_;
+  const PanelAttention& loops_;
+  const Context& context_;
 };
-
-// The rows of one head: contiguous D columns of a wider matrix.
-struct Rows {
-  const float* data;
-  Int stride;
-};
-
-// A square of kLanes rows transposed in registers, by halves of ever larger blocks.
-void transpose_square(const float* from, Int from_stride, float* to, Int to_stride) {
-  Vec v[kLanes];
-#pragma GCC unroll 16
-  for (Int i = 0; i < kLanes; ++i) v[i] = *reinterpret_cast<const Vec*>(from + i * from_stride);
-#pragma GCC unroll 4
-  for (int step = 1; step < kLanes; step *= 2) {
-    IntVec low, high;
-#pragma GCC unroll 16
-    for (int c = 0; c < kLanes; ++c) {
-      const bool first = (c & step) == 0;
-      low[c] = first ? c : static_cast<int>(kLanes) + c - step;
-      high[c] = first ? c + step : static_cast<int>(kLanes) + c;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) {
-      if ((i & step) != 0) continue;
-      const Vec a = v[i], b = v[i + step];
-      v[i] = __builtin_shuffle(a, b, low);
-      v[i + step] = __builtin_shuffle(a, b, high);
-    }
-  }
-#pragma GCC unroll 16
-  for (Int i = 0; i < kLanes; ++i) *reinterpret_cast<Vec*>(to + i * to_stride) = v[i];
-}
-
-// rows[T,D] transposed, as panels of [D,N]; zero beyond T.
-Panels pack_transposed(Rows rows, Int t, Int d, Int n, Cutter& scratch) {
-  float* out = scratch.take(d * n);
-  for (Int j0 = 0; j0 < n; j0 += kPanel) {
-    const Int w = kPanel < n - j0 ? kPanel : n - j0;
-    for (Int j = 0; j < w; j += kLanes) {
-      const float* row = rows.data + (j0 + j) * rows.stride;
-      float* column = out + j0 * d + j;
-      const Int valid = t - j0 - j < kLanes ? t - j0 - j : kLanes;
-      Int p = 0;
-      if (valid == kLanes)
-        for (; p + kLanes <= d; p += kLanes)
-          transpose_square(row + p, rows.stride, column + p * w, w);
-      for (; p < d; ++p)
-        for (Int i = 0; i < kLanes; ++i)
-          column[p * w + i] = i < valid ? row[i * rows.stride + p] : 0.0F;
-    }
-  }
-  return {out, d};
-}
-
-// rows[T,D] as panels of [T,P]; zero beyond D.
-Panels pack_rows(Rows rows, Int t, Int d, Cutter& scratch) {
-  const Int p = padded(d);
-  float* out = scratch.take(t * p);
-  for (Int j0 = 0; j0 < p; j0 += kPanel) {
-    const Int w = kPanel < p - j0 ? kPanel : p - j0, valid = w < d - j0 ? w : d - j0;
-    float* line = out + j0 * t;
-    const float* row = rows.data + j0;
-    for (Int i = 0; i < t; ++i, line += w, row += rows.stride) {
-#pragma omp simd
-      for (Int j = 0; j < valid; ++j) line[j] = row[j];
-      for (Int j = valid; j < w; ++j) line[j] = 0;
-    }
-  }
-  return {out, t};
-}
-
-void store_rows(const float* from, Int from_stride, float* to, Int to_stride, Int rows, Int d,
-                float factor) {
-  for (Int i = 0; i < rows; ++i) {
-#pragma omp simd
-    for (Int j = 0; j < d; ++j) to[i * to_stride + j] = factor * from[i * from_stride + j];
-  }
-}
-
-// Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
-// What the mask hides in the last vector counts as minus infinity.
-constexpr float kMasked = -1e30F;
-
-void mask_row(float* s, Int valid) {
-  for (Int j = valid; j < padded(valid); ++j) s[j] = kMasked;
-}
-
-// s[0, valid) = e^(scale s - top), zero up to n; returns the sum. Behind mask_row().
-float exp_row(float* s, Int valid, Int n, float scale, float top) {
-  const Int whole = padded(valid);
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (Int j = 0; j < whole; ++j) {
-    s[j] = exp_nonpositive(scale * s[j] - top);
-    sum += s[j];
-  }
-  for (Int j = whole; j < n; ++j) s[j] = 0;
-  return sum;
-}
-
-// scale times the largest of s[0, valid). Behind mask_row().
-float max_row(const float* s, Int valid, float scale) {
-  const Int whole = padded(valid);
-  float top = s[0];
-#pragma omp simd reduction(max : top)
-  for (Int j = 0; j < whole; ++j) top = top > s[j] ? top : s[j];
-  return scale * top;
-}
-
-float inverse_sqrt(Int d) {
-  return 1.0F / __builtin_sqrtf(static_cast<float>(d));
-}
-
-Int last_query(Int i0, Int t) {
-  return i0 + kQueryTile < t ? i0 + kQueryTile : t;
-}
-
-// Rows of scores lie this far apart: never a power of two, or they would evict each other from L1.
-Int score_stride(Int n) {
-  return n + kLanes;
-}
 
 }  // namespace
 
-std::size_t CONCERTINA_PASTE(attention_scratch_, CONCERTINA_ISA)(const HeadShape& shape,
-                                                                 bool backward) {
-  const Int n = padded(shape.tokens), p = padded(shape.head_dim), matrix = n * p;
-  const Int scores = kQueryTile * score_stride(n), tile = kQueryTile * p;
-  const Int floats = backward ? 7 * matrix + 2 * scores + tile : 2 * matrix + scores + tile;
-  return static_cast<std::size_t>(floats + 16 * 16) * sizeof(float);
-}
-
-void CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
-                                                          const float* k, const float* v, float* y,
-                                                          float* lse, void* scratch) {
-  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
-  const Int ld = score_stride(n);
-  const float scale = inverse_sqrt(d);
-  Cutter cut{static_cast<float*>(scratch)};
-  const Panels kt = pack_transposed({k, shape.stride}, t, d, n, cut);  // [D,N]
-  const Panels values = pack_rows({v, shape.stride}, t, d, cut);       // [T,P]
-  float* s = cut.take(kQueryTile * ld);                                // [queries,N]
-  float* out = cut.take(kQueryTile * p);                               // [queries,P]
-  for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
-    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = whole_panels(i1, n);
-    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, s, ld, false);
-    float inverse[kQueryTile];
-    for (Int i = 0; i < rows; ++i) {
-      const Int valid = i0 + i + 1;
-      mask_row(s + i * ld, valid);
-      const float top = max_row(s + i * ld, valid, scale);
-      const float sum = exp_row(s + i * ld, valid, i1, scale, top);
-      inverse[i] = 1.0F / sum;
-      lse[i0 + i] = top + __builtin_logf(sum);
-    }
-    micro_gemm(rows, p, i1, {s, ld, 1}, values, out, p, false);
-    for (Int i = 0; i < rows; ++i)
-      store_rows(out + i * p, p, y + (i0 + i) * shape.width, shape.width, 1, d, inverse[i]);
-  }
-}
-
-void CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA)(const HeadShape& shape, const float* q,
-                                                           const float* k, const float* v,
-                                                           const float* y, const float* lse,
-                                                           const float* dy, float* dq, float* dk,
-                                                           float* dv, void* scratch) {
-  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
-  const Int ld = score_stride(n);
-  const float scale = inverse_sqrt(d);
-  Cutter cut{static_cast<float*>(scratch)};
-  const Panels kt = pack_transposed({k, shape.stride}, t, d, n, cut);     // [D,N]
-  const Panels vt = pack_transposed({v, shape.stride}, t, d, n, cut);     // [D,N]
-  Panels queries = pack_rows({q, shape.stride}, t, d, cut);               // [T,P]
-  Panels grads = pack_rows({dy, shape.width}, t, d, cut);                 // [T,P]
-  const Panels keys_rows = pack_rows({k, shape.stride}, t, d, cut);       // [T,P]
-  float *s = cut.take(kQueryTile * ld), *ds = cut.take(kQueryTile * ld);  // [queries,N]
-  float *sum_k = cut.take(t * p), *sum_v = cut.take(t * p);               // [T,P]
-  float* out = cut.take(kQueryTile * p);                                  // [queries,P]
-  for (Int i = 0; i < t * p; ++i) sum_k[i] = sum_v[i] = 0;
-  for (Int i0 = 0; i0 < t; i0 += kQueryTile) {
-    const Int i1 = last_query(i0, t), rows = i1 - i0, keys = whole_panels(i1, n);
-    const float* g = dy + i0 * shape.width;
-    micro_gemm(rows, keys, d, {q + i0 * shape.stride, shape.stride, 1}, kt, s, ld, false);
-    micro_gemm(rows, keys, d, {g, shape.width, 1}, vt, ds, ld, false);
-    for (Int i = 0; i < rows; ++i) {
-      const Int row = i0 + i, valid = row + 1;
-      const float *grad = dy + row * shape.width, *value = y + row * shape.width;
-      float delta = 0;
-#pragma omp simd reduction(+ : delta)
-      for (Int j = 0; j < d; ++j) delta += grad[j] * value[j];
-      float *si = s + i * ld, *di = ds + i * ld;
-      mask_row(si, valid);
-      exp_row(si, valid, i1, scale, lse[row]);
-#pragma omp simd
-      for (Int j = 0; j < i1; ++j) di[j] = scale * si[j] * (di[j] - delta);
-    }
-    grads.first = queries.first = i0;
-    micro_gemm(i1, p, rows, {s, 1, ld}, grads, sum_v, p, true);
-    micro_gemm(i1, p, rows, {ds, 1, ld}, queries, sum_k, p, true);
-    micro_gemm(rows, p, i1, {ds, ld, 1}, keys_rows, out, p, false);
-    store_rows(out, p, dq + i0 * shape.stride, shape.stride, rows, d, 1.0F);
-  }
-  store_rows(sum_k, p, dk, shape.stride, t, d, 1.0F);
-  store_rows(sum_v, p, dv, shape.stride, t, d, 1.0F);
+std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
+  if (shape.compute == DType::bf16) return make_product_attention(shape, context);
+  return std::make_unique<HeadAttention>(shape, context);
 }
 
 }  // namespace concertina::cpu

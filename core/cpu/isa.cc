@@ -15,7 +15,7 @@ std::vector<Isa> available_isas() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    isas.push_back({"avx512", &loops_avx512});
+    isas.push_back({"avx512", &loops_avx512, true});
   return isas;
 }
 

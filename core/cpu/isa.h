@@ -11,6 +11,7 @@ namespace concertina::cpu {
 struct Isa {
   std::string_view name;
   const LoopTable* loops;
+  bool bf16_products = false;  // products of bf16 go with it, where the processor has them
 };
 
 /// Instruction sets that both this build and this machine have, best last.

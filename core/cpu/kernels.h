@@ -1,66 +1,108 @@
 // The loops between the products, and attention: one table of functions an instruction set.
-// Each table comes from the same source (loops.cc, attention.cc) compiled with other flags; isa.cc
-// chooses at run time. Plain pointers and no library headers in here: an inline function of a
-// library that is compiled with AVX-512 must never replace the portable one at link time.
-// Invariant: every function is serial and its result depends on its arguments alone; callers split
-// work over threads by rows, columns or heads, never inside a sum.
+// Each table comes from the same source (loops.cc, panel_attention.cc, attention_loops.cc) compiled
+// with other flags; isa.cc chooses at run time. Plain pointers and no library headers in here: an
+// inline function of a library that is compiled with AVX-512 must never replace the portable one at
+// link time. Invariant: every function is serial and its result depends on its arguments alone;
+// callers split work over threads by rows, columns or heads, never inside a sum.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace concertina::cpu {
+#include "core/bf16.h"
 
-/// Sizes of one attention problem; `stride` is the row stride of qkv in elements (3C), C = H D.
-struct HeadShape {
-  std::int64_t tokens, head_dim, stride, width;
-};
+namespace concertina::cpu {
 
 struct AdamWRule {
   float lr, beta1, beta2, eps, decay;          // decay = lr * weight_decay
   float grad_scale, correction1, correction2;  // 1/(1-beta1^t), 1/sqrt(1-beta2^t)
 };
 
-struct LoopTable {
-  // u[rows,n] holds x W on entry; with bias[n]: g = gelu(u + bias), u = gelu'(u + bias).
-  void (*gelu)(float* u, const float* bias, float* g, std::int64_t rows, std::int64_t n);
-  // y[rows,n] += bias[n] + residual[rows,n]
-  void (*bias_residual)(float* y, const float* bias, const float* residual, std::int64_t rows,
-                        std::int64_t n);
-  // y[rows,n] += bias[n]
-  void (*bias)(float* y, const float* bias, std::int64_t rows, std::int64_t n);
-  // y *= x
-  void (*multiply)(float* y, const float* x, std::int64_t count);
+/// Loops over activations of type T, float or Bf16: read and written in T, computed in fp32. What a
+/// product left is fp32 in `u`, which may be the output where T is float.
+template <class T>
+struct ActivationLoops {
+  // g[rows,n] = gelu(u[rows,n] + bias[n]), slope = gelu'(u + bias)
+  void (*gelu)(const float* u, const float* bias, T* g, T* slope, std::int64_t rows,
+               std::int64_t n);
+  // y[rows,n] = u[rows,n] + bias[n] + residual[rows,n]; bias and residual may be null
+  void (*bias_residual)(const float* u, const float* bias, const T* residual, T* y,
+                        std::int64_t rows, std::int64_t n);
+  // y = u * x
+  void (*multiply)(const float* u, const T* x, T* y, std::int64_t count);
   // out[n] = (accumulate ? out : 0) + column sums of a[rows, stride], rows in order
-  void (*column_sum)(const float* a, std::int64_t rows, std::int64_t stride, std::int64_t n,
-                     float* out, bool accumulate);
-  void (*layer_norm)(const float* x, const float* gamma, const float* beta, float* y, float* mean,
+  void (*column_sum)(const T* a, std::int64_t rows, std::int64_t stride, std::int64_t n, float* out,
+                     bool accumulate);
+  void (*layer_norm)(const T* x, const float* gamma, const float* beta, T* y, float* mean,
                      float* rstd, std::int64_t rows, std::int64_t c);
-  void (*layer_norm_backward_input)(const float* dy, const float* x, const float* gamma,
-                                    const float* mean, const float* rstd, const float* residual,
-                                    float* dx, std::int64_t rows, std::int64_t c);
+  void (*layer_norm_backward_input)(const T* dy, const T* x, const float* gamma, const float* mean,
+                                    const float* rstd, const T* residual, T* dx, std::int64_t rows,
+                                    std::int64_t c);
   // columns [0, n) of rows with stride c
-  void (*layer_norm_backward_weight)(const float* dy, const float* x, const float* mean,
-                                     const float* rstd, float* dgamma, float* dbeta,
-                                     std::int64_t rows, std::int64_t c, std::int64_t n,
-                                     bool accumulate);
-  // y[n] = a[n] + b[n]; y[n] += a[n]; y = a x + b y
-  void (*add)(const float* a, const float* b, float* y, std::int64_t n);
-  void (*axpby)(float a, const float* x, float b, float* y, std::int64_t n);
+  void (*layer_norm_backward_weight)(const T* dy, const T* x, const float* mean, const float* rstd,
+                                     float* dgamma, float* dbeta, std::int64_t rows, std::int64_t c,
+                                     std::int64_t n, bool accumulate);
+  // y[n] = a[n] + b[n]; y[n] += x[n]
+  void (*add)(const float* a, const float* b, T* y, std::int64_t n);
+  void (*accumulate)(const T* x, float* y, std::int64_t n);
   // one row of softmax cross-entropy; returns -log p[target]
-  float (*cross_entropy_row)(float* logits, std::int64_t v, std::int64_t target, float scale,
+  float (*cross_entropy_row)(T* logits, std::int64_t v, std::int64_t target, float scale,
                              bool training);
+};
+
+/// Scores of some queries of one head against the keys that any of them sees; row i is query
+/// `first + i`, which sees keys [0, first + i].
+struct ScoreTile {
+  std::int64_t first, rows, keys;
+  std::int64_t stride;  // of a row of scores or probabilities, elements; >= keys rounded up to 16
+  float scale;
+};
+
+/// Rows of D activations, `stride` elements apart.
+struct HeadRows {
+  std::int64_t stride, d;
+};
+
+/// What attention in bf16 does between its products. Probabilities `p` and score gradients `ds` are
+/// zero where a query sees no key.
+struct AttentionLoops {
+  // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
+  void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);
+  // p = e^(scale s - lse), ds = scale p (dp - dy . y)
+  void (*score_grads)(const ScoreTile& tile, float* s, float* dp, const float* lse, const Bf16* y,
+                      const Bf16* dy, HeadRows rows, Bf16* p, Bf16* ds);
+  // to[count,D] = factor[count] from[count,D]; factor may be null (1)
+  void (*store)(const float* from, const float* factor, std::int64_t count, HeadRows rows,
+                Bf16* to);
+};
+
+/// Attention in fp32, one head of one sample. `stride` is the row stride of qkv in elements (3C),
+/// C = H D. q, k, v start at this head's first column of the sample's first row.
+struct HeadShape {
+  std::int64_t tokens, head_dim, stride, width;
+};
+struct PanelAttention {
+  std::size_t (*scratch)(const HeadShape& shape, bool backward);  // bytes
+  void (*forward)(const HeadShape& shape, const float* q, const float* k, const float* v, float* y,
+                  float* lse, void* scratch);
+  void (*backward)(const HeadShape& shape, const float* q, const float* k, const float* v,
+                   const float* y, const float* lse, const float* dy, float* dq, float* dk,
+                   float* dv, void* scratch);
+};
+
+struct LoopTable {
+  ActivationLoops<float> f32;
+  ActivationLoops<Bf16> bf16;
+  const PanelAttention* attention_f32;
+  const AttentionLoops* attention_bf16;
+
+  void (*axpby)(float a, const float* x, float b, float* y, std::int64_t n);
   double (*sum_squares)(const float* x, std::int64_t n);
   void (*adamw)(const AdamWRule& rule, float* w, float* m, float* v, const float* g,
                 std::int64_t n);
-
-  // One head of one sample. q, k, v start at this head's first column of the sample's first row.
-  std::size_t (*attention_scratch)(const HeadShape& shape, bool backward);  // bytes
-  void (*attention_forward)(const HeadShape& shape, const float* q, const float* k, const float* v,
-                            float* y, float* lse, void* scratch);
-  void (*attention_backward)(const HeadShape& shape, const float* q, const float* k, const float* v,
-                             const float* y, const float* lse, const float* dy, float* dq,
-                             float* dk, float* dv, void* scratch);
+  // y = x; x = x rounded to bf16
+  void (*widen)(const Bf16* x, float* y, std::int64_t n);
+  void (*cut)(float* x, std::int64_t n);
 };
 
 }  // namespace concertina::cpu

@@ -3,12 +3,11 @@
 #pragma once
 
 #include "core/backend.h"
-#include "core/cpu/kernels.h"
 #include "core/cpu/team.h"
 
 namespace concertina::cpu {
 
-std::unique_ptr<Linear> make_linear(const LinearShape& shape, const LoopTable& loops,
-                                    const Team& team, Workspace& workspace);
+/// `context` outlives the result.
+std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
 
 }  // namespace concertina::cpu

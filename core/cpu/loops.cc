@@ -11,9 +11,10 @@ constexpr float kNormEps = 1e-5F;
 
 // GELU, tanh form (Hendrycks & Gimpel 2016): 0.5 u (1 + tanh z) = u sigmoid(2 z),
 // z = sqrt(2/pi) (u + 0.044715 u^3). The sigmoid keeps its relative accuracy where tanh is near -1.
-void gelu(float* u, const float* bias, float* g, Int rows, Int n) {
+template <class T>
+void gelu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
-  for (Int r = 0; r < rows; ++r, u += n, g += n) {
+  for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
 #pragma omp simd
     for (Int i = 0; i < n; ++i) {
       const float x = u[i] + bias[i];
@@ -21,147 +22,183 @@ void gelu(float* u, const float* bias, float* g, Int rows, Int n) {
       const float z = k2 * x * (1.0F + cubic * square);
       const float e = exp_nonpositive(-__builtin_fabsf(z));
       const float s = (z < 0 ? e : 1.0F) / (1.0F + e);
-      g[i] = x * s;
-      u[i] = s + x * s * (1.0F - s) * k2 * (1.0F + 3.0F * cubic * square);
+      g[i] = rounded<T>(x * s);
+      slope[i] = rounded<T>(s + x * s * (1.0F - s) * k2 * (1.0F + 3.0F * cubic * square));
     }
   }
 }
 
-void bias_residual(float* y, const float* bias, const float* residual, Int rows, Int n) {
-  for (Int r = 0; r < rows; ++r, y += n, residual += n) {
+template <class T>
+void bias_residual(const float* u, const float* bias, const T* residual, T* y, Int rows, Int n) {
+  for (Int r = 0; r < rows; ++r, u += n, y += n) {
+    if (residual != nullptr) {
 #pragma omp simd
-    for (Int i = 0; i < n; ++i) y[i] += bias[i] + residual[i];
+      for (Int i = 0; i < n; ++i) y[i] = rounded<T>(u[i] + (bias[i] + to_float(residual[i])));
+      residual += n;
+    } else if (bias != nullptr) {
+#pragma omp simd
+      for (Int i = 0; i < n; ++i) y[i] = rounded<T>(u[i] + bias[i]);
+    } else {
+#pragma omp simd
+      for (Int i = 0; i < n; ++i) y[i] = rounded<T>(u[i]);
+    }
   }
 }
 
-void bias(float* y, const float* b, Int rows, Int n) {
-  for (Int r = 0; r < rows; ++r, y += n) {
+template <class T>
+void multiply(const float* u, const T* x, T* y, Int count) {
 #pragma omp simd
-    for (Int i = 0; i < n; ++i) y[i] += b[i];
-  }
-}
-
-void multiply(float* y, const float* x, Int count) {
-#pragma omp simd
-  for (Int i = 0; i < count; ++i) y[i] *= x[i];
+  for (Int i = 0; i < count; ++i) y[i] = rounded<T>(u[i] * to_float(x[i]));
 }
 
 // Four rows a pass: a quarter of the loads and stores of `out`, and a shorter chain of roundings.
-void column_sum(const float* a, Int rows, Int stride, Int n, float* out, bool accumulate) {
+template <class T>
+void column_sum(const T* a, Int rows, Int stride, Int n, float* out, bool accumulate) {
   if (!accumulate) {
 #pragma omp simd
     for (Int i = 0; i < n; ++i) out[i] = 0;
   }
   Int r = 0;
   for (; r + 4 <= rows; r += 4, a += 4 * stride) {
-    const float *a1 = a + stride, *a2 = a1 + stride, *a3 = a2 + stride;
+    const T *a1 = a + stride, *a2 = a1 + stride, *a3 = a2 + stride;
 #pragma omp simd
-    for (Int i = 0; i < n; ++i) out[i] += (a[i] + a1[i]) + (a2[i] + a3[i]);
+    for (Int i = 0; i < n; ++i)
+      out[i] += (to_float(a[i]) + to_float(a1[i])) + (to_float(a2[i]) + to_float(a3[i]));
   }
   for (; r < rows; ++r, a += stride) {
 #pragma omp simd
-    for (Int i = 0; i < n; ++i) out[i] += a[i];
+    for (Int i = 0; i < n; ++i) out[i] += to_float(a[i]);
   }
 }
 
-void layer_norm(const float* x, const float* gamma, const float* beta, float* y, float* mean,
-                float* rstd, Int rows, Int c) {
+template <class T>
+void layer_norm(const T* x, const float* gamma, const float* beta, T* y, float* mean, float* rstd,
+                Int rows, Int c) {
   for (Int r = 0; r < rows; ++r, x += c, y += c) {
     float sum = 0, square = 0;
 #pragma omp simd reduction(+ : sum)
-    for (Int i = 0; i < c; ++i) sum += x[i];
+    for (Int i = 0; i < c; ++i) sum += to_float(x[i]);
     const float m = sum / static_cast<float>(c);
 #pragma omp simd reduction(+ : square)
-    for (Int i = 0; i < c; ++i) square += (x[i] - m) * (x[i] - m);
+    for (Int i = 0; i < c; ++i) square += (to_float(x[i]) - m) * (to_float(x[i]) - m);
     const float s = 1.0F / __builtin_sqrtf(square / static_cast<float>(c) + kNormEps);
 #pragma omp simd
-    for (Int i = 0; i < c; ++i) y[i] = (x[i] - m) * s * gamma[i] + beta[i];
+    for (Int i = 0; i < c; ++i) y[i] = rounded<T>((to_float(x[i]) - m) * s * gamma[i] + beta[i]);
     mean[r] = m;
     rstd[r] = s;
   }
 }
 
 // dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma (Ba et al. 2016).
-void layer_norm_backward_input(const float* dy, const float* x, const float* gamma,
-                               const float* mean, const float* rstd, const float* residual,
-                               float* dx, Int rows, Int c) {
+template <class T>
+void layer_norm_backward_input(const T* dy, const T* x, const float* gamma, const float* mean,
+                               const float* rstd, const T* residual, T* dx, Int rows, Int c) {
   for (Int r = 0; r < rows; ++r, dy += c, x += c, dx += c) {
     const float m = mean[r], s = rstd[r];
     float sum = 0, dot = 0;
 #pragma omp simd reduction(+ : sum, dot)
     for (Int i = 0; i < c; ++i) {
-      const float g = dy[i] * gamma[i];
+      const float g = to_float(dy[i]) * gamma[i];
       sum += g;
-      dot += g * (x[i] - m);
+      dot += g * (to_float(x[i]) - m);
     }
     const float a = sum / static_cast<float>(c);
     const float b = dot * s * s / static_cast<float>(c);
     if (residual != nullptr) {
 #pragma omp simd
-      for (Int i = 0; i < c; ++i) dx[i] = residual[i] + s * (dy[i] * gamma[i] - a - (x[i] - m) * b);
+      for (Int i = 0; i < c; ++i)
+        dx[i] = rounded<T>(to_float(residual[i]) +
+                           s * (to_float(dy[i]) * gamma[i] - a - (to_float(x[i]) - m) * b));
       residual += c;
     } else {
 #pragma omp simd
-      for (Int i = 0; i < c; ++i) dx[i] = s * (dy[i] * gamma[i] - a - (x[i] - m) * b);
+      for (Int i = 0; i < c; ++i)
+        dx[i] = rounded<T>(s * (to_float(dy[i]) * gamma[i] - a - (to_float(x[i]) - m) * b));
     }
   }
 }
 
-void layer_norm_backward_weight(const float* dy, const float* x, const float* mean,
-                                const float* rstd, float* dgamma, float* dbeta, Int rows, Int c,
-                                Int n, bool accumulate) {
+template <class T>
+void layer_norm_backward_weight(const T* dy, const T* x, const float* mean, const float* rstd,
+                                float* dgamma, float* dbeta, Int rows, Int c, Int n,
+                                bool accumulate) {
   if (!accumulate) {
     for (Int i = 0; i < n; ++i) dgamma[i] = dbeta[i] = 0;
   }
   Int r = 0;
   for (; r + 2 <= rows; r += 2, dy += 2 * c, x += 2 * c) {
     const float m0 = mean[r], s0 = rstd[r], m1 = mean[r + 1], s1 = rstd[r + 1];
-    const float *dy1 = dy + c, *x1 = x + c;
+    const T *dy1 = dy + c, *x1 = x + c;
 #pragma omp simd
     for (Int i = 0; i < n; ++i) {
-      dgamma[i] += dy[i] * ((x[i] - m0) * s0) + dy1[i] * ((x1[i] - m1) * s1);
-      dbeta[i] += dy[i] + dy1[i];
+      const float g0 = to_float(dy[i]), g1 = to_float(dy1[i]);
+      dgamma[i] += g0 * ((to_float(x[i]) - m0) * s0) + g1 * ((to_float(x1[i]) - m1) * s1);
+      dbeta[i] += g0 + g1;
     }
   }
   for (; r < rows; ++r) {
     const float m0 = mean[r], s0 = rstd[r];
 #pragma omp simd
     for (Int i = 0; i < n; ++i) {
-      dgamma[i] += dy[i] * ((x[i] - m0) * s0);
-      dbeta[i] += dy[i];
+      dgamma[i] += to_float(dy[i]) * ((to_float(x[i]) - m0) * s0);
+      dbeta[i] += to_float(dy[i]);
     }
   }
 }
 
-void add(const float* a, const float* b, float* y, Int n) {
+template <class T>
+void add(const float* a, const float* b, T* y, Int n) {
 #pragma omp simd
-  for (Int i = 0; i < n; ++i) y[i] = a[i] + b[i];
+  for (Int i = 0; i < n; ++i) y[i] = rounded<T>(a[i] + b[i]);
 }
+
+template <class T>
+void accumulate(const T* x, float* y, Int n) {
+#pragma omp simd
+  for (Int i = 0; i < n; ++i) y[i] += to_float(x[i]);
+}
+
+template <class T>
+float cross_entropy_row(T* logits, Int v, Int target, float scale, bool training) {
+  if (target < 0) {
+    if (training)
+      for (Int i = 0; i < v; ++i) logits[i] = rounded<T>(0);
+    return 0;
+  }
+  const float right = to_float(logits[target]);
+  float top = right, sum = 0;
+#pragma omp simd reduction(max : top)
+  for (Int i = 0; i < v; ++i) top = top > to_float(logits[i]) ? top : to_float(logits[i]);
+#pragma omp simd reduction(+ : sum)
+  for (Int i = 0; i < v; ++i) sum += exp_nonpositive(to_float(logits[i]) - top);
+  const float loss = top + __builtin_logf(sum) - right;
+  if (training) {
+    const float factor = scale / sum;
+#pragma omp simd
+    for (Int i = 0; i < v; ++i)
+      logits[i] = rounded<T>(factor * exp_nonpositive(to_float(logits[i]) - top));
+    logits[target] = rounded<T>(factor * exp_nonpositive(right - top) - scale);
+  }
+  return loss;
+}
+
+template <class T>
+constexpr ActivationLoops<T> kActivationLoops{
+    .gelu = gelu<T>,
+    .bias_residual = bias_residual<T>,
+    .multiply = multiply<T>,
+    .column_sum = column_sum<T>,
+    .layer_norm = layer_norm<T>,
+    .layer_norm_backward_input = layer_norm_backward_input<T>,
+    .layer_norm_backward_weight = layer_norm_backward_weight<T>,
+    .add = add<T>,
+    .accumulate = accumulate<T>,
+    .cross_entropy_row = cross_entropy_row<T>,
+};
 
 void axpby(float a, const float* x, float b, float* y, Int n) {
 #pragma omp simd
   for (Int i = 0; i < n; ++i) y[i] = a * x[i] + b * y[i];
-}
-
-float cross_entropy_row(float* logits, Int v, Int target, float scale, bool training) {
-  if (target < 0) {
-    if (training)
-      for (Int i = 0; i < v; ++i) logits[i] = 0;
-    return 0;
-  }
-  float top = logits[0], sum = 0;
-#pragma omp simd reduction(max : top)
-  for (Int i = 0; i < v; ++i) top = top > logits[i] ? top : logits[i];
-#pragma omp simd reduction(+ : sum)
-  for (Int i = 0; i < v; ++i) sum += exp_nonpositive(logits[i] - top);
-  const float loss = top + __builtin_logf(sum) - logits[target];
-  if (training) {
-    const float factor = scale / sum;
-#pragma omp simd
-    for (Int i = 0; i < v; ++i) logits[i] = factor * exp_nonpositive(logits[i] - top);
-    logits[target] -= scale;
-  }
-  return loss;
 }
 
 double sum_squares(const float* x, Int n) {
@@ -185,36 +222,33 @@ void adamw(const AdamWRule& rule, float* w, float* m, float* v, const float* g, 
   }
 }
 
+void widen(const Bf16* x, float* y, Int n) {
+#pragma omp simd
+  for (Int i = 0; i < n; ++i) y[i] = to_float(x[i]);
+}
+
+void cut(float* x, Int n) {
+#pragma omp simd
+  for (Int i = 0; i < n; ++i) x[i] = to_float(rounded<Bf16>(x[i]));
+}
+
 }  // namespace
 
-// Defined in attention.cc for the same instruction set.
-std::size_t CONCERTINA_PASTE(attention_scratch_, CONCERTINA_ISA)(const HeadShape&, bool);
-void CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA)(const HeadShape&, const float*,
-                                                          const float*, const float*, float*,
-                                                          float*, void*);
-void CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA)(const HeadShape&, const float*,
-                                                           const float*, const float*, const float*,
-                                                           const float*, const float*, float*,
-                                                           float*, float*, void*);
+// Defined for the same instruction set in panel_attention.cc and attention_loops.cc.
+extern const PanelAttention CONCERTINA_PASTE(panel_attention_, CONCERTINA_ISA);
+extern const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA);
 
 extern const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA);
 const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA) = {
-    .gelu = gelu,
-    .bias_residual = bias_residual,
-    .bias = bias,
-    .multiply = multiply,
-    .column_sum = column_sum,
-    .layer_norm = layer_norm,
-    .layer_norm_backward_input = layer_norm_backward_input,
-    .layer_norm_backward_weight = layer_norm_backward_weight,
-    .add = add,
+    .f32 = kActivationLoops<float>,
+    .bf16 = kActivationLoops<Bf16>,
+    .attention_f32 = &CONCERTINA_PASTE(panel_attention_, CONCERTINA_ISA),
+    .attention_bf16 = &CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA),
     .axpby = axpby,
-    .cross_entropy_row = cross_entropy_row,
     .sum_squares = sum_squares,
     .adamw = adamw,
-    .attention_scratch = CONCERTINA_PASTE(attention_scratch_, CONCERTINA_ISA),
-    .attention_forward = CONCERTINA_PASTE(attention_forward_, CONCERTINA_ISA),
-    .attention_backward = CONCERTINA_PASTE(attention_backward_, CONCERTINA_ISA),
+    .widen = widen,
+    .cut = cut,
 };
 
 }  // namespace concertina::cpu

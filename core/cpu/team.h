@@ -1,5 +1,5 @@
-// The threads of one rank. Work is cut into pieces that do not depend on the number of threads, so
-// the number never changes a bit; a thread takes whole pieces.
+// The threads of one rank and their scratch. Work is cut into pieces that do not depend on the
+// number of threads, so the number never changes a bit; a thread takes whole pieces.
 #pragma once
 
 #include <omp.h>
@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "core/cpu/kernels.h"
+#include "core/tensor.h"
 
 namespace concertina::cpu {
 
@@ -43,21 +46,35 @@ class Team {
   int threads_;
 };
 
-/// Scratch that all operators of one backend share: one piece a thread.
+/// Scratch that all operators of one backend share: one piece a thread. A piece has a part for an
+/// operator and one for the product that it runs meanwhile.
 class Workspace {
  public:
   explicit Workspace(int threads) : threads_(threads) {}
-  void need(std::size_t bytes_per_thread) {
-    per_thread_ = std::max(per_thread_, (bytes_per_thread + 63) / 64 * 64);
-  }
-  std::size_t bytes() const { return per_thread_ * static_cast<std::size_t>(threads_); }
+  void need(std::size_t bytes_per_thread) { raise(operator_, bytes_per_thread); }
+  void need_product(std::size_t bytes_per_thread) { raise(product_, bytes_per_thread); }
+  std::size_t bytes() const { return piece() * static_cast<std::size_t>(threads_); }
   void set(void* block) { block_ = static_cast<std::byte*>(block); }
-  void* of(int thread) const { return block_ + per_thread_ * static_cast<std::size_t>(thread); }
+  void* of(int thread) const { return block_ + piece() * static_cast<std::size_t>(thread); }
+  void* of_product(int thread) const { return static_cast<std::byte*>(of(thread)) + operator_; }
 
  private:
+  static void raise(std::size_t& most, std::size_t bytes) {
+    most = std::max(most, align_up(bytes));
+  }
+  std::size_t piece() const { return operator_ + product_; }
+
   int threads_;
-  std::size_t per_thread_ = 64;
+  std::size_t operator_ = kAlignment, product_ = 0;
   std::byte* block_ = nullptr;
+};
+
+/// What the operators of one backend share.
+struct Context {
+  const LoopTable& loops;
+  Team team;
+  Workspace workspace;
+  bool bf16_products = false;  // the processor has them; else bf16 values are multiplied as fp32
 };
 
 }  // namespace concertina::cpu

@@ -1,6 +1,7 @@
 #include "experiments/bench/products_alone.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/clock.h"
 
@@ -22,8 +23,8 @@ ProductsAlone::ProductsAlone(const Profile& profile, int threads, double steps)
     one.shape = shape;
     one.calls = {calls(times.forward, steps), calls(times.input, steps),
                  calls(times.weight, steps)};
-    bytes += 2 * (one.x() + one.y() + one.w()) * sizeof(float) + one.linear->packed_bytes() +
-             8 * kAlignment;
+    bytes += 2 * ((one.x() + one.y()) * size_of(shape.compute) + one.w() * sizeof(float)) +
+             one.linear->packed_bytes() + 8 * kAlignment;
   }
   for (const char* name : {"attention forward", "attention backward"})
     if (const auto kernel = profile.kernels.find(name); kernel != profile.kernels.end())
@@ -62,14 +63,23 @@ double ProductsAlone::measure() {
 }
 
 void ProductsAlone::attach(Case& one) {
-  const auto view = [&](std::size_t n) {
-    const View v = arena_.take(n, DType::f32, "bench");
-    for (std::size_t i = 0; i < n; ++i) v.f32()[i] = static_cast<float>(i % 97) * 0.01F - 0.5F;
+  const auto fill = [](auto* values, std::size_t n) {
+    using T = std::remove_pointer_t<decltype(values)>;
+    for (std::size_t i = 0; i < n; ++i)
+      values[i] = rounded<T>(static_cast<float>(i % 97) * 0.01F - 0.5F);
+  };
+  const auto view = [&](std::size_t n, DType type) {
+    const View v = arena_.take(n, type, "bench");
+    if (type == DType::bf16)
+      fill(v.as<Bf16>(), n);
+    else
+      fill(v.f32(), n);
     return v;
   };
-  one.in = view(one.x()), one.dx = view(one.x());
-  one.out = view(one.y()), one.dy = view(one.y());
-  one.weight = view(one.w()), one.dw = view(one.w());
+  const DType type = one.shape.compute;
+  one.in = view(one.x(), type), one.dx = view(one.x(), type);
+  one.out = view(one.y(), type), one.dy = view(one.y(), type);
+  one.weight = view(one.w(), DType::f32), one.dw = view(one.w(), DType::f32);
   one.packed = arena_.take(one.linear->packed_bytes(), "packed");
 }
 

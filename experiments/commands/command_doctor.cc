@@ -73,6 +73,10 @@ std::vector<std::string> warnings_of(const RunConfig& config, const Json& report
         fmt::format("no run directory can be made in {}: set run.dir to one that "
                     "you may write to",
                     config.run.dir));
+  const bool narrow = config.numerics.compute == name_of(DType::bf16);
+  if (narrow && make_cpu_backend(1)->emulates(DType::bf16))
+    warnings.push_back(
+        "numerics.compute = \"bf16\" is emulated on this processor: slower than fp32");
   if (config.run.device == "cuda" && report["gpu"]["devices"].empty())
     warnings.push_back("run.device = \"cuda\", but there is no GPU: " + cuda::status());
   if (report["mpi"]["ranks"] == 1 && isatty(STDOUT_FILENO) == 1)

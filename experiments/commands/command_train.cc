@@ -75,13 +75,16 @@ class Training {
     if (session_.leads()) {
       monitor_ = std::make_unique<Monitor>(session_.config, directory_, done);
       const int frozen = session_.config.freeze.units;
-      log::info("{}: {}, {} stage{} a pipeline, {}{}", directory_, short_form(session_.run.layout),
-                session_.run.layout.pipelines[0].stages.size(),
+      log::info("{}: {}, {} stage{} a pipeline, {}, {}{}", directory_,
+                short_form(session_.run.layout), session_.run.layout.pipelines[0].stages.size(),
                 session_.run.layout.pipelines[0].stages.size() == 1 ? "" : "s",
-                session_.backend->describe(),
+                session_.config.numerics.compute, session_.backend->describe(),
                 frozen > 0
                     ? fmt::format(", {} of {} units frozen", frozen, session_.run.costs.size())
                     : "");
+      if (session_.backend->emulates(session_.run.model->spec().activation))
+        log::warn("this processor has no products of {}: they are emulated, and slower than fp32",
+                  session_.config.numerics.compute);
       if (done > 0) log::info("resuming behind step {}", done);
       if (done > session_.config.run.steps)
         log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/backend.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
 #include "models/lr_schedule.h"
@@ -30,7 +31,9 @@ std::vector<std::string_view> device_names() {
   return {"cpu", "cuda"};
 }
 std::vector<std::string_view> compute_names() {
-  return {"fp32", "bf16"};
+  std::vector<std::string_view> names;
+  for (const DType type : kComputeTypes) names.push_back(name_of(type));
+  return names;
 }
 std::vector<std::string_view> tokenizer_names() {
   return {"bytes"};
@@ -114,7 +117,10 @@ const Key kKeys[] = {
      "microbatches = [0, 4]}, ...]",
      {}},
 
-    {KEY(numerics.compute), "type that products are computed in", {}, compute_names},
+    {KEY(numerics.compute),
+     "type of activations and of what products multiply; weights, sums and the update are fp32",
+     {},
+     compute_names},
     {KEY(numerics.leaves),
      "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16",
      kIndex},

@@ -202,6 +202,10 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& r
                             "heads, context {}, vocabulary {}",
                             a.family, a.layers, a.width, a.heads, a.context, a.vocab),
                 source.name, "costs of a run of the same model, or a machine file");
+  if (measured.numerics.compute != config.numerics.compute)
+    throw_input(
+        fmt::format("these costs are of a run in {}", measured.numerics.compute), source.name,
+        fmt::format("costs of a run with numerics.compute = \"{}\"", config.numerics.compute));
   if (measured.freeze.units > config.freeze.units)
     throw_input(fmt::format("these costs are of a run with {} frozen units, which ran no backward",
                             measured.freeze.units),

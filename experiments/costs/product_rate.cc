@@ -41,11 +41,14 @@ ProductRate measure_product_rate(const Model& model, int threads) {
   const auto x = static_cast<std::size_t>(shape.rows * shape.in);
   const auto y = static_cast<std::size_t>(shape.rows * shape.out);
   const auto w = static_cast<std::size_t>(shape.in * shape.out);
-  Arena arena(2 * (x + y + w) * sizeof(float) + linear->packed_bytes() +
-              backend->workspace_bytes() + 8 * kAlignment);
-  const auto view = [&](std::size_t count) { return arena.take(count, DType::f32, "product"); };
-  const View in = view(x), dx = view(x), out = view(y), dy = view(y), weight = view(w),
-             dweight = view(w);
+  Arena arena(2 * (x + y) * size_of(shape.compute) + 2 * w * sizeof(float) +
+              linear->packed_bytes() + backend->workspace_bytes() + 8 * kAlignment);
+  const auto view = [&](std::size_t count, DType type) {
+    return arena.take(count, type, "product");
+  };
+  const View in = view(x, shape.compute), dx = view(x, shape.compute), out = view(y, shape.compute),
+             dy = view(y, shape.compute), weight = view(w, DType::f32),
+             dweight = view(w, DType::f32);
   void* packed = arena.take(linear->packed_bytes(), "packed");
   backend->set_workspace(arena.take(backend->workspace_bytes(), "workspace"));
   linear->pack(weight, packed);

@@ -69,7 +69,7 @@ std::string generate(RankEngine& engine, const GenerateSection& options, std::in
     std::int32_t token = 0;
     engine.evaluate(0, 1, source, [&](int, View logits) {
       const auto row = static_cast<std::size_t>(source.last_row());
-      token = sample({logits.f32() + row * vocabulary, vocabulary}, options.temperature,
+      token = sample(to_floats(logits.slice(row * vocabulary, vocabulary)), options.temperature,
                      rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
     });
     engine.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();

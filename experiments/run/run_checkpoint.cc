@@ -88,6 +88,9 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
   return pieces;
 }
 
+/// A run may go on in another precision: what is kept is fp32 in any.
+constexpr const char* kCompute = "numerics.compute";
+
 /// A config key that is younger than the checkpoint had its default.
 Json value_then(const Json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
@@ -98,7 +101,7 @@ Json value_then(const Json& stored, const std::string& key) {
 void check_identity(const Json& stored, const Json& now, const std::string& path) {
   for (const auto& [key, value] : now.items()) {
     const Json then = value_then(stored, key);
-    if (then == value) continue;
+    if (key == kCompute || then == value) continue;
     const auto text = [](const Json& one) {
       return one.is_string() ? one.get<std::string>() : one.dump();
     };
@@ -153,7 +156,7 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
     const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
                          section == "freeze" || section == "lr" || key.name == "run.seed" ||
                          key.name == "data.tokenizer" || key.name == "data.validation" ||
-                         key.name == "numerics.compute";
+                         key.name == kCompute;
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["numerics.leaves"] = std::to_string(run.leaves);
@@ -197,14 +200,22 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
       together(world, [&] { return world.rank() == 0 ? find_commit(path) : Json(); })[0];
   if (commit.is_null()) return std::nullopt;
   std::int64_t step = 0;
+  const std::string compute = identity.empty() ? "" : identity.at(kCompute).get<std::string>();
+  std::string before;
   together(world, [&] {
     CheckpointReader reader(commit.get<std::string>());
     step = reader.manifest().step;
-    if (!identity.empty()) check_identity(reader.manifest().metadata, identity, reader.directory());
+    const Json& stored = reader.manifest().metadata;
+    if (!identity.empty()) {
+      check_identity(stored, identity, reader.directory());
+      before = stored.value(kCompute, compute);
+    }
     read_state(engine, world.rank(), reader);
     return Json();
   });
   engine.refresh();
+  if (world.rank() == 0 && before != compute)
+    log::info("trained in {} so far, goes on in {}", before, compute);
   return step;
 }
 

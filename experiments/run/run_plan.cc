@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/backend.h"
 #include "core/error.h"
 #include "experiments/config/schedule_file.h"
 #include "parallel/generate/passes.h"
@@ -14,8 +15,10 @@ namespace concertina {
 namespace {
 
 DType compute_type(const RunConfig& config) {
-  if (config.numerics.compute == "bf16") return DType::bf16;
-  return DType::f32;
+  for (const DType type : kComputeTypes)
+    if (config.numerics.compute == name_of(type)) return type;
+  throw_input(fmt::format("numerics.compute = \"{}\" is unknown", config.numerics.compute),
+              config.where("numerics.compute"), "fp32 or bf16");
 }
 
 std::vector<double> all_flops(const std::vector<UnitCost>& costs) {

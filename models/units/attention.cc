@@ -18,12 +18,12 @@ struct Saved {
 Saved carve_saved(const UnitShape& shape, std::int64_t heads, void* memory) {
   Carver carver(memory);
   const std::int64_t rows = shape.rows(), width = shape.width;
-  Saved saved{.h = carver.take(rows * width),
-              .mean = carver.take(rows),
-              .rstd = carver.take(rows),
-              .qkv = carver.take(rows * 3 * width),
-              .y = carver.take(rows * width),
-              .lse = carver.take(rows * heads),
+  Saved saved{.h = carver.take(rows * width, shape.compute),
+              .mean = carver.take(rows, DType::f32),
+              .rstd = carver.take(rows, DType::f32),
+              .qkv = carver.take(rows * 3 * width, shape.compute),
+              .y = carver.take(rows * width, shape.compute),
+              .lse = carver.take(rows * heads, DType::f32),
               .bytes = 0};
   saved.bytes = carver.bytes();
   return saved;
@@ -37,7 +37,9 @@ struct Grads {
 Grads carve_grads(const UnitShape& shape, void* memory) {
   Carver carver(memory);
   const std::int64_t rows = shape.rows(), width = shape.width;
-  Grads grads{.dqkv = carver.take(rows * 3 * width), .dh = carver.take(rows * width), .bytes = 0};
+  Grads grads{.dqkv = carver.take(rows * 3 * width, shape.compute),
+              .dh = carver.take(rows * width, shape.compute),
+              .bytes = 0};
   grads.bytes = carver.bytes();
   return grads;
 }

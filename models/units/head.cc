@@ -19,11 +19,11 @@ struct Saved {
 Saved carve_saved(const UnitShape& shape, std::int64_t vocabulary, void* memory) {
   Carver carver(memory);
   const std::int64_t rows = shape.rows();
-  Saved saved{.h = carver.take(rows * shape.width),
-              .mean = carver.take(rows),
-              .rstd = carver.take(rows),
-              .logits = carver.take(rows * vocabulary),
-              .row_loss = carver.take(rows),
+  Saved saved{.h = carver.take(rows * shape.width, shape.compute),
+              .mean = carver.take(rows, DType::f32),
+              .rstd = carver.take(rows, DType::f32),
+              .logits = carver.take(rows * vocabulary, shape.compute),
+              .row_loss = carver.take(rows, DType::f32),
               .bytes = 0};
   saved.bytes = carver.bytes();
   return saved;
@@ -31,7 +31,7 @@ Saved carve_saved(const UnitShape& shape, std::int64_t vocabulary, void* memory)
 
 /// dh[R,C] is all that W needs.
 std::size_t grad_bytes(const UnitShape& shape) {
-  return align_up(shape.activation() * size_of(DType::f32));
+  return align_up(shape.activation_bytes());
 }
 
 class Head final : public Unit {
@@ -87,7 +87,7 @@ class Head final : public Unit {
   }
 
  private:
-  View grad_view(void* grads) const { return {grads, shape_.activation(), DType::f32}; }
+  View grad_view(void* grads) const { return {grads, shape_.activation(), shape_.compute}; }
 
   UnitShape shape_;
   std::int64_t vocabulary_;

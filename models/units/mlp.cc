@@ -18,11 +18,11 @@ struct Saved {
 Saved carve_saved(const UnitShape& shape, void* memory) {
   Carver carver(memory);
   const std::int64_t rows = shape.rows(), width = shape.width;
-  Saved saved{.h = carver.take(rows * width),
-              .mean = carver.take(rows),
-              .rstd = carver.take(rows),
-              .g = carver.take(rows * 4 * width),
-              .aux = carver.take(rows * 4 * width),
+  Saved saved{.h = carver.take(rows * width, shape.compute),
+              .mean = carver.take(rows, DType::f32),
+              .rstd = carver.take(rows, DType::f32),
+              .g = carver.take(rows * 4 * width, shape.compute),
+              .aux = carver.take(rows * 4 * width, shape.compute),
               .bytes = 0};
   saved.bytes = carver.bytes();
   return saved;
@@ -36,7 +36,9 @@ struct Grads {
 Grads carve_grads(const UnitShape& shape, void* memory) {
   Carver carver(memory);
   const std::int64_t rows = shape.rows(), width = shape.width;
-  Grads grads{.du = carver.take(rows * 4 * width), .dh = carver.take(rows * width), .bytes = 0};
+  Grads grads{.du = carver.take(rows * 4 * width, shape.compute),
+              .dh = carver.take(rows * width, shape.compute),
+              .bytes = 0};
   grads.bytes = carver.bytes();
   return grads;
 }

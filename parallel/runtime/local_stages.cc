@@ -17,6 +17,7 @@ LocalStages::LocalStages(const Layout& layout, const RowMemory& memory,
     one.stage = stages[s];
     one.activations.resize(static_cast<std::size_t>(microbatches));
     boundary_bytes_ = one.stage->memory().boundary_bytes;
+    boundary_type_ = one.stage->memory().activation;
   }
   CONCERTINA_CHECK(stages_.size() == memory_.stages.size(), "a rank has {} stages, its row {}",
                    stages_.size(), memory_.stages.size());

@@ -79,7 +79,7 @@ class LocalStages {
   void end_forward(const Action& action);
   void end_backward(const Action& action);
   View boundary(void* memory) const {
-    return {memory, boundary_bytes_ / sizeof(float), DType::f32};
+    return {memory, boundary_bytes_ / size_of(boundary_type_), boundary_type_};
   }
 
   const RowMemory memory_;
@@ -87,6 +87,7 @@ class LocalStages {
   std::vector<LocalStage> stages_;  // ascending stage
   std::vector<int> index_;          // stage -> index in stages_, -1
   std::size_t boundary_bytes_ = 0;
+  DType boundary_type_ = DType::f32;
   BufferPool inputs_, outputs_, output_grads_;
 };
 

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
-#include <functional>
+#include <limits>
 
 #include "core/error.h"
 #include "tests/buffer.h"
@@ -14,11 +15,17 @@
 namespace concertina {
 namespace {
 
-constexpr double kTolerance = 1e-5;
+constexpr DType kTypes[] = {DType::f32, DType::bf16};
+
+double tolerance(DType compute) {
+  return compute == DType::bf16 ? 1e-2 : 1e-5;
+}
 
 struct Candidate {
   std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
+  int threads = 1;
+  std::string isa;
+  std::unique_ptr<Backend> make() const { return make_cpu_backend(threads, isa); }
 };
 
 /// The backend, or null where this machine lacks the instruction set.
@@ -35,68 +42,126 @@ void PrintTo(const Candidate& candidate, std::ostream* out) {
 }
 
 void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
-                  const std::string& kernel) {
+                  const std::string& kernel, DType compute) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale), kTolerance)
-        << kernel << ": " << got[i].name;
+    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale),
+              tolerance(compute))
+        << kernel << " in " << name_of(compute) << ": " << got[i].name;
 }
 
 class BackendTest : public testing::TestWithParam<Candidate> {};
 
 TEST_P(BackendTest, EveryKernelMatchesTheOracle) {
   if (make_if_able(GetParam()) == nullptr) GTEST_SKIP() << "not on this machine";
-  for (const KernelCase& kernel : kernel_cases(1, 12)) {
-    const auto oracle = make_oracle_backend();
-    const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
-    expect_close(kernel.run(*backend), kernel.run(*oracle), kernel.name);
-  }
+  for (const DType compute : kTypes)
+    for (const KernelCase& kernel : kernel_cases(1, 12, compute)) {
+      const auto oracle = make_oracle_backend();
+      const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
+      expect_close(kernel.run(*backend), kernel.run(*oracle), kernel.name, compute);
+    }
 }
 
 TEST_P(BackendTest, OneBackendServesManyShapes) {
   const auto backend = make_if_able(GetParam());
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";
-  for (const KernelCase& kernel : kernel_cases(2, 4)) {
-    const auto expected = kernel.run(*make_oracle_backend());
-    for (int repeat = 0; repeat < 2; ++repeat)
-      expect_close(kernel.run(*backend), expected, kernel.name);
-  }
+  for (const DType compute : kTypes)
+    for (const KernelCase& kernel : kernel_cases(2, 4, compute)) {
+      const auto expected = kernel.run(*make_oracle_backend());
+      for (int repeat = 0; repeat < 2; ++repeat)
+        expect_close(kernel.run(*backend), expected, kernel.name, compute);
+    }
 }
 
 TEST_P(BackendTest, RefusesWhatItCannotCompute) {
   const auto backend = make_if_able(GetParam());
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";
-  EXPECT_NO_THROW(backend->require(DType::f32));
+  for (const DType compute : kTypes) EXPECT_NO_THROW(backend->require(compute));
   EXPECT_THROW(backend->require(DType::i32), Error);
   EXPECT_FALSE(backend->describe().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cpu, BackendTest,
-    testing::Values(Candidate{"threads1", [] { return make_cpu_backend(1); }},
-                    Candidate{"threads2", [] { return make_cpu_backend(2); }},
-                    Candidate{"baseline", [] { return make_cpu_backend(1, "baseline"); }},
-                    Candidate{"avx2", [] { return make_cpu_backend(1, "avx2"); }},
-                    Candidate{"avx512", [] { return make_cpu_backend(1, "avx512"); }}),
-    [](const auto& candidate) { return candidate.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cpu, BackendTest,
+                         testing::Values(Candidate{"threads1", 1, ""}, Candidate{"threads2", 2, ""},
+                                         Candidate{"baseline", 1, "baseline"},
+                                         Candidate{"avx2", 1, "avx2"},
+                                         Candidate{"avx512", 1, "avx512"}),
+                         [](const auto& candidate) { return candidate.param.name; });
 
-TEST(ThreadsTest, NeverChangeABit) {
-  for (const KernelCase& kernel : kernel_cases(3, 12)) {
-    const auto one = kernel.run(*make_cpu_backend(1));
-    for (const int threads : {2, 3}) {
-      const auto many = kernel.run(*make_cpu_backend(threads));
-      for (std::size_t i = 0; i < one.size(); ++i) {
-        ASSERT_EQ(one[i].values.size(), many[i].values.size());
-        EXPECT_EQ(0, std::memcmp(one[i].values.data(), many[i].values.data(),
-                                 one[i].values.size() * sizeof(float)))
-            << kernel.name << ": " << one[i].name << " with " << threads << " threads";
+TEST_P(BackendTest, ThreadsNeverChangeABit) {
+  if (make_if_able(GetParam()) == nullptr) GTEST_SKIP() << "not on this machine";
+  for (const DType compute : kTypes)
+    for (const KernelCase& kernel : kernel_cases(3, 6, compute)) {
+      const auto one = kernel.run(*GetParam().make());
+      for (const int threads : {2, 3}) {
+        const auto many = kernel.run(*make_cpu_backend(threads, GetParam().isa));
+        for (std::size_t i = 0; i < one.size(); ++i) {
+          ASSERT_EQ(one[i].values.size(), many[i].values.size());
+          EXPECT_EQ(0, std::memcmp(one[i].values.data(), many[i].values.data(),
+                                   one[i].values.size() * sizeof(float)))
+              << kernel.name << " in " << name_of(compute) << ": " << one[i].name << " with "
+              << threads << " threads";
+        }
       }
     }
-  }
 }
 
 TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {
   EXPECT_THROW(make_cpu_backend(1, "sse9"), Error);
+}
+
+/// Random bits: denormals, infinities and NaN too. x + 0 is x, so the embedding only rounds.
+TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
+  constexpr std::int64_t kWidth = 1003;
+  Data data(5);
+  const Buffer bits = data.integers(kWidth, std::numeric_limits<std::int32_t>::min(),
+                                    std::numeric_limits<std::int32_t>::max());
+  const Buffer table(kWidth), zeros(std::vector<float>(kWidth, 0.0F)), token(1, DType::i32);
+  for (std::int64_t i = 0; i < kWidth; i += 3) bits.view().i32()[i] &= ~0x7F800000;  // denormals
+  std::memcpy(table.data(), bits.view().i32(), table.view().bytes());
+  token.view().i32()[0] = 0;
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    const auto backend = make_if_able({isa, 1, isa});
+    if (backend == nullptr) continue;
+    const Buffer x(kWidth, DType::bf16);
+    backend->embedding(token.view(), table.view(), zeros.view(), 1, x.view());
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      const float exact = table.data()[i], got = to_float(x.view().as<Bf16>()[i]);
+      if (std::isnan(exact))
+        EXPECT_TRUE(std::isnan(got)) << isa;
+      else
+        EXPECT_EQ(got, to_float(rounded<Bf16>(exact))) << isa << " of " << exact;
+    }
+  }
+}
+
+/// Sums of two weights are exact enough in fp32 to show whether each was rounded before, and the
+/// sum only once behind.
+TEST(CpuBackendTest, ProductsReadWeightsRoundedAndAddThemInFp32) {
+  constexpr std::size_t kWide = 300;
+  Data data(11);
+  const Buffer weight = data.normal(2 * kWide);  // [2,kWide], or transposed
+  const Buffer ones(std::vector<float>{1, 1}, DType::bf16);
+  std::vector<float> expected;
+  for (std::size_t i = 0; i < kWide; ++i)
+    expected.push_back(to_float(rounded<Bf16>(to_float(rounded<Bf16>(weight.data()[i])) +
+                                              to_float(rounded<Bf16>(weight.data()[kWide + i])))));
+  for (const char* isa : {"baseline", "avx2", "avx512"})
+    for (const bool backward : {false, true}) {
+      const auto backend = make_if_able({isa, 1, isa});
+      if (backend == nullptr) continue;
+      const std::int64_t in = backward ? kWide : 2, out = backward ? 2 : kWide;
+      const auto linear = backend->linear({1, in, out, backward, DType::bf16});
+      const Buffer workspace = buffer_of_bytes(backend->workspace_bytes());
+      const Buffer packed = buffer_of_bytes(linear->packed_bytes()), sums(kWide, DType::bf16);
+      backend->set_workspace(workspace.data());
+      linear->pack(weight.view(), packed.data());
+      if (backward)
+        linear->backward_input(ones.view(), packed.data(), {}, sums.view());
+      else
+        linear->forward(ones.view(), packed.data(), {}, {}, sums.view());
+      EXPECT_EQ(sums.values(), expected) << isa << (backward ? ", backward" : "");
+    }
 }
 
 /// sum_squares is in double: the test above sees it rounded to float only.

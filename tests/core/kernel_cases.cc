@@ -44,7 +44,8 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   const Workspace workspace(backend);
   const Buffer packed_up = buffer_of_bytes(up->packed_bytes());
   const Buffer packed_down = buffer_of_bytes(down->packed_bytes());
-  const Buffer x = data.normal(rows * in), dz = data.normal(rows * in);
+  const auto activations = [&](std::int64_t n) { return data.normal(n, 1, 0, compute); };
+  const Buffer x = activations(rows * in), dz = activations(rows * in);
   const Buffer w_up = data.normal(in * out), w_down = data.normal(in * out);
   const Buffer b_up = data.normal(out), b_down = data.normal(in);
   up->pack(w_up.view(), packed_up.data());
@@ -52,8 +53,9 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
 
   const auto r_in = static_cast<std::size_t>(rows * in),
              r_out = static_cast<std::size_t>(rows * out);
-  const Buffer plain(r_out), unbiased(r_out), g(r_out), aux(r_out), z(r_in), dg(r_out), du(r_out),
-      dx(r_in);
+  const Buffer plain(r_out, compute), unbiased(r_out, compute), g(r_out, compute),
+      aux(r_out, compute), z(r_in, compute), dg(r_out, compute), du(r_out, compute),
+      dx(r_in, compute);
   up->forward(x.view(), packed_up.data(), b_up.view(), {}, plain.view());
   up->forward(x.view(), packed_up.data(), {}, {}, unbiased.view());
   up->forward(x.view(), packed_up.data(), b_up.view(), {Epilogue::Kind::gelu, aux.view()},
@@ -76,6 +78,7 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   keep(outputs, "y", plain);
   keep(outputs, "y without bias", unbiased);
   keep(outputs, "gelu", g);
+  keep(outputs, "gelu's slope", aux);
   keep(outputs, "residual", z);
   keep(outputs, "dx", dg);
   keep(outputs, "dx behind gelu", du);
@@ -93,8 +96,10 @@ Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& sha
   const auto attention = backend.attention(shape);
   const Workspace workspace(backend);
   const std::int64_t rows = shape.samples * shape.tokens, width = shape.heads * shape.head_dim;
-  const Buffer qkv = data.normal(rows * 3 * width), dy = data.normal(rows * width);
-  const Buffer y(dy.size()), lse(static_cast<std::size_t>(rows * shape.heads)), dqkv(qkv.size());
+  const Buffer qkv = data.normal(rows * 3 * width, 1, 0, shape.compute);
+  const Buffer dy = data.normal(rows * width, 1, 0, shape.compute);
+  const Buffer y(dy.size(), shape.compute), dqkv(qkv.size(), shape.compute);
+  const Buffer lse(static_cast<std::size_t>(rows * shape.heads));
   attention->forward(qkv.view(), y.view(), lse.view());
   attention->backward(dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view());
   backend.synchronize();
@@ -105,16 +110,19 @@ Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& sha
   return outputs;
 }
 
-Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::int64_t width) {
+Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::int64_t width,
+                       DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
-  const Buffer x = data.normal(rows * width, 2, 0.5F), skip = data.normal(rows * width);
-  const Buffer dy = data.normal(rows * width);
+  const Buffer x = data.normal(rows * width, 2, 0.5F, compute);
+  const Buffer skip = data.normal(rows * width, 1, 0, compute);
+  const Buffer dy = data.normal(rows * width, 1, 0, compute);
   const Buffer gamma = data.normal(width), beta = data.normal(width);
-  const Buffer y(x.size()), mean(static_cast<std::size_t>(rows)), rstd(mean.size());
+  const Buffer y(x.size(), compute), mean(static_cast<std::size_t>(rows)), rstd(mean.size());
   backend.layer_norm(x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view());
 
-  const Buffer dx(x.size()), dx_skip(x.size()), in_skip(skip.values()), in_dy(dy.values());
+  const Buffer dx(x.size(), compute), dx_skip(x.size(), compute);
+  const Buffer in_skip(skip.values(), compute), in_dy(dy.values(), compute);
   const auto input = [&](const Buffer& grad, View residual, const Buffer& to) {
     backend.layer_norm_backward_input(grad.view(), x.view(), gamma.view(), mean.view(), rstd.view(),
                                       residual, to.view());
@@ -147,13 +155,13 @@ Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::
 }
 
 Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
-                      std::int64_t width, std::int64_t vocabulary) {
+                      std::int64_t width, std::int64_t vocabulary, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
   const Buffer ids = data.integers(samples * tokens, 0, static_cast<std::int32_t>(vocabulary - 1));
   const Buffer wte = data.normal(vocabulary * width), wpe = data.normal(tokens * width);
-  const Buffer dx = data.normal(samples * tokens * width);
-  const Buffer x(dx.size()), dwte(wte.size()), dwpe(wpe.size());
+  const Buffer dx = data.normal(samples * tokens * width, 1, 0, compute);
+  const Buffer x(dx.size(), compute), dwte(wte.size()), dwpe(wpe.size());
   const Buffer dwte_sum = data.normal(vocabulary * width), dwpe_sum = data.normal(tokens * width);
   backend.embedding(ids.view(), wte.view(), wpe.view(), tokens, x.view());
   backend.embedding_backward(ids.view(), dx.view(), tokens, dwte.view(), dwpe.view(), false);
@@ -169,12 +177,12 @@ Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std
 }
 
 Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
-                          std::int64_t vocabulary, float spread) {
+                          std::int64_t vocabulary, float spread, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
-  const Buffer logits = data.normal(rows * vocabulary, spread, 3);
+  const Buffer logits = data.normal(rows * vocabulary, spread, 3, compute);
   const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
-  const Buffer kept(logits.values()), grad(logits.values());
+  const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
   const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
   backend.cross_entropy(kept.view(), targets.view(), 0.37F, false, loss.view());
   backend.cross_entropy(grad.view(), targets.view(), 0.37F, true, same_loss.view());
@@ -226,42 +234,52 @@ std::int64_t odd_size(Data& data, std::int64_t most) {
 
 }  // namespace
 
-std::vector<KernelCase> kernel_cases(unsigned seed, int rounds) {
+std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute) {
   Data data(seed);
   std::vector<KernelCase> cases;
   for (int round = 0; round < rounds; ++round) {
     const unsigned s = seed * 1000 + static_cast<unsigned>(round);
     const LinearShape linear{odd_size(data, 200), odd_size(data, 130), odd_size(data, 300),
-                             round % 2 == 1, DType::f32};
+                             round % 2 == 1, compute};
     cases.push_back({fmt::format("linear {}x{}x{}{}", linear.rows, linear.in, linear.out,
                                  linear.transposed ? " transposed" : ""),
                      [=](Backend& backend) { return run_linear(backend, s, linear); }});
     const AttentionShape attention{data.size(1, 3), odd_size(data, 130), data.size(1, 5),
-                                   data.pick<std::int64_t>({1, 8, 24, 64, 80}), DType::f32};
+                                   data.pick<std::int64_t>({1, 8, 24, 64, 80}), compute};
     cases.push_back(
         {fmt::format("attention samples {} tokens {} heads {} head_dim {}", attention.samples,
                      attention.tokens, attention.heads, attention.head_dim),
          [=](Backend& backend) { return run_attention(backend, s, attention); }});
     const std::int64_t rows = odd_size(data, 200), width = odd_size(data, 300);
-    cases.push_back({fmt::format("layer_norm {}x{}", rows, width),
-                     [=](Backend& backend) { return run_layer_norm(backend, s, rows, width); }});
+    cases.push_back({fmt::format("layer_norm {}x{}", rows, width), [=](Backend& backend) {
+                       return run_layer_norm(backend, s, rows, width, compute);
+                     }});
     const std::int64_t samples = data.size(1, 4), tokens = odd_size(data, 60);
     const std::int64_t vocabulary = odd_size(data, 300);
     cases.push_back(
         {fmt::format("embedding {}x{}x{} vocabulary {}", samples, tokens, width, vocabulary),
          [=](Backend& backend) {
-           return run_embedding(backend, s, samples, tokens, width, vocabulary);
+           return run_embedding(backend, s, samples, tokens, width, vocabulary, compute);
          }});
     const float spread = data.pick<float>({1e-3F, 1, 30});
     cases.push_back({fmt::format("cross_entropy {}x{} spread {}", rows, vocabulary, spread),
                      [=](Backend& backend) {
-                       return run_cross_entropy(backend, s, rows, vocabulary, spread);
+                       return run_cross_entropy(backend, s, rows, vocabulary, spread, compute);
                      }});
     const std::int64_t count = odd_size(data, 10000);
     cases.push_back({fmt::format("elementwise {}", count), [=](Backend& backend) {
                        return run_elementwise(backend, s, count, round % 2 == 0);
                      }});
   }
+  // More rows, columns and keys than one product of an implementation may take.
+  for (const bool transposed : {false, true}) {
+    const LinearShape large{1100, 40, 400, transposed, compute};
+    cases.push_back({fmt::format("linear 1100x40x400{}", transposed ? " transposed" : ""),
+                     [=](Backend& backend) { return run_linear(backend, seed, large); }});
+  }
+  const AttentionShape wide{1, 700, 2, 16, compute};
+  cases.push_back({"attention tokens 700",
+                   [=](Backend& backend) { return run_attention(backend, seed, wide); }});
   return cases;
 }
 

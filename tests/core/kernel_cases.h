@@ -23,7 +23,7 @@ struct KernelCase {
   std::function<std::vector<Output>(Backend&)> run;
 };
 
-/// `rounds` random cases of each kernel.
-std::vector<KernelCase> kernel_cases(unsigned seed, int rounds);
+/// `rounds` random cases of each kernel, with activations of this type.
+std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute);
 
 }  // namespace concertina

@@ -80,5 +80,27 @@ TEST(ViewTest, SlicesStayInside) {
   EXPECT_TRUE(View{}.empty());
 }
 
+TEST(ViewTest, ElementsAreOnlyReadAsWhatTheyAre) {
+  Arena arena(256);
+  const View view = arena.take(10, DType::bf16, "ten");
+  EXPECT_EQ(view.bytes(), 20U);
+  EXPECT_THROW(view.f32(), Error);
+  EXPECT_THROW(view.slice(2, 3).i32(), Error);
+  EXPECT_EQ(view.slice(2, 3).as<Bf16>(), view.as<Bf16>() + 2);
+  EXPECT_EQ((View{nullptr, 0, DType::bf16}.f32()), nullptr) << "an empty view has no elements";
+}
+
+TEST(ViewTest, FloatsAreCopiedFromEitherType) {
+  Arena arena(256);
+  const View wide = arena.take(2, DType::f32, "wide"),
+             narrow = arena.take(2, DType::bf16, "narrow");
+  for (int i = 0; i < 2; ++i) {
+    wide.f32()[i] = 1.5F + static_cast<float>(i);
+    narrow.as<Bf16>()[i] = rounded<Bf16>(wide.f32()[i]);
+  }
+  EXPECT_EQ(to_floats(wide), (std::vector<float>{1.5F, 2.5F}));
+  EXPECT_EQ(to_floats(narrow), to_floats(wide));
+}
+
 }  // namespace
 }  // namespace concertina

@@ -67,6 +67,12 @@ refused 'fp32, bf16' doctor --set numerics.compute=fp8
 ok 'mpi ' doctor @base.toml --set model.heads=4 --set run.threads=1
 json doctor --json
 
+# Without products of bf16 in the processor, they are emulated, and whoever wants them is told so.
+DNNL_MAX_CPU_ISA=AVX2; export DNNL_MAX_CPU_ISA
+ok 'bf16 emulated by fp32' doctor
+ok 'warning: numerics.compute = "bf16" is emulated' doctor --set numerics.compute=bf16
+unset DNNL_MAX_CPU_ISA
+
 ok 1f1b schedule list
 ok 'bubble (p-1)/m' schedule list --long
 refused 'a multiple of 2' schedule check dualpipe --ranks 3

@@ -152,6 +152,12 @@ TEST(Allocation, NoneInAStepOfOneRank) {
   }
 }
 
+TEST(Allocation, NoneInAStepInBf16) {
+  RunConfig config = with_grid(text_config(), 2, 1, "1f1b");
+  config.numerics.compute = "bf16";
+  expect_none(2, config, Delivery::rendezvous);
+}
+
 TEST(Allocation, NoneInAStepOfSeveralRanks) {
   for (const Delivery delivery : {Delivery::rendezvous, Delivery::eager}) {
     SCOPED_TRACE(delivery == Delivery::eager ? "eager" : "rendezvous");

@@ -71,6 +71,12 @@ TEST(Memory, OfTwoStagesIsAsPredicted) {
   expect_predicted(2, with_grid(large_config(), 2, 1, "1f1b"));
 }
 
+TEST(Memory, OfTwoStagesInBf16IsAsPredicted) {
+  RunConfig config = with_grid(large_config(), 2, 1, "1f1b");
+  config.numerics.compute = "bf16";
+  expect_predicted(2, config);
+}
+
 TEST(Memory, OfTwoReplicasIsAsPredicted) {
   expect_predicted(2, with_grid(large_config(), 1, 2, "gpipe"));
 }

@@ -7,6 +7,12 @@
 namespace concertina {
 namespace {
 
+RunConfig in_bf16() {
+  RunConfig config = small_config();
+  config.numerics.compute = "bf16";
+  return config;
+}
+
 /// Of rank 0 alone, on every rank.
 Outcome alone(const RunConfig& config = small_config()) {
   const bool leads = test::world().rank() == 0;
@@ -47,6 +53,14 @@ TEST(MpiLayout, BitsOfAFrozenPrefixAreThoseOfOneRank) {
       EXPECT_EQ(train_rank(test::world(), with_grid(config, pp, world / pp, "1f1b")), expected);
     }
   }
+}
+
+TEST(MpiLayout, BitsInBf16AreThoseOfOneRank) {
+  const int world = test::world().size();
+  const Outcome expected = alone(in_bf16());
+  EXPECT_NE(expected, alone());
+  for (int pp = 1; pp <= world; pp *= 2)
+    EXPECT_EQ(train_rank(test::world(), with_grid(in_bf16(), pp, world / pp, "1f1b")), expected);
 }
 
 TEST(MpiLayout, BitsOfUnevenPipelinesAreThoseOfOneRank) {

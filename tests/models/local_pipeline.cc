@@ -1,11 +1,19 @@
 #include "tests/models/local_pipeline.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.h"
 #include "models/initialize.h"
 
 namespace concertina {
+namespace {
+
+Buffer boundary(const StageMemory& needs) {
+  return Buffer(needs.boundary_bytes / size_of(needs.activation), needs.activation);
+}
+
+}  // namespace
 
 GradientStore::GradientStore(const std::vector<Bucket>& buckets) {
   for (int b = 0; b < std::ssize(buckets); ++b) {
@@ -70,7 +78,7 @@ LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::ve
     workspace = std::max(workspace, needs.workspace_bytes);
     scratch = std::max(scratch, needs.frozen_bytes);
     memory_.push_back({buffer_of_bytes(needs.saved_bytes), buffer_of_bytes(needs.grad_bytes),
-                       Buffer(needs.boundary_bytes / 4), Buffer(needs.boundary_bytes / 4)});
+                       boundary(needs), boundary(needs)});
     packed_.push_back(buffer_of_bytes(stages_.back()->packed_bytes()));
     std::vector<View> held(buckets_.size());
     for (const int b : stages_.back()->buckets())
@@ -121,7 +129,7 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
     stages_[s]->forward(io);
     // What no gradient needs is gone.
     if (!first && stages_[s]->first_trained() > stages_[s]->first_unit()) {
-      std::fill_n(io.input.f32(), io.input.count, kPoison);
+      std::memset(io.input.data, 0xFF, io.input.bytes());
       io.input = {};
     }
   }
@@ -148,7 +156,7 @@ double LocalPipeline::train(View tokens, View targets, float loss_scale, int mic
 double LocalPipeline::evaluate(View tokens, View targets, std::vector<float>& logits) {
   const double loss = forward(tokens, targets, 1, 0, false);
   const View view = stages_.back()->logits(io_.back());
-  logits.assign(view.f32(), view.f32() + view.count);
+  logits = to_floats(view);
   return loss;
 }
 

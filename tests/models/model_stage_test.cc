@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <span>
 
 #include "core/error.h"
@@ -17,6 +18,12 @@ namespace {
 constexpr ModelConfig kConfig{
     .layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2};
 constexpr int kMicrobatches = 3;
+
+constexpr ModelConfig in(DType compute) {
+  ModelConfig config = kConfig;
+  config.compute = compute;
+  return config;
+}
 
 /// Losses and gradients of some microbatches.
 struct Result {
@@ -34,8 +41,8 @@ struct Result {
 };
 
 Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward,
-           int frozen = 0) {
-  const auto model = make_model("gpt", kConfig);
+           int frozen = 0, DType compute = DType::f32) {
+  const auto model = make_model("gpt", in(compute));
   LocalPipeline pipeline(backend, *model, cuts, frozen);
   pipeline.initialize(5);
   GradientStore store(pipeline.buckets());
@@ -55,18 +62,37 @@ Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backwa
 const std::vector<std::vector<int>> kCuts{{0, 6},    {0, 3, 6},    {0, 1, 6},
                                           {0, 5, 6}, {0, 2, 3, 6}, {0, 1, 2, 3, 4, 5, 6}};
 
+/// `make` makes a backend anew: its workspace is that of one pipeline.
+void expect_same_bits(const std::function<std::unique_ptr<Backend>()>& make, DType compute) {
+  SCOPED_TRACE(make()->describe() + ", " + std::string(name_of(compute)));
+  const Result whole = run(*make(), {0, 6}, LocalPipeline::Backward::joint, 0, compute);
+  for (const double loss : whole.losses) EXPECT_GT(loss, 0);
+  for (const auto& gradient : whole.gradients)
+    for (const float value : gradient) ASSERT_TRUE(std::isfinite(value));
+  for (const auto& cuts : kCuts)
+    for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
+      EXPECT_TRUE(run(*make(), cuts, backward, 0, compute) == whole)
+          << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
+}
+
 TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
-  for (const bool cpu : {false, true}) {
-    const auto backend = cpu ? make_cpu_backend(1) : make_oracle_backend();
-    const Result whole = run(*backend, {0, 6}, LocalPipeline::Backward::joint);
-    for (const double loss : whole.losses) EXPECT_GT(loss, 0);
-    for (const auto& gradient : whole.gradients)
-      for (const float value : gradient) ASSERT_TRUE(std::isfinite(value));
-    for (const auto& cuts : kCuts)
-      for (const auto backward :
-           {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
-        EXPECT_TRUE(run(*backend, cuts, backward) == whole)
-            << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
+  for (const DType compute : kComputeTypes) {
+    expect_same_bits(make_oracle_backend, compute);
+    for (const char* isa : {"", "baseline"})  // bf16 by the processor where it can, and emulated
+      expect_same_bits([&] { return make_cpu_backend(1, isa); }, compute);
+  }
+}
+
+/// The whole model in bf16 stays near the oracle that rounds where it does.
+TEST(ModelStageTest, Bf16MatchesTheOracle) {
+  const Result expected =
+      run(*make_oracle_backend(), {0, 6}, LocalPipeline::Backward::joint, 0, DType::bf16);
+  for (const char* isa : {"", "baseline"}) {
+    const Result got =
+        run(*make_cpu_backend(1, isa), {0, 3, 6}, LocalPipeline::Backward::joint, 0, DType::bf16);
+    EXPECT_LE(relative_error(got.losses, expected.losses), 2e-3);
+    for (std::size_t b = 0; b < expected.gradients.size(); ++b)
+      EXPECT_LE(relative_error(got.gradients[b], expected.gradients[b]), 3e-2) << "bucket " << b;
   }
 }
 

@@ -1,0 +1,38 @@
+// bfloat16, the upper half of a float: range of fp32, 8 bits of precision.
+// Invariant: one rounding on every instruction set, also of denormals: integer arithmetic, since
+// AVX512-BF16's vcvtneps2bf16 flushes denormals and others have no such instruction. Functions are
+// always inlined: per-ISA sources include this file (core/cpu/kernels.h).
+#pragma once
+
+#include <cstdint>
+
+namespace concertina {
+
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+[[gnu::always_inline]] inline float to_float(float x) {
+  return x;
+}
+[[gnu::always_inline]] inline float to_float(Bf16 x) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
+}
+
+/// To the nearest value of type T (float or Bf16), ties to even; NaN stays NaN.
+template <class T>
+[[gnu::always_inline]] inline T rounded(float x);
+
+template <>
+[[gnu::always_inline]] inline float rounded<float>(float x) {
+  return x;
+}
+template <>
+[[gnu::always_inline]] inline Bf16 rounded<Bf16>(float x) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  const std::uint32_t nearest = bits + 0x7FFFU + ((bits >> 16) & 1U);
+  const std::uint32_t quiet = bits | 0x400000U;
+  return {static_cast<std::uint16_t>((x != x ? quiet : nearest) >> 16)};
+}
+
+}  // namespace concertina

@@ -1,0 +1,53 @@
+// What attention in bf16 does between its products (product_attention.cc); compiled once for each
+// instruction set.
+#include "core/cpu/attention_rows.h"
+#include "core/cpu/kernels.h"
+
+namespace concertina::cpu {
+namespace {
+
+void softmax(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse) {
+  for (Int i = 0; i < tile.rows; ++i, s += tile.stride, p += tile.stride) {
+    const Int valid = tile.first + i + 1;
+    mask_row(s, valid);
+    const float top = max_row(s, valid, tile.scale);
+    const float sum = exp_row(s, valid, tile.keys, tile.scale, top, p);
+    inverse[i] = 1.0F / sum;
+    lse[i] = top + __builtin_logf(sum);
+  }
+}
+
+void score_grads(const ScoreTile& tile, float* s, float* dp, const float* lse, const Bf16* y,
+                 const Bf16* dy, HeadRows rows, Bf16* p, Bf16* ds) {
+  const float scale = tile.scale;
+  for (Int i = 0; i < tile.rows; ++i) {
+    const float delta = dot(dy + i * rows.stride, y + i * rows.stride, rows.d);
+    const Int at = i * tile.stride, valid = tile.first + i + 1, whole = padded(valid);
+    float *si = s + at, *di = dp + at;
+    Bf16 *pi = p + at, *out = ds + at;
+    mask_row(si, valid);
+#pragma omp simd
+    for (Int j = 0; j < whole; ++j) {
+      const float e = exp_nonpositive(scale * si[j] - lse[i]);
+      pi[j] = rounded<Bf16>(e);
+      out[j] = rounded<Bf16>(scale * e * (di[j] - delta));
+    }
+    for (Int j = whole; j < tile.keys; ++j) pi[j] = out[j] = rounded<Bf16>(0);
+  }
+}
+
+void store(const float* from, const float* factor, Int count, HeadRows rows, Bf16* to) {
+  for (Int i = 0; i < count; ++i, from += rows.d, to += rows.stride) {
+    const float scale = factor == nullptr ? 1.0F : factor[i];
+#pragma omp simd
+    for (Int j = 0; j < rows.d; ++j) to[j] = rounded<Bf16>(scale * from[j]);
+  }
+}
+
+}  // namespace
+
+extern const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA);
+const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA) = {softmax, score_grads,
+                                                                           store};
+
+}  // namespace concertina::cpu

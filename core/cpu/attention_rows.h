@@ -1,0 +1,59 @@
+// Rows of attention scores; included by the per-ISA sources alone. T is what probabilities are
+// stored in: float or Bf16.
+#pragma once
+
+#include "core/bf16.h"
+#include "core/cpu/vector.h"
+
+namespace concertina::cpu {
+namespace {
+
+using Int = std::int64_t;
+
+/// n cut up to whole vectors.
+constexpr Int padded(Int n) {
+  return (n + kLanes - 1) / kLanes * kLanes;
+}
+
+// Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
+// What the mask hides in the last vector counts as minus infinity.
+constexpr float kMasked = -1e30F;
+
+void mask_row(float* s, Int valid) {
+  for (Int j = valid; j < padded(valid); ++j) s[j] = kMasked;
+}
+
+// p[0, valid) = e^(scale s - top), zero up to n; returns the sum. Behind mask_row().
+template <class T>
+float exp_row(const float* s, Int valid, Int n, float scale, float top, T* p) {
+  const Int whole = padded(valid);
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (Int j = 0; j < whole; ++j) {
+    const float e = exp_nonpositive(scale * s[j] - top);
+    p[j] = rounded<T>(e);
+    sum += e;
+  }
+  for (Int j = whole; j < n; ++j) p[j] = rounded<T>(0);
+  return sum;
+}
+
+// scale times the largest of s[0, valid). Behind mask_row().
+float max_row(const float* s, Int valid, float scale) {
+  const Int whole = padded(valid);
+  float top = s[0];
+#pragma omp simd reduction(max : top)
+  for (Int j = 0; j < whole; ++j) top = top > s[j] ? top : s[j];
+  return scale * top;
+}
+
+template <class T>
+float dot(const T* a, const T* b, Int n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (Int j = 0; j < n; ++j) sum += to_float(a[j]) * to_float(b[j]);
+  return sum;
+}
+
+}  // namespace
+}  // namespace concertina::cpu

@@ -1,0 +1,249 @@
+// Attention in bf16. Tiles of queries meet the keys that any of them sees: work above the diagonal
+// is skipped by tile. The probabilities are never kept: the backward pass recomputes them from
+// log-sum-exp (FlashAttention, Dao et al. 2022).
+//
+// Legend: T tokens, D head dimension, C = H D width; Q queries of a tile, K keys of a block.
+#include "core/cpu/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/cpu/product.h"
+
+namespace concertina::cpu {
+namespace {
+
+using Int = std::int64_t;
+
+// Part of the numerics: changing them may change bits.
+constexpr Int kQueries = 64;
+constexpr Int kKeys = 512;  // of one product: bounds the number of shapes, whatever T is
+
+/// Rows of scores lie this far apart: whole vectors, and never a power of two, or they would evict
+/// each other from L1.
+Int score_stride(Int tokens) {
+  return (tokens + 15) / 16 * 16 + 16;
+}
+
+/// The products of Q queries with a block of K keys.
+struct BlockProducts {
+  Product scores;               // s[Q,K] = q[Q,D] k[K,D]^T
+  Product grads;                // dp[Q,K] = dy[Q,D] v[K,D]^T
+  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; then added
+  Product values;               // dv[K,D] += p[Q,K]^T dy[Q,D]
+  Product keys;                 // dk[K,D] += ds[Q,K]^T q[Q,D]
+
+  BlockProducts(const AttentionShape& s, Int q, Int k, Context& context)
+      : scores(score(s, q, k, 3), context),
+        grads(score(s, q, k, 1), context),
+        rows{Product(row(s, q, k, false), context), Product(row(s, q, k, true), context)},
+        values(column(s, q, k, 1), context),
+        keys(column(s, q, k, 3), context) {}
+
+ private:
+  // `parts`: width in C of the matrix that the tile's rows are in: 3 of qkv, 1 of dy.
+  static ProductShape score(const AttentionShape& s, Int q, Int k, Int parts) {
+    const Int c = s.heads * s.head_dim;
+    ProductShape shape{.type = s.compute, .m = q, .k = s.head_dim, .n = k};
+    shape.a_row = parts * c, shape.a_column = 1;
+    shape.b_row = 1, shape.b_column = 3 * c;
+    shape.c_row = score_stride(s.tokens);
+    return shape;
+  }
+  static ProductShape row(const AttentionShape& s, Int q, Int k, bool accumulate) {
+    ProductShape shape{.type = s.compute, .m = q, .k = k, .n = s.head_dim};
+    shape.a_row = score_stride(s.tokens), shape.a_column = 1;
+    shape.b_row = 3 * s.heads * s.head_dim, shape.b_column = 1;
+    shape.c_row = s.head_dim, shape.accumulate = accumulate;
+    return shape;
+  }
+  static ProductShape column(const AttentionShape& s, Int q, Int k, Int parts) {
+    ProductShape shape{.type = s.compute, .m = k, .k = q, .n = s.head_dim};
+    shape.a_row = 1, shape.a_column = score_stride(s.tokens);
+    shape.b_row = parts * s.heads * s.head_dim, shape.b_column = 1;
+    shape.c_row = s.head_dim, shape.accumulate = true;
+    return shape;
+  }
+};
+
+/// A tile of queries: those from `first` on, and the blocks of keys [0, first + queries).
+struct QueryTile {
+  Int first = 0, queries = 0;
+  std::vector<const BlockProducts*> blocks;  // of kKeys keys, the last one of the rest
+};
+
+class ProductAttention final : public Attention {
+ public:
+  ProductAttention(const AttentionShape& s, Context& context)
+      : shape_(s),
+        loops_(*context.loops.attention_bf16),
+        context_(context),
+        stride_(score_stride(s.tokens)) {
+    for (Int first = 0; first < s.tokens; first += kQueries) {
+      QueryTile& tile = tiles_.emplace_back();
+      tile = {first, std::min(kQueries, s.tokens - first), {}};
+      const Int keys = first + tile.queries;
+      for (Int k = 0; k < keys; k += kKeys)
+        tile.blocks.push_back(products(tile.queries, std::min(kKeys, keys - k)));
+    }
+    context.workspace.need(Scratch(*this, nullptr).bytes);
+  }
+
+  void forward(View qkv, View y, View lse) override {
+    each_head([&](const Head& head, const Scratch& scratch) {
+      const Sources in = sources(qkv, head);
+      forward_head(in, y.as<Bf16>() + head.y, lse.f32() + head.lse, scratch);
+    });
+  }
+
+  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+    each_head([&](const Head& head, const Scratch& scratch) {
+      Bf16* dq = dqkv.as<Bf16>() + head.qkv;
+      backward_head(sources(qkv, head), y.as<Bf16>() + head.y, dy.as<Bf16>() + head.y,
+                    lse.f32() + head.lse, dq, scratch);
+    });
+  }
+
+ private:
+  struct Head {
+    Int qkv, y, lse;  // its first elements
+    int thread;
+  };
+  struct Sources {
+    const Bf16 *q, *k, *v;
+  };
+  /// What one head needs while it is computed; with null memory only the size.
+  struct Scratch {
+    float *s, *dp;   // [Q,T]
+    Bf16 *p, *ds;    // [Q,T]
+    float* out;      // [Q,D]
+    float *dk, *dv;  // [T,D]
+    float* inverse;  // [Q]
+    int thread = 0;
+    std::size_t bytes = 0;
+
+    Scratch(const ProductAttention& a, void* memory) {
+      const auto take = [&]<class U>(U*& piece, Int count) {
+        piece = memory == nullptr ? nullptr
+                                  : reinterpret_cast<U*>(static_cast<std::byte*>(memory) + bytes);
+        bytes += align_up(static_cast<std::size_t>(count) * sizeof(U));
+      };
+      const Int d = a.shape_.head_dim;
+      take(s, kQueries * a.stride_);
+      take(dp, kQueries * a.stride_);
+      take(p, kQueries * a.stride_);
+      take(ds, kQueries * a.stride_);
+      take(out, kQueries * d);
+      take(dk, a.shape_.tokens * d);
+      take(dv, a.shape_.tokens * d);
+      take(inverse, kQueries);
+    }
+  };
+
+  const BlockProducts* products(Int queries, Int keys) {
+    for (const Block& block : blocks_)
+      if (block.queries == queries && block.keys == keys) return block.products.get();
+    blocks_.push_back(
+        {queries, keys, std::make_unique<BlockProducts>(shape_, queries, keys, context_)});
+    return blocks_.back().products.get();
+  }
+
+  Int width() const { return shape_.heads * shape_.head_dim; }
+
+  template <class F>
+  void each_head(F&& f) const {
+    context_.team.each(shape_.samples * shape_.heads, [&](Int i, int thread) {
+      const Int row = i / shape_.heads * shape_.tokens, column = i % shape_.heads * shape_.head_dim;
+      Scratch scratch(*this, context_.workspace.of(thread));
+      scratch.thread = thread;
+      f(Head{row * 3 * width() + column, row * width() + column, i * shape_.tokens, thread},
+        scratch);
+    });
+  }
+
+  Sources sources(View qkv, const Head& head) const {
+    const Bf16* q = qkv.as<Bf16>() + head.qkv;
+    return {q, q + width(), q + 2 * width()};
+  }
+
+  ScoreTile score_tile(const QueryTile& tile) const {
+    return {tile.first, tile.queries, tile.first + tile.queries, stride_,
+            1.0F / std::sqrt(static_cast<float>(shape_.head_dim))};
+  }
+
+  /// f(products, first key) for each block of keys of a tile.
+  template <class F>
+  static void each_block(const QueryTile& tile, F&& f) {
+    for (std::size_t b = 0; b < tile.blocks.size(); ++b)
+      f(*tile.blocks[b], static_cast<Int>(b) * kKeys);
+  }
+
+  /// out[Q,D] = weights[Q,K] rows[K,D] over all keys of a tile.
+  void weighted_rows(const QueryTile& tile, const Bf16* weights, const Bf16* rows,
+                     const Scratch& scratch) const {
+    each_block(tile, [&](const BlockProducts& products, Int k) {
+      products.rows[k > 0 ? 1 : 0].run(scratch.thread, weights + k, rows + k * 3 * width(),
+                                       scratch.out);
+    });
+  }
+
+  void forward_head(const Sources& in, Bf16* y, float* lse, const Scratch& scratch) const {
+    for (const QueryTile& tile : tiles_) {
+      each_block(tile, [&](const BlockProducts& products, Int k) {
+        products.scores.run(scratch.thread, in.q + tile.first * 3 * width(), in.k + k * 3 * width(),
+                            scratch.s + k);
+      });
+      loops_.softmax(score_tile(tile), scratch.s, scratch.p, scratch.inverse, lse + tile.first);
+      weighted_rows(tile, scratch.p, in.v, scratch);
+      loops_.store(scratch.out, scratch.inverse, tile.queries, {width(), shape_.head_dim},
+                   y + tile.first * width());
+    }
+  }
+
+  void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Bf16* dq,
+                     const Scratch& scratch) const {
+    const Int d = shape_.head_dim, stride = 3 * width();
+    std::fill_n(scratch.dk, shape_.tokens * d, 0.0F);
+    std::fill_n(scratch.dv, shape_.tokens * d, 0.0F);
+    for (const QueryTile& tile : tiles_) {
+      const Bf16 *q = in.q + tile.first * stride, *grad = dy + tile.first * width();
+      each_block(tile, [&](const BlockProducts& products, Int k) {
+        products.scores.run(scratch.thread, q, in.k + k * stride, scratch.s + k);
+        products.grads.run(scratch.thread, grad, in.v + k * stride, scratch.dp + k);
+      });
+      loops_.score_grads(score_tile(tile), scratch.s, scratch.dp, lse + tile.first,
+                         y + tile.first * width(), grad, {width(), d}, scratch.p, scratch.ds);
+      each_block(tile, [&](const BlockProducts& products, Int k) {
+        products.values.run(scratch.thread, scratch.p + k, grad, scratch.dv + k * d);
+        products.keys.run(scratch.thread, scratch.ds + k, q, scratch.dk + k * d);
+      });
+      weighted_rows(tile, scratch.ds, in.k, scratch);
+      loops_.store(scratch.out, nullptr, tile.queries, {stride, d}, dq + tile.first * stride);
+    }
+    loops_.store(scratch.dk, nullptr, shape_.tokens, {stride, d}, dq + width());
+    loops_.store(scratch.dv, nullptr, shape_.tokens, {stride, d}, dq + 2 * width());
+  }
+
+  struct Block {
+    Int queries = 0, keys = 0;
+    std::unique_ptr<BlockProducts> products;
+  };
+
+  AttentionShape shape_;
+  const AttentionLoops& loops_;
+  Context& context_;
+  Int stride_;  // of a row of scores
+  std::vector<Block> blocks_;
+  std::vector<QueryTile> tiles_;
+};
+
+}  // namespace
+
+std::unique_ptr<Attention> make_product_attention(const AttentionShape& shape, Context& context) {
+  return std::make_unique<ProductAttention>(shape, context);
+}
+
+}  // namespace concertina::cpu

@@ -1,0 +1,133 @@
+// Training in bf16: the same bits at every layout, schedule, number of threads and resume; half the
+// messages; the losses of fp32; and a checkpoint that either precision goes on from.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "parallel/comm/thread_communicator.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+RunConfig in(std::string compute, RunConfig config = small_config()) {
+  config.numerics.compute = std::move(compute);
+  return config;
+}
+
+const Outcome& reference() {
+  static const Outcome outcome = train_threads(1, with_grid(in("bf16"), 1, 1, "1f1b"));
+  return outcome;
+}
+
+TEST(Bf16Bits, AreThoseOfOneRankAtEveryLayoutAndSchedule) {
+  for (const auto& [pp, dp, schedule] : {std::tuple{1, 1, "gpipe"},
+                                         {2, 1, "1f1b"},
+                                         {2, 1, "gpipe"},
+                                         {1, 2, "1f1b"},
+                                         {4, 1, "zb-h1"},
+                                         {1, 4, "gpipe"},
+                                         {2, 2, "1f1b"},
+                                         {2, 1, "interleaved-1f1b"},
+                                         {2, 1, "zb-v"},
+                                         {2, 2, "dualpipe"}}) {
+    RunConfig config = with_grid(in("bf16"), pp, dp, schedule);
+    SCOPED_TRACE(fmt::format("{}x{} {}", pp, dp, schedule));
+    EXPECT_EQ(train_threads(pp * dp, config), reference());
+    if (pp * dp != 2) continue;
+    config.parallel.overlap = true;
+    config.run.threads = 2;
+    EXPECT_EQ(train_threads(pp * dp, config), reference());
+  }
+}
+
+TEST(Bf16Bits, ThreadsChangeNoneOfAModelThatIsLargeEnoughToShare) {
+  RunConfig config = with_grid(in("bf16"), 1, 1, "1f1b");
+  config.model = {"gpt", 2, 192, 3, 96, 301};
+  config.batch = {16, 4};
+  const Span span{0, 3, "", ""};
+  const Outcome one = train_threads(1, config, span);
+  for (const int threads : {2, 3}) {
+    config.run.threads = threads;
+    EXPECT_EQ(train_threads(1, config, span), one) << threads << " threads";
+  }
+}
+
+TEST(Bf16Bits, OfAResumeAtAnotherLayoutAreThoseOfTheWhole) {
+  const TemporaryDirectory directory;
+  train_threads(4, with_grid(in("bf16"), 2, 2, "1f1b"), {0, 10, "", directory.path()});
+  EXPECT_EQ(train_threads(1, with_grid(in("bf16"), 1, 1, "gpipe"), {10, 20, directory.path(), ""}),
+            reference());
+}
+
+/// A checkpoint holds fp32 in either precision: the state is what was saved, and training goes on.
+TEST(Precision, ACheckpointOfOneServesTheOther) {
+  for (const auto& [before, after] : {std::pair{"fp32", "bf16"}, {"bf16", "fp32"}}) {
+    SCOPED_TRACE(std::string(before) + " to " + after);
+    const TemporaryDirectory saved;
+    const Outcome half =
+        train_threads(1, with_grid(in(before), 1, 1, "1f1b"), {0, 10, "", saved.path()});
+    EXPECT_EQ(train_threads(2, with_grid(in(after), 2, 1, "1f1b"), {10, 10, saved.path(), ""})
+                  .state_sha256,
+              half.state_sha256);
+    const Span rest{10, 20, saved.path(), ""};
+    const Outcome whole = train_threads(1, with_grid(in(after), 1, 1, "1f1b"), rest);
+    EXPECT_EQ(train_threads(4, with_grid(in(after), 2, 2, "gpipe"), rest), whole);
+    EXPECT_NE(train_threads(1, with_grid(in(before), 1, 1, "1f1b"), rest), whole);
+    EXPECT_LT(std::abs(whole.loss / reference().loss - 1), 0.01);
+  }
+}
+
+/// Losses of every step.
+std::vector<double> curve(const RunConfig& config, int steps) {
+  std::vector<double> losses;
+  run_threads(1, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = make_cpu_backend(1);
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    for (int step = 1; step <= steps; ++step) losses.push_back(engine.train(step, source).loss);
+  });
+  return losses;
+}
+
+TEST(Precision, TheLossesOfBf16AreThoseOfFp32WithinOnePercent) {
+  constexpr int kSteps = 120;
+  RunConfig config = small_config();
+  config.run.steps = kSteps;
+  config.optimizer.lr = 3e-3;
+  const std::vector<double> wide = curve(config, kSteps),
+                            narrow = curve(in("bf16", config), kSteps);
+  EXPECT_LT(wide.back(), 0.7 * wide.front()) << "the model learns";
+  EXPECT_NE(wide.back(), narrow.back());
+  for (int step = 0; step < kSteps; ++step) {
+    const auto at = static_cast<std::size_t>(step);
+    EXPECT_LT(std::abs(narrow[at] / wide[at] - 1), 0.01) << "step " << step + 1;
+  }
+}
+
+TEST(Precision, ActivationsAndMessagesAreHalfAsLargeInBf16) {
+  const auto memory = [](const std::string& compute) {
+    const RunConfig config = with_grid(in(compute), 2, 1, "1f1b");
+    const RunPlan run = make_run_plan(config, 2);
+    const auto backend = make_cpu_backend(1);
+    std::map<std::string, std::size_t> bytes;
+    for (const auto& part : RankEngine(run, config, 0, *backend).memory().parts)
+      bytes[std::string(part.name)] = part.bytes;
+    EXPECT_EQ(run.model->spec().boundary_bytes,
+              static_cast<std::size_t>(run.rows() * config.model.width) *
+                  size_of(run.model->spec().activation));
+    return bytes;
+  };
+  auto wide = memory("fp32"), narrow = memory("bf16");
+  EXPECT_EQ(2 * narrow["stage boundaries"], wide["stage boundaries"]);
+  EXPECT_LT(narrow["activations"], 0.55 * static_cast<double>(wide["activations"]));
+  for (const char* same : {"weights", "optimizer state", "gradients", "tokens"})
+    EXPECT_EQ(narrow[same], wide[same]) << same;
+}
+
+}  // namespace
+}  // namespace concertina

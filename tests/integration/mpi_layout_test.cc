@@ -1,6 +1,7 @@
 // Over MPI, every layout of the job's ranks has the bits that rank 0 computes alone.
 #include <gtest/gtest.h>
 
+#include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/mpi_test.h"
 
@@ -37,6 +38,19 @@ TEST(MpiLayout, BitsAreThoseOfOneRank) {
         config.parallel.overlap = overlap;
         EXPECT_EQ(train_rank(test::world(), config), expected);
       }
+}
+
+TEST(MpiLayout, BitsOfEveryScheduleAreThoseOfOneRank) {
+  const int world = test::world().size();
+  const Outcome expected = alone();
+  for (const Entry<Schedule>& schedule : schedules())
+    for (int pp = 2; pp <= world; ++pp) {
+      if (world % pp != 0 || pp % schedule.value.rank_step != 0) continue;
+      SCOPED_TRACE(fmt::format("pp={} dp={} {}", pp, world / pp, schedule.name));
+      const RunConfig config =
+          with_grid(small_config(), pp, world / pp, std::string(schedule.name));
+      EXPECT_EQ(train_rank(test::world(), config), expected);
+    }
 }
 
 TEST(MpiLayout, BitsOfAFrozenPrefixAreThoseOfOneRank) {

@@ -1,0 +1,88 @@
+// Transfers go on while a rank computes: what arrives during a unit is taken before the next one.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "core/clock.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/generate/passes.h"
+#include "tests/parallel_runtime/layouts.h"
+#include "tests/parallel_runtime/marking_stage.h"
+#include "tests/parallel_runtime/test_rank.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kMicrobatches = 4;
+
+/// On stage 1, the first unit of microbatch 0 lasts until stage 0 has sent microbatch 1.
+class SlowStart final : public Stage {
+ public:
+  SlowStart(StagePlacement at, const std::vector<Bucket>& buckets, std::atomic<bool>& sent,
+            double& second_unit)
+      : marking_(at, buckets, 0), sent_(sent), second_unit_(second_unit) {}
+
+  StageMemory memory() const override { return marking_.memory(); }
+  int first_unit() const override { return marking_.first_unit(); }
+  int last_unit() const override { return marking_.last_unit(); }
+  void forward_unit(int unit, const MicrobatchIo& io) override {
+    if (first_unit() == 0 && io.microbatch == 2) sent_ = true;
+    if (first_unit() > 0 && io.microbatch == 0) {
+      while (!sent_) std::this_thread::yield();
+      if (unit == first_unit() + 1) second_unit_ = now();
+    }
+    marking_.forward_unit(unit, io);
+  }
+  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
+    marking_.backward_unit(unit, io, sink);
+  }
+  void backward_input_unit(int unit, const MicrobatchIo& io) override {
+    marking_.backward_input_unit(unit, io);
+  }
+  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
+    marking_.backward_weight_unit(unit, io, sink);
+  }
+  double loss(const MicrobatchIo& io) const override { return marking_.loss(io); }
+  View logits(const MicrobatchIo& io) const override { return marking_.logits(io); }
+  void set_workspace(void*, void*) override {}
+  void refresh() override {}
+
+ private:
+  MarkingStage marking_;
+  std::atomic<bool>& sent_;
+  double& second_unit_;
+};
+
+TEST(Progress, WhatArrivesDuringAUnitIsTakenBeforeTheNext) {
+  const Layout layout{{Pipeline{{{0, 0, 3}, {1, 3, kMarkedUnits}}, 0, kMicrobatches}}};
+  const Plan plan = make_plan(layout, "gpipe");
+  std::atomic<bool> sent = false;
+  double second_unit = 0;
+  const auto make = [&](const StagePlacement& at, const std::vector<Bucket>& buckets, int) {
+    return std::make_unique<SlowStart>(at, buckets, sent, second_unit);
+  };
+  run_threads(2, [&](Communicator& world) {
+    TestRank rank(plan, layout, tied_buckets(kMarkedUnits, 5, 3, 0), kMicrobatches, kMicrobatches,
+                  world, make);
+    std::vector<std::int32_t> tokens(kMicrobatches * kMarkedRows);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    const View rows{tokens.data(), tokens.size(), DType::i32};
+    rank.executor().on_step([] {});
+    rank.executor().recorder().begin_step(1);
+    rank.executor().run({rows, rows, kMarkedLossScale});
+    rank.executor().recorder().end_step();
+    if (world.rank() == 0) return;
+    int seen = 0;
+    for (const Completion& one : rank.executor().recorder().last().completions) {
+      if (!(one.transfer == Action{Kind::RECV_F, 1, 1})) continue;
+      ++seen;
+      EXPECT_LT(one.time, second_unit);
+    }
+    EXPECT_EQ(seen, 1);
+  });
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,167 @@
+#include "block.h"
+
+#include <ucontext.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+alignas(128) thread_local unsigned char concertina_dynamic_shared[232448];
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace concertina::emulation {
+namespace {
+
+constexpr std::size_t kStack = 128 << 10, kMostBytes = 64;
+constexpr unsigned kWarp = 32;
+
+/// A point that `expected` threads must reach before any goes on.
+struct Meeting {
+  unsigned expected = 0, arrived = 0, generation = 0;
+};
+
+struct Warp {
+  Meeting meeting;
+  const char* operation = nullptr;
+  // Two, since a lane may be one exchange ahead of another that still reads.
+  alignas(16) std::array<std::array<std::byte, kMostBytes * kWarp>, 2> slots;
+};
+
+struct Fiber {
+  ucontext_t context{};
+  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
+  const Meeting* waits = nullptr;  // until its generation is no longer `generation`
+  unsigned generation = 0;
+  bool done = true;
+};
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "CUDA emulation, block (%u, %u, %u), thread %u: %s\n", blockIdx.x,
+               blockIdx.y, blockIdx.z, threadIdx.x, what);
+  std::abort();
+}
+
+class Block {
+ public:
+  void run(unsigned threads, const std::function<void()>& kernel) {
+    if (threads % kWarp != 0) fail("threads are no whole warps");
+    kernel_ = &kernel;
+    while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
+    barrier_ = {threads, 0, 0};
+    warps_.assign(threads / kWarp, {});
+    for (Warp& warp : warps_) warp.meeting.expected = kWarp;
+    for (unsigned t = 0; t < threads; ++t) start(*fibers_[t]);
+    for (unsigned left = threads; left > 0;) {
+      bool moved = false;
+      for (unsigned i = 0; i < threads; ++i) {
+        const unsigned t = reversed_ ? threads - 1 - i : i;
+        Fiber& fiber = *fibers_[t];
+        if (fiber.done || (fiber.waits != nullptr && fiber.waits->generation == fiber.generation))
+          continue;
+        fiber.waits = nullptr;
+        threadIdx = {t, 0, 0};
+        running_ = &fiber;
+        swapcontext(&scheduler_, &fiber.context);
+        moved = true;
+        if (fiber.done) --left;
+      }
+      if (!moved) fail("waits where other threads of its block never come");
+    }
+  }
+
+  void meet(Meeting& meeting) {
+    Fiber& fiber = *running_;
+    const uint3 self = threadIdx;
+    fiber.waits = &meeting;
+    fiber.generation = meeting.generation;
+    if (++meeting.arrived == meeting.expected) {
+      meeting.arrived = 0;
+      ++meeting.generation;
+    }
+    swapcontext(&fiber.context, &scheduler_);
+    threadIdx = self;
+  }
+
+  void barrier() { meet(barrier_); }
+
+  const std::byte* exchange(const char* operation, const void* mine, std::size_t bytes) {
+    if (bytes > kMostBytes) fail("too much for an exchange");
+    Warp& warp = warps_[threadIdx.x / kWarp];
+    if (warp.meeting.arrived == 0) warp.operation = operation;
+    if (std::string_view(operation) != warp.operation) fail("lanes meet in different exchanges");
+    auto& slots = warp.slots[warp.meeting.generation % 2];
+    if (bytes > 0) std::memcpy(slots.data() + threadIdx.x % kWarp * bytes, mine, bytes);
+    meet(warp.meeting);
+    return slots.data();
+  }
+
+  void reverse(bool reversed) { reversed_ = reversed; }
+
+ private:
+  static void enter();
+
+  void start(Fiber& fiber) {
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStack;
+    fiber.context.uc_link = &scheduler_;
+    fiber.done = false;
+    fiber.waits = nullptr;
+    makecontext(&fiber.context, enter, 0);
+  }
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Warp> warps_;
+  Meeting barrier_;
+  ucontext_t scheduler_{};
+  Fiber* running_ = nullptr;
+  const std::function<void()>* kernel_ = nullptr;
+  bool reversed_ = false;
+};
+
+Block& block() {
+  static Block instance;
+  return instance;
+}
+
+void Block::enter() {
+  Block& self = block();
+  (*self.kernel_)();
+  self.running_->done = true;
+}
+
+}  // namespace
+
+void run_grid(dim3 grid, dim3 threads, std::size_t shared_bytes,
+              const std::function<void()>& kernel) {
+  if (shared_bytes > sizeof(concertina_dynamic_shared)) fail("too much shared memory");
+  gridDim = grid, blockDim = threads;
+  for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+        std::memset(concertina_dynamic_shared, 0xFF, shared_bytes);
+        block().run(threads.x, kernel);
+      }
+}
+
+void reverse_threads(bool reversed) {
+  block().reverse(reversed);
+}
+void wait_for_block() {
+  block().barrier();
+}
+const std::byte* exchange(const char* operation, const void* mine, std::size_t bytes) {
+  return block().exchange(operation, mine, bytes);
+}
+unsigned lane() {
+  return threadIdx.x % kWarp;
+}
+
+}  // namespace concertina::emulation

@@ -12,8 +12,6 @@
 
 namespace concertina::cuda {
 
-inline constexpr int kMostHeadDim = 128;
-
 /// By value to kernels. Pointers are to the first element of the tensor.
 struct Heads {
   int tokens, heads, d;

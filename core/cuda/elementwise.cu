@@ -94,6 +94,21 @@ struct Cast {
   }
 };
 
+template <class T>
+struct AddBias {
+  static constexpr int kMost = 1;  // for the widths that products refuse to do it for
+  const float* bias;
+  T* y;
+  Int columns;
+  template <int N>
+  __device__ void operator()(Int i) const {
+    float v[1];
+    load(y + i, v);
+    v[0] += bias[i % columns];
+    store(y + i, v);
+  }
+};
+
 /// GELU, tanh form (Hendrycks & Gimpel 2016), as u sigmoid(2 z): value and derivative.
 __device__ float2 gelu_of(float u) {
   const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
@@ -178,6 +193,13 @@ void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View 
 void cast(cudaStream_t stream, View x, View y) {
   with_type(y.dtype, [&]<class T>() {
     over("cast", stream, static_cast<Int>(y.count), aligned({x, y}), Cast<T>{x.f32(), y.as<T>()});
+  });
+}
+
+void add_bias(cudaStream_t stream, View bias, View y) {
+  with_type(y.dtype, [&]<class T>() {
+    over("add bias", stream, static_cast<Int>(y.count), false,
+         AddBias<T>{bias.f32(), y.as<T>(), static_cast<Int>(bias.count)});
   });
 }
 

@@ -36,10 +36,15 @@ void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View 
 
 /// y = x (fp32), rounded to y's type.
 void cast(cudaStream_t stream, View x, View y);
+/// y[R,C] += bias[C].
+void add_bias(cudaStream_t stream, View bias, View y);
 /// y = gelu(u).
 void gelu(cudaStream_t stream, View u, View y);
 /// dx *= gelu'(u).
 void gelu_backward(cudaStream_t stream, View u, View dx);
+
+/// Widest head of the attention kernels.
+inline constexpr int kMostHeadDim = 128;
 
 /// The passes of attention. delta[samples,H,T]: row sums of dy * y, which both gradients need.
 void attention_forward(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,

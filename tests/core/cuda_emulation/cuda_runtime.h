@@ -14,6 +14,8 @@
 #include "block.h"
 
 #undef __shared__
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 #define __shared__ thread_local  // one for all fibers, and, in a function, static
 
 extern uint3 threadIdx, blockIdx;

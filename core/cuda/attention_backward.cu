@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kTileThreads)
     backward(const Bf16* dy, const Bf16* qkv, const float* lse, const float* delta, Bf16* dqkv,
              Heads heads) {
   constexpr int kOther = kOtherRows<kD>, kTile = kOwnRows * kRowPitch<kD>;
-  __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];  // of the queries in the tile
+  __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];        // of the queries in the tile
   auto* own1 = reinterpret_cast<Bf16*>(concertina_dynamic_shared);  // q, or k
   Bf16 *own2 = own1 + kTile, *other1 = own2 + kTile;                // dy, or v; k, or q
   Bf16* other2 = other1 + kOther * kRowPitch<kD>;                   // v, or dy

@@ -8,8 +8,8 @@ namespace concertina::cuda {
 namespace {
 
 constexpr int kWarps = 8, kRows = 4, kOwn = kWarps * kRows, kOther = 32;
-constexpr int kPitch = kMostHeadDim + 1;        // lanes read rows: one bank apart
-constexpr int kColumns = kMostHeadDim / 32;     // of one lane
+constexpr int kPitch = kMostHeadDim + 1;     // lanes read rows: one bank apart
+constexpr int kColumns = kMostHeadDim / 32;  // of one lane
 constexpr int kTile = kOther * kPitch;
 constexpr unsigned kThreads = kWarps * 32;
 constexpr float kMasked = -1e30F;
@@ -69,7 +69,8 @@ __device__ float warp_max(float x) {
   return x;
 }
 
-__global__ void __launch_bounds__(kThreads) forward(const float* qkv, float* y, float* lse, Heads heads) {
+__global__ void __launch_bounds__(kThreads)
+    forward(const float* qkv, float* y, float* lse, Heads heads) {
   auto* q = reinterpret_cast<float*>(concertina_dynamic_shared);
   float *k = q + kTile, *v = k + kTile;
   const Int width = heads.width(), stride = 3 * width;
@@ -113,7 +114,7 @@ template <bool kKeys>
 __global__ void __launch_bounds__(kThreads)
     backward(const float* dy, const float* qkv, const float* lse, const float* delta, float* dqkv,
              Heads heads) {
-  auto* own1 = reinterpret_cast<float*>(concertina_dynamic_shared);  // q, or k
+  auto* own1 = reinterpret_cast<float*>(concertina_dynamic_shared);              // q, or k
   float *own2 = own1 + kTile, *other1 = own2 + kTile, *other2 = other1 + kTile;  // dy, k, v ...
   const Int width = heads.width(), stride = 3 * width;
   const float* in = qkv + heads.in_qkv();

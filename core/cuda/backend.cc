@@ -19,10 +19,8 @@ constexpr int kLeastMajor = 8;       // bf16 on tensor cores
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index) {
-    const std::vector<Device> all = devices();
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const Device& device) { return device.index == index; });
-    if (found == all.end())
+    const std::optional<Device> found = find_device(index);
+    if (!found)
       throw_input(fmt::format("there is no GPU {}: {}", index, status()), "run.device",
                   "run.device = \"cpu\", or a machine where `concertina doctor` lists the GPU");
     if (found->major < kLeastMajor)
@@ -40,8 +38,7 @@ class CurrentDevice {
 
 class CudaBackend final : public DeviceBackend {
  public:
-  explicit CudaBackend(const BackendOptions& options)
-      : device_(options.device), sums_(kSums) {
+  explicit CudaBackend(const BackendOptions& options) : device_(options.device), sums_(kSums) {
     context_.tf32 = options.tf32;
     context_.workspace.need(kScratchBytes, 0);
   }
@@ -113,8 +110,8 @@ class CudaBackend final : public DeviceBackend {
   void sum_squares(View x, std::size_t block, std::span<double> sums) override {
     for (std::size_t first = 0; first < sums.size(); first += sums_.count()) {
       const std::size_t n = std::min(sums_.count(), sums.size() - first), begin = first * block;
-      cuda::sum_squares(context_.stream, x.slice(begin, std::min(n * block, x.count - begin)), block,
-                        sums_.data());
+      cuda::sum_squares(context_.stream, x.slice(begin, std::min(n * block, x.count - begin)),
+                        block, sums_.data());
       context_.stream.synchronize();
       std::copy_n(sums_.data(), n, sums.begin() + static_cast<std::ptrdiff_t>(first));
     }
@@ -131,7 +128,6 @@ class CudaBackend final : public DeviceBackend {
 }  // namespace
 
 std::unique_ptr<DeviceBackend> make_cuda_backend(const BackendOptions& options) {
-  (void)cublaslt();  // its absence is reported before the device is touched
   return std::make_unique<CudaBackend>(options);
 }
 

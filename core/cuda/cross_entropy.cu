@@ -27,17 +27,17 @@ struct Softmax {
 };
 
 __device__ Softmax block_softmax(Softmax mine) {
-  __shared__ Softmax partial[kWarp];
+  __shared__ float top[kWarp], sum[kWarp];
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
-    const float top = __shfl_xor_sync(kAllLanes, mine.top, distance);
-    const float sum = __shfl_xor_sync(kAllLanes, mine.sum, distance);
-    mine.add({top, sum});
+    const float other = __shfl_xor_sync(kAllLanes, mine.top, distance);
+    mine.add({other, __shfl_xor_sync(kAllLanes, mine.sum, distance)});
   }
-  if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = mine;
+  const unsigned warp = threadIdx.x / kWarp;
+  if (threadIdx.x % kWarp == 0) top[warp] = mine.top, sum[warp] = mine.sum;
   __syncthreads();
-  Softmax all = partial[0];
-  for (unsigned w = 1; w < blockDim.x / kWarp; ++w) all.add(partial[w]);
+  Softmax all{top[0], sum[0]};
+  for (unsigned w = 1; w < blockDim.x / kWarp; ++w) all.add({top[w], sum[w]});
   return all;
 }
 
@@ -63,8 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   T* row = logits + static_cast<Int>(blockIdx.x) * v;
   const int target = targets[blockIdx.x];
   if (target < 0) {  // the whole block
-    if (training)
-      each_access(row, v, [&]<int N>(Int i) { store<N>(row + i, {}); });
+    if (training) each_access(row, v, [&]<int N>(Int i) { store<N>(row + i, {}); });
     if (threadIdx.x == 0) row_loss[blockIdx.x] = 0;
     return;
   }
@@ -91,8 +90,7 @@ __global__ void __launch_bounds__(kThreads)
     float x[N];
     load(row + i, x);
 #pragma unroll
-    for (int k = 0; k < N; ++k)
-      x[k] = factor * expf(x[k] - top) - (i + k == target ? scale : 0.0F);
+    for (int k = 0; k < N; ++k) x[k] = factor * expf(x[k] - top) - (i + k == target ? scale : 0.0F);
     store(row + i, x);
   });
 }

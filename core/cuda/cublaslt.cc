@@ -27,11 +27,12 @@ void* open_library() {
   for (const std::string& path : paths)
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   const char* why = dlerror();
-  throw_input(fmt::format("cuBLASLt cannot be loaded: {}", why == nullptr ? "no reason given" : why),
-              fmt::format("looked for {}", fmt::join(paths, ", ")),
-              fmt::format("CUDA {} on this machine, its libraries in LD_LIBRARY_PATH, or "
-                          "run.device = \"cpu\"",
-                          CUBLAS_VER_MAJOR));
+  throw_input(
+      fmt::format("cuBLASLt cannot be loaded: {}", why == nullptr ? "no reason given" : why),
+      fmt::format("looked for {}", fmt::join(paths, ", ")),
+      fmt::format("CUDA {} on this machine, its libraries in LD_LIBRARY_PATH, or "
+                  "run.device = \"cpu\"",
+                  CUBLAS_VER_MAJOR));
 }
 
 template <class F>

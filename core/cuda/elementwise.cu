@@ -176,8 +176,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void axpby(cudaStream_t stream, float a, View x, float b, View y) {
-  over("axpby", stream, static_cast<Int>(y.count), aligned({x, y}),
-       Axpby{a, b, x.f32(), y.f32()});
+  over("axpby", stream, static_cast<Int>(y.count), aligned({x, y}), Axpby{a, b, x.f32(), y.f32()});
 }
 
 void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View g) {
@@ -205,8 +204,7 @@ void add_bias(cudaStream_t stream, View bias, View y) {
 
 void gelu(cudaStream_t stream, View u, View y) {
   with_type(u.dtype, [&]<class T>() {
-    over("gelu", stream, static_cast<Int>(u.count), aligned({u, y}),
-         Gelu<T>{u.as<T>(), y.as<T>()});
+    over("gelu", stream, static_cast<Int>(u.count), aligned({u, y}), Gelu<T>{u.as<T>(), y.as<T>()});
   });
 }
 
@@ -221,8 +219,8 @@ void sum_squares(cudaStream_t stream, View x, std::size_t block, double* sums) {
   if (x.count == 0) return;
   const auto length = static_cast<Int>(block);
   launch("sum of squares", {dim3(blocks_for(static_cast<Int>(x.count), length)), kThreads}, stream,
-         block_squares, x.f32(), static_cast<Int>(x.count), length,
-         aligned({x}) && length % 4 == 0, sums);
+         block_squares, x.f32(), static_cast<Int>(x.count), length, aligned({x}) && length % 4 == 0,
+         sums);
 }
 
 }  // namespace concertina::cuda

@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(kThreads)
 void embedding(cudaStream_t stream, View tokens, View wte, View wpe, Int t, View x) {
   const auto rows = static_cast<Int>(tokens.count), c = static_cast<Int>(wpe.count) / t;
   with_access(x.dtype, c, {wte, wpe, x}, [&]<class T, int N>() {
-    launch("embedding", {dim3(blocks_for(rows * c, kThreads * N)), kThreads}, stream,
-           forward<T, N>, tokens.i32(), wte.f32(), wpe.f32(), x.as<T>(), rows, t, c);
+    launch("embedding", {dim3(blocks_for(rows * c, kThreads * N)), kThreads}, stream, forward<T, N>,
+           tokens.i32(), wte.f32(), wpe.f32(), x.as<T>(), rows, t, c);
   });
 }
 
@@ -114,8 +114,7 @@ void embedding_backward(cudaStream_t stream, View tokens, View dx, Int t, View d
   auto *order = static_cast<int*>(scratch), *sorted = order + rows;
   launch("embedding backward: sort", {dim3(blocks_for(rows, kThreads)), kThreads}, stream,
          sort_rows, tokens.i32(), order, sorted, static_cast<int>(rows));
-  if (!accumulate)
-    check(cudaMemsetAsync(dwte.data, 0, dwte.bytes(), stream), "cudaMemsetAsync");
+  if (!accumulate) check(cudaMemsetAsync(dwte.data, 0, dwte.bytes(), stream), "cudaMemsetAsync");
   with_access(dx.dtype, c, {dx, dwte, dwpe}, [&]<class T, int N>() {
     const unsigned threads = c / N > 128 ? kThreads : 64;
     launch("embedding backward: tokens",

@@ -51,8 +51,9 @@ inline bool aligned(std::initializer_list<View> buffers) {
   return true;
 }
 
-/// f.template operator()<T, N>(): T the type of the activations, N how many of them an access takes:
-/// 16 bytes where all rows of `width` elements in all these buffers start at a multiple of that.
+/// f.template operator()<T, N>(): T the type of the activations, N how many of them an access
+/// takes: 16 bytes where all rows of `width` elements in all these buffers start at a multiple of
+/// that.
 template <class F>
 void with_access(DType type, Int width, std::initializer_list<View> buffers, F&& f) {
   const bool vectors = aligned(buffers) && width * static_cast<Int>(size_of(type)) % 16 == 0;

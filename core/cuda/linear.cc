@@ -44,8 +44,11 @@ class CudaLinear final : public Linear {
     check(y, shape_.out, "y");
     const bool gelu = epilogue.kind == Epilogue::Kind::gelu;
     if (gelu && gelu_ && gelu_->able() && !bias.empty()) {
-      run(*gelu_, {.a = x.data, .b = packed, .bias = narrow(bias), .c = y.data,
-                  .aux = epilogue.operand.data});
+      run(*gelu_, {.a = x.data,
+                   .b = packed,
+                   .bias = narrow(bias),
+                   .c = y.data,
+                   .aux = epilogue.operand.data});
       return;
     }
     const View u = gelu ? epilogue.operand : y;
@@ -64,8 +67,7 @@ class CudaLinear final : public Linear {
     check(dx, shape_.in, "dx");
     const bool gelu = epilogue.kind == Epilogue::Kind::gelu;
     if (gelu && gelu_input_ && gelu_input_->able()) {
-      run(*gelu_input_,
-          {.a = dy.data, .b = packed, .c = dx.data, .aux = epilogue.operand.data});
+      run(*gelu_input_, {.a = dy.data, .b = packed, .c = dx.data, .aux = epilogue.operand.data});
       return;
     }
     run(input_, {.a = dy.data, .b = packed, .c = dx.data});

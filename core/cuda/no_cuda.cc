@@ -11,6 +11,9 @@ bool available() {
 std::string status() {
   return "built without CUDA";
 }
+std::optional<Device> find_device(int) {
+  return {};
+}
 std::vector<Device> devices() {
   return {};
 }

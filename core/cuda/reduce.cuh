@@ -11,8 +11,7 @@ inline constexpr unsigned kWarp = 32, kAllLanes = 0xFFFFFFFFU;
 template <class T>
 __device__ inline T warp_sum(T x) {
 #pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2)
-    x += __shfl_xor_sync(kAllLanes, x, distance);
+  for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(kAllLanes, x, distance);
   return x;
 }
 

@@ -53,8 +53,9 @@ __device__ inline void store(Bf16* to, const float (&from)[N]) {
     to->bits = static_cast<unsigned short>(pack_bf16(from[0], 0));
   } else {
     static_assert(N == 8);
-    *reinterpret_cast<uint4*>(to) = make_uint4(pack_bf16(from[0], from[1]), pack_bf16(from[2], from[3]),
-                                               pack_bf16(from[4], from[5]), pack_bf16(from[6], from[7]));
+    *reinterpret_cast<uint4*>(to) =
+        make_uint4(pack_bf16(from[0], from[1]), pack_bf16(from[2], from[3]),
+                   pack_bf16(from[4], from[5]), pack_bf16(from[6], from[7]));
   }
 }
 

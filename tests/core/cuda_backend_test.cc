@@ -31,7 +31,7 @@ class CudaBackendTest : public testing::Test {
 
 TEST_F(CudaBackendTest, EveryKernelMatchesTheOracle) {
   for (const DType compute : kTypes)
-    for (const KernelCase& kernel : kernel_cases(1, 12, compute))
+    for (const KernelCase& kernel : kernel_cases(1, 8, compute))
       expect_close(kernel.run(*make()), kernel.run(*make_oracle_backend()), kernel.name, compute);
 }
 

@@ -75,10 +75,10 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   backend.synchronize();
 
   Outputs outputs;
-  keep(outputs, "y", plain);
+  keep(outputs, "y", plain, largest(b_up));  // x W may be just -b
   keep(outputs, "y without bias", unbiased);
-  keep(outputs, "gelu", g);
-  keep(outputs, "residual", z);
+  keep(outputs, "gelu", g, largest(b_up));
+  keep(outputs, "residual", z, largest(b_down));
   keep(outputs, "dx", dg);
   keep(outputs, "dx behind gelu", du);
   keep(outputs, "dx of up", dx);

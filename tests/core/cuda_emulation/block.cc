@@ -1,5 +1,6 @@
 #include "block.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <array>
@@ -34,8 +35,11 @@ struct Warp {
   alignas(16) std::array<std::array<std::byte, kMostBytes * kWarp>, 2> slots;
 };
 
+/// Lives as long as the program: it waits for the next block when a kernel has returned.
 struct Fiber {
-  ucontext_t context{};
+  ucontext_t context{};  // for its first entry; then `place`, since swapcontext is a system call
+  jmp_buf place;
+  bool entered = false;
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
   const Meeting* waits = nullptr;  // until its generation is no longer `generation`
   unsigned generation = 0;
@@ -57,7 +61,7 @@ class Block {
     barrier_ = {threads, 0, 0};
     warps_.assign(threads / kWarp, {});
     for (Warp& warp : warps_) warp.meeting.expected = kWarp;
-    for (unsigned t = 0; t < threads; ++t) start(*fibers_[t]);
+    for (unsigned t = 0; t < threads; ++t) fibers_[t]->done = false, fibers_[t]->waits = nullptr;
     for (unsigned left = threads; left > 0;) {
       bool moved = false;
       for (unsigned i = 0; i < threads; ++i) {
@@ -68,7 +72,7 @@ class Block {
         fiber.waits = nullptr;
         threadIdx = {t, 0, 0};
         running_ = &fiber;
-        swapcontext(&scheduler_, &fiber.context);
+        resume(fiber);
         moved = true;
         if (fiber.done) --left;
       }
@@ -85,7 +89,7 @@ class Block {
       meeting.arrived = 0;
       ++meeting.generation;
     }
-    swapcontext(&fiber.context, &scheduler_);
+    yield(fiber);
     threadIdx = self;
   }
 
@@ -107,20 +111,25 @@ class Block {
  private:
   static void enter();
 
-  void start(Fiber& fiber) {
+  void resume(Fiber& fiber) {
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.entered) _longjmp(fiber.place, 1);
+    fiber.entered = true;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStack;
-    fiber.context.uc_link = &scheduler_;
-    fiber.done = false;
-    fiber.waits = nullptr;
     makecontext(&fiber.context, enter, 0);
+    setcontext(&fiber.context);
+  }
+
+  void yield(Fiber& fiber) {
+    if (_setjmp(fiber.place) == 0) _longjmp(scheduler_, 1);
   }
 
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Warp> warps_;
   Meeting barrier_;
-  ucontext_t scheduler_{};
+  jmp_buf scheduler_;
   Fiber* running_ = nullptr;
   const std::function<void()>* kernel_ = nullptr;
   bool reversed_ = false;
@@ -133,8 +142,11 @@ Block& block() {
 
 void Block::enter() {
   Block& self = block();
-  (*self.kernel_)();
-  self.running_->done = true;
+  for (;;) {
+    (*self.kernel_)();
+    self.running_->done = true;
+    self.yield(*self.running_);
+  }
 }
 
 }  // namespace

@@ -142,8 +142,7 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMa
   if (!dimensions_fit(of<Desc>(desc), of<Layout>(a), of<Layout>(b), out))
     return CUBLAS_STATUS_INVALID_VALUE;
   const int epilogue = epilogue_of(of<Desc>(desc));
-  const auto auxiliary =
-      of<Desc>(desc).get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
+  const auto auxiliary = of<Desc>(desc).get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
   *count = 0;
   if ((epilogue & 128) != 0 && auxiliary % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (epilogue == CUBLASLT_EPILOGUE_BIAS && out.columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -162,9 +161,9 @@ double behind(const Desc& desc, double sum, std::uint64_t row, std::uint64_t col
     sum += Matrix{layout, desc.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)}.get(row, 0);
   }
   if ((epilogue & 128) == 0) return sum;
-  const Layout layout{desc.get<cudaDataType_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, out.type),
-                      out.rows, out.columns,
-                      desc.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0)};
+  const Layout layout{
+      desc.get<cudaDataType_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, out.type), out.rows,
+      out.columns, desc.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0)};
   const Matrix aux{layout, desc.get<void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr)};
   if (epilogue == CUBLASLT_EPILOGUE_DGELU) return sum * gelu_slope(aux.get(row, column));
   aux.set(row, column, sum);

@@ -38,7 +38,8 @@ T shuffled(const char* operation, T x, unsigned from) {
 }
 template <class T>
 T __shfl_xor_sync(unsigned, T x, int mask) {
-  return shuffled("__shfl_xor_sync", x, concertina::emulation::lane() ^ static_cast<unsigned>(mask));
+  return shuffled("__shfl_xor_sync", x,
+                  concertina::emulation::lane() ^ static_cast<unsigned>(mask));
 }
 template <class T>
 T __shfl_sync(unsigned, T x, int from) {

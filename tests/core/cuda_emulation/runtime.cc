@@ -3,8 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
-#include <iterator>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 namespace {

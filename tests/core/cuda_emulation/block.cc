@@ -62,20 +62,11 @@ class Block {
     warps_.assign(threads / kWarp, {});
     for (Warp& warp : warps_) warp.meeting.expected = kWarp;
     for (unsigned t = 0; t < threads; ++t) fibers_[t]->done = false, fibers_[t]->waits = nullptr;
-    for (unsigned left = threads; left > 0;) {
+    left_ = threads;
+    while (left_ > 0) {
       bool moved = false;
-      for (unsigned i = 0; i < threads; ++i) {
-        const unsigned t = reversed_ ? threads - 1 - i : i;
-        Fiber& fiber = *fibers_[t];
-        if (fiber.done || (fiber.waits != nullptr && fiber.waits->generation == fiber.generation))
-          continue;
-        fiber.waits = nullptr;
-        threadIdx = {t, 0, 0};
-        running_ = &fiber;
-        resume(fiber);
-        moved = true;
-        if (fiber.done) --left;
-      }
+      for (unsigned i = 0; i < warps_.size(); ++i)
+        while (run_lanes(reversed_ ? warps_.size() - 1 - i : i)) moved = true;
       if (!moved) fail("waits where other threads of its block never come");
     }
   }
@@ -111,6 +102,24 @@ class Block {
  private:
   static void enter();
 
+  /// Lets each lane of a warp run to its next barrier or exchange; false if none can.
+  bool run_lanes(std::size_t warp) {
+    bool moved = false;
+    for (unsigned i = 0; i < kWarp; ++i) {
+      const unsigned t = static_cast<unsigned>(warp) * kWarp + (reversed_ ? kWarp - 1 - i : i);
+      Fiber& fiber = *fibers_[t];
+      if (fiber.done || (fiber.waits != nullptr && fiber.waits->generation == fiber.generation))
+        continue;
+      fiber.waits = nullptr;
+      threadIdx = {t, 0, 0};
+      running_ = &fiber;
+      resume(fiber);
+      moved = true;
+      if (fiber.done) --left_;
+    }
+    return moved;
+  }
+
   void resume(Fiber& fiber) {
     if (_setjmp(scheduler_) != 0) return;
     if (fiber.entered) _longjmp(fiber.place, 1);
@@ -131,6 +140,7 @@ class Block {
   Meeting barrier_;
   jmp_buf scheduler_;
   Fiber* running_ = nullptr;
+  unsigned left_ = 0;  // threads whose kernel has not returned
   const std::function<void()>* kernel_ = nullptr;
   bool reversed_ = false;
 };

@@ -16,8 +16,8 @@ namespace concertina::emulation {
 /// Calls `kernel` for every thread of every block.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 
-/// Threads run in the order of their numbers, or in the opposite order: results that differ show
-/// a missing barrier.
+/// A warp runs until all its lanes wait for others: the first one first, or the last one. Results
+/// that differ show a missing barrier.
 void reverse_threads(bool reversed);
 
 void wait_for_block();

@@ -1,5 +1,5 @@
-// What only an emulation can show: no result depends on the order in which threads run between two
-// barriers.
+// What only an emulation can show: no result depends on which warps run ahead of the others between
+// two barriers.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -33,7 +33,7 @@ struct LinearShape {
 
 /// What is fused behind the product. Forward: `gelu` writes y = gelu(u) and what its gradient needs
 /// into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: `gelu` multiplies dx[R,I] by
-/// the derivative kept in aux[R,I] by the map that produced this one's input.
+/// the derivative, from what the map that produced this one's input kept in aux[R,I].
 struct Epilogue {
   enum class Kind { none, gelu, residual } kind = Kind::none;
   View operand{};  // aux (written forward, read backward) or residual (read)

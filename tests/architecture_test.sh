@@ -28,9 +28,9 @@ violations() {
   none='NOTHING'
   forbid "$1" 'mpi.h only in parallel/comm/mpi_*' 'mpi\.h|mpi-ext\.h|mpi\.hpp' 'parallel/comm/mpi_' $all
   forbid "$1" 'nccl.h only in parallel/comm/nccl_*' 'nccl' 'parallel/comm/nccl_' $all
-  forbid "$1" 'CUDA headers only in core/cuda/ and parallel/comm/nccl_*' \
+  forbid "$1" 'CUDA headers only in core/cuda/, its emulation, and parallel/comm/nccl_*' \
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
-    'core/cuda/|parallel/comm/nccl_' $all
+    'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
   forbid "$1" 'core includes none of the others' \
@@ -85,6 +85,7 @@ must_fail parallel/a.cc '# include "mpi.h"'
 must_fail parallel/comm/mpi_a.cc '#include <nccl.h>'
 must_fail core/cpu/a.cc '#include <cuda_runtime.h>'
 must_fail models/a.cc '#include <cublasLt.h>'
+must_fail tests/core/cuda_a_test.cc '#include <cuda_runtime_api.h>'
 must_fail experiments/a.cc '#include <hdf5.h>'
 must_fail core/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_fail core/a.cc '#include "models/model.h"'
@@ -101,6 +102,7 @@ must_fail src/a.cc 'int x;'
 must_pass parallel/comm/mpi_a.h '#include <mpi.h>'
 must_pass parallel/comm/nccl_a.cc '#include <cuda_runtime.h>'
 must_pass core/cuda/a.cu '#include <cuda_runtime.h>'
+must_pass tests/core/cuda_emulation/a.h '#include <cuda_runtime_api.h>'
 must_pass io/a.h '#include <hdf5.h>'
 must_pass core/cpu/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_pass models/a.cc '#include "core/stage.h"  // not "parallel/plan/layout.h"'

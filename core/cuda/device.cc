@@ -37,6 +37,16 @@ std::string status() {
   return text + (error == cudaSuccess ? "no device" : cudaGetErrorString(error));
 }
 
+std::optional<Device> find_device(int index) {
+  cudaError_t error = cudaSuccess;
+  cudaDeviceProp properties{};
+  if (index < 0 || index >= device_count(error) ||
+      cudaGetDeviceProperties(&properties, index) != cudaSuccess)
+    return {};
+  return Device{
+      index, properties.name, properties.major, properties.minor, properties.totalGlobalMem, 0};
+}
+
 std::vector<Device> devices() {
   std::vector<Device> result;
   cudaError_t error = cudaSuccess;
@@ -44,13 +54,11 @@ std::vector<Device> devices() {
   int current = 0;
   if (count > 0) (void)cudaGetDevice(&current);
   for (int index = 0; index < count; ++index) {
-    cudaDeviceProp properties{};
-    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) continue;
-    Device device{
-        index, properties.name, properties.major, properties.minor, properties.totalGlobalMem, 0};
+    std::optional<Device> device = find_device(index);
+    if (!device) continue;
     if (cudaSetDevice(index) == cudaSuccess)
-      (void)cudaMemGetInfo(&device.free_bytes, &device.total_bytes);
-    result.push_back(std::move(device));
+      (void)cudaMemGetInfo(&device->free_bytes, &device->total_bytes);
+    result.push_back(std::move(*device));
   }
   if (count > 0) (void)cudaSetDevice(current);
   return result;

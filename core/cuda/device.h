@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Device {
 bool available();
 /// Why there is none, or what is there: "built without CUDA", "CUDA runtime 13.0: no driver".
 std::string status();
+/// One of them, without its free memory: makes no context.
+std::optional<Device> find_device(int index);
 /// Reading the free memory makes a context on each device.
 std::vector<Device> devices();
 

@@ -1,5 +1,7 @@
-// Linked in place of device.cc where the build has no CUDA.
+// Linked in place of all else in this folder where the build has no CUDA.
+#include "core/cuda/backend.h"
 #include "core/cuda/device.h"
+#include "core/error.h"
 
 namespace concertina::cuda {
 
@@ -9,8 +11,15 @@ bool available() {
 std::string status() {
   return "built without CUDA";
 }
+std::optional<Device> find_device(int) {
+  return {};
+}
 std::vector<Device> devices() {
   return {};
+}
+std::unique_ptr<DeviceBackend> make_cuda_backend(const BackendOptions&) {
+  throw_input("there is no GPU backend: concertina was built without CUDA", "run.device",
+              "run.device = \"cpu\", or a build where Meson finds nvcc (-Dcuda=enabled)");
 }
 
 }  // namespace concertina::cuda

@@ -17,10 +17,6 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f32, DType::bf16};
 
-double tolerance(DType compute) {
-  return compute == DType::bf16 ? 1e-2 : 1e-5;
-}
-
 struct Candidate {
   std::string name;
   int threads = 1;
@@ -39,15 +35,6 @@ std::unique_ptr<Backend> make_if_able(const Candidate& candidate) {
 
 void PrintTo(const Candidate& candidate, std::ostream* out) {
   *out << candidate.name;
-}
-
-void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
-                  const std::string& kernel, DType compute) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale),
-              tolerance(compute))
-        << kernel << " in " << name_of(compute) << ": " << got[i].name;
 }
 
 class BackendTest : public testing::TestWithParam<Candidate> {};

@@ -75,11 +75,10 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   backend.synchronize();
 
   Outputs outputs;
-  keep(outputs, "y", plain);
+  keep(outputs, "y", plain, largest(b_up));  // x W may be just -b
   keep(outputs, "y without bias", unbiased);
-  keep(outputs, "gelu", g);
-  keep(outputs, "gelu's slope", aux);
-  keep(outputs, "residual", z);
+  keep(outputs, "gelu", g, largest(b_up));
+  keep(outputs, "residual", z, largest(b_down));
   keep(outputs, "dx", dg);
   keep(outputs, "dx behind gelu", du);
   keep(outputs, "dx of up", dx);
@@ -232,7 +231,20 @@ std::int64_t odd_size(Data& data, std::int64_t most) {
   return data.pick<std::int64_t>({1, data.size(1, most), data.size(1, most), most});
 }
 
+double tolerance(DType compute) {
+  return compute == DType::bf16 ? 1e-2 : 1e-5;
+}
+
 }  // namespace
+
+void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
+                  const std::string& kernel, DType compute) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale),
+              tolerance(compute))
+        << kernel << " in " << name_of(compute) << ": " << got[i].name;
+}
 
 std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute) {
   Data data(seed);

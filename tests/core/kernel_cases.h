@@ -23,6 +23,10 @@ struct KernelCase {
   std::function<std::vector<Output>(Backend&)> run;
 };
 
+/// Fails the test where an output is further from the oracle's than the compute type explains.
+void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
+                  const std::string& kernel, DType compute);
+
 /// `rounds` random cases of each kernel, with activations of this type.
 std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute);
 

@@ -1,0 +1,105 @@
+// Forward pass of attention; in bf16 on tensor cores, with a running maximum and sum of each row
+// (FlashAttention-2, Dao 2023, algorithm 1). A fused kernel of a library would be chosen here.
+#include "core/cuda/attention_tile.cuh"
+#include "core/cuda/reduce.cuh"
+
+namespace concertina::cuda {
+namespace {
+
+constexpr int kKeys = 64;  // of a tile
+constexpr float kMasked = -1e30F;
+
+/// Over the four lanes that share a row.
+__device__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
+}
+__device__ float quad_sum(float x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
+}
+
+/// The running softmax of the lane's two rows, in powers of two.
+template <int kD>
+struct Softmax {
+  float top[2] = {kMasked, kMasked}, sum[2] = {};  // sum: of the lane's columns
+  float out[kD / 8][4] = {};
+
+  /// s: scores in powers of two; becomes the weights.
+  __device__ void add(float (&s)[kKeys / 8][4]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float largest = top[half];
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n)
+        largest = fmaxf(largest, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+      largest = quad_max(largest);
+      const float shrink = exp2f(top[half] - largest);
+      top[half] = largest;
+      sum[half] *= shrink;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          s[n][i] = exp2f(s[n][i] - largest);
+          sum[half] += s[n][i];
+        }
+#pragma unroll
+      for (int n = 0; n < kD / 8; ++n) out[n][2 * half] *= shrink, out[n][2 * half + 1] *= shrink;
+    }
+  }
+};
+
+template <int kD>
+__global__ void __launch_bounds__(kTileThreads)
+    forward(const Bf16* qkv, Bf16* y, float* lse, Heads heads) {
+  auto* q = reinterpret_cast<Bf16*>(concertina_dynamic_shared);
+  Bf16 *k = q + kOwnRows * kRowPitch<kD>, *v = k + kKeys * kRowPitch<kD>;
+  const Int width = heads.width(), stride = 3 * width;
+  const Bf16* in = qkv + heads.in_qkv();
+  // The last rows meet most keys: they start first.
+  const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kOwnRows;
+  const float scale = heads.scale * kLog2e;
+  load_rows<kD, kOwnRows>(q, {in, stride}, first, heads);
+  Softmax<kD> softmax;
+  for (int j = 0; j <= first; j += kKeys) {
+    __syncthreads();
+    load_rows<kD, kKeys>(k, {in + width, stride}, j, heads);
+    load_rows<kD, kKeys>(v, {in + 2 * width, stride}, j, heads);
+    __syncthreads();
+    float s[kKeys / 8][4];
+    scores<kD, kKeys>(q, k, s);
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        s[n][i] = j + column_of(n, i) <= first + row_of(i) ? s[n][i] * scale : kMasked;
+    softmax.add(s);
+    add_weighted<kD, kKeys>(s, v, softmax.out);
+  }
+  float inverse[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float sum = quad_sum(softmax.sum[half]);
+    const int row = first + row_of(2 * half);
+    inverse[half] = 1.0F / sum;
+    if (threadIdx.x % 4 == 0 && row < heads.tokens)
+      lse[heads.in_lse() + row] = softmax.top[half] * kLn2 + logf(sum);
+  }
+  store_rows<kD>(softmax.out, inverse[0], inverse[1], {y + heads.in_y(), width}, first, heads);
+}
+
+}  // namespace
+
+void attention_forward(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,
+                       View lse) {
+  if (shape.compute == DType::f32) return attention_forward_fp32(stream, shape, qkv, y, lse);
+  with_head_dim(shape.head_dim, [&]<int kD>() {
+    constexpr std::size_t kBytes = tile_bytes<kD>(kOwnRows + 2 * kKeys);
+    allow_shared(forward<kD>, kBytes);
+    launch("attention forward", {attention_blocks(shape, kOwnRows), kTileThreads, kBytes}, stream,
+           forward<kD>, qkv.as<Bf16>(), y.as<Bf16>(), lse.f32(), heads_of(shape, {qkv, y}));
+  });
+}
+
+}  // namespace concertina::cuda

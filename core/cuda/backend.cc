@@ -1,0 +1,134 @@
+#include "core/cuda/backend.h"
+
+#include <algorithm>
+
+#include "core/cuda/device.h"
+#include "core/cuda/handles.h"
+#include "core/cuda/kernels.h"
+#include "core/cuda/memory.h"
+#include "core/cuda/operators.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+constexpr std::size_t kSums = 4096;  // of sum_squares, that one launch brings to the host
+constexpr int kLeastMajor = 8;       // bf16 on tensor cores
+
+/// Makes the device the thread's current one: before any stream or handle is made on it.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int index) {
+    const std::optional<Device> found = find_device(index);
+    if (!found)
+      throw_input(fmt::format("there is no GPU {}: {}", index, status()), "run.device",
+                  "run.device = \"cpu\", or a machine where `concertina doctor` lists the GPU");
+    if (found->major < kLeastMajor)
+      throw_input(fmt::format("GPU {}, {}, has compute capability {}.{}", index, found->name,
+                              found->major, found->minor),
+                  "run.device", "compute capability 8.0 or later, or run.device = \"cpu\"");
+    device_ = *found;
+    check(cudaSetDevice(index), "cudaSetDevice");
+  }
+  const Device& get() const { return device_; }
+
+ private:
+  Device device_;
+};
+
+class CudaBackend final : public DeviceBackend {
+ public:
+  explicit CudaBackend(const BackendOptions& options) : device_(options.device), sums_(kSums) {
+    context_.tf32 = options.tf32;
+    context_.workspace.need(kScratchBytes, 0);
+  }
+
+  std::string describe() const override {
+    const Device& d = device_.get();
+    return fmt::format("cuda: GPU {}, {}, compute capability {}.{}, cuBLASLt {}{}", d.index, d.name,
+                       d.major, d.minor, cublaslt_version(),
+                       context_.tf32 ? ", fp32 products in tf32" : "");
+  }
+  void require(DType compute) const override {
+    if (std::find(kComputeTypes.begin(), kComputeTypes.end(), compute) == kComputeTypes.end())
+      throw_input(fmt::format("the CUDA backend does not compute in {}", name_of(compute)),
+                  "numerics.compute", "one of: fp32, bf16");
+  }
+  bool emulates(DType) const override { return false; }
+
+  void* allocate(std::size_t bytes, std::string_view name) override {
+    return cuda::allocate(bytes, name);
+  }
+  void release(void* block) override { cuda::release(block); }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    cuda::copy(from, to, bytes, context_.stream);
+  }
+
+  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
+    require(shape.compute);
+    return make_linear(shape, context_);
+  }
+  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+    require(shape.compute);
+    return make_attention(shape, context_);
+  }
+  std::size_t workspace_bytes() const override { return context_.workspace.bytes(); }
+  void set_workspace(void* workspace) override { context_.workspace.set(workspace); }
+
+  void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
+    cuda::layer_norm(context_.stream, x, gamma, beta, y, mean, rstd);
+  }
+  void layer_norm_backward_input(View dy, View x, View gamma, View mean, View rstd,
+                                 View residual_grad, View dx) override {
+    cuda::layer_norm_backward_input(context_.stream, dy, x, gamma, mean, rstd, residual_grad, dx);
+  }
+  void layer_norm_backward_weight(View dy, View x, View mean, View rstd, View dgamma, View dbeta,
+                                  bool accumulate) override {
+    cuda::layer_norm_backward_weight(context_.stream, dy, x, mean, rstd, dgamma, dbeta, accumulate,
+                                     context_.workspace.scratch());
+  }
+  void embedding(View tokens, View wte, View wpe, std::int64_t t, View x) override {
+    cuda::embedding(context_.stream, tokens, wte, wpe, t, x);
+  }
+  void embedding_backward(View tokens, View dx, std::int64_t t, View dwte, View dwpe,
+                          bool accumulate) override {
+    cuda::embedding_backward(context_.stream, tokens, dx, t, dwte, dwpe, accumulate,
+                             context_.workspace.scratch());
+  }
+  void cross_entropy(View logits, View targets, float loss_scale, bool training,
+                     View row_loss) override {
+    cuda::cross_entropy(context_.stream, logits, targets, loss_scale, training, row_loss);
+  }
+  void axpby(float a, View x, float b, View y) override {
+    cuda::axpby(context_.stream, a, x, b, y);
+  }
+  void adamw(const AdamW& rule, View w, View m, View v, View g) override {
+    cuda::adamw(context_.stream, rule, w, m, v, g);
+  }
+
+  // The device writes its sums to host memory; the host reads them behind the stream.
+  void sum_squares(View x, std::size_t block, std::span<double> sums) override {
+    for (std::size_t first = 0; first < sums.size(); first += sums_.count()) {
+      const std::size_t n = std::min(sums_.count(), sums.size() - first), begin = first * block;
+      cuda::sum_squares(context_.stream, x.slice(begin, std::min(n * block, x.count - begin)),
+                        block, sums_.data());
+      context_.stream.synchronize();
+      std::copy_n(sums_.data(), n, sums.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+  }
+
+  void synchronize() override { context_.stream.synchronize(); }
+
+ private:
+  CurrentDevice device_;  // first: the others are made on it
+  Context context_;
+  Pinned<double> sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceBackend> make_cuda_backend(const BackendOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace concertina::cuda

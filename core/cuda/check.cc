@@ -1,0 +1,56 @@
+#include "core/cuda/check.h"
+
+#include <spdlog/spdlog.h>
+
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+const char* advice(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "fewer samples a microbatch, more stages, or a GPU that nobody else uses";
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorDevicesUnavailable:
+      return "`concertina doctor` shows the GPUs and the driver that this process sees";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return "a GPU of compute capability 8.0 or later, and a driver for this CUDA version";
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchFailure:
+      return "a bug in concertina: `compute-sanitizer concertina ...` names the kernel";
+    default:
+      return "the calls before it may have failed: CUDA_LAUNCH_BLOCKING=1 names the first";
+  }
+}
+
+int current_device() {
+  int device = -1;
+  (void)cudaGetDevice(&device);
+  return device;
+}
+
+}  // namespace
+
+void check(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  (void)cudaGetLastError();  // the next call reports its own
+  throw_failure(
+      fmt::format("{} failed: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error)),
+      fmt::format("GPU {}", current_device()), advice(error));
+}
+
+void check_scratch(std::size_t wanted, std::size_t given, const char* kernel) {
+  CONCERTINA_CHECK(wanted <= given, "{} wants {} bytes of scratch, not {}", kernel, wanted, given);
+}
+
+void log_failure(cudaError_t error, const char* call) noexcept {
+  if (error != cudaSuccess)
+    spdlog::error("{} failed: {}, GPU {}", call, cudaGetErrorString(error), current_device());
+}
+
+}  // namespace concertina::cuda

@@ -1,0 +1,73 @@
+// Owners of CUDA's resources: stream, event, pinned host memory. Device memory: memory.h.
+// Invariant: each frees what it made; a failure while freeing is logged, never thrown.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "core/cuda/check.h"
+
+namespace concertina::cuda {
+
+/// Of its own: it does not wait for the legacy default stream.
+class Stream {
+ public:
+  Stream() {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  ~Stream() { log_failure(cudaStreamDestroy(stream_), "cudaStreamDestroy"); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  operator cudaStream_t() const { return stream_; }
+  void synchronize() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A point in a stream, with its time.
+class Event {
+ public:
+  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  ~Event() { log_failure(cudaEventDestroy(event_), "cudaEventDestroy"); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  void wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  /// Between two events that have passed.
+  double seconds_since(const Event& start) const {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Host memory that the device reads and writes at the same address.
+template <class T>
+class Pinned {
+ public:
+  explicit Pinned(std::size_t count) : count_(count) {
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, count * sizeof(T), cudaHostAllocMapped), "cudaHostAlloc");
+    data_ = static_cast<T*>(memory);
+  }
+  ~Pinned() { log_failure(cudaFreeHost(data_), "cudaFreeHost"); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  T* data() const { return data_; }
+  std::size_t count() const { return count_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_;
+};
+
+}  // namespace concertina::cuda

@@ -1,0 +1,137 @@
+// Layer norm: one block a row. A row is read twice or three times; it is still in L1 then.
+// Statistics are fp32, mean first (Ba et al. 2016).
+//
+// Legend: R rows, C width; T type of the activations, N of them an access.
+#include <algorithm>
+
+#include "core/cuda/column_sums.cuh"
+#include "core/cuda/kernels.h"
+#include "core/cuda/launch.cuh"
+#include "core/cuda/reduce.cuh"
+#include "core/cuda/vector.cuh"
+
+namespace concertina::cuda {
+namespace {
+
+constexpr float kNormEps = 1e-5F;
+
+template <class T, int N>
+__global__ void forward(const T* x, const float* gamma, const float* beta, T* y, float* mean,
+                        float* rstd, Int c) {
+  const Int row = blockIdx.x, first = Int{threadIdx.x} * N, step = Int{blockDim.x} * N;
+  x += row * c, y += row * c;
+  float v[N], sum[1] = {}, square[1] = {};
+  for (Int i = first; i < c; i += step) {
+    load(x + i, v);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[0] += v[k];
+  }
+  block_sum(sum);
+  const float m = sum[0] / static_cast<float>(c);
+  for (Int i = first; i < c; i += step) {
+    load(x + i, v);
+#pragma unroll
+    for (int k = 0; k < N; ++k) square[0] += (v[k] - m) * (v[k] - m);
+  }
+  block_sum(square);
+  const float s = 1.0F / sqrtf(square[0] / static_cast<float>(c) + kNormEps);
+  for (Int i = first; i < c; i += step) {
+    float scale[N], shift[N];
+    load(x + i, v);
+    load(gamma + i, scale);
+    load(beta + i, shift);
+#pragma unroll
+    for (int k = 0; k < N; ++k) v[k] = (v[k] - m) * s * scale[k] + shift[k];
+    store(y + i, v);
+  }
+  if (threadIdx.x == 0) mean[row] = m, rstd[row] = s;
+}
+
+// dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma. dx may be dy or residual: a thread
+// writes only elements that no other reads, and after it has read them.
+template <class T, int N>
+__global__ void backward_input(const T* dy, const T* x, const float* gamma, const float* mean,
+                               const float* rstd, const T* residual, T* dx, Int c) {
+  const Int row = blockIdx.x, first = Int{threadIdx.x} * N, step = Int{blockDim.x} * N;
+  const float m = mean[row], s = rstd[row];
+  dy += row * c, x += row * c, dx += row * c;
+  float g[N], v[N], scale[N], sums[2] = {};  // of g, of g (x - m)
+  for (Int i = first; i < c; i += step) {
+    load(dy + i, g);
+    load(x + i, v);
+    load(gamma + i, scale);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      g[k] *= scale[k];
+      sums[0] += g[k];
+      sums[1] += g[k] * (v[k] - m);
+    }
+  }
+  block_sum(sums);
+  const float a = sums[0] / static_cast<float>(c);
+  const float b = sums[1] * s * s / static_cast<float>(c);
+  for (Int i = first; i < c; i += step) {
+    float skip[N] = {};
+    load(dy + i, g);
+    load(x + i, v);
+    load(gamma + i, scale);
+    if (residual != nullptr) load(residual + row * c + i, skip);
+#pragma unroll
+    for (int k = 0; k < N; ++k) v[k] = skip[k] + s * (g[k] * scale[k] - a - (v[k] - m) * b);
+    store(dx + i, v);
+  }
+}
+
+/// Terms of dgamma and dbeta.
+template <class T, int N>
+struct WeightTerms {
+  const T *dy, *x;
+  const float *mean, *rstd;
+  Int columns;
+  __device__ void operator()(Int row, Int column, float (&v)[2][N]) const {
+    float in[N];
+    load(dy + row * columns + column, v[1]);
+    load(x + row * columns + column, in);
+    const float m = mean[row], s = rstd[row];
+#pragma unroll
+    for (int k = 0; k < N; ++k) v[0][k] = v[1][k] * ((in[k] - m) * s);
+  }
+};
+
+/// A block a row, and few threads where the row is short.
+Grid rows_grid(View mean, Int c, int n) {
+  const Int warps = std::clamp<Int>((c / n + 31) / 32, 1, 8);
+  return {dim3(static_cast<unsigned>(mean.count)), static_cast<unsigned>(warps) * 32};
+}
+
+}  // namespace
+
+void layer_norm(cudaStream_t stream, View x, View gamma, View beta, View y, View mean, View rstd) {
+  const auto c = static_cast<Int>(gamma.count);
+  with_access(x.dtype, c, {x, gamma, beta, y}, [&]<class T, int N>() {
+    launch("layer norm", rows_grid(mean, c, N), stream, forward<T, N>, x.as<T>(), gamma.f32(),
+           beta.f32(), y.as<T>(), mean.f32(), rstd.f32(), c);
+  });
+}
+
+void layer_norm_backward_input(cudaStream_t stream, View dy, View x, View gamma, View mean,
+                               View rstd, View residual_grad, View dx) {
+  const auto c = static_cast<Int>(gamma.count);
+  with_access(x.dtype, c, {dy, x, gamma, residual_grad, dx}, [&]<class T, int N>() {
+    launch("layer norm backward input", rows_grid(mean, c, N), stream, backward_input<T, N>,
+           dy.as<T>(), x.as<T>(), gamma.f32(), mean.f32(), rstd.f32(), residual_grad.as<T>(),
+           dx.as<T>(), c);
+  });
+}
+
+void layer_norm_backward_weight(cudaStream_t stream, View dy, View x, View mean, View rstd,
+                                View dgamma, View dbeta, bool accumulate, void* scratch) {
+  const auto rows = static_cast<Int>(mean.count), c = static_cast<Int>(dgamma.count);
+  with_access(x.dtype, c, {dy, x}, [&]<class T, int N>() {
+    sum_columns<2, N>("layer norm backward weight", stream,
+                      WeightTerms<T, N>{dy.as<T>(), x.as<T>(), mean.f32(), rstd.f32(), c}, rows, c,
+                      ColumnResults<2>{{dgamma.f32(), dbeta.f32()}}, accumulate, scratch);
+  });
+}
+
+}  // namespace concertina::cuda

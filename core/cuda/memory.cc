@@ -1,0 +1,53 @@
+#include "core/cuda/memory.h"
+
+#include "core/cuda/check.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+bool on_device(const void* memory) {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeDevice;
+}
+
+[[noreturn]] void out_of_memory(std::size_t bytes, std::string_view name) {
+  std::size_t free = 0, total = 0;
+  int device = -1;
+  (void)cudaGetDevice(&device);
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  throw_failure(fmt::format("{}: {} bytes of device memory wanted, {} of {} are free", name, bytes,
+                            free, total),
+                fmt::format("GPU {}", device),
+                "fewer samples a microbatch, more stages, or a GPU that nobody else uses");
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes, std::string_view name) {
+  void* block = nullptr;
+  const cudaError_t error = cudaMalloc(&block, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // it is reported here
+    out_of_memory(bytes, name);
+  }
+  check(error, "cudaMalloc");
+  return block;
+}
+
+void release(void* block) noexcept {
+  cudaError_t error = cudaFree(block);
+  if (error == cudaErrorCudartUnloading) error = cudaSuccess;  // the driver frees it with us
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  log_failure(error, "cudaFree");
+}
+
+void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+  if (!on_device(from) || !on_device(to))
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+}  // namespace concertina::cuda

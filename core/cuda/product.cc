@@ -1,0 +1,175 @@
+#include "core/cuda/product.h"
+
+#include <array>
+
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+// What cuBLASLt may assume of a pointer: its widest access. Buffers start at kAlignment.
+constexpr std::uint32_t kPointerAlignment = 16;
+
+cudaDataType_t data_type(DType type) {
+  return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+cublasLtMatmulDesc_t make_desc(const ProductShape& s) {
+  cublasLtMatmulDesc_t desc = nullptr;
+  const auto compute =
+      s.tf32 && s.in == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  check(cublaslt().desc_create(&desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  return desc;
+}
+
+/// The column-major view of a row-major [rows, columns].
+cublasLtMatrixLayout_t make_layout(DType type, std::int64_t rows, std::int64_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(cublaslt().layout_create(&layout, data_type(type), static_cast<std::uint64_t>(columns),
+                                 static_cast<std::uint64_t>(rows), columns),
+        "cublasLtMatrixLayoutCreate");
+  return layout;
+}
+
+template <class T>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  check(cublaslt().desc_set(desc, attribute, &value, sizeof(value)),
+        "cublasLtMatmulDescSetAttribute");
+}
+
+template <class T>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         const T& value) {
+  check(cublaslt().preference_set(preference, attribute, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+cublasLtEpilogue_t epilogue_of(Behind behind) {
+  switch (behind) {
+    case Behind::nothing:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case Behind::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Behind::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Behind::gelu_backward:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+void describe_transposes(cublasLtMatmulDesc_t desc, const ProductShape& s) {
+  const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(desc, CUBLASLT_MATMUL_DESC_TRANSA, operation(s.b_transposed));
+  set(desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(s.a_transposed));
+}
+
+void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, Behind behind) {
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(behind));
+  // The heuristic reads alignments off the pointers.
+  void* const aligned = reinterpret_cast<void*>(std::uintptr_t{kPointerAlignment});
+  if (behind == Behind::bias || behind == Behind::gelu) {
+    set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(s.out));
+    set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  }
+  if (behind == Behind::gelu || behind == Behind::gelu_backward) {
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.n);
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(s.out));
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
+  }
+}
+
+cublasLtMatmulPreference_t make_preference() {
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublaslt().preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+  return preference;
+}
+
+void prefer(cublasLtMatmulPreference_t preference) {
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kProductScratch});
+  // Parts of a sum over k: in fp32, added in a step of their own, in a fixed order.
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  for (const auto side :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference, side, kPointerAlignment);
+}
+
+}  // namespace
+
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw_failure(fmt::format("{} failed: {}", call, cublaslt().status_string(status)),
+                "CUDA backend",
+                status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_ALLOC_FAILED
+                    ? "a GPU with free memory, and a driver for this CUDA version"
+                    : "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say what it refuses");
+}
+
+std::string cublaslt_version() {
+  const std::size_t version = cublaslt().version();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+BlasHandle::BlasHandle() {
+  check(cublaslt().create(&handle_), "cublasLtCreate");
+}
+BlasHandle::~BlasHandle() {
+  cublaslt().destroy(handle_);
+}
+
+Product::Product(cublasLtHandle_t handle, const ProductShape& s, Behind behind)
+    : handle_(handle),
+      shape_(s),
+      behind_(behind),
+      desc_(make_desc(s), cublaslt().desc_destroy),
+      first_(s.b_transposed ? make_layout(s.in, s.n, s.k) : make_layout(s.in, s.k, s.n),
+             cublaslt().layout_destroy),
+      second_(s.a_transposed ? make_layout(s.in, s.k, s.m) : make_layout(s.in, s.m, s.k),
+              cublaslt().layout_destroy),
+      result_(make_layout(s.out, s.m, s.n), cublaslt().layout_destroy) {
+  describe_transposes(desc_.get(), s);
+  describe_epilogue(desc_.get(), s, behind);
+  able_ = choose();
+  if (!able_ && behind == Behind::nothing)
+    throw_failure(
+        fmt::format("cuBLASLt has no product of {} x {} x {} in {}", s.m, s.k, s.n, name_of(s.in)),
+        "CUDA backend", "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say why");
+}
+
+bool Product::choose() {
+  const Handle<cublasLtMatmulPreference_t> preference(make_preference(),
+                                                      cublaslt().preference_destroy);
+  prefer(preference.get());
+  std::array<cublasLtMatmulHeuristicResult_t, 4> results{};
+  int count = 0;
+  const cublasStatus_t status = cublaslt().heuristic(
+      handle_, desc_.get(), first_.get(), second_.get(), result_.get(), result_.get(),
+      preference.get(), static_cast<int>(results.size()), results.data(), &count);
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i)
+    if (results[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS) {
+      algorithm_ = results[static_cast<std::size_t>(i)].algo;
+      return true;
+    }
+  if (behind_ == Behind::nothing) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  return false;
+}
+
+void Product::run(const Operands& o, void* scratch, cudaStream_t stream) const {
+  for (const void* pointer :
+       {o.a, o.b, o.bias, o.add, static_cast<const void*>(o.c), static_cast<const void*>(o.aux)})
+    CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(pointer) % kPointerAlignment == 0,
+                     "a matrix of a product {} x {} x {} starts at {}", shape_.m, shape_.k,
+                     shape_.n, pointer);
+  if (o.bias != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
+  if (o.aux != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.aux);
+  const float one = 1, beta = o.add == nullptr ? 0 : 1;
+  const void* add = o.add == nullptr ? o.c : o.add;
+  check(cublaslt().matmul(handle_, desc_.get(), &one, o.b, first_.get(), o.a, second_.get(), &beta,
+                          add, result_.get(), o.c, result_.get(), &algorithm_, scratch,
+                          kProductScratch, stream),
+        "cublasLtMatmul");
+}
+
+}  // namespace concertina::cuda

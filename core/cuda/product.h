@@ -1,0 +1,79 @@
+// One matrix product by cuBLASLt: its description and the algorithm, chosen when it is made.
+//
+// Row-major matrices as cuBLASLt (column-major) sees them: the row-major X[r,c] is the column-major
+// X^T[c,r] with leading dimension c. So C = A B is asked for as C^T = B^T A^T: our B is its first
+// operand, our A its second, and a vector along our columns (a bias) one along its rows, which is
+// what its epilogues add.
+//
+// The algorithm: the first that the library's heuristic offers without atomics or sums in a
+// narrower type. It is a function of shape, types, device and library version alone, so all ranks
+// and runs get the same bits. Measuring and taking the fastest would not be: two close candidates
+// change places from run to run, and with them the last bits of every result.
+#pragma once
+
+#include <memory>
+
+#include "core/cuda/cublaslt.h"
+#include "core/tensor.h"
+
+namespace concertina::cuda {
+
+/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k].
+struct ProductShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool a_transposed = false, b_transposed = false;
+  DType in = DType::f32, out = DType::f32;
+  bool tf32 = false;  // fp32 operands cut to tf32
+};
+
+/// What is done behind the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
+/// `gelu_backward`: C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
+enum class Behind { nothing, bias, gelu, gelu_backward };
+
+/// Scratch that cuBLASLt may use; part of what decides the algorithm, so one size for all.
+inline constexpr std::size_t kProductScratch = std::size_t{32} << 20;
+
+class BlasHandle {
+ public:
+  BlasHandle();
+  ~BlasHandle();
+  BlasHandle(const BlasHandle&) = delete;
+  BlasHandle& operator=(const BlasHandle&) = delete;
+  operator cublasLtHandle_t() const { return handle_; }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+};
+
+class Product {
+ public:
+  /// Where cuBLASLt has no algorithm: an error if nothing is behind the product, else `able()` is
+  /// false and the caller does that part itself.
+  Product(cublasLtHandle_t handle, const ProductShape& shape, Behind behind);
+
+  bool able() const { return able_; }
+
+  struct Operands {
+    const void *a, *b, *bias = nullptr;
+    void *c, *aux = nullptr;
+    const void* add = nullptr;  // C gets this[m,n] added (may be C); null: nothing
+  };
+  /// kProductScratch bytes of scratch, aligned to 256.
+  void run(const Operands& operands, void* scratch, cudaStream_t stream) const;
+
+ private:
+  template <class T>
+  using Handle = std::unique_ptr<std::remove_pointer_t<T>, cublasStatus_t (*)(T)>;
+
+  bool choose();
+
+  cublasLtHandle_t handle_;
+  ProductShape shape_;
+  Behind behind_;
+  Handle<cublasLtMatmulDesc_t> desc_;
+  Handle<cublasLtMatrixLayout_t> first_, second_, result_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  bool able_ = false;
+};
+
+}  // namespace concertina::cuda

@@ -1,0 +1,59 @@
+// Instructions that C++ has no words for: conversions to bf16, tensor cores, loads for them.
+// The fragments' layouts are those of "Matrix Fragments for mma.m16n8k16" in NVIDIA's PTX ISA.
+//
+// Of a warp's lane: group = lane / 4, pair = lane % 4.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace concertina::cuda {
+
+/// Two bf16, `low` in the lower half, each to the nearest, ties to even.
+__device__ inline std::uint32_t pack_bf16(float low, float high) {
+  std::uint32_t packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+__device__ inline float low_bf16(std::uint32_t packed) {
+  return __uint_as_float(packed << 16);
+}
+__device__ inline float high_bf16(std::uint32_t packed) {
+  return __uint_as_float(packed & 0xFFFF0000U);
+}
+
+/// c[16,8] += a[16,16] b[16,8], the operands bf16.
+/// a: {[group][2 pair], [group + 8][2 pair], [group][2 pair + 8], [group + 8][2 pair + 8]}, each
+/// with its right neighbour; b: {[2 pair][group], [2 pair + 8][group]}, each with the one below;
+/// c: [group][2 pair], [group][2 pair + 1], [group + 8][2 pair], [group + 8][2 pair + 1].
+__device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                           std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// Four 8x8 matrices of bf16 from shared memory. Lanes 8 i to 8 i + 7 give the addresses of the
+/// rows of matrix i, 16 bytes each; to[i] gets [group][2 pair] and its right neighbour.
+__device__ inline void load_matrices(std::uint32_t (&to)[4], const Bf16* row) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+/// The same of the transposed matrices: to[i] gets [2 pair][group] and the one below.
+__device__ inline void load_matrices_transposed(std::uint32_t (&to)[4], const Bf16* row) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+
+}  // namespace concertina::cuda

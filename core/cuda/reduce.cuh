@@ -1,0 +1,37 @@
+// Sums and maxima over the threads of a warp or a block.
+// Invariant: the order is fixed by the number of threads, and all threads get the same bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace concertina::cuda {
+
+inline constexpr unsigned kWarp = 32, kAllLanes = 0xFFFFFFFFU;
+
+template <class T>
+__device__ inline T warp_sum(T x) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(kAllLanes, x, distance);
+  return x;
+}
+
+/// Each of x summed over the block.
+template <class T, int N>
+__device__ inline void block_sum(T (&x)[N]) {
+  __shared__ T partial[kWarp][N];
+  const unsigned warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    x[i] = warp_sum(x[i]);
+    if (threadIdx.x % kWarp == 0) partial[warp][i] = x[i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    x[i] = 0;
+    for (unsigned w = 0; w < warps; ++w) x[i] += partial[w][i];
+  }
+  __syncthreads();  // `partial` may be written again
+}
+
+}  // namespace concertina::cuda

@@ -1,0 +1,35 @@
+// The scratch that all operators share, cut from the block that set_workspace() gives.
+// Invariant: work is ordered by one stream, so that operators may use the same bytes in turn.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace concertina::cuda {
+
+class Workspace {
+ public:
+  /// An operator wants this much scratch, and that much for a bias in the products' type.
+  void need(std::size_t scratch, std::size_t bias) {
+    scratch_ = std::max(scratch_, align_up(scratch));
+    bias_ = std::max(bias_, align_up(bias));
+  }
+  std::size_t bytes() const { return scratch_ + bias_ + kBlasAlignment; }
+  void set(void* block) {
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    start_ = static_cast<std::byte*>(block) + (align_up(address, kBlasAlignment) - address);
+  }
+
+  void* scratch() const { return start_; }
+  void* bias() const { return start_ + scratch_; }
+
+ private:
+  static constexpr std::size_t kBlasAlignment = 256;  // of cuBLASLt's scratch
+  std::size_t scratch_ = 0, bias_ = 0;
+  std::byte* start_ = nullptr;
+};
+
+}  // namespace concertina::cuda

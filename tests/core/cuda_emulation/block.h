@@ -1,0 +1,28 @@
+// Runs CUDA kernels on the host, a fiber for each thread of a block, so that they can be held
+// against the oracle where there is no GPU. What it knows: barriers, exchanges between the lanes
+// of a warp, shared memory. What it does not: time, caches, the order of memory accesses.
+// Invariant: threads change only at a barrier or an exchange; one that not all threads reach, or
+// lanes that meet in different exchanges, end the test.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <cuda_runtime_api.h>
+
+namespace concertina::emulation {
+
+/// Calls `kernel` for every thread of every block.
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
+
+/// A warp runs until all its lanes wait for others: the first one first, or the last one. Results
+/// that differ show a missing barrier.
+void reverse_threads(bool reversed);
+
+void wait_for_block();
+/// What each of the warp's lanes gave, `bytes` (64 at most) each, behind one another.
+const std::byte* exchange(const char* operation, const void* mine, std::size_t bytes);
+unsigned lane();
+
+}  // namespace concertina::emulation

@@ -1,0 +1,223 @@
+// cuBLASLt's functions in plain loops over column-major matrices, as its documentation defines
+// them, in place of core/cuda/cublaslt.cc. As the library does, it refuses some epilogues: where
+// the leading dimension of a GELU's operand is no multiple of 8, and a bias of a single row.
+#include "core/cuda/cublaslt.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "core/tensor.h"
+
+// The library's opaque types are ours to define: nothing else looks into them.
+namespace {
+
+using concertina::Bf16;
+
+struct Desc {
+  std::map<int, std::vector<std::byte>> attributes;
+  template <class T>
+  T get(int attribute, T otherwise) const {
+    const auto found = attributes.find(attribute);
+    if (found == attributes.end()) return otherwise;
+    if (found->second.size() != sizeof(T)) std::abort();  // a value of the wrong size
+    T value;
+    std::memcpy(&value, found->second.data(), sizeof(T));
+    return value;
+  }
+};
+
+struct Layout {
+  cudaDataType_t type;
+  std::uint64_t rows, columns;
+  std::int64_t leading;
+};
+
+template <class T, class Handle>
+T& of(Handle handle) {
+  return *const_cast<T*>(reinterpret_cast<const T*>(handle));
+}
+
+/// A column-major matrix in memory.
+struct Matrix {
+  const Layout& layout;
+  void* data;
+
+  std::size_t at(std::uint64_t row, std::uint64_t column) const {
+    return row + column * static_cast<std::uint64_t>(layout.leading);
+  }
+  double get(std::uint64_t row, std::uint64_t column) const {
+    const std::size_t i = at(row, column);
+    return static_cast<double>(layout.type == CUDA_R_16BF ? to_float(static_cast<Bf16*>(data)[i])
+                                                          : static_cast<float*>(data)[i]);
+  }
+  void set(std::uint64_t row, std::uint64_t column, double value) const {
+    const std::size_t i = at(row, column);
+    if (layout.type == CUDA_R_16BF)
+      static_cast<Bf16*>(data)[i] = concertina::rounded<Bf16>(static_cast<float>(value));
+    else
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+  }
+};
+
+double gelu(double u) {
+  return 0.5 * u * (1 + std::tanh(std::sqrt(2 / M_PI) * (u + 0.044715 * u * u * u)));
+}
+double gelu_slope(double u) {
+  const double h = 1e-5;
+  return (gelu(u + h) - gelu(u - h)) / (2 * h);
+}
+
+int epilogue_of(const Desc& desc) {
+  return desc.get<cublasLtEpilogue_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+}
+bool transposed(const Desc& desc, int attribute) {
+  return desc.get<cublasOperation_t>(attribute, CUBLAS_OP_N) == CUBLAS_OP_T;
+}
+
+cublasStatus_t create(cublasLtHandle_t* handle) {
+  static int dummy;
+  *handle = reinterpret_cast<cublasLtHandle_t>(&dummy);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t destroy(cublasLtHandle_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+std::size_t version() {
+  return 130000;
+}
+const char* status_string(cublasStatus_t) {
+  return "emulated error";
+}
+
+cublasStatus_t desc_create(cublasLtMatmulDesc_t* desc, cublasComputeType_t, cudaDataType_t) {
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc) {
+  delete &of<Desc>(desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                        const void* value, std::size_t bytes) {
+  const auto* from = static_cast<const std::byte*>(value);
+  of<Desc>(desc).attributes[attribute].assign(from, from + bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t layout_create(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
+                             std::uint64_t columns, std::int64_t leading) {
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout) {
+  delete &of<Layout>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t preference_create(cublasLtMatmulPreference_t* preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t preference_destroy(cublasLtMatmulPreference_t preference) {
+  delete &of<Desc>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t preference_set(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                              const void*, std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+bool dimensions_fit(const Desc& desc, const Layout& a, const Layout& b, const Layout& d) {
+  const bool ta = transposed(desc, CUBLASLT_MATMUL_DESC_TRANSA);
+  const bool tb = transposed(desc, CUBLASLT_MATMUL_DESC_TRANSB);
+  return (ta ? a.columns : a.rows) == d.rows && (tb ? b.rows : b.columns) == d.columns &&
+         (ta ? a.rows : a.columns) == (tb ? b.columns : b.rows) && a.type == b.type;
+}
+
+cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                         cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t results[],
+                         int* count) {
+  const Layout& out = of<Layout>(d);
+  if (!dimensions_fit(of<Desc>(desc), of<Layout>(a), of<Layout>(b), out))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const int epilogue = epilogue_of(of<Desc>(desc));
+  const auto auxiliary = of<Desc>(desc).get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
+  *count = 0;
+  if ((epilogue & 128) != 0 && auxiliary % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (epilogue == CUBLASLT_EPILOGUE_BIAS && out.columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *count = 1;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// The epilogue of one element: what becomes of the sum.
+double behind(const Desc& desc, double sum, std::uint64_t row, std::uint64_t column,
+              const Layout& out) {
+  const int epilogue = epilogue_of(desc);
+  if ((epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) {
+    const auto type = desc.get<cudaDataType_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, out.type);
+    const Layout layout{type, out.rows, 1, static_cast<std::int64_t>(out.rows)};
+    sum += Matrix{layout, desc.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr)}.get(row, 0);
+  }
+  if ((epilogue & 128) == 0) return sum;
+  const Layout layout{
+      desc.get<cudaDataType_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, out.type), out.rows,
+      out.columns, desc.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0)};
+  const Matrix aux{layout, desc.get<void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr)};
+  if (epilogue == CUBLASLT_EPILOGUE_DGELU) return sum * gelu_slope(aux.get(row, column));
+  aux.set(row, column, sum);
+  return gelu(sum);
+}
+
+cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
+                      cublasLtMatrixLayout_t a_layout, const void* b,
+                      cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                      cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
+                      const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t) {
+  const Desc& description = of<Desc>(desc);
+  const Matrix left{of<Layout>(a_layout), const_cast<void*>(a)};
+  const Matrix right{of<Layout>(b_layout), const_cast<void*>(b)};
+  const Matrix add{of<Layout>(c_layout), const_cast<void*>(c)}, out{of<Layout>(d_layout), d};
+  const bool ta = transposed(description, CUBLASLT_MATMUL_DESC_TRANSA);
+  const bool tb = transposed(description, CUBLASLT_MATMUL_DESC_TRANSB);
+  const std::uint64_t depth = ta ? left.layout.rows : left.layout.columns;
+  const double factor = static_cast<double>(*static_cast<const float*>(beta));
+  for (std::uint64_t column = 0; column < out.layout.columns; ++column)
+    for (std::uint64_t row = 0; row < out.layout.rows; ++row) {
+      double sum = 0;
+      for (std::uint64_t k = 0; k < depth; ++k)
+        sum += (ta ? left.get(k, row) : left.get(row, k)) *
+               (tb ? right.get(column, k) : right.get(k, column));
+      sum *= static_cast<double>(*static_cast<const float*>(alpha));
+      if (factor != 0) sum += factor * add.get(row, column);
+      out.set(row, column, behind(description, sum, row, column, out.layout));
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+namespace concertina::cuda {
+
+const CublasLt& cublaslt() {
+  static const CublasLt functions{
+      .create = create,
+      .destroy = destroy,
+      .version = version,
+      .status_string = status_string,
+      .desc_create = desc_create,
+      .desc_destroy = desc_destroy,
+      .desc_set = desc_set,
+      .layout_create = layout_create,
+      .layout_destroy = layout_destroy,
+      .preference_create = preference_create,
+      .preference_destroy = preference_destroy,
+      .preference_set = preference_set,
+      .heuristic = heuristic,
+      .matmul = matmul,
+  };
+  return functions;
+}
+
+}  // namespace concertina::cuda

@@ -1,0 +1,60 @@
+// In place of CUDA's header of this name where kernels are compiled for the host: the words of
+// device code, and launches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "block.h"
+
+#undef __shared__
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#define __shared__ thread_local  // one for all fibers, and, in a function, static
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+using std::max;
+using std::min;
+
+inline void __syncthreads() {
+  concertina::emulation::wait_for_block();
+}
+inline void __syncwarp() {
+  concertina::emulation::exchange("__syncwarp", nullptr, 0);
+}
+template <class T>
+T shuffled(const char* operation, T x, unsigned from) {
+  const std::byte* all = concertina::emulation::exchange(operation, &x, sizeof(T));
+  std::memcpy(&x, all + from % 32 * sizeof(T), sizeof(T));
+  return x;
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask) {
+  return shuffled("__shfl_xor_sync", x,
+                  concertina::emulation::lane() ^ static_cast<unsigned>(mask));
+}
+template <class T>
+T __shfl_sync(unsigned, T x, int from) {
+  return shuffled("__shfl_sync", x, static_cast<unsigned>(from));
+}
+
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
+                               A&&... arguments) {
+  const std::tuple<P...> values(std::forward<A>(arguments)...);
+  concertina::emulation::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                                  [&] { std::apply(kernel, values); });
+  return cudaSuccess;
+}
+template <class F>
+cudaError_t cudaFuncSetAttribute(F*, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}

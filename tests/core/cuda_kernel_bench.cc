@@ -1,0 +1,207 @@
+// Times every kernel of the CUDA backend at sizes that fill a GPU, each against two ceilings
+// measured in the same run: a copy inside device memory, and a square product of bf16. No test: it
+// is run by hand, on a GPU.
+//
+// Legend: R rows, T tokens a sample, C width, H heads, V vocabulary.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/cuda/backend.h"
+#include "core/cuda/device.h"
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+using Device = cuda::DeviceBackend;
+
+constexpr std::int64_t kSamples = 16, kT = 1024, kR = kSamples * kT, kC = 2048, kH = 16, kV = 50304;
+constexpr std::int64_t kSquare = 8192;
+
+/// Device memory with random contents, kept until the end of the program.
+class Memory {
+ public:
+  explicit Memory(Device& device) : device_(device), random_(1 << 20), wide_(1 << 20) {
+    std::mt19937 engine(1);
+    std::normal_distribution<float> draw;
+    for (std::size_t i = 0; i < wide_.size(); ++i) {
+      wide_[i] = draw(engine);
+      random_[i] = rounded<Bf16>(wide_[i]);
+    }
+  }
+  View take(std::int64_t count, DType type) {
+    const View view{device_.allocate(static_cast<std::size_t>(count) * size_of(type), "bench"),
+                    static_cast<std::size_t>(count), type};
+    for (std::size_t at = 0; type != DType::i32 && at < view.count; at += wide_.size()) {
+      const View part = view.slice(at, std::min(wide_.size(), view.count - at));
+      device_.copy(type == DType::bf16 ? static_cast<void*>(random_.data()) : wide_.data(),
+                   part.data, part.bytes());
+    }
+    return view;
+  }
+  View integers(std::int64_t count, std::int32_t below) {
+    std::mt19937 engine(2);
+    std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+    for (std::int32_t& value : values)
+      value = static_cast<std::int32_t>(engine() % static_cast<unsigned>(below));
+    const View view = take(count, DType::i32);
+    device_.copy(values.data(), view.data, view.bytes());
+    return view;
+  }
+
+ private:
+  Device& device_;
+  std::vector<Bf16> random_;
+  std::vector<float> wide_;
+};
+
+/// Median seconds of a call, in batches that hide the launches.
+double seconds(Device& device, const std::function<void()>& call) {
+  constexpr int kBatch = 10;
+  std::vector<double> times;
+  for (int sample = 0; sample < 8; ++sample) {  // the first warms up
+    device.synchronize();
+    const double start = now();
+    for (int i = 0; i < kBatch; ++i) call();
+    device.synchronize();
+    if (sample > 0) times.push_back((now() - start) / kBatch);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+class Bench {
+ public:
+  explicit Bench(Device& device) : device_(device), memory_(device) {}
+
+  void run() {
+    fmt::print("{}\n{:<28}{:>10}{:>10}{:>8}{:>10}{:>8}\n", device_.describe(), "kernel", "ms",
+               "GB/s", "% copy", "TFLOP/s", "% GEMM");
+    ceilings();
+    products();
+    attention();
+    rows();
+    flat();
+  }
+
+ private:
+  void row(const std::string& name, double bytes, double flops, const std::function<void()>& call) {
+    const double s = seconds(device_, call);
+    if (copy_ == 0) copy_ = bytes / s;
+    if (flops > 0 && gemm_ == 0) gemm_ = flops / s;
+    fmt::print("{:<28}{:>10.3f}{:>10.0f}{:>8.1f}", name, s * 1e3, bytes / s * 1e-9,
+               100 * bytes / s / copy_);
+    fmt::print("{:>10.1f}{:>8.1f}\n", flops / s * 1e-12, gemm_ > 0 ? 100 * flops / s / gemm_ : 0);
+  }
+
+  void set_workspace() {
+    device_.set_workspace(device_.allocate(device_.workspace_bytes(), "workspace"));
+  }
+
+  void ceilings() {
+    const View a = memory_.take(1 << 30, DType::bf16), b = memory_.take(1 << 30, DType::bf16);
+    row("copy", 2.0 * static_cast<double>(a.bytes()), 0,
+        [&] { device_.copy(a.data, b.data, a.bytes()); });
+    device_.release(a.data);
+    device_.release(b.data);
+    linear("GEMM 8192^3", {kSquare, kSquare, kSquare, false, DType::bf16}, false);
+  }
+
+  void linear(const std::string& name, const LinearShape& s, bool behind) {
+    const auto map = device_.linear(s);
+    set_workspace();
+    const View x = memory_.take(s.rows * s.in, s.compute),
+               y = memory_.take(s.rows * s.out, s.compute);
+    const View w = memory_.take(s.in * s.out, DType::f32), bias = memory_.take(s.out, DType::f32);
+    const View aux = memory_.take(s.rows * s.out, s.compute);
+    void* packed = device_.allocate(map->packed_bytes(), "packed");
+    map->pack(w, packed);
+    const double bytes = static_cast<double>(x.bytes() + y.bytes() + map->packed_bytes());
+    const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
+    row(name, bytes, flops, [&] { map->forward(x, packed, {}, {}, y); });
+    if (!behind) return;
+    row(name + " + GELU", bytes, flops, [&] {
+      map->forward(x, packed, bias, {Epilogue::Kind::gelu, aux}, y);
+    });
+    row(name + ", dx", bytes, flops, [&] { map->backward_input(y, packed, {}, x); });
+    row(name + ", dW += ", bytes, flops, [&] { map->backward_weight(x, y, w, bias, true); });
+  }
+
+  void products() {
+    linear("C -> 4C bf16", {kR, kC, 4 * kC, false, DType::bf16}, true);
+    linear("C -> 4C fp32", {kR / 4, kC, 4 * kC, false, DType::f32}, true);
+  }
+
+  void attention() {
+    const auto attention = device_.attention({kSamples, kT, kH, kC / kH, DType::bf16});
+    set_workspace();
+    const View qkv = memory_.take(kR * 3 * kC, DType::bf16),
+               dqkv = memory_.take(kR * 3 * kC, DType::bf16);
+    const View y = memory_.take(kR * kC, DType::bf16), dy = memory_.take(kR * kC, DType::bf16);
+    const View lse = memory_.take(kR * kH, DType::f32);
+    const double product = static_cast<double>(kR * (kT + 1)) * static_cast<double>(kC);
+    const auto bytes = static_cast<double>(qkv.bytes() + y.bytes());
+    row("attention", bytes, 2 * product, [&] { attention->forward(qkv, y, lse); });
+    row("attention backward", 2 * bytes, 5 * product,
+        [&] { attention->backward(dy, qkv, y, lse, dqkv); });
+  }
+
+  void rows() {
+    const View x = memory_.take(kR * kC, DType::bf16), dy = memory_.take(kR * kC, DType::bf16);
+    const View y = memory_.take(kR * kC, DType::bf16);
+    const View gamma = memory_.take(kC, DType::f32), beta = memory_.take(kC, DType::f32);
+    const View mean = memory_.take(kR, DType::f32), rstd = memory_.take(kR, DType::f32);
+    const auto bytes = static_cast<double>(x.bytes());
+    row("layer norm", 2 * bytes, 0, [&] { device_.layer_norm(x, gamma, beta, y, mean, rstd); });
+    row("layer norm dx", 4 * bytes, 0,
+        [&] { device_.layer_norm_backward_input(dy, x, gamma, mean, rstd, y, y); });
+    row("layer norm dW", 2 * bytes, 0,
+        [&] { device_.layer_norm_backward_weight(dy, x, mean, rstd, gamma, beta, false); });
+    const View tokens = memory_.integers(kR, kV), wte = memory_.take(kV * kC, DType::f32);
+    const View wpe = memory_.take(kT * kC, DType::f32);
+    row("embedding", 3 * bytes, 0, [&] { device_.embedding(tokens, wte, wpe, kT, x); });
+    row("embedding backward", 2 * bytes + 4 * bytes, 0,
+        [&] { device_.embedding_backward(tokens, dy, kT, wte, wpe, true); });
+    const View logits = memory_.take(kR * kV, DType::bf16), loss = memory_.take(kR, DType::f32);
+    row("cross entropy", 3 * static_cast<double>(logits.bytes()), 0,
+        [&] { device_.cross_entropy(logits, tokens, 1e-4F, true, loss); });
+  }
+
+  void flat() {
+    constexpr std::int64_t kCount = 1 << 28;
+    std::vector<View> v;
+    for (int i = 0; i < 4; ++i) v.push_back(memory_.take(kCount, DType::f32));
+    const auto bytes = static_cast<double>(v[0].bytes());
+    std::vector<double> sums(kCount / 4096);
+    row("axpby", 3 * bytes, 0, [&] { device_.axpby(1, v[0], 1e-3F, v[1]); });
+    row("sum of squares", bytes, 0, [&] { device_.sum_squares(v[0], 4096, sums); });
+    device_.axpby(0, v[2], 0, v[2]);  // second moments: not negative
+    row("adamw", 7 * bytes, 0, [&] { device_.adamw({.lr = 1e-4F}, v[0], v[1], v[2], v[3]); });
+  }
+
+  Device& device_;
+  Memory memory_;
+  double copy_ = 0, gemm_ = 0;  // bytes/s, FLOP/s
+};
+
+}  // namespace
+}  // namespace concertina
+
+int main() {
+  if (!concertina::cuda::available()) {
+    fmt::print("no GPU: {}\n", concertina::cuda::status());
+    return 77;
+  }
+  try {
+    const auto device = concertina::cuda::make_cuda_backend({});
+    concertina::Bench(*device).run();
+  } catch (const concertina::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}

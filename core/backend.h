@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/memory.h"
 #include "core/tensor.h"
 
 namespace concertina {
@@ -125,6 +126,9 @@ class Backend {
   virtual void sum_squares(View x, std::size_t block, std::span<double> sums) = 0;
   /// One AdamW update of w with moments m, v and gradient g (equal counts).
   virtual void adamw(const AdamW& rule, View w, View m, View v, View g) = 0;
+
+  /// Where its tensors are.
+  virtual Memory& memory() = 0;
 
   /// All work issued so far is done (host code may read and write the buffers).
   virtual void synchronize() = 0;

@@ -152,6 +152,7 @@ class ProfileBackend final : public Backend {
     const Timer timer(adamw_);
     inner_.adamw(rule, w, m, v, g);
   }
+  Memory& memory() override { return inner_.memory(); }
   void synchronize() override { inner_.synchronize(); }
 
  private:

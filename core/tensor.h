@@ -1,6 +1,4 @@
-// Element types, views into memory that somebody else owns, and the arena that owns it.
-// Invariant: an Arena never grows after `reserve`; a take beyond it is an error that names the
-// buffer, so a step cannot allocate by accident.
+// Element types, and views into memory that somebody else owns.
 #pragma once
 
 #include <cstddef>
@@ -57,34 +55,5 @@ struct View {
 
 /// A copy of the elements of a view of fp32 or bf16.
 std::vector<float> to_floats(View view);
-
-/// Bump allocator over one block of host memory (a device backend supplies its own block).
-class Arena {
- public:
-  Arena() = default;
-  explicit Arena(std::size_t bytes) { reserve(bytes); }
-  ~Arena();
-  Arena(Arena&& other) noexcept;
-  Arena& operator=(Arena&& other) noexcept;
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-
-  /// Allocates the block, zeroed. Once only. Throws with the size if the system refuses.
-  void reserve(std::size_t bytes);
-  /// The next `bytes`, aligned to kAlignment; `name` is for the error when it does not fit.
-  void* take(std::size_t bytes, std::string_view name);
-  View take(std::size_t count, DType dtype, std::string_view name);
-  /// Everything taken since is free again: for workspaces that live for one action.
-  std::size_t mark() const { return used_; }
-  void rewind(std::size_t mark) { used_ = mark; }
-
-  std::size_t capacity() const { return capacity_; }
-  std::size_t used() const { return used_; }
-  std::size_t peak() const { return peak_; }
-
- private:
-  std::byte* block_ = nullptr;
-  std::size_t capacity_ = 0, used_ = 0, peak_ = 0;
-};
 
 }  // namespace concertina

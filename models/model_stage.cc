@@ -204,8 +204,9 @@ double ModelStage::loss(const MicrobatchIo& io) const {
   const View rows = slots_.back().unit->result(saved_of(slots_.size() - 1, io)).row_loss;
   CONCERTINA_CHECK(!rows.empty(), "loss of a stage that does not end the model");
   backend_.synchronize();
+  const View host = host_view(backend_.memory(), rows, host_rows_);
   double sum = 0;
-  for (std::size_t r = 0; r < rows.count; ++r) sum += static_cast<double>(rows.f32()[r]);
+  for (std::size_t r = 0; r < host.count; ++r) sum += static_cast<double>(host.f32()[r]);
   return sum;
 }
 

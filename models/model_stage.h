@@ -91,7 +91,8 @@ class ModelStage final : public Stage {
   std::vector<Slot> slots_;
   std::vector<int> held_;
   StageMemory memory_;
-  std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
+  mutable std::vector<std::byte> host_rows_;  // of loss()
+  std::size_t shared_grads_ = 0;              // bytes: the workspace's part for one unit's `grads`
   void* workspace_ = nullptr;
   void* frozen_scratch_ = nullptr;  // edges between frozen units, then what one of them keeps
   UnitObserver* observer_ = nullptr;

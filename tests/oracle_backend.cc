@@ -171,6 +171,7 @@ class OracleBackend final : public Backend {
   void adamw(const AdamW& rule, View w, View m, View v, View g) override {
     oracle::adamw(rule, w.count, w.f32(), m.f32(), v.f32(), g.f32());
   }
+  Memory& memory() override { return host_memory(); }
   void synchronize() override {}
 };
 

@@ -168,6 +168,7 @@ class CpuBackend final : public Backend {
     });
   }
 
+  Memory& memory() override { return host_memory(); }
   void synchronize() override {}
 
  private:

@@ -36,7 +36,7 @@ class CurrentDevice {
   Device device_;
 };
 
-class CudaBackend final : public DeviceBackend {
+class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options) : device_(options.device), sums_(kSums) {
     context_.tf32 = options.tf32;
@@ -55,14 +55,6 @@ class CudaBackend final : public DeviceBackend {
                   "numerics.compute", "one of: fp32, bf16");
   }
   bool emulates(DType) const override { return false; }
-
-  void* allocate(std::size_t bytes, std::string_view name) override {
-    return cuda::allocate(bytes, name);
-  }
-  void release(void* block) override { cuda::release(block); }
-  void copy(const void* from, void* to, std::size_t bytes) override {
-    cuda::copy(from, to, bytes, context_.stream);
-  }
 
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     require(shape.compute);
@@ -117,17 +109,19 @@ class CudaBackend final : public DeviceBackend {
     }
   }
 
+  Memory& memory() override { return memory_; }
   void synchronize() override { context_.stream.synchronize(); }
 
  private:
   CurrentDevice device_;  // first: the others are made on it
   Context context_;
+  DeviceMemory memory_{context_.stream};
   Pinned<double> sums_;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceBackend> make_cuda_backend(const BackendOptions& options) {
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
   return std::make_unique<CudaBackend>(options);
 }
 

@@ -25,7 +25,7 @@ bool on_device(const void* memory) {
 
 }  // namespace
 
-void* allocate(std::size_t bytes, std::string_view name) {
+void* DeviceMemory::allocate(std::size_t bytes, std::string_view name) {
   void* block = nullptr;
   const cudaError_t error = cudaMalloc(&block, bytes);
   if (error == cudaErrorMemoryAllocation) {
@@ -33,21 +33,22 @@ void* allocate(std::size_t bytes, std::string_view name) {
     out_of_memory(bytes, name);
   }
   check(error, "cudaMalloc");
+  check(cudaMemsetAsync(block, 0, bytes, stream_), "cudaMemsetAsync");
   return block;
 }
 
-void release(void* block) noexcept {
+void DeviceMemory::release(void* block, std::size_t) noexcept {
   cudaError_t error = cudaFree(block);
   if (error == cudaErrorCudartUnloading) error = cudaSuccess;  // the driver frees it with us
   if (error != cudaSuccess) (void)cudaGetLastError();
   log_failure(error, "cudaFree");
 }
 
-void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
+void DeviceMemory::copy(const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   if (!on_device(from) || !on_device(to))
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
 }  // namespace concertina::cuda

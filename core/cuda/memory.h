@@ -3,17 +3,21 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
-#include <string_view>
+#include "core/memory.h"
 
 namespace concertina::cuda {
 
-/// One cudaMalloc. Its error says what the block is for, how many bytes were wanted, and how many
-/// are free.
-void* allocate(std::size_t bytes, std::string_view name);
-void release(void* block) noexcept;
+class DeviceMemory final : public Memory {
+ public:
+  explicit DeviceMemory(cudaStream_t stream) : stream_(stream) {}
+  /// One cudaMalloc. Its error says what the block is for, how many bytes were wanted, and how many
+  /// are free.
+  void* allocate(std::size_t bytes, std::string_view name) override;
+  void release(void* block, std::size_t bytes) noexcept override;
+  void copy(const void* from, void* to, std::size_t bytes) override;
 
-/// In any direction, in the stream's order; complete on return if one side is host memory.
-void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream);
+ private:
+  cudaStream_t stream_;
+};
 
 }  // namespace concertina::cuda

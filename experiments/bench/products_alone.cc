@@ -29,7 +29,7 @@ ProductsAlone::ProductsAlone(const Profile& profile, int threads, double steps)
   for (const char* name : {"attention forward", "attention backward"})
     if (const auto kernel = profile.kernels.find(name); kernel != profile.kernels.end())
       attention_flops_ += kernel->second.flops / steps;
-  arena_.reserve(bytes + backend_->workspace_bytes() + kAlignment);
+  arena_.reserve(bytes + backend_->workspace_bytes() + kAlignment, backend_->memory());
   for (Case& one : cases_) attach(one);
   backend_->set_workspace(arena_.take(backend_->workspace_bytes(), "workspace"));
   for (Case& one : cases_) one.linear->pack(one.weight, one.packed);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/profile_backend.h"
 
 namespace concertina {

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/step_history.h"
@@ -26,7 +27,7 @@ constexpr const char* kFix = "the directory of a run, its costs.json, or a machi
 double combine_seconds(Backend& backend) {
   constexpr std::size_t kElements = 1 << 18;
   Arena arena;
-  arena.reserve(2 * align_up(kElements * sizeof(float)));
+  arena.reserve(2 * align_up(kElements * sizeof(float)), backend.memory());
   const View a = arena.take(kElements, DType::f32, "probe"),
              b = arena.take(kElements, DType::f32, "probe");
   std::vector<double> seconds;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/arena.h"
 #include "core/clock.h"
 #include "core/profile_backend.h"
 
@@ -42,7 +43,8 @@ ProductRate measure_product_rate(const Model& model, int threads) {
   const auto y = static_cast<std::size_t>(shape.rows * shape.out);
   const auto w = static_cast<std::size_t>(shape.in * shape.out);
   Arena arena(2 * (x + y) * size_of(shape.compute) + 2 * w * sizeof(float) +
-              linear->packed_bytes() + backend->workspace_bytes() + 8 * kAlignment);
+                  linear->packed_bytes() + backend->workspace_bytes() + 8 * kAlignment,
+              backend->memory());
   const auto view = [&](std::size_t count, DType type) {
     return arena.take(count, type, "product");
   };

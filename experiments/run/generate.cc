@@ -65,12 +65,14 @@ std::string generate(RankEngine& engine, const GenerateSection& options, std::in
   const auto pipeline = std::find_if(run.layout.pipelines.begin(), run.layout.pipelines.end(),
                                      [](const Pipeline& p) { return p.first_microbatch == 0; });
   const int last = pipeline->stages.back().rank;
+  std::vector<std::byte> scratch;
   for (int i = 0; i < options.tokens; ++i) {
     std::int32_t token = 0;
     engine.evaluate(0, 1, source, [&](int, View logits) {
       const auto row = static_cast<std::size_t>(source.last_row());
-      token = sample(to_floats(logits.slice(row * vocabulary, vocabulary)), options.temperature,
-                     rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
+      const View next = logits.slice(row * vocabulary, vocabulary);
+      token = sample(to_floats(host_view(engine.tensor_memory(), next, scratch)),
+                     options.temperature, rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
     });
     engine.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();
     text.push_back(token);

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "models/initialize.h"
+#include "parallel/comm/staged_communicator.h"
 
 namespace concertina {
 namespace {
@@ -78,7 +79,7 @@ RankMemory RankEngine::memory() const {
 void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   world_ = &world;
   const RankMemory memory = this->memory();
-  arena_.reserve(memory.total());
+  arena_.reserve(memory.total(), backend_.memory());
   weights_.resize(run_.buckets.size());
   for (std::size_t b = 0; b < run_.buckets.size(); ++b)
     if (run_.owners[b].index_of(rank_) >= 0)
@@ -101,16 +102,20 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   const auto rows = static_cast<std::size_t>(run_.microbatches * run_.rows());
   input_.tokens = arena_.take(rows, DType::i32, "tokens");
   input_.targets = arena_.take(rows, DType::i32, "targets");
+  tokens_ = HostMirror(backend_.memory(), input_.tokens);
+  target_rows_ = HostMirror(backend_.memory(), input_.targets);
   CONCERTINA_CHECK(arena_.used() == memory.total(), "{} bytes taken of {} planned", arena_.used(),
                    memory.total());
 
   std::vector<std::vector<int>> holders;
   for (std::size_t b = 0; b < run_.buckets.size(); ++b)
     if (!run_.buckets[b].frozen) holders.push_back(run_.owners[b].ranks);
-  groups_ = std::make_unique<Groups>(world, holders);
+  if (!backend_.memory().on_host()) staged_ = stage_through_host(world, backend_.memory());
+  Communicator& tensors = staged_ != nullptr ? *staged_ : world;
+  groups_ = std::make_unique<Groups>(tensors, holders);
   exchange_.connect(*groups_, backend_);
   update_.connect(world, *groups_, backend_);
-  executor_.connect(world, exchange_, watchdog);
+  executor_.connect(tensors, exchange_, watchdog);
   executor_.on_step([this] {
     summary_ = update_.apply(step_, exchange_, executor_.losses(), targets_, executor_.recorder());
     refresh_trained();
@@ -118,10 +123,13 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
 }
 
 void RankEngine::initialize() {
-  for (std::size_t b = 0; b < weights_.size(); ++b)
-    if (!weights_[b].empty())
-      concertina::initialize(run_.buckets[b], static_cast<std::uint64_t>(config_.run.seed), 0,
-                             {weights_[b].f32(), weights_[b].count});
+  for (std::size_t b = 0; b < weights_.size(); ++b) {
+    if (weights_[b].empty()) continue;
+    HostMirror weights(backend_.memory(), weights_[b]);
+    concertina::initialize(run_.buckets[b], static_cast<std::uint64_t>(config_.run.seed), 0,
+                           {weights.host().f32(), weights.host().count});
+    weights.upload();
+  }
   refresh();
 }
 
@@ -148,11 +156,14 @@ void RankEngine::load(std::int64_t batch, int count, BatchSource& source) {
     const int n = end - pipeline.first_microbatch;
     if ((!first && !last) || n <= 0) continue;
     const std::size_t from = static_cast<std::size_t>(pipeline.first_microbatch) * rows;
+    const std::size_t length = static_cast<std::size_t>(n) * rows;
     const auto part = [&](bool wanted, View all) {
-      return wanted ? all.slice(from, static_cast<std::size_t>(n) * rows) : View{};
+      return wanted ? all.slice(from, length) : View{};
     };
     source.load(batch, pipeline.first_microbatch * run_.samples, n * run_.samples,
-                part(first, input_.tokens), part(last, input_.targets));
+                part(first, tokens_.host()), part(last, target_rows_.host()));
+    if (first) tokens_.upload(from, length);
+    if (last) target_rows_.upload(from, length);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/batch_source.h"
 #include "experiments/run/run_plan.h"
 #include "experiments/run/update.h"
@@ -59,6 +60,8 @@ class RankEngine {
   const Stage* stage(int s) const { return stages_[static_cast<std::size_t>(s)].get(); }
   const Arena& arena() const { return arena_; }
   Communicator& world() { return *world_; }
+  /// Where weights and states are.
+  Memory& tensor_memory() const { return backend_.memory(); }
   const RunPlan& run() const { return run_; }
 
  private:
@@ -77,6 +80,8 @@ class RankEngine {
   Arena arena_;
   std::vector<View> weights_;
   StepInput input_;
+  HostMirror tokens_, target_rows_;
+  std::unique_ptr<Communicator> staged_;  // where ranks cannot reach each other's tensors
   std::unique_ptr<Groups> groups_;
   Communicator* world_ = nullptr;
   std::int64_t step_ = 0;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <list>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -69,20 +70,24 @@ std::vector<std::string> state_names(const RankEngine& engine, std::size_t bucke
   return {names.begin(), names.end()};
 }
 
-std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank) {
+/// `copies`: of what host code cannot read, as long as the pieces are in use.
+std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank,
+                                    std::list<std::vector<std::byte>>& copies) {
   std::vector<TensorPiece> pieces;
+  const auto readable = [&](View tensor) {
+    return host_view(engine.tensor_memory(), tensor, copies.emplace_back()).f32();
+  };
   each_run(engine, rank, [&](std::size_t b, const Part& part, const TensorRun& run) {
     const BucketTensor& tensor =
         engine.run().buckets[b].tensors[static_cast<std::size_t>(run.tensor)];
     const std::size_t count = run.end - run.begin;
     TensorPiece piece{tensor.name, tensor.shape, run.begin - tensor.offset, count, {}};
-    piece.parts.push_back({"weight", engine.weights()[b].slice(run.begin, count).f32()});
+    piece.parts.push_back({"weight", readable(engine.weights()[b].slice(run.begin, count))});
     const std::vector<std::string> names = state_names(engine, b);
     for (std::size_t s = 0; s < names.size(); ++s)
-      piece.parts.push_back({names[s], engine.update()
-                                           .state(static_cast<int>(b), s)
-                                           .slice(run.begin - part.begin, count)
-                                           .f32()});
+      piece.parts.push_back({names[s], readable(engine.update()
+                                                    .state(static_cast<int>(b), s)
+                                                    .slice(run.begin - part.begin, count))});
     pieces.push_back(std::move(piece));
   });
   return pieces;
@@ -121,6 +126,12 @@ Json find_commit(const std::string& path) {
 /// All weights that this rank holds, and the states of its own parts.
 void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
   const RunPlan& run = engine.run();
+  const auto read = [&](const std::string& name, const std::string& part, std::size_t from,
+                        View tensor) {
+    HostMirror mirror(engine.tensor_memory(), tensor);
+    reader.read(name, part, from, {mirror.host().f32(), tensor.count});
+    mirror.upload();
+  };
   for (std::size_t b = 0; b < run.buckets.size(); ++b) {
     if (engine.weights()[b].empty()) continue;
     for (const BucketTensor& tensor : run.buckets[b].tensors) {
@@ -130,7 +141,7 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
                         fmt::join(reader.shape(tensor.name), ", "), fmt::join(tensor.shape, ", ")),
             reader.directory(), "the config of the run that saved it");
       const View view = engine.weights()[b].slice(tensor.offset, tensor.count);
-      reader.read(tensor.name, "weight", 0, {view.f32(), view.count});
+      read(tensor.name, "weight", 0, view);
     }
   }
   each_run(engine, rank, [&](std::size_t b, const Part& part, const TensorRun& one) {
@@ -140,7 +151,7 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
       const View view = engine.update()
                             .state(static_cast<int>(b), s)
                             .slice(one.begin - part.begin, one.end - one.begin);
-      reader.read(tensor.name, names[s], one.begin - tensor.offset, {view.f32(), view.count});
+      read(tensor.name, names[s], one.begin - tensor.offset, view);
     }
   });
 }
@@ -176,7 +187,8 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
   const std::vector<Json> records = together(
       world,
       [&] {
-        const std::vector<TensorPiece> pieces = own_pieces(engine, world.rank());
+        std::list<std::vector<std::byte>> copies;
+        const std::vector<TensorPiece> pieces = own_pieces(engine, world.rank(), copies);
         return to_json(write_shard(partial, static_cast<std::size_t>(world.rank()), pieces));
       },
       cleanup);

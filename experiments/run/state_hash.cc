@@ -22,13 +22,17 @@ std::size_t owned_blocks(const RunPlan& run, int rank) {
 std::string block_digest(const RankEngine& engine, std::size_t bucket, const Part& part,
                          const Block& block) {
   Sha256 hash;
-  hash.update(bytes_of(engine.weights()[bucket].slice(block.offset, block.count)));
+  std::vector<std::byte> scratch;
+  const auto update = [&](View tensor) {
+    hash.update(bytes_of(host_view(engine.tensor_memory(), tensor, scratch)));
+  };
+  update(engine.weights()[bucket].slice(block.offset, block.count));
   const std::size_t states =
       engine.run().buckets[bucket].frozen ? 0 : engine.update().state_names().size();
   for (std::size_t s = 0; s < states; ++s)
-    hash.update(bytes_of(engine.update()
-                             .state(static_cast<int>(bucket), s)
-                             .slice(block.offset - part.begin, block.count)));
+    update(engine.update()
+               .state(static_cast<int>(bucket), s)
+               .slice(block.offset - part.begin, block.count));
   return hash.hex();
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/backend.h"
 #include "experiments/run/run_plan.h"
 #include "models/lr_schedule.h"

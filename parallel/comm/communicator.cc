@@ -100,8 +100,12 @@ Work Communicator::exchange_all(const char* operation, Outgoing outgoing,
   const Bytes to = recv[rank()];
   CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
                    operation, from.size(), to.size());
-  if (!from.empty() && from.data() != to.data()) std::memmove(to.data(), from.data(), from.size());
+  if (!from.empty() && from.data() != to.data()) copy_own(from, to);
   return exchange(operation, outgoing, recv);
+}
+
+void Communicator::copy_own(ConstBytes from, Bytes to) {
+  std::memmove(to.data(), from.data(), from.size());
 }
 
 void Communicator::check_rank(int rank, const char* operation) const {

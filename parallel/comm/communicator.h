@@ -86,6 +86,8 @@ class Communicator {
   /// Sends outgoing[r] to every other rank r and receives recv[r] from it. What lists the buffers
   /// goes when this returns, as in the calls above.
   virtual Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) = 0;
+  /// What goes from this rank to itself, between memory that its views are of.
+  virtual void copy_own(ConstBytes from, Bytes to);
   /// `operation` names a rank that there is.
   void check_rank(int rank, const char* operation) const;
 

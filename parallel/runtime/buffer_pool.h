@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/arena.h"
 
 namespace concertina {
 

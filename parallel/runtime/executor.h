@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/arena.h"
 #include "parallel/runtime/gradient_exchange.h"
 #include "parallel/runtime/local_stages.h"
 #include "parallel/runtime/trace_recorder.h"

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/stage.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/plan/schedule.h"

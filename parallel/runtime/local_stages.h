@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/arena.h"
 #include "core/stage.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"

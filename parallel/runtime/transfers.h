@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/arena.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/watchdog.h"
 #include "parallel/plan/plan_memory.h"

@@ -80,20 +80,20 @@ TEST_F(CudaBackendTest, SumSquaresIsDoublePrecise) {
 TEST_F(CudaBackendTest, MemoryIsCopiedInEveryDirection) {
   const auto backend = cuda::make_cuda_backend({});
   const Buffer values = Data(8).normal(1000), back(values.size());
-  void* one = backend->allocate(values.view().bytes(), "one");
-  void* two = backend->allocate(values.view().bytes(), "two");
-  backend->copy(values.data(), one, values.view().bytes());
-  backend->copy(one, two, values.view().bytes());
-  backend->copy(two, back.data(), values.view().bytes());
+  void* one = backend->memory().allocate(values.view().bytes(), "one");
+  void* two = backend->memory().allocate(values.view().bytes(), "two");
+  backend->memory().copy(values.data(), one, values.view().bytes());
+  backend->memory().copy(one, two, values.view().bytes());
+  backend->memory().copy(two, back.data(), values.view().bytes());
   EXPECT_EQ(back.values(), values.values());
-  backend->release(one);
-  backend->release(two);
+  backend->memory().release(one, values.view().bytes());
+  backend->memory().release(two, values.view().bytes());
 }
 
 TEST_F(CudaBackendTest, ABlockThatDoesNotFitIsNamed) {
   const auto backend = cuda::make_cuda_backend({});
   try {
-    backend->allocate(std::size_t{1} << 50, "weights of stage 3");
+    backend->memory().allocate(std::size_t{1} << 50, "weights of stage 3");
     FAIL() << "a petabyte";
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("weights of stage 3: 1125899906842624 bytes"), std::string::npos)

@@ -18,7 +18,7 @@
 namespace concertina {
 namespace {
 
-using Device = cuda::DeviceBackend;
+using Device = Backend;
 
 constexpr std::int64_t kSamples = 16, kT = 1024, kR = kSamples * kT, kC = 2048, kH = 16, kV = 50304;
 constexpr std::int64_t kSquare = 8192;
@@ -35,12 +35,13 @@ class Memory {
     }
   }
   View take(std::int64_t count, DType type) {
-    const View view{device_.allocate(static_cast<std::size_t>(count) * size_of(type), "bench"),
-                    static_cast<std::size_t>(count), type};
+    const View view{
+        device_.memory().allocate(static_cast<std::size_t>(count) * size_of(type), "bench"),
+        static_cast<std::size_t>(count), type};
     for (std::size_t at = 0; type != DType::i32 && at < view.count; at += wide_.size()) {
       const View part = view.slice(at, std::min(wide_.size(), view.count - at));
-      device_.copy(type == DType::bf16 ? static_cast<void*>(random_.data()) : wide_.data(),
-                   part.data, part.bytes());
+      device_.memory().copy(type == DType::bf16 ? static_cast<void*>(random_.data()) : wide_.data(),
+                            part.data, part.bytes());
     }
     return view;
   }
@@ -50,7 +51,7 @@ class Memory {
     for (std::int32_t& value : values)
       value = static_cast<std::int32_t>(engine() % static_cast<unsigned>(below));
     const View view = take(count, DType::i32);
-    device_.copy(values.data(), view.data, view.bytes());
+    device_.memory().copy(values.data(), view.data, view.bytes());
     return view;
   }
 
@@ -100,15 +101,15 @@ class Bench {
   }
 
   void set_workspace() {
-    device_.set_workspace(device_.allocate(device_.workspace_bytes(), "workspace"));
+    device_.set_workspace(device_.memory().allocate(device_.workspace_bytes(), "workspace"));
   }
 
   void ceilings() {
     const View a = memory_.take(1 << 30, DType::bf16), b = memory_.take(1 << 30, DType::bf16);
     row("copy", 2.0 * static_cast<double>(a.bytes()), 0,
-        [&] { device_.copy(a.data, b.data, a.bytes()); });
-    device_.release(a.data);
-    device_.release(b.data);
+        [&] { device_.memory().copy(a.data, b.data, a.bytes()); });
+    device_.memory().release(a.data, a.bytes());
+    device_.memory().release(b.data, b.bytes());
     linear("GEMM 8192^3", {kSquare, kSquare, kSquare, false, DType::bf16}, false);
   }
 
@@ -119,7 +120,7 @@ class Bench {
                y = memory_.take(s.rows * s.out, s.compute);
     const View w = memory_.take(s.in * s.out, DType::f32), bias = memory_.take(s.out, DType::f32);
     const View aux = memory_.take(s.rows * s.out, s.compute);
-    void* packed = device_.allocate(map->packed_bytes(), "packed");
+    void* packed = device_.memory().allocate(map->packed_bytes(), "packed");
     map->pack(w, packed);
     const double bytes = static_cast<double>(x.bytes() + y.bytes() + map->packed_bytes());
     const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);

@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-using Device = cuda::DeviceBackend;
+using Device = Backend;
 
 constexpr std::size_t kGuard = 256;
 constexpr unsigned char kGuardValue = 0x45;
@@ -19,15 +19,15 @@ class DeviceBlock {
   DeviceBlock(Device& device, std::size_t bytes)
       : device_(device),
         bytes_(bytes),
-        block_(static_cast<std::byte*>(device.allocate(bytes + kGuard, "test"))) {
+        block_(static_cast<std::byte*>(device.memory().allocate(bytes + kGuard, "test"))) {
     const std::vector<unsigned char> guard(kGuard, kGuardValue);
-    device.copy(guard.data(), block_ + bytes_, kGuard);
+    device.memory().copy(guard.data(), block_ + bytes_, kGuard);
   }
   ~DeviceBlock() {
     std::vector<unsigned char> guard(kGuard);
-    device_.copy(block_ + bytes_, guard.data(), kGuard);
+    device_.memory().copy(block_ + bytes_, guard.data(), kGuard);
     EXPECT_EQ(guard, std::vector<unsigned char>(kGuard, kGuardValue)) << "past " << bytes_;
-    device_.release(block_);
+    device_.memory().release(block_, bytes_ + kGuard);
   }
   DeviceBlock(const DeviceBlock&) = delete;
   DeviceBlock& operator=(const DeviceBlock&) = delete;
@@ -46,7 +46,7 @@ class Staging {
   ~Staging() {
     device_.synchronize();
     for (const auto& [host, staged] : blocks_)
-      if (staged.back) device_.copy(staged.block->data(), staged.back, staged.bytes);
+      if (staged.back) device_.memory().copy(staged.block->data(), staged.back, staged.bytes);
   }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -69,7 +69,7 @@ class Staging {
     const auto [found, fresh] = blocks_.try_emplace(host);
     if (fresh) {
       found->second = {std::make_unique<DeviceBlock>(device_, bytes), back, bytes};
-      device_.copy(host, found->second.block->data(), bytes);
+      device_.memory().copy(host, found->second.block->data(), bytes);
     }
     return found->second.block->data();
   }
@@ -184,6 +184,7 @@ class StagedBackend final : public Backend {
     Staging on(*device_);
     device_->adamw(rule, on(w), on(m), on(v), on(g));
   }
+  Memory& memory() override { return host_memory(); }
   void synchronize() override { device_->synchronize(); }
 
  private:
@@ -193,7 +194,7 @@ class StagedBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_staged_backend(std::unique_ptr<cuda::DeviceBackend> device) {
+std::unique_ptr<Backend> make_staged_backend(std::unique_ptr<Backend> device) {
   return std::make_unique<StagedBackend>(std::move(device));
 }
 

@@ -9,6 +9,6 @@
 
 namespace concertina {
 
-std::unique_ptr<Backend> make_staged_backend(std::unique_ptr<cuda::DeviceBackend> device);
+std::unique_ptr<Backend> make_staged_backend(std::unique_ptr<Backend> device);
 
 }  // namespace concertina

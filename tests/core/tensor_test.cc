@@ -1,4 +1,4 @@
-#include "core/tensor.h"
+#include "core/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -56,9 +56,14 @@ std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
                             outcome.grad_norm);
 }
 
-Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span) {
+std::unique_ptr<Backend> cpu_backend(int threads) {
+  return make_cpu_backend(threads);
+}
+
+Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span,
+                   const MakeBackend& make_backend) {
   const RunPlan run = make_run_plan(config, world.size());
-  const auto backend = make_cpu_backend(config.run.threads);
+  const auto backend = make_backend(config.run.threads);
   RankEngine engine(run, config, world.rank(), *backend);
   engine.start(world);
   const nlohmann::json identity = numerics_identity(config, run, "synthetic");
@@ -74,10 +79,12 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
   return {state_sha256(engine), summary.loss, summary.grad_norm};
 }
 
-Outcome train_threads(int ranks, const RunConfig& config, const Span& span) {
+Outcome train_threads(int ranks, const RunConfig& config, const Span& span,
+                      const MakeBackend& make_backend) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](Communicator& world) {
-    outcomes[static_cast<std::size_t>(world.rank())] = train_rank(world, config, span);
+    outcomes[static_cast<std::size_t>(world.rank())] =
+        train_rank(world, config, span, make_backend);
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
   return outcomes[0];

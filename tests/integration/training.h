@@ -45,9 +45,13 @@ struct Span {
   std::int64_t first = 0, last = 20;
   std::string from, to;
 };
-Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span = {});
+using MakeBackend = std::function<std::unique_ptr<Backend>(int threads)>;
+std::unique_ptr<Backend> cpu_backend(int threads);
+Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span = {},
+                   const MakeBackend& make_backend = cpu_backend);
 
 /// On `ranks` threads, which have to agree on the outcome.
-Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {});
+Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {},
+                      const MakeBackend& make_backend = cpu_backend);
 
 }  // namespace concertina

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/memory.h"
+#include "parallel/comm/staged_communicator.h"
 #include "tests/parallel_comm/conformance.h"
 
 namespace concertina {
@@ -35,6 +38,53 @@ INSTANTIATE_TEST_SUITE_P(
              std::to_string(std::get<1>(instance.param)) +
              (std::get<2>(instance.param) == Delivery::eager ? "_eager" : "_rendezvous");
     });
+
+/// Memory that only copy() reaches, as far as a communicator can tell.
+class CopiedMemory final : public Memory {
+ public:
+  void* allocate(std::size_t, std::string_view) override { return nullptr; }
+  void release(void*, std::size_t) noexcept override {}
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    ++copies_;
+    if (bytes > 0) std::memmove(to, from, bytes);
+  }
+  int copies() const { return copies_; }
+
+ private:
+  int copies_ = 0;
+};
+
+class StagedConformance : public ::testing::TestWithParam<std::tuple<Contract, int>> {};
+
+TEST_P(StagedConformance, Holds) {
+  const auto& [contract, ranks] = GetParam();
+  run_threads(ranks, [&](Communicator& comm) {
+    CopiedMemory memory;
+    contract.check(*stage_through_host(comm, memory));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StagedConformance,
+                         ::testing::Combine(::testing::ValuesIn(test::contracts()),
+                                            ::testing::Values(1, 2, 3, 5)),
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param).name) + "_" +
+                                  std::to_string(std::get<1>(instance.param));
+                         });
+
+TEST(StagedCommunicator, OneBlockToAllIsCopiedOnce) {
+  run_threads(4, [](Communicator& comm) {
+    CopiedMemory memory;
+    const auto staged = stage_through_host(comm, memory);
+    std::vector<int> all(4);
+    all[static_cast<std::size_t>(comm.rank())] = comm.rank();
+    std::vector<Bytes> parts;
+    for (int& one : all) parts.push_back(std::as_writable_bytes(std::span(&one, 1)));
+    staged->all_gather(parts[static_cast<std::size_t>(comm.rank())], parts).wait();
+    EXPECT_EQ(all, (std::vector{0, 1, 2, 3}));
+    EXPECT_EQ(memory.copies(), 1 + 3);
+  });
+}
 
 /// What run_threads throws for this body.
 template <class Body>

@@ -1,4 +1,5 @@
 #include "parallel/runtime/buffer_pool.h"
+#include "core/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Gradients over ranks: for random models, layouts and schedules each owner ends with the serial
 // canonical sum, bit for bit.
 #include "parallel/runtime/gradient_exchange.h"
+#include "core/arena.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

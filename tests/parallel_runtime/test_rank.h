@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/backend.h"
 #include "parallel/runtime/executor.h"
 

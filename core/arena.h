@@ -1,0 +1,40 @@
+// The one block of memory that a rank's tensors share.
+// Invariant: an Arena never grows after `reserve`; a take beyond it is an error that names the
+// buffer, so a step cannot allocate by accident.
+#pragma once
+
+#include "core/memory.h"
+
+namespace concertina {
+
+/// Bump allocator over one block.
+class Arena {
+ public:
+  Arena() = default;
+  explicit Arena(std::size_t bytes, Memory& memory = host_memory()) { reserve(bytes, memory); }
+  ~Arena();
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Allocates the block, zeroed. Once only. `memory` outlives the arena.
+  void reserve(std::size_t bytes, Memory& memory = host_memory());
+  /// The next `bytes`, aligned to kAlignment; `name` is for the error when it does not fit.
+  void* take(std::size_t bytes, std::string_view name);
+  View take(std::size_t count, DType dtype, std::string_view name);
+  /// Everything taken since is free again: for workspaces that live for one action.
+  std::size_t mark() const { return used_; }
+  void rewind(std::size_t mark) { used_ = mark; }
+
+  std::size_t capacity() const { return capacity_; }
+  std::size_t used() const { return used_; }
+  std::size_t peak() const { return peak_; }
+
+ private:
+  Memory* memory_ = nullptr;
+  std::byte* block_ = nullptr;
+  std::size_t capacity_ = 0, used_ = 0, peak_ = 0;
+};
+
+}  // namespace concertina

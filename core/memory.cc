@@ -1,0 +1,59 @@
+#include "core/memory.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+class HostMemory final : public Memory {
+ public:
+  void* allocate(std::size_t bytes, std::string_view name) override {
+    void* block =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+      throw_failure(
+          fmt::format("cannot allocate {} bytes of memory", bytes), std::string(name),
+          "a smaller model, batch or more stages; `concertina plan` prints what is needed");
+    // Few page faults and TLB misses: buffers are large and live for the whole run.
+    ::madvise(block, bytes, MADV_HUGEPAGE);
+    return block;
+  }
+  void release(void* block, std::size_t bytes) noexcept override { ::munmap(block, bytes); }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memmove(to, from, bytes);
+  }
+  bool on_host() const override { return true; }
+};
+
+}  // namespace
+
+Memory& host_memory() {
+  static HostMemory memory;
+  return memory;
+}
+
+View host_view(Memory& memory, View tensor, std::vector<std::byte>& scratch) {
+  if (memory.on_host() || tensor.empty()) return tensor;
+  scratch.resize(tensor.bytes());
+  memory.copy(tensor.data, scratch.data(), scratch.size());
+  return {scratch.data(), tensor.count, tensor.dtype};
+}
+
+HostMirror::HostMirror(Memory& memory, View tensor)
+    : memory_(&memory), tensor_(tensor), host_(tensor) {
+  if (memory.on_host() || tensor.empty()) return;
+  copy_.resize(tensor.bytes());
+  host_.data = copy_.data();
+}
+
+void HostMirror::upload(std::size_t begin, std::size_t count) {
+  if (host_.data == tensor_.data) return;
+  const View from = host_.slice(begin, count);
+  memory_->copy(from.data, tensor_.slice(begin, count).data, from.bytes());
+}
+
+}  // namespace concertina

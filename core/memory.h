@@ -1,0 +1,47 @@
+// Where tensors live, and how host code reaches them.
+// Invariant: what Memory::allocate gave is only touched by kernels and by copy(), unless on_host().
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace concertina {
+
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  /// A zeroed block. Its error says what `name` wanted, and what would help.
+  virtual void* allocate(std::size_t bytes, std::string_view name) = 0;
+  virtual void release(void* block, std::size_t bytes) noexcept = 0;
+  /// Between blocks and host memory, in any direction, behind all kernels issued so far; complete
+  /// on return if one side is host memory.
+  virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+  /// Host code may read and write blocks directly.
+  virtual bool on_host() const { return false; }
+};
+
+Memory& host_memory();
+
+/// `tensor` for host code to read: itself where that can be, else a copy in `scratch`.
+View host_view(Memory& memory, View tensor, std::vector<std::byte>& scratch);
+
+/// Host memory that stands for a tensor: the tensor itself where that can be.
+class HostMirror {
+ public:
+  HostMirror() = default;
+  HostMirror(Memory& memory, View tensor);
+  View host() const { return host_; }
+  /// Writes elements [begin, begin + count) to the tensor.
+  void upload(std::size_t begin, std::size_t count);
+  void upload() { upload(0, host_.count); }
+
+ private:
+  Memory* memory_ = nullptr;
+  View tensor_, host_;
+  std::vector<std::byte> copy_;
+};
+
+}  // namespace concertina

@@ -1,0 +1,17 @@
+// A communicator for memory that its transport cannot reach, such as a GPU's without CUDA-aware
+// MPI: messages pass through buffers in host memory. Invariants: a message leaves behind all
+// kernels issued before its isend; buffers are kept for the next message of their size, so after
+// warm-up no call allocates.
+#pragma once
+
+#include <memory>
+
+#include "core/memory.h"
+#include "parallel/comm/communicator.h"
+
+namespace concertina {
+
+/// Over `transport`, for views of `memory`. Both outlive it; splits of it own theirs.
+std::unique_ptr<Communicator> stage_through_host(Communicator& transport, Memory& memory);
+
+}  // namespace concertina

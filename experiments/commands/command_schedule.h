@@ -14,7 +14,8 @@ struct ScheduleOptions {
   std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
   double memory = 0;                              // search: activations a rank
   std::uint64_t seed = 1;
-  std::string write;  // search: the file
+  int max_chunks = 0;  // search: see ScheduleSearch
+  std::string write;   // search: the file
   bool compute_only = false, details = false, json = false;
 };
 

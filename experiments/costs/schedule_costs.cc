@@ -71,6 +71,11 @@ ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words) {
   stage_.weight = number(words[2]);
 }
 
+std::optional<int> ScheduleCosts::units() const {
+  if (!source_) return std::nullopt;
+  return static_cast<int>(source_->measured->units.size());
+}
+
 Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) const {
   if (source_) return measured_costs(layout, plan);
   Costs costs = unit_costs(layout);

@@ -17,6 +17,8 @@ class ScheduleCosts {
   explicit ScheduleCosts(const std::vector<std::string>& words);
 
   bool measured() const { return source_.has_value(); }
+  /// Of the run's model: no layout can have more stages. Nothing where there is none.
+  std::optional<int> units() const;
   /// `share`: what part of the three numbers a stage takes.
   Costs of(const Layout& layout, const Plan& plan, double share = 1) const;
 

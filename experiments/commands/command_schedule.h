@@ -2,6 +2,7 @@
 #pragma once
 
 #include "experiments/commands/command.h"
+#include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/schedule.h"
 
 namespace concertina {
@@ -23,6 +24,8 @@ struct ScheduleOptions {
 struct Planned {
   Plan plan;
   Layout layout;
+  const Schedule* schedule = nullptr;  // null: read from a file
+  int chunks = 1;
 };
 
 /// Checked, wherever it comes from: throws RefusedPlan (parallel/plan/plan_grid.h).

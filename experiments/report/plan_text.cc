@@ -158,12 +158,12 @@ std::string basis_text(const Json& report) {
 }
 
 std::string times_text(const Json& report) {
-  std::string text = fmt::format("{:<16}{:>12}{:>10}{:>31}\n", "rank", "busy ms", "bubble",
-                                 "peak activations, microbatches");
+  std::string text = fmt::format("{:<16}{:>12}{:>10}{:>38}\n", "rank", "busy ms", "bubble",
+                                 "peak activations, microbatch-stages");
   Lines lines;
   for (std::size_t rank = 0; rank < report["busy_ms"].size(); ++rank)
     lines.add(static_cast<int>(rank),
-              fmt::format("{:>12.2f}{:>9.2f}%{:>31}", report["busy_ms"][rank].get<double>(),
+              fmt::format("{:>12.2f}{:>9.2f}%{:>38}", report["busy_ms"][rank].get<double>(),
                           100 * report["bubble"]["ranks"][rank].get<double>(),
                           report["peak_activations"]["microbatch_stages"][rank].get<int>()));
   return text + lines.text() +

@@ -115,6 +115,21 @@ for schedule in $("$binary" schedule list); do
   ok ok: schedule check "$schedule" --microbatches 6 --frozen 3
   refused 'nothing is left to train' schedule check "$schedule" --frozen 64
 done
+# Idle time in its three measures, each with its name: the table of schedules can be checked by hand.
+ok 'bubble 27.27% of it' schedule simulate gpipe
+ok '37.50% of the step, 37.50% of its span' schedule simulate gpipe
+ok 'free transfers: (p-1)/m: 37.50%' schedule simulate gpipe
+ok 'peak activations, microbatch-stages' schedule simulate gpipe
+ok '6.25% of the step, 0.00% of its span' schedule simulate zb-v
+"$binary" schedule simulate zb-v --json | python3 -c 'import json, sys
+bubble = json.load(sys.stdin)["bubble"]
+assert abs(bubble["mean"] - 3 / 51) < 1e-12 and bubble["idle_over_ideal"] == {"step": 0.0625, "span": 0}
+assert bubble["closed_form"]["idle_over_ideal"] == 0 and bubble["closed_form"]["exact"]
+assert bubble["closed_form"]["measure"].startswith("span")' || fail 'measures of idle time in JSON'
+for plain in '1f1b --frozen 1' plan.csv 'interleaved-1f1b --microbatches 6'; do
+  "$binary" schedule simulate $plain --json | grep -qF '"closed_form":null' ||
+    fail "simulate $plain: a closed form where none is claimed"
+done
 refused 'try: --frozen from 0 to 3' schedule simulate 1f1b --frozen 4
 refused 'try: --frozen from 0 to 1' schedule show whole.csv --frozen 2
 refused 'not in range 0 to' schedule check 1f1b --frozen -1

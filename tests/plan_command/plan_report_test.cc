@@ -96,6 +96,11 @@ INSTANTIATE_TEST_SUITE_P(
              {"parallel.layout=[{microbatches=[0,10],stages=[{rank=0,units=[0,3]},{rank=1,units=[3,"
               "8]}]},{microbatches=[10,16],stages=[{rank=2,units=[0,8]}]}]"}}));
 
+TEST(PlanReport, ActivationsAreMicrobatchesOfStages) {
+  const auto plan = report(small({"parallel.pp=2", "parallel.chunks=2"}), 2, kPlenty);
+  EXPECT_NE(plan_text(plan).find("peak activations, microbatch-stages\n"), std::string::npos);
+}
+
 TEST(PlanReport, DoubleRateHalvesTheStep) {
   const RunConfig config = small({"parallel.pp=2"});
   const auto slow = plan_report(config, {.world = 2, .gflops = 50}, std::nullopt);

@@ -72,6 +72,14 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
       ->delimiter(',')
       ->expected(1, 3)
       ->default_str("1,1,1");
+  app.add_option("--links", options.links.links,
+                 "what messages take: a machine file (`bench links --write`), or a run; left out: "
+                 "the links of the run in --costs, else transfers are free")
+      ->type_name("FILE|RUN");
+  app.add_option("--boundary-bytes", options.links.boundary_bytes,
+                 "of a message between stages; with --links and --costs F,I,W in seconds")
+      ->type_name("BYTES")
+      ->check(CLI::Range(0.0, 1e15));
 }
 
 }  // namespace
@@ -94,7 +102,7 @@ int run_schedule_show(const ScheduleOptions& options) {
 int run_schedule_search(const ScheduleOptions& options) {
   const ScheduleSearch search{options.ranks, options.microbatches, options.memory, options.seed,
                               options.max_chunks};
-  const FoundSchedule found = search_schedule(search, ScheduleCosts(options.costs));
+  const FoundSchedule found = search_schedule(search, ScheduleCosts(options.costs, options.links));
   if (!options.write.empty()) {
     std::ofstream file(options.write);
     file << to_text(found.plan);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "experiments/commands/command.h"
+#include "experiments/costs/schedule_costs.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/schedule.h"
 
@@ -13,7 +14,8 @@ struct ScheduleOptions {
   int frozen = 0;       // leading stages of each pipeline that do not train
   int activations = 0;  // check: most microbatches of stages that a rank may save; 0: any
   std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
-  double memory = 0;                              // search: activations a rank
+  LinkOptions links;
+  double memory = 0;  // search: activations a rank
   std::uint64_t seed = 1;
   int max_chunks = 0;  // search: see ScheduleSearch
   std::string write;   // search: the file

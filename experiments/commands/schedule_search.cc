@@ -103,7 +103,8 @@ class Search {
       field.usual = field.usual || chunks == schedule.value.chunks.usual;
       const Plan plan = make_plan(field.layout, schedule.name,
                                   {.leaf_microbatches = field.limits.leaf_microbatches});
-      const Timeline timeline = simulate(plan, field.layout, costs_of(field, plan));
+      const Costs costs = costs_of(field, plan);
+      const Timeline timeline = simulate(plan, field.layout, costs);
       const int peak =
           *std::max_element(timeline.peak_activations.begin(), timeline.peak_activations.end());
       const bool within = !check(plan, field.layout, field.limits);
@@ -112,7 +113,7 @@ class Search {
                         {"makespan", timeline.makespan},
                         {"share", static_cast<double>(peak) / chunks},
                         {"within", within}});
-      if (within) offer(field, plan, timeline, schedule.name);
+      if (within) offer(field, plan, costs, schedule.name);
     } catch (const Error& error) {
       if (error.code() != Exit::bad_input) throw;  // else: not for these ranks or microbatches
     }
@@ -129,12 +130,12 @@ class Search {
     Plan plan = merge_input_weight(result.plan, field.layout);
     plan = add_reduction(add_transfers(plan, field.layout), field.layout);
     if (!check(plan, field.layout, field.limits))
-      offer(field, plan, simulate(plan, field.layout, costs_of(field, plan)), "search");
+      offer(field, plan, costs_of(field, plan), "search");
   }
 
   /// Keeps a plan within the bound if it is the best so far.
-  void offer(const Field& field, const Plan& plan, const Timeline& timeline,
-             std::string_view from) {
+  void offer(const Field& field, const Plan& plan, const Costs& costs, std::string_view from) {
+    const Timeline timeline = simulate(plan, field.layout, costs);
     if (best_ != nullptr && timeline.makespan >= least_) return;
     best_ = &field;
     least_ = timeline.makespan;
@@ -144,7 +145,8 @@ class Search {
                {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
                {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
                {"chunks", field.folding.chunks},
-               {"from", from}}};
+               {"from", from},
+               {"links", costs_.links(field.layout, costs)}}};
   }
 
   const ScheduleSearch& options_;
@@ -174,7 +176,8 @@ FoundSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts
 }
 
 std::string search_table(const Json& report) {
-  std::string text = fmt::format("{:<20} {:>6} {:>10} {:>12} {:>7}\n", "schedule", "chunks",
+  std::string text = fmt::format("links: {}\n{:<20} {:>6} {:>10} {:>12} {:>7}\n",
+                                 report["links"]["text"].get<std::string>(), "schedule", "chunks",
                                  "makespan", "activations", "tried");
   const Json& named = report["named"];
   for (std::size_t i = 0, next = 0; i < named.size(); i = next) {

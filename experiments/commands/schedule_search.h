@@ -27,9 +27,9 @@ struct FoundSchedule {
   Plan plan;
   Layout layout;  // one unit a stage
   /// Keys: makespan, bubble (mean, ranks), peak_activations (microbatch_stages), chunks, from (what
-  /// it started with: a name, or "search"), max_chunks, named: a list of all that were tried,
-  /// {schedule, chunks, makespan, share (most activations of a rank, in microbatches of its share),
-  /// within}.
+  /// it started with: a name, or "search"), links (see links_json()), max_chunks, named: a list of
+  /// all that were tried, {schedule, chunks, makespan, share (most activations of a rank, in
+  /// microbatches of its share), within}.
   nlohmann::ordered_json report;
 };
 

@@ -110,13 +110,15 @@ void print_timeline(const Timeline& timeline, const nlohmann::ordered_json& bubb
 }  // namespace
 
 int run_schedule_simulate(const ScheduleOptions& options) {
-  const ScheduleCosts costs(options.costs);
+  const ScheduleCosts costs(options.costs, options.links);
   const Planned planned = plan_of(options);
-  const Timeline timeline =
-      simulate(planned.plan, planned.layout, costs.of(planned.layout, planned.plan));
+  const Costs of_plan = costs.of(planned.layout, planned.plan);
+  const Timeline timeline = simulate(planned.plan, planned.layout, of_plan);
+  const nlohmann::ordered_json links = costs.links(planned.layout, of_plan);
   const nlohmann::ordered_json bubble = bubble_json(planned, timeline, options);
   if (!options.json) {
     print_timeline(timeline, bubble);
+    fmt::print("links: {}\n", links["text"].get<std::string>());
     print_path(planned.plan, timeline);
     return 0;
   }
@@ -124,6 +126,7 @@ int run_schedule_simulate(const ScheduleOptions& options) {
       {"makespan", timeline.makespan},
       {"bubble", bubble},
       {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
+      {"links", links},
       {"critical_path", path_json(planned.plan, timeline)}};
   // Bytes and seconds need a model.
   if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;

@@ -148,13 +148,14 @@ std::string memory_text(const Json& report) {
 
 /// What the times stand on.
 std::string basis_text(const Json& report) {
+  const std::string links = fmt::format("links: {}\n", report["links"]["text"].get<std::string>());
   if (report.contains("costs_from"))
-    return fmt::format("from the costs that {} measured\n",
-                       report["costs_from"].get<std::string>());
-  return fmt::format(
-      "products alone, at {:.1f} GFLOP/s a rank\n({}); other kernels and the update "
-      "come on top, and transfers\nwithout a machine file\n",
-      report["rate_gflops_per_s"].get<double>(), report["rate_from"].get<std::string>());
+    return fmt::format("from the costs that {} measured\n{}",
+                       report["costs_from"].get<std::string>(), links);
+  return fmt::format("products alone, at {:.1f} GFLOP/s a rank\n({}); {} come on top\n{}",
+                     report["rate_gflops_per_s"].get<double>(),
+                     report["rate_from"].get<std::string>(),
+                     fmt::join(report["left_out"].get<std::vector<std::string>>(), " and "), links);
 }
 
 std::string times_text(const Json& report) {

@@ -88,6 +88,17 @@ done
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
 refused '2 costs are given' schedule simulate 1f1b --costs 1,2
+printf 'ranks_per_host = 1\n[remote]\nlatency_s = 1.0\nbytes_per_s = 10.0\n' >machine.toml
+links='--costs 1,1,1 --links machine.toml --boundary-bytes'
+# F, a message of 2 s and 1 s of latency, F and B, the same back, B, and ranks meet in STEP: 1 s more.
+ok 'makespan 13 ' schedule simulate 1f1b --ranks 2 --microbatches 1 $links 20
+ok 'links: from machine.toml, all ranks on 2 hosts' schedule simulate 1f1b --ranks 2 $links 20
+ok 'links: none given: transfers are free' schedule simulate 1f1b
+ok 'links: from machine.toml' schedule search --ranks 2 --microbatches 2 --max-chunks 2 $links 20
+refused '--costs F,I,W --links machine.toml' schedule simulate 1f1b --costs machine.toml
+refused '--boundary-bytes N as well' schedule simulate 1f1b --links machine.toml
+refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
+refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 | cmp -s - again.csv ||

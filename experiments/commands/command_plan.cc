@@ -24,6 +24,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--costs", options.plan.costs,
                  "what to predict from: the directory of a run, or a machine file (*.toml)")
       ->type_name("RUN|FILE");
+  app.add_option("--links", options.plan.links,
+                 "what messages take, in place of the links in --costs: a machine file, or a run")
+      ->type_name("RUN|FILE");
   add_json_option(app, options);
 }
 

@@ -72,6 +72,14 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
       ->delimiter(',')
       ->expected(1, 3)
       ->default_str("1,1,1");
+  app.add_option("--links", options.links.links,
+                 "what messages take: a machine file (`bench links --write`), or a run; left out: "
+                 "the links of the run in --costs, else transfers are free")
+      ->type_name("FILE|RUN");
+  app.add_option("--boundary-bytes", options.links.boundary_bytes,
+                 "of a message between stages; with --links and --costs F,I,W in seconds")
+      ->type_name("BYTES")
+      ->check(CLI::Range(0.0, 1e15));
 }
 
 }  // namespace
@@ -92,8 +100,9 @@ int run_schedule_show(const ScheduleOptions& options) {
 }
 
 int run_schedule_search(const ScheduleOptions& options) {
-  const ScheduleSearch search{options.ranks, options.microbatches, options.memory, options.seed};
-  const FoundSchedule found = search_schedule(search, ScheduleCosts(options.costs));
+  const ScheduleSearch search{options.ranks, options.microbatches, options.memory, options.seed,
+                              options.max_chunks};
+  const FoundSchedule found = search_schedule(search, ScheduleCosts(options.costs, options.links));
   if (!options.write.empty()) {
     std::ofstream file(options.write);
     file << to_text(found.plan);
@@ -140,6 +149,14 @@ Runner add_schedule(CLI::App& app) {
                    "activations that a rank may keep, in microbatches of its share of the model "
                    "(1f1b keeps as many as ranks); 0: any number")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  search
+      ->add_option("--max-chunks", options->max_chunks,
+                   fmt::format("each schedule is tried with every number of chunks (stages a rank) "
+                               "that it has, up to this one; 0: {}, or with the costs of a run as "
+                               "many as its units allow",
+                               kMaxChunks))
+      ->check(CLI::Range(0, 64))
       ->capture_default_str();
   search->add_option("--seed", options->seed, "of the search's moves")->capture_default_str();
   search->add_option("--write", options->write, "the schedule found, for parallel.schedule")

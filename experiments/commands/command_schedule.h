@@ -2,6 +2,8 @@
 #pragma once
 
 #include "experiments/commands/command.h"
+#include "experiments/costs/schedule_costs.h"
+#include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/schedule.h"
 
 namespace concertina {
@@ -12,9 +14,11 @@ struct ScheduleOptions {
   int frozen = 0;       // leading stages of each pipeline that do not train
   int activations = 0;  // check: most microbatches of stages that a rank may save; 0: any
   std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
-  double memory = 0;                              // search: activations a rank
+  LinkOptions links;
+  double memory = 0;  // search: activations a rank
   std::uint64_t seed = 1;
-  std::string write;  // search: the file
+  int max_chunks = 0;  // search: see ScheduleSearch
+  std::string write;   // search: the file
   bool compute_only = false, details = false, json = false;
 };
 
@@ -22,6 +26,8 @@ struct ScheduleOptions {
 struct Planned {
   Plan plan;
   Layout layout;
+  const Schedule* schedule = nullptr;  // null: read from a file
+  int chunks = 1;
 };
 
 /// Checked, wherever it comes from: throws RefusedPlan (parallel/plan/plan_grid.h).

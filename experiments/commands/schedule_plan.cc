@@ -42,7 +42,7 @@ Planned generate(const ScheduleOptions& options) {
                          .microbatches = options.microbatches,
                          .leaves = leaves},
                         options.ranks, 1, folding);
-  Planned result;
+  Planned result{{}, {}, &schedule.value, folding.chunks};
   result.layout = make_layout(units, grid, options.microbatches, leaves, folding);
   freeze(result.layout, options.frozen);
   Limits limits;
@@ -70,7 +70,7 @@ Planned read(const ScheduleOptions& options) {
   Limits limits;
   limits.leaf_microbatches = microbatches / default_leaves(microbatches);
   Planned result{complete(std::move(file.plan), file.layout, options.schedule, limits),
-                 std::move(file.layout)};
+                 std::move(file.layout), nullptr, 1};
   for (auto& row : result.plan.rows)
     if (options.compute_only)
       std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });

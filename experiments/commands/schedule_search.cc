@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
 #include <limits>
 
 #include "core/error.h"
@@ -17,47 +17,60 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kEffort = 300'000'000;  // a few seconds for each way to fold
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks are 41 microbatches of stages
 
 /// One way to fold a pipeline onto the ranks.
 struct Field {
   Folding folding;
   Layout layout;
   Limits limits;
-  Costs costs;  // of compute actions; what is exchanged depends on the plan
+  bool usual = false;  // what some schedule wants
 };
 
 class Search {
  public:
   Search(const ScheduleSearch& options, const ScheduleCosts& costs)
-      : options_(options), costs_(costs) {}
+      : options_(options), costs_(costs), max_chunks_(max_chunks()) {}
 
   FoundSchedule run() {
-    for (const Entry<Schedule>& schedule : schedules())
-      if (!schedule.value.searched) try_named(schedule);
-    for (const Field& field : fields_) try_searched(field);
-    if (least_ == std::numeric_limits<double>::infinity())
+    for (const Entry<Schedule>& schedule : schedules()) {
+      if (schedule.value.searched) continue;
+      const Chunks& chunks = schedule.value.chunks;
+      for (int v = chunks.step; v <= std::min(chunks.most, max_chunks_); v += chunks.step)
+        try_named(schedule, v);
+    }
+    const Field* best = best_;
+    for (const Field& field : fields_)
+      if (field.usual || &field == best) try_searched(field);
+    if (best_ == nullptr)
       throw_input(
           fmt::format("no schedule keeps at most {:g} microbatches a rank", options_.memory),
           "--memory", fmt::format("{} is what 1f1b keeps", options_.ranks));
+    found_.report["max_chunks"] = max_chunks_;
     found_.report["named"] = named_;
     return std::move(found_);
   }
 
  private:
-  /// The field for a schedule; null if it has none with these ranks and microbatches.
-  const Field* field_of(const Entry<Schedule>& schedule) {
-    try {
-      const Folding folding = folding_of(schedule, 0);
-      for (const Field& field : fields_)
-        if (field.folding.chunks == folding.chunks && field.folding.placement == folding.placement)
-          return &field;
-      fields_.push_back(make_field(folding));
-      return &fields_.back();
-    } catch (const Error& error) {
-      if (error.code() != Exit::bad_input) throw;
-      return nullptr;
-    }
+  int max_chunks() const {
+    const std::optional<int> units = costs_.units();
+    if (units && *units < options_.ranks)
+      throw_input(fmt::format("the model has {} units for {} ranks", *units, options_.ranks),
+                  "--ranks", fmt::format("--ranks from 1 to {}", *units));
+    const int most = units ? *units / options_.ranks : kMaxChunks;
+    if (options_.max_chunks == 0) return most;
+    return units ? std::min(options_.max_chunks, most) : options_.max_chunks;
+  }
+
+  /// The field for a schedule; throws Error{bad_input} if it has none with these ranks.
+  Field& field_of(const Entry<Schedule>& schedule, int chunks) {
+    const Folding folding = folding_of(schedule, chunks);
+    for (Field& field : fields_)
+      if (field.folding.chunks == folding.chunks && field.folding.placement == folding.placement)
+        return field;
+    fields_.push_back(make_field(folding));
+    return fields_.back();
   }
 
   Field make_field(const Folding& folding) const {
@@ -71,71 +84,90 @@ class Search {
                            .microbatches = options_.microbatches,
                            .leaves = leaves},
                           options_.ranks, 1, folding);
-    Field field{folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}, {}};
+    Field field{folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
     field.limits.leaf_microbatches = options_.microbatches / leaves;
     if (options_.memory > 0)
-      field.limits.peak_activations.assign(static_cast<std::size_t>(options_.ranks),
-                                           static_cast<int>(options_.memory * folding.chunks));
-    const Plan plan =
-        make_plan(field.layout, "gpipe", {.leaf_microbatches = field.limits.leaf_microbatches});
-    field.costs = costs_.of(field.layout, plan, 1.0 / folding.chunks);
+      field.limits.peak_activations.assign(
+          static_cast<std::size_t>(options_.ranks),
+          static_cast<int>(options_.memory * folding.chunks + kRounding));
     return field;
   }
 
-  void try_named(const Entry<Schedule>& schedule) {
-    const Field* field = field_of(schedule);
-    if (field == nullptr) return;
+  Costs costs_of(const Field& field, const Plan& plan) const {
+    return costs_.of(field.layout, plan, 1.0 / field.folding.chunks);
+  }
+
+  void try_named(const Entry<Schedule>& schedule, int chunks) {
     try {
-      const Plan plan = make_plan(field->layout, schedule.name,
-                                  {.leaf_microbatches = field->limits.leaf_microbatches});
-      const double makespan = consider(*field, plan, std::string(schedule.name));
-      const Timeline timeline = simulate(plan, field->layout, field->costs);
+      Field& field = field_of(schedule, chunks);
+      field.usual = field.usual || chunks == schedule.value.chunks.usual;
+      const Plan plan = make_plan(field.layout, schedule.name,
+                                  {.leaf_microbatches = field.limits.leaf_microbatches});
+      const Costs costs = costs_of(field, plan);
+      const Timeline timeline = simulate(plan, field.layout, costs);
       const int peak =
           *std::max_element(timeline.peak_activations.begin(), timeline.peak_activations.end());
+      const bool within = !check(plan, field.layout, field.limits);
       named_.push_back({{"schedule", schedule.name},
-                        {"chunks", field->folding.chunks},
+                        {"chunks", chunks},
                         {"makespan", timeline.makespan},
-                        {"share", static_cast<double>(peak) / field->folding.chunks},
-                        {"within", std::isfinite(makespan)}});
+                        {"share", static_cast<double>(peak) / chunks},
+                        {"within", within}});
+      if (within) offer(field, plan, costs, schedule.name);
     } catch (const Error& error) {
       if (error.code() != Exit::bad_input) throw;  // else: not for these ranks or microbatches
     }
   }
 
   void try_searched(const Field& field) {
-    SearchBounds bounds{field.limits.peak_activations, options_.seed, kEffort};
+    // What is exchanged depends on the plan; what moves are judged by are compute actions alone.
+    const Plan any =
+        make_plan(field.layout, "gpipe", {.leaf_microbatches = field.limits.leaf_microbatches});
+    const SearchBounds bounds{field.limits.peak_activations, options_.seed, options_.effort};
     const SearchResult result =
-        search(field.layout, field.costs, named_plans(field.layout), bounds);
-    if (!std::isfinite(result.seconds)) return;
+        search(field.layout, costs_of(field, any), named_plans(field.layout), bounds);
+    if (result.seconds == kInf) return;
     Plan plan = merge_input_weight(result.plan, field.layout);
     plan = add_reduction(add_transfers(plan, field.layout), field.layout);
-    consider(field, plan, "search");
+    if (!check(plan, field.layout, field.limits))
+      offer(field, plan, costs_of(field, plan), "search");
   }
 
-  /// Keeps the plan if it is the best so far; infinity if it breaks a limit.
-  double consider(const Field& field, const Plan& plan, const std::string& from) {
-    if (check(plan, field.layout, field.limits)) return std::numeric_limits<double>::infinity();
-    const Timeline timeline = simulate(plan, field.layout, field.costs);
-    if (timeline.makespan < least_) {
-      least_ = timeline.makespan;
-      found_ = {plan,
-                field.layout,
-                {{"makespan", timeline.makespan},
-                 {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
-                 {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
-                 {"chunks", field.folding.chunks},
-                 {"from", from}}};
-    }
-    return timeline.makespan;
+  /// Keeps a plan within the bound if it is the best so far.
+  void offer(const Field& field, const Plan& plan, const Costs& costs, std::string_view from) {
+    const Timeline timeline = simulate(plan, field.layout, costs);
+    if (best_ != nullptr && timeline.makespan >= least_) return;
+    best_ = &field;
+    least_ = timeline.makespan;
+    found_ = {plan,
+              field.layout,
+              {{"makespan", timeline.makespan},
+               {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
+               {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
+               {"chunks", field.folding.chunks},
+               {"from", from},
+               {"links", costs_.links(field.layout, costs)}}};
   }
 
   const ScheduleSearch& options_;
   const ScheduleCosts& costs_;
-  std::vector<Field> fields_;
+  const int max_chunks_;
+  std::deque<Field> fields_;  // stay where they are
   Json named_ = Json::array();
-  double least_ = std::numeric_limits<double>::infinity();
+  const Field* best_ = nullptr;
+  double least_ = kInf;
   FoundSchedule found_;
 };
+
+/// Of one schedule's tries: within the bound before beyond it, then the shortest.
+const Json& best_of(const std::vector<const Json*>& tries) {
+  return **std::min_element(tries.begin(), tries.end(), [](const Json* a, const Json* b) {
+    const auto key = [](const Json& one) {
+      return std::pair(!one["within"].get<bool>(), one["makespan"].get<double>());
+    };
+    return key(*a) < key(*b);
+  });
+}
 
 }  // namespace
 
@@ -144,12 +176,23 @@ FoundSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts
 }
 
 std::string search_table(const Json& report) {
-  std::string text =
-      fmt::format("{:<20} {:>6} {:>10} {:>12}\n", "schedule", "chunks", "makespan", "activations");
-  for (const Json& one : report["named"])
-    text += fmt::format("{:<20} {:>6} {:>10g} {:>12g}{}\n", one["schedule"].get<std::string>(),
-                        one["chunks"].get<int>(), one["makespan"].get<double>(),
-                        one["share"].get<double>(), one["within"].get<bool>() ? "" : "  too many");
+  std::string text = fmt::format("links: {}\n{:<20} {:>6} {:>10} {:>12} {:>7}\n",
+                                 report["links"]["text"].get<std::string>(), "schedule", "chunks",
+                                 "makespan", "activations", "tried");
+  const Json& named = report["named"];
+  for (std::size_t i = 0, next = 0; i < named.size(); i = next) {
+    std::vector<const Json*> tries;
+    for (; next < named.size() && named[next]["schedule"] == named[i]["schedule"]; ++next)
+      tries.push_back(&named[next]);
+    const Json& best = best_of(tries);
+    text += fmt::format(
+        "{:<20} {:>6} {:>10g} {:>12g} {:>7}{}\n", best["schedule"].get<std::string>(),
+        best["chunks"].get<int>(), best["makespan"].get<double>(), best["share"].get<double>(),
+        tries.size() == 1 ? fmt::format("{}", best["chunks"].get<int>())
+                          : fmt::format("{}..{}", (*tries.front())["chunks"].get<int>(),
+                                        (*tries.back())["chunks"].get<int>()),
+        best["within"].get<bool>() ? "" : "  too many");
+  }
   const int chunks = report["chunks"].get<int>();
   const auto peaks = report["peak_activations"]["microbatch_stages"].get<std::vector<int>>();
   return text +

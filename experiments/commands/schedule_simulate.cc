@@ -59,30 +59,74 @@ nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
   return json;
 }
 
-void print_timeline(const Timeline& timeline) {
-  fmt::print("makespan {:g}  bubble {:.2f}%\n", timeline.makespan, 100 * timeline.mean_bubble);
-  fmt::print("{:>5} {:>10} {:>9} {:>17}\n", "rank", "busy", "bubble", "peak activations");
+/// What the schedule promises of its idle time, in its own measure; null if nothing.
+nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
+  if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
+  const ClosedForm& form = planned.schedule->bubble;
+  const auto claim = form.at(options.ranks, options.microbatches, planned.chunks);
+  if (!claim) return nullptr;
+  return {{"formula", form.text},
+          {"measure", "span, at F = I = W and free transfers"},
+          {"exact", claim->exact},
+          {"idle_over_ideal", claim->value}};
+}
+
+nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timeline,
+                                   const ScheduleOptions& options) {
+  const IdleOverIdeal idle = idle_over_ideal(planned.plan, timeline);
+  return {{"mean", timeline.mean_bubble},
+          {"ranks", timeline.bubble},
+          {"idle_over_ideal", {{"step", idle.step}, {"span", idle.span}}},
+          {"closed_form", closed_form(planned, options)}};
+}
+
+/// The three measures of idle time, each with its name.
+void print_bubble(const nlohmann::ordered_json& bubble) {
+  const auto percent = [](const nlohmann::ordered_json& share) {
+    return fmt::format("{:.2f}%", 100 * share.get<double>());
+  };
+  const auto& idle = bubble["idle_over_ideal"];
+  fmt::print(
+      "idle over ideal time, largest of a rank: {} of the step, {} of its span (first to "
+      "last action)\n",
+      percent(idle["step"]), percent(idle["span"]));
+  if (const auto& form = bubble["closed_form"]; !form.is_null())
+    fmt::print("closed form of the span, at F = I = W and free transfers: {}: {}\n",
+               form["formula"].get<std::string>(), percent(form["idle_over_ideal"]));
+  fmt::print("\n");
+}
+
+void print_timeline(const Timeline& timeline, const nlohmann::ordered_json& bubble) {
+  fmt::print("makespan {:g}  bubble {:.2f}% of it, mean of ranks\n", timeline.makespan,
+             100 * timeline.mean_bubble);
+  print_bubble(bubble);
+  fmt::print("{:>5} {:>10} {:>9} {:>36}\n", "rank", "busy", "bubble",
+             "peak activations, microbatch-stages");
   for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank)
-    fmt::print("{:>5} {:>10g} {:>8.2f}% {:>17}\n", rank, timeline.busy[rank],
+    fmt::print("{:>5} {:>10g} {:>8.2f}% {:>36}\n", rank, timeline.busy[rank],
                100 * timeline.bubble[rank], timeline.peak_activations[rank]);
 }
 
 }  // namespace
 
 int run_schedule_simulate(const ScheduleOptions& options) {
-  const ScheduleCosts costs(options.costs);
+  const ScheduleCosts costs(options.costs, options.links);
   const Planned planned = plan_of(options);
-  const Timeline timeline =
-      simulate(planned.plan, planned.layout, costs.of(planned.layout, planned.plan));
+  const Costs of_plan = costs.of(planned.layout, planned.plan);
+  const Timeline timeline = simulate(planned.plan, planned.layout, of_plan);
+  const nlohmann::ordered_json links = costs.links(planned.layout, of_plan);
+  const nlohmann::ordered_json bubble = bubble_json(planned, timeline, options);
   if (!options.json) {
-    print_timeline(timeline);
+    print_timeline(timeline, bubble);
+    fmt::print("links: {}\n", links["text"].get<std::string>());
     print_path(planned.plan, timeline);
     return 0;
   }
   nlohmann::ordered_json figures{
       {"makespan", timeline.makespan},
-      {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
+      {"bubble", bubble},
       {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
+      {"links", links},
       {"critical_path", path_json(planned.plan, timeline)}};
   // Bytes and seconds need a model.
   if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/index.h"
+#include "experiments/costs/links.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/runtime/gradient_tree.h"
 
@@ -137,14 +138,9 @@ Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
                    units.size(), model.units.size());
   Costs costs;
   costs.boundary_bytes = static_cast<double>(model.boundary_bytes);
-  costs.post = machine.post_s;
   costs.combine = machine.combine_s_per_byte;
-  costs.local = machine.local;
-  costs.remote = machine.remote;
-  costs.pairs = machine.pairs;
+  add_links(machine, run.world, costs);
   costs.ranks.resize(at(run.world));
-  for (int rank = 0; machine.ranks_per_host > 0 && rank < run.world; ++rank)
-    costs.hosts.push_back(rank / machine.ranks_per_host);
   for (const Pipeline& pipeline : run.layout.pipelines)
     for (const StagePlacement& stage : pipeline.stages) {
       costs.stages.push_back(stage_costs(run, stage, units));

@@ -10,6 +10,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/plan_costs.h"
 #include "parallel/plan/partition.h"
+#include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
@@ -56,14 +57,26 @@ Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
 
 }  // namespace
 
-ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words) {
-  if (words.size() == 1) {
-    source_ = read_costs(words[0]);
-    if (!source_->measured)
-      throw_input("a machine file alone has no model", words[0],
-                  "a run with a costs.json; or `concertina plan @model.toml --costs FILE`");
-    return;
-  }
+ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links) {
+  if (words.size() == 1)
+    read_run(words[0]);
+  else
+    read_stage(words);
+  read_links(links);
+}
+
+void ScheduleCosts::read_run(const std::string& path) {
+  source_ = read_costs(path);
+  if (!source_->measured)
+    throw_input("a machine file has links, but not what F, I and W of a stage take", path,
+                fmt::format("--costs F,I,W --links {} --boundary-bytes N, in seconds and bytes; or "
+                            "`concertina plan @model.toml --costs {}`",
+                            path, path));
+  machine_ = source_->machine;
+  links_ = {path, true};
+}
+
+void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
   if (words.size() != 3)
     throw_input(fmt::format("{} costs are given", words.size()), "--costs", kFix);
   stage_.forward = number(words[0]);
@@ -71,11 +84,40 @@ ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words) {
   stage_.weight = number(words[2]);
 }
 
+void ScheduleCosts::read_links(const LinkOptions& options) {
+  if (source_ && options.boundary_bytes)
+    throw_input("the model of the run says how large a message is", "--boundary-bytes",
+                "--costs RUN without it");
+  if (!source_ && options.links.empty() && options.boundary_bytes)
+    throw_input("the size of messages is given, but no links that take them", "--boundary-bytes",
+                "--links machine.toml as well, as `concertina bench links` writes it");
+  if (options.links.empty()) return;
+  if (!source_ && !options.boundary_bytes)
+    throw_input("the size of a message between stages is not known", "--links",
+                "--boundary-bytes N as well: samples of a microbatch x context x width x bytes of "
+                "a number");
+  const CostSource from = read_costs(options.links);
+  machine_ = source_ ? with_links(machine_, from.machine) : from.machine;
+  links_ = {options.links, from.measured.has_value()};
+  boundary_bytes_ = options.boundary_bytes.value_or(0);
+}
+
+nlohmann::ordered_json ScheduleCosts::links(const Layout& layout, const Costs& costs) const {
+  return links_json(links_, layout, costs);
+}
+
+std::optional<int> ScheduleCosts::units() const {
+  if (!source_) return std::nullopt;
+  return static_cast<int>(source_->measured->units.size());
+}
+
 Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) const {
   if (source_) return measured_costs(layout, plan);
   Costs costs = unit_costs(layout);
   for (StageCosts& stage : costs.stages)
     stage = {stage_.forward * share, stage_.input * share, stage_.weight * share};
+  costs.boundary_bytes = boundary_bytes_;
+  add_links(machine_, rank_count(layout), costs);
   return costs;
 }
 
@@ -91,7 +133,7 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) cons
     run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
   run.leaves = leaves_of(cut, run.microbatches);
   place(run, std::move(cut), plan);
-  return plan_costs(run, unit_seconds(*source_, run, config), source_->machine);
+  return plan_costs(run, unit_seconds(*source_, run, config), machine_);
 }
 
 }  // namespace concertina

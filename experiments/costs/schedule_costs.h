@@ -1,4 +1,5 @@
-// What `schedule --costs` means: seconds for every stage, or what the units of a run took.
+// What `schedule --costs` means: seconds for every stage, or what the units of a run took; and
+// `--links`, what messages take.
 // Invariant: pure but for reading the file; a run's model is cut over a layout's stages as `train`
 // would cut it.
 #pragma once
@@ -7,24 +8,41 @@
 #include <string>
 #include <vector>
 
+#include "experiments/costs/links.h"
 #include "experiments/costs/measured_costs.h"
 
 namespace concertina {
 
+struct LinkOptions {
+  std::string links{};  // a machine file or a run; empty: those of the run that has the costs
+  std::optional<double> boundary_bytes{};  // of a message, where no run's model says it
+};
+
 class ScheduleCosts {
  public:
-  /// `words`: three numbers F, I and W, or one path (see read_costs()).
-  explicit ScheduleCosts(const std::vector<std::string>& words);
+  /// `words`: three numbers F, I and W, or one path (see read_costs()). Throws Error{bad_input} if
+  /// it takes something else to know what stages and messages take.
+  explicit ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links = {});
 
   bool measured() const { return source_.has_value(); }
+  /// Of the run's model: no layout can have more stages. Nothing where there is none.
+  std::optional<int> units() const;
   /// `share`: what part of the three numbers a stage takes.
   Costs of(const Layout& layout, const Plan& plan, double share = 1) const;
+  /// See links_json(). `costs`: what of() said.
+  nlohmann::ordered_json links(const Layout& layout, const Costs& costs) const;
 
  private:
+  void read_run(const std::string& path);
+  void read_stage(const std::vector<std::string>& words);
+  void read_links(const LinkOptions& options);
   Costs measured_costs(const Layout& layout, const Plan& plan) const;
 
   StageCosts stage_;
-  std::optional<CostSource> source_;
+  std::optional<CostSource> source_;  // a run
+  MachineModel machine_;
+  LinkSource links_;
+  double boundary_bytes_ = 0;
 };
 
 }  // namespace concertina

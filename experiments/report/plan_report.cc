@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "experiments/costs/links.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/costs/product_rate.h"
@@ -107,9 +108,20 @@ Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& o
                Json& report) {
   CostSource source;
   if (!options.costs.empty()) source = read_costs(options.costs);
+  LinkSource links{options.costs, source.measured.has_value()};
+  if (!options.links.empty()) {
+    const CostSource from = read_costs(options.links);
+    source.machine = with_links(source.machine, from.machine);
+    links = {options.links, from.measured.has_value()};
+  }
+  const auto costs_with = [&](const std::vector<UnitSeconds>& units) {
+    Costs costs = plan_costs(run, units, source.machine);
+    report["links"] = links_json(links, run.layout, costs);
+    return costs;
+  };
   if (source.measured) {
     report["costs_from"] = options.costs;
-    return plan_costs(run, unit_seconds(source, run, config), source.machine);
+    return costs_with(unit_seconds(source, run, config));
   }
   if (source.machine.flops_per_s > 0 && options.gflops == 0) {
     report["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
@@ -118,7 +130,9 @@ Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& o
     add_rate(run, options, threads, report);
   }
   const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
-  return plan_costs(run, analytic_seconds(run.costs, rate), source.machine);
+  report["left_out"] = {"other kernels"};
+  if (source.machine.update_s_per_element == 0) report["left_out"].push_back("the update");
+  return costs_with(analytic_seconds(run.costs, rate));
 }
 
 void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, Json& report) {

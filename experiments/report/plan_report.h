@@ -15,13 +15,15 @@ struct PlanOptions {
   int world = 1;
   double gflops = 0;    // of one rank; 0: measured
   std::string costs{};  // a run with costs.json, or a machine file; empty: products alone
+  std::string links{};  // the same, in place of the links of `costs`
 };
 
 /// Keys: layout (short form), layout_toml, world, threads, schedule, microbatches, leaves,
 /// parameters, pipelines (stages with rank, units, unit_names, parameters, flops_share of the
 /// pipeline), memory (ranks with equal figures, bytes by purpose), peak_bytes (of the largest
 /// rank), all_ranks_bytes, machine; rate_gflops_per_s and where it is from
-/// (or costs_from, where units were measured), step_ms,
+/// and left_out, what comes on top of products (or costs_from, where units were measured), links
+/// (see links_json()), step_ms,
 /// tokens_per_s, busy_ms by rank, bubble (mean, ranks), peak_activations (microbatch_stages by
 /// rank), warnings. `machine`: what the memory is compared with, nothing if it is not known.
 /// Throws Error{bad_input} if no layout fits the world size.

@@ -148,22 +148,23 @@ std::string memory_text(const Json& report) {
 
 /// What the times stand on.
 std::string basis_text(const Json& report) {
+  const std::string links = fmt::format("links: {}\n", report["links"]["text"].get<std::string>());
   if (report.contains("costs_from"))
-    return fmt::format("from the costs that {} measured\n",
-                       report["costs_from"].get<std::string>());
-  return fmt::format(
-      "products alone, at {:.1f} GFLOP/s a rank\n({}); other kernels and the update "
-      "come on top, and transfers\nwithout a machine file\n",
-      report["rate_gflops_per_s"].get<double>(), report["rate_from"].get<std::string>());
+    return fmt::format("from the costs that {} measured\n{}",
+                       report["costs_from"].get<std::string>(), links);
+  return fmt::format("products alone, at {:.1f} GFLOP/s a rank\n({}); {} come on top\n{}",
+                     report["rate_gflops_per_s"].get<double>(),
+                     report["rate_from"].get<std::string>(),
+                     fmt::join(report["left_out"].get<std::vector<std::string>>(), " and "), links);
 }
 
 std::string times_text(const Json& report) {
-  std::string text = fmt::format("{:<16}{:>12}{:>10}{:>31}\n", "rank", "busy ms", "bubble",
-                                 "peak activations, microbatches");
+  std::string text = fmt::format("{:<16}{:>12}{:>10}{:>38}\n", "rank", "busy ms", "bubble",
+                                 "peak activations, microbatch-stages");
   Lines lines;
   for (std::size_t rank = 0; rank < report["busy_ms"].size(); ++rank)
     lines.add(static_cast<int>(rank),
-              fmt::format("{:>12.2f}{:>9.2f}%{:>31}", report["busy_ms"][rank].get<double>(),
+              fmt::format("{:>12.2f}{:>9.2f}%{:>38}", report["busy_ms"][rank].get<double>(),
                           100 * report["bubble"]["ranks"][rank].get<double>(),
                           report["peak_activations"]["microbatch_stages"][rank].get<int>()));
   return text + lines.text() +

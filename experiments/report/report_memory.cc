@@ -60,7 +60,7 @@ std::string memory_plots(const RunTrace& trace, const ReportFigures& figures) {
 std::string memory_table(const ReportFigures& figures) {
   std::string text =
       "<details><summary>Peaks by rank</summary><div class=\"wide\"><table><tr>"
-      "<th>peak</th><th>microbatches</th><th>predicted</th><th>saved bytes</th>"
+      "<th>peak</th><th>microbatch-stages</th><th>predicted</th><th>saved bytes</th>"
       "<th>predicted</th><th>boundary bytes</th><th>reserved</th></tr>\n";
   for (const std::size_t rank : some_ranks(figures.ranks.size(), kMaxTableRows)) {
     const MemoryUse &is = figures.ranks[rank].peak, &was = figures.ranks[rank].predicted_peak;

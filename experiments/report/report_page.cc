@@ -51,7 +51,7 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
     text += tile(fmt::format("{:.0f}", tokens / static_cast<double>(counted)),
                  "tokens a second, mean of the run");
   text += tile(html::bytes(static_cast<double>(peak)),
-               fmt::format("saved activations at the peak ({} microbatches); {}", activations,
+               fmt::format("saved activations at the peak ({} microbatch-stages); {}", activations,
                            exact ? "as predicted, on every rank" : "not as predicted"));
   return text + "</div>\n";
 }

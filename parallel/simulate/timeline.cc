@@ -67,7 +67,29 @@ std::vector<PathStep> critical_path(const Timeline& timeline, const Plan& plan,
   return path;
 }
 
+/// From the start of the first compute action to the end of the last one.
+double span_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {
+  double first = -1, last = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (!is_compute(row[i].kind)) continue;
+    if (first < 0) first = times[i].start;
+    last = std::max(last, times[i].end);
+  }
+  return last - std::max(first, 0.0);
+}
+
 }  // namespace
+
+IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline) {
+  IdleOverIdeal idle;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    const double busy = timeline.busy[rank], compute = timeline.compute[rank];
+    if (busy > 0) idle.step = std::max(idle.step, timeline.makespan / busy - 1);
+    const double span = span_seconds(plan.rows[rank], timeline.rows[rank]);
+    if (compute > 0) idle.span = std::max(idle.span, span / compute - 1);
+  }
+  return idle;
+}
 
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
               const Costs& costs, const std::vector<Delay>& delays) {

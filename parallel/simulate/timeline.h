@@ -44,6 +44,13 @@ struct Timeline {
   std::vector<PathStep> critical_path;  // from the start of the step to its end
 };
 
+/// Idle over ideal (busy) time of the rank where it is largest: within the whole step, and from the
+/// start of its first compute action to the end of its last one, as Schedule::bubble is defined.
+struct IdleOverIdeal {
+  double step = 0, span = 0;
+};
+IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline);
+
 /// Why an action started when it did: an action of another rank, by its number, if not the one
 /// before it in its row. Actions are numbered row by row.
 struct Delay {

@@ -88,6 +88,17 @@ done
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
 refused '2 costs are given' schedule simulate 1f1b --costs 1,2
+printf 'ranks_per_host = 1\n[remote]\nlatency_s = 1.0\nbytes_per_s = 10.0\n' >machine.toml
+links='--costs 1,1,1 --links machine.toml --boundary-bytes'
+# F, a message of 2 s and 1 s of latency, F and B, the same back, B, and ranks meet in STEP: 1 s more.
+ok 'makespan 13 ' schedule simulate 1f1b --ranks 2 --microbatches 1 $links 20
+ok 'links: from machine.toml, all ranks on 2 hosts' schedule simulate 1f1b --ranks 2 $links 20
+ok 'links: none given: transfers are free' schedule simulate 1f1b
+ok 'links: from machine.toml' schedule search --ranks 2 --microbatches 2 --max-chunks 2 $links 20
+refused '--costs F,I,W --links machine.toml' schedule simulate 1f1b --costs machine.toml
+refused '--boundary-bytes N as well' schedule simulate 1f1b --links machine.toml
+refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
+refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 | cmp -s - again.csv ||
@@ -114,6 +125,21 @@ ok 'makespan 7 ' schedule simulate 1f1b --ranks 2 --microbatches 2 --frozen 1
 for schedule in $("$binary" schedule list); do
   ok ok: schedule check "$schedule" --microbatches 6 --frozen 3
   refused 'nothing is left to train' schedule check "$schedule" --frozen 64
+done
+# Idle time in its three measures, each with its name: the table of schedules can be checked by hand.
+ok 'bubble 27.27% of it' schedule simulate gpipe
+ok '37.50% of the step, 37.50% of its span' schedule simulate gpipe
+ok 'free transfers: (p-1)/m: 37.50%' schedule simulate gpipe
+ok 'peak activations, microbatch-stages' schedule simulate gpipe
+ok '6.25% of the step, 0.00% of its span' schedule simulate zb-v
+"$binary" schedule simulate zb-v --json | python3 -c 'import json, sys
+bubble = json.load(sys.stdin)["bubble"]
+assert abs(bubble["mean"] - 3 / 51) < 1e-12 and bubble["idle_over_ideal"] == {"step": 0.0625, "span": 0}
+assert bubble["closed_form"]["idle_over_ideal"] == 0 and bubble["closed_form"]["exact"]
+assert bubble["closed_form"]["measure"].startswith("span")' || fail 'measures of idle time in JSON'
+for plain in '1f1b --frozen 1' plan.csv 'interleaved-1f1b --microbatches 6'; do
+  "$binary" schedule simulate $plain --json | grep -qF '"closed_form":null' ||
+    fail "simulate $plain: a closed form where none is claimed"
 done
 refused 'try: --frozen from 0 to 3' schedule simulate 1f1b --frozen 4
 refused 'try: --frozen from 0 to 1' schedule show whole.csv --frozen 2

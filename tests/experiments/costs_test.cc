@@ -117,6 +117,59 @@ TEST_F(CostFiles, FrozenStagesFreezeTheirUnits) {
   EXPECT_NE(error_of([&] { costs.of(layout, make_plan(layout, "1f1b")); }), "none");
 }
 
+TEST_F(CostFiles, LinksOfAMachineCarryTheMessagesOfASchedule) {
+  const std::string file = write("machine.toml", machine_toml(machine()));
+  const ScheduleCosts costs({"2", "3", "4"}, {file, 1000});
+  const Layout layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}, {2, 2, 3}, {3, 3, 4}}, 0, 4}}};
+  const Costs with = costs.of(layout, make_plan(layout, "1f1b"));
+  EXPECT_EQ(with.boundary_bytes, 1000);
+  EXPECT_EQ(with.hosts, (std::vector{0, 0, 1, 1}));
+  EXPECT_EQ(with.link(0, 1), machine().local);
+  EXPECT_EQ(with.link(1, 2), machine().remote);
+  EXPECT_EQ(with.link(0, 3), machine().pairs.at({0, 3}));
+  EXPECT_EQ(with.stages[3].weight, 4);
+  EXPECT_FALSE(costs.links(layout, with)["free"]);
+  EXPECT_EQ(costs.links(layout, with)["text"], "from " + file + ", all ranks on 2 hosts");
+  const ScheduleCosts none({"2", "3", "4"});
+  EXPECT_TRUE(none.links(layout, none.of(layout, make_plan(layout, "1f1b")))["free"]);
+
+  EXPECT_EQ(error_of([&] { ScheduleCosts({file}); }),
+            "a machine file has links, but not what F, I and W of a stage take");
+  EXPECT_EQ(error_of([&] {
+              ScheduleCosts({"1", "1", "1"}, {file, {}});
+            }),
+            "the size of a message between stages is not known");
+  EXPECT_NE(error_of([&] { ScheduleCosts({"1", "1", "1"}, {"", 1000}); }), "none");
+}
+
+TEST_F(CostFiles, ARunWithoutLinksSaysSoAndTakesThoseOfAnother) {
+  MeasuredCosts alone = measured();
+  alone.machine = with_links(alone.machine, {});
+  write("costs.json", to_json(alone).dump());
+  const std::string file = write("machine.toml", machine_toml(machine()));
+  const Layout layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}, {2, 2, 3}, {3, 3, 4}}, 0, 4}}};
+  const Plan plan = make_plan(layout, "1f1b");
+  const ScheduleCosts free({directory_}), other({directory_}, {file, {}});
+  const auto said = free.links(layout, free.of(layout, plan));
+  EXPECT_TRUE(said["free"]);
+  EXPECT_EQ(said["text"],
+            "not measured in this run: transfers are free; give --links machine.toml");
+  const Costs with = other.of(layout, plan);
+  EXPECT_EQ(other.links(layout, with)["from"], file);
+  EXPECT_FALSE(other.links(layout, with)["free"]);
+  EXPECT_EQ(with.link(1, 2), machine().remote);
+  EXPECT_EQ(with.combine, alone.machine.combine_s_per_byte);
+  EXPECT_GT(simulate(plan, layout, with).makespan,
+            simulate(plan, layout, free.of(layout, plan)).makespan);
+  EXPECT_NE(error_of([&] { ScheduleCosts({directory_}, {file, 1000}); }), "none");
+  // A local link alone is not enough where ranks are on two hosts.
+  alone.machine.ranks_per_host = 2;
+  alone.machine.local = machine().local;
+  write("costs.json", to_json(alone).dump());
+  const ScheduleCosts half({directory_});
+  EXPECT_TRUE(half.links(layout, half.of(layout, plan))["free"]);
+}
+
 TEST(PlanCosts, AStageIsTheSumOfItsUnits) {
   const RunPlan run = make_run_plan(small(2, 1), 2);
   const std::vector<UnitSeconds> units = measured().units;

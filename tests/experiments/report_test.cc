@@ -212,6 +212,8 @@ TEST(Report, IsOneWellFormedFile) {
   for (const char* outside : {"http:", "https:", "src=", "@import", "url("})
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
   EXPECT_NE(page.find("F 3 stage 0"), std::string::npos);
+  EXPECT_NE(page.find("<th>microbatch-stages</th>"), std::string::npos);
+  EXPECT_NE(page.find(" microbatch-stages); "), std::string::npos);
   EXPECT_NE(page.find("a &lt;run&gt; &amp; &quot;more&quot;"), std::string::npos);
   EXPECT_LT(page.size(), 300000U);
 }

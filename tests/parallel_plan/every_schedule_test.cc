@@ -86,21 +86,6 @@ TEST(EverySchedule, ReadsBackFromItsText) {
   });
 }
 
-/// Idle over ideal time as Schedule::bubble defines it.
-double bubble(const Plan& plan, const Timeline& timeline) {
-  double largest = 0;
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
-    double first = timeline.makespan, last = 0;
-    for (std::size_t i = 0; i < plan.rows[rank].size(); ++i) {
-      if (!is_compute(plan.rows[rank][i].kind)) continue;
-      first = std::min(first, timeline.rows[rank][i].start);
-      last = std::max(last, timeline.rows[rank][i].end);
-    }
-    largest = std::max(largest, (last - first) / timeline.busy[rank] - 1);
-  }
-  return largest;
-}
-
 void expect_claim(const std::optional<Claim>& claim, double value) {
   constexpr double kRounding = 1e-12;
   if (!claim) return;
@@ -115,7 +100,8 @@ TEST(EverySchedule, HasItsClosedFormBubble) {
           make_plan(one.layout, one.schedule.name, {.transfers = transfers, .reduction = false});
       const Timeline timeline = simulate(plan, one.layout, unit_costs(one.layout));
       for (const double busy : timeline.busy) EXPECT_DOUBLE_EQ(busy, 3.0 * one.m * one.v);
-      expect_claim(one.schedule.value.bubble.at(one.p, one.m, one.v), bubble(plan, timeline));
+      expect_claim(one.schedule.value.bubble.at(one.p, one.m, one.v),
+                   idle_over_ideal(plan, timeline).span);
     }
   });
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
@@ -95,6 +97,34 @@ INSTANTIATE_TEST_SUITE_P(
         Case{3,
              {"parallel.layout=[{microbatches=[0,10],stages=[{rank=0,units=[0,3]},{rank=1,units=[3,"
               "8]}]},{microbatches=[10,16],stages=[{rank=2,units=[0,8]}]}]"}}));
+
+TEST(PlanReport, ActivationsAreMicrobatchesOfStages) {
+  const auto plan = report(small({"parallel.pp=2", "parallel.chunks=2"}), 2, kPlenty);
+  EXPECT_NE(plan_text(plan).find("peak activations, microbatch-stages\n"), std::string::npos);
+}
+
+TEST(PlanReport, SaysWhichLinksItCounts) {
+  const RunConfig config = small({"parallel.pp=2"});
+  const std::string file = testing::TempDir() + "plan_links.toml";
+  std::ofstream(file) << "flops_per_s = 1e9\nupdate_s_per_element = 1e-9\n"
+                         "[local]\nlatency_s = 1e-2\n";
+  const auto of = [&](const PlanOptions& options) {
+    return plan_report(config, options, std::nullopt);
+  };
+  const auto without = of({.world = 2, .gflops = 1}), with = of({.world = 2, .costs = file}),
+             links = of({.world = 2, .gflops = 1, .links = file});
+  EXPECT_NE(plan_text(without).find("links: none given: transfers are free"), std::string::npos);
+  EXPECT_NE(plan_text(without).find("other kernels and the update come"), std::string::npos);
+  for (const auto& plan : {with, links}) {
+    EXPECT_EQ(plan["links"]["from"], file);
+    EXPECT_FALSE(plan["links"]["free"]);
+    EXPECT_NE(plan_text(plan).find("links: from " + file), std::string::npos);
+    EXPECT_GT(plan["step_ms"].get<double>(), without["step_ms"].get<double>());
+  }
+  EXPECT_NE(plan_text(with).find("other kernels come"), std::string::npos);
+  EXPECT_NE(plan_text(links).find("other kernels and the update come"), std::string::npos);
+  std::filesystem::remove(file);
+}
 
 TEST(PlanReport, DoubleRateHalvesTheStep) {
   const RunConfig config = small({"parallel.pp=2"});

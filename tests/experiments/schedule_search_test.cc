@@ -1,0 +1,79 @@
+// What `schedule search` promises: no schedule with a name is better within the bound, with any
+// number of chunks that was tried. The names are looked up here, as `schedule simulate` does it.
+#include "experiments/commands/schedule_search.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "experiments/commands/command_schedule.h"
+#include "parallel/generate/schedule_registry.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::int64_t kLittle = 20'000;  // effort: the promise is not up to the moves
+
+/// The shortest step of a named schedule that keeps at most `memory` (0: any number) activations.
+double best_named(const ScheduleSearch& search, const ScheduleCosts& costs, int max_chunks) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [name, schedule] : schedules())
+    for (int chunks = 1; chunks <= max_chunks && !schedule.searched; ++chunks) try {
+        ScheduleOptions options;
+        options.schedule = std::string(name);
+        options.ranks = search.ranks;
+        options.microbatches = search.microbatches;
+        options.chunks = chunks;
+        const Planned one = plan_of(options);
+        const Timeline timeline =
+            simulate(one.plan, one.layout, costs.of(one.layout, one.plan, 1.0 / chunks));
+        const double most =
+            *std::max_element(timeline.peak_activations.begin(), timeline.peak_activations.end());
+        if (search.memory == 0 || most <= search.memory * chunks)
+          best = std::min(best, timeline.makespan);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Exit::bad_input);  // no such number of chunks, or of ranks
+      }
+  return best;
+}
+
+TEST(ScheduleSearch, IsNeverWorseThanAnyNameAtAnyChunksTried) {
+  const ScheduleCosts equal({"1", "1", "1"}), uneven({"1", "1.5", "0.5"});
+  for (const ScheduleSearch& search :
+       {ScheduleSearch{4, 8, 4.4}, {4, 8, 0}, {4, 8, 5.5}, {2, 6, 2.5}, {3, 7, 3.5}, {6, 12, 7}})
+    for (const ScheduleCosts* costs : {&equal, &uneven})
+      for (const int max_chunks : {0, 3}) {
+        ScheduleSearch quick = search;
+        quick.effort = kLittle;
+        quick.max_chunks = max_chunks;
+        SCOPED_TRACE(fmt::format("p={} m={} memory={} chunks={}", quick.ranks, quick.microbatches,
+                                 quick.memory, max_chunks));
+        const FoundSchedule found = search_schedule(quick, *costs);
+        const int tried = max_chunks == 0 ? kMaxChunks : max_chunks;
+        EXPECT_EQ(found.report["max_chunks"], tried);
+        EXPECT_LE(found.report["makespan"].get<double>(),
+                  best_named(quick, *costs, tried) * (1 + 1e-12));
+        const double most =
+            quick.memory > 0 ? quick.memory * found.report["chunks"].get<int>() : 1e9;
+        for (const auto& peak : found.report["peak_activations"]["microbatch_stages"])
+          EXPECT_LE(peak.get<double>(), most);
+      }
+}
+
+TEST(ScheduleSearch, ListsEveryNumberOfChunks) {
+  const FoundSchedule found =
+      search_schedule({.ranks = 4, .microbatches = 8, .max_chunks = 5, .effort = kLittle},
+                      ScheduleCosts({"1", "1", "1"}));
+  std::vector<int> tried;
+  for (const auto& one : found.report["named"])
+    if (one["schedule"] == "hanayo" || one["schedule"] == "looped-bfs")
+      tried.push_back(one["chunks"].get<int>());
+  EXPECT_EQ(tried, (std::vector{1, 2, 3, 4, 5, 2, 4}));
+  EXPECT_NE(search_table(found.report).find("1..5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -89,6 +89,13 @@ TEST(CheckMutations, DroppedActionsAreAskedForWhereTheyBelong) {
   }
 }
 
+TEST(Check, AsksForAReceiveInFrontOfTheNextOne) {
+  expect_rule(
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B0,0B1\n"
+      "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
+      straight(2, 2), Rule::cover, "0RECV_B0 is missing on rank 0, due before action 4 0RECV_B1");
+}
+
 TEST(CheckMutations, DuplicatesAreFound) {
   each_mutation([](std::vector<Action>& row, int position) -> std::vector<Rule> {
     row.insert(row.begin() + position, row[position]);

@@ -25,9 +25,13 @@ nlohmann::ordered_json list_json() {
 
 void print_details() {
   for (const auto& [name, schedule] : schedules()) {
-    fmt::print("{}: {}\n    {}\n", name, schedule.about, describe(schedule));
+    const std::string_view about = schedule.about;
+    fmt::print("{}: {}\n    {}\n", name, about.empty() ? "(no description)" : about,
+               describe(schedule));
     if (schedule.bubble.value != nullptr) fmt::print("    bubble {}\n", schedule.bubble.text);
     if (schedule.peak.value != nullptr) fmt::print("    saves {}\n", schedule.peak.text);
+    if (schedule.bubble.value == nullptr && schedule.peak.value == nullptr)
+      fmt::print("    no closed form claimed\n");
   }
   fmt::print(
       "\np ranks, m microbatches, v chunks (stages) a rank. bubble: idle over ideal time between "

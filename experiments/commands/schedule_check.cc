@@ -26,11 +26,18 @@ void print(const RefusedPlan& refused) {
     places.push_back({{"rank", rank},
                       {"position", position},
                       {"action", to_text(refused.plan().rows[rank][position])}});
+  Json missing;
+  if (const auto& gap = violation.gap)
+    missing = {{"rank", gap->before.rank},
+               {"position", gap->before.position},
+               {"action", to_text(gap->action)}};
   const Json report{{"ok", false},
                     {"rule", name_of(violation.rule)},
                     {"why", violation.text},
                     {"places", places},
-                    {"grid", grid_around(refused.plan(), violation.places)}};
+                    {"missing", missing},
+                    {"grid", grid_around(refused.plan(), violation.places, violation.gap)},
+                    {"try", advice_of(violation.rule)}};
   fmt::print("{}\n", report.dump());
 }
 
@@ -41,8 +48,7 @@ Plan accepted_plan(const ScheduleOptions& options) {
   Limits limits = limits_of(planned.plan);
   limits.peak_activations.assign(planned.plan.rows.size(), options.activations);
   if (const auto violation = check(planned.plan, planned.layout, limits))
-    throw RefusedPlan(planned.plan, *violation, "", options.schedule,
-                      "a schedule that saves less, or a larger --activations");
+    throw RefusedPlan(planned.plan, *violation, "", options.schedule);
   return std::move(planned.plan);
 }
 

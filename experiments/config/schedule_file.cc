@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "parallel/generate/passes.h"
+#include "parallel/plan/infer_layout.h"
 #include "parallel/plan/partition.h"
 
 namespace concertina {

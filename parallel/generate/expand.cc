@@ -100,7 +100,7 @@ Plan expand(const Layout& given, const Schedule& schedule, std::string_view name
   if (const auto violation = check(plan, apart.layout, compute_only))
     throw RefusedPlan(plan, *violation,
                       fmt::format("the schedule '{}' is wrong for this layout: ", name),
-                      "parallel.schedule", "another schedule");
+                      "parallel.schedule");
   plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
   const auto violation = check(plan, layout, compute_only);
   CONCERTINA_CHECK(!violation, "merged rows of '{}': {}", name, violation->text);

@@ -37,8 +37,7 @@ Plan append_tails(Plan plan) {
 
 [[noreturn]] void refuse(std::string_view name, const Plan& plan, const Violation& violation) {
   throw RefusedPlan(plan, violation,
-                    fmt::format("the schedule '{}' is wrong for this layout: ", name), kKey,
-                    "another schedule; `concertina schedule show` prints this one");
+                    fmt::format("the schedule '{}' is wrong for this layout: ", name), kKey);
 }
 
 /// For each action of a row, the number of its cell: an overlapped F and the action behind it are
@@ -192,8 +191,7 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
               bool overlap) {
   const auto require = [&](const Limits& due) {
     if (const auto violation = check(plan, layout, due))
-      throw RefusedPlan(plan, *violation, "", where,
-                        "a schedule that does all work once, in order");
+      throw RefusedPlan(plan, *violation, "", where);
   };
   plan = drop_frozen(std::move(plan), layout);
   Limits own = limits_of(plan);

@@ -15,25 +15,62 @@ constexpr std::array kRules{check_actions,      check_cover,     check_overlaps,
                             check_dependencies, check_reduction, check_channels,
                             check_leaves,       check_memory,    check_deadlock};
 
-constexpr std::array<std::pair<Rule, std::string_view>, 10> kNames{{
-    {Rule::shape, "shape"},
-    {Rule::range, "range"},
-    {Rule::placement, "placement"},
-    {Rule::cover, "cover"},
-    {Rule::overlap, "overlap"},
-    {Rule::dependency, "dependency"},
-    {Rule::channel_order, "channel_order"},
-    {Rule::leaf_order, "leaf_order"},
-    {Rule::memory, "memory"},
-    {Rule::deadlock, "deadlock"},
-}};
+struct RuleText {
+  Rule rule;
+  std::string_view name, advice;
+};
+
+constexpr std::array kTexts{
+    RuleText{Rule::shape, "shape", "one row of actions a rank, and a stage on each rank"},
+    RuleText{Rule::range, "range",
+             "stages and microbatches from 0 without a gap, each microbatch on every stage of its "
+             "pipeline"},
+    RuleText{Rule::placement, "placement", "all actions of a stage in the row of one rank"},
+    RuleText{Rule::cover, "cover",
+             "for each microbatch on each stage one F, and one B or one I and one W; a SEND and a "
+             "RECV wherever the next stage is on another rank, or none at all (they are added)"},
+    RuleText{Rule::reduction, "reduction",
+             "a REDUCE_GRAD for each stage behind its last B or W and STEP at the end of each row, "
+             "or none at all (they are added)"},
+    RuleText{Rule::overlap, "overlap",
+             "(<F>;<B or I>)OVERLAP_F_B of two microbatches, as in (0F1;1B0)OVERLAP_F_B"},
+    RuleText{Rule::dependency, "dependency",
+             "of a microbatch on a stage RECV_F, F, SEND_F, RECV_B, B (or I, later W), SEND_B in "
+             "this order; F up the stages of a rank, B down"},
+    RuleText{Rule::channel_order, "channel_order",
+             "the RECVs from a rank in the order of the SENDs of that rank"},
+    RuleText{Rule::leaf_order, "leaf_order",
+             "gradients of a stage in the order of the microbatches, or more leaves "
+             "(numerics.leaves = microbatches: any order)"},
+    RuleText{Rule::memory, "memory",
+             "that F later, behind a B or W that frees what is saved, or a larger bound"},
+    RuleText{Rule::deadlock, "deadlock",
+             "in each row the action that another rank waits for in front of the one that waits: "
+             "a RECV before the SEND or the work that is answered only after it"},
+    RuleText{Rule::stream_order, "stream_order",
+             "the transfers between two ranks in one order on both: where one sends first, the "
+             "other receives first"},
+    RuleText{
+        Rule::send_buffer, "send_buffer",
+        "the SEND that holds the buffer, and its RECV on the other rank, before what needs the "
+        "buffer: 2 unanswered messages of a rank can be on their way"},
+};
+static_assert(kSendBuffers == 2, "the advice on send buffers says so");
+
+const RuleText& text_of(Rule rule) {
+  for (const RuleText& text : kTexts)
+    if (text.rule == rule) return text;
+  CONCERTINA_CHECK(false, "rule {} has no text", static_cast<int>(rule));
+}
 
 }  // namespace
 
 std::string_view name_of(Rule rule) {
-  for (const auto& [value, name] : kNames)
-    if (value == rule) return name;
-  CONCERTINA_CHECK(false, "rule {} has no name", static_cast<int>(rule));
+  return text_of(rule).name;
+}
+
+std::string_view advice_of(Rule rule) {
+  return text_of(rule).advice;
 }
 
 const Action& Checked::action(int node) const {
@@ -54,19 +91,21 @@ Violation Checked::violation(Rule rule, std::string text, std::initializer_list<
 }
 
 Found check_deadlock(const Checked& it) {
-  const auto find = [&](Channels channels, const char* how) -> Found {
+  const auto find = [&](Channels channels, Rule rule, const char* how) -> Found {
     auto circle = find_deadlock(it.plan, it.index, channels);
     if (!circle) return std::nullopt;
-    return Violation{Rule::deadlock,
+    return Violation{circle->send_buffer ? Rule::send_buffer : rule,
                      fmt::format("{}, these wait in a circle:\n{}", how, circle->text),
                      std::move(circle->places)};
   };
-  if (!it.limits.transfers) return find(Channels::pairs, "without buffering");
+  const auto paired = [&] { return find(Channels::pairs, Rule::deadlock, "without buffering"); };
+  if (!it.limits.transfers) return paired();
   // A stream only adds waits to those of pairs: what it lets through need not be looked at twice.
-  Found streamed = find(Channels::stream, "with one stream of transfers a rank");
+  Found streamed =
+      find(Channels::stream, Rule::stream_order, "with one stream of transfers a rank");
   if (!streamed) return std::nullopt;
-  Found paired = find(Channels::pairs, "without buffering");
-  return paired ? paired : streamed;
+  Found simpler = paired();
+  return simpler ? simpler : streamed;
 }
 
 Limits limits_of(const Plan& plan) {

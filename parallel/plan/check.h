@@ -28,22 +28,35 @@ enum class Rule {
   range,          // the action's stage or microbatch does not exist, or its kind is not due
   placement,      // it is in the row of a rank that does not hold the stage
   cover,          // missing, twice, or both B and I or W
+  reduction,      // REDUCE or STEP is missing, or before gradients that it needs
   overlap,        // not an F with a B or I of another microbatch right behind it
   dependency,     // before something in its own row that it needs
   channel_order,  // two ranks disagree on the order of their messages
   leaf_order,     // gradients inside a leaf of the reduction tree not in ascending order
   memory,         // more activations saved than allowed
-  deadlock,       // no order of execution: without buffering, or on one stream a rank
+  deadlock,       // no order of execution without buffering
+  stream_order,   // none with one stream of transfers a rank
+  send_buffer,    // none with kSendBuffers gradients of a rank on their way
 };
 
 /// "channel_order".
 std::string_view name_of(Rule rule);
+
+/// What would be right, in a line.
+std::string_view advice_of(Rule rule);
+
+/// An action that is missing, and what it belongs in front of; that may be the end of the row.
+struct Gap {
+  Action action;
+  Place before;
+};
 
 /// The first rule that a plan breaks, with the shortest counter-example in one or a few lines.
 struct Violation {
   Rule rule = Rule::shape;
   std::string text;
   std::vector<Place> places{};  // the actions that `text` speaks of, each once
+  std::optional<Gap> gap{};
 };
 
 /// `layout` is valid (parallel/plan/layout.h).

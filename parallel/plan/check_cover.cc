@@ -20,7 +20,7 @@ Found check_action(const Checked& it, const Action& action, int rank, int node) 
     return wrong(Rule::range, ": reductions are not due in this plan");
   if (action.kind == Kind::STEP) {
     if (node + 1 == it.index.row_begin()[rank + 1]) return std::nullopt;
-    return it.violation(Rule::dependency, it.name(node + 1) + " comes after STEP, which ends a row",
+    return it.violation(Rule::reduction, it.name(node + 1) + " comes after STEP, which ends a row",
                         {node, node + 1});
   }
   const int holder = it.index.stages()[action.stage].rank;
@@ -34,14 +34,6 @@ Found check_action(const Checked& it, const Action& action, int rank, int node) 
       {first, node});
 }
 
-/// `near`: an action of the same microbatch, to show where to look; -1 if there is none.
-Violation missing(const Checked& it, const Action& action, int near) {
-  return it.violation(Rule::cover,
-                      fmt::format("{} is missing on rank {}", to_text(action),
-                                  it.index.stages()[action.stage].rank),
-                      {near});
-}
-
 /// All of one microbatch on one stage.
 class CellCheck {
  public:
@@ -51,9 +43,9 @@ class CellCheck {
   Found run() {
     const StageInfo& stage = it_.index.stages()[stage_];
     const bool both = has(Kind::B);
-    if (!has(Kind::F)) return missing(it_, at(Kind::F), near());
+    if (!has(Kind::F)) return absent(Kind::F);
     if (!stage.trains) return check_frozen(stage);
-    if (!both && !has(Kind::I) && !has(Kind::W)) return missing(it_, at(Kind::B), near());
+    if (!both && !has(Kind::I) && !has(Kind::W)) return absent(Kind::B);
     if (Found found = check(Kind::I, !both)) return found;
     if (Found found = check(Kind::W, !both)) return found;
     if (!it_.limits.transfers) return std::nullopt;
@@ -64,13 +56,10 @@ class CellCheck {
   }
 
  private:
-  Action at(Kind kind) const { return {kind, stage_, microbatch_}; }
   int find(Kind kind) const { return it_.index.find(kind, stage_, microbatch_); }
   bool has(Kind kind) const { return find(kind) >= 0; }
-  int near() const {
-    for (const Kind kind : {Kind::F, Kind::I, Kind::W, Kind::B})
-      if (has(kind)) return find(kind);
-    return -1;
+  Violation absent(Kind kind) const {
+    return missing(it_.plan, it_.index.stages()[stage_].rank, {kind, stage_, microbatch_});
   }
   Found check_frozen(const StageInfo& stage) const {
     for (const Kind kind : {Kind::B, Kind::I, Kind::W, Kind::RECV_B, Kind::SEND_B})
@@ -82,7 +71,7 @@ class CellCheck {
   Found check(Kind kind, bool due) const {
     const int node = find(kind);
     if (due == (node >= 0)) return std::nullopt;
-    if (due) return missing(it_, at(kind), near());
+    if (due) return absent(kind);
     const StageInfo& stage = it_.index.stages()[stage_];
     const char* why = ": the same work is also in a B";
     if (is_transfer(kind)) why = ": there is no neighbour stage on another rank";
@@ -90,7 +79,8 @@ class CellCheck {
       why = ": the stage before it is frozen and takes no gradient";
     if (!stage.trains && kind != Kind::SEND_F && kind != Kind::RECV_F)
       why = ": the stage is frozen, it only runs forward";
-    return it_.violation(Rule::cover, it_.name(node) + why, {node, near()});
+    return it_.violation(Rule::cover, it_.name(node) + why,
+                         {node, stage.trains && is_compute(kind) ? find(Kind::B) : -1});
   }
 
   const Checked& it_;
@@ -130,8 +120,7 @@ Found check_size(const Plan& plan, const Layout& layout) {
   while (begin[s + 1] <= number) ++s;
   const Action forward{Kind::F, s,
                        stages[s].first_microbatch + static_cast<int>(number - begin[s])};
-  return Violation{Rule::cover,
-                   fmt::format("{} is missing on rank {}", to_text(forward), stages[s].rank)};
+  return missing(plan, stages[s].rank, forward);
 }
 
 Found check_actions(const Checked& it) {
@@ -150,16 +139,15 @@ Found check_cover(const Checked& it) {
       if (Found found = CellCheck(it, s, m).run()) return found;
     const int reduce = it.index.find(Kind::REDUCE, s, -1);
     if (reduce >= 0 && !stage.trains)
-      return it.violation(Rule::cover,
+      return it.violation(Rule::reduction,
                           it.name(reduce) + ": the stage is frozen, it has no gradient", {reduce});
     if (it.limits.reduction && reduce < 0 && stage.trains)
-      return missing(it, {Kind::REDUCE, s, -1}, it.index.find_last(s, stage.last_microbatch - 1));
+      return missing(it.plan, stage.rank, {Kind::REDUCE, s, -1});
   }
   for (int rank = 0; it.limits.reduction && rank < it.ranks(); ++rank) {
     const std::vector<Action>& row = it.plan.rows[rank];
     if (row.empty() || row.back().kind != Kind::STEP)
-      return it.violation(Rule::cover, fmt::format("rank {} does not end with STEP", rank),
-                          {row.empty() ? -1 : it.index.row_begin()[rank + 1] - 1});
+      return missing(it.plan, rank, {Kind::STEP, 0, -1});
   }
   return std::nullopt;
 }

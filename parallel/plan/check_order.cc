@@ -87,7 +87,7 @@ Found check_reduction(const Checked& it) {
     const int reduce = it.index.find(Kind::REDUCE, s, -1);
     for (int m = stage.first_microbatch; m < stage.last_microbatch; ++m)
       if (const int last = it.index.find_last(s, m); last > reduce)
-        return it.violation(Rule::dependency,
+        return it.violation(Rule::reduction,
                             fmt::format("{} comes before {}, whose gradient it reduces",
                                         it.name(reduce), it.name(last)),
                             {reduce, last});

@@ -24,6 +24,9 @@ struct Checked {
   Violation violation(Rule rule, std::string text, std::initializer_list<int> nodes) const;
 };
 
+/// `action`, which is due in the row of `rank`, is not there; with the place where it belongs.
+Violation missing(const Plan& plan, int rank, const Action& action);
+
 /// One row a rank, and no fewer actions than forwards are due: so what follows takes memory and
 /// time in proportion to the plan, whatever numbers it has.
 Found check_size(const Plan& plan, const Layout& layout);

@@ -33,6 +33,7 @@ class Standstill {
     const std::vector<const Wait*> waits = shortest();
     for (std::size_t i = 0; i < waits.size(); ++i) {
       circle.text += fmt::format("{}{}", i > 0 ? "\n" : "", line(*waits[i]));
+      circle.send_buffer |= waits_for_buffer(*waits[i]);
       for (const int node : {head_[waits[i]->from], waits[i]->message, waits[i]->behind})
         add_places(node, circle.places);
     }
@@ -116,10 +117,16 @@ class Standstill {
     return best;
   }
 
+  /// The head of a row waits for a message of its own rank.
+  bool waits_for_buffer(const Wait& wait) const {
+    const int send = transfer(wait.message).send;
+    return is_action(head_[wait.from]) && is_send(action(send).kind) && at(send).rank == wait.from;
+  }
+
   std::string line(const Wait& wait) const {
     const int head = head_[wait.from], send = transfer(wait.message).send;
     const std::string what = is_action(head) ? name(head) : "the message of " + name(send);
-    const bool buffer = is_action(head) && is_send(action(send).kind) && at(send).rank == wait.from;
+    const bool buffer = waits_for_buffer(wait);
     if (wait.behind < 0)
       return fmt::format("{} {} queued on rank {} behind that of {}", what,
                          is_action(head) ? "waits for the message of " + name(send) + "," : "is",

@@ -14,6 +14,7 @@ namespace concertina {
 struct Circle {
   std::string text;           // a line a wait: who, for what, and why that does not come
   std::vector<Place> places;  // of the actions in `text`, each once
+  bool send_buffer = false;   // one of them waits for the buffer of its own earlier SEND
 };
 
 /// The shortest circle at the place where the plan stops, or nothing if it runs through. A plan

@@ -32,41 +32,66 @@ std::vector<bool> shown_positions(int length, const std::vector<int>& marks, int
   return shown;
 }
 
-std::vector<std::string> cells_of(const std::vector<Action>& row, const std::vector<int>& marks,
-                                  int otherwise) {
-  const std::vector<bool> shown = shown_positions(static_cast<int>(row.size()), marks, otherwise);
+/// A row as it is drawn: with the missing action, if that is one of its own.
+struct DrawnRow {
+  const std::vector<Action>& row;
+  std::optional<Gap> gap;
+  std::vector<int> marks{};
+
+  int length() const { return static_cast<int>(row.size()) + (gap ? 1 : 0); }
+  /// Position in the row of what is drawn at `i`.
+  int position(int i) const { return gap && i > gap->before.position ? i - 1 : i; }
+  std::string text(int i) const {
+    if (gap && i == gap->before.position) return fmt::format("+{}", to_text(gap->action));
+    return to_text(row[position(i)]);
+  }
+};
+
+DrawnRow draw(const Plan& plan, int rank, const std::vector<Place>& places,
+              const std::optional<Gap>& gap) {
+  DrawnRow drawn{plan.rows[rank], gap && gap->before.rank == rank ? gap : std::nullopt};
+  if (drawn.gap) drawn.marks.push_back(gap->before.position);
+  for (const Place& place : places)
+    if (place.rank == rank)
+      drawn.marks.push_back(place.position +
+                            (drawn.gap && place.position >= gap->before.position ? 1 : 0));
+  return drawn;
+}
+
+std::vector<std::string> cells_of(const DrawnRow& row, int otherwise) {
+  const std::vector<bool> shown = shown_positions(row.length(), row.marks, otherwise);
   std::vector<std::string> cells;
-  for (int i = 0; i < static_cast<int>(row.size()); ++i) {
+  for (int i = 0; i < row.length(); ++i) {
     if (!shown[i]) {
-      if (i + 1 == static_cast<int>(row.size())) cells.push_back("..");
+      if (i + 1 == row.length()) cells.push_back("..");
       continue;
     }
     if (i == 0) cells.push_back("0:");
-    if (i > 0 && !shown[i - 1]) cells.push_back(fmt::format("..{}:", i));
-    const bool marked = std::find(marks.begin(), marks.end(), i) != marks.end();
-    const std::string text = to_text(row[i]);
-    cells.push_back(marked ? "[" + text + "]" : text);
+    if (i > 0 && !shown[i - 1]) cells.push_back(fmt::format("..{}:", row.position(i)));
+    const bool marked = std::find(row.marks.begin(), row.marks.end(), i) != row.marks.end();
+    cells.push_back(marked ? fmt::format("[{}]", row.text(i)) : row.text(i));
   }
   return cells;
 }
 
 std::string explain(const Plan& plan, const Violation& violation) {
-  const std::string grid = grid_around(plan, violation.places);
+  const std::string grid = grid_around(plan, violation.places, violation.gap);
   return grid.empty() ? violation.text : violation.text + "\n" + grid.substr(0, grid.size() - 1);
 }
 
 }  // namespace
 
-std::string grid_around(const Plan& plan, const std::vector<Place>& places) {
-  if (places.empty()) return {};
+std::string grid_around(const Plan& plan, const std::vector<Place>& places,
+                        const std::optional<Gap>& gap) {
+  if (places.empty() && !gap) return {};
   const int ranks = static_cast<int>(plan.rows.size());
-  std::vector<std::vector<int>> marks(ranks);
-  for (const Place& place : places) marks[place.rank].push_back(place.position);
+  const int otherwise = places.empty() ? gap->before.position : places[0].position;
   std::vector<std::vector<std::string>> rows(ranks);
   std::vector<std::size_t> widths;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (marks[rank].empty() && ranks > kRowsOfAll) continue;
-    rows[rank] = cells_of(plan.rows[rank], marks[rank], places[0].position);
+    const DrawnRow drawn = draw(plan, rank, places, gap);
+    if (drawn.marks.empty() && ranks > kRowsOfAll) continue;
+    rows[rank] = cells_of(drawn, otherwise);
     widths.resize(std::max(widths.size(), rows[rank].size()), 0);
     for (std::size_t i = 0; i < rows[rank].size(); ++i)
       widths[i] = std::max(widths[i], rows[rank][i].size());
@@ -82,9 +107,9 @@ std::string grid_around(const Plan& plan, const std::vector<Place>& places) {
   return text;
 }
 
-RefusedPlan::RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where,
-                         std::string fix)
-    : Error(Exit::bad_input, who + explain(plan, violation), std::move(where), std::move(fix)),
+RefusedPlan::RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where)
+    : Error(Exit::bad_input, who + explain(plan, violation), std::move(where),
+            std::string(advice_of(violation.rule))),
       plan_(std::move(plan)),
       violation_(std::move(violation)) {}
 

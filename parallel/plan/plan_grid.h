@@ -12,15 +12,16 @@ namespace concertina {
 
 /// Rows of the ranks that have a place (of small plans: all ranks), with the actions around the
 /// places from left to right, the places in brackets; "..9:" leaves out what is before action 9 of
-/// the row. Empty without places.
-std::string grid_around(const Plan& plan, const std::vector<Place>& places);
+/// the row. An action that is missing stands where it belongs, as [+0F1]. Empty without either.
+std::string grid_around(const Plan& plan, const std::vector<Place>& places,
+                        const std::optional<Gap>& gap = {});
 
-/// A plan that breaks a rule; its message has the counter-example and the grid around the place.
+/// A plan that breaks a rule; its message has the counter-example and the grid around the place,
+/// and its fix is what the rule advises.
 class RefusedPlan : public Error {
  public:
   /// `who` comes before what is wrong.
-  RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where,
-              std::string fix);
+  RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where);
 
   const Plan& plan() const { return plan_; }
   const Violation& violation() const { return violation_; }

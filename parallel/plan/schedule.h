@@ -45,11 +45,6 @@ std::string to_text(const Plan& plan);
 /// the source in errors, which give row and column from 1 and the token.
 Plan parse_plan(std::string_view text, const std::string& where);
 
-/// The layout that a plan implies: each stage on the rank whose row holds its forwards, one unit a
-/// stage of its pipeline. Stages that share a microbatch with the one before them are of the same
-/// pipeline. For schedules read from files.
-Layout infer_layout(const Plan& plan, const std::string& where);
-
 bool is_compute(Kind kind);             // F, I, W, B
 bool is_transfer(Kind kind);            // SEND_*, RECV_*
 bool makes_input_gradient(Kind kind);   // I, B

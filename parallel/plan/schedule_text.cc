@@ -184,10 +184,14 @@ std::string to_text(const ScheduleText& schedule) {
 
 ScheduleText parse_schedule(std::string_view text, const std::string& where) {
   std::vector<std::string_view> lines = pieces(text, '\n');
-  if (lines.back().empty()) lines.pop_back();  // what follows the last newline
+  while (!lines.empty() && trimmed(lines.back()).empty()) lines.pop_back();
   ScheduleText schedule;
   bool has_actions = false;
   for (std::size_t line = 0; line < lines.size(); ++line) {
+    if (trimmed(lines[line]).empty())
+      throw_input("a blank line between two rows: a rank without actions",
+                  fmt::format("{}:{}", where, line + 1),
+                  "one row a rank, each with a stage; blank lines at the end only");
     std::vector<Cell>& row = schedule.rows.emplace_back();
     const std::vector<std::string_view> tokens = pieces(lines[line], ',');
     for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -29,7 +29,9 @@ struct ScheduleText {
   bool operator==(const ScheduleText&) const = default;
 };
 
-/// `where` names the source in errors, which give row and column from 1 and the token.
+/// `where` names the source in errors, which give row and column from 1 and the token. Blank lines
+/// at the end are nothing; one before a row is an error. PyTorch's csv.reader takes it for an idle
+/// rank, but none of its schedules has such a rank, and no layout here does.
 ScheduleText parse_schedule(std::string_view text, const std::string& where);
 std::string to_text(const ScheduleText& schedule);
 

@@ -1,7 +1,10 @@
 // Hanayo (Liu et al. 2023, "Hanayo: Harnessing Wave-like Pipeline Parallelism"): v = 2W chunks in W
 // waves there and back, on one copy of the weights. At each step a rank takes a backward if it has
 // one, of the oldest microbatch and the latest stage, and else a forward by the same rule.
-// Published for m = p, with a bubble that shrinks as 1/W; more microbatches go on by the same rule.
+// Published for m = p, with a bubble that shrinks as 1/W; more microbatches go on by the same rule,
+// and hardly gain: at p = 4, m = 8, v = 2 a rank idles 17 units (F = I = W = 1 on a chunk) of a
+// step, 1f1b on as many chunks 18, and it saves 11 chunks where 1f1b saves 8; p = 8, m = 16: 41
+// against 42, 23 against 16.
 #include <tuple>
 
 #include "parallel/generate/list_schedule.h"

@@ -75,6 +75,7 @@ unset DNNL_MAX_CPU_ISA
 
 ok 1f1b schedule list
 ok 'bubble (p-1)/m' schedule list --long
+ok 'no closed form claimed' schedule list --long
 refused 'a multiple of 2' schedule check dualpipe --ranks 3
 refused 'chunks a rank: 2' schedule show zb-v --chunks 3
 json schedule list --json
@@ -158,8 +159,15 @@ assert [p["rank"] for p in report["places"]] == [0, 0] and "[0F0]" in report["gr
   fail 'schedule check --json of a wrong plan: not what is documented'
 ok 'ok: 4 ranks' schedule check gpipe --activations 8
 refused '3 are allowed' schedule check gpipe --activations 3
+refused 'try: that F later' schedule check gpipe --activations 3
+printf '0F0,0F1,0B0,0B1,0F7\n1F0,1B0,1F1,1B1\n' >extra.csv
+refused '[0F7]' schedule check extra.csv
+printf '0F1,0B0,0B1\n\n\n' >first.csv
+refused '[+0F0]' schedule check first.csv
+printf '0F0,0B0\n\n1F0,1B0\n' >blank.csv
+refused 'blank.csv:2' schedule check blank.csv
 printf '0F999999999,0B0\n' >huge.csv
-refused 'forwards are there of' schedule check huge.csv
+refused 'microbatch 1 has no forward' schedule check huge.csv
 printf '0F0,\000\033[2J\377\n\n,,\001' >noise.csv
 refused 'noise.csv' schedule show noise.csv
 

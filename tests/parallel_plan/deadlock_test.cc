@@ -33,9 +33,14 @@ std::string kind_of(Outcome pairs, Outcome stream) {
   return stream == Outcome::runs ? "runs" : "hangs on a stream";
 }
 
+bool is_circle(const Violation& violation) {
+  return violation.rule == Rule::deadlock || violation.rule == Rule::stream_order ||
+         violation.rule == Rule::send_buffer;
+}
+
 std::string kind_of(const std::optional<Violation>& violation) {
   if (!violation) return "runs";
-  if (violation->rule != Rule::deadlock) return "wrong";
+  if (!is_circle(*violation)) return "wrong";
   return violation->text.starts_with("without buffering") ? "hangs" : "hangs on a stream";
 }
 
@@ -49,7 +54,7 @@ std::string agree(const Plan& plan, const Layout& layout, int leaf_microbatches)
   const std::string verdict = kind_of(pairs.explore(kMostStates), stream.explore(kMostStates));
   EXPECT_EQ(kind_of(violation), verdict) << (violation ? violation->text : "accepted") << "\n"
                                          << to_text(plan);
-  if (violation && violation->rule == Rule::deadlock) {
+  if (violation && is_circle(*violation)) {
     const auto lines = std::count(violation->text.begin(), violation->text.end(), '\n');
     EXPECT_EQ(lines, (verdict == "hangs" ? pairs : stream).shortest_circle())
         << violation->text << "\n"

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "parallel/generate/passes.h"
+#include "parallel/plan/infer_layout.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"

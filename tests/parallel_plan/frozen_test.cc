@@ -175,7 +175,7 @@ TEST(Frozen, APlanThatNeedsMoreSendBuffersThanThereAreIsADeadlock) {
       "1RECV_F0,1F0,1B0,1RECV_F1,1F1,1B1,1RECV_F2,1F2,1B2,1REDUCE_GRAD,STEP\n",
       "text");
   const Violation violation = check(late, layout).value();
-  EXPECT_EQ(violation.rule, Rule::deadlock);
+  EXPECT_EQ(violation.rule, Rule::send_buffer);
   EXPECT_NE(violation.text.find("waits for the send buffer of"), std::string::npos)
       << violation.text;
 }

@@ -27,7 +27,7 @@ std::vector<Known> waits() {
       {"both ranks send first", two,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
-       "deadlock", "0SEND_F1 is queued on rank 1 behind that of rank 1 action 3 1SEND_B0"},
+       "stream_order", "0SEND_F1 is queued on rank 1 behind that of rank 1 action 3 1SEND_B0"},
       {"one of them receives first", two,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1B0,1RECV_F1,1SEND_B0,1F1,1B1,1SEND_B1\n",
@@ -49,7 +49,7 @@ std::vector<Known> waits() {
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1SEND_F0,1RECV_B0,1RECV_F1,1F1,1SEND_F1,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1\n"
        "2RECV_F0,2F0,2RECV_F1,2B0,2SEND_B0,2F1,2B1,2SEND_B1\n",
-       "deadlock", "with one stream"},
+       "stream_order", "with one stream"},
       {"the peers agree on who comes first", three,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1RECV_B0,1F1,1B0,1SEND_F1,1SEND_B0,1RECV_B1,1B1,1SEND_B1\n"
@@ -75,7 +75,7 @@ std::vector<Known> waits() {
       {"gradients stay in the two send buffers", straight(2, 3),
        "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
        "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1B1,1B2,1SEND_B0,1SEND_B1,1SEND_B2\n",
-       "deadlock", "waits for the send buffer of rank 1 action 9 1SEND_B0"},
+       "send_buffer", "waits for the send buffer of rank 1 action 9 1SEND_B0"},
       {"one of them is sent in time", straight(2, 3),
        "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
        "1RECV_F0,1F0,1RECV_F1,1F1,1RECV_F2,1F2,1B0,1B1,1SEND_B0,1B2,1SEND_B1,1SEND_B2\n",
@@ -90,14 +90,14 @@ std::vector<Known> wrong_work() {
       {"all work, reduced inside the row", over({0, 0}, 1),
        "0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD,STEP\n", "accepted", ""},
       {"a reduction too early", over({0, 0}, 1), "0F0,1F0,1B0,0REDUCE_GRAD,0B0,1REDUCE_GRAD,STEP\n",
-       "dependency", "0REDUCE_GRAD comes before rank 0 action 4 0B0"},
-      {"a reduction before the last W", one, "0F0,0F1,0B0,0I1,0REDUCE_GRAD,0W1,STEP\n",
-       "dependency", "comes before rank 0 action 5 0W1"},
-      {"no reduction", over({0, 0}, 1), "0F0,1F0,1B0,1REDUCE_GRAD,0B0,STEP\n", "cover",
+       "reduction", "0REDUCE_GRAD comes before rank 0 action 4 0B0"},
+      {"a reduction before the last W", one, "0F0,0F1,0B0,0I1,0REDUCE_GRAD,0W1,STEP\n", "reduction",
+       "comes before rank 0 action 5 0W1"},
+      {"no reduction", over({0, 0}, 1), "0F0,1F0,1B0,1REDUCE_GRAD,0B0,STEP\n", "reduction",
        "0REDUCE_GRAD is missing on rank 0"},
-      {"no step on one rank", two, "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n" + second, "cover",
-       "rank 0 does not end with STEP"},
-      {"work behind the step", one, "0F0,0F1,0B0,0REDUCE_GRAD,STEP,0B1\n", "dependency",
+      {"no step on one rank", two, "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n" + second, "reduction",
+       "STEP is missing on rank 0"},
+      {"work behind the step", one, "0F0,0F1,0B0,0REDUCE_GRAD,STEP,0B1\n", "reduction",
        "after STEP"},
       // What a check of sets lets through: the same ones, some of them twice.
       {"a forward twice", one, "0F0,0F1,0F1,0B0,0B1\n", "cover", "repeats action 1"},
@@ -163,7 +163,7 @@ TEST(KnownPlans, HangInTheMachineToo) {
     const Plan plan = with_reduction(parse_plan(known.rows, known.name), known.layout);
     const auto violation = check(plan, known.layout);
     EXPECT_EQ(Machine(plan, known.layout, Wire::stream).run(random),
-              known.verdict == "deadlock" ? Outcome::hangs : Outcome::runs);
+              known.verdict == kAccepted ? Outcome::runs : Outcome::hangs);
     const bool at_once = violation && violation->text.starts_with("without buffering");
     EXPECT_EQ(Machine(plan, known.layout, Wire::pairs).run(random),
               at_once ? Outcome::hangs : Outcome::runs);
@@ -198,7 +198,7 @@ TEST(KnownPlans, OneMessageATimeHangs1f1bOnAStream) {
   const Plan plan = with_late_receives(to_text(compute), layout);
   const auto violation = check(plan, layout, limits_of(plan));
   ASSERT_TRUE(violation);
-  EXPECT_EQ(violation->rule, Rule::deadlock);
+  EXPECT_EQ(violation->rule, Rule::stream_order);
   EXPECT_TRUE(violation->text.starts_with("with one stream")) << violation->text;
   EXPECT_FALSE(check(make_plan(layout, "1f1b"), layout));
 }
@@ -228,7 +228,7 @@ TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
       std::swap(row[i], row[i + 1]), ++i;
   violation = check(plan, layout, limits_of(plan));
   ASSERT_TRUE(violation);
-  EXPECT_EQ(violation->rule, Rule::deadlock);
+  EXPECT_EQ(violation->rule, Rule::stream_order);
   EXPECT_NE(violation->text.find("3SEND_B0 is queued on rank 0 behind that of rank 0 action 11 "
                                  "0SEND_F2"),
             std::string::npos)

@@ -30,12 +30,25 @@ TEST(PlanGrid, ShowsOnlyTheRanksInQuestionOfALargePlan) {
   EXPECT_TRUE(grid.starts_with("rank 3 ")) << grid;
 }
 
+TEST(PlanGrid, ShowsWhereAMissingActionBelongs) {
+  const Plan plan = parse_plan("0F1,0B0,0B1\n", "text");
+  const auto grid = [&](Place before) {
+    return grid_around(plan, {{0, 1}}, Gap{{Kind::F, 0, 0}, before});
+  };
+  EXPECT_EQ(grid({0, 0}), "rank 0     0:  [+0F0]  0F1  [0B0]  0B1\n");
+  EXPECT_EQ(grid({0, 3}), "rank 0     0:  0F1  [0B0]  0B1  [+0F0]\n");
+  const Plan large = make_plan(straight(1, 8), "gpipe", {.transfers = false, .reduction = false});
+  EXPECT_EQ(grid_around(large, {}, Gap{{Kind::W, 0, 0}, {0, 9}}),
+            "rank 0     ..6:  0F6  0F7  0B0  [+0W0]  0B1  0B2  0B3  ..\n");
+}
+
 TEST(PlanGrid, IsPartOfARefusal) {
   const Plan plan = parse_plan("0F0\n", "text");
-  const RefusedPlan refused(plan, {Rule::cover, "why", {{0, 0}}}, "who: ", "where", "fix");
+  const RefusedPlan refused(plan, {Rule::cover, "why", {{0, 0}}}, "who: ", "where");
   EXPECT_EQ(refused.message(), "who: why\nrank 0     0:  [0F0]");
   EXPECT_EQ(refused.code(), Exit::bad_input);
-  EXPECT_EQ(RefusedPlan(plan, {Rule::shape, "why"}, "", "where", "fix").message(), "why");
+  EXPECT_EQ(refused.fix(), advice_of(Rule::cover));
+  EXPECT_EQ(RefusedPlan(plan, {Rule::shape, "why"}, "", "where").message(), "why");
 }
 
 }  // namespace

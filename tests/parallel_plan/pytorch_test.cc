@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "parallel/generate/passes.h"
+#include "parallel/plan/infer_layout.h"
 #include "parallel/plan/schedule_text.h"
 #include "parallel/simulate/simulate.h"
 
@@ -56,7 +57,7 @@ TEST(PyTorch, ReadsBackTokenForToken) {
 /// What is wrong with a file that must not run, or nothing.
 std::string fault_of(const std::string& name) {
   // In PyTorch 2.15.0 the last rank's order counts its forwards from 1.
-  if (name == "1f1b-p3-m5.compute.csv") return "0F5 is missing on rank 0";
+  if (name == "1f1b-p3-m5.compute.csv") return "rank 2 action 8 2F5 is one action too many";
   return "";
 }
 
@@ -64,14 +65,15 @@ TEST(PyTorch, SchedulesRunHere) {
   for (const auto& [name, text] : files()) {
     SCOPED_TRACE(name);
     const Plan plan = parse_plan(text, name);
-    const Layout layout = infer_layout(plan, name);
     try {
+      const Layout layout = infer_layout(plan, name);
       const Plan all = complete(plan, layout, name);
       EXPECT_EQ(fault_of(name), "");
       EXPECT_FALSE(check(all, layout));
       EXPECT_GT(simulate(all, layout, unit_costs(layout)).makespan, 0);
     } catch (const Error& error) {
-      EXPECT_EQ(error.message(), fault_of(name));
+      ASSERT_NE(fault_of(name), "") << error.message();
+      EXPECT_TRUE(error.message().starts_with(fault_of(name))) << error.message();
       EXPECT_EQ(error.where(), name);
     }
   }

@@ -60,7 +60,7 @@ TEST(LargePlans, AreRefusedAsQuickly) {
   const auto violation = check(plan, layout);
   const double seconds = cpu_seconds() - start;
   ASSERT_TRUE(violation);
-  EXPECT_EQ(violation->rule, Rule::deadlock);
+  EXPECT_EQ(violation->rule, Rule::stream_order);
   EXPECT_LT(std::count(violation->text.begin(), violation->text.end(), '\n'), 8);
   std::printf("refused in %.3f s: %s\n", seconds, violation->text.c_str());
   EXPECT_LT(seconds, kOptimised ? kMostSeconds : 1000);

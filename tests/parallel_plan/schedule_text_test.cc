@@ -48,9 +48,8 @@ TEST(ScheduleText, RoundTripsExactly) {
   EXPECT_TRUE(rc::check([] {
     Plan plan;
     plan.rows.resize(*rc::gen::inRange(1, 6));
-    append_random(plan.rows[0]);
     for (std::vector<Action>& row : plan.rows)
-      for (int left = *rc::gen::inRange(0, 8); left > 0; --left) append_random(row);
+      for (int left = *rc::gen::inRange(1, 8); left > 0; --left) append_random(row);
     const std::string text = to_text(plan);
     RC_ASSERT(parse_plan(text, "text") == plan);
     RC_ASSERT(to_text(parse_plan(text, "text")) == text);
@@ -65,12 +64,11 @@ TEST(ScheduleText, KeepsEveryCellOfAFile) {
     for (std::vector<Cell>& row : schedule.rows) {
       row.resize(*rc::gen::inRange(1, 8));
       std::generate(row.begin(), row.end(), random_cell);
+      row.push_back({{{Kind::F, 0, 0}}, ""});  // a blank line is no row
       std::vector<Action>& actions = plan.rows.emplace_back();
       for (const Cell& cell : row)
         actions.insert(actions.end(), cell.actions.begin(), cell.actions.end());
     }
-    schedule.rows[0].push_back({{{Kind::F, 0, 0}}, ""});
-    plan.rows[0].push_back({Kind::F, 0, 0});
     const std::string text = to_text(schedule);
     RC_ASSERT(parse_schedule(text, "text") == schedule);
     RC_ASSERT(to_text(parse_schedule(text, "text")) == text);
@@ -132,30 +130,24 @@ TEST(ScheduleText, NamesRowColumnAndToken) {
   }
 }
 
+TEST(ScheduleText, BlankLinesAreNoRanks) {
+  const std::string rows = "0F0,0B0\n1F0,1B0\n";
+  for (const char* tail : {"", "\n", "\n\n", " \t\r\n", "\r\n\r\n"})
+    EXPECT_EQ(parse_plan(rows + tail, "plan.csv"), parse_plan(rows, "plan.csv"));
+  for (const char* blank : {"\n", " \r\n"}) {
+    try {
+      parse_plan(std::string("0F0,0B0\n") + blank + "1F0,1B0\n", "plan.csv");
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.where(), "plan.csv:2");
+      EXPECT_EQ(error.code(), Exit::bad_input);
+    }
+  }
+}
+
 TEST(ScheduleText, RefusesNothingAtAll) {
   for (const char* text : {"", "\n", " , ,\n\n", "0UNSHARD\n"})
     EXPECT_THROW(parse_plan(text, "plan.csv"), Error);
-}
-
-TEST(ScheduleText, InfersTheLayoutOfOnePipeline) {
-  const Layout v = infer_layout(parse_plan("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", "v.csv"), "v.csv");
-  ASSERT_EQ(v.pipelines.size(), 1u);
-  EXPECT_EQ(v.pipelines[0].stages,
-            (std::vector<StagePlacement>{{0, 0, 1}, {1, 1, 2}, {1, 2, 3}, {0, 3, 4}}));
-  EXPECT_EQ(v.pipelines[0].microbatches(), 1);
-  for (const char* text :
-       {"0F0,0B0\n0F1,0B1\n", "0F0,0B0\n2F0,2B0\n", "0B0\n", "0F999999999,0B0\n", "0F1\n1F0\n"})
-    EXPECT_THROW(infer_layout(parse_plan(text, "x.csv"), "x.csv"), Error) << text;
-}
-
-TEST(ScheduleText, InfersTheLayoutOfSeveralPipelines) {
-  const std::string text =
-      "0F0,3F2,3B2,0B0,4F3,4B3\n"
-      "1F0,2F2,2B2,1B0\n";
-  const Layout layout = infer_layout(parse_plan(text, "x.csv"), "x.csv");
-  EXPECT_EQ(layout,
-            (Layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 1}, Pipeline{{{1, 0, 1}, {0, 1, 2}}, 1, 3},
-                     Pipeline{{{0, 0, 1}}, 3, 4}}}));
 }
 
 }  // namespace

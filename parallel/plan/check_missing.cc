@@ -1,0 +1,85 @@
+// Where an action that a plan lacks belongs.
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/plan/check_rules.h"
+
+namespace concertina {
+namespace {
+
+/// Of one microbatch on one stage: the turn of an action among the others.
+int turn(Kind kind) {
+  switch (kind) {
+    case Kind::RECV_F:
+      return 0;
+    case Kind::F:
+      return 1;
+    case Kind::SEND_F:
+      return 2;
+    case Kind::RECV_B:
+      return 3;
+    case Kind::B:
+    case Kind::I:
+      return 4;
+    case Kind::SEND_B:
+      return 5;
+    case Kind::W:
+      return 6;
+    case Kind::REDUCE:
+      return 7;
+    case Kind::STEP:
+      return 8;
+  }
+  CONCERTINA_CHECK(false, "kind {} has no turn", static_cast<int>(kind));
+}
+
+bool forward(Kind kind) {
+  return turn(kind) <= turn(Kind::SEND_F);
+}
+
+/// Whether `a` has to come before `b` where one row has both.
+bool precedes(const Action& a, const Action& b) {
+  if (a.kind == Kind::STEP || b.kind == Kind::STEP) return a.kind != Kind::STEP;
+  if (a.kind == Kind::REDUCE || b.kind == Kind::REDUCE)
+    return a.stage == b.stage && turn(a.kind) < turn(b.kind);
+  if (a.microbatch != b.microbatch) return false;
+  if (a.stage == b.stage) return turn(a.kind) < turn(b.kind);
+  if (forward(a.kind) != forward(b.kind)) return forward(a.kind);
+  return forward(a.kind) ? a.stage < b.stage : a.stage > b.stage;
+}
+
+/// Whether `a` usually does.
+bool leads(const Action& a, const Action& b) {
+  return a.stage == b.stage && turn(a.kind) == turn(b.kind) && a.microbatch < b.microbatch;
+}
+
+/// Behind what it needs; a RECV, which needs nothing, in front of what needs it and of the next
+/// RECV.
+int due_position(const std::vector<Action>& row, const Action& action) {
+  const bool receives = is_transfer(action.kind) && !is_send(action.kind);
+  const auto next = std::find_if(row.begin(), row.end(), [&](const Action& other) {
+    return precedes(action, other) || (receives && leads(action, other));
+  });
+  if (receives) return static_cast<int>(next - row.begin());
+  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& other) {
+    return precedes(other, action) || leads(other, action);
+  });
+  return static_cast<int>(std::min(next, last.base()) - row.begin());
+}
+
+}  // namespace
+
+Violation missing(const Plan& plan, int rank, const Action& action) {
+  const std::vector<Action>& row = plan.rows[rank];
+  const int position = due_position(row, action);
+  const bool tail = action.kind == Kind::REDUCE || action.kind == Kind::STEP;
+  Violation result{tail ? Rule::reduction : Rule::cover,
+                   fmt::format("{} is missing on rank {}, due ", to_text(action), rank)};
+  result.text += position == std::ssize(row)
+                     ? "at the end of its row"
+                     : fmt::format("before action {} {}", position, to_text(row[position]));
+  result.gap = Gap{action, {rank, position}};
+  return result;
+}
+
+}  // namespace concertina

@@ -1,0 +1,188 @@
+#include "parallel/plan/infer_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "parallel/plan/plan_grid.h"
+
+namespace concertina {
+namespace {
+
+/// What a plan says of a stage.
+struct Found {
+  std::map<int, Place> forwards;      // by rank, the first one
+  std::map<int, int> count;           // of forwards, by rank
+  std::map<int, int> passes;          // F and B (or I), by microbatch
+  std::map<int, Place> microbatches;  // of forwards, the first one
+  int rank = 0;                       // that has most of the forwards
+};
+using Stages = std::map<int, Found>;
+
+class Inference {
+ public:
+  Inference(const Plan& plan, const std::string& where) : plan_(plan), where_(where) {}
+
+  Layout run() {
+    find_stages();
+    require_places();
+    Layout layout;
+    for (auto first = stages_.cbegin(); first != stages_.cend();) {
+      const auto last = end_of_pipeline(first);
+      layout.pipelines.push_back(pipeline(first, last, layout));
+      first = last;
+    }
+    return layout;
+  }
+
+ private:
+  [[noreturn]] void refuse(Rule rule, const std::string& why, std::vector<Place> places) const {
+    throw RefusedPlan(plan_, {rule, why, std::move(places)}, "", where_);
+  }
+
+  std::string name(Place place) const {
+    return fmt::format("rank {} action {} {}", place.rank, place.position,
+                       to_text(plan_.rows[place.rank][place.position]));
+  }
+
+  void find_stages() {
+    for (int rank = 0; rank < std::ssize(plan_.rows); ++rank) {
+      for (int position = 0; position < std::ssize(plan_.rows[rank]); ++position) {
+        const Action& action = plan_.rows[rank][position];
+        if (action.kind != Kind::F && !makes_input_gradient(action.kind)) continue;
+        Found& found = stages_[action.stage];
+        ++found.passes[action.microbatch];
+        if (action.kind != Kind::F) continue;
+        found.forwards.try_emplace(rank, Place{rank, position});
+        found.microbatches.try_emplace(action.microbatch, Place{rank, position});
+        ++found.count[rank];
+      }
+    }
+    std::erase_if(stages_, [](const auto& stage) { return stage.second.forwards.empty(); });
+  }
+
+  /// Stages from 0 without a gap, each on one rank, and one on each rank.
+  void require_places() {
+    if (stages_.empty()) refuse(Rule::cover, "the schedule has no forward", {});
+    std::vector<int> held(plan_.rows.size(), 0);
+    for (auto& [stage, found] : stages_) {
+      found.rank = std::max_element(found.count.begin(), found.count.end(), [](auto& a, auto& b) {
+                     return a.second < b.second;
+                   })->first;
+      ++held[found.rank];
+    }
+    for (const auto& [stage, found] : stages_)
+      for (const auto& [rank, place] : found.forwards)
+        if (const Place home = found.forwards.at(found.rank); rank != found.rank)
+          refuse(
+              Rule::placement,
+              fmt::format("{}: stage {} is on rank {}, see action {} {}", name(place), stage,
+                          home.rank, home.position, to_text(plan_.rows[home.rank][home.position])),
+              {place, home});
+    int next = 0;
+    for (const auto& [stage, found] : stages_)
+      if (const Place place = found.forwards.at(found.rank); stage != next++)
+        refuse(Rule::range, fmt::format("{}: stage {} has no forward", name(place), next - 1),
+               {place});
+    for (int rank = 0; rank < std::ssize(held); ++rank)
+      if (held[rank] == 0)
+        refuse(Rule::shape, fmt::format("rank {} has no stage: its row has no forward", rank),
+               plan_.rows[rank].empty() ? std::vector<Place>{} : std::vector{Place{rank, 0}});
+    stages_of_rank_ = std::move(held);
+  }
+
+  Stages::const_iterator end_of_pipeline(Stages::const_iterator first) const {
+    for (auto last = first++; first != stages_.end(); last = first++) {
+      const auto &before = last->second.microbatches, &after = first->second.microbatches;
+      const auto shared = std::count_if(after.begin(), after.end(),
+                                        [&](auto& entry) { return before.contains(entry.first); });
+      if (shared == 0 || 2 * shared < std::min(std::ssize(before), std::ssize(after))) break;
+    }
+    return first;
+  }
+
+  Pipeline pipeline(Stages::const_iterator first, Stages::const_iterator last,
+                    const Layout& before) const {
+    std::map<int, Place> microbatches;
+    std::map<int, int> by_microbatch, by_stage;
+    for (auto stage = first; stage != last; ++stage) {
+      for (const auto& [microbatch, place] : stage->second.microbatches)
+        microbatches.try_emplace(microbatch, place);
+      for (const auto& [microbatch, passes] : stage->second.passes) {
+        by_stage[stage->first] += passes;
+        by_microbatch[microbatch] += passes;
+      }
+    }
+    // A backward without any forward is for check() to find.
+    std::erase_if(by_microbatch, [&](auto& entry) { return !microbatches.contains(entry.first); });
+    const auto depth = static_cast<int>(by_stage.size());
+    require_majority(by_microbatch, depth, "microbatch",
+                     [&](int m) { return std::optional(microbatches.at(m)); });
+    require_majority(by_stage, static_cast<int>(microbatches.size()), "stage", [&](int s) {
+      const Found& found = stages_.at(s);
+      // What runs no other stage cannot do without this one.
+      return stages_of_rank_[found.rank] > 1 ? std::optional(found.forwards.at(found.rank))
+                                             : std::nullopt;
+    });
+    return placed(first, last, microbatches, before);
+  }
+
+  /// Of things that take part in `width` F and `width` B each, one that has less than half of these
+  /// while most others do not.
+  template <class PlaceOf>
+  void require_majority(const std::map<int, int>& passes, int width, const char* what,
+                        PlaceOf place_of) const {
+    const auto odd = [&](const auto& entry) { return entry.second < width; };
+    const auto few = std::find_if(passes.begin(), passes.end(), odd);
+    if (2 * std::count_if(passes.begin(), passes.end(), odd) >= std::ssize(passes)) return;
+    if (few == passes.end()) return;
+    if (const std::optional<Place> place = place_of(few->first))
+      refuse(Rule::range,
+             fmt::format("{} is one action too many, or most of {} {} is missing: {} of {} F and B",
+                         name(*place), what, few->first, few->second, 2 * width),
+             {*place});
+  }
+
+  static bool runs(Stages::const_iterator first, Stages::const_iterator last, int microbatch) {
+    return std::any_of(first, last,
+                       [&](const auto& stage) { return stage.second.passes.contains(microbatch); });
+  }
+
+  Pipeline placed(Stages::const_iterator first, Stages::const_iterator last,
+                  const std::map<int, Place>& microbatches, const Layout& before) const {
+    Pipeline result;
+    int next = before.pipelines.empty() ? 0 : before.pipelines.back().last_microbatch;
+    result.first_microbatch = next;
+    for (const auto& [microbatch, place] : microbatches) {
+      if (microbatch < next)
+        refuse(Rule::range,
+               fmt::format("{}: another pipeline has microbatch {}, microbatches of "
+                           "this one start at {}",
+                           name(place), microbatch, next),
+               {place});
+      // What has a backward only lacks a forward; check() says where.
+      while (microbatch > next && runs(first, last, next)) ++next;
+      if (microbatch > next)
+        refuse(Rule::range, fmt::format("{}: microbatch {} has no forward", name(place), next),
+               {place});
+      ++next;
+    }
+    result.last_microbatch = next;
+    for (int unit = 0; first != last; ++first, ++unit)
+      result.stages.push_back({first->second.rank, unit, unit + 1});
+    return result;
+  }
+
+  const Plan& plan_;
+  const std::string& where_;
+  Stages stages_;
+  std::vector<int> stages_of_rank_;
+};
+
+}  // namespace
+
+Layout infer_layout(const Plan& plan, const std::string& where) {
+  return Inference(plan, where).run();
+}
+
+}  // namespace concertina

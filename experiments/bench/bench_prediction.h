@@ -22,7 +22,7 @@ struct PredictionOptions {
 /// Collective; the same on every rank. Keys: layout, bound_percent, schedules (schedule, chunks,
 /// predicted_ms, measured_ms: median of the slowest rank's steps, ratio, and predicted_compute_ms
 /// and measured_compute_ms by rank), ranking_right (no two schedules that differ by more than 1%
-/// are predicted in the wrong order), ok, costs (as costs.json).
+/// are predicted in the other order), ok, costs (as costs.json).
 nlohmann::ordered_json bench_prediction(const RunConfig& config, Communicator& world,
                                         const PredictionOptions& options);
 

@@ -33,6 +33,8 @@ class HostMirror {
  public:
   HostMirror() = default;
   HostMirror(Memory& memory, View tensor);
+  HostMirror(HostMirror&&) = default;  // no copies: host() points into its own memory
+  HostMirror& operator=(HostMirror&&) = default;
   View host() const { return host_; }
   /// Writes elements [begin, begin + count) to the tensor.
   void upload(std::size_t begin, std::size_t count);

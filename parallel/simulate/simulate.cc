@@ -32,6 +32,8 @@ Simulation::Simulation(const Plan& plan, const Layout& layout, const Costs& cost
                                    [](const Action& action) { return is_compute(action.kind); });
     ranks_[timeline_.rows.size() - 1].tail = static_cast<std::size_t>(row.rend() - last);
   }
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+    ranks_[at(stages_[stage].rank)].stages.push_back(static_cast<int>(stage));
   delays_.resize(at(row_begin_.back()));
 }
 
@@ -142,13 +144,10 @@ bool Simulation::reduced(int rank, int stage) {
 }
 
 bool Simulation::step(int rank) {
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-    if (stages_[stage].rank == rank && !reduced(rank, static_cast<int>(stage))) return false;
-  if (--steps_left_ > 0) {
-    in_step_.push_back(rank);
-    return true;
-  }
+  for (const int stage : ranks_[at(rank)].stages)
+    if (!reduced(rank, stage)) return false;
   in_step_.push_back(rank);
+  if (--steps_left_ > 0) return true;
   int latest = rank;
   double start = 0;
   for (const int one : in_step_)

@@ -48,6 +48,7 @@ class Simulation {
   struct Rank {
     std::size_t position = 0;  // in its row
     std::size_t tail = 0;      // behind the row's last compute
+    std::vector<int> stages;   // that it holds
     double clock = 0;
     UnderWay under_way;
     std::vector<int> unsent;  // see keep_outputs()

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,13 @@ class Memory {
   /// Between blocks and host memory, in any direction, behind all kernels issued so far; complete
   /// on return if one side is host memory.
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+  /// What blocks are taken from, where others take from it as well and it ends before the host's
+  /// memory does: a device. `free` bytes now.
+  struct Pool {
+    std::string name;
+    std::size_t free = 0;
+  };
+  virtual std::optional<Pool> pool() const { return {}; }
   /// Host code may read and write blocks directly.
   virtual bool on_host() const { return false; }
 };

@@ -11,10 +11,8 @@ namespace {
 class CudaAttention final : public Attention {
  public:
   CudaAttention(const AttentionShape& shape, Context& context) : shape_(shape), context_(context) {
-    if (shape.head_dim > kMostHeadDim)
-      throw_input(fmt::format("heads of {} columns", shape.head_dim), "model.heads",
-                  fmt::format("at most {} columns a head on a GPU: more heads", kMostHeadDim));
-    context.workspace.need(delta_count() * sizeof(float), 0);
+    require_heads(shape);
+    need(shape, context.workspace);
   }
 
   void forward(View qkv, View y, View lse) override {
@@ -22,16 +20,12 @@ class CudaAttention final : public Attention {
   }
 
   void backward(View dy, View qkv, View y, View lse, View dqkv) override {
-    const View delta{context_.workspace.scratch(), delta_count(), DType::f32};
+    const View delta{context_.workspace.scratch(), delta_count(shape_), DType::f32};
     attention_delta(context_.stream, shape_, dy, y, delta);
     attention_backward(context_.stream, shape_, dy, qkv, lse, delta, dqkv);
   }
 
  private:
-  std::size_t delta_count() const {
-    return static_cast<std::size_t>(shape_.samples * shape_.heads * shape_.tokens);
-  }
-
   AttentionShape shape_;
   Context& context_;
 };

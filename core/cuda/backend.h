@@ -14,6 +14,9 @@ struct BackendOptions {
   bool tf32 = false;  // fp32 products on tensor cores, their operands cut to 10 bits
 };
 
+/// Knows what operators take; all else is an error. Needs no CUDA in the build.
+std::unique_ptr<Backend> make_sizing_backend();
+
 /// Throws Error{bad_input} where the build has no CUDA, or there is no such device, no cuBLASLt, or
 /// the device is older than compute capability 8.0.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);

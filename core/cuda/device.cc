@@ -11,7 +11,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-int device_count(cudaError_t& error) {
+int count_devices(cudaError_t& error) {
   int count = 0;
   error = cudaGetDeviceCount(&count);
   return error == cudaSuccess ? count : 0;
@@ -19,9 +19,9 @@ int device_count(cudaError_t& error) {
 
 }  // namespace
 
-bool available() {
+int device_count() {
   cudaError_t error = cudaSuccess;
-  return device_count(error) > 0;
+  return count_devices(error);
 }
 
 std::string status() {
@@ -29,7 +29,7 @@ std::string status() {
   (void)cudaRuntimeGetVersion(&runtime);
   (void)cudaDriverGetVersion(&driver);  // stays 0 where there is no driver
   cudaError_t error = cudaSuccess;
-  const int count = device_count(error);
+  const int count = count_devices(error);
   std::string text = fmt::format("CUDA runtime {}: ", version_text(runtime));
   if (driver == 0) return text + "no driver";
   text += fmt::format("driver for CUDA {}, ", version_text(driver));
@@ -40,7 +40,7 @@ std::string status() {
 std::optional<Device> find_device(int index) {
   cudaError_t error = cudaSuccess;
   cudaDeviceProp properties{};
-  if (index < 0 || index >= device_count(error) ||
+  if (index < 0 || index >= count_devices(error) ||
       cudaGetDeviceProperties(&properties, index) != cudaSuccess)
     return {};
   return Device{
@@ -50,7 +50,7 @@ std::optional<Device> find_device(int index) {
 std::vector<Device> devices() {
   std::vector<Device> result;
   cudaError_t error = cudaSuccess;
-  const int count = device_count(error);
+  const int count = count_devices(error);
   int current = 0;
   if (count > 0) (void)cudaGetDevice(&current);
   for (int index = 0; index < count; ++index) {

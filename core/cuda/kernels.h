@@ -8,11 +8,9 @@
 #include <cstdint>
 
 #include "core/backend.h"
+#include "core/cuda/sizes.h"
 
 namespace concertina::cuda {
-
-/// Scratch that sums over rows and the embedding's gradient may need, at any size.
-inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;
 
 void layer_norm(cudaStream_t stream, View x, View gamma, View beta, View y, View mean, View rstd);
 void layer_norm_backward_input(cudaStream_t stream, View dy, View x, View gamma, View mean,
@@ -42,9 +40,6 @@ void add_bias(cudaStream_t stream, View bias, View y);
 void gelu(cudaStream_t stream, View u, View y);
 /// dx *= gelu'(u).
 void gelu_backward(cudaStream_t stream, View u, View dx);
-
-/// Widest head of the attention kernels.
-inline constexpr int kMostHeadDim = 128;
 
 /// The passes of attention. delta[samples,H,T]: row sums of dy * y, which both gradients need.
 void attention_forward(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,

@@ -1,6 +1,5 @@
 #include "core/cuda/operators.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "core/cuda/kernels.h"
@@ -11,7 +10,6 @@ namespace {
 
 using Int = std::int64_t;
 
-// The packed weights are a copy in the compute type; both directions read it, one transposed.
 // aux of a GELU holds u, what the GELU was of, in the compute type.
 class CudaLinear final : public Linear {
  public:
@@ -27,13 +25,10 @@ class CudaLinear final : public Linear {
       gelu_.emplace(context.blas, forward_shape(), Behind::gelu);
       gelu_input_.emplace(context.blas, input_shape(), Behind::gelu_backward);
     }
-    context.workspace.need(std::max(kProductScratch, kScratchBytes),
-                           static_cast<std::size_t>(s.out) * size_of(s.compute));
+    need(s, context.workspace);
   }
 
-  std::size_t packed_bytes() const override {
-    return static_cast<std::size_t>(shape_.in * shape_.out) * size_of(shape_.compute);
-  }
+  std::size_t packed_bytes() const override { return cuda::packed_bytes(shape_); }
 
   void pack(View weight, void* packed) override {
     cast(context_.stream, weight, {packed, weight.count, shape_.compute});

@@ -1,6 +1,9 @@
 #include "core/cuda/memory.h"
 
+#include <array>
+
 #include "core/cuda/check.h"
+#include "core/cuda/device.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -42,6 +45,18 @@ void DeviceMemory::release(void* block, std::size_t) noexcept {
   if (error == cudaErrorCudartUnloading) error = cudaSuccess;  // the driver frees it with us
   if (error != cudaSuccess) (void)cudaGetLastError();
   log_failure(error, "cudaFree");
+}
+
+std::optional<Memory::Pool> DeviceMemory::pool() const {
+  int device = -1;
+  std::size_t free = 0, total = 0;
+  std::array<char, 32> bus{};
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device),
+        "cudaDeviceGetPCIBusId");
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  // By its place on the bus: processes may see different devices as number 0.
+  return Pool{fmt::format("GPU {}", bus.data()), plannable(free)};
 }
 
 void DeviceMemory::copy(const void* from, void* to, std::size_t bytes) {

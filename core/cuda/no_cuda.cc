@@ -5,8 +5,8 @@
 
 namespace concertina::cuda {
 
-bool available() {
-  return false;
+int device_count() {
+  return 0;
 }
 std::string status() {
   return "built without CUDA";

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "core/cuda/cublaslt.h"
+#include "core/cuda/sizes.h"
 #include "core/tensor.h"
 
 namespace concertina::cuda {
@@ -29,9 +30,6 @@ struct ProductShape {
 /// What is done behind the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
 /// `gelu_backward`: C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
 enum class Behind { nothing, bias, gelu, gelu_backward };
-
-/// Scratch that cuBLASLt may use; part of what decides the algorithm, so one size for all.
-inline constexpr std::size_t kProductScratch = std::size_t{32} << 20;
 
 class BlasHandle {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/clock.h"
+#include "experiments/run/devices.h"
 
 namespace concertina {
 
@@ -10,10 +11,11 @@ BenchEngine::BenchEngine(const RunConfig& its_config, Communicator& world)
     : config(its_config),
       threads(std::max(1, config.run.threads)),
       run(make_run_plan(config, world.size())),
-      backend(make_cpu_backend(threads)),
+      backend(make_backend(config, threads, world)),
       profiled(make_profile_backend(*backend, profile)),
       engine(run, config, world.rank(), *profiled),
       tokens(config.model.context, config.model.vocab) {
+  require_memory(engine, config, threads, world);
   engine.start(world);
   engine.initialize();
 }
@@ -22,6 +24,7 @@ double BenchEngine::step() {
   engine.world().barrier();
   const double start = now();
   engine.train(++steps, tokens);
+  backend->synchronize();
   return now() - start;
 }
 

@@ -9,6 +9,7 @@
 #include "experiments/bench/products_alone.h"
 #include "experiments/bench/schedule_bound.h"
 #include "experiments/costs/measured_costs.h"
+#include "experiments/run/devices.h"
 #include "experiments/run/gather.h"
 #include "io/metrics.h"
 
@@ -88,7 +89,7 @@ Rounds measure(BenchEngine& bench, BenchEngine* single, Communicator& world,
     bench.profile.reset();
     bench.step();
   }
-  ProductsAlone products(bench.profile, bench.threads, 1);
+  ProductsAlone products(bench.profile, make_backend(bench.config, bench.threads, world), 1);
   products.measure();
   bench.profile.reset();
   for (int i = 0; i < options.steps; ++i) {

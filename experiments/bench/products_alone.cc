@@ -14,8 +14,9 @@ double calls(const KernelTime& kernel, double steps) {
 
 }  // namespace
 
-ProductsAlone::ProductsAlone(const Profile& profile, int threads, double steps)
-    : backend_(make_cpu_backend(threads)) {
+ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend,
+                             double steps)
+    : backend_(std::move(backend)) {
   std::size_t bytes = 0;
   for (const auto& [shape, times] : profile.products) {
     Case& one = cases_.emplace_back();
@@ -49,6 +50,7 @@ double ProductsAlone::measure() {
     for (int i = 0; i < 4; ++i) {
       const double start = now();
       product();
+      backend_->synchronize();
       least = std::min(least, now() - start);
     }
     seconds += calls * least;
@@ -70,10 +72,12 @@ void ProductsAlone::attach(Case& one) {
   };
   const auto view = [&](std::size_t n, DType type) {
     const View v = arena_.take(n, type, "bench");
+    HostMirror values(backend_->memory(), v);
     if (type == DType::bf16)
-      fill(v.as<Bf16>(), n);
+      fill(values.host().as<Bf16>(), n);
     else
-      fill(v.f32(), n);
+      fill(values.host().f32(), n);
+    values.upload();
     return v;
   };
   const DType type = one.shape.compute;

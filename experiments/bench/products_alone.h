@@ -14,8 +14,8 @@ namespace concertina {
 
 class ProductsAlone {
  public:
-  /// `profile`: of `steps` steps.
-  ProductsAlone(const Profile& profile, int threads, double steps);
+  /// `profile`: of `steps` steps. `backend`: of its own.
+  ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps);
 
   /// Multiplications and additions of a step's products, as many as are really computed.
   double flops() const;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "experiments/report/plan_report.h"
+#include "experiments/run/devices.h"
 
 namespace concertina {
 namespace {
@@ -35,7 +36,8 @@ int run_plan(const Options& options, MpiEnvironment&) {
     throw_input("the rate is not a number", "--rate", "GFLOP/s of one rank, such as 100");
   // MPI never starts: under a launcher, too, one process does it all.
   if (launcher_rank() != 0) return 0;
-  const nlohmann::ordered_json report = plan_report(options.config, options.plan, memory());
+  const nlohmann::ordered_json report =
+      plan_report(options.config, options.plan, device_memory(options.config));
   print_once(options.json ? report.dump() + "\n" : plan_text(report));
   return 0;
 }

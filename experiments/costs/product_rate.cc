@@ -5,6 +5,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/profile_backend.h"
+#include "experiments/run/devices.h"
 
 namespace concertina {
 namespace {
@@ -18,8 +19,8 @@ double flops(const LinearShape& shape) {
 }
 
 /// The units' operators say themselves which maps they are.
-LinearShape largest_map(const Model& model) {
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+LinearShape largest_map(const Model& model, const RunConfig& config) {
+  const std::unique_ptr<Backend> backend = make_sizing_backend(config, 1);
   Profile profile;
   const std::unique_ptr<Backend> recorder = make_profile_backend(*backend, profile);
   for (int unit = 0; unit < std::ssize(model.spec().units); ++unit)
@@ -32,12 +33,12 @@ LinearShape largest_map(const Model& model) {
 
 }  // namespace
 
-ProductRate measure_product_rate(const Model& model, int threads) {
-  LinearShape shape = largest_map(model);
+ProductRate measure_product_rate(const Model& model, const RunConfig& config, int threads) {
+  LinearShape shape = largest_map(model, config);
   shape.rows = std::min(shape.rows, kMostRows);
   shape.in = std::min(shape.in, kMostColumns);
   shape.out = std::min(shape.out, kMostColumns);
-  const std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+  const std::unique_ptr<Backend> backend = make_backend(config, threads);
   const std::unique_ptr<Linear> linear = backend->linear(shape);
   const auto x = static_cast<std::size_t>(shape.rows * shape.in);
   const auto y = static_cast<std::size_t>(shape.rows * shape.out);
@@ -59,6 +60,7 @@ ProductRate measure_product_rate(const Model& model, int threads) {
     linear->forward(in, packed, {}, {}, out);
     linear->backward_input(dy, packed, {}, dx);
     linear->backward_weight(in, dy, dweight, {}, false);
+    backend->synchronize();
     return now() - start;
   };
   once();

@@ -2,6 +2,7 @@
 // Invariant: takes a fraction of a second and little memory, however large the model is.
 #pragma once
 
+#include "experiments/config/config.h"
 #include "models/model.h"
 
 namespace concertina {
@@ -12,7 +13,8 @@ struct ProductRate {
 };
 
 /// The model's largest linear map (most multiplications), cut to sizes beyond which the rate does
-/// not change, run forward and backward on the CPU backend.
-ProductRate measure_product_rate(const Model& model, int threads);
+/// not change, run forward and backward on the config's device. Throws Error{bad_input} if this
+/// machine has none.
+ProductRate measure_product_rate(const Model& model, const RunConfig& config, int threads);
 
 }  // namespace concertina

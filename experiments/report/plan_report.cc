@@ -90,13 +90,14 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   return groups;
 }
 
-void add_rate(const RunPlan& run, const PlanOptions& options, int threads, Json& report) {
+void add_rate(const RunPlan& run, const RunConfig& config, const PlanOptions& options, int threads,
+              Json& report) {
   if (options.gflops > 0) {
     report["rate_gflops_per_s"] = options.gflops;
     report["rate_from"] = "--rate";
     return;
   }
-  const ProductRate rate = measure_product_rate(*run.model, threads);
+  const ProductRate rate = measure_product_rate(*run.model, config, threads);
   report["rate_gflops_per_s"] = rate.flops_per_s * 1e-9;
   report["rate_from"] =
       fmt::format("measured on this machine: {} x {} by {} x {}, {} thread{}", rate.shape.rows,
@@ -127,7 +128,7 @@ Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& o
     report["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
     report["rate_from"] = options.costs;
   } else {
-    add_rate(run, options, threads, report);
+    add_rate(run, config, options, threads, report);
   }
   const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
   report["left_out"] = {"other kernels"};
@@ -152,9 +153,6 @@ void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, 
 
 Json plan_report(const RunConfig& config, const PlanOptions& options,
                  const std::optional<MemoryBytes>& machine) {
-  if (config.run.device != "cpu")
-    throw_input(fmt::format("this build has no kernels for the device '{}'", config.run.device),
-                config.where("run.device"), "run.device = \"cpu\"");
   const int threads = std::max(1, config.run.threads);
   const RunPlan run = make_run_plan(config, options.world);
   const std::vector<RankMemory> memory = predict_memory(run, config, threads);
@@ -177,10 +175,11 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                  {"peak_bytes", largest_total(memory)},
                  {"all_ranks_bytes", all}};
   report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
-                       {"total_bytes", machine ? Json(machine->total) : Json()}};
+                       {"total_bytes", machine ? Json(machine->total) : Json()},
+                       {"name", machine ? Json(machine->name) : Json()}};
   add_times(run, config, costs_of(run, config, options, threads, report), report);
-  report["warnings"] = machine ? memory_advice(run, config, threads, memory, machine->available)
-                               : std::vector<std::string>{};
+  report["warnings"] =
+      machine ? memory_advice(run, config, threads, memory, *machine) : std::vector<std::string>{};
   return report;
 }
 

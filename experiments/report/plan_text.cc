@@ -142,7 +142,8 @@ std::string memory_text(const Json& report) {
                      report["all_ranks_bytes"].get<double>() / kGiB,
                      report["peak_bytes"].get<double>() / kGiB,
                      available.is_null() ? ""
-                                         : fmt::format("; this machine has {:.1f} GiB free",
+                                         : fmt::format("; {} has {:.1f} GiB free",
+                                                       report["machine"]["name"].get<std::string>(),
                                                        available.get<double>() / kGiB));
 }
 

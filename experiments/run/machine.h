@@ -25,6 +25,7 @@ std::vector<std::string> cpu_instruction_sets();
 
 struct MemoryBytes {
   std::uint64_t total = 0, available = 0;
+  std::string name = "this machine";
 };
 /// Of the machine, or of the control group where that is less.
 std::optional<MemoryBytes> memory();

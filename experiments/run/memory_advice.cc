@@ -17,10 +17,6 @@ struct Candidate {
   std::string schedule;   // in place of a file, which fits one layout only
 };
 
-std::string gib(std::size_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
-}
-
 /// All grids of this world size at this number of microbatches.
 std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, int microbatches) {
   config.batch.microbatches = microbatches;
@@ -49,10 +45,16 @@ std::string text(const Candidate& candidate, int microbatches) {
     change += fmt::format(" batch.microbatches={}", candidate.microbatches);
   if (!candidate.schedule.empty())
     change += fmt::format(" parallel.schedule={}", candidate.schedule);
-  return fmt::format("{} ({} a rank)", change, gib(candidate.bytes));
+  return fmt::format("{} ({} a rank)", change, gib_text(candidate.bytes));
 }
 
-/// The fewest changes first: another grid, then smaller microbatches as well.
+}  // namespace
+
+std::string gib_text(std::size_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
+}
+
+// The fewest changes first: another grid, then smaller microbatches as well.
 std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
                       std::size_t available) {
   std::optional<Candidate> least;
@@ -71,21 +73,21 @@ std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
       text(*least, run.microbatches));
 }
 
-}  // namespace
-
 std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
-                                       std::size_t available) {
-  const std::size_t largest = largest_total(memory);
+                                       const MemoryBytes& machine) {
+  const std::size_t largest = largest_total(memory), available = machine.available;
   if (largest > available)
-    return {fmt::format("the largest rank needs {}, this machine has {} free; {}", gib(largest),
-                        gib(available), what_fits(run, config, threads, available))};
+    return {fmt::format("the largest rank needs {}, {} has {} free; {}", gib_text(largest),
+                        machine.name, gib_text(available),
+                        what_fits(run, config, threads, available))};
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},
                       [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
   if (all <= available) return {};
-  return {fmt::format("all {} ranks need {}, this machine has {} free: at most {} of them fit here",
-                      run.world, gib(all), gib(available), available / largest)};
+  return {fmt::format("all {} ranks need {}, {} has {} free: at most {} of them fit there",
+                      run.world, gib_text(all), machine.name, gib_text(available),
+                      available / largest)};
 }
 
 }  // namespace concertina

@@ -5,14 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "experiments/run/machine.h"
 #include "experiments/run/predict_memory.h"
 
 namespace concertina {
 
-/// Warnings, none if all ranks together fit into `available` bytes. Names layouts of the same world
-/// size, else smaller microbatches, whose largest rank fits. `memory`: predict_memory(run, ...).
+/// "1.50 GiB".
+std::string gib_text(std::size_t bytes);
+
+/// Other layouts of the same world size, else smaller microbatches, whose largest rank wants no
+/// more than `available` bytes; else the smallest there is.
+std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
+                      std::size_t available);
+
+/// Warnings, none if all ranks together fit into what `machine` has free, with what_fits().
+/// `memory`: predict_memory(run, ...).
 std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
-                                       std::size_t available);
+                                       const MemoryBytes& machine);
 
 }  // namespace concertina

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "experiments/run/devices.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/runtime/gradient_tree.h"
 
@@ -68,7 +69,7 @@ std::vector<RankMemory> predict_memory(const RunPlan& run, const RunConfig& conf
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) {
       // A backend of its own: its workspace grows with every operator that is made on it.
-      const std::unique_ptr<Backend> backend = make_cpu_backend(threads);
+      const std::unique_ptr<Backend> backend = make_sizing_backend(config, threads);
       at->second = RankEngine(run, config, rank, *backend).memory();
     }
     result.push_back(at->second);

@@ -14,13 +14,6 @@
 namespace concertina {
 namespace {
 
-DType compute_type(const RunConfig& config) {
-  for (const DType type : kComputeTypes)
-    if (config.numerics.compute == name_of(type)) return type;
-  throw_input(fmt::format("numerics.compute = \"{}\" is unknown", config.numerics.compute),
-              config.where("numerics.compute"), "fp32 or bf16");
-}
-
 std::vector<double> all_flops(const std::vector<UnitCost>& costs) {
   std::vector<double> flops;
   for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));
@@ -50,6 +43,13 @@ Layout choose_layout(const RunConfig& config, const std::vector<double>& flops,
 }
 
 }  // namespace
+
+DType compute_type(const RunConfig& config) {
+  for (const DType type : kComputeTypes)
+    if (config.numerics.compute == name_of(type)) return type;
+  throw_input(fmt::format("numerics.compute = \"{}\" is unknown", config.numerics.compute),
+              config.where("numerics.compute"), "fp32 or bf16");
+}
 
 Folding schedule_folding(const RunConfig& config) {
   return folding_of(find_schedule(config.parallel.schedule), config.parallel.chunks);

@@ -29,6 +29,9 @@ struct RunPlan {
 /// Throws Error{bad_input} if the world size, the model and the layout do not go together.
 RunPlan make_run_plan(const RunConfig& config, int world);
 
+/// Of `numerics.compute`.
+DType compute_type(const RunConfig& config);
+
 /// Of `parallel.schedule` and `parallel.chunks`.
 Folding schedule_folding(const RunConfig& config);
 

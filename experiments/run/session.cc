@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/run/devices.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/threads.h"
 #include "parallel/plan/plan_index.h"
@@ -22,13 +23,6 @@ int choose_threads(const RunConfig& config, MpiEnvironment& mpi) {
   if (mpi.world().rank() == 0)
     for (const std::string& warning : thread_warnings(cores, threads)) log::warn("{}", warning);
   return threads[static_cast<std::size_t>(mpi.world().rank())];
-}
-
-std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads) {
-  if (config.run.device != "cpu")
-    throw_input(fmt::format("this build has no kernels for the device '{}'", config.run.device),
-                config.where("run.device"), "run.device = \"cpu\"");
-  return make_cpu_backend(threads);
 }
 
 std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
@@ -62,10 +56,11 @@ Session::Session(const RunConfig& given, MpiEnvironment& mpi)
       threads(choose_threads(given, mpi)),
       dataset(open_data(given)),
       run(make_run_plan(given, world.size())),
-      backend(make_backend(given, threads)),
+      backend(make_backend(given, threads, world)),
       watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
                [](const std::string&) { abort_job(static_cast<int>(Exit::failure)); }),
       engine(run, config, world.rank(), *backend) {
+  require_memory(engine, config, threads, world);
   engine.start(world, &watchdog);
 }
 

@@ -194,7 +194,7 @@ class Bench {
 }  // namespace concertina
 
 int main() {
-  if (!concertina::cuda::available()) {
+  if (concertina::cuda::device_count() == 0) {
     fmt::print("no GPU: {}\n", concertina::cuda::status());
     return 77;
   }

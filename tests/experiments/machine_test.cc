@@ -42,7 +42,7 @@ TEST(Machine, ReadsThisMachine) {
 }
 
 TEST(Machine, GpusAndTheirStatusAgree) {
-  EXPECT_EQ(cuda::available(), !cuda::devices().empty());
+  EXPECT_EQ(cuda::device_count() > 0, !cuda::devices().empty());
   EXPECT_FALSE(cuda::status().empty());
 }
 

@@ -61,7 +61,7 @@ std::unique_ptr<Backend> cpu_backend(int threads) {
 }
 
 Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span,
-                   const MakeBackend& make_backend) {
+                   const MakeBackend& make_backend, const std::function<void(double)>& each) {
   const RunPlan run = make_run_plan(config, world.size());
   const auto backend = make_backend(config.run.threads);
   RankEngine engine(run, config, world.rank(), *backend);
@@ -73,8 +73,10 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
     EXPECT_EQ(load_checkpoint(engine, span.from, identity), span.first);
   SyntheticSource source(config.model.context, config.model.vocab);
   StepSummary summary;
-  for (std::int64_t step = span.first + 1; step <= span.last; ++step)
+  for (std::int64_t step = span.first + 1; step <= span.last; ++step) {
     summary = engine.train(step, source);
+    if (each) each(summary.loss);
+  }
   if (!span.to.empty()) save_checkpoint(engine, span.to, span.last, 2, identity);
   return {state_sha256(engine), summary.loss, summary.grad_norm};
 }

@@ -47,8 +47,10 @@ struct Span {
 };
 using MakeBackend = std::function<std::unique_ptr<Backend>(int threads)>;
 std::unique_ptr<Backend> cpu_backend(int threads);
+/// `each` sees the loss of every step.
 Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span = {},
-                   const MakeBackend& make_backend = cpu_backend);
+                   const MakeBackend& make_backend = cpu_backend,
+                   const std::function<void(double loss)>& each = {});
 
 /// On `ranks` threads, which have to agree on the outcome.
 Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {},

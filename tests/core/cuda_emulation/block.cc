@@ -14,8 +14,8 @@
 #include "cuda_runtime.h"
 
 alignas(128) thread_local unsigned char concertina_dynamic_shared[232448];
-uint3 threadIdx, blockIdx;
-dim3 blockDim, gridDim;
+constinit thread_local uint3 threadIdx{}, blockIdx{};
+constinit thread_local dim3 blockDim{}, gridDim{};
 
 namespace concertina::emulation {
 namespace {
@@ -146,7 +146,7 @@ class Block {
 };
 
 Block& block() {
-  static Block instance;
+  static thread_local Block instance;
   return instance;
 }
 

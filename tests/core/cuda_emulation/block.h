@@ -1,8 +1,9 @@
 // Runs CUDA kernels on the host, a fiber for each thread of a block, so that they can be held
 // against the oracle where there is no GPU. What it knows: barriers, exchanges between the lanes
 // of a warp, shared memory. What it does not: time, caches, the order of memory accesses.
-// Invariant: threads change only at a barrier or an exchange; one that not all threads reach, or
-// lanes that meet in different exchanges, end the test.
+// Invariants: threads change only at a barrier or an exchange; one that not all threads reach, or
+// lanes that meet in different exchanges, end the test. Each host thread has a device of its own,
+// so that ranks may be threads.
 #pragma once
 
 #include <cstddef>

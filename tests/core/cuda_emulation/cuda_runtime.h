@@ -18,8 +18,8 @@
 #define __launch_bounds__(...)
 #define __shared__ thread_local  // one for all fibers, and, in a function, static
 
-extern uint3 threadIdx, blockIdx;
-extern dim3 blockDim, gridDim;
+extern constinit thread_local uint3 threadIdx, blockIdx;
+extern constinit thread_local dim3 blockDim, gridDim;
 
 using std::max;
 using std::min;

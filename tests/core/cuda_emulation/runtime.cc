@@ -2,21 +2,33 @@
 // the call returns. Device memory is poisoned, and known by its address.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <mutex>
 
 namespace {
 
-constexpr std::size_t kMemory = std::size_t{1} << 30;
+/// Of the device: CONCERTINA_EMULATED_BYTES, or 1 GiB.
+std::size_t total_bytes() {
+  const char* text = std::getenv("CONCERTINA_EMULATED_BYTES");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::size_t{1} << 30;
+}
+std::size_t used_bytes = 0;
+
+std::mutex blocks_mutex;
 std::map<const void*, std::size_t> device_blocks;
 
 bool on_device(const void* memory) {
+  const std::lock_guard lock(blocks_mutex);
   const auto after = device_blocks.upper_bound(memory);
   if (after == device_blocks.begin()) return false;
   const auto& [start, bytes] = *std::prev(after);
-  return static_cast<const std::byte*>(memory) < static_cast<const std::byte*>(start) + bytes;
+  return static_cast<const std::byte*>(memory) <
+         static_cast<const std::byte*>(start) + std::max<std::size_t>(bytes, 1);
 }
 
 }  // namespace
@@ -24,14 +36,20 @@ bool on_device(const void* memory) {
 extern "C" {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
-  if (bytes > kMemory) return cudaErrorMemoryAllocation;
+  const std::lock_guard lock(blocks_mutex);
+  if (bytes > total_bytes() - used_bytes) return cudaErrorMemoryAllocation;
   *memory = std::aligned_alloc(256, (bytes + 511) / 256 * 256);
   std::memset(*memory, 0xFF, bytes);
-  device_blocks[*memory] = bytes + 1;
+  device_blocks[*memory] = bytes;
+  used_bytes += bytes;
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
-  device_blocks.erase(memory);
+  const std::lock_guard lock(blocks_mutex);
+  if (const auto block = device_blocks.find(memory); block != device_blocks.end()) {
+    used_bytes -= block->second;
+    device_blocks.erase(block);
+  }
   std::free(memory);
   return cudaSuccess;
 }
@@ -58,7 +76,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = *total = kMemory;
+  *total = total_bytes();
+  *free = *total - used_bytes;
   return cudaSuccess;
 }
 
@@ -88,7 +107,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "emulated");
   properties->major = 9;
-  properties->totalGlobalMem = kMemory;
+  properties->totalGlobalMem = total_bytes();
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int) {
+  std::snprintf(text, static_cast<std::size_t>(size), "0000:emu");
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {

@@ -1,0 +1,74 @@
+// The CUDA backend without its kernels.
+#include "core/cuda/backend.h"
+#include "core/cuda/sizes.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw_failure("a backend that only knows sizes was asked for a kernel", "CUDA backend",
+                "a report of this: it is a bug");
+}
+
+class Sizes final : public Linear, public Attention {
+ public:
+  explicit Sizes(std::size_t packed) : packed_(packed) {}
+  std::size_t packed_bytes() const override { return packed_; }
+  void pack(View, void*) override { refuse(); }
+  void forward(View, const void*, View, Epilogue, View) override { refuse(); }
+  void backward_input(View, const void*, Epilogue, View) override { refuse(); }
+  void backward_weight(View, View, View, View, bool) override { refuse(); }
+  void forward(View, View, View) override { refuse(); }
+  void backward(View, View, View, View, View) override { refuse(); }
+
+ private:
+  std::size_t packed_;
+};
+
+class SizingBackend final : public Backend {
+ public:
+  SizingBackend() { workspace_.need(kScratchBytes, 0); }
+  std::string describe() const override { return "cuda: sizes only"; }
+  void require(DType) const override {}
+  bool emulates(DType) const override { return false; }
+  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
+    need(shape, workspace_);
+    return std::make_unique<Sizes>(packed_bytes(shape));
+  }
+  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+    require_heads(shape);
+    need(shape, workspace_);
+    return std::make_unique<Sizes>(0);
+  }
+  std::size_t workspace_bytes() const override { return workspace_.bytes(); }
+  void set_workspace(void*) override { refuse(); }
+  void layer_norm(View, View, View, View, View, View) override { refuse(); }
+  void layer_norm_backward_input(View, View, View, View, View, View, View) override { refuse(); }
+  void layer_norm_backward_weight(View, View, View, View, View, View, bool) override { refuse(); }
+  void embedding(View, View, View, std::int64_t, View) override { refuse(); }
+  void embedding_backward(View, View, std::int64_t, View, View, bool) override { refuse(); }
+  void cross_entropy(View, View, float, bool, View) override { refuse(); }
+  void axpby(float, View, float, View) override { refuse(); }
+  void sum_squares(View, std::size_t, std::span<double>) override { refuse(); }
+  void adamw(const AdamW&, View, View, View, View) override { refuse(); }
+  Memory& memory() override { refuse(); }
+  void synchronize() override { refuse(); }
+
+ private:
+  Workspace workspace_;
+};
+
+}  // namespace
+
+void require_heads(const AttentionShape& shape) {
+  if (shape.head_dim > kMostHeadDim)
+    throw_input(fmt::format("heads of {} columns", shape.head_dim), "model.heads",
+                fmt::format("at most {} columns a head on a GPU: more heads", kMostHeadDim));
+}
+
+std::unique_ptr<Backend> make_sizing_backend() {
+  return std::make_unique<SizingBackend>();
+}
+
+}  // namespace concertina::cuda

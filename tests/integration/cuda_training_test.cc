@@ -1,0 +1,102 @@
+// Trainings on the CUDA backend: on a GPU where this is linked with CUDA, on the host where it is
+// linked with its emulation. All ranks share GPU 0, their messages pass through host memory.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/cuda/backend.h"
+#include "core/cuda/device.h"
+#include "parallel/comm/thread_communicator.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kLossTolerance = 1e-3;  // of fp32 on both
+
+std::unique_ptr<Backend> cuda_backend(int) {
+  return cuda::make_cuda_backend({});
+}
+
+class CudaTraining : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::device_count() == 0) GTEST_SKIP() << "no GPU: " << cuda::status();
+  }
+};
+
+/// Small enough for an emulation: 8 units, 4 microbatches of a sample.
+RunConfig config_in(const std::string& compute) {
+  RunConfig config = small_config();
+  config.model = {"gpt", 3, 32, 2, 12, 41};
+  config.batch = {4, 4};
+  config.numerics.compute = compute;
+  return config;
+}
+
+TEST_F(CudaTraining, SameBitsAtEveryLayoutAndSchedule) {
+  for (const char* compute : {"fp32", "bf16"}) {
+    const RunConfig config = config_in(compute);
+    const Span span{0, 2, "", ""};
+    const Outcome expected = train_threads(1, with_grid(config, 1, 1, "1f1b"), span, cuda_backend);
+    const struct {
+      int pp, dp;
+      const char* schedule;
+    } cases[] = {{1, 1, "gpipe"}, {2, 1, "zb-h1"}, {1, 2, "1f1b"},
+                 {2, 2, "1f1b"},  {4, 1, "1f1b"},  {2, 1, "interleaved-1f1b"}};
+    for (const auto& [pp, dp, schedule] : cases) {
+      SCOPED_TRACE(fmt::format("{} pp={} dp={} {}", compute, pp, dp, schedule));
+      EXPECT_EQ(train_threads(pp * dp, with_grid(config, pp, dp, schedule), span, cuda_backend),
+                expected);
+    }
+  }
+}
+
+/// The losses of steps 1, 2, ... of a training on one rank.
+std::vector<double> losses(const RunConfig& config, int steps, const MakeBackend& make_backend) {
+  std::vector<double> result;
+  run_threads(1, [&](Communicator& world) {
+    train_rank(world, config, {0, steps, "", ""}, make_backend,
+               [&](double loss) { result.push_back(loss); });
+  });
+  return result;
+}
+
+TEST_F(CudaTraining, LossCurveIsTheCpuBackends) {
+  RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");
+  config.model.layers = 1;
+  config.batch = {4, 1};
+  config.optimizer.lr = 5e-3;
+  constexpr int kSteps = 100;
+  const std::vector<double> cpu = losses(config, kSteps, cpu_backend);
+  const std::vector<double> gpu = losses(config, kSteps, cuda_backend);
+  EXPECT_LT(cpu.back(), 0.9 * cpu.front()) << "nothing was learned";
+  for (int step = 0; step < kSteps; ++step)
+    EXPECT_NEAR(gpu[static_cast<std::size_t>(step)], cpu[static_cast<std::size_t>(step)],
+                kLossTolerance)
+        << "step " << step + 1;
+}
+
+TEST_F(CudaTraining, ACheckpointGoesOnOnTheOtherDevice) {
+  for (const char* compute : {"fp32", "bf16"}) {
+    SCOPED_TRACE(compute);
+    const TemporaryDirectory directory;
+    const RunConfig one = with_grid(config_in(compute), 1, 1, "1f1b");
+    const RunConfig two = with_grid(config_in(compute), 2, 1, "1f1b");
+    const std::string first = directory.path() + "/first", second = directory.path() + "/second";
+    const Outcome saved = train_threads(1, one, {0, 2, "", first}, cpu_backend);
+    // What was saved arrives, bit for bit; and so back.
+    EXPECT_EQ(train_threads(1, one, {2, 2, first, ""}, cuda_backend).state_sha256,
+              saved.state_sha256);
+    const Outcome gpu = train_threads(2, two, {2, 4, first, second}, cuda_backend);
+    EXPECT_EQ(train_threads(1, one, {4, 4, second, ""}, cpu_backend).state_sha256,
+              gpu.state_sha256);
+    const Outcome cpu = train_threads(1, one, {2, 4, first, ""}, cpu_backend);
+    EXPECT_NE(gpu.state_sha256, saved.state_sha256);
+    EXPECT_NEAR(gpu.loss, cpu.loss, compute == std::string("fp32") ? 1e-4 : 3e-2);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

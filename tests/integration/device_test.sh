@@ -1,0 +1,99 @@
+#!/bin/sh
+# `run.device = "cuda"` as a user meets it. EMULATED is the program with CUDA's emulation in place of
+# CUDA: a machine with one GPU; CONCERTINA, on a machine without one, refuses.
+# usage: device_test.sh CONCERTINA EMULATED MPIRUN [MPIRUN_ARGS...]
+set -u
+concertina=$(realpath -- "$1") emulated=$(realpath -- "$2"); shift 2
+mpirun=$*
+. "$(dirname -- "$0")/../shell_checks.sh"
+
+awk 'BEGIN { for (i = 0; i < 400; ++i) printf "one ship under far stars %d\n", i % 7 }' > text
+cat > base.toml << 'END'
+[model]
+layers = 2
+width = 32
+heads = 2
+context = 16
+[data]
+text = "text"
+[batch]
+global = 4
+microbatches = 2
+[run]
+steps = 3
+threads = 1
+device = "cuda"
+[generate]
+tokens = 4
+[eval]
+batches = 1
+END
+
+# train PROGRAM RANKS NAME [--set ...]
+train() {
+  program=$1 ranks=$2 name=$3; shift 3
+  exits "${code:-0}" "train $ranks $name $*" \
+    $mpirun -n "$ranks" "$program" train @base.toml --set "run.name=$name" "$@"
+}
+# refused TEXT PROGRAM RANKS NAME [--set ...]
+refused() {
+  text=$1; shift
+  code=2 train "$@"
+  one_message "$text" "$*"
+  ls "runs/$3/checkpoints" | grep -q . && fail "$3 was refused, but has a checkpoint"
+}
+same_hash() { [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || fail "$1 and $2 differ in their bits"; }
+
+# Several ranks share the GPU, in either precision, to the same bits.
+for compute in fp32 bf16; do
+  set_compute="--set numerics.compute=$compute"
+  train "$emulated" 1 "one-$compute" $set_compute
+  grep -q 'cuda: GPU 0, emulated' err || fail "the log does not name the GPU"
+  train "$emulated" 2 "two-$compute" $set_compute --set parallel.pp=2
+  same_hash "one-$compute" "two-$compute"
+done
+train "$emulated" 4 four --set parallel.pp=2 --set parallel.dp=2 --set numerics.leaves=2
+train "$emulated" 1 whole --set numerics.leaves=2
+same_hash four whole
+
+# A run goes on on the other device, and back.
+train "$emulated" 1 moves --set run.steps=2
+train "$concertina" 1 moves --set run.steps=4 --set run.device=cpu
+train "$emulated" 2 moves --set run.steps=6
+grep -q 'trained 6 steps' out || fail "the run did not go on"
+for command in eval generate; do
+  exits 0 "$command" "$concertina" $command runs/moves --set run.device=cpu
+done
+
+# What a plan says is what a run takes, with a GPU here or without.
+peak() { sed -n 's/.*"peak_bytes": *\([0-9]*\).*/\1/p' "$1"; }
+for program in "$emulated" "$concertina"; do
+  exits 0 "plan" "$program" plan @base.toml --rate 100 --json
+  [ "$(peak out)" = "$(peak runs/one-fp32/result.json)" ] || fail "the plan's memory is not the run's"
+done
+
+# More than the device has free: refused with each rank's share and what would fit.
+CONCERTINA_EMULATED_BYTES=$((256 * 1048576 + $(peak runs/one-fp32/result.json) - 1))
+export CONCERTINA_EMULATED_BYTES
+refused 'GiB are free' "$emulated" 1 large
+refused 'rank 0 needs' "$emulated" 1 large
+exits 0 'plan of too much' "$emulated" plan @base.toml --rate 100
+grep -q 'the largest rank needs' out || fail "the plan does not warn"
+unset CONCERTINA_EMULATED_BYTES
+
+# A machine without a GPU, a precision that is not there.
+if "$concertina" doctor | grep -q '^gpu  *none'; then
+  refused 'there is no GPU' "$concertina" 1 none
+  refused 'there is no GPU' "$concertina" 2 none
+  exits 2 'plan without a rate' "$concertina" plan @base.toml
+  one_message 'there is no GPU' plan
+  exits 2 'bench without a GPU' "$concertina" bench step --set run.device=cuda
+  one_message 'there is no GPU' bench
+fi
+refused 'numerics.compute' "$emulated" 1 none --set numerics.compute=int4
+exits 0 'doctor' "$emulated" doctor
+grep -q 'gpu 0 .*emulated' out || fail "doctor does not list the GPU"
+exits 0 'bench' "$emulated" bench step --set run.device=cuda --set model.layers=1 \
+  --set model.width=32 --set model.heads=2 --set model.context=16 --set batch.global=4 \
+  --steps 1 --warmup 1
+exit $bad

@@ -1,5 +1,6 @@
 // A backend that times another one's kernels: the breakdown of `bench step`.
-// Invariant: it forwards every call unchanged; a kernel costs two clock reads more.
+// Invariant: it forwards every call unchanged (core/backend_around.h); a kernel costs two clock reads
+// more, and a product a look-up.
 #pragma once
 
 #include <array>

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <vector>
+
+#include "core/backend_around.h"
 
 namespace concertina {
 namespace {
@@ -51,13 +54,15 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  View operator()(View host) {
-    if (host.empty()) return host;
-    return {block(host.data, host.data, host.bytes()), host.count, host.dtype};
+  void stage(View& view) {
+    if (!view.empty()) view.data = block(view.data, view.data, view.bytes());
   }
-  void* read(const void* host, std::size_t bytes) { return block(host, nullptr, bytes); }
-  void* write(void* host, std::size_t bytes) { return block(host, host, bytes); }
-  Epilogue operator()(Epilogue epilogue) { return {epilogue.kind, (*this)(epilogue.operand)}; }
+  /// Packed weights: written by pack() alone.
+  void stage(const PackedWeights& packed, bool written) {
+    if (packed.data == nullptr) return;
+    packed.data =
+        block(packed.data, written ? const_cast<void*>(packed.data) : nullptr, packed.bytes);
+  }
 
  private:
   struct Staged {
@@ -78,117 +83,24 @@ class Staging {
   std::map<const void*, Staged> blocks_;
 };
 
-class StagedLinear final : public Linear {
+class StagedBackend final : public BackendAround {
  public:
-  StagedLinear(std::unique_ptr<Linear> inner, Device& device)
-      : inner_(std::move(inner)), device_(device) {}
-  std::size_t packed_bytes() const override { return inner_->packed_bytes(); }
-  void pack(View weight, void* packed) override {
-    Staging on(device_);
-    inner_->pack(on(weight), on.write(packed, packed_bytes()));
-  }
-  void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
-    Staging on(device_);
-    inner_->forward(on(x), on.read(packed, packed_bytes()), on(bias), on(epilogue), on(y));
-  }
-  void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
-    Staging on(device_);
-    inner_->backward_input(on(dy), on.read(packed, packed_bytes()), on(epilogue), on(dx));
-  }
-  void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
-    Staging on(device_);
-    inner_->backward_weight(on(x), on(dy), on(dweight), on(dbias), accumulate);
-  }
-
- private:
-  std::unique_ptr<Linear> inner_;
-  Device& device_;
-};
-
-class StagedAttention final : public Attention {
- public:
-  StagedAttention(std::unique_ptr<Attention> inner, Device& device)
-      : inner_(std::move(inner)), device_(device) {}
-  void forward(View qkv, View y, View lse) override {
-    Staging on(device_);
-    inner_->forward(on(qkv), on(y), on(lse));
-  }
-  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
-    Staging on(device_);
-    inner_->backward(on(dy), on(qkv), on(y), on(lse), on(dqkv));
-  }
-
- private:
-  std::unique_ptr<Attention> inner_;
-  Device& device_;
-};
-
-class StagedBackend final : public Backend {
- public:
-  explicit StagedBackend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
-
-  std::string describe() const override { return device_->describe(); }
-  void require(DType compute) const override { device_->require(compute); }
-  bool emulates(DType compute) const override { return device_->emulates(compute); }
-  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
-    return std::make_unique<StagedLinear>(device_->linear(shape), *device_);
-  }
-  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
-    return std::make_unique<StagedAttention>(device_->attention(shape), *device_);
-  }
-  std::size_t workspace_bytes() const override { return device_->workspace_bytes(); }
+  using BackendAround::BackendAround;
   void set_workspace(void*) override {
-    workspace_ = std::make_unique<DeviceBlock>(*device_, workspace_bytes());
-    device_->set_workspace(workspace_->data());
-  }
-
-  void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
-    Staging on(*device_);
-    device_->layer_norm(on(x), on(gamma), on(beta), on(y), on(mean), on(rstd));
-  }
-  void layer_norm_backward_input(View dy, View x, View gamma, View mean, View rstd, View residual,
-                                 View dx) override {
-    Staging on(*device_);
-    device_->layer_norm_backward_input(on(dy), on(x), on(gamma), on(mean), on(rstd), on(residual),
-                                       on(dx));
-  }
-  void layer_norm_backward_weight(View dy, View x, View mean, View rstd, View dgamma, View dbeta,
-                                  bool accumulate) override {
-    Staging on(*device_);
-    device_->layer_norm_backward_weight(on(dy), on(x), on(mean), on(rstd), on(dgamma), on(dbeta),
-                                        accumulate);
-  }
-  void embedding(View tokens, View wte, View wpe, std::int64_t t, View x) override {
-    Staging on(*device_);
-    device_->embedding(on(tokens), on(wte), on(wpe), t, on(x));
-  }
-  void embedding_backward(View tokens, View dx, std::int64_t t, View dwte, View dwpe,
-                          bool accumulate) override {
-    Staging on(*device_);
-    device_->embedding_backward(on(tokens), on(dx), t, on(dwte), on(dwpe), accumulate);
-  }
-  void cross_entropy(View logits, View targets, float loss_scale, bool training,
-                     View row_loss) override {
-    Staging on(*device_);
-    device_->cross_entropy(on(logits), on(targets), loss_scale, training, on(row_loss));
-  }
-  void axpby(float a, View x, float b, View y) override {
-    Staging on(*device_);
-    device_->axpby(a, on(x), b, on(y));
-  }
-  void sum_squares(View x, std::size_t block, std::span<double> sums) override {
-    Staging on(*device_);
-    device_->sum_squares(on(x), block, sums);
-  }
-  void adamw(const AdamW& rule, View w, View m, View v, View g) override {
-    Staging on(*device_);
-    device_->adamw(rule, on(w), on(m), on(v), on(g));
+    workspace_ = std::make_unique<DeviceBlock>(inner(), workspace_bytes());
+    inner().set_workspace(workspace_->data());
   }
   Memory& memory() override { return host_memory(); }
-  void synchronize() override { device_->synchronize(); }
 
  private:
-  std::unique_ptr<Device> device_;
+  void before(const KernelCall& call) override {
+    staging_.emplace(inner());
+    for (View* view : call.views) staging_->stage(*view);
+    if (call.packed != nullptr) staging_->stage(*call.packed, call.kernel == Kernel::pack);
+  }
+  void after() override { staging_.reset(); }
+
+  std::optional<Staging> staging_;
   std::unique_ptr<DeviceBlock> workspace_;
 };
 

@@ -25,6 +25,18 @@ class Configuration:
     sets: list  # of ours
     peers: dict  # name -> arguments of torch_step.py
     required: dict  # figure -> least value
+    model: dict = dataclasses.field(default_factory=dict)  # other than the bench model's
+    batch: int = 16
+
+    def parameters(self):
+        """Of products: what a token is multiplied with, the tied head once."""
+        m = self.model
+        return 12 * m["layers"] * m["width"] ** 2 + m["vocab"] * m["width"]
+
+    def flops_per_token(self):
+        """Forward and backward, of products and attention: PaLM (Chowdhery et al. 2022), appendix B."""
+        m = self.model
+        return 6 * self.parameters() + 12 * m["layers"] * m["width"] * m["context"]
 
 
 ONE_RANK = {"eager": [], "eager, 8 microbatches": ["--micro", "8"], "compile": ["--compile"],
@@ -41,12 +53,22 @@ CONFIGURATIONS = [
                   {"DDP": ["--dp"], "DDP, compile": ["--dp", "--compile"]},
                   {"ratio": 1.4, "scaling": 0.94}),
 ]
-OURS = ("gemm_limit", "schedule_efficiency", "scaling")
+GPU_CONFIGURATIONS = [
+    Configuration("GPT-2 124M", 1, 1, [], {"compile": ["--compile"]},
+                  {"ratio": 1.15, "mfu": 0.55, "memory": 1.0},
+                  dict(layers=12, width=768, heads=12, context=1024, vocab=50304), 32),
+    Configuration("GPT-2 1.5B", 1, 1, [], {"compile": ["--compile"]}, {"mfu": 0.65},
+                  dict(layers=48, width=1600, heads=25, context=1024, vocab=50304), 8),
+]
+# mfu: FLOPs of flops_per_token() over those of the GPU's square product of bf16. memory: PyTorch's
+# peak over ours.
+OURS = ("gemm_limit", "schedule_efficiency", "scaling", "mfu", "memory")
 
 
 def required_of(configuration, compute, backend):
-    """Of bf16 only a ratio is asked for, on one rank, where the processor has AMX."""
-    if compute == "fp32":
+    """Figures are asked for in fp32 on a CPU and in bf16 on a GPU; of bf16 on a CPU only a ratio, on
+    one rank, where the processor has AMX."""
+    if compute == ("bf16" if backend.startswith("cuda") else "fp32"):
         return configuration.required
     return {"ratio": 2.0} if configuration.ranks == 1 and "by AMX" in backend else {}
 
@@ -61,10 +83,18 @@ def last_json(command, threads):
     return json.loads(lines[-1])
 
 
+def model_sets(configuration):
+    if not configuration.model:
+        return []
+    return [*(f"model.{key}={value}" for key, value in configuration.model.items()),
+            f"batch.global={configuration.batch}", "batch.microbatches=1"]
+
+
 def ours(configuration, options):
     command = [options.binary, "bench", "step", "--json", "--steps", str(options.steps)]
     for key in [f"run.threads={configuration.threads}",
-                f"numerics.compute={options.compute}", *configuration.sets]:
+                f"numerics.compute={options.compute}", f"run.device={options.device}",
+                *model_sets(configuration), *configuration.sets]:
         command += ["--set", key]
     if configuration.ranks > 1:
         command = [*MPIRUN, "-n", str(configuration.ranks), *command]
@@ -77,8 +107,18 @@ def peer(configuration, arguments, options):
         command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
                     str(configuration.ranks)]
     command += [PEER, "--threads", str(configuration.threads), "--steps", str(options.steps),
-                "--dtype", options.compute]
-    return last_json(command + arguments, configuration.threads)["tokens_per_s"]
+                "--dtype", options.compute, "--device", options.device]
+    if configuration.model:
+        for key, value in {**configuration.model, "batch": configuration.batch}.items():
+            command += [f"--{key}", str(value)]
+    return last_json(command + arguments, configuration.threads)
+
+
+def add_gpu_figures(configuration, mine, theirs):
+    """Of one round, to ours."""
+    rate = max(peer["product_flops_per_s"] for peer in theirs)
+    mine["mfu"] = mine["tokens_per_s"] * configuration.flops_per_token() / rate
+    mine["memory"] = min(peer["peak_bytes"] for peer in theirs) / mine["peak_bytes"]
 
 
 def measure(configuration, options):
@@ -89,12 +129,16 @@ def measure(configuration, options):
         print(f"  ours {mine[-1]['tokens_per_s']:.0f} tokens/s", file=sys.stderr)
         for name, arguments in configuration.peers.items():
             theirs[name].append(peer(configuration, arguments, options))
-            print(f"  PyTorch {name} {theirs[name][-1]:.0f} tokens/s", file=sys.stderr)
-    best = [max(rates) for rates in zip(*theirs.values())]  # of each round
+            print(f"  PyTorch {name} {theirs[name][-1]['tokens_per_s']:.0f} tokens/s",
+                  file=sys.stderr)
+        if options.device == "cuda":
+            add_gpu_figures(configuration, mine[-1], [runs[-1] for runs in theirs.values()])
+    rates = {name: [run["tokens_per_s"] for run in runs] for name, runs in theirs.items()}
+    best = [max(round_) for round_ in zip(*rates.values())]  # of each round
     row = {"configuration": configuration.name,
            "tokens_per_s": statistics.median(m["tokens_per_s"] for m in mine),
            "torch_tokens_per_s": statistics.median(best),
-           "torch": max(theirs, key=lambda name: statistics.median(theirs[name])),
+           "torch": max(rates, key=lambda name: statistics.median(rates[name])),
            "ratio": statistics.median(m["tokens_per_s"] / t for m, t in zip(mine, best))}
     for figure in OURS:
         if figure in mine[0]:
@@ -106,13 +150,14 @@ def measure(configuration, options):
 
 
 def table(rows):
-    print("| configuration | ours, tokens/s | PyTorch, tokens/s | ratio | gemm_limit | "
-          "schedule_efficiency | scaling | PyTorch's fastest |")
-    print("|---|---|---|---|---|---|---|---|")
+    shown = ["ratio", *(figure for figure in OURS if any(figure in row for row in rows))]
+    titles = ["configuration", "ours, tokens/s", "PyTorch, tokens/s", *shown, "PyTorch's fastest"]
+    print("| " + " | ".join(titles) + " |")
+    print("|---" * len(titles) + "|")
     for row in rows:
         cells = [row["configuration"], f"{row['tokens_per_s']:,.0f}",
                  f"{row['torch_tokens_per_s']:,.0f}"]
-        for figure in ("ratio", *OURS):
+        for figure in shown:
             cell = f"{row[figure]:.2f}" if figure in row else ""
             if figure in row["required"]:
                 least = row["required"][figure]
@@ -130,12 +175,15 @@ def main():
     parser.add_argument("--only", default="", help="configurations whose name has this text")
     parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"],
                         help="ours: numerics.compute; PyTorch: autocast")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"],
+                        help="cuda: other models, on GPU 0")
     parser.add_argument("--json", action="store_true", help="one JSON object in place of the table")
     options = parser.parse_args()
-    chosen = [c for c in CONFIGURATIONS if options.only in c.name]
+    known = GPU_CONFIGURATIONS if options.device == "cuda" else CONFIGURATIONS
+    chosen = [c for c in known if options.only in c.name]
     if not chosen or options.rounds < 1 or options.steps < 1:
         parser.error("--rounds and --steps from 1; --only one of: "
-                     + ", ".join(c.name for c in CONFIGURATIONS))
+                     + ", ".join(c.name for c in known))
     rows = [measure(c, options) for c in chosen]
     if options.json:
         print(json.dumps({"rounds": options.rounds, "steps": options.steps,

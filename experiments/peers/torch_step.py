@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """PyTorch doing the work of `concertina bench step`: one GPT training step, in tokens/s.
 
-    python torch_step.py --threads 2 [--compile] [--micro 8] [--dtype bf16]
+    python torch_step.py --threads 2 [--compile] [--micro 8] [--dtype bf16] [--device cuda]
     torchrun --nproc-per-node 2 torch_step.py --dp              # DDP over gloo
     torchrun --nproc-per-node 2 torch_step.py --pp 1f1b         # pipelining over gloo
 
 GPT-2 architecture: pre-norm, learned positions, tanh GELU, biases, head tied to the token embedding
 (not under --pp, where the two are on different ranks and PyTorch has no means to tie them).
 AdamW over all parameters, clipping at 1.0, random tokens. Prints one JSON line: medians over
---steps steps behind --warm.
+--steps steps behind --warm; on a GPU also the peak of allocated memory, and the rate of a square
+product of 8192 in bf16.
 
 Legend: B samples of a microbatch, T tokens, C width, H heads, V vocabulary.
 """
@@ -29,6 +30,7 @@ LOOP = dict(threads=1, micro=1, steps=10, warm=3, seed=1)
 for key, default in {**SIZES, **LOOP}.items():
     parser.add_argument(f"--{key}", type=int, default=default)
 parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
+parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
 parser.add_argument("--compile", action="store_true")
 parser.add_argument("--dp", action="store_true")
 parser.add_argument("--pp", choices=["gpipe", "1f1b"])
@@ -123,9 +125,30 @@ def replica(x, y):
     return model, forward_backward
 
 
+def synchronize():
+    if args.device == "cuda":
+        torch.cuda.synchronize()
+    if WORLD > 1:
+        dist.barrier()
+
+
+def product_flops_per_s(n=8192, times=10):
+    a, b = torch.randn(2, n, n, device=args.device, dtype=torch.bfloat16)
+    seconds = []
+    for _ in range(5):
+        synchronize()
+        start = time.perf_counter()
+        for _ in range(times):
+            a @ b
+        synchronize()
+        seconds.append((time.perf_counter() - start) / times)
+    return 2 * n**3 / statistics.median(seconds)
+
+
 def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
+    torch.set_default_device(args.device)
     if WORLD > 1:
         dist.init_process_group("gloo")
     batch = args.batch // WORLD if args.dp else args.batch
@@ -134,23 +157,25 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
     seconds, losses = [], []
     for step in range(args.warm + args.steps):
-        if WORLD > 1:
-            dist.barrier()
+        synchronize()
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=args.dtype == "bf16"):
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.dtype == "bf16"):
             losses.append(forward_backward())
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if WORLD > 1:
-            dist.barrier()
+        synchronize()
         if step >= args.warm:
             seconds.append(time.perf_counter() - start)
     step_s = statistics.median(seconds)
+    gpu = {}
+    if args.device == "cuda":
+        gpu = dict(peak_bytes=torch.cuda.max_memory_allocated(), gpu=torch.cuda.get_device_name(),
+                   product_flops_per_s=product_flops_per_s())
     if RANK == (WORLD - 1 if args.pp else 0):
         print(json.dumps(dict(step_ms=1e3 * step_s, tokens_per_s=args.batch * T / step_s,
                               loss_first=losses[0], loss_last=losses[-1], world=WORLD,
-                              torch=torch.__version__, **vars(args))), flush=True)
+                              torch=torch.__version__, **gpu, **vars(args))), flush=True)
     if WORLD > 1:
         dist.destroy_process_group()
 

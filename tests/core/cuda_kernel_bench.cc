@@ -1,6 +1,6 @@
 // Times every kernel of the CUDA backend at sizes that fill a GPU, each against two ceilings
-// measured in the same run: a copy inside device memory, and a square product of bf16. No test: it
-// is run by hand, on a GPU.
+// measured in the same run: a copy inside device memory, and a square product of bf16. What only
+// moves memory has to reach a share of the copy: exit code 1 if something does not.
 //
 // Legend: R rows, T tokens a sample, C width, H heads, V vocabulary.
 #include <fmt/format.h>
@@ -22,6 +22,7 @@ using Device = Backend;
 
 constexpr std::int64_t kSamples = 16, kT = 1024, kR = kSamples * kT, kC = 2048, kH = 16, kV = 50304;
 constexpr std::int64_t kSquare = 8192;
+constexpr double kLeastShare = 0.85;  // of the copy's bandwidth, by a fused kernel
 
 /// Device memory with random contents, kept until the end of the program.
 class Memory {
@@ -80,7 +81,8 @@ class Bench {
  public:
   explicit Bench(Device& device) : device_(device), memory_(device) {}
 
-  void run() {
+  /// Whether all fused kernels are fast enough.
+  bool run() {
     fmt::print("{}\n{:<28}{:>10}{:>10}{:>8}{:>10}{:>8}\n", device_.describe(), "kernel", "ms",
                "GB/s", "% copy", "TFLOP/s", "% GEMM");
     ceilings();
@@ -88,6 +90,7 @@ class Bench {
     attention();
     rows();
     flat();
+    return slow_ == 0;
   }
 
  private:
@@ -97,7 +100,18 @@ class Bench {
     if (flops > 0 && gemm_ == 0) gemm_ = flops / s;
     fmt::print("{:<28}{:>10.3f}{:>10.0f}{:>8.1f}", name, s * 1e3, bytes / s * 1e-9,
                100 * bytes / s / copy_);
-    fmt::print("{:>10.1f}{:>8.1f}\n", flops / s * 1e-12, gemm_ > 0 ? 100 * flops / s / gemm_ : 0);
+    fmt::print("{:>10.1f}{:>8.1f}", flops / s * 1e-12, gemm_ > 0 ? 100 * flops / s / gemm_ : 0);
+    share_ = bytes / s / copy_;
+    fmt::print("\n");
+  }
+
+  /// One that should take what its bytes take.
+  void fused(const std::string& name, double bytes, const std::function<void()>& call) {
+    row(name, bytes, 0, call);
+    if (share_ >= kLeastShare) return;
+    ++slow_;
+    fmt::print("  slow: {} is at {:.0f} % of the copy, not {:.0f}\n", name, 100 * share_,
+               100 * kLeastShare);
   }
 
   void set_workspace() {
@@ -158,19 +172,19 @@ class Bench {
     const View gamma = memory_.take(kC, DType::f32), beta = memory_.take(kC, DType::f32);
     const View mean = memory_.take(kR, DType::f32), rstd = memory_.take(kR, DType::f32);
     const auto bytes = static_cast<double>(x.bytes());
-    row("layer norm", 2 * bytes, 0, [&] { device_.layer_norm(x, gamma, beta, y, mean, rstd); });
-    row("layer norm dx", 4 * bytes, 0,
-        [&] { device_.layer_norm_backward_input(dy, x, gamma, mean, rstd, y, y); });
-    row("layer norm dW", 2 * bytes, 0,
-        [&] { device_.layer_norm_backward_weight(dy, x, mean, rstd, gamma, beta, false); });
+    fused("layer norm", 2 * bytes, [&] { device_.layer_norm(x, gamma, beta, y, mean, rstd); });
+    fused("layer norm dx", 4 * bytes,
+          [&] { device_.layer_norm_backward_input(dy, x, gamma, mean, rstd, y, y); });
+    fused("layer norm dW", 2 * bytes,
+          [&] { device_.layer_norm_backward_weight(dy, x, mean, rstd, gamma, beta, false); });
     const View tokens = memory_.integers(kR, kV), wte = memory_.take(kV * kC, DType::f32);
     const View wpe = memory_.take(kT * kC, DType::f32);
-    row("embedding", 3 * bytes, 0, [&] { device_.embedding(tokens, wte, wpe, kT, x); });
-    row("embedding backward", 2 * bytes + 4 * bytes, 0,
-        [&] { device_.embedding_backward(tokens, dy, kT, wte, wpe, true); });
+    fused("embedding", 3 * bytes, [&] { device_.embedding(tokens, wte, wpe, kT, x); });
+    fused("embedding backward", 2 * bytes + 4 * bytes,
+          [&] { device_.embedding_backward(tokens, dy, kT, wte, wpe, true); });
     const View logits = memory_.take(kR * kV, DType::bf16), loss = memory_.take(kR, DType::f32);
-    row("cross entropy", 3 * static_cast<double>(logits.bytes()), 0,
-        [&] { device_.cross_entropy(logits, tokens, 1e-4F, true, loss); });
+    fused("cross entropy", 3 * static_cast<double>(logits.bytes()),
+          [&] { device_.cross_entropy(logits, tokens, 1e-4F, true, loss); });
   }
 
   void flat() {
@@ -179,15 +193,17 @@ class Bench {
     for (int i = 0; i < 4; ++i) v.push_back(memory_.take(kCount, DType::f32));
     const auto bytes = static_cast<double>(v[0].bytes());
     std::vector<double> sums(kCount / 4096);
-    row("axpby", 3 * bytes, 0, [&] { device_.axpby(1, v[0], 1e-3F, v[1]); });
-    row("sum of squares", bytes, 0, [&] { device_.sum_squares(v[0], 4096, sums); });
+    fused("axpby", 3 * bytes, [&] { device_.axpby(1, v[0], 1e-3F, v[1]); });
+    fused("sum of squares", bytes, [&] { device_.sum_squares(v[0], 4096, sums); });
     device_.axpby(0, v[2], 0, v[2]);  // second moments: not negative
-    row("adamw", 7 * bytes, 0, [&] { device_.adamw({.lr = 1e-4F}, v[0], v[1], v[2], v[3]); });
+    fused("adamw", 7 * bytes, [&] { device_.adamw({.lr = 1e-4F}, v[0], v[1], v[2], v[3]); });
   }
 
   Device& device_;
   Memory memory_;
   double copy_ = 0, gemm_ = 0;  // bytes/s, FLOP/s
+  double share_ = 0;            // of copy_, by the last row
+  int slow_ = 0;
 };
 
 }  // namespace
@@ -200,7 +216,7 @@ int main() {
   }
   try {
     const auto device = concertina::cuda::make_cuda_backend({});
-    concertina::Bench(*device).run();
+    return concertina::Bench(*device).run() ? 0 : 1;
   } catch (const concertina::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return static_cast<int>(error.code());

@@ -1,9 +1,10 @@
 #!/bin/sh
-# `run.device = "cuda"` as a user meets it. EMULATED is the program with CUDA's emulation in place of
-# CUDA: a machine with one GPU; CONCERTINA, on a machine without one, refuses.
-# usage: device_test.sh CONCERTINA EMULATED MPIRUN [MPIRUN_ARGS...]
+# `run.device = "cuda"` as a user meets it. GPU_PROGRAM finds a GPU: it is CONCERTINA itself where
+# there is one, else the program with CUDA's emulation in place of CUDA.
+# usage: device_test.sh CONCERTINA GPU_PROGRAM MPIRUN [MPIRUN_ARGS...]
 set -u
-concertina=$(realpath -- "$1") emulated=$(realpath -- "$2"); shift 2
+# A bundle's programs are links to one launcher: their names count.
+concertina=$(realpath -s -- "$1") gpu_program=$(realpath -s -- "$2"); shift 2
 mpirun=$*
 . "$(dirname -- "$0")/../shell_checks.sh"
 
@@ -47,19 +48,19 @@ same_hash() { [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || fail "$1 and $2 diffe
 # Several ranks share the GPU, in either precision, to the same bits.
 for compute in fp32 bf16; do
   set_compute="--set numerics.compute=$compute"
-  train "$emulated" 1 "one-$compute" $set_compute
-  grep -q 'cuda: GPU 0, emulated' err || fail "the log does not name the GPU"
-  train "$emulated" 2 "two-$compute" $set_compute --set parallel.pp=2
+  train "$gpu_program" 1 "one-$compute" $set_compute
+  grep -q 'cuda: GPU 0' err || fail "the log does not name the GPU"
+  train "$gpu_program" 2 "two-$compute" $set_compute --set parallel.pp=2
   same_hash "one-$compute" "two-$compute"
 done
-train "$emulated" 4 four --set parallel.pp=2 --set parallel.dp=2 --set numerics.leaves=2
-train "$emulated" 1 whole --set numerics.leaves=2
+train "$gpu_program" 4 four --set parallel.pp=2 --set parallel.dp=2 --set numerics.leaves=2
+train "$gpu_program" 1 whole --set numerics.leaves=2
 same_hash four whole
 
 # A run goes on on the other device, and back.
-train "$emulated" 1 moves --set run.steps=2
+train "$gpu_program" 1 moves --set run.steps=2
 train "$concertina" 1 moves --set run.steps=4 --set run.device=cpu
-train "$emulated" 2 moves --set run.steps=6
+train "$gpu_program" 2 moves --set run.steps=6
 grep -q 'trained 6 steps' out || fail "the run did not go on"
 for command in eval generate; do
   exits 0 "$command" "$concertina" $command runs/moves --set run.device=cpu
@@ -67,17 +68,20 @@ done
 
 # What a plan says is what a run takes, with a GPU here or without.
 peak() { sed -n 's/.*"peak_bytes": *\([0-9]*\).*/\1/p' "$1"; }
-for program in "$emulated" "$concertina"; do
+for program in "$gpu_program" "$concertina"; do
   exits 0 "plan" "$program" plan @base.toml --rate 100 --json
   [ "$(peak out)" = "$(peak runs/one-fp32/result.json)" ] || fail "the plan's memory is not the run's"
 done
 
-# More than the device has free: refused with each rank's share and what would fit.
+# More than the device has free: refused with each rank's share and what would fit. On a real one,
+# 20 TB of weights.
+large="--set model.width=65536 --set model.heads=512 --set model.layers=96"
+"$gpu_program" doctor | grep -q 'gpu 0 .*emulated' && large=
 CONCERTINA_EMULATED_BYTES=$((256 * 1048576 + $(peak runs/one-fp32/result.json) - 1))
 export CONCERTINA_EMULATED_BYTES
-refused 'GiB are free' "$emulated" 1 large
-refused 'rank 0 needs' "$emulated" 1 large
-exits 0 'plan of too much' "$emulated" plan @base.toml --rate 100
+refused 'GiB are free' "$gpu_program" 1 large $large
+refused 'rank 0 needs' "$gpu_program" 1 large $large
+exits 0 'plan of too much' "$gpu_program" plan @base.toml --rate 100 $large
 grep -q 'the largest rank needs' out || fail "the plan does not warn"
 unset CONCERTINA_EMULATED_BYTES
 
@@ -90,10 +94,10 @@ if "$concertina" doctor | grep -q '^gpu  *none'; then
   exits 2 'bench without a GPU' "$concertina" bench step --set run.device=cuda
   one_message 'there is no GPU' bench
 fi
-refused 'numerics.compute' "$emulated" 1 none --set numerics.compute=int4
-exits 0 'doctor' "$emulated" doctor
-grep -q 'gpu 0 .*emulated' out || fail "doctor does not list the GPU"
-exits 0 'bench' "$emulated" bench step --set run.device=cuda --set model.layers=1 \
+refused 'numerics.compute' "$gpu_program" 1 none --set numerics.compute=int4
+exits 0 'doctor' "$gpu_program" doctor
+grep -q '^  gpu 0 ' out || fail "doctor does not list the GPU"
+exits 0 'bench' "$gpu_program" bench step --set run.device=cuda --set model.layers=1 \
   --set model.width=32 --set model.heads=2 --set model.context=16 --set batch.global=4 \
   --steps 1 --warmup 1
 exit $bad

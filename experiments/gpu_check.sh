@@ -1,0 +1,125 @@
+#!/bin/sh
+# Every check and figure that needs a GPU, in at most 9 minutes: kernels against the oracle, bits at
+# every layout, checkpoints, the sanitizer, rates, and PyTorch beside us where python3 has it. From a
+# bundle (bundle.sh) or a build directory. The last thing it prints is a table; the exit code is 0
+# if every row is "ok" or "skipped".
+# usage: gpu_check.sh [--build DIR] [--out DIR] [--seconds N]   (logs go to --out, default gpu-check)
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build= out=gpu-check seconds=540
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=$(cd "$2" && pwd) || exit 2; shift 2 ;;
+    --out) out=$2; shift 2 ;;
+    --seconds) seconds=$2; shift 2 ;;
+    *) sed -n '2,7s/^# //p' "$0"; [ "$1" = --help ]; exit ;;
+  esac
+done
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
+begin=$(date +%s)
+table=$out/table.txt
+: > "$table"
+
+# Programs: the bundle's, or those of a build directory.
+if [ -n "$build" ]; then
+  source=$(cd "$here/.." && pwd)
+  concertina=$build/experiments/concertina
+  core_tests=$build/tests/core training_test=$build/tests/integration/cuda_training_test
+  mpirun="mpirun --oversubscribe --bind-to none" peers=$here/peers tests=$source/tests
+else
+  concertina=$here/bin/concertina core_tests=$here/bin training_test=$here/bin/cuda_training_test
+  mpirun="$here/bin/mpirun --oversubscribe --bind-to none" peers=$here/peers tests=$here/tests
+fi
+[ -x "$concertina" ] || { echo "gpu_check.sh: there is no $concertina (--build DIR)" >&2; exit 2; }
+
+left() { echo $((seconds - ($(date +%s) - begin))); }
+# row CHECK RESULT FIGURE...
+row() {
+  check=$1 result=$2; shift 2
+  printf '| %-44s | %-8s | %s |\n' "$check" "$result" "$*" | tee -a "$table"
+}
+# limited SECONDS LOG COMMAND...: within what is left of all; output goes to LOG.
+limited() {
+  limit=$1 log=$out/$2; shift 2
+  [ "$limit" -le "$(left)" ] || limit=$(left)
+  [ "$limit" -gt 5 ] || return 125
+  timeout -k 5 "$limit" "$@" > "$log" 2>&1 < /dev/null
+}
+# verdict CHECK STATUS FIGURE...
+verdict() {
+  check=$1 status=$2; shift 2
+  case $status in
+    0) row "$check" ok "$@" ;;
+    125) row "$check" skipped 'no time left' ;;
+    124 | 137) row "$check" FAILED "ran out of its time; $*" ;;
+    *) row "$check" FAILED "exit code $status; $*" ;;
+  esac
+}
+passed_tests() { sed -n 's/.*\[  PASSED  \] //p; s/.*\[  FAILED  \] \(.*\) (.*/failed: \1/p' "$1" | tr '\n' ' '; }
+
+# cuBLASLt: where the loader finds it, or inside of a Python with PyTorch.
+if ! ldconfig -p 2> /dev/null | grep -q 'libcublasLt\.so\.13'; then
+  found=$(timeout 60 find / -xdev -name 'libcublasLt.so.13' -print 2> /dev/null | head -n 1)
+  if [ -n "$found" ]; then
+    CONCERTINA_LIBRARY_PATH=$(dirname "$found")
+    for sibling in "$(dirname "$found")"/../../*/lib; do  # cuDNN and NCCL of the same Python
+      CONCERTINA_LIBRARY_PATH=$CONCERTINA_LIBRARY_PATH:$sibling
+    done
+    export CONCERTINA_LIBRARY_PATH
+    [ -z "$build" ] || export LD_LIBRARY_PATH="$CONCERTINA_LIBRARY_PATH:${LD_LIBRARY_PATH:-}"
+  fi
+fi
+
+echo "gpu_check: $(date -u +%Y-%m-%dT%H:%MZ), at most $seconds s, logs in $out"
+limited 60 doctor.log "$concertina" doctor
+status=$?
+sed -n '/^gpu/,/^[a-z]/p' "$out/doctor.log" | grep gpu
+if ! grep -q '^  gpu' "$out/doctor.log"; then
+  row 'a GPU is found' FAILED "$(sed -n 's/^gpu  *//p' "$out/doctor.log")"
+  exit 1
+fi
+verdict 'a GPU is found' $status "$(sed -n 's/^  gpu [0-9]*  *//p' "$out/doctor.log" | head -n 1)"
+
+limited 150 kernels.log "$core_tests/cuda_backend_test"
+verdict 'kernels against the fp64 oracle' $? "$(passed_tests "$out/kernels.log")"
+limited 120 training.log "$training_test"
+verdict 'bits, loss curve, checkpoints (threads)' $? "$(passed_tests "$out/training.log")"
+limited 120 device.log sh "$tests/integration/device_test.sh" "$concertina" "$concertina" $mpirun
+verdict 'run.device = "cuda" at 1, 2, 4 ranks' $? "$(grep -c FAILED "$out/device.log") failures"
+
+limited 90 rates.log "$core_tests/cuda_kernel_bench"
+status=$?
+verdict 'rates; fused kernels >= 85 % of a copy' $status "$(awk '
+  /^(copy|GEMM)/ { printf "%s %s GB/s, %s TFLOP/s; ", $1, $(NF - 3), $(NF - 1) }
+  /slow:/ { sub(/^ *slow: /, ""); printf "%s; ", $0 }' "$out/rates.log")"
+
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null; then
+  for model in 124M 1.5B; do
+    limited 200 "peers-$model.log" python3 "$peers/compare.py" --binary "$concertina" \
+      --device cuda --compute bf16 --rounds 1 --steps 10 --only "$model"
+    status=$?
+    figures=$(sed -n 's/^| GPT-2 [^|]*| //p' "$out/peers-$model.log")
+    case $figures in *missed*) status=1 ;; esac
+    verdict "GPT-2 $model beside PyTorch, bf16" $status "$figures"
+  done
+else
+  row 'beside PyTorch' skipped 'python3 has no torch that sees the GPU'
+fi
+
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
+for tool in memcheck racecheck; do
+  if [ -z "$sanitizer" ]; then
+    row "compute-sanitizer $tool" skipped 'there is none'
+    continue
+  fi
+  # It starts programs itself: the bundle's loader stands in front of ours.
+  limited 60 "$tool.log" "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 \
+    "$core_tests/cuda_backend_test" --gtest_filter='*OneBackend*'
+  verdict "compute-sanitizer $tool" $? "$(sed -n 's/^=* ERROR SUMMARY: //p' "$out/$tool.log")"
+done
+
+echo
+echo "| check                                        | result   | figures |"
+echo "|----------------------------------------------|----------|---------|"
+cat "$table"
+! grep -q '| FAILED' "$table"

@@ -164,6 +164,7 @@ void Block::enter() {
 void run_grid(dim3 grid, dim3 threads, std::size_t shared_bytes,
               const std::function<void()>& kernel) {
   if (shared_bytes > sizeof(concertina_dynamic_shared)) fail("too much shared memory");
+  const DeviceAtWork at_work;
   gridDim = grid, blockDim = threads;
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)

@@ -21,6 +21,16 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::functi
 /// that differ show a missing barrier.
 void reverse_threads(bool reversed);
 
+/// While the device works, and only then, device memory can be touched: host code that does so at
+/// another time ends the process.
+class DeviceAtWork {
+ public:
+  DeviceAtWork();
+  ~DeviceAtWork();
+  DeviceAtWork(const DeviceAtWork&) = delete;
+  DeviceAtWork& operator=(const DeviceAtWork&) = delete;
+};
+
 void wait_for_block();
 /// What each of the warp's lanes gave, `bytes` (64 at most) each, behind one another.
 const std::byte* exchange(const char* operation, const void* mine, std::size_t bytes);

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "block.h"
 #include "core/tensor.h"
 
 // The library's opaque types are ours to define: nothing else looks into them.
@@ -175,6 +176,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
                       cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                       cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
                       const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t) {
+  const concertina::emulation::DeviceAtWork at_work;
   const Desc& description = of<Desc>(desc);
   const Matrix left{of<Layout>(a_layout), const_cast<void*>(a)};
   const Matrix right{of<Layout>(b_layout), const_cast<void*>(b)};

@@ -1,6 +1,7 @@
 // The functions of the CUDA runtime that core/cuda calls, over host memory. All work is done when
-// the call returns. Device memory is poisoned, and known by its address.
+// the call returns. Device memory is poisoned, and closed to all but the device's work.
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+
+#include "block.h"
 
 namespace {
 
@@ -19,38 +22,65 @@ std::size_t total_bytes() {
 }
 std::size_t used_bytes = 0;
 
-std::mutex blocks_mutex;
-std::map<const void*, std::size_t> device_blocks;
+std::mutex mutex;
+std::map<const void*, std::size_t> blocks;  // of device memory, with their bytes
+int working = 0;                            // kernels and copies under way
+
+std::size_t pages(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  return std::max<std::size_t>(1, (bytes + kPage - 1) / kPage) * kPage;
+}
 
 bool on_device(const void* memory) {
-  const std::lock_guard lock(blocks_mutex);
-  const auto after = device_blocks.upper_bound(memory);
-  if (after == device_blocks.begin()) return false;
+  const std::lock_guard lock(mutex);
+  const auto after = blocks.upper_bound(memory);
+  if (after == blocks.begin()) return false;
   const auto& [start, bytes] = *std::prev(after);
-  return static_cast<const std::byte*>(memory) <
-         static_cast<const std::byte*>(start) + std::max<std::size_t>(bytes, 1);
+  return static_cast<const std::byte*>(memory) < static_cast<const std::byte*>(start) + pages(bytes);
+}
+
+void protect(int protection) {
+  for (const auto& [start, bytes] : blocks)
+    if (mprotect(const_cast<void*>(start), pages(bytes), protection) != 0) std::abort();
 }
 
 }  // namespace
 
+namespace concertina::emulation {
+
+DeviceAtWork::DeviceAtWork() {
+  const std::lock_guard lock(mutex);
+  if (working++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+DeviceAtWork::~DeviceAtWork() {
+  const std::lock_guard lock(mutex);
+  if (--working == 0) protect(PROT_NONE);
+}
+
+}  // namespace concertina::emulation
+
+using concertina::emulation::DeviceAtWork;
+
 extern "C" {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
-  const std::lock_guard lock(blocks_mutex);
+  const std::lock_guard lock(mutex);
   if (bytes > total_bytes() - used_bytes) return cudaErrorMemoryAllocation;
-  *memory = std::aligned_alloc(256, (bytes + 511) / 256 * 256);
-  std::memset(*memory, 0xFF, bytes);
-  device_blocks[*memory] = bytes;
+  *memory = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (*memory == MAP_FAILED) return cudaErrorMemoryAllocation;
+  std::memset(*memory, 0xFF, pages(bytes));
+  blocks[*memory] = bytes;
   used_bytes += bytes;
+  if (working == 0) protect(PROT_NONE);
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
-  const std::lock_guard lock(blocks_mutex);
-  if (const auto block = device_blocks.find(memory); block != device_blocks.end()) {
+  const std::lock_guard lock(mutex);
+  if (const auto block = blocks.find(memory); block != blocks.end()) {
+    munmap(memory, pages(block->second));
     used_bytes -= block->second;
-    device_blocks.erase(block);
+    blocks.erase(block);
   }
-  std::free(memory);
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
@@ -64,11 +94,18 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t) {
   if (kind != cudaMemcpyDefault) return cudaErrorInvalidValue;
+  const DeviceAtWork at_work;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  std::memset(memory, value, bytes);
+  const DeviceAtWork at_work;
+  const std::lock_guard lock(mutex);
+  const auto block = blocks.find(memory);
+  if (value == 0 && block != blocks.end() && bytes == block->second)
+    madvise(memory, pages(bytes), MADV_DONTNEED);  // zeros again, and quick to close
+  else
+    std::memset(memory, value, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {

@@ -2,18 +2,20 @@
 # Packs the built programs, GPU checks and every library that a bare Linux machine lacks into one
 # archive: for GPU machines without our packages, and clusters without root. It needs x86-64 Linux;
 # for a GPU, NVIDIA's driver and cuBLASLt (the CUDA toolkit, or a Python that has PyTorch).
-# usage: bash experiments/bundle.sh [--build DIR] [OUT.tar.xz]
+# usage: bash experiments/bundle.sh [--build DIR] [--fast] [OUT.tar.xz]   (--fast: packed less)
 # There: tar -xf OUT.tar.xz && concertina-bundle/gpu_check.sh, or concertina-bundle/bin/concertina.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=build
 out=concertina-bundle.tar.xz
+effort=-6
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build=${2:?--build needs a directory}; shift 2 ;;
+    --fast) effort=-0; shift ;;
     --help | -h) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    -*) echo "bundle.sh: unknown option $1 (--build DIR)" >&2; exit 2 ;;
+    -*) echo "bundle.sh: unknown option $1 (--build DIR, --fast)" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac
 done
@@ -30,12 +32,13 @@ grep -qa libcublasLt "$build/experiments/concertina" ||
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 top=$scratch/concertina-bundle
-mkdir -p "$top"/{bin,lib,libexec,openmpi/plugins,openmpi/pmix,openmpi/share,openmpi/etc,tests/integration}
+mkdir -p "$top"/{bin,lib,libexec,openmpi/plugins,openmpi/share,openmpi/etc,tests/integration}
 
 mpirun=$(readlink -f "$(command -v mpirun)")
 plugins=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 cp "${programs[@]}" "$top/libexec/"
 cp "$mpirun" "$top/libexec/mpirun"
+cp "$(dirname "$mpirun")/orted" "$top/libexec/orted"  # a program without mpirun starts it
 strip "$top/libexec/"* 2> /dev/null || true
 
 # The loader and libc too: this machine's may be newer than that one's. A driver's library wants
@@ -51,23 +54,20 @@ done | add_libraries
 cp -L /lib64/ld-linux-x86-64.so.2 "$top/lib/"
 
 # Open MPI's plug-ins, as far as they need nothing but what is here: no fabrics of other makers.
-pmix=$(dirname "$(libraries "$plugins/mca_pmix_ext3x.so" | grep libpmix)" 2> /dev/null || true)
 mpi_lib=$(dirname "$plugins")
-for plugin in "$plugins"/mca_*.so "${pmix:-/none}"/pmix2/lib/pmix/mca_*.so; do
-  [ -e "$plugin" ] || continue
-  case $plugin in */pmix/mca_*) to=pmix ;; *) to=plugins ;; esac
+for plugin in "$plugins"/mca_*.so; do
   missing=$(libraries "$plugin" | while read -r library; do
     case $library in
-      "$mpi_lib"/libmca_common_* | */libpmix.so* | */libhwloc.so* | */libevent*) ;;
+      "$mpi_lib"/libmca_common_* | */libpmix.so* | */libmunge.so* | */libhwloc.so* | */libevent*) ;;
       *) [ -e "$top/lib/${library##*/}" ] || echo "$library" ;;
     esac
   done)
   [ -z "$missing" ] || continue
-  cp "$plugin" "$top/openmpi/$to/"
+  cp "$plugin" "$top/openmpi/plugins/"
   libraries "$plugin" | add_libraries
 done
 cp /usr/share/openmpi/help-* "$top/openmpi/share/" 2> /dev/null || true
-strip --strip-unneeded "$top/lib/"*.so* "$top/openmpi/"{plugins,pmix}/*.so 2> /dev/null || true
+strip --strip-unneeded "$top/lib/"*.so* "$top/openmpi/plugins/"*.so 2> /dev/null || true
 
 cat > "$top/bin/launch" << 'END'
 #!/bin/sh
@@ -76,11 +76,12 @@ cat > "$top/bin/launch" << 'END'
 here=$(cd "$(dirname "$0")/.." && pwd)
 cuda=$(for folder in /usr/local/nvidia/lib64 /usr/local/cuda/lib64; do printf ':%s' "$folder"; done)
 # Open MPI: where it lies now, and only what one machine needs.
-export OPAL_PREFIX="$here/openmpi" OPAL_PKGLIBDIR="$here/openmpi/plugins"
+export OPAL_PREFIX="$here/openmpi" OPAL_BINDIR="$here/bin" OPAL_PKGLIBDIR="$here/openmpi/plugins"
 export OPAL_PKGDATADIR="$here/openmpi/share" OPAL_SYSCONFDIR="$here/openmpi/etc"
-export PMIX_MCA_mca_base_component_path="$here/openmpi/pmix"
+export PMIX_MCA_pcompress_base_silence_warning=1
 export OMPI_MCA_pml="${OMPI_MCA_pml:-ob1}" OMPI_MCA_btl="${OMPI_MCA_btl:-self,vader,tcp}"
 export OMPI_MCA_btl_vader_single_copy_mechanism="${OMPI_MCA_btl_vader_single_copy_mechanism:-none}"
+command -v ssh > /dev/null || export OMPI_MCA_plm_rsh_agent=false  # one machine needs none
 if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
@@ -97,7 +98,7 @@ rm -rf "$top/peers/__pycache__"
 cp tests/shell_checks.sh "$top/tests/"
 cp tests/integration/device_test.sh "$top/tests/integration/"
 
-tar -C "$scratch" -c concertina-bundle | xz -T0 -6 > "$out"
+tar -C "$scratch" -c concertina-bundle | xz -T0 $effort > "$out"
 mib=$(awk -v bytes="$(stat -c %s "$out")" 'BEGIN { printf "%.1f", bytes / 1048576 }')
 echo "$out: $mib MiB"
 if awk -v mib="$mib" -v limit="$limit_mib" 'BEGIN { exit !(mib > limit) }'; then

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/kernel_clock.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 
@@ -129,6 +130,8 @@ class Backend {
 
   /// Where its tensors are.
   virtual Memory& memory() = 0;
+  /// When its kernels run.
+  virtual KernelClock& clock() = 0;
 
   /// All work issued so far is done (host code may read and write the buffers).
   virtual void synchronize() = 0;

@@ -215,6 +215,7 @@ class BackendAround : public Backend, public KernelHook {
     inner_.adamw(rule, w, m, v, g);
   }
   Memory& memory() override { return inner_.memory(); }
+  KernelClock& clock() override { return inner_.clock(); }
   void synchronize() override { inner_.synchronize(); }
 
  protected:

@@ -1,18 +1,51 @@
 #include "core/profile_backend.h"
 
-#include <chrono>
 #include <tuple>
+#include <vector>
 
 #include "core/backend_around.h"
 
 namespace concertina {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+/// One kernel between two marks, and where its time belongs.
+struct Timed {
+  KernelTime *kernel = nullptr, *product = nullptr;
+  double start = 0, end = 0;
+};
+
+/// The inner backend's clock, which also tells kernels their times.
+class ProfileClock final : public KernelClock {
+ public:
+  explicit ProfileClock(KernelClock& inner) : inner_(inner) {}
+
+  void add(const Timed& call) { calls_.push_back(call); }
+
+  void reserve(std::size_t marks) override { inner_.reserve(marks); }
+  double mark() override { return inner_.mark(); }
+  void settle() override {
+    inner_.settle();
+    for (const Timed& call : calls_) {
+      const double seconds = inner_.time(call.end) - inner_.time(call.start);
+      call.kernel->seconds += seconds;
+      if (call.product != nullptr) call.product->seconds += seconds;
+    }
+    calls_.clear();
+  }
+  double time(double mark) const override { return inner_.time(mark); }
+  double mark_seconds() const override { return inner_.mark_seconds(); }
+  void enter(const char* name) override { inner_.enter(name); }
+  void leave() override { inner_.leave(); }
+
+ private:
+  KernelClock& inner_;
+  std::vector<Timed> calls_;  // since the last settle()
+};
 
 class ProfileBackend final : public BackendAround {
  public:
-  ProfileBackend(Backend& inner, Profile& profile) : BackendAround(inner), profile_(profile) {
+  ProfileBackend(Backend& inner, Profile& profile)
+      : BackendAround(inner), profile_(profile), clock_(inner.clock()) {
     for (std::size_t i = 0; i < kernels_.size(); ++i)
       kernels_[i] = &profile.kernels[kKernelNames[i]];
   }
@@ -21,18 +54,25 @@ class ProfileBackend final : public BackendAround {
     profile_.products[shape];  // also of a map that nothing calls
     return BackendAround::linear(shape);
   }
+  KernelClock& clock() override { return clock_; }
 
  private:
   void before(const KernelCall& call) override {
-    kernel_ = kernels_[static_cast<std::size_t>(call.kernel)];
-    product_ = call.packed == nullptr ? nullptr : product(call.kernel, call.packed->shape);
-    flops_ = call.flops;
-    start_ = Clock::now();
+    if (!profile_.active) return;
+    under_way_.kernel = kernels_[static_cast<std::size_t>(call.kernel)];
+    under_way_.product =
+        call.packed == nullptr ? nullptr : product(call.kernel, call.packed->shape);
+    for (KernelTime* one : {under_way_.kernel, under_way_.product}) {
+      if (one == nullptr) continue;
+      ++one->calls;
+      one->flops += call.flops;
+    }
+    under_way_.start = clock_.mark();
   }
   void after() override {
-    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    add(*kernel_, seconds);
-    if (product_ != nullptr) add(*product_, seconds);
+    if (!profile_.active) return;
+    under_way_.end = clock_.mark();
+    clock_.add(under_way_);
   }
 
   KernelTime* product(Kernel kernel, const LinearShape& shape) {
@@ -42,17 +82,11 @@ class ProfileBackend final : public BackendAround {
     if (kernel == Kernel::linear_weight) return &times.weight;
     return nullptr;
   }
-  void add(KernelTime& to, double seconds) const {
-    ++to.calls;
-    to.seconds += seconds;
-    to.flops += flops_;
-  }
 
   Profile& profile_;
+  ProfileClock clock_;
   std::array<KernelTime*, kKernelNames.size()> kernels_{};
-  KernelTime *kernel_ = nullptr, *product_ = nullptr;  // of the kernel under way, as these
-  double flops_ = 0;
-  Clock::time_point start_;
+  Timed under_way_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A backend that times another one's kernels: the breakdown of `bench step`.
-// Invariant: it forwards every call unchanged (core/backend_around.h); a kernel costs two clock reads
-// more, and a product a look-up.
+// Invariant: it forwards every call unchanged (core/backend_around.h); a kernel costs two marks of
+// the inner backend's clock more, and a product a look-up.
 #pragma once
 
 #include <array>
@@ -28,7 +28,9 @@ struct LinearOrder {
   bool operator()(const LinearShape& a, const LinearShape& b) const;
 };
 
+/// Seconds are those up to the last settle() of its backend's clock.
 struct Profile {
+  bool active = true;  // else kernels pass by, neither timed nor counted
   std::map<std::string_view, KernelTime> kernels;
   std::map<LinearShape, ProductTimes, LinearOrder> products;
   void reset();

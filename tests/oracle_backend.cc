@@ -172,6 +172,7 @@ class OracleBackend final : public Backend {
     oracle::adamw(rule, w.count, w.f32(), m.f32(), v.f32(), g.f32());
   }
   Memory& memory() override { return host_memory(); }
+  KernelClock& clock() override { return host_clock(); }
   void synchronize() override {}
 };
 

@@ -169,6 +169,7 @@ class CpuBackend final : public Backend {
   }
 
   Memory& memory() override { return host_memory(); }
+  KernelClock& clock() override { return host_clock(); }
   void synchronize() override {}
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cuda/device.h"
+#include "core/cuda/event_clock.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/kernels.h"
 #include "core/cuda/memory.h"
@@ -110,12 +111,14 @@ class CudaBackend final : public Backend {
   }
 
   Memory& memory() override { return memory_; }
+  KernelClock& clock() override { return clock_; }
   void synchronize() override { context_.stream.synchronize(); }
 
  private:
   CurrentDevice device_;  // first: the others are made on it
   Context context_;
   DeviceMemory memory_{context_.stream};
+  EventClock clock_{context_.stream};
   Pinned<double> sums_;
 };
 

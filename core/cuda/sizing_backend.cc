@@ -53,6 +53,7 @@ class SizingBackend final : public Backend {
   void sum_squares(View, std::size_t, std::span<double>) override { refuse(); }
   void adamw(const AdamW&, View, View, View, View) override { refuse(); }
   Memory& memory() override { refuse(); }
+  KernelClock& clock() override { return host_clock(); }
   void synchronize() override { refuse(); }
 
  private:

@@ -16,6 +16,10 @@ struct BenchEngine {
 
   /// Trains the next step. Seconds of this rank, from the moment that all are ready. Collective.
   double step();
+  /// The same with its kernels in `profile`, which may take longer: step() has them as well where
+  /// that costs the device nothing.
+  double profiled_step();
+  bool times_in_passing() const;
 
   /// Of this rank's last step.
   const StepRecord& record() const { return engine.executor().recorder().last(); }

@@ -68,6 +68,7 @@ Json medians(const std::vector<Parts>& steps) {
 Json bench_executor(const RunConfig& config, Communicator& world,
                     const ExecutorBenchOptions& options) {
   BenchEngine bench(config, world);
+  bench.engine.executor().unit_clock().measure_every_step();
   std::array<std::vector<Parts>, 2> measured;  // without tracing, with it
   for (int round = -1; round < options.steps; ++round)
     for (const bool traced : {false, true}) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/clock.h"
-
 namespace concertina {
 namespace {
 
@@ -14,8 +12,7 @@ double calls(const KernelTime& kernel, double steps) {
 
 }  // namespace
 
-ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend,
-                             double steps)
+ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps)
     : backend_(std::move(backend)) {
   std::size_t bytes = 0;
   for (const auto& [shape, times] : profile.products) {
@@ -47,12 +44,7 @@ double ProductsAlone::measure() {
   const auto add = [&](const Case& one, double calls, auto&& product) {
     if (calls == 0) return;
     double least = 1e9;
-    for (int i = 0; i < 4; ++i) {
-      const double start = now();
-      product();
-      backend_->synchronize();
-      least = std::min(least, now() - start);
-    }
+    for (int i = 0; i < 4; ++i) least = std::min(least, kernel_seconds(backend_->clock(), product));
     seconds += calls * least;
     best_rate = std::max(best_rate, one.flops() / least);
   };

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "core/arena.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/config/config_toml.h"
@@ -32,10 +31,7 @@ double combine_seconds(Backend& backend) {
              b = arena.take(kElements, DType::f32, "probe");
   std::vector<double> seconds;
   for (int i = 0; i < 9; ++i) {
-    const double start = now();
-    backend.axpby(1.0F, a, 1.0F, b);
-    backend.synchronize();
-    seconds.push_back(now() - start);
+    seconds.push_back(kernel_seconds(backend.clock(), [&] { backend.axpby(1.0F, a, 1.0F, b); }));
   }
   return median(std::move(seconds)) / static_cast<double>(kElements * sizeof(float));
 }

@@ -31,6 +31,8 @@ std::vector<Stage*> pointers(const std::vector<std::unique_ptr<ModelStage>>& sta
   return result;
 }
 
+constexpr std::size_t kMarks = 6;  // of a step, by the update and the packing of weights
+
 std::size_t rows_bytes(const RunPlan& run) {
   return align_up(static_cast<std::size_t>(run.microbatches * run.rows()) * sizeof(std::int32_t));
 }
@@ -50,8 +52,10 @@ RankEngine::RankEngine(const RunPlan& run, const RunConfig& config, int rank, Ba
       stages_(make_stages(run, rank, backend)),
       exchange_(run.buckets, run.owners, run.layout, run.plan, rank, run.microbatches, run.leaves),
       update_(run, config, rank),
-      executor_(run.layout, run.plan, pointers(stages_), rank, run.microbatches),
-      steps_(5) {}
+      executor_(run.layout, run.plan, pointers(stages_), rank, run.microbatches, backend.clock()),
+      steps_(5) {
+  backend.clock().reserve(kMarks);
+}
 
 RankMemory RankEngine::memory() const {
   std::size_t weights = 0, packed = 0, workspace = 0, frozen = 0;
@@ -139,11 +143,11 @@ void RankEngine::refresh() {
 }
 
 void RankEngine::refresh_trained() {
-  const double start = now();
+  refresh_start_ = backend_.clock().mark();
   executor_.unit_clock().start();
   for (const auto& stage : stages_)
     if (stage != nullptr) stage->refresh_trained();
-  refresh_seconds_ = now() - start;
+  refresh_end_ = backend_.clock().mark();
 }
 
 /// Only what this rank's first and last stages read.
@@ -169,14 +173,14 @@ void RankEngine::load(std::int64_t batch, int count, BatchSource& source) {
 
 StepSummary RankEngine::train(std::int64_t step, BatchSource& source) {
   step_ = step;
-  executor_.recorder().begin_step(step);
+  executor_.begin_step(step);
   targets_ = static_cast<double>(run_.microbatches * run_.rows());
   const double start = now();
   load(step - 1, run_.microbatches, source);
   const double load_seconds = now() - start;
   input_.loss_scale = static_cast<float>(1.0 / targets_);
   executor_.run(input_);
-  executor_.recorder().end_step();
+  executor_.end_step();
   record_step(load_seconds);
   return summary_;
 }
@@ -189,8 +193,10 @@ void RankEngine::record_step(double load_seconds) {
     post += executor_.times()[i].end - executor_.times()[i].start;
     ++posts;
   }
-  const UpdateTimes& update = update_.times();
-  steps_.record(std::array{load_seconds, update.norm, update.update, refresh_seconds_,
+  const UpdateTimes update = update_.times();
+  const KernelClock& clock = backend_.clock();
+  const double refresh = clock.time(refresh_end_) - clock.time(refresh_start_);
+  steps_.record(std::array{load_seconds, update.norm, update.update, refresh,
                            posts > 0 ? post / posts : 0.0});
 }
 

@@ -87,8 +87,8 @@ class RankEngine {
   std::int64_t step_ = 0;
   double targets_ = 1;
   StepSummary summary_;
-  StepHistory steps_;  // load, norm, update, refresh, post
-  double refresh_seconds_ = 0;
+  StepHistory steps_;                           // load, norm, update, refresh, post
+  double refresh_start_ = 0, refresh_end_ = 0;  // marks
 };
 
 }  // namespace concertina

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/index.h"
 
@@ -96,9 +95,10 @@ void Update::connect(Communicator& world, const Groups& groups, Backend& backend
 StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
                           const std::vector<double>& losses, double targets,
                           TraceRecorder& recorder) {
+  marks_.start = recorder.mark();
   fill_sums(gradients, losses);
   gather_sums(recorder);
-  const double start = now();
+  marks_.met = recorder.mark();
   const StepSummary summary = summarize(step, targets);
   const UpdateStep rule{step, summary.lr, clip_scale(summary.grad_norm, clip_)};
   for (std::size_t b = 0; b < me_.size(); ++b) {
@@ -106,16 +106,21 @@ StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
     if (own_part(b).count() > 0) update_part(b, rule, gradients.reduced(static_cast<int>(b)));
     gather_weights(b);
   }
-  const double updated = now();
-  times_.update = updated - start;
+  marks_.updated = recorder.mark();
   for (Work& work : works_) work.wait();
-  recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, updated);
+  recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, marks_.updated);
   works_.clear();
   return summary;
 }
 
+UpdateTimes Update::times() const {
+  const auto between = [this](double from, double to) {
+    return backend_->clock().time(to) - backend_->clock().time(from);
+  };
+  return {between(marks_.start, marks_.summed), between(marks_.met, marks_.updated)};
+}
+
 void Update::fill_sums(const GradientExchange& gradients, const std::vector<double>& losses) {
-  const double start = now();
   std::size_t next = sums_begin_[at(rank_)];
   for (const double loss : losses) sums_[next++] = loss;
   for (std::size_t b = 0; b < me_.size(); ++b) {
@@ -131,13 +136,12 @@ void Update::fill_sums(const GradientExchange& gradients, const std::vector<doub
   }
   CONCERTINA_CHECK(next == sums_begin_[at(rank_) + 1], "{} sums, {} expected", next,
                    sums_begin_[at(rank_) + 1]);
-  times_.norm = now() - start;
 }
 
 void Update::gather_sums(TraceRecorder& recorder) {
-  const double start = now();
+  marks_.summed = recorder.mark();
   world_->all_gather(messages_[at(rank_)], messages_).wait();
-  recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, start);
+  recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, marks_.summed);
 }
 
 StepSummary Update::summarize(std::int64_t step, double targets) {

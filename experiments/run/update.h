@@ -48,7 +48,8 @@ class Update {
   StepSummary apply(std::int64_t step, const GradientExchange& gradients,
                     const std::vector<double>& losses, double targets, TraceRecorder& recorder);
 
-  const UpdateTimes& times() const { return times_; }
+  /// Once the backend's clock has settled.
+  UpdateTimes times() const;
   /// Elements of this rank's parts that train.
   std::size_t elements() const;
 
@@ -67,7 +68,12 @@ class Update {
   void update_part(std::size_t bucket, const UpdateStep& step, View gradient);
   void gather_weights(std::size_t bucket);
 
-  UpdateTimes times_;
+  /// Of the last step, on the backend's clock.
+  struct Marks {
+    double start = 0, summed = 0, met = 0, updated = 0;
+  };
+
+  Marks marks_;
   const RunPlan& run_;
   double clip_;
   int rank_;

@@ -2,19 +2,45 @@
 
 #include <algorithm>
 
-#include "core/clock.h"
-
 namespace concertina {
 
+namespace {
+
+int units_of(const Layout& layout, const Action& action) {
+  const StagePlacement& stage = layout.stage(action.stage);
+  return stage.last_unit - stage.first_unit;
+}
+
+/// Units of all overlapped passes.
+std::size_t most_turns(const Layout& layout, const std::vector<Action>& row) {
+  int turns = 0;
+  for (std::size_t i = 0; i < row.size(); ++i)
+    if (row[i].overlapped) turns += units_of(layout, row[i]) + units_of(layout, row[i + 1]);
+  return static_cast<std::size_t>(turns);
+}
+
+/// Each unit's start, and the end of each of its passes; the packing of each stage's units.
+std::size_t most_laps(const Layout& layout, const std::vector<Action>& row, int rank) {
+  int laps = 1;
+  for (const Action& action : row)
+    if (is_compute(action.kind))
+      laps += (action.kind == Kind::B ? 3 : 2) * units_of(layout, action);
+  for (int s = 0; s < layout.stage_count(); ++s)
+    if (layout.stage(s).rank == rank) laps += units_of(layout, {Kind::F, s});
+  return static_cast<std::size_t>(laps);
+}
+
+}  // namespace
+
 Executor::Executor(const Layout& layout, const Plan& plan, const std::vector<Stage*>& stages,
-                   int rank, int microbatches)
+                   int rank, int microbatches, KernelClock& clock)
     : layout_(layout),
       row_(plan.rows[static_cast<std::size_t>(rank)]),
       memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
-      recorder_(row_),
+      recorder_(row_, most_turns(layout_, row_), clock),
       transfers_(layout_, recorder_),
       stages_(layout_, memory_, stages, microbatches, transfers_),
-      unit_clock_(layout.unit_count()),
+      unit_clock_(layout.unit_count(), most_laps(layout_, row_, rank), clock),
       losses_(static_cast<std::size_t>(microbatches)) {
   for (const LocalStage& one : stages_.all()) one.stage->observe(&unit_clock_);
 }
@@ -36,7 +62,7 @@ void Executor::await(const Action& action) {
   if (action.kind != Kind::STEP) return;
   transfers_.reclaim_all();
   if (watchdog_ != nullptr) watchdog_->at("REDUCE");
-  const double start = now();
+  const double start = recorder_.mark();
   exchange_->finish();
   recorder_.waited(WaitFor::reduction, action, start);
 }
@@ -48,7 +74,7 @@ Executor::Pass Executor::begin_pass(const Action& action, const StepInput& input
 
 /// The next unit; then what is under way between ranks.
 void Executor::advance(Pass& pass) {
-  const double start = unit_clock_.start();
+  unit_clock_.start();
   Stage& stage = *pass.stage->stage;
   const bool forward = pass.action.kind == Kind::F;
   const int unit = forward ? stage.first_unit() + pass.done : stage.last_unit() - 1 - pass.done;
@@ -65,12 +91,10 @@ void Executor::advance(Pass& pass) {
     default:
       stage.backward_weight_unit(unit, pass.io, *exchange_);
   }
-  recorder_.worked(now() - start);
   ++pass.done;
   transfers_.progress();
   // Where gradients are made, the sink has done that.
   if (forward || pass.action.kind == Kind::I) exchange_->progress();
-  pass.seconds += now() - start;
 }
 
 void Executor::end_pass(const Pass& pass) {
@@ -90,25 +114,33 @@ void Executor::compute(std::size_t position, const StepInput& input) {
 /// Units by turns, so that both passes end together.
 void Executor::compute_pair(std::size_t position, const StepInput& input) {
   Pass first = begin_pass(row_[position], input), second = begin_pass(row_[position + 1], input);
-  while (first.done < first.units() || second.done < second.units())
-    advance(first.done * second.units() <= second.done * first.units() ? first : second);
+  while (first.done < first.units() || second.done < second.units()) {
+    const bool turn = first.done * second.units() <= second.done * first.units();
+    recorder_.turn(turn ? position : position + 1);
+    advance(turn ? first : second);
+  }
   end_pass(first);
   end_pass(second);
-  ActionTime &one = recorder_.time(position), &other = recorder_.time(position + 1);
-  const double rest = now() - one.start - first.seconds - second.seconds;
-  one.busy = first.seconds + rest / 2;
-  other.busy = second.seconds + rest / 2;
+}
+
+void Executor::begin_step(std::int64_t step) {
+  recorder_.begin_step(step);
+  unit_clock_.begin_step();
+}
+
+void Executor::end_step() {
+  recorder_.end_step();
+  recorder_.worked(unit_clock_.end_step());
 }
 
 void Executor::run(const StepInput& input) {
   std::fill(losses_.begin(), losses_.end(), 0.0);
   for (std::size_t i = 0; i < row_.size(); ++i) {
     const Action& action = row_[i];
-    ActionTime& time = recorder_.time(i);
     await(action);
     if (action.overlapped) await(row_[i + 1]);
     if (watchdog_ != nullptr) watchdog_->at("compute", action.stage, action.microbatch);
-    time.start = now();
+    recorder_.begin(i);
     if (action.overlapped)
       compute_pair(i, input);
     else if (is_compute(action.kind))
@@ -119,16 +151,9 @@ void Executor::run(const StepInput& input) {
       exchange_->progress();  // STEP waits for all of them
     else
       stages_.start_transfer(action), note_memory();
-    time.end = now();
-    if (!action.overlapped) {
-      time.busy = time.end - time.start;
-      continue;
-    }
-    ++i;
-    recorder_.time(i).start = time.start;
-    recorder_.time(i).end = time.end;
+    recorder_.end(i);
+    if (action.overlapped) ++i;
   }
-  unit_clock_.end_step();
 }
 
 }  // namespace concertina

@@ -17,9 +17,10 @@ namespace concertina {
 
 class Executor {
  public:
-  /// `stages[s]`: stage s of the layout, null on other ranks. All references outlive the executor.
+  /// `stages[s]`: stage s of the layout, null on other ranks. `clock`: of the stages' kernels. All
+  /// references outlive the executor.
   Executor(const Layout& layout, const Plan& plan, const std::vector<Stage*>& stages, int rank,
-           int microbatches);
+           int microbatches, KernelClock& clock);
   Executor(const Executor&) = delete;  // its stages tell it what their units do
   Executor& operator=(const Executor&) = delete;
 
@@ -31,8 +32,11 @@ class Executor {
   /// Runs at the row's STEP.
   void on_step(std::function<void()> update) { update_ = std::move(update); }
 
-  /// One training step, within the recorder's begin_step() and end_step().
+  /// One training step is begin_step(), run(), end_step(): what is recorded in between is its own.
+  void begin_step(std::int64_t step);
   void run(const StepInput& input);
+  /// Waits for the step's kernels.
+  void end_step();
   /// Forward passes only, of microbatches [0, count), by the pipelines that own them; `see` gets
   /// each one's logits on the rank of its last stage, and losses() their losses.
   void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
@@ -55,8 +59,7 @@ class Executor {
     Action action;
     LocalStage* stage = nullptr;
     MicrobatchIo io;
-    int done = 0;        // units
-    double seconds = 0;  // of these
+    int done = 0;  // units
     int units() const {
       const Stage& s = *stage->stage;
       return s.last_unit() - (action.kind == Kind::F ? s.first_unit() : s.first_trained());

@@ -1,40 +1,50 @@
 // Records what a rank does in a step: every step's times, for the bubble, and all of the steps that
 // were asked for.
 // Invariants: nothing is allocated, written or sent in a step; a record that is full is our bug.
+// All times are marks of the kernels' clock (core/kernel_clock.h) until end_step() has settled it,
+// but those of messages, which are seen by the host.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/kernel_clock.h"
 #include "parallel/plan/step_record.h"
 
 namespace concertina {
 
 class TraceRecorder {
  public:
-  /// For steps that run `row`.
-  explicit TraceRecorder(const std::vector<Action>& row);
+  /// For steps that run `row`, with at most so many turns of overlapped passes. `clock` outlives
+  /// it.
+  TraceRecorder(const std::vector<Action>& row, std::size_t turns, KernelClock& clock);
 
   /// Keeps the records of steps [first, first + count).
   void keep(std::int64_t first, int count);
   /// Until begin_step() of the next step, what is recorded belongs to this one.
   void begin_step(std::int64_t step);
-  /// Outside of a step, waits and completions are not recorded.
-  void end_step() {
-    current().end = now();
-    active_ = false;
-  }
+  /// Waits for the kernels; the record has its times. Outside of a step nothing is recorded.
+  void end_step();
+  /// Of the last step.
+  void worked(double stage_seconds) { current().stage_seconds = stage_seconds; }
 
   /// Whether the current step is kept: then memory is asked for as well.
   bool detailed() const { return kept_index_ >= 0; }
-  ActionTime& time(std::size_t action) { return current().actions[action]; }
-  void worked(double seconds) { current().stage_seconds += seconds; }
+
+  /// Around each action of the row; an overlapped one and the next are one.
+  void begin(std::size_t action) { current().actions[action].start = clock_.mark(); }
+  void end(std::size_t action) { current().actions[action].end = clock_.mark(); }
+  /// The next unit is one of this action, of an overlapped pair.
+  void turn(std::size_t action) { turns_.push_back({action, clock_.mark()}); }
+
+  /// For waited(); 0 outside of a step.
+  double mark() { return active_ ? clock_.mark() : 0; }
+  /// Since the mark `start`.
   void waited(WaitFor what, const Action& transfer, double start);
   void completed(const Action& transfer);
-  void memory(const MemoryUse& use) { current().memory.push_back({now(), use}); }
+  void memory(const MemoryUse& use) { current().memory.push_back({clock_.mark(), use}); }
 
-  /// The step under way, or the last one.
+  /// The last step.
   const StepRecord& last() const {
     return kept_index_ >= 0 ? kept_[static_cast<std::size_t>(kept_index_)] : scratch_;
   }
@@ -44,12 +54,21 @@ class TraceRecorder {
   void release();
 
  private:
+  struct Turn {
+    std::size_t action = 0;
+    double start = 0;
+  };
+
   StepRecord& current() {
     return kept_index_ >= 0 ? kept_[static_cast<std::size_t>(kept_index_)] : scratch_;
   }
   StepRecord empty_record(bool detailed) const;
+  void set_times(StepRecord& record);
 
-  const std::size_t actions_, transfers_;
+  const std::vector<Action> row_;
+  KernelClock& clock_;
+  const std::size_t transfers_;
+  std::vector<Turn> turns_;  // of the current step
   StepRecord scratch_;
   std::vector<StepRecord> kept_;
   std::int64_t first_ = 0;

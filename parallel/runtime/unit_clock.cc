@@ -1,34 +1,63 @@
 #include "parallel/runtime/unit_clock.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "core/clock.h"
+#include "core/error.h"
 
 namespace concertina {
+namespace {
 
-UnitClock::UnitClock(int units)
-    : sums_(static_cast<std::size_t>(units * kPasses)),
+constexpr std::int64_t kFirst = 4;
+
+}  // namespace
+
+UnitClock::UnitClock(int units, std::size_t marks, KernelClock& clock)
+    : clock_(clock),
+      sums_(static_cast<std::size_t>(units * kPasses)),
       counts_(sums_.size()),
-      steps_(sums_.size()) {}
+      steps_(sums_.size()) {
+  laps_.reserve(marks);
+  clock.reserve(marks);
+}
 
-double UnitClock::start() {
-  return mark_ = now();
+void UnitClock::begin_step() {
+  const std::int64_t step = steps_begun_++;
+  measuring_ = every_step_ || clock_.mark_seconds() == 0 || step < kFirst || step % kStride == 0;
+  laps_.clear();
+}
+
+void UnitClock::lap(int cell) {
+  if (!measuring_) return;
+  CONCERTINA_CHECK(laps_.size() < laps_.capacity(), "more than {} laps in a step", laps_.size());
+  laps_.push_back({cell, clock_.mark()});
+}
+
+void UnitClock::start() {
+  lap(kStart);
 }
 
 void UnitClock::unit_done(int unit, Pass pass) {
-  const auto cell = static_cast<std::size_t>(unit * kPasses + static_cast<int>(pass));
-  const double time = now();
-  sums_[cell] += time - std::exchange(mark_, time);
-  ++counts_[cell];
+  lap(unit * kPasses + static_cast<int>(pass));
 }
 
-void UnitClock::end_step() {
+double UnitClock::end_step() {
+  if (!measuring_) return 0;
+  measuring_ = false;
+  std::fill(sums_.begin(), sums_.end(), 0.0);
+  std::fill(counts_.begin(), counts_.end(), 0);
+  double all = 0, last = 0;
+  for (const auto& [cell, mark] : laps_) {
+    const double time = clock_.time(mark), seconds = time - last;
+    last = time;
+    if (cell == kStart) continue;
+    sums_[static_cast<std::size_t>(cell)] += seconds;
+    ++counts_[static_cast<std::size_t>(cell)];
+    if (static_cast<Pass>(cell % kPasses) != Pass::pack) all += seconds;
+  }
   for (std::size_t cell = 0; cell < sums_.size(); ++cell)
     if (counts_[cell] > 0) sums_[cell] /= counts_[cell];
   steps_.record(sums_);
-  std::fill(sums_.begin(), sums_.end(), 0.0);
-  std::fill(counts_.begin(), counts_.end(), 0);
+  return all;
 }
 
 std::vector<UnitSeconds> UnitClock::seconds() const {

@@ -61,7 +61,9 @@ class CheckedRank {
 
   void step() {
     updates_ = 0;
+    rank_.executor().begin_step(1);
     rank_.executor().run(input_);
+    rank_.executor().end_step();
     EXPECT_EQ(updates_, 1);
     expect_calls();
     expect_interleaving();

@@ -70,9 +70,9 @@ TEST(Progress, WhatArrivesDuringAUnitIsTakenBeforeTheNext) {
     std::iota(tokens.begin(), tokens.end(), 0);
     const View rows{tokens.data(), tokens.size(), DType::i32};
     rank.executor().on_step([] {});
-    rank.executor().recorder().begin_step(1);
+    rank.executor().begin_step(1);
     rank.executor().run({rows, rows, kMarkedLossScale});
-    rank.executor().recorder().end_step();
+    rank.executor().end_step();
     if (world.rank() == 0) return;
     int seen = 0;
     for (const Completion& one : rank.executor().recorder().last().completions) {

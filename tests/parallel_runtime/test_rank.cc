@@ -24,7 +24,8 @@ TestRank::TestRank(const Plan& plan, const Layout& layout, std::vector<Bucket> b
       owners_(assign_owners(buckets_, layout)),
       backend_(make_cpu_backend(1)),
       exchange_(buckets_, owners_, layout, plan, world.rank(), microbatches, leaves),
-      executor_(layout, plan, make_stages(layout, make_stage), world.rank(), microbatches) {
+      executor_(layout, plan, make_stages(layout, make_stage), world.rank(), microbatches,
+                backend_->clock()) {
   std::vector<std::vector<int>> holders;
   for (const BucketOwners& owners : owners_) holders.push_back(owners.ranks);
   groups_ = std::make_unique<Groups>(world, holders);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "block.h"
+#include "device_clock.h"
 
 #undef __shared__
 #undef __launch_bounds__
@@ -52,6 +53,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const std::tuple<P...> values(std::forward<A>(arguments)...);
   concertina::emulation::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes,
                                   [&] { std::apply(kernel, values); });
+  concertina::emulation::kernel_issued();
   return cudaSuccess;
 }
 template <class F>

@@ -1,0 +1,39 @@
+// Marks as events in the backend's stream, ranges for NVIDIA's profilers.
+// Invariants: events are made by reserve(), or by the first step that takes more marks; settle()
+// finds where the device's time is on the host's clock, so that neither drift nor the few digits
+// of a distance between events matter.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "core/cuda/handles.h"
+#include "core/kernel_clock.h"
+
+namespace concertina::cuda {
+
+class EventClock final : public KernelClock {
+ public:
+  /// `stream` outlives it.
+  explicit EventClock(const Stream& stream) : stream_(stream) {}
+
+  void reserve(std::size_t marks) override;
+  double mark() override;
+  void settle() override;
+  double time(double mark) const override;
+  double mark_seconds() const override { return 2e-6; }  // not measured
+  void enter(const char* name) override;
+  void leave() override;
+
+ private:
+  double calibrate();
+
+  const Stream& stream_;
+  Event origin_;
+  std::deque<Event> events_;
+  std::vector<double> times_;  // of the marks taken, behind settle()
+  std::size_t taken_ = 0;
+  bool settled_ = false;
+};
+
+}  // namespace concertina::cuda

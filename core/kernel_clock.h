@@ -1,0 +1,49 @@
+// When kernels run, on the host's clock.
+// On a CPU a kernel has ended when its call returns. A GPU works through what the host issued
+// ahead of it, so that the clock between two calls would show how long issuing takes. A mark is a
+// point between kernels: it passes when all kernels issued before it have ended, and not before
+// the host has issued it.
+//
+// What that makes of a rank's times, all of which are marks: an action lasts from the mark in front
+// of its first kernel to the one behind its last, with the gaps inside it. A rank idles between
+// two actions where the device has nothing to do. A host that waits for a message while the device
+// still computes costs nothing: both ends of its wait pass when the device is through.
+#pragma once
+
+#include <cstddef>
+
+namespace concertina {
+
+class KernelClock {
+ public:
+  virtual ~KernelClock() = default;
+  /// So many marks more, between two calls of settle(), are taken without making anything.
+  virtual void reserve(std::size_t marks) = 0;
+  /// A point behind all kernels issued so far: what time() takes.
+  virtual double mark() = 0;
+  /// Until all marks have passed. The next mark() forgets them.
+  virtual void settle() = 0;
+  /// Of a mark, behind settle(): seconds, as now() has them.
+  virtual double time(double mark) const = 0;
+  /// About what a mark costs the device; two in a row may be that far apart.
+  virtual double mark_seconds() const = 0;
+
+  /// For profilers: what the host issues until leave() belongs to `name`, which stays where it is.
+  virtual void enter(const char* /*name*/) {}
+  virtual void leave() {}
+};
+
+/// For kernels that run within their calls: marks are readings of the host's clock.
+KernelClock& host_clock();
+
+/// Of the kernels that `issue` issues, outside of a step: marks that wait for a settle() are lost.
+template <class F>
+double kernel_seconds(KernelClock& clock, F&& issue) {
+  const double start = clock.mark();
+  issue();
+  const double end = clock.mark();
+  clock.settle();
+  return clock.time(end) - clock.time(start);
+}
+
+}  // namespace concertina

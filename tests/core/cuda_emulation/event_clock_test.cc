@@ -1,0 +1,93 @@
+// The clock of the CUDA backend, on a device whose time is the test's.
+#include <gtest/gtest.h>
+
+#include "core/clock.h"
+#include "core/cuda/backend.h"
+#include "device_clock.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kKernel = 0x1p-3;  // seconds: distances between events are exact
+
+class EventClockTest : public testing::Test {
+ protected:
+  EventClockTest() { emulation::kernels_take(kKernel); }
+  ~EventClockTest() override { emulation::kernels_take(-1); }
+
+  void kernels(int count) {
+    for (int i = 0; i < count; ++i) backend_->axpby(1, x_, 0, x_);
+  }
+
+  std::unique_ptr<Backend> backend_ = cuda::make_cuda_backend({});
+  KernelClock& clock_ = backend_->clock();
+  std::vector<float> memory_ = std::vector<float>(64);
+  View x_{memory_.data(), memory_.size(), DType::f32};
+};
+
+TEST_F(EventClockTest, MarksAreBetweenKernels) {
+  const double before = clock_.mark();
+  kernels(3);
+  const double middle = clock_.mark();
+  kernels(1);
+  const double behind = clock_.mark();
+  clock_.settle();
+  EXPECT_EQ(clock_.time(middle) - clock_.time(before), 3 * kKernel);
+  EXPECT_EQ(clock_.time(behind) - clock_.time(middle), kKernel);
+}
+
+TEST_F(EventClockTest, TimesAreOnTheHostsClock) {
+  kernels(5);
+  for (int step = 0; step < 3; ++step) {
+    const double start = clock_.mark();
+    kernels(2);
+    const double end = clock_.mark(), early = now();
+    clock_.settle();
+    const double late = now();
+    EXPECT_GE(clock_.time(end), early);
+    EXPECT_LE(clock_.time(end), late);
+    EXPECT_NEAR(clock_.time(end) - clock_.time(start), 2 * kKernel, 1e-9);
+  }
+}
+
+TEST_F(EventClockTest, AHostThatWaitsBesideKernelsIsNotIdle) {
+  kernels(4);
+  const double wait = clock_.mark();
+  emulation::host_passes(3 * kKernel);
+  const double over = clock_.mark();
+  emulation::host_passes(2 * kKernel);
+  const double late = clock_.mark();
+  clock_.settle();
+  EXPECT_EQ(clock_.time(over) - clock_.time(wait), 0);
+  EXPECT_EQ(clock_.time(late) - clock_.time(over), kKernel);
+}
+
+TEST_F(EventClockTest, ReservedMarksMakeNothing) {
+  clock_.reserve(100);
+  const int made = emulation::events_made();
+  for (int step = 0; step < 3; ++step) {
+    double mark = 0;
+    for (int i = 0; i < 100; ++i) mark = clock_.mark();
+    clock_.settle();
+    EXPECT_GT(clock_.time(mark), 0);
+  }
+  EXPECT_EQ(emulation::events_made(), made);
+  for (int i = 0; i < 300; ++i) clock_.mark();  // more than that, in its first step only
+  const int grown = emulation::events_made();
+  EXPECT_GT(grown, made);
+  clock_.settle();
+  for (int i = 0; i < 300; ++i) clock_.mark();
+  EXPECT_EQ(emulation::events_made(), grown);
+}
+
+TEST_F(EventClockTest, AMarkHasATimeOnlyBehindSettle) {
+  const double mark = clock_.mark();
+  EXPECT_ANY_THROW((void)clock_.time(mark));
+  clock_.settle();
+  EXPECT_NO_THROW((void)clock_.time(mark));
+  clock_.mark();
+  EXPECT_ANY_THROW((void)clock_.time(mark));
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,142 @@
+// A training on the emulated CUDA backend, whose kernels all take the same time on the device's
+// clock: what the trace, the bubble, costs and the profile say is that time, not the host's.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/cuda/backend.h"
+#include "core/profile_backend.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/report/tracing.h"
+#include "parallel/comm/thread_communicator.h"
+#include "tests/core/cuda_emulation/device_clock.h"
+#include "tests/integration/training.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kKernel = 0x1p-10;  // seconds: distances between events are exact
+constexpr double kNear = 1e-7;
+constexpr int kSteps = 3;
+
+RunConfig tiny_config() {
+  RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  config.model = {"gpt", 1, 16, 2, 8, 13};
+  config.batch = {4, 2};
+  return config;
+}
+
+double kernels(double seconds) {
+  EXPECT_NEAR(seconds / kKernel, std::round(seconds / kKernel), kNear / kKernel);
+  return std::round(seconds / kKernel);
+}
+
+/// A rank on the emulated device, and what its steps issued.
+struct Trained {
+  explicit Trained(Communicator& world) {
+    emulation::kernels_take(kKernel);
+    engine.start(world);
+    engine.initialize();
+    engine.executor().recorder().keep(1, kSteps);
+    SyntheticSource source(config.model.context, config.model.vocab);
+    backend->clock().settle();
+    profile.reset();
+    const int made = emulation::events_made();
+    for (int step = 1; step <= kSteps; ++step) {
+      const int before = emulation::kernels_issued();
+      engine.train(step, source);
+      issued = emulation::kernels_issued() - before;
+    }
+    events = emulation::events_made() - made;
+  }
+  ~Trained() { emulation::kernels_take(-1); }
+  Trained(const Trained&) = delete;
+  Trained& operator=(const Trained&) = delete;
+
+  const RunConfig config = tiny_config();
+  const RunPlan run = make_run_plan(config, 1);
+  std::unique_ptr<Backend> device = cuda::make_cuda_backend({});
+  Profile profile;
+  std::unique_ptr<Backend> backend = make_profile_backend(*device, profile);
+  RankEngine engine{run, config, 0, *backend};
+  int issued = 0, events = 0;
+};
+
+void on_one_rank(const std::function<void(Communicator&)>& body) {
+  run_threads(1, body);
+}
+
+TEST(DeviceTimes, TheTraceHasThemAndNoIdleTime) {
+  on_one_rank([](Communicator& world) {
+    Trained trained(world);
+    const RunTrace trace = gather_trace(trained.engine, trained.config, measure_offset(world));
+    const std::vector<Action>& row = trace.plan.rows[0];
+    for (const std::vector<StepRecord>& step : trace.steps) {
+      const StepRecord& record = step[0];
+      EXPECT_EQ(kernels(record.end - record.start), trained.issued);
+      EXPECT_EQ(kernels(busy_seconds(row, record)), trained.issued);
+      double sum = 0;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        sum += kernels(record.actions[i].busy);
+        EXPECT_TRUE(record.actions[i].busy > 0 || !is_compute(row[i].kind));
+        const std::size_t same = row[i].kind == Kind::F ? 0 : i;
+        EXPECT_NEAR(record.actions[i].busy, record.actions[same].busy, kNear);
+      }
+      EXPECT_EQ(sum, trained.issued);
+    }
+  });
+}
+
+TEST(DeviceTimes, CostsAreMadeOfThem) {
+  on_one_rank([](Communicator& world) {
+    Trained trained(world);
+    const StepRecord record = trained.engine.executor().recorder().last();
+    const MeasuredCosts costs = measure_costs(trained.engine, trained.config, *trained.backend, 1);
+    double forward = 0, all = 0;
+    for (const UnitSeconds& unit : costs.units) {
+      forward += kernels(unit.forward);
+      all += unit.forward + unit.input + unit.weight;
+    }
+    EXPECT_EQ(forward, kernels(record.actions[0].busy));
+    EXPECT_NEAR(all * trained.run.microbatches, record.stage_seconds, kNear);
+    EXPECT_NEAR(costs.machine.combine_s_per_byte * (1 << 20), kKernel, kNear);
+    const auto elements = static_cast<double>(trained.engine.update().elements());
+    const double step =
+        costs.machine.norm_s_per_element * elements + costs.machine.update_s_per_element * elements;
+    double pack = 0;
+    for (const UnitSeconds& unit : costs.units) pack += unit.pack;
+    EXPECT_EQ(kernels(step + pack), kernels(record.actions.back().busy));
+  });
+}
+
+TEST(DeviceTimes, TheProfileHasThem) {
+  on_one_rank([](Communicator& world) {
+    Trained trained(world);
+    double seconds = 0;
+    for (const auto& [name, kernel] : trained.profile.kernels) {
+      if (kernel.calls == 0) continue;
+      EXPECT_GE(kernel.seconds, static_cast<double>(kernel.calls) * kKernel - kNear) << name;
+      seconds += kernel.seconds;
+    }
+    EXPECT_EQ(kernels(seconds), kSteps * trained.issued);
+  });
+}
+
+TEST(DeviceTimes, AStepMakesNoEvent) {
+  on_one_rank([](Communicator& world) {
+    const RunConfig config = tiny_config();
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = cuda::make_cuda_backend({});
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    engine.executor().recorder().keep(2, 1);
+    SyntheticSource source(config.model.context, config.model.vocab);
+    const int made = emulation::events_made();
+    for (int step = 1; step <= kSteps; ++step) engine.train(step, source);
+    EXPECT_EQ(emulation::events_made(), made);
+  });
+}
+
+}  // namespace
+}  // namespace concertina

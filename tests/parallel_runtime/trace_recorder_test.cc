@@ -1,0 +1,138 @@
+// What a record says of a device that lags behind its host.
+#include "parallel/runtime/trace_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace concertina {
+namespace {
+
+/// Marks pass when the device is through, on a clock that nobody reads before settle().
+class LaggingClock final : public KernelClock {
+ public:
+  void kernels(double seconds) { device_ = std::max(device_, host_) + seconds; }
+  void host_passes(double seconds) { host_ += seconds; }
+
+  void reserve(std::size_t marks) override { room_ += marks; }
+  double mark() override {
+    if (settled_) times_.clear(), settled_ = false;
+    times_.push_back(std::max(device_, host_));
+    EXPECT_LE(times_.size(), room_);
+    return -static_cast<double>(times_.size());
+  }
+  void settle() override { settled_ = true, host_ = std::max(device_, host_); }
+  double time(double mark) const override {
+    EXPECT_TRUE(settled_);
+    return times_.at(static_cast<std::size_t>(-mark) - 1);
+  }
+  double mark_seconds() const override { return 1e-6; }
+
+ private:
+  std::size_t room_ = 0;
+  std::vector<double> times_;
+  bool settled_ = false;
+  double host_ = 100, device_ = 0;
+};
+
+const Action kForward{Kind::F, 0, 0}, kReceive{Kind::RECV_B, 0, 0}, kBackward{Kind::B, 0, 0};
+
+TEST(TraceRecorder, IdleIsWhereTheDeviceHasNothingToDo) {
+  LaggingClock clock;
+  const std::vector<Action> row{kForward, kReceive, kBackward};
+  TraceRecorder recorder(row, 0, clock);
+  recorder.begin_step(1);
+  recorder.begin(0);
+  clock.kernels(5);  // while the host goes on
+  recorder.end(0);
+  recorder.begin(1);
+  recorder.end(1);
+  const double wait = recorder.mark();
+  clock.host_passes(7);
+  recorder.waited(WaitFor::receive, kReceive, wait);
+  recorder.begin(2);
+  clock.kernels(4);
+  recorder.end(2);
+  recorder.end_step();
+  const StepRecord& record = recorder.last();
+  EXPECT_EQ(record.start, 100);
+  EXPECT_EQ(record.end, 111);
+  EXPECT_EQ(record.actions[0].busy, 5);
+  EXPECT_EQ(record.actions[1].busy, 0);
+  EXPECT_EQ(record.actions[2].start, 107);
+  EXPECT_EQ(record.actions[2].busy, 4);
+  ASSERT_EQ(record.waits.size(), 1U);
+  EXPECT_EQ(record.waits[0].start, 105);
+  EXPECT_EQ(record.waits[0].end, 107);
+  EXPECT_EQ(busy_seconds(row, record), 9);
+}
+
+TEST(TraceRecorder, AWaitBesideKernelsIsNone) {
+  LaggingClock clock;
+  const std::vector<Action> row{kForward, kReceive, kBackward};
+  TraceRecorder recorder(row, 0, clock);
+  for (int step = 1; step <= 2; ++step) {
+    recorder.begin_step(step);
+    recorder.begin(0);
+    clock.kernels(5);
+    recorder.end(0);
+    recorder.begin(1);
+    recorder.end(1);
+    const double wait = recorder.mark();
+    clock.host_passes(3);
+    recorder.waited(WaitFor::receive, kReceive, wait);
+    recorder.begin(2);
+    clock.kernels(4);
+    recorder.end(2);
+    recorder.end_step();
+    EXPECT_TRUE(recorder.last().waits.empty());
+    EXPECT_EQ(busy_seconds(row, recorder.last()), recorder.last().end - recorder.last().start);
+  }
+}
+
+TEST(TraceRecorder, AnOverlappedPairSharesItsTimeByTurns) {
+  LaggingClock clock;
+  Action forward = kForward;
+  forward.overlapped = true;
+  const std::vector<Action> row{forward, {Kind::B, 0, 1}, {Kind::F, 0, 2}};
+  TraceRecorder recorder(row, 4, clock);
+  recorder.begin_step(1);
+  recorder.begin(0);
+  clock.kernels(0.5);  // of the first turn
+  for (const std::size_t action : {1U, 0U, 1U, 0U}) {
+    recorder.turn(action);
+    clock.kernels(action == 0 ? 2 : 3);
+  }
+  recorder.end(0);
+  recorder.begin(2);
+  clock.kernels(8);
+  recorder.end(2);
+  recorder.end_step();
+  const StepRecord& record = recorder.last();
+  EXPECT_EQ(record.actions[0].busy, 4);
+  EXPECT_EQ(record.actions[1].busy, 6.5);
+  EXPECT_EQ(record.actions[1].start, record.actions[0].start);
+  EXPECT_EQ(record.actions[1].end, record.actions[0].end);
+  EXPECT_EQ(record.actions[0].end - record.actions[0].start, 10.5);
+  EXPECT_EQ(record.actions[2].busy, 8);
+}
+
+TEST(TraceRecorder, NothingIsRecordedOutsideOfAStep) {
+  LaggingClock clock;
+  TraceRecorder recorder({kForward, kReceive}, 0, clock);
+  recorder.begin_step(1);
+  recorder.begin(0), recorder.end(0);
+  recorder.begin(1), recorder.end(1);
+  recorder.end_step();
+  for (int i = 0; i < 10; ++i) {
+    const double wait = recorder.mark();
+    clock.host_passes(1);
+    recorder.waited(WaitFor::receive, kReceive, wait);
+    recorder.completed(kReceive);
+  }
+  EXPECT_TRUE(recorder.last().waits.empty());
+  EXPECT_TRUE(recorder.last().completions.empty());
+}
+
+}  // namespace
+}  // namespace concertina

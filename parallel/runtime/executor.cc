@@ -37,7 +37,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, const std::vector<Sta
     : layout_(layout),
       row_(plan.rows[static_cast<std::size_t>(rank)]),
       memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
-      recorder_(row_, most_turns(layout_, row_), clock),
+      recorder_(row_, rank, most_turns(layout_, row_), clock),
       transfers_(layout_, recorder_),
       stages_(layout_, memory_, stages, microbatches, transfers_),
       unit_clock_(layout.unit_count(), most_laps(layout_, row_, rank), clock),

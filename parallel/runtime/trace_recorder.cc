@@ -1,5 +1,7 @@
 #include "parallel/runtime/trace_recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/clock.h"
@@ -18,12 +20,17 @@ std::size_t most_waits(std::size_t transfers) {
 
 }  // namespace
 
-TraceRecorder::TraceRecorder(const std::vector<Action>& row, std::size_t turns, KernelClock& clock)
+TraceRecorder::TraceRecorder(const std::vector<Action>& row, int rank, std::size_t turns,
+                             KernelClock& clock)
     : row_(row),
       clock_(clock),
       transfers_(static_cast<std::size_t>(std::ranges::count_if(
           row, [](const Action& action) { return is_transfer(action.kind); }))),
       scratch_(empty_record(false)) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::string pair = row[i].overlapped ? " and " + to_text(row[i + 1]) : "";
+    names_.push_back(fmt::format("rank {}: {}{}", rank, to_text(row[i]), pair));
+  }
   turns_.reserve(turns);
   const std::size_t step = 2, actions = 2 * row.size(), memory = actions;
   clock.reserve(step + actions + memory + 2 * most_waits(transfers_) + turns);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/kernel_clock.h"
@@ -15,9 +16,9 @@ namespace concertina {
 
 class TraceRecorder {
  public:
-  /// For steps that run `row`, with at most so many turns of overlapped passes. `clock` outlives
-  /// it.
-  TraceRecorder(const std::vector<Action>& row, std::size_t turns, KernelClock& clock);
+  /// For steps that run `row` of `rank`, with at most so many turns of overlapped passes. `clock`
+  /// outlives it.
+  TraceRecorder(const std::vector<Action>& row, int rank, std::size_t turns, KernelClock& clock);
 
   /// Keeps the records of steps [first, first + count).
   void keep(std::int64_t first, int count);
@@ -32,8 +33,14 @@ class TraceRecorder {
   bool detailed() const { return kept_index_ >= 0; }
 
   /// Around each action of the row; an overlapped one and the next are one.
-  void begin(std::size_t action) { current().actions[action].start = clock_.mark(); }
-  void end(std::size_t action) { current().actions[action].end = clock_.mark(); }
+  void begin(std::size_t action) {
+    clock_.enter(names_[action].c_str());
+    current().actions[action].start = clock_.mark();
+  }
+  void end(std::size_t action) {
+    current().actions[action].end = clock_.mark();
+    clock_.leave();
+  }
   /// The next unit is one of this action, of an overlapped pair.
   void turn(std::size_t action) { turns_.push_back({action, clock_.mark()}); }
 
@@ -68,7 +75,8 @@ class TraceRecorder {
   const std::vector<Action> row_;
   KernelClock& clock_;
   const std::size_t transfers_;
-  std::vector<Turn> turns_;  // of the current step
+  std::vector<std::string> names_;  // of the row's actions, for profilers
+  std::vector<Turn> turns_;         // of the current step
   StepRecord scratch_;
   std::vector<StepRecord> kept_;
   std::int64_t first_ = 0;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace concertina {
 namespace {
@@ -27,12 +29,16 @@ class LaggingClock final : public KernelClock {
     return times_.at(static_cast<std::size_t>(-mark) - 1);
   }
   double mark_seconds() const override { return 1e-6; }
+  void enter(const char* name) override { ranges_.emplace_back(name); }
+  void leave() override { ranges_.emplace_back("-"); }
+  std::vector<std::string> ranges() { return std::exchange(ranges_, {}); }
 
  private:
   std::size_t room_ = 0;
   std::vector<double> times_;
   bool settled_ = false;
   double host_ = 100, device_ = 0;
+  std::vector<std::string> ranges_;
 };
 
 const Action kForward{Kind::F, 0, 0}, kReceive{Kind::RECV_B, 0, 0}, kBackward{Kind::B, 0, 0};
@@ -40,7 +46,7 @@ const Action kForward{Kind::F, 0, 0}, kReceive{Kind::RECV_B, 0, 0}, kBackward{Ki
 TEST(TraceRecorder, IdleIsWhereTheDeviceHasNothingToDo) {
   LaggingClock clock;
   const std::vector<Action> row{kForward, kReceive, kBackward};
-  TraceRecorder recorder(row, 0, clock);
+  TraceRecorder recorder(row, 7, 0, clock);
   recorder.begin_step(1);
   recorder.begin(0);
   clock.kernels(5);  // while the host goes on
@@ -65,12 +71,14 @@ TEST(TraceRecorder, IdleIsWhereTheDeviceHasNothingToDo) {
   EXPECT_EQ(record.waits[0].start, 105);
   EXPECT_EQ(record.waits[0].end, 107);
   EXPECT_EQ(busy_seconds(row, record), 9);
+  EXPECT_EQ(clock.ranges(), (std::vector<std::string>{"rank 7: 0F0", "-", "rank 7: 0RECV_B0", "-",
+                                                      "rank 7: 0B0", "-"}));
 }
 
 TEST(TraceRecorder, AWaitBesideKernelsIsNone) {
   LaggingClock clock;
   const std::vector<Action> row{kForward, kReceive, kBackward};
-  TraceRecorder recorder(row, 0, clock);
+  TraceRecorder recorder(row, 7, 0, clock);
   for (int step = 1; step <= 2; ++step) {
     recorder.begin_step(step);
     recorder.begin(0);
@@ -95,7 +103,7 @@ TEST(TraceRecorder, AnOverlappedPairSharesItsTimeByTurns) {
   Action forward = kForward;
   forward.overlapped = true;
   const std::vector<Action> row{forward, {Kind::B, 0, 1}, {Kind::F, 0, 2}};
-  TraceRecorder recorder(row, 4, clock);
+  TraceRecorder recorder(row, 7, 4, clock);
   recorder.begin_step(1);
   recorder.begin(0);
   clock.kernels(0.5);  // of the first turn
@@ -115,11 +123,13 @@ TEST(TraceRecorder, AnOverlappedPairSharesItsTimeByTurns) {
   EXPECT_EQ(record.actions[1].end, record.actions[0].end);
   EXPECT_EQ(record.actions[0].end - record.actions[0].start, 10.5);
   EXPECT_EQ(record.actions[2].busy, 8);
+  EXPECT_EQ(clock.ranges(),
+            (std::vector<std::string>{"rank 7: 0F0 and 0B1", "-", "rank 7: 0F2", "-"}));
 }
 
 TEST(TraceRecorder, NothingIsRecordedOutsideOfAStep) {
   LaggingClock clock;
-  TraceRecorder recorder({kForward, kReceive}, 0, clock);
+  TraceRecorder recorder({kForward, kReceive}, 7, 0, clock);
   recorder.begin_step(1);
   recorder.begin(0), recorder.end(0);
   recorder.begin(1), recorder.end(1);

@@ -5,11 +5,12 @@ namespace {
 
 using Int = std::int64_t;
 
-/// The loops of panel_attention.cc over all heads.
+/// The loops of panel_attention.h over all heads.
+template <class T>
 class HeadAttention final : public Attention {
  public:
-  HeadAttention(const AttentionShape& s, Context& context)
-      : shape_(s), loops_(*context.loops.attention_f32), context_(context) {
+  HeadAttention(const AttentionShape& s, const PanelAttention<T>& loops, Context& context)
+      : shape_(s), loops_(loops), context_(context) {
     const Int c = s.heads * s.head_dim;
     head_ = {s.tokens, s.head_dim, 3 * c, c};
     context.workspace.need(loops_.scratch(head_, true));
@@ -18,19 +19,19 @@ class HeadAttention final : public Attention {
 
   void forward(View qkv, View y, View lse) override {
     each_head([&](Int at, Int row, Int index, void* scratch) {
-      const float* q = qkv.f32() + row * head_.stride + at;
+      const T* q = qkv.as<T>() + row * head_.stride + at;
       loops_.forward(head_, q, q + head_.width, q + 2 * head_.width,
-                     y.f32() + row * head_.width + at, lse.f32() + index * head_.tokens, scratch);
+                     y.as<T>() + row * head_.width + at, lse.f32() + index * head_.tokens, scratch);
     });
   }
 
   void backward(View dy, View qkv, View y, View lse, View dqkv) override {
     each_head([&](Int at, Int row, Int index, void* scratch) {
-      const float* q = qkv.f32() + row * head_.stride + at;
-      float* dq = dqkv.f32() + row * head_.stride + at;
+      const T* q = qkv.as<T>() + row * head_.stride + at;
+      T* dq = dqkv.as<T>() + row * head_.stride + at;
       const Int out = row * head_.width + at;
-      loops_.backward(head_, q, q + head_.width, q + 2 * head_.width, y.f32() + out,
-                      lse.f32() + index * head_.tokens, dy.f32() + out, dq, dq + head_.width,
+      loops_.backward(head_, q, q + head_.width, q + 2 * head_.width, y.as<T>() + out,
+                      lse.f32() + index * head_.tokens, dy.as<T>() + out, dq, dq + head_.width,
                       dq + 2 * head_.width, scratch);
     });
   }
@@ -47,15 +48,18 @@ class HeadAttention final : public Attention {
 
   AttentionShape shape_;
   HeadShape head_;
-  const PanelAttention& loops_;
+  const PanelAttention<T>& loops_;
   const Context& context_;
 };
 
 }  // namespace
 
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
-  if (shape.compute == DType::bf16) return make_product_attention(shape, context);
-  return std::make_unique<HeadAttention>(shape, context);
+  if (shape.compute == DType::f32)
+    return std::make_unique<HeadAttention<float>>(shape, *context.loops.attention_f32, context);
+  if (context.pairs != nullptr && shape.head_dim % 2 == 0)
+    return std::make_unique<HeadAttention<Bf16>>(shape, *context.pairs, context);
+  return make_product_attention(shape, context);
 }
 
 }  // namespace concertina::cpu

@@ -19,8 +19,17 @@ constexpr Int padded(Int n) {
 // What the mask hides in the last vector counts as minus infinity.
 constexpr float kMasked = -1e30F;
 
+// `end`: of the last vector; all before it is valid.
+void mask_row(float* s, Int valid, Int end) {
+  IntVec lane;
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) lane[i] = i;
+  Vec& last = *reinterpret_cast<Vec*>(s + end - kLanes);
+  last = lane < static_cast<int>(valid - end + kLanes) ? last : Vec{} + kMasked;
+}
+
 void mask_row(float* s, Int valid) {
-  for (Int j = valid; j < padded(valid); ++j) s[j] = kMasked;
+  mask_row(s, valid, padded(valid));
 }
 
 // p[0, valid) = e^(scale s - top), zero up to n; returns the sum. Behind mask_row().

@@ -32,7 +32,8 @@ class CpuBackend final : public Backend {
   CpuBackend(int threads, Isa isa)
       : isa_(isa),
         context_{*isa.loops, Team(threads), Workspace(threads),
-                 isa.bf16_products && has_bf16_products()} {}
+                 isa.bf16_products && has_bf16_products(),
+                 has_bf16_products() && !has_amx_products() ? isa.pairs : nullptr} {}
 
   std::string describe() const override {
     const dnnl_version_t* v = dnnl_version();

@@ -7,6 +7,7 @@
 namespace concertina::cpu {
 
 extern const LoopTable loops_baseline, loops_avx2, loops_avx512;
+extern const PanelAttention<Bf16> pair_attention;
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> isas{{"baseline", &loops_baseline}};
@@ -15,7 +16,8 @@ std::vector<Isa> available_isas() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    isas.push_back({"avx512", &loops_avx512, true});
+    isas.push_back({"avx512", &loops_avx512, true,
+                    __builtin_cpu_supports("avx512bf16") ? &pair_attention : nullptr});
   return isas;
 }
 

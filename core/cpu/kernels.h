@@ -76,24 +76,25 @@ struct AttentionLoops {
                 Bf16* to);
 };
 
-/// Attention in fp32, one head of one sample. `stride` is the row stride of qkv in elements (3C),
-/// C = H D. q, k, v start at this head's first column of the sample's first row.
+/// Attention over panels of activations of type T, one head of one sample. `stride` is the row
+/// stride of qkv in elements (3C), C = H D. q, k, v start at this head's first column of the
+/// sample's first row.
 struct HeadShape {
   std::int64_t tokens, head_dim, stride, width;
 };
+template <class T>
 struct PanelAttention {
   std::size_t (*scratch)(const HeadShape& shape, bool backward);  // bytes
-  void (*forward)(const HeadShape& shape, const float* q, const float* k, const float* v, float* y,
-                  float* lse, void* scratch);
-  void (*backward)(const HeadShape& shape, const float* q, const float* k, const float* v,
-                   const float* y, const float* lse, const float* dy, float* dq, float* dk,
-                   float* dv, void* scratch);
+  void (*forward)(const HeadShape& shape, const T* q, const T* k, const T* v, T* y, float* lse,
+                  void* scratch);
+  void (*backward)(const HeadShape& shape, const T* q, const T* k, const T* v, const T* y,
+                   const float* lse, const T* dy, T* dq, T* dk, T* dv, void* scratch);
 };
 
 struct LoopTable {
   ActivationLoops<float> f32;
   ActivationLoops<Bf16> bf16;
-  const PanelAttention* attention_f32;
+  const PanelAttention<float>* attention_f32;
   const AttentionLoops* attention_bf16;
 
   void (*axpby)(float a, const float* x, float b, float* y, std::int64_t n);

@@ -235,7 +235,7 @@ void cut(float* x, Int n) {
 }  // namespace
 
 // Defined for the same instruction set in panel_attention.cc and attention_loops.cc.
-extern const PanelAttention CONCERTINA_PASTE(panel_attention_, CONCERTINA_ISA);
+extern const PanelAttention<float> CONCERTINA_PASTE(panel_attention_, CONCERTINA_ISA);
 extern const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA);
 
 extern const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA);

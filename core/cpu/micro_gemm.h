@@ -1,19 +1,52 @@
-// Small dense products on cache-resident operands, for attention's tiles.
+// Small dense products on cache-resident operands, for tiles of attention and weight gradients.
 // Invariant: the order of additions over k is ascending for every element, whatever the tile.
 //
-// C[m,n] (+)= A[m,k] B[k,n]; A by any two strides (so that A^T costs nothing), C row-major, B in
+// C[m,n] (+)= A[m,k] B[k,n], k counted in words: a float, or a pair of bf16 that one instruction
+// multiplies and adds. A by any two strides (so that A^T costs nothing), C fp32, row-major, B in
 // panels of kPanel columns, each contiguous: rows that lie a power of two apart would evict each
 // other from L1. n is a multiple of kLanes: callers pad.
 #pragma once
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
 
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {
 namespace {
 
+/// Two neighbours along k; in memory, any two bf16.
+struct [[gnu::may_alias]] Pair {
+  std::uint32_t bits;
+};
+typedef int PairVec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+
+template <class Word>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  using Type = Vec;
+};
+template <>
+struct VectorOf<Pair> {
+  using Type = PairVec;
+};
+
+[[gnu::always_inline]] inline Vec multiply_add(Vec sum, float a, Vec b) {
+  return sum + a * b;
+}
+#if defined(__AVX512BF16__)
+[[gnu::always_inline]] inline Vec multiply_add(Vec sum, Pair a, PairVec b) {
+  const __m512i left = _mm512_set1_epi32(static_cast<int>(a.bits));
+  return _mm512_dpbf16_ps(sum, (__m512bh)left, (__m512bh)b);
+}
+#endif
+
+template <class Word>
 struct Strided {
-  const float* data;
-  std::int64_t row, column;  // strides in elements
+  const Word* data;
+  std::int64_t row, column;  // strides in words
 };
 
 inline constexpr std::int64_t kPanel = 2 * kLanes;
@@ -21,8 +54,9 @@ inline constexpr std::int64_t kPanel = 2 * kLanes;
 /// Rows [first, ...) of a matrix [depth, n]: element (p, j) is at
 /// data[j0 depth + (first + p) w + j - j0], where j0 is the first column of j's panel and w its
 /// width (kPanel, or kLanes for a last half panel).
+template <class Word>
 struct Panels {
-  const float* data;
+  const Word* data;
   std::int64_t depth, first = 0;
 };
 
@@ -32,20 +66,21 @@ inline std::int64_t whole_panels(std::int64_t n, std::int64_t stored) {
   return up < stored ? up : stored;
 }
 
-template <int kRows, int kVecs>
-[[gnu::always_inline]] inline void micro_tile(std::int64_t k, Strided a, const float* b, float* c,
-                                              std::int64_t ldc, bool accumulate) {
+template <int kRows, int kVecs, class Word>
+[[gnu::always_inline]] inline void micro_tile(std::int64_t k, Strided<Word> a, const Word* b,
+                                              float* c, std::int64_t ldc, bool accumulate) {
+  using Right = typename VectorOf<Word>::Type;
   Vec sum[kRows][kVecs] = {};
   for (std::int64_t p = 0; p < k; ++p, b += kVecs * kLanes) {
-    Vec right[kVecs];
+    Right right[kVecs];
 #pragma GCC unroll 8
-    for (int j = 0; j < kVecs; ++j) right[j] = *reinterpret_cast<const Vec*>(b + j * kLanes);
-    const float* left = a.data + p * a.column;
+    for (int j = 0; j < kVecs; ++j) right[j] = *reinterpret_cast<const Right*>(b + j * kLanes);
+    const Word* left = a.data + p * a.column;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const float value = left[i * a.row];
+      const Word value = left[i * a.row];
 #pragma GCC unroll 8
-      for (int j = 0; j < kVecs; ++j) sum[i][j] += value * right[j];
+      for (int j = 0; j < kVecs; ++j) sum[i][j] = multiply_add(sum[i][j], value, right[j]);
     }
   }
 #pragma GCC unroll 16
@@ -57,9 +92,10 @@ template <int kRows, int kVecs>
     }
 }
 
-template <int kRows>
-[[gnu::always_inline]] inline void micro_rows(std::int64_t n, std::int64_t k, Strided a, Panels b,
-                                              float* c, std::int64_t ldc, bool accumulate) {
+template <int kRows, class Word>
+[[gnu::always_inline]] inline void micro_rows(std::int64_t n, std::int64_t k, Strided<Word> a,
+                                              Panels<Word> b, float* c, std::int64_t ldc,
+                                              bool accumulate) {
   std::int64_t j = 0;
   for (; j + kPanel <= n; j += kPanel)
     micro_tile<kRows, 2>(k, a, b.data + j * b.depth + b.first * kPanel, c + j, ldc, accumulate);
@@ -70,8 +106,9 @@ template <int kRows>
 // 16 AVX-512 or 8 AVX accumulators hide the latency of the multiply-add and fit the registers.
 inline constexpr std::int64_t kTileRows = kLanes == 16 ? 8 : 4;
 
-[[gnu::noinline]] void micro_gemm(std::int64_t m, std::int64_t n, std::int64_t k, Strided a,
-                                  Panels b, float* c, std::int64_t ldc, bool accumulate) {
+template <class Word>
+[[gnu::noinline]] void micro_gemm(std::int64_t m, std::int64_t n, std::int64_t k, Strided<Word> a,
+                                  Panels<Word> b, float* c, std::int64_t ldc, bool accumulate) {
   const auto advance = [&](std::int64_t rows) {
     a.data += rows * a.row;
     c += rows * ldc;

@@ -23,27 +23,32 @@ inline constexpr std::int64_t kLanes = 4;
 typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
 typedef int IntVec __attribute__((vector_size(kLanes * 4)));
+typedef std::uint32_t BitsVec __attribute__((vector_size(kLanes * 4)));
 
-/// e^x for x <= 0 (and a little above, by rounding), 2 ulp; 0 below -87; NaN stays NaN. Cody-Waite
-/// reduction, degree-6 Taylor polynomial; vectorises in any loop.
-[[gnu::always_inline]] inline float exp_nonpositive(float x) {
+// F: float, or Vec with the bits of its elements in U.
+template <class F, class U>
+[[gnu::always_inline]] inline F exp_of(F x) {
   const float magic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
-  const float shifted = x * 1.44269504088896341F + magic;
-  const float n = shifted - magic;
-  const float r = (x - n * 0.693145751953125F) - n * 1.42860682030941723e-6F;
-  float p = 1.0F / 720;
-  p = p * r + 1.0F / 120;
+  const F shifted = x * 1.44269504088896341F + magic;
+  const F n = shifted - magic;
+  const F r = (x - n * 0.693145751953125F) - n * 1.42860682030941723e-6F;
+  F p = r * (1.0F / 720) + 1.0F / 120;
   p = p * r + 1.0F / 24;
   p = p * r + 1.0F / 6;
   p = p * r + 0.5F;
   p = p * r + 1.0F;
   p = p * r + 1.0F;
-  std::int32_t bits;
-  __builtin_memcpy(&bits, &shifted, 4);
-  bits = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits + 127) << 23);
-  float scale;
-  __builtin_memcpy(&scale, &bits, 4);
-  return x < -87.0F ? 0.0F : p * scale;
+  const U bits = (__builtin_bit_cast(U, shifted) + 127U) << 23;
+  return x < -87.0F ? F{} : p * __builtin_bit_cast(F, bits);
+}
+
+/// e^x for x <= 0 (and a little above, by rounding), 2 ulp; 0 below -87; NaN stays NaN. Cody-Waite
+/// reduction, degree-6 Taylor polynomial; vectorises in any loop.
+[[gnu::always_inline]] inline float exp_nonpositive(float x) {
+  return exp_of<float, std::uint32_t>(x);
+}
+[[gnu::always_inline]] inline Vec exp_nonpositive(Vec x) {
+  return exp_of<Vec, BitsVec>(x);
 }
 
 }  // namespace

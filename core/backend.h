@@ -138,8 +138,8 @@ class Backend {
 };
 
 /// The CPU backend: oneDNN products, fused loops, `threads` threads a rank. `isa` picks the loops'
-/// instruction set (baseline, avx2, avx512); empty: the best that this machine has. Products of
-/// bf16 are emulated but with avx512 and a processor that has them.
+/// instruction set (baseline, avx2, avx512, avx512_bf16); empty: the best that this machine has.
+/// Products of bf16 are emulated but with avx512 and a processor that has them.
 std::unique_ptr<Backend> make_cpu_backend(int threads, std::string_view isa = {});
 
 }  // namespace concertina

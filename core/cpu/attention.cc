@@ -57,8 +57,8 @@ class HeadAttention final : public Attention {
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
   if (shape.compute == DType::f32)
     return std::make_unique<HeadAttention<float>>(shape, *context.loops.attention_f32, context);
-  if (context.pairs != nullptr && shape.head_dim % 2 == 0)
-    return std::make_unique<HeadAttention<Bf16>>(shape, *context.pairs, context);
+  if (context.pair_attention != nullptr && shape.head_dim % 2 == 0)
+    return std::make_unique<HeadAttention<Bf16>>(shape, *context.pair_attention, context);
   return make_product_attention(shape, context);
 }
 

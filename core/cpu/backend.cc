@@ -33,7 +33,7 @@ class CpuBackend final : public Backend {
       : isa_(isa),
         context_{*isa.loops, Team(threads), Workspace(threads),
                  isa.bf16_products && has_bf16_products(),
-                 has_bf16_products() && !has_amx_products() ? isa.pairs : nullptr} {}
+                 has_bf16_products() && !has_amx_products() ? isa.pair_attention : nullptr} {}
 
   std::string describe() const override {
     const dnnl_version_t* v = dnnl_version();

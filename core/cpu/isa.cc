@@ -16,8 +16,9 @@ std::vector<Isa> available_isas() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    isas.push_back({"avx512", &loops_avx512, true,
-                    __builtin_cpu_supports("avx512bf16") ? &pair_attention : nullptr});
+    isas.push_back({"avx512", &loops_avx512, true});
+  if (isas.back().bf16_products && __builtin_cpu_supports("avx512bf16"))
+    isas.push_back({"avx512_bf16", &loops_avx512, true, &pair_attention});
   return isas;
 }
 

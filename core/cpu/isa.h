@@ -12,7 +12,7 @@ struct Isa {
   std::string_view name;
   const LoopTable* loops;
   bool bf16_products = false;  // products of bf16 go with it, where the processor has them
-  const PanelAttention<Bf16>* pairs = nullptr;  // by AVX512-BF16
+  const PanelAttention<Bf16>* pair_attention = nullptr;  // needs AVX512-BF16
 };
 
 /// Instruction sets that both this build and this machine have, best last.

@@ -1,9 +1,10 @@
 // The loops between the products, and attention: one table of functions an instruction set.
 // Each table comes from the same source (loops.cc, panel_attention.cc, attention_loops.cc) compiled
-// with other flags; isa.cc chooses at run time. Plain pointers and no library headers in here: an
-// inline function of a library that is compiled with AVX-512 must never replace the portable one at
-// link time. Invariant: every function is serial and its result depends on its arguments alone;
-// callers split work over threads by rows, columns or heads, never inside a sum.
+// with other flags, and pair_attention.cc is for AVX512-BF16 alone; isa.cc chooses at run time.
+// Plain pointers and no library headers in here: an inline function of a library that is compiled
+// with AVX-512 must never replace the portable one at link time. Invariant: every function is
+// serial and its result depends on its arguments alone; callers split work over threads by rows,
+// columns or heads, never inside a sum.
 #pragma once
 
 #include <cstddef>

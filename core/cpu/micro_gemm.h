@@ -1,4 +1,4 @@
-// Small dense products on cache-resident operands, for tiles of attention and weight gradients.
+// Small dense products on cache-resident operands, for attention's tiles.
 // Invariant: the order of additions over k is ascending for every element, whatever the tile.
 //
 // C[m,n] (+)= A[m,k] B[k,n], k counted in words: a float, or a pair of bf16 that one instruction

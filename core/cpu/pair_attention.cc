@@ -1,4 +1,4 @@
-// Attention in bf16 by AVX512-BF16, whose products take pairs.
+// Attention in bf16 by AVX512-BF16, whose products take pairs along k.
 // Rounding is the instruction's: it makes denormals zero, as its products do with what they read.
 #include <immintrin.h>
 

@@ -75,7 +75,7 @@ struct Context {
   Team team;
   Workspace workspace;
   bool bf16_products = false;  // the processor has them; else bf16 values are multiplied as fp32
-  const PanelAttention<Bf16>* pairs = nullptr;  // where AVX512-BF16 is the best that it has
+  const PanelAttention<Bf16>* pair_attention = nullptr;  // where it has nothing better
 };
 
 }  // namespace concertina::cpu

@@ -72,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(Cpu, BackendTest,
                          testing::Values(Candidate{"threads1", 1, ""}, Candidate{"threads2", 2, ""},
                                          Candidate{"baseline", 1, "baseline"},
                                          Candidate{"avx2", 1, "avx2"},
-                                         Candidate{"avx512", 1, "avx512"}),
+                                         Candidate{"avx512", 1, "avx512"},
+                                         Candidate{"avx512_bf16", 1, "avx512_bf16"}),
                          [](const auto& candidate) { return candidate.param.name; });
 
 TEST_P(BackendTest, ThreadsNeverChangeABit) {

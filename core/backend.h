@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/dropout.h"
 #include "core/kernel_clock.h"
 #include "core/memory.h"
 #include "core/tensor.h"
@@ -120,6 +121,10 @@ class Backend {
   /// loss_scale (rows that are ignored become 0); else they stay.
   virtual void cross_entropy(View logits, View targets, float loss_scale, bool training,
                              View row_loss) = 0;
+
+  /// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual may
+  /// be empty (then 0), and y may be u. Also its own gradient: u is dy then.
+  virtual void dropout(const DropoutMask& mask, View u, View residual, View y) = 0;
 
   /// y = a x + b y.
   virtual void axpby(float a, View x, float b, View y) = 0;

@@ -26,13 +26,14 @@ enum class Kernel {
   embedding,
   embedding_backward,
   cross_entropy,
+  dropout,
   axpby,
   sum_squares,
   adamw,
 };
 
 /// By Kernel.
-inline constexpr std::array<std::string_view, 15> kKernelNames{
+inline constexpr std::array<std::string_view, 16> kKernelNames{
     "pack weights",
     "linear forward",
     "linear input gradient",
@@ -45,6 +46,7 @@ inline constexpr std::array<std::string_view, 15> kKernelNames{
     "embedding",
     "embedding gradient",
     "cross entropy",
+    "dropout",
     "gradient sums",
     "norm",
     "adamw",
@@ -201,6 +203,10 @@ class BackendAround : public Backend, public KernelHook {
                      View row_loss) override {
     const Around around(*this, {Kernel::cross_entropy, {&logits, &targets, &row_loss}});
     inner_.cross_entropy(logits, targets, loss_scale, training, row_loss);
+  }
+  void dropout(const DropoutMask& mask, View u, View residual, View y) override {
+    const Around around(*this, {Kernel::dropout, {&u, &residual, &y}});
+    inner_.dropout(mask, u, residual, y);
   }
   void axpby(float a, View x, float b, View y) override {
     const Around around(*this, {Kernel::axpby, {&x, &y}});

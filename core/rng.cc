@@ -7,15 +7,18 @@
 
 namespace concertina {
 
+std::array<std::uint32_t, 2> Rng::key() const {
+  // Philox4x32 has a 64-bit key: the purpose is mixed into the high word by an odd constant.
+  return {static_cast<std::uint32_t>(seed_),
+          static_cast<std::uint32_t>(seed_ >> 32) ^
+              (static_cast<std::uint32_t>(purpose_) * 0x9E3779B9U)};
+}
+
 std::array<std::uint32_t, 4> Rng::words(std::uint32_t step, std::uint32_t sample,
                                         std::uint32_t unit, std::uint32_t element) const {
-  // Philox4x32 has a 64-bit key: the purpose is mixed into the high word by an odd constant.
-  const auto low = static_cast<std::uint32_t>(seed_);
-  const auto high = static_cast<std::uint32_t>(seed_ >> 32) ^
-                    (static_cast<std::uint32_t>(purpose_) * 0x9E3779B9U);
   const r123::Philox4x32::ctr_type counter{{step, sample, unit, element}};
-  const r123::Philox4x32::key_type key{{low, high}};
-  const auto result = r123::Philox4x32()(counter, key);
+  const auto [low, high] = key();
+  const auto result = r123::Philox4x32()(counter, {{low, high}});
   return {result[0], result[1], result[2], result[3]};
 }
 

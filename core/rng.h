@@ -11,9 +11,20 @@ namespace concertina {
 /// What a stream of random numbers is for; part of the key, so streams never meet.
 enum class Purpose : std::uint32_t { init = 1, shuffle = 2, offset = 3, sample = 4, dropout = 5 };
 
+/// Where a unit finds its random numbers for a microbatch.
+struct RandomAt {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;    // of the run
+  std::uint32_t sample = 0;  // the microbatch's first, in the step's batch
+  std::uint32_t unit = 0;    // of the model
+};
+
 class Rng {
  public:
   Rng(std::uint64_t seed, Purpose purpose) : seed_(seed), purpose_(purpose) {}
+
+  /// Of Philox4x32-10, for kernels that make words themselves.
+  std::array<std::uint32_t, 2> key() const;
 
   /// Four independent uniform 32-bit words at one counter.
   std::array<std::uint32_t, 4> words(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,

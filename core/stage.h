@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/tensor.h"
@@ -34,6 +35,8 @@ struct MicrobatchIo {
   void* grads = nullptr;         // StageMemory::grad_bytes, from I to W
   float loss_scale = 1;          // 1 / valid targets of the global batch
   bool training = true;          // false: no gradient follows; the last stage keeps its logits
+  std::uint64_t seed = 0;        // of the run, and the step: what random numbers follow from
+  std::int64_t step = 0;
 };
 
 /// Where the gradient of one use of a bucket goes for one microbatch.

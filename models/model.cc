@@ -19,6 +19,8 @@ namespace {
 constexpr std::array kModels{CONCERTINA_MODELS(CONCERTINA_ENTRY)};
 #undef CONCERTINA_ENTRY
 
+constexpr std::int64_t kMostDropped = std::int64_t{1} << 34;  // core/dropout.h
+
 void check_range(std::string_view key, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
     throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
@@ -53,6 +55,13 @@ void check_sizes(const ModelConfig& config) {
     throw_input(fmt::format("model.heads = {} does not divide model.width = {}", config.heads,
                             config.width),
                 "model.heads", "a divisor of the width: " + divisors(config.width));
+  if (!(config.dropout >= 0 && config.dropout < 1))
+    throw_input(fmt::format("model.dropout = {} is out of range", config.dropout), "model.dropout",
+                "a share from 0 up to, but not, 1");
+  if (config.dropout > 0 && config.context * config.width > kMostDropped)
+    throw_input(fmt::format("dropout has random numbers for {} elements of a sample, not for {}",
+                            kMostDropped, config.context * config.width),
+                "model.dropout", "0, or a smaller width or context");
   const double rows = static_cast<double>(config.samples) * static_cast<double>(config.context);
   const double columns = static_cast<double>(std::max(config.vocab, 4 * config.width));
   if (rows * columns > 0x1p46)
@@ -63,7 +72,7 @@ void check_sizes(const ModelConfig& config) {
 }
 
 UnitShape unit_shape(const ModelConfig& config) {
-  return {config.samples, config.context, config.width, config.compute};
+  return {config.samples, config.context, config.width, config.compute, config.dropout};
 }
 
 ModelSpec model_spec(const ModelConfig& config) {

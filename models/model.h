@@ -20,6 +20,7 @@ struct ModelConfig {
   std::int64_t vocab = 0;
   std::int64_t samples = 1;  // of one microbatch
   DType compute = DType::f32;
+  double dropout = 0;  // share of activations, [0, 1)
 };
 
 class Model {

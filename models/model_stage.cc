@@ -15,7 +15,7 @@ void* offset_by(void* memory, std::size_t bytes) {
 
 ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets,
                        int first, int last, int frozen_units)
-    : backend_(backend), first_(first) {
+    : backend_(backend), first_(first), samples_(model.spec().samples) {
   const ModelSpec& spec = model.spec();
   CONCERTINA_CHECK(0 <= first && first < last && last <= std::ssize(spec.units),
                    "stage [{}, {}) of {} units", first, last, spec.units.size());
@@ -148,7 +148,10 @@ UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads
   unit.output = output_of(slot, io);
   unit.saved = saved_of(slot, io);
   unit.loss_scale = io.loss_scale;
-  unit.training = io.training;
+  unit.training = io.training && !frozen(slot);
+  unit.random = {io.seed, static_cast<std::uint32_t>(io.step),
+                 static_cast<std::uint32_t>(io.microbatch * samples_),
+                 static_cast<std::uint32_t>(first_ + static_cast<int>(slot))};
   if (grads == Grads::none) return unit;
   if (slot == 0)
     unit.input_grad = io.input_grad;

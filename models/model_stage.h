@@ -2,7 +2,8 @@
 // Invariants: all sizes are known once it is made, before any memory is attached; actions neither
 // allocate nor keep anything but what the caller's memory holds. Saved memory: each unit's own,
 // and the output of each unit but the last. Gradient memory likewise. Frozen units save nothing:
-// they take turns in a scratch of their own.
+// they take turns in a scratch of their own, and run as where nothing trains: what they put out
+// follows from the sample alone.
 #pragma once
 
 #include <algorithm>
@@ -87,6 +88,7 @@ class ModelStage final : public Stage {
 
   Backend& backend_;
   int first_;
+  std::int64_t samples_;    // of a microbatch
   std::size_t frozen_ = 0;  // slots
   std::vector<Slot> slots_;
   std::vector<int> held_;

@@ -21,6 +21,7 @@ namespace concertina {
 struct UnitShape {
   std::int64_t samples = 0, tokens = 0, width = 0;
   DType compute = DType::f32;  // of activations and of what products read (core/backend.h)
+  double dropout = 0;          // share, see models/units/dropout.h
 
   std::int64_t rows() const { return samples * tokens; }
   /// Elements of one [R,C] activation.
@@ -43,7 +44,8 @@ struct UnitIo {
   void* saved = nullptr;
   void* grads = nullptr;
   float loss_scale = 1;
-  bool training = true;
+  bool training = true;  // false: no gradient of this unit follows
+  RandomAt random;       // where it trains
 };
 
 /// Where one parameter's gradient goes: added to what is there, or in its place. Empty where a

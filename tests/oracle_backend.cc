@@ -158,6 +158,11 @@ class OracleBackend final : public Backend {
     oracle::cross_entropy(rows_of(targets), rows_of(logits) / rows_of(targets), out.data(),
                           targets.i32(), static_cast<double>(loss_scale), training, row_loss.f32());
   }
+  void dropout(const DropoutMask& mask, View u, View residual, View y) override {
+    const std::vector<float> in = to_floats(u), skip = to_floats(residual);
+    Out out(y);
+    oracle::dropout(mask, rows_of(u), in.data(), skip.empty() ? nullptr : skip.data(), out.data());
+  }
   void axpby(float a, View x, float b, View y) override {
     for (std::size_t i = 0; i < y.count; ++i)
       y.f32()[i] = static_cast<float>(static_cast<double>(a) * static_cast<double>(x.f32()[i]) +

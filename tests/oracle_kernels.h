@@ -258,6 +258,22 @@ void embedding_backward(Index rows, Index tokens_per_sample, Index width, Index 
   }
 }
 
+/// y = residual (may be null) + what is kept of u, scaled.
+template <class T>
+void dropout(const DropoutMask& mask, Index count, const T* u, const T* residual, T* y) {
+  const Rng rng(mask.at.seed, Purpose::dropout);
+  for (Index i = 0; i < count; ++i) {
+    const auto sample = static_cast<std::uint32_t>(i / mask.sample_elements);
+    const Index e = i % mask.sample_elements;
+    const std::uint32_t word =
+        rng.words(mask.at.step, mask.at.sample + sample, mask.at.unit,
+                  static_cast<std::uint32_t>(e / 4))[static_cast<std::size_t>(e % 4)];
+    const bool kept = static_cast<double>(word) >= std::floor(mask.share * 0x1p32);
+    const double skip = residual == nullptr ? 0 : static_cast<double>(residual[i]);
+    y[i] = static_cast<T>(skip + (kept ? static_cast<double>(u[i]) / (1 - mask.share) : 0));
+  }
+}
+
 template <class T>
 void cross_entropy(Index rows, Index vocabulary, T* logits, const std::int32_t* targets,
                    double loss_scale, bool training, T* row_loss) {

@@ -142,6 +142,22 @@ class CpuBackend final : public Backend {
     });
   }
 
+  // In pieces of a sample, so that each starts at a counter.
+  void dropout(const DropoutMask& mask, View u, View residual, View y) override {
+    const auto [key0, key1] = Rng(mask.at.seed, Purpose::dropout).key();
+    const DropoutRule rule{key0, key1, mask.at.step, mask.at.unit, mask.threshold(), mask.scale()};
+    const Int sample = mask.sample_elements, pieces = (sample + kElementRun - 1) / kElementRun;
+    typed(u.dtype, [&]<class T>(const ActivationLoops<T>& loops) {
+      team_.each(count_of(u) / sample * pieces, [&](Int piece, int) {
+        const Int s = piece / pieces, first = piece % pieces * kElementRun;
+        const Int i = s * sample + first;
+        loops.dropout(rule, mask.at.sample + static_cast<std::uint32_t>(s), first, u.as<T>() + i,
+                      residual.empty() ? nullptr : residual.as<T>() + i, y.as<T>() + i,
+                      std::min(kElementRun, sample - first));
+      });
+    });
+  }
+
   void axpby(float a, View x, float b, View y) override {
     team_.runs(count_of(y), kElementRun,
                [&](Int i, Int end) { loops_.axpby(a, x.f32() + i, b, y.f32() + i, end - i); });

@@ -19,6 +19,12 @@ struct AdamWRule {
   float grad_scale, correction1, correction2;  // 1/(1-beta1^t), 1/sqrt(1-beta2^t)
 };
 
+/// A DropoutMask's constants (core/dropout.h): the Philox key, two of its counters, and the rest.
+struct DropoutRule {
+  std::uint32_t key0, key1, step, unit, threshold;
+  float scale;
+};
+
 /// Loops over activations of type T, float or Bf16: read and written in T, computed in fp32. What a
 /// product left is fp32 in `u`, which may be the output where T is float.
 template <class T>
@@ -49,6 +55,10 @@ struct ActivationLoops {
   // one row of softmax cross-entropy; returns -log p[target]
   float (*cross_entropy_row)(T* logits, std::int64_t v, std::int64_t target, float scale,
                              bool training);
+  // y[n] = residual[n] + what is kept of u[n]: elements from `first`, a multiple of 4, of a sample.
+  // residual may be null, y may be u
+  void (*dropout)(const DropoutRule& rule, std::uint32_t sample, std::int64_t first, const T* u,
+                  const T* residual, T* y, std::int64_t n);
 };
 
 /// Scores of some queries of one head against the keys that any of them sees; row i is query

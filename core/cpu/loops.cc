@@ -1,4 +1,5 @@
 // Fused loops between the products; compiled once for each instruction set (kernels.h).
+#include "core/cpu/dropout.h"
 #include "core/cpu/kernels.h"
 #include "core/cpu/vector.h"
 
@@ -194,6 +195,7 @@ constexpr ActivationLoops<T> kActivationLoops{
     .add = add<T>,
     .accumulate = accumulate<T>,
     .cross_entropy_row = cross_entropy_row<T>,
+    .dropout = dropout<T>,
 };
 
 void axpby(float a, const float* x, float b, float* y, Int n) {

@@ -92,6 +92,9 @@ class CudaBackend final : public Backend {
                      View row_loss) override {
     cuda::cross_entropy(context_.stream, logits, targets, loss_scale, training, row_loss);
   }
+  void dropout(const DropoutMask& mask, View u, View residual, View y) override {
+    cuda::dropout(context_.stream, mask, u, residual, y);
+  }
   void axpby(float a, View x, float b, View y) override {
     cuda::axpby(context_.stream, a, x, b, y);
   }

@@ -27,6 +27,8 @@ void embedding_backward(cudaStream_t stream, View tokens, View dx, std::int64_t 
 void cross_entropy(cudaStream_t stream, View logits, View targets, float loss_scale, bool training,
                    View row_loss);
 
+void dropout(cudaStream_t stream, const DropoutMask& mask, View u, View residual, View y);
+
 void axpby(cudaStream_t stream, float a, View x, float b, View y);
 /// sums: host memory that the device may write, one fp64 for each run of `block` elements.
 void sum_squares(cudaStream_t stream, View x, std::size_t block, double* sums);

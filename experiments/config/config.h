@@ -25,6 +25,7 @@ struct RunSection {
 struct ModelSection {
   std::string family = "gpt";
   int layers = 4, width = 128, heads = 4, context = 128, vocab = 256;
+  double dropout = 0;
   bool operator==(const ModelSection&) const = default;
 };
 

@@ -73,6 +73,10 @@ const Key kKeys[] = {
     {KEY(model.heads), "attention heads; divides model.width", kCount},
     {KEY(model.context), "tokens of one sample", kCount},
     {KEY(model.vocab), "size of the vocabulary", {2, 1 << 24}},
+    {KEY(model.dropout),
+     "share of the embeddings, and of what each half-block adds, that a training step drops; none "
+     "of attention's probabilities, and nothing in frozen units",
+     kShare},
 
     {KEY(data.text), "text files or globs, read in this order", {}},
     {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names},

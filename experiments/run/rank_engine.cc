@@ -179,6 +179,8 @@ StepSummary RankEngine::train(std::int64_t step, BatchSource& source) {
   load(step - 1, run_.microbatches, source);
   const double load_seconds = now() - start;
   input_.loss_scale = static_cast<float>(1.0 / targets_);
+  input_.seed = static_cast<std::uint64_t>(config_.run.seed);
+  input_.step = step;
   executor_.run(input_);
   executor_.end_step();
   record_step(load_seconds);

@@ -69,7 +69,8 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
                                     .context = m.context,
                                     .vocab = m.vocab,
                                     .samples = run.samples,
-                                    .compute = compute_type(config)});
+                                    .compute = compute_type(config),
+                                    .dropout = m.dropout});
   const ModelSpec& spec = run.model->spec();
   const int frozen = config.freeze.units;
   require_trained_unit(config, static_cast<int>(spec.units.size()));

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/units/dropout.h"
 
 namespace concertina {
 namespace {
@@ -30,7 +31,7 @@ Saved carve_saved(const UnitShape& shape, std::int64_t heads, void* memory) {
 }
 
 struct Grads {
-  View dqkv, dh;  // [R,3C], [R,C]
+  View dqkv, dh, dropped;  // [R,3C], [R,C], see Dropout::take()
   std::size_t bytes;
 };
 
@@ -39,6 +40,7 @@ Grads carve_grads(const UnitShape& shape, void* memory) {
   const std::int64_t rows = shape.rows(), width = shape.width;
   Grads grads{.dqkv = carver.take(rows * 3 * width, shape.compute),
               .dh = carver.take(rows * width, shape.compute),
+              .dropped = Dropout::take(shape, carver),
               .bytes = 0};
   grads.bytes = carver.bytes();
   return grads;
@@ -50,6 +52,7 @@ class AttentionBlock final : public Unit {
       : shape_(shape),
         heads_(heads),
         backend_(backend),
+        dropout_(shape, backend),
         qkv_(backend.linear({shape.rows(), shape.width, 3 * shape.width, false, shape.compute})),
         proj_(backend.linear({shape.rows(), shape.width, shape.width, false, shape.compute})),
         attention_(backend.attention(
@@ -80,15 +83,14 @@ class AttentionBlock final : public Unit {
     backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
     qkv_->forward(s.h, packed_qkv_, weights_[kQkvBias], {}, s.qkv);
     attention_->forward(s.qkv, s.y, s.lse);
-    proj_->forward(s.y, packed_proj_, weights_[kProjBias], {Epilogue::Kind::residual, io.input},
-                   io.output);
+    dropout_.forward(io, *proj_, s.y, packed_proj_, weights_[kProjBias]);
   }
 
   void backward_input(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, heads_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
     const View dy = g.dh;  // scratch until its own value is known
-    proj_->backward_input(io.output_grad, packed_proj_, {}, dy);
+    proj_->backward_input(dropout_.backward(io, g.dropped), packed_proj_, {}, dy);
     attention_->backward(dy, s.qkv, s.y, s.lse, g.dqkv);
     qkv_->backward_input(g.dqkv, packed_qkv_, {}, g.dh);
     if (!io.input_grad.empty())
@@ -100,7 +102,7 @@ class AttentionBlock final : public Unit {
     const Saved s = carve_saved(shape_, heads_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
     const bool accumulate = gradients[kLnWeight].accumulate;
-    proj_->backward_weight(s.y, io.output_grad, gradients[kProjWeight].view,
+    proj_->backward_weight(s.y, dropout_.gradient(io, g.dropped), gradients[kProjWeight].view,
                            gradients[kProjBias].view, accumulate);
     qkv_->backward_weight(s.h, g.dqkv, gradients[kQkvWeight].view, gradients[kQkvBias].view,
                           accumulate);
@@ -114,6 +116,7 @@ class AttentionBlock final : public Unit {
   UnitShape shape_;
   std::int64_t heads_;
   Backend& backend_;
+  Dropout dropout_;
   std::unique_ptr<Linear> qkv_, proj_;
   std::unique_ptr<Attention> attention_;
   std::array<View, kParameters> weights_;

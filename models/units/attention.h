@@ -1,5 +1,5 @@
 // Attention half-block with its skip (GPT-2, pre-norm):
-//   h = LN(x); qkv = h Wqkv + b; y = attention(qkv); output = x + y Wproj + b.
+//   h = LN(x); qkv = h Wqkv + b; y = attention(qkv); output = x + dropout(y Wproj + b).
 // Parameters: ln.weight [C], ln.bias [C], qkv.weight [C,3C], qkv.bias [3C], proj.weight [C,C],
 // proj.bias [C]; matrices are stored [in,out].
 #pragma once

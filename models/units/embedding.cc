@@ -3,17 +3,32 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/units/dropout.h"
 
 namespace concertina {
 namespace {
 
 enum Parameter { kWte, kWpe, kParameters };
 
+struct Grads {
+  View dropped;  // see Dropout::take()
+  std::size_t bytes;
+};
+
+Grads carve_grads(const UnitShape& shape, void* memory) {
+  Carver carver(memory);
+  const View dropped = Dropout::take(shape, carver);
+  return {dropped, carver.bytes()};
+}
+
 class Embedding final : public Unit {
  public:
-  Embedding(const UnitShape& shape, Backend& backend) : shape_(shape), backend_(backend) {}
+  Embedding(const UnitShape& shape, Backend& backend)
+      : shape_(shape), backend_(backend), dropout_(shape, backend) {}
 
-  UnitMemory memory() const override { return {}; }
+  UnitMemory memory() const override {
+    return {.saved_bytes = 0, .grad_bytes = carve_grads(shape_, nullptr).bytes, .packed_bytes = 0};
+  }
 
   void attach(std::span<const View> parameters, void*) override {
     CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
@@ -26,14 +41,18 @@ class Embedding final : public Unit {
 
   void forward(const UnitIo& io) override {
     backend_.embedding(io.tokens, wte_, wpe_, shape_.tokens, io.output);
+    dropout_.forward(io);
   }
 
-  void backward_input(const UnitIo&) override {}
+  void backward_input(const UnitIo& io) override {
+    dropout_.backward(io, carve_grads(shape_, io.grads).dropped);
+  }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     CONCERTINA_CHECK(gradients[kWte].accumulate == gradients[kWpe].accumulate,
                      "both tables start a leaf of the gradient sum at the same microbatch");
-    backend_.embedding_backward(io.tokens, io.output_grad, shape_.tokens, gradients[kWte].view,
+    const View dx = dropout_.gradient(io, carve_grads(shape_, io.grads).dropped);
+    backend_.embedding_backward(io.tokens, dx, shape_.tokens, gradients[kWte].view,
                                 gradients[kWpe].view, gradients[kWte].accumulate);
   }
 
@@ -42,6 +61,7 @@ class Embedding final : public Unit {
  private:
   UnitShape shape_;
   Backend& backend_;
+  Dropout dropout_;
   View wte_, wpe_;
 };
 
@@ -57,7 +77,11 @@ UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t v
   spec.parameters = {token_table(vocabulary, shape.width, std),
                      {"wpe", {shape.tokens, shape.width}, true, {Init::Kind::normal, std}, ""}};
   const auto additions = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
-  spec.cost = {.forward_flops = additions, .input_flops = 0, .weight_flops = 2 * additions};
+  spec.cost = {.forward_flops = additions,
+               .input_flops = 0,
+               .weight_flops = 2 * additions,
+               .saved_bytes = 0,
+               .grad_bytes = carve_grads(shape, nullptr).bytes};
   return spec;
 }
 

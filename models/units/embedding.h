@@ -1,4 +1,4 @@
-// Token and position embedding: output[R,C] = wte[token] + wpe[position].
+// Token and position embedding: output[R,C] = dropout(wte[token] + wpe[position]).
 // Parameters: wte [V,C] (shared by the name "wte"), wpe [T,C].
 #pragma once
 

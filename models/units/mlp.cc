@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/units/dropout.h"
 
 namespace concertina {
 namespace {
@@ -29,7 +30,7 @@ Saved carve_saved(const UnitShape& shape, void* memory) {
 }
 
 struct Grads {
-  View du, dh;  // [R,4C], [R,C]
+  View du, dh, dropped;  // [R,4C], [R,C], see Dropout::take()
   std::size_t bytes;
 };
 
@@ -38,6 +39,7 @@ Grads carve_grads(const UnitShape& shape, void* memory) {
   const std::int64_t rows = shape.rows(), width = shape.width;
   Grads grads{.du = carver.take(rows * 4 * width, shape.compute),
               .dh = carver.take(rows * width, shape.compute),
+              .dropped = Dropout::take(shape, carver),
               .bytes = 0};
   grads.bytes = carver.bytes();
   return grads;
@@ -48,6 +50,7 @@ class MlpBlock final : public Unit {
   MlpBlock(const UnitShape& shape, Backend& backend)
       : shape_(shape),
         backend_(backend),
+        dropout_(shape, backend),
         up_(backend.linear({shape.rows(), shape.width, 4 * shape.width, false, shape.compute})),
         down_(backend.linear({shape.rows(), 4 * shape.width, shape.width, false, shape.compute})) {}
 
@@ -75,14 +78,14 @@ class MlpBlock final : public Unit {
     const Saved s = carve_saved(shape_, io.saved);
     backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
     up_->forward(s.h, packed_up_, weights_[kUpBias], {Epilogue::Kind::gelu, s.aux}, s.g);
-    down_->forward(s.g, packed_down_, weights_[kDownBias], {Epilogue::Kind::residual, io.input},
-                   io.output);
+    dropout_.forward(io, *down_, s.g, packed_down_, weights_[kDownBias]);
   }
 
   void backward_input(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
-    down_->backward_input(io.output_grad, packed_down_, {Epilogue::Kind::gelu, s.aux}, g.du);
+    down_->backward_input(dropout_.backward(io, g.dropped), packed_down_,
+                          {Epilogue::Kind::gelu, s.aux}, g.du);
     up_->backward_input(g.du, packed_up_, {}, g.dh);
     if (!io.input_grad.empty())
       backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
@@ -93,7 +96,7 @@ class MlpBlock final : public Unit {
     const Saved s = carve_saved(shape_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
     const bool accumulate = gradients[kLnWeight].accumulate;
-    down_->backward_weight(s.g, io.output_grad, gradients[kDownWeight].view,
+    down_->backward_weight(s.g, dropout_.gradient(io, g.dropped), gradients[kDownWeight].view,
                            gradients[kDownBias].view, accumulate);
     up_->backward_weight(s.h, g.du, gradients[kUpWeight].view, gradients[kUpBias].view, accumulate);
     backend_.layer_norm_backward_weight(g.dh, io.input, s.mean, s.rstd, gradients[kLnWeight].view,
@@ -105,6 +108,7 @@ class MlpBlock final : public Unit {
  private:
   UnitShape shape_;
   Backend& backend_;
+  Dropout dropout_;
   std::unique_ptr<Linear> up_, down_;
   std::array<View, kParameters> weights_;
   void* packed_up_ = nullptr;

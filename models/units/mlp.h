@@ -1,5 +1,5 @@
 // MLP half-block with its skip (GPT-2, pre-norm):
-//   h = LN(x); g = gelu(h Wup + b); output = x + g Wdown + b.
+//   h = LN(x); g = gelu(h Wup + b); output = x + dropout(g Wdown + b).
 // Parameters: ln.weight [C], ln.bias [C], up.weight [C,4C], up.bias [4C], down.weight [4C,C],
 // down.bias [C]; matrices are stored [in,out].
 #pragma once

@@ -94,6 +94,8 @@ MicrobatchIo LocalStages::io(const Action& action, const StepInput& input) {
   io.saved = at.saved;
   io.grads = at.grads;
   io.loss_scale = input.loss_scale;
+  io.seed = input.seed;
+  io.step = input.step;
   return io;
 }
 

@@ -3,6 +3,7 @@
 // predicts.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/arena.h"
@@ -19,6 +20,8 @@ namespace concertina {
 struct StepInput {
   View tokens, targets;
   float loss_scale = 1;
+  std::uint64_t seed = 0;  // see MicrobatchIo
+  std::int64_t step = 0;
 };
 
 /// What one microbatch has on one stage.

@@ -194,6 +194,36 @@ Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
   return outputs;
 }
 
+/// The share is that at which one element is just kept: a mask that differs anywhere shows.
+Outputs run_dropout(Backend& backend, unsigned seed, std::int64_t samples,
+                    std::int64_t sample_elements, DType compute) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const auto random = [&] { return static_cast<std::uint32_t>(data.size(0, 1 << 30)) * 4 + 1; };
+  DropoutMask mask{
+      0, {std::uint64_t{random()} << 21, random(), random(), random()}, sample_elements};
+  const auto words =
+      Rng(mask.at.seed, Purpose::dropout).words(mask.at.step, mask.at.sample, mask.at.unit, 0);
+  mask.share = words[0] * 0x1p-32;
+  const std::int64_t count = samples * sample_elements;
+  const Buffer u = data.normal(count, 1, 0, compute), skip = data.normal(count, 1, 0, compute);
+  const Buffer y(u.size(), compute), added(u.size(), compute), whole(u.size(), compute);
+  const Buffer in_place(u.values(), compute);
+  backend.dropout(mask, u.view(), {}, y.view());
+  backend.dropout(mask, u.view(), skip.view(), added.view());
+  backend.dropout(mask, in_place.view(), skip.view(), in_place.view());
+  mask.share = 0;
+  backend.dropout(mask, u.view(), {}, whole.view());
+  backend.synchronize();
+  EXPECT_NE(y.values()[0], 0) << "at the threshold is kept";
+  EXPECT_EQ(in_place.values(), added.values()) << "y may be u";
+  EXPECT_EQ(whole.values(), u.values());
+  Outputs outputs;
+  keep(outputs, "y", y);
+  keep(outputs, "y with residual", added);
+  return outputs;
+}
+
 Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, bool fresh) {
   Data data(seed);
   const Workspace workspace(backend);
@@ -278,6 +308,10 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute) {
                      [=](Backend& backend) {
                        return run_cross_entropy(backend, s, rows, vocabulary, spread, compute);
                      }});
+    const std::int64_t elements = tokens * width;
+    cases.push_back({fmt::format("dropout {}x{}", samples, elements), [=](Backend& backend) {
+                       return run_dropout(backend, s, samples, elements, compute);
+                     }});
     const std::int64_t count = odd_size(data, 10000);
     cases.push_back({fmt::format("elementwise {}", count), [=](Backend& backend) {
                        return run_elementwise(backend, s, count, round % 2 == 0);
@@ -289,6 +323,9 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute) {
     cases.push_back({fmt::format("linear 1100x40x400{}", transposed ? " transposed" : ""),
                      [=](Backend& backend) { return run_linear(backend, seed, large); }});
   }
+  cases.push_back({"dropout 2x16420", [=](Backend& backend) {
+                     return run_dropout(backend, seed, 2, 16420, compute);
+                   }});
   const AttentionShape wide{1, 700, 2, 16, compute};
   cases.push_back({"attention tokens 700",
                    [=](Backend& backend) { return run_attention(backend, seed, wide); }});

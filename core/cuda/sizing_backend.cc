@@ -49,6 +49,7 @@ class SizingBackend final : public Backend {
   void embedding(View, View, View, std::int64_t, View) override { refuse(); }
   void embedding_backward(View, View, std::int64_t, View, View, bool) override { refuse(); }
   void cross_entropy(View, View, float, bool, View) override { refuse(); }
+  void dropout(const DropoutMask&, View, View, View) override { refuse(); }
   void axpby(float, View, float, View) override { refuse(); }
   void sum_squares(View, std::size_t, std::span<double>) override { refuse(); }
   void adamw(const AdamW&, View, View, View, View) override { refuse(); }

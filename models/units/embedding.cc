@@ -10,15 +10,10 @@ namespace {
 
 enum Parameter { kWte, kWpe, kParameters };
 
-struct Grads {
-  View dropped;  // see Dropout::take()
-  std::size_t bytes;
-};
-
-Grads carve_grads(const UnitShape& shape, void* memory) {
-  Carver carver(memory);
-  const View dropped = Dropout::take(shape, carver);
-  return {dropped, carver.bytes()};
+std::size_t grad_bytes(const UnitShape& shape) {
+  Carver carver(nullptr);
+  Dropout::take(shape, carver);
+  return carver.bytes();
 }
 
 class Embedding final : public Unit {
@@ -27,7 +22,7 @@ class Embedding final : public Unit {
       : shape_(shape), backend_(backend), dropout_(shape, backend) {}
 
   UnitMemory memory() const override {
-    return {.saved_bytes = 0, .grad_bytes = carve_grads(shape_, nullptr).bytes, .packed_bytes = 0};
+    return {.saved_bytes = 0, .grad_bytes = grad_bytes(shape_), .packed_bytes = 0};
   }
 
   void attach(std::span<const View> parameters, void*) override {
@@ -44,21 +39,25 @@ class Embedding final : public Unit {
     dropout_.forward(io);
   }
 
-  void backward_input(const UnitIo& io) override {
-    dropout_.backward(io, carve_grads(shape_, io.grads).dropped);
-  }
+  void backward_input(const UnitIo& io) override { dropout_.backward(io, dropped(io)); }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     CONCERTINA_CHECK(gradients[kWte].accumulate == gradients[kWpe].accumulate,
                      "both tables start a leaf of the gradient sum at the same microbatch");
-    const View dx = dropout_.gradient(io, carve_grads(shape_, io.grads).dropped);
-    backend_.embedding_backward(io.tokens, dx, shape_.tokens, gradients[kWte].view,
-                                gradients[kWpe].view, gradients[kWte].accumulate);
+    backend_.embedding_backward(io.tokens, dropout_.gradient(io, dropped(io)), shape_.tokens,
+                                gradients[kWte].view, gradients[kWpe].view,
+                                gradients[kWte].accumulate);
   }
 
   UnitResult result(void*) const override { return {}; }
 
  private:
+  /// All of `grads`.
+  View dropped(const UnitIo& io) const {
+    Carver carver(io.grads);
+    return Dropout::take(shape_, carver);
+  }
+
   UnitShape shape_;
   Backend& backend_;
   Dropout dropout_;
@@ -81,7 +80,7 @@ UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t v
                .input_flops = 0,
                .weight_flops = 2 * additions,
                .saved_bytes = 0,
-               .grad_bytes = carve_grads(shape, nullptr).bytes};
+               .grad_bytes = grad_bytes(shape)};
   return spec;
 }
 

@@ -177,6 +177,8 @@ class Bench {
           [&] { device_.layer_norm_backward_input(dy, x, gamma, mean, rstd, y, y); });
     fused("layer norm dW", 2 * bytes,
           [&] { device_.layer_norm_backward_weight(dy, x, mean, rstd, gamma, beta, false); });
+    fused("dropout + residual", 3 * bytes,
+          [&] { device_.dropout({.share = 0.1, .at = {}, .sample_elements = kT * kC}, x, dy, y); });
     const View tokens = memory_.integers(kR, kV), wte = memory_.take(kV * kC, DType::f32);
     const View wpe = memory_.take(kT * kC, DType::f32);
     fused("embedding", 3 * bytes, [&] { device_.embedding(tokens, wte, wpe, kT, x); });

@@ -152,9 +152,10 @@ TEST(Allocation, NoneInAStepOfOneRank) {
   }
 }
 
-TEST(Allocation, NoneInAStepInBf16) {
+TEST(Allocation, NoneInAStepInBf16WithDropout) {
   RunConfig config = with_grid(text_config(), 2, 1, "1f1b");
   config.numerics.compute = "bf16";
+  config.model.dropout = 0.1;
   expect_none(2, config, Delivery::rendezvous);
 }
 

@@ -242,22 +242,6 @@ TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
   }
 }
 
-/// Two steps, saved without `key` in what a checkpoint says of its run: as before there was one.
-void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
-  run_threads(1, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, 1);
-    const auto backend = make_cpu_backend(1);
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
-    for (int step = 1; step <= 2; ++step) engine.train(step, source);
-    nlohmann::json identity = numerics_identity(config, run, "synthetic");
-    EXPECT_EQ(identity.erase(key), 1) << key;
-    save_checkpoint(engine, directory, 2, 1, identity);
-  });
-}
-
 TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
   const TemporaryDirectory directory;
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");

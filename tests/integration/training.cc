@@ -81,6 +81,21 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
   return {state_sha256(engine), summary.loss, summary.grad_norm};
 }
 
+void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
+  run_threads(1, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = make_cpu_backend(1);
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    for (int step = 1; step <= 2; ++step) engine.train(step, source);
+    nlohmann::json identity = numerics_identity(config, run, "synthetic");
+    EXPECT_EQ(identity.erase(key), 1) << key;
+    save_checkpoint(engine, directory, 2, 1, identity);
+  });
+}
+
 Outcome train_threads(int ranks, const RunConfig& config, const Span& span,
                       const MakeBackend& make_backend) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));

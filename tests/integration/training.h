@@ -52,6 +52,10 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
                    const MakeBackend& make_backend = cpu_backend,
                    const std::function<void(double loss)>& each = {});
 
+/// Two steps on one rank, saved without `key` in what a checkpoint says of its run: as before there
+/// was such a key.
+void save_without(const std::string& key, const RunConfig& config, const std::string& directory);
+
 /// On `ranks` threads, which have to agree on the outcome.
 Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {},
                       const MakeBackend& make_backend = cpu_backend);

@@ -126,6 +126,8 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
     io.grads = memory_[s].grads.data();
     io.loss_scale = loss_scale;
     io.training = training;
+    io.seed = seed_;
+    io.step = step_;
     stages_[s]->forward(io);
     // What no gradient needs is gone.
     if (!first && stages_[s]->first_trained() > stages_[s]->first_unit()) {

@@ -45,6 +45,9 @@ class LocalPipeline {
   void initialize(std::uint64_t seed);
   void refresh();
 
+  /// What the random numbers of train() follow from, with its microbatch.
+  void set_random(std::uint64_t seed, std::int64_t step) { seed_ = seed, step_ = step; }
+
   enum class Backward { joint, separate };  // B, or I of all stages and then W of all
   /// Summed loss of one microbatch; its gradients go to `sink`.
   double train(View tokens, View targets, float loss_scale, int microbatch, GradientSink& sink,
@@ -63,6 +66,8 @@ class LocalPipeline {
   double forward(View tokens, View targets, float loss_scale, int microbatch, bool training);
 
   Backend& backend_;
+  std::uint64_t seed_ = 0;
+  std::int64_t step_ = 1;
   std::vector<Bucket> buckets_;
   std::vector<Buffer> weights_, packed_;
   std::vector<std::unique_ptr<ModelStage>> stages_;

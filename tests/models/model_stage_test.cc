@@ -1,5 +1,6 @@
 #include "models/model_stage.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +20,10 @@ constexpr ModelConfig kConfig{
     .layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2};
 constexpr int kMicrobatches = 3;
 
-constexpr ModelConfig in(DType compute) {
+constexpr ModelConfig in(DType compute, double dropout = 0) {
   ModelConfig config = kConfig;
   config.compute = compute;
+  config.dropout = dropout;
   return config;
 }
 
@@ -41,8 +43,8 @@ struct Result {
 };
 
 Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward,
-           int frozen = 0, DType compute = DType::f32) {
-  const auto model = make_model("gpt", in(compute));
+           int frozen = 0, DType compute = DType::f32, double dropout = 0) {
+  const auto model = make_model("gpt", in(compute, dropout));
   LocalPipeline pipeline(backend, *model, cuts, frozen);
   pipeline.initialize(5);
   GradientStore store(pipeline.buckets());
@@ -63,24 +65,87 @@ const std::vector<std::vector<int>> kCuts{{0, 6},    {0, 3, 6},    {0, 1, 6},
                                           {0, 5, 6}, {0, 2, 3, 6}, {0, 1, 2, 3, 4, 5, 6}};
 
 /// `make` makes a backend anew: its workspace is that of one pipeline.
-void expect_same_bits(const std::function<std::unique_ptr<Backend>()>& make, DType compute) {
-  SCOPED_TRACE(make()->describe() + ", " + std::string(name_of(compute)));
-  const Result whole = run(*make(), {0, 6}, LocalPipeline::Backward::joint, 0, compute);
+void expect_same_bits(const std::function<std::unique_ptr<Backend>()>& make, DType compute,
+                      double dropout) {
+  SCOPED_TRACE(fmt::format("{}, {}, dropout {}", make()->describe(), name_of(compute), dropout));
+  const Result whole = run(*make(), {0, 6}, LocalPipeline::Backward::joint, 0, compute, dropout);
   for (const double loss : whole.losses) EXPECT_GT(loss, 0);
   for (const auto& gradient : whole.gradients)
     for (const float value : gradient) ASSERT_TRUE(std::isfinite(value));
   for (const auto& cuts : kCuts)
     for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
-      EXPECT_TRUE(run(*make(), cuts, backward, 0, compute) == whole)
+      EXPECT_TRUE(run(*make(), cuts, backward, 0, compute, dropout) == whole)
           << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
 }
 
 TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
-  for (const DType compute : kComputeTypes) {
-    expect_same_bits(make_oracle_backend, compute);
-    for (const char* isa : {"", "baseline"})  // bf16 by the processor where it can, and emulated
-      expect_same_bits([&] { return make_cpu_backend(1, isa); }, compute);
+  for (const DType compute : kComputeTypes)
+    for (const double dropout : {0.0, 0.2}) {
+      expect_same_bits(make_oracle_backend, compute, dropout);
+      for (const char* isa : {"", "baseline"})  // bf16 by the processor where it can, and emulated
+        expect_same_bits([&] { return make_cpu_backend(1, isa); }, compute, dropout);
+    }
+}
+
+/// The whole model with dropout stays as near the oracle as without: the same elements are dropped.
+TEST(ModelStageTest, DropoutMatchesTheOracle) {
+  for (const double dropout : {0.0, 0.2}) {
+    const auto with = [&](Backend& backend) {
+      return run(backend, {0, 6}, LocalPipeline::Backward::joint, 0, DType::f32, dropout);
+    };
+    const Result expected = with(*make_oracle_backend());
+    for (const char* isa : {"", "baseline"}) {
+      const Result got = with(*make_cpu_backend(1, isa));
+      EXPECT_LE(relative_error(got.losses, expected.losses), 1e-5) << dropout;
+      for (std::size_t b = 0; b < expected.gradients.size(); ++b)
+        EXPECT_LE(relative_error(got.gradients[b], expected.gradients[b]), 1e-4) << "bucket " << b;
+    }
   }
+}
+
+/// A loss of the model, in training or not, with the first units frozen.
+double loss_of(double dropout, bool training, int frozen = 0, std::uint64_t seed = 3,
+               std::int64_t step = 1, int microbatch = 0) {
+  const auto model = make_model("gpt", in(DType::f32, dropout));
+  const auto backend = make_cpu_backend(1);
+  LocalPipeline pipeline(*backend, *model, {0, 3, 6}, frozen);
+  pipeline.initialize(5);
+  for (const char* name : {"001.attention/proj.weight", "002.mlp/down.weight"})  // as if trained:
+    for (float& w : std::span(pipeline.weight(name).f32(), pipeline.weight(name).count))
+      w *= 30;  // what they put out counts
+  pipeline.refresh();
+  pipeline.set_random(seed, step);
+  Data data(9);
+  const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+  GradientStore store(pipeline.buckets());
+  std::vector<float> logits;
+  return training ? pipeline.train(tokens.view(), targets.view(), 0.01F, microbatch, store)
+                  : pipeline.evaluate(tokens.view(), targets.view(), logits);
+}
+
+TEST(ModelStageTest, DropoutIsOfTrainingAlone) {
+  const double whole = loss_of(0, true);
+  EXPECT_EQ(loss_of(0.2, false), whole);
+  EXPECT_EQ(loss_of(0.2, true), loss_of(0.2, true));
+  EXPECT_NE(loss_of(0.2, true), whole);
+  EXPECT_NE(loss_of(0.2, true), loss_of(0.3, true));
+}
+
+TEST(ModelStageTest, DropoutFollowsFromSeedStepAndMicrobatch) {
+  const double one = loss_of(0.2, true);
+  EXPECT_NE(loss_of(0.2, true, 0, 4), one);
+  EXPECT_NE(loss_of(0.2, true, 0, 3, 2), one);
+  EXPECT_NE(loss_of(0.2, true, 0, 3, 1, 1), one);
+}
+
+/// Units 0 to 4 of 6 drop something: embedding, two attention and two MLP half-blocks.
+TEST(ModelStageTest, FrozenUnitsDropNothing) {
+  std::vector<double> losses;
+  for (int frozen = 0; frozen < 6; ++frozen) {
+    losses.push_back(loss_of(0.2, true, frozen));
+    EXPECT_EQ(std::count(losses.begin(), losses.end(), losses.back()), 1) << frozen;
+  }
+  EXPECT_EQ(losses.back(), loss_of(0, true));
 }
 
 /// The whole model in bf16 stays near the oracle that rounds where it does.
@@ -166,8 +231,8 @@ TEST(ModelStageTest, GradientsOfMicrobatchesAddUp) {
     }
 }
 
-TEST(ModelStageTest, MemoryFollowsFromTheSpec) {
-  const auto model = make_model("gpt", kConfig);
+void expect_memory_of_spec(double dropout) {
+  const auto model = make_model("gpt", in(DType::f32, dropout));
   const auto buckets = make_buckets(model->spec());
   const auto backend = make_oracle_backend();
   const std::size_t boundary = align_up(model->spec().boundary_bytes);
@@ -190,6 +255,11 @@ TEST(ModelStageTest, MemoryFollowsFromTheSpec) {
       EXPECT_EQ(stage.first_unit(), first);
       EXPECT_EQ(stage.last_unit(), last);
     }
+}
+
+TEST(ModelStageTest, MemoryFollowsFromTheSpec) {
+  expect_memory_of_spec(0);
+  expect_memory_of_spec(0.2);
 }
 
 TEST(ModelStageTest, HoldsTheBucketsOfItsUnits) {
@@ -235,8 +305,8 @@ TEST(ModelStageTest, OnlyTheLastStageHasALoss) {
 }
 
 /// The gradient of the whole model in one random direction, against a difference of its loss.
-TEST(ModelStageTest, GradientPointsUphill) {
-  const auto model = make_model("gpt", kConfig);
+void expect_uphill(double dropout) {
+  const auto model = make_model("gpt", in(DType::f32, dropout));
   const auto backend = make_cpu_backend(1);
   LocalPipeline pipeline(*backend, *model, {0, 3, 6});
   pipeline.initialize(2);
@@ -260,10 +330,15 @@ TEST(ModelStageTest, GradientPointsUphill) {
             start[b][i] + static_cast<float>(sign * step) * gradient[i];
     }
     pipeline.refresh();
-    std::vector<float> logits;
-    difference += sign * pipeline.evaluate(tokens.view(), targets.view(), logits);
+    GradientStore unused(pipeline.buckets());
+    difference += sign * pipeline.train(tokens.view(), targets.view(), 1, 0, unused);
   }
-  EXPECT_NEAR(difference / (2 * step) / slope, 1, 5e-4);
+  EXPECT_NEAR(difference / (2 * step) / slope, 1, 5e-4) << "dropout " << dropout;
+}
+
+TEST(ModelStageTest, GradientPointsUphill) {
+  expect_uphill(0);
+  expect_uphill(0.2);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
@@ -101,6 +102,19 @@ TEST(ModelTest, BadSizesNameTheirKey) {
   ModelConfig heads = kSmall;
   heads.heads = 5;
   EXPECT_EQ(where(heads), "model.heads");
+  for (const double bad : {-0.1, 1.0, std::nan("")}) {
+    ModelConfig dropout = kSmall;
+    dropout.dropout = bad;
+    EXPECT_EQ(where(dropout), "model.dropout") << bad;
+  }
+  ModelConfig counted = kSmall;  // 2^35 elements a sample
+  counted.heads = 1;
+  counted.width = 1 << 15;
+  counted.context = 1 << 20;
+  counted.samples = 1;
+  EXPECT_EQ(where(counted), "");
+  counted.dropout = 0.1;
+  EXPECT_EQ(where(counted), "model.dropout");
   ModelConfig huge = kSmall;
   huge.context = 1 << 24;
   huge.samples = 1 << 24;

@@ -1,0 +1,134 @@
+// Training with dropout: the same bits at every layout, schedule, number of threads and resume, in
+// both precisions, also with units that are frozen.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/error.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/generate/schedule_registry.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+const Span kShort{0, 4, "", ""};
+
+RunConfig dropping(const RunConfig& base, double share = 0.1) {
+  RunConfig config = base;
+  config.model.dropout = share;
+  return config;
+}
+
+Outcome alone(const RunConfig& config) {
+  return train_threads(1, with_grid(config, 1, 1, "1f1b"), kShort);
+}
+
+const Outcome& reference() {
+  static const Outcome outcome = alone(dropping(small_config()));
+  return outcome;
+}
+
+TEST(DropoutTraining, HasTheSameBitsAtEveryScheduleAndLayout) {
+  EXPECT_NE(reference(), alone(small_config()));
+  for (const Entry<Schedule>& schedule : schedules())
+    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}, {1, 3}}) {
+      if (pp % schedule.value.rank_step != 0 || (schedule.value.searched && pp * dp > 2)) continue;
+      SCOPED_TRACE(fmt::format("pp={} dp={} {}", pp, dp, schedule.name));
+      const RunConfig config = dropping(small_config());
+      EXPECT_EQ(
+          train_threads(pp * dp, with_grid(config, pp, dp, std::string(schedule.name)), kShort),
+          reference());
+    }
+}
+
+TEST(DropoutTraining, HasTheSameBitsAtLayoutsOfOnesOwn) {
+  const std::vector<std::pair<int, Layout>> layouts{
+      {3, {{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}}},
+      {2, {{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}}},
+      {4, {{Pipeline{{{0, 0, 1}, {1, 1, 4}, {2, 4, 7}, {3, 7, 8}}, 0, 12}}}}};
+  for (const auto& [ranks, layout] : layouts)
+    for (const bool overlap : {false, true}) {
+      RunConfig config = with_layout(dropping(small_config()), layout, "1f1b");
+      config.parallel.overlap = overlap;
+      EXPECT_EQ(train_threads(ranks, config, kShort), reference()) << to_toml(layout);
+    }
+}
+
+TEST(DropoutTraining, HasTheSameBitsWithThreadsInBf16AndFrozen) {
+  RunConfig base = dropping(small_config());
+  base.numerics.compute = "bf16";
+  for (const int frozen : {0, 2}) {
+    base.freeze.units = frozen;
+    const Outcome expected = alone(base);
+    for (const int threads : {1, 2})
+      for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
+        RunConfig config = with_grid(base, pp, dp, "zb-h1");
+        config.run.threads = threads;
+        EXPECT_EQ(train_threads(pp * dp, config, kShort), expected)
+            << frozen << " frozen, pp=" << pp << " dp=" << dp << " threads=" << threads;
+      }
+  }
+}
+
+TEST(DropoutTraining, FollowsFromTheSamplesAndNotFromMicrobatches) {
+  const Span first{0, 1, "", ""};
+  const auto loss = [&](int microbatches) {
+    RunConfig config = with_grid(dropping(small_config(), 0.3), 1, 1, "1f1b");
+    config.batch.microbatches = microbatches;
+    return train_threads(1, config, first);
+  };
+  const Outcome one = loss(12);
+  for (const int microbatches : {1, 4, 24}) {
+    EXPECT_NEAR(loss(microbatches).loss, one.loss, 1e-6) << microbatches;
+    EXPECT_NEAR(loss(microbatches).grad_norm / one.grad_norm, 1, 1e-5) << microbatches;
+  }
+}
+
+TEST(DropoutTraining, ResumesAtAnotherLayoutToTheSameBits) {
+  const RunConfig config = dropping(small_config());
+  const TemporaryDirectory directory;
+  train_threads(4, with_grid(config, 2, 2, "1f1b"), {0, 2, "", directory.path()});
+  EXPECT_EQ(train_threads(3, with_grid(config, 1, 3, "gpipe"), {2, 4, directory.path(), ""}),
+            reference());
+}
+
+TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
+  const TemporaryDirectory directory;
+  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  save_without("model.dropout", config, directory.path());
+  EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), alone(config));
+  try {
+    train_threads(1, dropping(config), {2, 4, directory.path(), ""});
+    ADD_FAILURE() << "resumed with dropout";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("model.dropout was 0, now it is 0.1"), std::string::npos)
+        << error.message();
+  }
+}
+
+/// Behind steps that dropped, and at another step: evaluation knows of neither.
+TEST(DropoutTraining, EvaluationDropsNothing) {
+  const auto held_out = [](double share) {
+    double loss = 0;
+    run_threads(1, [&](Communicator& world) {
+      const RunConfig config = with_grid(dropping(small_config(), share), 1, 1, "1f1b");
+      const RunPlan run = make_run_plan(config, 1);
+      const auto backend = make_cpu_backend(1);
+      RankEngine engine(run, config, 0, *backend);
+      engine.start(world);
+      engine.initialize();
+      SyntheticSource source(config.model.context, config.model.vocab);
+      loss = engine.evaluate(0, run.microbatches, source);
+      engine.train(1, source);
+      engine.initialize();  // the weights of before
+      EXPECT_EQ(engine.evaluate(0, run.microbatches, source), loss);
+    });
+    return loss;
+  };
+  EXPECT_EQ(held_out(0.3), held_out(0));
+}
+
+}  // namespace
+}  // namespace concertina

@@ -29,7 +29,26 @@ class HostMemory final : public Memory {
   bool on_host() const override { return true; }
 };
 
+/// Of a memory whose copies are complete on return.
+class PromptStaging final : public Staging {
+ public:
+  PromptStaging(Memory& memory, std::size_t bytes) : memory_(memory), buffer_(bytes) {}
+  std::span<std::byte> host() override { return buffer_; }
+  void mark() override {}
+  void fetch(const void* block) override { memory_.copy(block, buffer_.data(), buffer_.size()); }
+  void deliver(void* block) override { memory_.copy(buffer_.data(), block, buffer_.size()); }
+  bool idle() override { return true; }
+
+ private:
+  Memory& memory_;
+  std::vector<std::byte> buffer_;
+};
+
 }  // namespace
+
+std::unique_ptr<Staging> Memory::make_staging(std::size_t bytes) {
+  return std::make_unique<PromptStaging>(*this, bytes);
+}
 
 Memory& host_memory() {
   static HostMemory memory;

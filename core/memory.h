@@ -1,9 +1,12 @@
 // Where tensors live, and how host code reaches them.
-// Invariant: what Memory::allocate gave is only touched by kernels and by copy(), unless on_host().
+// Invariant: what Memory::allocate gave is only touched by kernels, copy() and Staging, unless
+// on_host().
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +14,23 @@
 #include "core/tensor.h"
 
 namespace concertina {
+
+/// Host memory that a message passes through, and one copy at a time between it and a block, beside
+/// the kernels. The block is the copy's alone from its start to its end: kernels that are issued in
+/// between leave it alone.
+class Staging {
+ public:
+  virtual ~Staging() = default;
+  virtual std::span<std::byte> host() = 0;
+  /// The next copy waits for the kernels issued so far, and for none that are issued later: it
+  /// reads what they wrote, or writes over what they read.
+  virtual void mark() = 0;
+  /// Starts a copy of host().size() bytes.
+  virtual void fetch(const void* block) = 0;
+  virtual void deliver(void* block) = 0;
+  /// The copy has ended: host code may use host(), and kernels issued from now on the block.
+  virtual bool idle() = 0;
+};
 
 class Memory {
  public:
@@ -28,6 +48,8 @@ class Memory {
     std::size_t free = 0;
   };
   virtual std::optional<Pool> pool() const { return {}; }
+  /// The memory outlives it. Unless overridden, its copies are copy() and end at once.
+  virtual std::unique_ptr<Staging> make_staging(std::size_t bytes);
   /// Host code may read and write blocks directly.
   virtual bool on_host() const { return false; }
 };

@@ -27,7 +27,8 @@ violations() {
   all='core models parallel io experiments tests'
   none='NOTHING'
   forbid "$1" 'mpi.h only in parallel/comm/mpi_*' 'mpi\.h|mpi-ext\.h|mpi\.hpp' 'parallel/comm/mpi_' $all
-  forbid "$1" 'nccl.h only in parallel/comm/nccl_*' 'nccl' 'parallel/comm/nccl_' $all
+  forbid "$1" 'nccl.h only in parallel/comm/nccl_* and its emulation' 'nccl\.h|nccl_device' \
+    'parallel/comm/nccl_|tests/core/cuda_emulation/' $all
   forbid "$1" 'CUDA headers only in core/cuda/, its emulation, and parallel/comm/nccl_*' \
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/backend_around.h"
+#include "tests/late_copies.h"
 
 namespace concertina {
 namespace {
@@ -27,6 +28,11 @@ class FarMemory final : public Memory {
     std::memmove(to, from, bytes);
     protect(PROT_NONE);
   }
+  std::unique_ptr<Staging> make_staging(std::size_t bytes) override {
+    return std::make_unique<test::LateStaging>(
+        bytes, ++stagings_,
+        [this](const void* from, void* to, std::size_t n) { copy(from, to, n); });
+  }
   void protect(int protection) {
     for (const Block& one : blocks_)
       if (::mprotect(one.data, one.bytes, protection) != 0) throw std::bad_alloc();
@@ -38,6 +44,7 @@ class FarMemory final : public Memory {
     std::size_t bytes;
   };
   std::vector<Block> blocks_;
+  unsigned stagings_ = 0;
 };
 
 class FarBackend final : public BackendAround {

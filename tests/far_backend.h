@@ -1,5 +1,5 @@
 // A backend whose tensors host code cannot touch, as a GPU's: their pages are closed but while a
-// kernel or a copy runs.
+// kernel or a copy runs, and messages are copied late.
 // Invariant: the bits are those of the backend inside.
 #pragma once
 

@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 namespace concertina::cuda {
 namespace {
 
@@ -12,6 +14,9 @@ std::string version_text(int version) {
 }
 
 int count_devices(cudaError_t& error) {
+  // Streams that share a queue to the device wait for each other: with the default, 8 queues, a
+  // message that has to wait for its peer may keep back kernels. Read when CUDA starts.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   error = cudaGetDeviceCount(&count);
   return error == cudaSuccess ? count : 0;

@@ -1,9 +1,11 @@
 #include "core/cuda/memory.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/cuda/check.h"
 #include "core/cuda/device.h"
+#include "core/cuda/marker.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -26,7 +28,44 @@ bool on_device(const void* memory) {
                 "fewer samples a microbatch, more stages, or a GPU that nobody else uses");
 }
 
+/// mark() records a point of the kernels' stream and the copy's stream waits for it: a fetch reads
+/// what the kernels before it wrote, a deliver writes when those before it have read. No stream
+/// waits for the copy: whoever needs its end sees idle(), behind which it issues its kernels.
+class DeviceStaging final : public Staging {
+ public:
+  DeviceStaging(std::size_t bytes, cudaStream_t kernels, cudaStream_t to_host,
+                cudaStream_t to_device)
+      : bytes_(bytes),
+        memory_(std::max<std::size_t>(bytes, 1)),
+        kernels_(kernels),
+        to_host_(to_host),
+        to_device_(to_device) {}
+
+  std::span<std::byte> host() override { return {memory_.data(), bytes_}; }
+  void mark() override { marked_.record(kernels_); }
+  void fetch(const void* block) override { copy(block, memory_.data(), to_host_); }
+  void deliver(void* block) override { copy(memory_.data(), block, to_device_); }
+  bool idle() override { return ended_.passed(); }
+
+ private:
+  void copy(const void* from, void* to, cudaStream_t stream) {
+    marked_.hold(stream);
+    if (bytes_ > 0)
+      check(cudaMemcpyAsync(to, from, bytes_, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+    ended_.record(stream);
+  }
+
+  std::size_t bytes_;
+  Pinned<std::byte> memory_;
+  cudaStream_t kernels_, to_host_, to_device_;
+  Marker marked_, ended_;
+};
+
 }  // namespace
+
+std::unique_ptr<Staging> DeviceMemory::make_staging(std::size_t bytes) {
+  return std::make_unique<DeviceStaging>(bytes, stream_, to_host_, to_device_);
+}
 
 void* DeviceMemory::allocate(std::size_t bytes, std::string_view name) {
   void* block = nullptr;

@@ -1,8 +1,12 @@
 // Device memory: one block for an arena, and copies from and to it.
+// Invariant: copy() is in the order of the kernels' stream. Copies of a Staging are on streams of
+// their own, one a direction (a GPU has a copy engine for each), so that neither kernels nor the
+// other direction wait for them.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include "core/cuda/handles.h"
 #include "core/memory.h"
 
 namespace concertina::cuda {
@@ -17,9 +21,14 @@ class DeviceMemory final : public Memory {
   void copy(const void* from, void* to, std::size_t bytes) override;
   /// The device; as much of it as is plannable().
   std::optional<Pool> pool() const override;
+  /// Pinned.
+  std::unique_ptr<Staging> make_staging(std::size_t bytes) override;
+  /// Of the kernels.
+  cudaStream_t stream() const { return stream_; }
 
  private:
   cudaStream_t stream_;
+  Stream to_host_, to_device_;
 };
 
 }  // namespace concertina::cuda

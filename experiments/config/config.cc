@@ -81,6 +81,14 @@ void check_layout(const RunConfig& config) {
                   config.where(key), fmt::format("leave out parallel.layout, or set {} = 0", key));
 }
 
+void check_transport(const RunConfig& config) {
+  if (config.parallel.transport != "nccl" || config.run.device == "cuda") return;
+  throw_input(
+      fmt::format("parallel.transport = \"nccl\" with run.device = \"{}\": NCCL is for GPUs",
+                  config.run.device),
+      config.where("parallel.transport"), "parallel.transport = \"auto\"");
+}
+
 }  // namespace
 
 std::string RunConfig::where(std::string_view key) const {
@@ -128,6 +136,7 @@ void validate(const RunConfig& config) {
   check_batch(config);
   check_tokenizer(config);
   check_layout(config);
+  check_transport(config);
 }
 
 }  // namespace concertina

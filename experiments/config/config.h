@@ -64,6 +64,7 @@ struct ParallelSection {
   int pp = 0, dp = 0;  // 0: follows from the world size
   int chunks = 0;      // stages a rank; 0: as many as the schedule wants
   std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
+  std::string transport = "auto";
   bool overlap = false;
   Layout layout;  // empty: from pp and dp
   bool operator==(const ParallelSection&) const = default;

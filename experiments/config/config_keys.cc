@@ -11,6 +11,7 @@
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
+#include "parallel/comm/tensor_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/partition.h"
 
@@ -115,6 +116,10 @@ const Key kKeys[] = {
     {KEY(parallel.overlap),
      "forwards run interleaved with the backwards behind them, where that costs no wait",
      {}},
+    {KEY(parallel.transport),
+     "of messages between GPUs: nccl, through host memory, or what works (auto)",
+     {},
+     transport_names},
     {KEY(parallel.partition), "how units are cut into stages", {}, partitioner_names},
     {KEY(parallel.layout),
      "any layout in place of pp and dp: [{stages = [{rank = 0, units = [0, 4]}, ...], "

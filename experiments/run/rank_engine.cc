@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "models/initialize.h"
-#include "parallel/comm/staged_communicator.h"
+#include "parallel/comm/tensor_communicator.h"
 
 namespace concertina {
 namespace {
@@ -114,8 +114,8 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   std::vector<std::vector<int>> holders;
   for (std::size_t b = 0; b < run_.buckets.size(); ++b)
     if (!run_.buckets[b].frozen) holders.push_back(run_.owners[b].ranks);
-  if (!backend_.memory().on_host()) staged_ = stage_through_host(world, backend_.memory());
-  Communicator& tensors = staged_ != nullptr ? *staged_ : world;
+  tensors_ = tensor_communicator(world, backend_.memory(), config_.parallel.transport);
+  Communicator& tensors = tensors_ != nullptr ? *tensors_ : world;
   groups_ = std::make_unique<Groups>(tensors, holders);
   exchange_.connect(*groups_, backend_);
   update_.connect(world, *groups_, backend_);

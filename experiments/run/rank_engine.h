@@ -81,7 +81,7 @@ class RankEngine {
   std::vector<View> weights_;
   StepInput input_;
   HostMirror tokens_, target_rows_;
-  std::unique_ptr<Communicator> staged_;  // where ranks cannot reach each other's tensors
+  std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them
   std::unique_ptr<Groups> groups_;
   Communicator* world_ = nullptr;
   std::int64_t step_ = 0;

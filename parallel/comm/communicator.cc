@@ -101,7 +101,24 @@ Work Communicator::exchange_all(const char* operation, Outgoing outgoing,
   CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
                    operation, from.size(), to.size());
   if (!from.empty() && from.data() != to.data()) copy_own(from, to);
-  return exchange(operation, outgoing, recv);
+  sends_.clear();
+  receives_.clear();
+  for (int i = 1; i < size(); ++i) {  // not all ranks start with the same one
+    const int before = (rank() + size() - i) % size(), after = (rank() + i) % size();
+    receives_.push_back({recv[before], before});
+    sends_.push_back({outgoing[after], after});
+  }
+  return start_exchange(operation, sends_, receives_);
+}
+
+Work Communicator::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
+  const auto check_peer = [&](int peer) {
+    check_rank(peer, "exchange");
+    CONCERTINA_CHECK(peer != rank(), "exchange of rank {} with itself", peer);
+  };
+  for (const Send& send : sends) check_peer(send.to);
+  for (const Receive& receive : receives) check_peer(receive.from);
+  return start_exchange("exchange", sends, receives);
 }
 
 void Communicator::copy_own(ConstBytes from, Bytes to) {

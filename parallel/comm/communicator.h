@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -48,6 +49,16 @@ class Work {
   State* state_ = nullptr;
 };
 
+/// Messages of one exchange; peers are other ranks.
+struct Send {
+  ConstBytes data;
+  int to;
+};
+struct Receive {
+  Bytes data;
+  int from;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -57,12 +68,20 @@ class Communicator {
   /// color < 0 takes part and gets null.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-  /// Room for this many messages (isend, irecv) and collectives under way at the same time: within
-  /// it no call allocates. Local; more are allowed, and then stay.
-  virtual void reserve(std::size_t messages, std::size_t collectives) = 0;
+  /// Room for this many messages (isend, irecv) and collectives under way at the same time, and for
+  /// exchanges of so many messages: within it no call allocates. Local; more are allowed, and then
+  /// stay.
+  virtual void reserve(std::size_t messages, std::size_t collectives,
+                       std::size_t exchanged = 0) = 0;
+  /// Collective: opens the ways of isend and irecv between this rank and `peers`, and to itself; it
+  /// is enough that one end names the other. A transport may refuse messages on other ways.
+  virtual void connect(std::span<const int> peers) = 0;
 
   virtual Work isend(ConstBytes data, int to) = 0;
   virtual Work irecv(Bytes data, int from) = 0;
+  /// All of these messages. A collective: every rank calls it, maybe with none; what goes between
+  /// two ranks matches by its order in the call.
+  Work exchange(std::span<const Send> sends, std::span<const Receive> receives);
   /// send[r] goes to rank r's recv[our rank]; sizes must match pairwise and may be 0.
   Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv);
   /// recv[r] gets rank r's `mine`; recv[rank()] may be `mine` itself.
@@ -73,6 +92,15 @@ class Communicator {
   [[noreturn]] virtual void abort(int code) = 0;
 
  protected:
+  /// What exchange() promises; `operation` is for errors. The lists go when this returns.
+  virtual Work start_exchange(const char* operation, std::span<const Send> sends,
+                              std::span<const Receive> receives) = 0;
+  /// What goes from this rank to itself, between memory that its views are of.
+  virtual void copy_own(ConstBytes from, Bytes to);
+  /// `operation` names a rank that there is.
+  void check_rank(int rank, const char* operation) const;
+
+ private:
   /// What goes to each rank: a block of its own, or the same one to all.
   class Outgoing {
    public:
@@ -83,17 +111,11 @@ class Communicator {
     std::span<const ConstBytes> blocks_;
   };
 
-  /// Sends outgoing[r] to every other rank r and receives recv[r] from it. What lists the buffers
-  /// goes when this returns, as in the calls above.
-  virtual Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) = 0;
-  /// What goes from this rank to itself, between memory that its views are of.
-  virtual void copy_own(ConstBytes from, Bytes to);
-  /// `operation` names a rank that there is.
-  void check_rank(int rank, const char* operation) const;
-
- private:
   /// Checks `recv`, copies what goes from this rank to itself, and exchanges the rest.
   Work exchange_all(const char* operation, Outgoing outgoing, std::span<const Bytes> recv);
+
+  std::vector<Send> sends_;  // of exchange_all: kept for their room
+  std::vector<Receive> receives_;
 };
 
 }  // namespace concertina

@@ -67,6 +67,7 @@ struct MpiPools {
   explicit MpiPools(MpiChannel its_channel) : channel(std::move(its_channel)) {}
   MpiChannel channel;
   WorkPool<MpiWork> single, collective;
+  std::size_t most_requests = 0;  // that a collective was reserved for
 };
 
 class MpiCommunicator final : public Communicator {
@@ -96,10 +97,13 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel.chunk_bytes);
   }
 
-  void reserve(std::size_t messages, std::size_t collectives) override {
+  void reserve(std::size_t messages, std::size_t collectives, std::size_t exchanged) override {
+    pools_->most_requests = std::max(pools_->most_requests, exchanged);
     pools_->single.reserve(messages, [&] { return make(pools_->single); });
     pools_->collective.reserve(collectives, [&] { return make(pools_->collective); });
   }
+
+  void connect(std::span<const int>) override {}
 
   Work isend(ConstBytes data, int to) override {
     check_rank(to, "isend");
@@ -138,7 +142,9 @@ class MpiCommunicator final : public Communicator {
   /// With room for the most requests that any operation of its pool needs.
   std::unique_ptr<MpiWork> make(WorkPool<MpiWork>& pool) {
     const std::size_t requests =
-        &pool == &pools_->single ? 1 : 2 * pools_->channel.world_ranks.size();
+        &pool == &pools_->single
+            ? 1
+            : std::max(pools_->most_requests, 2 * pools_->channel.world_ranks.size());
     return std::make_unique<MpiWork>(pool, pools_->channel, requests);
   }
 
@@ -148,18 +154,12 @@ class MpiCommunicator final : public Communicator {
     return work;
   }
 
-  /// Starts with the neighbour, so that the ranks do not all turn to the same one.
-  Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) override {
+  Work start_exchange(const char* operation, std::span<const Send> sends,
+                      std::span<const Receive> receives) override {
     MpiWork& state = take(pools_->collective, operation, collectives_);
     Work work(&state);
-    for (int i = 1; i < size(); ++i) {
-      const int from = (rank() - i + size()) % size();
-      state.receive(recv[from], from);
-    }
-    for (int i = 1; i < size(); ++i) {
-      const int to = (rank() + i) % size();
-      state.send(outgoing[to], to);
-    }
+    for (const auto& [data, from] : receives) state.receive(data, from);
+    for (const auto& [data, to] : sends) state.send(data, to);
     return work;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/log.h"
 #include "parallel/comm/thread_channel.h"
 #include "parallel/comm/thread_work.h"
@@ -20,6 +21,7 @@ namespace {
 struct ThreadPools {
   std::shared_ptr<ThreadGroup> group;
   WorkPool<ThreadWork> single, collective;
+  std::size_t most_ends = 0;  // that a collective was reserved for
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -40,10 +42,13 @@ class ThreadCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> split(int color, int key) override;
 
-  void reserve(std::size_t messages, std::size_t collectives) override {
+  void reserve(std::size_t messages, std::size_t collectives, std::size_t exchanged) override {
+    pools_->most_ends = std::max({pools_->most_ends, exchanged, 2 * at(size())});
     pools_->single.reserve(messages, [&] { return make(pools_->single, 1); });
-    pools_->collective.reserve(collectives, [&] { return make(pools_->collective, 2 * size()); });
+    pools_->collective.reserve(collectives,
+                               [&] { return make(pools_->collective, pools_->most_ends); });
   }
+  void connect(std::span<const int>) override {}
 
   Work isend(ConstBytes data, int to) override {
     check_rank(to, "isend");
@@ -61,7 +66,7 @@ class ThreadCommunicator final : public Communicator {
 
   Work broadcast(Bytes data, int root) override {
     check_rank(root, "broadcast");
-    ThreadWork& work = take(pools_->collective, 2 * size(), "broadcast");
+    ThreadWork& work = take(pools_->collective, at(size()), "broadcast");
     if (rank_ != root) work.receive(group_->collective(root, rank_), data, root);
     for (int to = 0; rank_ == root && to < size(); ++to)
       if (to != root) work.send(group_->collective(root, to), data, to);
@@ -69,8 +74,12 @@ class ThreadCommunicator final : public Communicator {
   }
 
   void barrier() override {
-    const ConstBytes nothing;
-    exchange("barrier", Outgoing(std::span(&nothing, 1)), {}).wait();
+    ThreadWork& work = take(pools_->collective, 2 * at(size()), "barrier");
+    for (int r = 0; r < size(); ++r)
+      if (r != rank_) work.receive(group_->collective(r, rank_), {}, r);
+    for (int r = 0; r < size(); ++r)
+      if (r != rank_) work.send(group_->collective(rank_, r), {}, r);
+    Work(&work).wait();
   }
 
   void abort(int code) override {
@@ -81,24 +90,24 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
-  std::unique_ptr<ThreadWork> make(WorkPool<ThreadWork>& pool, int ends) const {
+  std::unique_ptr<ThreadWork> make(WorkPool<ThreadWork>& pool, std::size_t ends) const {
     return std::make_unique<ThreadWork>(pool, *group_, rank_, ends);
   }
 
-  ThreadWork& take(WorkPool<ThreadWork>& pool, int ends, const char* operation) {
-    ThreadWork& work = pool.take([&] { return make(pool, ends); });
-    work.begin(operation);
+  ThreadWork& take(WorkPool<ThreadWork>& pool, std::size_t ends, const char* operation) {
+    const std::size_t room =
+        &pool == &pools_->single ? ends : std::max({pools_->most_ends, ends, 2 * at(size())});
+    ThreadWork& work = pool.take([&] { return make(pool, room); });
+    work.begin(operation, ends);
     return work;
   }
 
-  /// No `recv`: empty messages.
-  Work exchange(const char* operation, Outgoing outgoing, std::span<const Bytes> recv) override {
-    ThreadWork& work = take(pools_->collective, 2 * size(), operation);
-    for (int r = 0; r < size(); ++r)
-      if (r != rank_)
-        work.receive(group_->collective(r, rank_), recv.empty() ? Bytes() : recv[r], r);
-    for (int r = 0; r < size(); ++r)
-      if (r != rank_) work.send(group_->collective(rank_, r), outgoing[r], r);
+  Work start_exchange(const char* operation, std::span<const Send> sends,
+                      std::span<const Receive> receives) override {
+    ThreadWork& work = take(pools_->collective, sends.size() + receives.size(), operation);
+    for (const auto& [data, from] : receives)
+      work.receive(group_->collective(from, rank_), data, from);
+    for (const auto& [data, to] : sends) work.send(group_->collective(rank_, to), data, to);
     return Work(&work);
   }
 

@@ -8,7 +8,8 @@
 
 namespace concertina {
 
-void ThreadWork::begin(const char* operation) {
+void ThreadWork::begin(const char* operation, std::size_t ends) {
+  if (ends > most_) ends_.reset(new End[most_ = ends]);
   operation_ = operation;
   count_ = done_ = 0;
 }

@@ -15,10 +15,11 @@ namespace concertina {
 class ThreadWork final : public Work::State {
  public:
   /// Has room for `most` ends.
-  ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, int most)
-      : pool_(pool), group_(group), rank_(rank), ends_(std::make_unique<End[]>(most)) {}
+  ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, std::size_t most)
+      : pool_(pool), group_(group), rank_(rank), most_(most), ends_(new End[most]) {}
 
-  void begin(const char* operation);
+  /// Of at most `ends` ends.
+  void begin(const char* operation, std::size_t ends);
   void send(Channel& channel, ConstBytes data, int to);
   void receive(Channel& channel, Bytes data, int from);
 
@@ -41,6 +42,7 @@ class ThreadWork final : public Work::State {
   WorkPool<ThreadWork>& pool_;
   ThreadGroup& group_;
   int rank_;
+  std::size_t most_;
   std::unique_ptr<End[]> ends_;
   const char* operation_ = "";
   int count_ = 0, done_ = 0;  // ends posted; of these, in order, known to be done

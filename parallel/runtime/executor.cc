@@ -48,7 +48,7 @@ Executor::Executor(const Layout& layout, const Plan& plan, const std::vector<Sta
 void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog) {
   exchange_ = &exchange;
   watchdog_ = watchdog;
-  transfers_.connect(world, watchdog, memory_.boundaries());
+  transfers_.connect(world, watchdog, row_, memory_.boundaries());
 }
 
 /// For the recorder, where something was taken or given back.

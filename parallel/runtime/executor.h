@@ -28,6 +28,7 @@ class Executor {
   std::size_t saved_bytes() const { return stages_.saved_bytes(); }
   std::size_t boundary_bytes() const { return stages_.boundary_bytes(); }
   void attach(Arena& arena) { stages_.attach(arena); }
+  /// Collective.
   void connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog);
   /// Runs at the row's STEP.
   void on_step(std::function<void()> update) { update_ = std::move(update); }

@@ -146,17 +146,21 @@ void GradientExchange::compile(Item& item, const Bucket& bucket) {
 
 void GradientExchange::connect(const Groups& groups, Backend& backend) {
   backend_ = &backend;
-  std::map<Communicator*, std::size_t> under_way;  // messages, at most
+  std::size_t most = 0;  // messages of a bucket
+  std::map<Communicator*, std::size_t> under_way;
   for (Item& item : items_) {
+    if (item.ranks.size() == 1) continue;
     std::size_t messages = 0;
     for (const auto& pieces : item.arrivals) messages += pieces.size();
     for (const Use& use : item.uses) messages += use.tree.nodes().size() * item.parts.size();
-    item.works.reserve(messages);
-    if (item.ranks.size() == 1) continue;
+    most = std::max(most, messages);
     item.group = groups.find(item.ranks);
     CONCERTINA_CHECK(item.group != nullptr, "bucket {} has no group", item.bucket);
-    item.group->reserve(under_way[item.group] += messages, 0);
+    ++under_way[item.group];
   }
+  for (const auto& [group, buckets] : under_way) group->reserve(0, buckets, most);
+  sends_.reserve(most);
+  receives_.reserve(most);
 }
 
 GradientTarget GradientExchange::begin(int bucket, int use, int microbatch) {
@@ -186,25 +190,24 @@ void GradientExchange::start_ready(std::size_t queue) {
 void GradientExchange::start(Item& item) {
   item.started = true;
   if (item.group == nullptr) return;
+  sends_.clear();
+  receives_.clear();
   for (std::size_t peer = 0; peer < item.parts.size(); ++peer) {
     if (static_cast<int>(peer) == item.me) continue;
     for (const Piece& piece : item.arrivals[peer])
-      item.works.push_back(item.group->irecv(bytes_of(piece.memory), piece.peer));
+      receives_.push_back({bytes_of(piece.memory), piece.peer});
     const Part& part = item.parts[peer];
     if (part.count() == 0) continue;
     for (const Use& use : item.uses)
       for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
-        item.works.push_back(
-            item.group->isend(bytes_of(use.tree.node_memory(n).slice(part.begin, part.count())),
-                              static_cast<int>(peer)));
+        sends_.push_back({bytes_of(use.tree.node_memory(n).slice(part.begin, part.count())),
+                          static_cast<int>(peer)});
   }
+  item.work = item.group->exchange(sends_, receives_);
 }
 
 bool GradientExchange::try_complete(Item& item) {
-  bool all = true;
-  for (Work& work : item.works) all = work.test() && all;
-  if (!all) return false;
-  item.works.clear();
+  if (!item.work.test()) return false;
   for (const Addition& add : item.additions) backend_->axpby(1.0F, add.right, 1.0F, add.left);
   return item.done = true;
 }
@@ -218,7 +221,7 @@ void GradientExchange::finish() {
   for (Item& item : items_) {
     CONCERTINA_CHECK(item.started, "bucket {} was never complete", item.bucket);
     if (!item.done) {
-      for (Work& work : item.works) work.wait();
+      item.work.wait();
       try_complete(item);
     }
     item.started = item.done = false;

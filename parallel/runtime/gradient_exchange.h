@@ -68,7 +68,7 @@ class GradientExchange final : public GradientSink {
     std::vector<Addition> additions;
     View reduced;
     Communicator* group = nullptr;
-    std::vector<Work> works;
+    Work work;
     int open_uses = 0;
     bool started = false, done = false;
   };
@@ -89,6 +89,8 @@ class GradientExchange final : public GradientSink {
   std::vector<Item> items_;
   std::vector<std::vector<int>> queues_;  // items of one group in the order of their start
   std::vector<std::size_t> queue_next_, queue_of_;
+  std::vector<Send> sends_;  // of one exchange: kept for their room
+  std::vector<Receive> receives_;
   Backend* backend_ = nullptr;
 };
 

@@ -1,5 +1,7 @@
 #include "parallel/runtime/transfers.h"
 
+#include <set>
+
 #include "core/error.h"
 #include "parallel/plan/plan_graph.h"
 
@@ -32,11 +34,16 @@ void Transfers::attach(Arena& arena, const RowMemory& memory, std::size_t bytes)
   frozen_outputs_.buffers.attach(arena, memory.frozen_outputs, bytes, "outputs of frozen stages");
 }
 
-void Transfers::connect(Communicator& world, Watchdog* watchdog, int most) {
+void Transfers::connect(Communicator& world, Watchdog* watchdog, const std::vector<Action>& row,
+                        int most) {
   world_ = &world;
   watchdog_ = watchdog;
   open_.reserve(static_cast<std::size_t>(most));
   world.reserve(static_cast<std::size_t>(most), 0);
+  std::set<int> peers;
+  for (const Action& action : row)
+    if (is_transfer(action.kind)) peers.insert(peer_of(action));
+  world.connect(std::vector<int>(peers.begin(), peers.end()));
 }
 
 int Transfers::peer_of(const Action& transfer) const {

@@ -24,8 +24,8 @@ class Transfers {
 
   /// The buffers of messages that nothing answers, `bytes` each.
   void attach(Arena& arena, const RowMemory& memory, std::size_t bytes);
-  /// `most`: messages under way at a time.
-  void connect(Communicator& world, Watchdog* watchdog, int most);
+  /// Collective. `row`: of this rank; `most`: messages under way at a time.
+  void connect(Communicator& world, Watchdog* watchdog, const std::vector<Action>& row, int most);
 
   /// `action`: the SEND or RECV. `work` stays where it is until wait() has seen its end.
   void start(const Action& action, View message, Work& work);

@@ -1,5 +1,6 @@
 // What parallel/comm/communicator.h promises, one check a sentence. Every implementation runs all
-// of it. Invariant: a check is collective: every rank of a fresh communicator calls it.
+// of it. Invariant: a check is collective: every rank of a fresh communicator, on which all are
+// connected, calls it.
 #pragma once
 
 #include <ostream>

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
 #include <utility>
 
 #include "core/error.h"
@@ -40,6 +41,7 @@ void split_by_color_and_key(Communicator& comm) {
 void communicators_apart(Communicator& comm) {
   const auto other = comm.split(0, comm.rank());
   const auto [to, from] = neighbours(comm);
+  other->connect(std::array{to});
   const int a = 10 + comm.rank(), b = 20 + comm.rank();
   int got_a = -1, got_b = -1;
   std::vector<Work> works;

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "parallel/comm/staged_communicator.h"
+#include "tests/late_copies.h"
 #include "tests/parallel_comm/conformance.h"
 
 namespace concertina {
@@ -54,12 +55,38 @@ class CopiedMemory final : public Memory {
   int copies_ = 0;
 };
 
+/// The same, with copies that take their time.
+class LateMemory final : public Memory {
+ public:
+  void* allocate(std::size_t, std::string_view) override { return nullptr; }
+  void release(void*, std::size_t) noexcept override {}
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memmove(to, from, bytes);
+  }
+  std::unique_ptr<Staging> make_staging(std::size_t bytes) override {
+    return std::make_unique<test::LateStaging>(
+        bytes, ++stagings_,
+        [this](const void* from, void* to, std::size_t n) { copy(from, to, n); });
+  }
+
+ private:
+  unsigned stagings_ = 0;
+};
+
 class StagedConformance : public ::testing::TestWithParam<std::tuple<Contract, int>> {};
 
 TEST_P(StagedConformance, Holds) {
   const auto& [contract, ranks] = GetParam();
   run_threads(ranks, [&](Communicator& comm) {
     CopiedMemory memory;
+    contract.check(*stage_through_host(comm, memory));
+  });
+}
+
+TEST_P(StagedConformance, HoldsWithLateCopies) {
+  const auto& [contract, ranks] = GetParam();
+  run_threads(ranks, [&](Communicator& comm) {
+    LateMemory memory;
     contract.check(*stage_through_host(comm, memory));
   });
 }
@@ -83,6 +110,24 @@ TEST(StagedCommunicator, OneBlockToAllIsCopiedOnce) {
     staged->all_gather(parts[static_cast<std::size_t>(comm.rank())], parts).wait();
     EXPECT_EQ(all, (std::vector{0, 1, 2, 3}));
     EXPECT_EQ(memory.copies(), 1 + 3);
+  });
+}
+
+// Rank 1 keeps back its message on the part until it has that on the whole.
+TEST(StagedCommunicator, WaitingForOneCommunicatorMovesAll) {
+  run_threads(2, [](Communicator& comm) {
+    LateMemory memory;
+    const auto whole = stage_through_host(comm, memory), part = whole->split(0, comm.rank());
+    std::byte one{1}, two{2}, got{};
+    if (comm.rank() == 0) {
+      Work send = whole->isend(ConstBytes(&one, 1), 1);
+      part->irecv(Bytes(&got, 1), 1).wait();
+      send.wait();
+    } else {
+      whole->irecv(Bytes(&got, 1), 0).wait();
+      part->isend(ConstBytes(&two, 1), 0).wait();
+    }
+    EXPECT_EQ(got, comm.rank() == 0 ? two : one);
   });
 }
 

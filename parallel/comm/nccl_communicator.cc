@@ -1,0 +1,218 @@
+#include "parallel/comm/nccl_communicator.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "core/log.h"
+#include "parallel/comm/nccl_lane.h"
+#include "parallel/comm/nccl_pairs.h"
+
+namespace concertina {
+namespace {
+
+/// Blocks of a kernel that waits for a neighbour, of 132 that an H200 runs side by side.
+constexpr int kPairBlocks = 8;
+
+std::vector<int> job_ranks(Communicator& control, int mine) {
+  std::vector<int> all(at(control.size()));
+  std::vector<Bytes> parts;
+  for (int& one : all) parts.push_back(std::as_writable_bytes(std::span(&one, 1)));
+  control.all_gather(std::as_bytes(std::span(&mine, 1)), parts).wait();
+  return all;
+}
+
+/// Device memory that connections are tried out with.
+class Scratch {
+ public:
+  Scratch(Memory& memory, std::size_t bytes)
+      : memory_(memory),
+        bytes_(bytes),
+        block_(memory.allocate(bytes, "messages that connect ranks")) {}
+  ~Scratch() { memory_.release(block_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  Bytes byte(int i) const { return {static_cast<std::byte*>(block_) + i, 1}; }
+
+ private:
+  Memory& memory_;
+  std::size_t bytes_;
+  void* block_;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::shared_ptr<NcclJob> job, std::unique_ptr<Communicator> control,
+                   std::unique_ptr<NcclHandle> handle)
+      : job_(std::move(job)),
+        pools_(std::make_unique<Pools>()),
+        control_(std::move(control)),
+        members_(job_ranks(*control_, job_->rank())),
+        collectives_(std::move(handle)),
+        out_(at(size())),
+        in_(at(size())) {}
+  ~NcclCommunicator() override;
+
+  int rank() const override { return control_->rank(); }
+  int size() const override { return control_->size(); }
+  std::unique_ptr<Communicator> split(int color, int key) override;
+  void reserve(std::size_t messages, std::size_t collectives, std::size_t exchanged) override {
+    pools_->most = std::max(pools_->most, exchanged);
+    pools_->single.reserve(messages, [this] { return make(pools_->single, 1); });
+    pools_->collective.reserve(collectives, [this] { return make(pools_->collective, most()); });
+  }
+  void connect(std::span<const int> peers) override;
+
+  Work isend(ConstBytes data, int to) override {
+    NcclWork& work = begin(pools_->single, "isend", "to", to);
+    work.send(data, 1);
+    if (to == rank()) return (self_.send(work), Work(&work));
+    return posted(work, lane(out_, to));
+  }
+  Work irecv(Bytes data, int from) override {
+    NcclWork& work = begin(pools_->single, "irecv", "from", from);
+    work.receive(data, 0);
+    if (from == rank()) return (self_.receive(work), Work(&work));
+    return posted(work, lane(in_, from));
+  }
+  Work broadcast(Bytes data, int root) override {
+    NcclWork& work = begin(pools_->collective, "broadcast", "from", root);
+    work.broadcast(data, root);
+    return posted(work, collectives_);
+  }
+  void barrier() override { control_->barrier(); }
+  void abort(int code) override {
+    job_->abort();
+    control_->abort(code);
+  }
+  /// Of a part: NCCL connects at the first message, which is no moment to do it within a step.
+  void open_collectives();
+
+ private:
+  using Pool = WorkPool<NcclWork>;
+  struct Pools {
+    Pool single, collective;
+    std::size_t most = 0;  // messages that an exchange was reserved for
+  };
+  using Lanes = std::vector<std::unique_ptr<NcclLane>>;
+
+  std::size_t most() const { return std::max(pools_->most, at(2 * size())); }
+  std::unique_ptr<NcclWork> make(Pool& pool, std::size_t most) {
+    return std::make_unique<NcclWork>(pool, *job_, most);
+  }
+  NcclWork& begin(Pool& pool, const char* operation, const char* direction, int peer) {
+    if (peer >= 0 || &pool == &pools_->single) check_rank(peer, operation);
+    const std::size_t room = &pool == &pools_->single ? 1 : most();
+    NcclWork& work = pool.take([&] { return make(pool, room); });
+    work.begin(operation, direction, peer < 0 ? -1 : members_[at(peer)]);
+    return work;
+  }
+  static Work posted(NcclWork& state, NcclLane& lane) {
+    Work work(&state);
+    state.post(lane);
+    return work;
+  }
+  static NcclLane& lane(const Lanes& lanes, int peer) {
+    CONCERTINA_CHECK(lanes[at(peer)] != nullptr, "no connect() named rank {}", peer);
+    return *lanes[at(peer)];
+  }
+  void copy_own(ConstBytes from, Bytes to) override {
+    job_->memory().copy(from.data(), to.data(), from.size());
+  }
+  Work start_exchange(const char* operation, std::span<const Send> sends,
+                      std::span<const Receive> receives) override {
+    NcclWork& work = begin(pools_->collective, operation, "", -1);
+    for (const auto& [data, from] : receives) work.receive(data, from);
+    for (const auto& [data, to] : sends) work.send(data, to);
+    return posted(work, collectives_);
+  }
+  std::vector<NcclHandle*> handles();
+  bool busy() const { return pools_->single.in_use() + pools_->collective.in_use() > 0; }
+
+  std::shared_ptr<NcclJob> job_;
+  std::unique_ptr<Pools> pools_;
+  std::unique_ptr<Communicator> control_;
+  std::vector<int> members_;  // rank here -> rank in the job
+  NcclLane collectives_;
+  Lanes out_, in_;  // by peer; null: not connected
+  std::vector<Pair> known_pairs_;
+  NcclSelf self_;
+};
+
+std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
+  std::unique_ptr<Communicator> control = control_->split(color, key);
+  std::unique_ptr<NcclHandle> handle =
+      NcclHandle::split(collectives_.handle(), color, control == nullptr ? 0 : control->rank(), 0);
+  if (control == nullptr) return nullptr;
+  auto part = std::make_unique<NcclCommunicator>(job_, std::move(control), std::move(handle));
+  part->open_collectives();
+  return part;
+}
+
+void NcclCommunicator::open_collectives() {
+  const Scratch scratch(job_->memory(), at(size()));
+  std::vector<Bytes> to;
+  for (int r = 0; r < size(); ++r) to.push_back(scratch.byte(r));
+  all_gather(to[at(rank())], to).wait();
+}
+
+/// Rounds of pairs that share no rank: one split makes a communicator for each pair of a round.
+void NcclCommunicator::connect(std::span<const int> peers) {
+  const Scratch scratch(job_->memory(), 2);
+  for (const auto& round : pair_rounds(gather_wishes(*control_, peers), known_pairs_)) {
+    const auto mine = std::find_if(round.begin(), round.end(), [this](const Pair& pair) {
+      return pair.low == rank() || pair.high == rank();
+    });
+    for (const bool upwards : {true, false}) {
+      const bool in_round = mine != round.end();
+      const bool sends = in_round && upwards == (mine->low == rank());
+      auto handle = NcclHandle::split(collectives_.handle(),
+                                      in_round ? static_cast<int>(mine - round.begin()) : -1,
+                                      sends ? 0 : 1, kPairBlocks);  // the sender is rank 0
+      if (!in_round) continue;
+      const int peer = mine->low == rank() ? mine->high : mine->low;
+      (sends ? out_ : in_)[at(peer)] = std::make_unique<NcclLane>(std::move(handle));
+      const Bytes byte = scratch.byte(sends ? 0 : 1);
+      (sends ? isend(byte, peer) : irecv(byte, peer)).wait();
+    }
+  }
+}
+
+std::vector<NcclHandle*> NcclCommunicator::handles() {
+  std::vector<NcclHandle*> all{&collectives_.handle()};
+  for (Lanes* lanes : {&out_, &in_})
+    for (const auto& lane : *lanes)
+      if (lane != nullptr) all.push_back(&lane->handle());
+  return all;
+}
+
+/// Finalizing waits for the peers, who may have another order: all at once.
+NcclCommunicator::~NcclCommunicator() {
+  if (busy()) {
+    if (std::uncaught_exceptions() == 0)
+      log::error("a communicator was destroyed before its transfers (a bug in concertina)");
+    pools_.release();  // leaked: those Works still point into it
+  }
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    for (NcclHandle* handle : handles()) handle->begin_finalize();
+    for (NcclHandle* handle : handles())
+      job_->wait_for([&] { return handle->settled([] { return "ncclCommFinalize"; }); });
+  } catch (const std::exception& error) {
+    log::error("closing NCCL: {}", error.what());
+    for (NcclHandle* handle : handles()) handle->abort();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Memory& memory) {
+  auto job = std::make_shared<NcclJob>(control, dynamic_cast<cuda::DeviceMemory&>(memory));
+  auto own = control.split(0, control.rank());
+  auto handle = std::make_unique<NcclHandle>(*job, *own);
+  return std::make_unique<NcclCommunicator>(std::move(job), std::move(own), std::move(handle));
+}
+
+}  // namespace concertina

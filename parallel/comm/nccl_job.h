@@ -1,0 +1,108 @@
+// What the NCCL communicators of one rank share: the kernels' stream, the lanes that have something
+// to do, and a way to hear of ranks that fail.
+// Invariant: every wait ends: NCCL is polled (its communicators are non-blocking), and a rank that
+// fails is seen on the control communicator, since kernels that wait for it see nothing.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <sched.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cuda/memory.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/comm/nccl_library.h"
+
+namespace concertina {
+
+class NcclLane;
+class NcclHandle;
+
+class NcclJob {
+ public:
+  /// Collective over `control`. `memory` outlives it.
+  NcclJob(Communicator& control, cuda::DeviceMemory& memory);
+  ~NcclJob();
+  NcclJob(const NcclJob&) = delete;
+  NcclJob& operator=(const NcclJob&) = delete;
+
+  int rank() const { return control_->rank(); }
+  cuda::DeviceMemory& memory() { return memory_; }
+  cudaStream_t kernels() const { return memory_.stream(); }
+
+  /// Throws if a rank of the job has failed.
+  void check_ranks();
+  template <class Done>
+  void wait_for(const Done& done) {
+    while (!done()) {
+      check_ranks();
+      ::sched_yield();
+    }
+  }
+
+  /// One queue of lanes for all communicators: waiting for any Work moves all.
+  void activate(NcclLane& lane);
+  void progress();
+  void add_lane() { active_.reserve(++lanes_); }
+  void remove(NcclLane& lane) { std::erase(active_, &lane); }
+
+  void add(NcclHandle& handle) { handles_.push_back(&handle); }
+  void remove(NcclHandle& handle) { std::erase(handles_, &handle); }
+  /// Ends what is under way on this GPU.
+  void abort();
+
+ private:
+  std::unique_ptr<Communicator> control_;
+  cuda::DeviceMemory& memory_;
+  std::byte token_{};
+  Work canary_;          // ends when the next rank is through, or with an error
+  bool closes_ = false;  // the ranks end together: this one owes the one before it the same
+  std::vector<NcclLane*> active_;
+  std::size_t lanes_ = 0;  // made so far
+  std::vector<NcclHandle*> handles_;
+};
+
+/// A NCCL communicator. Destroyed by an exception, it aborts; else finalize() comes first.
+class NcclHandle {
+ public:
+  /// The job's, collective over its ranks.
+  NcclHandle(NcclJob& job, Communicator& control);
+  /// By ncclCommSplit; null where `color` is negative. `key`: the rank in it. Its kernels have at
+  /// most so many blocks; 0: as NCCL likes.
+  static std::unique_ptr<NcclHandle> split(NcclHandle& parent, int color, int key, int most_blocks);
+  ~NcclHandle();
+  NcclHandle(const NcclHandle&) = delete;
+  NcclHandle& operator=(const NcclHandle&) = delete;
+
+  ncclComm_t get() const { return comm_; }
+  NcclJob& job() const { return job_; }
+  /// NCCL is through with the last call on it. Throws what has failed; `what` is in the error's
+  /// words: "isend of 8 bytes to rank 3".
+  template <class What>
+  bool settled(const What& what) const {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t result = nccl().comm_state(comm_, &state);
+    if (result != ncclSuccess) fail(result, what());
+    if (state == ncclInProgress) return false;
+    if (state != ncclSuccess) fail(state, what());
+    return true;
+  }
+  /// Of a call on it that may still be in progress.
+  void check(ncclResult_t result, const char* call) const {
+    if (result != ncclSuccess && result != ncclInProgress) fail(result, call);
+  }
+  void begin_finalize() { check(nccl().comm_finalize(comm_), "ncclCommFinalize"); }
+  void abort() noexcept;
+
+ private:
+  NcclHandle(NcclJob& job, ncclComm_t comm);
+  void settle(const char* call);
+  [[noreturn]] void fail(ncclResult_t result, const std::string& what) const;
+
+  NcclJob& job_;
+  ncclComm_t comm_ = nullptr;
+};
+
+}  // namespace concertina

@@ -1,0 +1,15 @@
+// Linked in place of the other nccl_* files where the build has no CUDA or no nccl.h.
+#include "core/error.h"
+#include "parallel/comm/nccl_communicator.h"
+
+namespace concertina {
+
+std::string nccl_refusal(Communicator&, Memory&) {
+  return "concertina was built without NCCL";
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, Memory&) {
+  CONCERTINA_CHECK(false, "concertina was built without NCCL");
+}
+
+}  // namespace concertina

@@ -1,0 +1,64 @@
+// Training with tensors on emulated GPUs (tests/core/cuda_emulation/nccl): messages by NCCL and
+// through pinned memory have the bits of host memory, at any layout.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <tuple>
+
+#include "core/backend_around.h"
+#include "tests/core/cuda_emulation/nccl/gpu.h"
+#include "tests/integration/training.h"
+
+namespace concertina {
+namespace {
+
+/// The host's kernels, each behind all that is in the stream.
+class EmulatedBackend final : public BackendAround {
+ public:
+  EmulatedBackend(std::unique_ptr<Backend> inner, int device)
+      : BackendAround(std::move(inner)), gpu_(device) {}
+  Memory& memory() override { return gpu_.memory; }
+
+ private:
+  void before(const KernelCall&) override { gpu_.kernels.synchronize(); }
+  void after() override {}
+
+  test::Gpu gpu_;
+};
+
+enum class Gpus { own, shared };
+
+void expect_bits_of_host_memory(Gpus gpus) {
+  for (const char* compute : {"fp32", "bf16"}) {
+    RunConfig config = small_config();
+    config.numerics.compute = compute;
+    const Outcome expected = train_threads(1, with_grid(config, 1, 1, "1f1b"), {0, 3, "", ""});
+    for (const auto& [pp, dp, schedule] : {std::tuple{2, 1, "1f1b"},
+                                           {1, 2, "gpipe"},
+                                           {2, 2, "zb-h1"},
+                                           {2, 2, "dualpipe-v"},
+                                           {1, 3, "1f1b"},
+                                           {3, 1, "interleaved-1f1b"}}) {
+      SCOPED_TRACE(fmt::format("{} pp={} dp={} {}", compute, pp, dp, schedule));
+      std::atomic<int> next = 0;
+      const auto make_backend = [&](int threads) {
+        const int device = gpus == Gpus::own ? next++ : 0;
+        return std::make_unique<EmulatedBackend>(make_cpu_backend(threads), device);
+      };
+      EXPECT_EQ(
+          train_threads(pp * dp, with_grid(config, pp, dp, schedule), {0, 3, "", ""}, make_backend),
+          expected);
+    }
+  }
+}
+
+TEST(EmulatedGpus, NcclHasTheBitsOfHostMemory) {
+  expect_bits_of_host_memory(Gpus::own);
+}
+
+TEST(EmulatedGpus, OneGpuForAllHasTheBitsOfHostMemory) {
+  expect_bits_of_host_memory(Gpus::shared);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -7,7 +7,6 @@
 // V vocabulary, I inputs and O outputs of a linear map. All matrices are row-major.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,21 +16,21 @@
 #include "core/dropout.h"
 #include "core/kernel_clock.h"
 #include "core/memory.h"
+#include "core/precision.h"
 #include "core/tensor.h"
 
 namespace concertina {
 
-// `compute` is the type of all activations and their gradients, and of what products read; sums,
-// statistics, softmax, parameters and their gradients are fp32 in any case.
-
-/// What a backend may be asked to compute in.
-inline constexpr std::array kComputeTypes{DType::f32, DType::bf16};
+// `compute` is the type of all activations and their gradients, and of what products read, unless
+// `products` of a linear map says otherwise; sums, statistics, softmax, parameters and their
+// gradients are fp32 in any case.
 
 /// y[R,O] = x[R,I] W + b. W is stored [I,O], or [O,I] if `transposed` (a tied head).
 struct LinearShape {
   std::int64_t rows = 0, in = 0, out = 0;
   bool transposed = false;
   DType compute = DType::f32;
+  Products products = Products::as_stored;
 };
 
 /// What is fused behind the product. Forward: `gelu` writes y = gelu(u) and what its gradient needs
@@ -87,8 +86,8 @@ class Backend {
   virtual ~Backend() = default;
   /// For the log and doctor: name, threads, instruction set, library versions.
   virtual std::string describe() const = 0;
-  /// Throws Error{bad_input} that names what is lacking if `compute` cannot run here.
-  virtual void require(DType compute) const = 0;
+  /// Throws Error{bad_input} that names what is lacking if `precision` cannot run here.
+  virtual void require(const Precision& precision) const = 0;
   /// Whether products in `compute` give its results but are done in another type, without its
   /// speed.
   virtual bool emulates(DType compute) const = 0;

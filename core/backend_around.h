@@ -163,7 +163,7 @@ class BackendAround : public Backend, public KernelHook {
       : owned_(std::move(inner)), inner_(*owned_) {}
 
   std::string describe() const override { return inner_.describe(); }
-  void require(DType compute) const override { inner_.require(compute); }
+  void require(const Precision& precision) const override { inner_.require(precision); }
   bool emulates(DType compute) const override { return inner_.emulates(compute); }
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     return std::make_unique<LinearAround>(inner_.linear(shape), shape, *this);

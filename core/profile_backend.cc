@@ -93,7 +93,7 @@ class ProfileBackend final : public BackendAround {
 
 bool LinearOrder::operator()(const LinearShape& a, const LinearShape& b) const {
   const auto key = [](const LinearShape& s) {
-    return std::tuple(s.rows, s.in, s.out, s.transposed, s.compute);
+    return std::tuple(s.rows, s.in, s.out, s.transposed, s.compute, s.products);
   };
   return key(a) < key(b);
 }

@@ -72,13 +72,14 @@ void check_sizes(const ModelConfig& config) {
 }
 
 UnitShape unit_shape(const ModelConfig& config) {
-  return {config.samples, config.context, config.width, config.compute, config.dropout};
+  return {config.samples,           config.context,           config.width,
+          config.precision.storage, config.precision.products, config.dropout};
 }
 
 ModelSpec model_spec(const ModelConfig& config) {
   ModelSpec spec;
   spec.boundary_bytes = unit_shape(config).activation_bytes();
-  spec.activation = config.compute;
+  spec.activation = config.precision.storage;
   spec.tokens_per_sample = config.context;
   spec.vocabulary = config.vocab;
   spec.samples = config.samples;

@@ -20,13 +20,18 @@ namespace concertina {
 /// The dimensions that all units of a model share.
 struct UnitShape {
   std::int64_t samples = 0, tokens = 0, width = 0;
-  DType compute = DType::f32;  // of activations and of what products read (core/backend.h)
-  double dropout = 0;          // share, see models/units/dropout.h
+  DType compute = DType::f32;  // as in core/backend.h
+  Products products = Products::as_stored;
+  double dropout = 0;  // share, see models/units/dropout.h
 
   std::int64_t rows() const { return samples * tokens; }
   /// Elements of one [R,C] activation.
   std::size_t activation() const { return static_cast<std::size_t>(rows() * width); }
   std::size_t activation_bytes() const { return activation() * size_of(compute); }
+  /// Of a linear map of all rows.
+  LinearShape linear(std::int64_t in, std::int64_t out) const {
+    return {rows(), in, out, false, compute, products};
+  }
 };
 
 /// Bytes that a unit needs: a microbatch each, but packed weights once.

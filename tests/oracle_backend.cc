@@ -108,7 +108,7 @@ class OracleAttention final : public Attention {
 class OracleBackend final : public Backend {
  public:
   std::string describe() const override { return "oracle"; }
-  void require(DType) const override {}
+  void require(const Precision&) const override {}
   bool emulates(DType) const override { return true; }
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     return std::make_unique<OracleLinear>(shape);

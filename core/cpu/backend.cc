@@ -44,17 +44,19 @@ class CpuBackend final : public Backend {
                                              : "by AVX512-BF16");
   }
 
-  void require(DType compute) const override {
-    if (std::find(kComputeTypes.begin(), kComputeTypes.end(), compute) == kComputeTypes.end())
-      throw_input(fmt::format("the CPU backend does not compute in {}", name_of(compute)),
-                  "numerics.compute", "one of: fp32, bf16");
+  void require(const Precision& precision) const override {
+    static constexpr Precision kOurs[] = {DType::f32, DType::bf16};
+    if (std::find(std::begin(kOurs), std::end(kOurs), precision) == std::end(kOurs))
+      throw_input(fmt::format("the CPU backend does not compute in {}", name_of(precision)),
+                  "numerics.compute",
+                  fmt::format("one of: {}, or a GPU: run.device = \"cuda\"", list_names(kOurs)));
   }
   bool emulates(DType compute) const override {
     return compute == DType::bf16 && !context_.bf16_products;
   }
 
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
-    require(shape.compute);
+    require({shape.compute, shape.products});
     return make_linear(shape, context_);
   }
   std::unique_ptr<Attention> attention(const AttentionShape& shape) override {

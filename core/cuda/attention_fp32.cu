@@ -62,13 +62,6 @@ __device__ void store_rows(const float (&out)[kRows][kColumns], const float (&fa
     }
 }
 
-__device__ float warp_max(float x) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2)
-    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, distance));
-  return x;
-}
-
 __global__ void __launch_bounds__(kThreads)
     forward(const float* qkv, float* y, float* lse, Heads heads) {
   auto* q = reinterpret_cast<float*>(concertina_dynamic_shared);

@@ -1,6 +1,7 @@
 #include "core/cuda/backend.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/cuda/device.h"
 #include "core/cuda/event_clock.h"
@@ -15,6 +16,13 @@ namespace {
 
 constexpr std::size_t kSums = 4096;  // of sum_squares, that one launch brings to the host
 constexpr int kLeastMajor = 8;       // bf16 on tensor cores
+
+std::vector<Precision> precisions_of(const Device& device) {
+  std::vector<Precision> able(kPrecisions.begin(), kPrecisions.end());
+  if (device.major == 8 && device.minor < 9)
+    std::erase_if(able, [](const Precision& p) { return p.products == Products::fp8; });
+  return able;
+}
 
 /// Makes the device the thread's current one: before any stream or handle is made on it.
 class CurrentDevice {
@@ -40,25 +48,29 @@ class CurrentDevice {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options) : device_(options.device), sums_(kSums) {
-    context_.tf32 = options.tf32;
     context_.workspace.need(kScratchBytes, 0);
   }
 
   std::string describe() const override {
     const Device& d = device_.get();
-    return fmt::format("cuda: GPU {}, {}, compute capability {}.{}, cuBLASLt {}{}", d.index, d.name,
-                       d.major, d.minor, cublaslt_version(),
-                       context_.tf32 ? ", fp32 products in tf32" : "");
+    return fmt::format("cuda: GPU {}, {}, compute capability {}.{}, cuBLASLt {}", d.index, d.name,
+                       d.major, d.minor, cublaslt_version());
   }
-  void require(DType compute) const override {
-    if (std::find(kComputeTypes.begin(), kComputeTypes.end(), compute) == kComputeTypes.end())
-      throw_input(fmt::format("the CUDA backend does not compute in {}", name_of(compute)),
-                  "numerics.compute", "one of: fp32, bf16");
+  void require(const Precision& precision) const override {
+    const Device& d = device_.get();
+    const std::vector<Precision> ours = precisions_of(d);
+    if (std::find(ours.begin(), ours.end(), precision) != ours.end()) return;
+    throw_input(precision.products == Products::fp8
+                    ? fmt::format("numerics.compute = \"fp8\" needs a GPU of compute capability "
+                                  "8.9 or later; GPU {}, {}, has {}.{}",
+                                  d.index, d.name, d.major, d.minor)
+                    : fmt::format("the CUDA backend does not compute in {}", name_of(precision)),
+                "numerics.compute", "one of: " + list_names(ours));
   }
   bool emulates(DType) const override { return false; }
 
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
-    require(shape.compute);
+    require({shape.compute, shape.products});
     return make_linear(shape, context_);
   }
   std::unique_ptr<Attention> attention(const AttentionShape& shape) override {

@@ -11,7 +11,6 @@ namespace concertina::cuda {
 
 struct BackendOptions {
   int device = 0;
-  bool tf32 = false;  // fp32 products on tensor cores, their operands cut to 10 bits
 };
 
 /// Knows what operators take; all else is an error. Needs no CUDA in the build.

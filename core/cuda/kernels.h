@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/backend.h"
+#include "core/cuda/format.h"
 #include "core/cuda/sizes.h"
 
 namespace concertina::cuda {
@@ -36,6 +37,16 @@ void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View 
 
 /// y = x (fp32), rounded to y's type.
 void cast(cudaStream_t stream, View x, View y);
+
+/// Where a tensor x[R,C] goes in fp8: as it lies, transposed [C,R], or both; null: not wanted.
+struct Quantized {
+  void *straight, *flipped;
+  float* scale;  // on the device: times this, the elements are those of x
+};
+/// R and C are multiples of 16, and all pointers. `format`: e4m3 or e5m2. kMaximumBytes of scratch.
+void quantize(cudaStream_t stream, View x, std::int64_t columns, Format format, const Quantized& to,
+              void* scratch);
+
 /// y[R,C] += bias[C].
 void add_bias(cudaStream_t stream, View bias, View y);
 /// y = gelu(u).

@@ -12,7 +12,6 @@ namespace concertina::cuda {
 
 /// What all operators of a backend share.
 struct Context {
-  bool tf32 = false;
   Stream stream;
   BlasHandle blas;
   Workspace workspace;

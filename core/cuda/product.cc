@@ -13,19 +13,32 @@ constexpr std::uint32_t kPointerAlignment = 16;
 cudaDataType_t data_type(DType type) {
   return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
+cudaDataType_t data_type(Format format) {
+  switch (format) {
+    case Format::e4m3:
+      return CUDA_R_8F_E4M3;
+    case Format::e5m2:
+      return CUDA_R_8F_E5M2;
+    case Format::bf16:
+      return CUDA_R_16BF;
+    case Format::f32:
+    case Format::tf32:
+      break;
+  }
+  return CUDA_R_32F;
+}
 
 cublasLtMatmulDesc_t make_desc(const ProductShape& s) {
   cublasLtMatmulDesc_t desc = nullptr;
-  const auto compute =
-      s.tf32 && s.in == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const auto compute = s.a == Format::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   check(cublaslt().desc_create(&desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
   return desc;
 }
 
 /// The column-major view of a row-major [rows, columns].
-cublasLtMatrixLayout_t make_layout(DType type, std::int64_t rows, std::int64_t columns) {
+cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublaslt().layout_create(&layout, data_type(type), static_cast<std::uint64_t>(columns),
+  check(cublaslt().layout_create(&layout, type, static_cast<std::uint64_t>(columns),
                                  static_cast<std::uint64_t>(rows), columns),
         "cublasLtMatrixLayoutCreate");
   return layout;
@@ -64,10 +77,15 @@ void describe_transposes(cublasLtMatmulDesc_t desc, const ProductShape& s) {
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(s.a_transposed));
 }
 
+/// The heuristic reads alignments off the pointers.
+template <class T>
+T* aligned_address() {
+  return reinterpret_cast<T*>(std::uintptr_t{kPointerAlignment});
+}
+
 void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, Behind behind) {
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(behind));
-  // The heuristic reads alignments off the pointers.
-  void* const aligned = reinterpret_cast<void*>(std::uintptr_t{kPointerAlignment});
+  void* const aligned = aligned_address<void>();
   if (behind == Behind::bias || behind == Behind::gelu) {
     set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(s.out));
     set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
@@ -77,6 +95,13 @@ void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, Behind 
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(s.out));
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
   }
+}
+
+/// Our B is the library's first operand. Sums stay in fp32 all the way: fp8's fast accumulation,
+/// which rounds them between steps of an instruction, is off unless asked for.
+void describe_scales(cublasLtMatmulDesc_t desc, const float* a, const float* b) {
+  set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(b));
+  set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(a));
 }
 
 cublasLtMatmulPreference_t make_preference() {
@@ -124,18 +149,21 @@ Product::Product(cublasLtHandle_t handle, const ProductShape& s, Behind behind)
       shape_(s),
       behind_(behind),
       desc_(make_desc(s), cublaslt().desc_destroy),
-      first_(s.b_transposed ? make_layout(s.in, s.n, s.k) : make_layout(s.in, s.k, s.n),
+      first_(s.b_transposed ? make_layout(data_type(s.b), s.n, s.k)
+                            : make_layout(data_type(s.b), s.k, s.n),
              cublaslt().layout_destroy),
-      second_(s.a_transposed ? make_layout(s.in, s.k, s.m) : make_layout(s.in, s.m, s.k),
+      second_(s.a_transposed ? make_layout(data_type(s.a), s.k, s.m)
+                             : make_layout(data_type(s.a), s.m, s.k),
               cublaslt().layout_destroy),
-      result_(make_layout(s.out, s.m, s.n), cublaslt().layout_destroy) {
+      result_(make_layout(data_type(s.out), s.m, s.n), cublaslt().layout_destroy) {
   describe_transposes(desc_.get(), s);
   describe_epilogue(desc_.get(), s, behind);
+  if (is_fp8(s.a)) describe_scales(desc_.get(), aligned_address<float>(), aligned_address<float>());
   able_ = choose();
   if (!able_ && behind == Behind::nothing)
-    throw_failure(
-        fmt::format("cuBLASLt has no product of {} x {} x {} in {}", s.m, s.k, s.n, name_of(s.in)),
-        "CUDA backend", "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say why");
+    throw_failure(fmt::format("cuBLASLt has no product of {} x {} x {} in {} and {}", s.m, s.k, s.n,
+                              name_of(s.a), name_of(s.b)),
+                  "CUDA backend", "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say why");
 }
 
 bool Product::choose() {
@@ -162,6 +190,7 @@ void Product::run(const Operands& o, void* scratch, cudaStream_t stream) const {
     CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(pointer) % kPointerAlignment == 0,
                      "a matrix of a product {} x {} x {} starts at {}", shape_.m, shape_.k,
                      shape_.n, pointer);
+  if (is_fp8(shape_.a)) describe_scales(desc_.get(), o.a_scale, o.b_scale);
   if (o.bias != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
   if (o.aux != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.aux);
   const float one = 1, beta = o.add == nullptr ? 0 : 1;

@@ -14,17 +14,19 @@
 #include <memory>
 
 #include "core/cuda/cublaslt.h"
+#include "core/cuda/format.h"
 #include "core/cuda/sizes.h"
 #include "core/tensor.h"
 
 namespace concertina::cuda {
 
-/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k].
+/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k]. fp8 wants A as
+/// it is, B transposed (so both lie along k), and multiples of 16.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false;
-  DType in = DType::f32, out = DType::f32;
-  bool tf32 = false;  // fp32 operands cut to tf32
+  Format a = Format::f32, b = Format::f32;
+  DType out = DType::f32;
 };
 
 /// What is done behind the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
@@ -53,8 +55,9 @@ class Product {
 
   struct Operands {
     const void *a, *b, *bias = nullptr;
-    void *c, *aux = nullptr;
+    void *c = nullptr, *aux = nullptr;
     const void* add = nullptr;  // C gets this[m,n] added (may be C); null: nothing
+    const float *a_scale = nullptr, *b_scale = nullptr;  // of fp8, on the device
   };
   /// kProductScratch bytes of scratch, aligned to 256.
   void run(const Operands& operands, void* scratch, cudaStream_t stream) const;

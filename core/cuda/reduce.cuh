@@ -15,6 +15,13 @@ __device__ inline T warp_sum(T x) {
   return x;
 }
 
+__device__ inline float warp_max(float x) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2)
+    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, distance));
+  return x;
+}
+
 /// Each of x summed over the block.
 template <class T, int N>
 __device__ inline void block_sum(T (&x)[N]) {
@@ -32,6 +39,18 @@ __device__ inline void block_sum(T (&x)[N]) {
     for (unsigned w = 0; w < warps; ++w) x[i] += partial[w][i];
   }
   __syncthreads();  // `partial` may be written again
+}
+
+/// The largest x of the block.
+__device__ inline float block_max(float x) {
+  __shared__ float partial[kWarp];
+  const unsigned warps = blockDim.x / kWarp;
+  x = warp_max(x);
+  if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  for (unsigned w = 0; w < warps; ++w) x = fmaxf(x, partial[w]);
+  __syncthreads();  // `partial` may be written again
+  return x;
 }
 
 }  // namespace concertina::cuda

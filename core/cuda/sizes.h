@@ -15,12 +15,27 @@ inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;
 /// Scratch that cuBLASLt may use; part of what decides the algorithm, so one size for all.
 inline constexpr std::size_t kProductScratch = std::size_t{32} << 20;
 
-/// Weights in the compute type; both directions read them, one transposed.
+/// Whether a map is done in fp8. Its products want runs of 16 bytes along every dimension; maps
+/// that have not stay in their compute type.
+inline constexpr std::int64_t kFp8Run = 16;
+inline bool in_fp8(const LinearShape& s) {
+  return s.products == Products::fp8 && s.rows % kFp8Run == 0 && s.in % kFp8Run == 0 &&
+         s.out % kFp8Run == 0;
+}
+/// A scale by itself, aligned as operands are; parts of a maximum over a tensor.
+inline constexpr std::size_t kScaleBytes = 16, kMaximumBytes = 2048;
+/// Behind the scratch of the product: its input, output gradient and their scales.
+inline std::size_t fp8_scratch(const LinearShape& s) {
+  return static_cast<std::size_t>(s.rows * (s.in + s.out)) + 2 * kScaleBytes + kMaximumBytes;
+}
+
+/// Weights in the compute type; both directions read them, one transposed. In fp8 each has its own.
 inline std::size_t packed_bytes(const LinearShape& s) {
-  return static_cast<std::size_t>(s.in * s.out) * size_of(s.compute);
+  const auto weights = static_cast<std::size_t>(s.in * s.out);
+  return in_fp8(s) ? 2 * weights + kScaleBytes : weights * size_of(s.compute);
 }
 inline void need(const LinearShape& s, Workspace& workspace) {
-  workspace.need(std::max(kProductScratch, kScratchBytes),
+  workspace.need(std::max(kProductScratch + (in_fp8(s) ? fp8_scratch(s) : 0), kScratchBytes),
                  static_cast<std::size_t>(s.out) * size_of(s.compute));
 }
 

@@ -30,7 +30,7 @@ class SizingBackend final : public Backend {
  public:
   SizingBackend() { workspace_.need(kScratchBytes, 0); }
   std::string describe() const override { return "cuda: sizes only"; }
-  void require(DType) const override {}
+  void require(const Precision&) const override {}
   bool emulates(DType) const override { return false; }
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     need(shape, workspace_);

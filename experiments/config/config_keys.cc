@@ -33,7 +33,7 @@ std::vector<std::string_view> device_names() {
 }
 std::vector<std::string_view> compute_names() {
   std::vector<std::string_view> names;
-  for (const DType type : kComputeTypes) names.push_back(name_of(type));
+  for (const Precision& precision : kPrecisions) names.push_back(name_of(precision));
   return names;
 }
 std::vector<std::string_view> tokenizer_names() {
@@ -127,7 +127,8 @@ const Key kKeys[] = {
      {}},
 
     {KEY(numerics.compute),
-     "type of activations and of what products multiply; weights, sums and the update are fp32",
+     "type of activations and of what products multiply; weights, sums and the update are fp32; "
+     "tf32 and fp8 (in bf16 activations): products on a GPU alone",
      {},
      compute_names},
     {KEY(numerics.leaves),

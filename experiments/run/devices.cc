@@ -47,7 +47,7 @@ std::string text(const Sharers& sharers) {
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu) {
   std::unique_ptr<Backend> backend =
       on_gpu(config) ? cuda::make_cuda_backend({.device = gpu}) : make_cpu_backend(threads);
-  backend->require(compute_type(config));
+  backend->require(precision_of(config));
   return backend;
 }
 

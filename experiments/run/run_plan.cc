@@ -44,11 +44,10 @@ Layout choose_layout(const RunConfig& config, const std::vector<double>& flops,
 
 }  // namespace
 
-DType compute_type(const RunConfig& config) {
-  for (const DType type : kComputeTypes)
-    if (config.numerics.compute == name_of(type)) return type;
+Precision precision_of(const RunConfig& config) {
+  if (const auto found = find_precision(config.numerics.compute)) return *found;
   throw_input(fmt::format("numerics.compute = \"{}\" is unknown", config.numerics.compute),
-              config.where("numerics.compute"), "fp32 or bf16");
+              config.where("numerics.compute"), "one of: " + list_names(kPrecisions));
 }
 
 Folding schedule_folding(const RunConfig& config) {
@@ -69,7 +68,7 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
                                     .context = m.context,
                                     .vocab = m.vocab,
                                     .samples = run.samples,
-                                    .compute = compute_type(config),
+                                    .precision = precision_of(config),
                                     .dropout = m.dropout});
   const ModelSpec& spec = run.model->spec();
   const int frozen = config.freeze.units;

@@ -30,7 +30,7 @@ struct RunPlan {
 RunPlan make_run_plan(const RunConfig& config, int world);
 
 /// Of `numerics.compute`.
-DType compute_type(const RunConfig& config);
+Precision precision_of(const RunConfig& config);
 
 /// Of `parallel.schedule` and `parallel.chunks`.
 Folding schedule_folding(const RunConfig& config);

@@ -53,8 +53,8 @@ class AttentionBlock final : public Unit {
         heads_(heads),
         backend_(backend),
         dropout_(shape, backend),
-        qkv_(backend.linear({shape.rows(), shape.width, 3 * shape.width, false, shape.compute})),
-        proj_(backend.linear({shape.rows(), shape.width, shape.width, false, shape.compute})),
+        qkv_(backend.linear(shape.linear(shape.width, 3 * shape.width))),
+        proj_(backend.linear(shape.linear(shape.width, shape.width))),
         attention_(backend.attention(
             {shape.samples, shape.tokens, heads, shape.width / heads, shape.compute})) {}
 

@@ -34,13 +34,20 @@ std::size_t grad_bytes(const UnitShape& shape) {
   return align_up(shape.activation_bytes());
 }
 
+/// Logits decide the loss, and their table is also the embedding: fp8 leaves both in the storage
+/// type (Micikevicius et al. 2022; Peng et al. 2023, FP8-LM).
+Products head_products(const UnitShape& shape) {
+  return shape.products == Products::fp8 ? Products::as_stored : shape.products;
+}
+
 class Head final : public Unit {
  public:
   Head(const UnitShape& shape, std::int64_t vocabulary, Backend& backend)
       : shape_(shape),
         vocabulary_(vocabulary),
         backend_(backend),
-        head_(backend.linear({shape.rows(), shape.width, vocabulary, true, shape.compute})) {}
+        head_(backend.linear(
+            {shape.rows(), shape.width, vocabulary, true, shape.compute, head_products(shape)})) {}
 
   UnitMemory memory() const override {
     return {carve_saved(shape_, vocabulary_, nullptr).bytes, grad_bytes(shape_),

@@ -51,8 +51,8 @@ class MlpBlock final : public Unit {
       : shape_(shape),
         backend_(backend),
         dropout_(shape, backend),
-        up_(backend.linear({shape.rows(), shape.width, 4 * shape.width, false, shape.compute})),
-        down_(backend.linear({shape.rows(), 4 * shape.width, shape.width, false, shape.compute})) {}
+        up_(backend.linear(shape.linear(shape.width, 4 * shape.width))),
+        down_(backend.linear(shape.linear(4 * shape.width, shape.width))) {}
 
   UnitMemory memory() const override {
     return {carve_saved(shape_, nullptr).bytes, carve_grads(shape_, nullptr).bytes,

@@ -45,7 +45,7 @@ TEST_P(BackendTest, EveryKernelMatchesTheOracle) {
     for (const KernelCase& kernel : kernel_cases(1, 12, compute)) {
       const auto oracle = make_oracle_backend();
       const auto backend = GetParam().make();  // anew: its workspace fits this case exactly
-      expect_close(kernel.run(*backend), kernel.run(*oracle), kernel.name, compute);
+      expect_close(kernel.run(*backend), kernel.run(*oracle), kernel);
     }
 }
 
@@ -56,7 +56,7 @@ TEST_P(BackendTest, OneBackendServesManyShapes) {
     for (const KernelCase& kernel : kernel_cases(2, 4, compute)) {
       const auto expected = kernel.run(*make_oracle_backend());
       for (int repeat = 0; repeat < 2; ++repeat)
-        expect_close(kernel.run(*backend), expected, kernel.name, compute);
+        expect_close(kernel.run(*backend), expected, kernel);
     }
 }
 
@@ -65,6 +65,15 @@ TEST_P(BackendTest, RefusesWhatItCannotCompute) {
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";
   for (const DType compute : kTypes) EXPECT_NO_THROW(backend->require(compute));
   EXPECT_THROW(backend->require(DType::i32), Error);
+  for (const Precision& on_gpus :
+       {Precision(DType::f32, Products::tf32), {DType::bf16, Products::fp8}})
+    try {
+      backend->linear({16, 16, 16, false, on_gpus.storage, on_gpus.products});
+      FAIL() << name_of(on_gpus);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_NE(error.fix().find("one of: fp32, bf16, or a GPU"), std::string::npos) << error.fix();
+    }
   EXPECT_FALSE(backend->describe().empty());
 }
 
@@ -87,8 +96,7 @@ TEST_P(BackendTest, ThreadsNeverChangeABit) {
           ASSERT_EQ(one[i].values.size(), many[i].values.size());
           EXPECT_EQ(0, std::memcmp(one[i].values.data(), many[i].values.data(),
                                    one[i].values.size() * sizeof(float)))
-              << kernel.name << " in " << name_of(compute) << ": " << one[i].name << " with "
-              << threads << " threads";
+              << kernel.name << ": " << one[i].name << " with " << threads << " threads";
         }
       }
     }

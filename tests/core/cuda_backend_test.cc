@@ -16,10 +16,20 @@
 namespace concertina {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16};
+std::unique_ptr<Backend> make() {
+  return make_staged_backend(cuda::make_cuda_backend({}));
+}
 
-std::unique_ptr<Backend> make(bool tf32 = false) {
-  return make_staged_backend(cuda::make_cuda_backend({.tf32 = tf32}));
+/// Those of kPrecisions that the device can do.
+std::vector<Precision> precisions() {
+  const auto backend = make();
+  std::vector<Precision> able;
+  for (const Precision& precision : kPrecisions) try {
+      backend->require(precision);
+      able.push_back(precision);
+    } catch (const Error&) {
+    }
+  return able;
 }
 
 class CudaBackendTest : public testing::Test {
@@ -30,38 +40,27 @@ class CudaBackendTest : public testing::Test {
 };
 
 TEST_F(CudaBackendTest, EveryKernelMatchesTheOracle) {
-  for (const DType compute : kTypes)
-    for (const KernelCase& kernel : kernel_cases(1, 8, compute))
-      expect_close(kernel.run(*make()), kernel.run(*make_oracle_backend()), kernel.name, compute);
+  for (const Precision& precision : precisions())
+    for (const KernelCase& kernel : kernel_cases(1, 8, precision))
+      expect_close(kernel.run(*make()), kernel.run(*make_oracle_backend()), kernel);
 }
 
 TEST_F(CudaBackendTest, OneBackendServesManyShapes) {
   const auto backend = make();
-  for (const DType compute : kTypes)
-    for (const KernelCase& kernel : kernel_cases(2, 4, compute))
-      expect_close(kernel.run(*backend), kernel.run(*make_oracle_backend()), kernel.name, compute);
-}
-
-/// 10 bits of an operand's precision: nearer to bf16 than to fp32.
-TEST_F(CudaBackendTest, Tf32ProductsAreCloseToTheOracle) {
-  for (const KernelCase& kernel : kernel_cases(3, 4, DType::f32)) {
-    const auto got = kernel.run(*make(true)), expected = kernel.run(*make_oracle_backend());
-    ASSERT_EQ(got.size(), expected.size());
-    for (std::size_t i = 0; i < got.size(); ++i)
-      EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale), 3e-3)
-          << kernel.name << ": " << got[i].name;
-  }
+  for (const Precision& precision : precisions())
+    for (const KernelCase& kernel : kernel_cases(2, 4, precision))
+      expect_close(kernel.run(*backend), kernel.run(*make_oracle_backend()), kernel);
 }
 
 TEST_F(CudaBackendTest, TheSameCallGivesTheSameBits) {
-  for (const DType compute : kTypes)
-    for (const KernelCase& kernel : kernel_cases(4, 6, compute)) {
+  for (const Precision& precision : precisions())
+    for (const KernelCase& kernel : kernel_cases(4, 6, precision)) {
       const auto once = kernel.run(*make()), again = kernel.run(*make());
       for (std::size_t i = 0; i < once.size(); ++i) {
         ASSERT_EQ(once[i].values.size(), again[i].values.size());
         EXPECT_EQ(0, std::memcmp(once[i].values.data(), again[i].values.data(),
                                  once[i].values.size() * sizeof(float)))
-            << kernel.name << " in " << name_of(compute) << ": " << once[i].name;
+            << kernel.name << ": " << once[i].name;
       }
     }
 }
@@ -103,7 +102,8 @@ TEST_F(CudaBackendTest, ABlockThatDoesNotFitIsNamed) {
 
 TEST_F(CudaBackendTest, RefusesWhatItCannotCompute) {
   const auto backend = make();
-  for (const DType compute : kTypes) EXPECT_NO_THROW(backend->require(compute));
+  for (const Precision& precision : {Precision(DType::f32), {DType::bf16}})
+    EXPECT_NO_THROW(backend->require(precision));
   EXPECT_THROW(backend->require(DType::i32), Error);
   EXPECT_THROW(backend->attention({1, 8, 1, 256, DType::bf16}), Error);
 }

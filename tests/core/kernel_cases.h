@@ -19,15 +19,16 @@ struct Output {
 };
 
 struct KernelCase {
-  std::string name;  // kernel and sizes
+  std::string name;      // kernel, sizes, precision
+  double tolerance = 0;  // of the oracle's results: what the precision explains
   std::function<std::vector<Output>(Backend&)> run;
 };
 
-/// Fails the test where an output is further from the oracle's than the compute type explains.
+/// Fails the test where an output is further from the oracle's than the case allows.
 void expect_close(const std::vector<Output>& got, const std::vector<Output>& expected,
-                  const std::string& kernel, DType compute);
+                  const KernelCase& kernel);
 
-/// `rounds` random cases of each kernel, with activations of this type.
-std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, DType compute);
+/// `rounds` random cases of each kernel; of linear maps alone where only products differ.
+std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision& precision);
 
 }  // namespace concertina

@@ -63,7 +63,7 @@ refused '--set nothing' doctor --set nothing
 refused 'from 1 to' doctor --set batch.global=0
 refused 'one of 1, 2, 4, 8, 16, 32' doctor --set batch.microbatches=5
 refused '1f2b' doctor --set parallel.schedule=1f2b
-refused 'fp32, bf16' doctor --set numerics.compute=fp8
+refused 'fp32, tf32, bf16, fp8' doctor --set numerics.compute=fp64
 ok 'mpi ' doctor @base.toml --set model.heads=4 --set run.threads=1
 json doctor --json
 

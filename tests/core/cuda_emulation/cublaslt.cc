@@ -1,6 +1,8 @@
 // cuBLASLt's functions in plain loops over column-major matrices, as its documentation defines
 // them, in place of core/cuda/cublaslt.cc. As the library does, it refuses some epilogues: where
-// the leading dimension of a GELU's operand is no multiple of 8, and a bias of a single row.
+// the leading dimension of a GELU's operand is no multiple of 8, and a bias of a single row. Of fp8
+// it wants what "cublasLtMatmul" says in its documentation for compute capability 8.9 and 9.0, and
+// it has no derivative of GELU behind it (the library may).
 #include "core/cuda/cublaslt.h"
 
 #include <cmath>
@@ -18,6 +20,7 @@ namespace {
 using concertina::Bf16;
 
 struct Desc {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   std::map<int, std::vector<std::byte>> attributes;
   template <class T>
   T get(int attribute, T otherwise) const {
@@ -41,6 +44,23 @@ T& of(Handle handle) {
   return *const_cast<T*>(reinterpret_cast<const T*>(handle));
 }
 
+/// Sign, `exponent` bits, then the mantissa; E5M2 has infinities as IEEE 754, E4M3 a single NaN.
+double decode_fp8(std::uint8_t bits, int exponent_bits) {
+  const int mantissa_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+  const int mantissa = bits & ((1 << mantissa_bits) - 1), top = (1 << exponent_bits) - 1;
+  const int exponent = bits >> mantissa_bits & top;
+  double value = exponent == 0
+                     ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                     : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+  if (exponent_bits == 5 && exponent == top) value = mantissa == 0 ? HUGE_VAL : std::nan("");
+  if (exponent_bits == 4 && exponent == top && mantissa == 7) value = std::nan("");
+  return bits >> 7 != 0 ? -value : value;
+}
+
+bool is_fp8(cudaDataType_t type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
 /// A column-major matrix in memory.
 struct Matrix {
   const Layout& layout;
@@ -51,6 +71,8 @@ struct Matrix {
   }
   double get(std::uint64_t row, std::uint64_t column) const {
     const std::size_t i = at(row, column);
+    if (is_fp8(layout.type))
+      return decode_fp8(static_cast<std::uint8_t*>(data)[i], layout.type == CUDA_R_8F_E4M3 ? 4 : 5);
     return static_cast<double>(layout.type == CUDA_R_16BF ? to_float(static_cast<Bf16*>(data)[i])
                                                           : static_cast<float*>(data)[i]);
   }
@@ -93,8 +115,9 @@ const char* status_string(cublasStatus_t) {
   return "emulated error";
 }
 
-cublasStatus_t desc_create(cublasLtMatmulDesc_t* desc, cublasComputeType_t, cudaDataType_t) {
-  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
+cublasStatus_t desc_create(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
+                           cudaDataType_t) {
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc{compute, {}});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc) {
@@ -133,19 +156,38 @@ bool dimensions_fit(const Desc& desc, const Layout& a, const Layout& b, const La
   const bool ta = transposed(desc, CUBLASLT_MATMUL_DESC_TRANSA);
   const bool tb = transposed(desc, CUBLASLT_MATMUL_DESC_TRANSB);
   return (ta ? a.columns : a.rows) == d.rows && (tb ? b.rows : b.columns) == d.columns &&
-         (ta ? a.rows : a.columns) == (tb ? b.columns : b.rows) && a.type == b.type;
+         (ta ? a.rows : a.columns) == (tb ? b.columns : b.rows) && is_fp8(a.type) == is_fp8(b.type);
+}
+
+bool fp8_fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c,
+              const Layout& d) {
+  for (const Layout* one : {&a, &b, &c, &d})
+    if (one->rows % 16 != 0 || one->columns % 16 != 0 || one->leading % 16 != 0) return false;
+  return transposed(desc, CUBLASLT_MATMUL_DESC_TRANSA) &&
+         !transposed(desc, CUBLASLT_MATMUL_DESC_TRANSB) && desc.compute == CUBLAS_COMPUTE_32F &&
+         (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && c.type == d.type &&
+         epilogue_of(desc) != CUBLASLT_EPILOGUE_DGELU;
+}
+
+/// What a matrix is multiplied by, read where the call reads it: on the device.
+double scale_of(const Desc& desc, int attribute) {
+  const auto* scale = desc.get<const float*>(attribute, nullptr);
+  return scale == nullptr ? 1 : static_cast<double>(*scale);
 }
 
 cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                         cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t results[],
-                         int* count) {
+                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                         cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int,
+                         cublasLtMatmulHeuristicResult_t results[], int* count) {
   const Layout& out = of<Layout>(d);
   if (!dimensions_fit(of<Desc>(desc), of<Layout>(a), of<Layout>(b), out))
     return CUBLAS_STATUS_INVALID_VALUE;
   const int epilogue = epilogue_of(of<Desc>(desc));
   const auto auxiliary = of<Desc>(desc).get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
   *count = 0;
+  if (is_fp8(of<Layout>(a).type) &&
+      !fp8_fits(of<Desc>(desc), of<Layout>(a), of<Layout>(b), of<Layout>(c), out))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if ((epilogue & 128) != 0 && auxiliary % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (epilogue == CUBLASLT_EPILOGUE_BIAS && out.columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
   *count = 1;
@@ -186,13 +228,16 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
   const bool tb = transposed(description, CUBLASLT_MATMUL_DESC_TRANSB);
   const std::uint64_t depth = ta ? left.layout.rows : left.layout.columns;
   const double factor = static_cast<double>(*static_cast<const float*>(beta));
+  const double scale = static_cast<double>(*static_cast<const float*>(alpha)) *
+                       scale_of(description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER) *
+                       scale_of(description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
   for (std::uint64_t column = 0; column < out.layout.columns; ++column)
     for (std::uint64_t row = 0; row < out.layout.rows; ++row) {
       double sum = 0;
       for (std::uint64_t k = 0; k < depth; ++k)
         sum += (ta ? left.get(k, row) : left.get(row, k)) *
                (tb ? right.get(column, k) : right.get(k, column));
-      sum *= static_cast<double>(*static_cast<const float*>(alpha));
+      sum *= scale;
       if (factor != 0) sum += factor * add.get(row, column);
       out.set(row, column, behind(description, sum, row, column, out.layout));
     }

@@ -1,5 +1,7 @@
 // The functions of the CUDA runtime that core/cuda calls, over host memory. All work is done when
 // the call returns. Device memory is poisoned, and closed to all but the device's work.
+#include "runtime.h"
+
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -30,6 +32,7 @@ std::size_t pages(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   return std::max<std::size_t>(1, (bytes + kPage - 1) / kPage) * kPage;
 }
+int capability_major = 9, capability_minor = 0;
 
 bool on_device(const void* memory) {
   const std::lock_guard lock(mutex);
@@ -55,6 +58,10 @@ DeviceAtWork::DeviceAtWork() {
 DeviceAtWork::~DeviceAtWork() {
   const std::lock_guard lock(mutex);
   if (--working == 0) protect(PROT_NONE);
+}
+
+void set_compute_capability(int major, int minor) {
+  capability_major = major, capability_minor = minor;
 }
 
 }  // namespace concertina::emulation
@@ -158,7 +165,8 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "emulated");
-  properties->major = 9;
+  properties->major = capability_major;
+  properties->minor = capability_minor;
   properties->totalGlobalMem = total_bytes();
   return cudaSuccess;
 }

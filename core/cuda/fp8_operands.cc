@@ -1,0 +1,112 @@
+// fp8: what a product reads is quantized when it is asked for, by the tensor's own largest value.
+// Tensor cores want both factors contiguous along the sum, so each is kept in the orientation that
+// its product sums over: weights in both, made once a step; activations in one at a time.
+//
+// A scale is a function of one tensor: the whole weight, or one microbatch's input or output
+// gradient of one map. It never depends on who computes, or on an earlier step, so that the same
+// bits come out of every layout, schedule and resume.
+#include <utility>
+
+#include "core/cuda/kernels.h"
+#include "core/cuda/linear_operands.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+using Int = std::int64_t;
+
+class Fp8Operands final : public LinearOperands {
+ public:
+  Fp8Operands(const LinearShape& shape, Context& context) : shape_(shape), context_(context) {}
+
+  ProductShape forward_shape() const override {
+    return product(shape_.rows, shape_.out, shape_.in, Format::e4m3, Format::e4m3);
+  }
+  ProductShape input_shape() const override {
+    return product(shape_.rows, shape_.in, shape_.out, Format::e5m2, Format::e4m3);
+  }
+  ProductShape weight_shape() const override {
+    ProductShape s = shape_.transposed
+                         ? product(shape_.out, shape_.in, shape_.rows, Format::e5m2, Format::e4m3)
+                         : product(shape_.in, shape_.out, shape_.rows, Format::e4m3, Format::e5m2);
+    s.out = DType::f32;
+    return s;
+  }
+  // Packed: W as it is stored, W transposed, their scale.
+  void pack(View weight, void* packed) override {
+    const Weights w = weights_in(packed);
+    quantize(context_.stream, weight, shape_.transposed ? shape_.in : shape_.out, Format::e4m3,
+             {w.stored, w.flipped, w.scale}, maximum_scratch());
+  }
+
+  Product::Operands forward(View x, const void* packed) override {
+    const Weights w = weights_in(const_cast<void*>(packed));
+    const Quantized q = quantized(x, shape_.in, Format::e4m3, input_scratch(), false);
+    return {.a = q.straight,
+            .b = shape_.transposed ? w.stored : w.flipped,
+            .a_scale = q.scale,
+            .b_scale = w.scale};
+  }
+  Product::Operands input(View dy, const void* packed) override {
+    const Weights w = weights_in(const_cast<void*>(packed));
+    const Quantized q = quantized(dy, shape_.out, Format::e5m2, output_scratch(), false);
+    return {.a = q.straight,
+            .b = shape_.transposed ? w.flipped : w.stored,
+            .a_scale = q.scale,
+            .b_scale = w.scale};
+  }
+  Product::Operands weight(View x, View dy) override {
+    Quantized a = quantized(x, shape_.in, Format::e4m3, input_scratch(), true);
+    Quantized b = quantized(dy, shape_.out, Format::e5m2, output_scratch(), true);
+    if (shape_.transposed) std::swap(a, b);
+    return {.a = a.flipped, .b = b.flipped, .a_scale = a.scale, .b_scale = b.scale};
+  }
+
+ private:
+  struct Weights {
+    void *stored, *flipped;
+    float* scale;
+  };
+
+  static ProductShape product(Int m, Int n, Int k, Format a, Format b) {
+    return {.m = m, .n = n, .k = k, .b_transposed = true, .a = a, .b = b, .out = DType::bf16};
+  }
+  std::size_t weights() const { return static_cast<std::size_t>(shape_.in * shape_.out); }
+  Weights weights_in(void* packed) const {
+    auto* bytes = static_cast<std::byte*>(packed);
+    return {bytes, bytes + weights(), reinterpret_cast<float*>(bytes + 2 * weights())};
+  }
+
+  // Scratch behind that of the products: x, its scale, dy, its scale, parts of a maximum.
+  std::byte* input_scratch() const {
+    return static_cast<std::byte*>(context_.workspace.scratch()) + kProductScratch;
+  }
+  std::byte* output_scratch() const {
+    return input_scratch() + shape_.rows * shape_.in + kScaleBytes;
+  }
+  void* maximum_scratch() const {
+    return output_scratch() + shape_.rows * shape_.out + kScaleBytes;
+  }
+
+  /// x[R,columns] at `to`, transposed if a product sums over its rows; its scale behind it.
+  Quantized quantized(View x, Int columns, Format format, std::byte* to, bool flip) {
+    CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(x.data) % kFp8Run == 0,
+                     "fp8 of a matrix at {}", x.data);
+    const Quantized q{flip ? nullptr : to, flip ? to : nullptr,
+                      reinterpret_cast<float*>(to + shape_.rows * columns)};
+    quantize(context_.stream, x, columns, format, q, maximum_scratch());
+    return q;
+  }
+
+  LinearShape shape_;
+  Context& context_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearOperands> make_fp8_operands(const LinearShape& shape, Context& context) {
+  return std::make_unique<Fp8Operands>(shape, context);
+}
+
+}  // namespace concertina::cuda

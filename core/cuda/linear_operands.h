@@ -1,0 +1,40 @@
+// What the three products of a linear map read: packed weights, and activations as they are or as
+// the precision wants them. core/cuda/linear.cc adds what is behind the products.
+//
+// Legend: R rows, I inputs, O outputs.
+#pragma once
+
+#include <memory>
+
+#include "core/backend.h"
+#include "core/cuda/operators.h"
+#include "core/cuda/product.h"
+
+namespace concertina::cuda {
+
+class LinearOperands {
+ public:
+  virtual ~LinearOperands() = default;
+
+  /// y[R,O] = x W.
+  virtual ProductShape forward_shape() const = 0;
+  /// dx[R,I] = dy W^T.
+  virtual ProductShape input_shape() const = 0;
+  /// dW, shaped as W is stored; fp32.
+  virtual ProductShape weight_shape() const = 0;
+
+  virtual void pack(View weight, void* packed) = 0;
+
+  /// The factors of each product; they stay until the next one is prepared.
+  virtual Product::Operands forward(View x, const void* packed) = 0;
+  virtual Product::Operands input(View dy, const void* packed) = 0;
+  virtual Product::Operands weight(View x, View dy) = 0;
+};
+
+/// In fp32, tf32 or bf16: W in that type, activations where they are.
+std::unique_ptr<LinearOperands> make_stored_operands(const LinearShape& shape, Context& context);
+
+/// W and activations in E4M3, output gradients in E5M2 (core/cuda/fp8_operands.cc).
+std::unique_ptr<LinearOperands> make_fp8_operands(const LinearShape& shape, Context& context);
+
+}  // namespace concertina::cuda

@@ -149,6 +149,8 @@ class Bench {
 
   void products() {
     linear("C -> 4C bf16", {kR, kC, 4 * kC, false, DType::bf16}, true);
+    linear("C -> 4C fp8", {kR, kC, 4 * kC, false, DType::bf16, Products::fp8}, true);
+    linear("C -> 4C tf32", {kR / 4, kC, 4 * kC, false, DType::f32, Products::tf32}, true);
     linear("C -> 4C fp32", {kR / 4, kC, 4 * kC, false, DType::f32}, true);
   }
 

@@ -66,6 +66,8 @@ refused '1f2b' doctor --set parallel.schedule=1f2b
 refused 'fp32, tf32, bf16, fp8' doctor --set numerics.compute=fp64
 ok 'mpi ' doctor @base.toml --set model.heads=4 --set run.threads=1
 json doctor --json
+refused 'one of: fp32, bf16, or a GPU: run.device = "cuda"' plan --world 2 --set numerics.compute=fp8
+refused 'the CPU backend does not compute in tf32' plan --world 2 --set numerics.compute=tf32
 
 # Without products of bf16 in the processor, they are emulated, and whoever wants them is told so.
 DNNL_MAX_CPU_ISA=AVX2; export DNNL_MAX_CPU_ISA

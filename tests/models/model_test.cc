@@ -6,6 +6,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/profile_backend.h"
+#include "tests/oracle_backend.h"
 
 namespace concertina {
 namespace {
@@ -128,6 +130,27 @@ TEST(ModelTest, AnUnknownFamilyListsTheKnown) {
   } catch (const Error& error) {
     EXPECT_EQ(error.where(), "model.family");
     EXPECT_NE(error.fix().find("gpt"), std::string::npos);
+  }
+}
+
+/// Every linear map of a model knows the precision; the head's logits are too dear for fp8.
+TEST(ModelTest, LinearMapsMultiplyWhatThePrecisionSays) {
+  const auto backend = make_oracle_backend();
+  for (const Precision& precision : kPrecisions) {
+    ModelConfig config = kSmall;
+    config.precision = precision;
+    const auto model = make_model("gpt", config);
+    Profile profile;
+    const auto recorder = make_profile_backend(*backend, profile);
+    for (int unit = 0; unit < std::ssize(model->spec().units); ++unit)
+      model->make_unit(unit, *recorder);
+    EXPECT_EQ(profile.products.size(), 5U);  // qkv, proj, up, down, head
+    for (const auto& [shape, times] : profile.products) {
+      const bool dear = shape.out == config.vocab && precision.products == Products::fp8;
+      EXPECT_EQ(Precision(shape.compute, shape.products),
+                dear ? Precision(precision.storage) : precision)
+          << name_of(precision) << ", " << shape.in << " x " << shape.out;
+    }
   }
 }
 

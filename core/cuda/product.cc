@@ -97,8 +97,8 @@ void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, Behind 
   }
 }
 
-/// Our B is the library's first operand. Sums stay in fp32 all the way: fp8's fast accumulation,
-/// which rounds them between steps of an instruction, is off unless asked for.
+/// Our B is the library's first operand. Sums are fp32: fp8's fast accumulation, which leaves them
+/// in fewer bits for longer, is off unless asked for.
 void describe_scales(cublasLtMatmulDesc_t desc, const float* a, const float* b) {
   set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(b));
   set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(a));

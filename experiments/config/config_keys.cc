@@ -128,7 +128,7 @@ const Key kKeys[] = {
 
     {KEY(numerics.compute),
      "type of activations and of what products multiply; weights, sums and the update are fp32; "
-     "tf32 and fp8 (in bf16 activations): products on a GPU alone",
+     "tf32 (in fp32) and fp8 (in bf16) are of products alone, on a GPU",
      {},
      compute_names},
     {KEY(numerics.leaves),

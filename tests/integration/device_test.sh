@@ -45,8 +45,8 @@ refused() {
 }
 same_hash() { [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || fail "$1 and $2 differ in their bits"; }
 
-# Several ranks share the GPU, in either precision, to the same bits.
-for compute in fp32 bf16; do
+# Several ranks share the GPU, in any precision, to the same bits.
+for compute in fp32 tf32 bf16 fp8; do
   set_compute="--set numerics.compute=$compute"
   train "$gpu_program" 1 "one-$compute" $set_compute
   grep -q 'cuda: GPU 0' err || fail "the log does not name the GPU"
@@ -69,8 +69,11 @@ done
 # What a plan says is what a run takes, with a GPU here or without.
 peak() { sed -n 's/.*"peak_bytes": *\([0-9]*\).*/\1/p' "$1"; }
 for program in "$gpu_program" "$concertina"; do
-  exits 0 "plan" "$program" plan @base.toml --rate 100 --json
-  [ "$(peak out)" = "$(peak runs/one-fp32/result.json)" ] || fail "the plan's memory is not the run's"
+  for compute in fp32 fp8; do
+    exits 0 "plan" "$program" plan @base.toml --rate 100 --json --set numerics.compute=$compute
+    [ "$(peak out)" = "$(peak runs/one-$compute/result.json)" ] ||
+      fail "the plan's memory is not the run's in $compute"
+  done
 done
 
 # More than the device has free: refused with each rank's share and what would fit. On a real one,

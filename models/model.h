@@ -19,7 +19,7 @@ struct ModelConfig {
   std::int64_t context = 0;  // tokens a sample
   std::int64_t vocab = 0;
   std::int64_t samples = 1;  // of one microbatch
-  Precision precision;
+  Precision precision = {};
   double dropout = 0;  // share of activations, [0, 1)
 };
 

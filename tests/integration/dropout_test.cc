@@ -103,7 +103,7 @@ TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
     train_threads(1, dropping(config), {2, 4, directory.path(), ""});
     ADD_FAILURE() << "resumed with dropout";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("model.dropout was 0, now it is 0.1"), std::string::npos)
+    EXPECT_NE(error.message().find("model.dropout was 0.0, now it is 0.1"), std::string::npos)
         << error.message();
   }
 }

@@ -51,6 +51,10 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
   ++concertina::emulation::events;
   return cudaSuccess;
 }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
@@ -65,6 +69,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   host = std::max(host, event->at);
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t) {
+  return cudaSuccess;  // the work was done when its call returned
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (start->at < 0 || end->at < 0) return cudaErrorInvalidResourceHandle;
   *milliseconds = static_cast<float>((end->at - start->at) * 1e3);
@@ -73,6 +80,9 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   using namespace concertina::emulation;
   host = std::max(host, device);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
   return cudaSuccess;
 }
 

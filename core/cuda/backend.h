@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/backend.h"
 
@@ -12,6 +13,9 @@ namespace concertina::cuda {
 struct BackendOptions {
   int device = 0;
 };
+
+/// The version of cuBLASLt, or why it cannot be used; empty where the build has no CUDA.
+std::string products_status();
 
 /// Knows what operators take; all else is an error. Needs no CUDA in the build.
 std::unique_ptr<Backend> make_sizing_backend();

@@ -17,6 +17,9 @@ std::optional<Device> find_device(int) {
 std::vector<Device> devices() {
   return {};
 }
+std::string products_status() {
+  return {};
+}
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
   throw_input("there is no GPU backend: concertina was built without CUDA", "run.device",
               "run.device = \"cpu\", or a build where Meson finds nvcc (-Dcuda=enabled)");

@@ -8,10 +8,12 @@
 #include <boost/version.hpp>
 
 #include "core/backend.h"
+#include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "experiments/run/machine.h"
 #include "experiments/run/threads.h"
 #include "io/hdf5_version.h"
+#include "parallel/comm/tensor_communicator.h"
 
 namespace concertina {
 namespace {
@@ -22,7 +24,7 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr double kLittleMemoryGiB = 1, kLittleDiskGiB = 1;
 
 Json libraries() {
-  return {
+  Json list{
       {"mpi", mpi_library()},
       {"cpu_backend", make_cpu_backend(1)->describe()},
       {"boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000,
@@ -34,6 +36,10 @@ Json libraries() {
       {"fmt",
        fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
       {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)}};
+  if (const std::string status = cuda::products_status(); !status.empty())
+    list["cuBLASLt"] = status;
+  if (const std::string status = nccl_status(); !status.empty()) list["NCCL"] = status;
+  return list;
 }
 
 Json gpus() {

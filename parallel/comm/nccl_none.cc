@@ -1,11 +1,16 @@
 // Linked in place of the other nccl_* files where the build has no CUDA or no nccl.h.
 #include "core/error.h"
 #include "parallel/comm/nccl_communicator.h"
+#include "parallel/comm/tensor_communicator.h"
 
 namespace concertina {
 
 std::string nccl_refusal(Communicator&, Memory&) {
   return "concertina was built without NCCL";
+}
+
+std::string nccl_status() {
+  return {};
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator&, Memory&) {

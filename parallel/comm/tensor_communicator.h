@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace concertina {
 
 /// Values of parallel.transport.
 std::vector<std::string_view> transport_names();
+
+/// The version of NCCL, or why it cannot be used; empty where the build has none.
+std::string nccl_status();
 
 /// Over the ranks of `control`, for views of `memory`; both outlive it. Null where host code can
 /// reach them: then `control` itself does. "auto": NCCL where it works, else through host memory,

@@ -249,6 +249,10 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
 
 namespace concertina::cuda {
 
+std::string products_status() {
+  return "emulated";
+}
+
 const CublasLt& cublaslt() {
   static const CublasLt functions{
       .create = create,

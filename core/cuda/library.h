@@ -1,0 +1,35 @@
+// A shared library of CUDA's, found at run time: a program whose build has it starts without it.
+#pragma once
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace concertina::cuda {
+
+class Library {
+ public:
+  /// Looks for `file`, "libnccl.so.2", in the loader's own places, in the lib folder beside the
+  /// program's, and in the toolkit's usual one. What is found stays for the life of the program.
+  Library(std::string_view name, std::string_view file);
+
+  /// Why it cannot be used; empty where it can.
+  const std::string& problem() const { return problem_; }
+  void refuse(std::string problem) { problem_ = std::move(problem); }
+
+  /// Sets `function` to the library's of this name; where there is none, that is the problem.
+  template <class F>
+  void find(const char* function_name, F& function) {
+    if (library_ == nullptr) return;
+    function = reinterpret_cast<F>(dlsym(library_, function_name));
+    if (function == nullptr) refuse(fmt::format("{} lacks {}", name_, function_name));
+  }
+
+ private:
+  std::string name_, problem_;
+  void* library_ = nullptr;
+};
+
+}  // namespace concertina::cuda

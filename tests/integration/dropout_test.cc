@@ -112,14 +112,8 @@ TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
 TEST(DropoutTraining, EvaluationDropsNothing) {
   const auto held_out = [](double share) {
     double loss = 0;
-    run_threads(1, [&](Communicator& world) {
-      const RunConfig config = with_grid(dropping(small_config(), share), 1, 1, "1f1b");
-      const RunPlan run = make_run_plan(config, 1);
-      const auto backend = make_cpu_backend(1);
-      RankEngine engine(run, config, 0, *backend);
-      engine.start(world);
-      engine.initialize();
-      SyntheticSource source(config.model.context, config.model.vocab);
+    const RunConfig config = with_grid(dropping(small_config(), share), 1, 1, "1f1b");
+    with_rank_alone(config, [&](const RunPlan& run, RankEngine& engine, BatchSource& source) {
       loss = engine.evaluate(0, run.microbatches, source);
       engine.train(1, source);
       engine.initialize();  // the weights of before

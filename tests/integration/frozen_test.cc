@@ -80,13 +80,7 @@ struct State {
 
 State train_alone(const RunConfig& config, int steps) {
   State state;
-  run_threads(1, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, 1);
-    const auto backend = make_cpu_backend(1);
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+  with_rank_alone(config, [&](const RunPlan& run, RankEngine& engine, BatchSource& source) {
     for (int step = 1; step <= steps; ++step) {
       const StepSummary summary = engine.train(step, source);
       state.grad_norm = summary.grad_norm;

@@ -82,13 +82,7 @@ TEST(Precision, ACheckpointOfOneServesTheOther) {
 /// Losses of every step.
 std::vector<double> curve(const RunConfig& config, int steps) {
   std::vector<double> losses;
-  run_threads(1, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, 1);
-    const auto backend = make_cpu_backend(1);
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+  with_rank_alone(config, [&](const RunPlan&, RankEngine& engine, BatchSource& source) {
     for (int step = 1; step <= steps; ++step) losses.push_back(engine.train(step, source).loss);
   });
   return losses;

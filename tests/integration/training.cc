@@ -81,7 +81,8 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
   return {state_sha256(engine), summary.loss, summary.grad_norm};
 }
 
-void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
+void with_rank_alone(const RunConfig& config,
+                     const std::function<void(const RunPlan&, RankEngine&, BatchSource&)>& body) {
   run_threads(1, [&](Communicator& world) {
     const RunPlan run = make_run_plan(config, 1);
     const auto backend = make_cpu_backend(1);
@@ -89,6 +90,12 @@ void save_without(const std::string& key, const RunConfig& config, const std::st
     engine.start(world);
     engine.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
+    body(run, engine, source);
+  });
+}
+
+void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
+  with_rank_alone(config, [&](const RunPlan& run, RankEngine& engine, BatchSource& source) {
     for (int step = 1; step <= 2; ++step) engine.train(step, source);
     nlohmann::json identity = numerics_identity(config, run, "synthetic");
     EXPECT_EQ(identity.erase(key), 1) << key;

@@ -52,6 +52,10 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
                    const MakeBackend& make_backend = cpu_backend,
                    const std::function<void(double loss)>& each = {});
 
+/// A rank by itself with its first weights, on the CPU.
+void with_rank_alone(const RunConfig& config,
+                     const std::function<void(const RunPlan&, RankEngine&, BatchSource&)>& body);
+
 /// Two steps on one rank, saved without `key` in what a checkpoint says of its run: as before there
 /// was such a key.
 void save_without(const std::string& key, const RunConfig& config, const std::string& directory);

@@ -17,6 +17,7 @@
 #include "parallel/comm/thread_communicator.h"
 #include "tests/core/cuda_emulation/nccl/gpu.h"
 #include "tests/parallel_comm/conformance.h"
+#include "tests/parallel_comm/failure_of.h"
 
 namespace concertina {
 namespace {
@@ -95,16 +96,6 @@ TEST_P(DeviceOrder, MessagesKeepTheirPlaceAmongKernels) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceOrder, ::testing::Values(Transport::nccl, Transport::staged));
-
-template <class Body>
-std::string failure_of(int ranks, const Body& body) {
-  try {
-    run_threads(ranks, body);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 TEST(NcclCommunicator, AFailingRankWakesAllOthers) {
   for (const bool aborts : {true, false}) {

@@ -16,6 +16,7 @@
 #include "parallel/comm/staged_communicator.h"
 #include "tests/late_copies.h"
 #include "tests/parallel_comm/conformance.h"
+#include "tests/parallel_comm/failure_of.h"
 
 namespace concertina {
 namespace {
@@ -129,17 +130,6 @@ TEST(StagedCommunicator, WaitingForOneCommunicatorMovesAll) {
     }
     EXPECT_EQ(got, comm.rank() == 0 ? two : one);
   });
-}
-
-/// What run_threads throws for this body.
-template <class Body>
-std::string failure_of(int ranks, const Body& body) {
-  try {
-    run_threads(ranks, body);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing";
 }
 
 TEST(ThreadCommunicator, RendezvousNeedsTheReceiveAndEagerDoesNot) {

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "parallel/comm/thread_communicator.h"
+
+namespace concertina {
+
+/// What run_threads throws for this body, or "nothing".
+inline std::string failure_of(int ranks, const std::function<void(Communicator&)>& body) {
+  try {
+    run_threads(ranks, body);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+}  // namespace concertina

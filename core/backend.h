@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/adamw.h"
 #include "core/dropout.h"
 #include "core/kernel_clock.h"
 #include "core/memory.h"
@@ -72,13 +73,6 @@ class Attention {
   /// dqkv[R,3C] from dy[R,C], recomputing the probabilities from qkv and lse (FlashAttention,
   /// Dao et al. 2022, algorithm 4).
   virtual void backward(View dy, View qkv, View y, View lse, View dqkv) = 0;
-};
-
-/// Decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2); `step` counts from 1.
-struct AdamW {
-  float lr = 0, beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F, weight_decay = 0;
-  float grad_scale = 1;  // clipping: the gradient is multiplied by this first
-  std::int64_t step = 1;
 };
 
 class Backend {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/cpu/attention.h"
 #include "core/cpu/isa.h"
@@ -172,16 +171,7 @@ class CpuBackend final : public Backend {
   }
 
   void adamw(const AdamW& rule, View w, View m, View v, View g) override {
-    const double step = static_cast<double>(rule.step);
-    const AdamWRule k{
-        rule.lr,
-        rule.beta1,
-        rule.beta2,
-        rule.eps,
-        rule.lr * rule.weight_decay,
-        rule.grad_scale,
-        static_cast<float>(1 / (1 - std::pow(static_cast<double>(rule.beta1), step))),
-        static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(rule.beta2), step)))};
+    const AdamWConstants k = constants_of(rule);
     team_.runs(count_of(w), kElementRun, [&](Int i, Int end) {
       loops_.adamw(k, w.f32() + i, m.f32() + i, v.f32() + i, g.f32() + i, end - i);
     });

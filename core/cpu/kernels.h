@@ -10,14 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/adamw.h"
 #include "core/bf16.h"
 
 namespace concertina::cpu {
-
-struct AdamWRule {
-  float lr, beta1, beta2, eps, decay;          // decay = lr * weight_decay
-  float grad_scale, correction1, correction2;  // 1/(1-beta1^t), 1/sqrt(1-beta2^t)
-};
 
 /// A DropoutMask's constants (core/dropout.h): the Philox key, two of its counters, and the rest.
 struct DropoutRule {
@@ -110,7 +106,7 @@ struct LoopTable {
 
   void (*axpby)(float a, const float* x, float b, float* y, std::int64_t n);
   double (*sum_squares)(const float* x, std::int64_t n);
-  void (*adamw)(const AdamWRule& rule, float* w, float* m, float* v, const float* g,
+  void (*adamw)(const AdamWConstants& rule, float* w, float* m, float* v, const float* g,
                 std::int64_t n);
   // y = x; x = x rounded to bf16
   void (*widen)(const Bf16* x, float* y, std::int64_t n);

@@ -210,8 +210,8 @@ double sum_squares(const float* x, Int n) {
   return sum;
 }
 
-void adamw(const AdamWRule& rule, float* w, float* m, float* v, const float* g, Int n) {
-  const AdamWRule k = rule;
+void adamw(const AdamWConstants& rule, float* w, float* m, float* v, const float* g, Int n) {
+  const AdamWConstants k = rule;
 #pragma omp simd
   for (Int i = 0; i < n; ++i) {
     const float grad = g[i] * k.grad_scale;

@@ -2,8 +2,6 @@
 //
 // N elements an access: 16 bytes where every buffer starts at a multiple of that; the elements
 // behind the last whole access are done one by one by the first threads of the grid.
-#include <cmath>
-
 #include "core/cuda/kernels.h"
 #include "core/cuda/launch.cuh"
 #include "core/cuda/reduce.cuh"
@@ -57,7 +55,7 @@ struct Axpby {
 /// With the constants of one step.
 struct AdamWUpdate {
   static constexpr int kMost = 4;
-  float lr, beta1, beta2, eps, decay, grad_scale, correction1, correction2;
+  AdamWConstants k;
   float *w, *m, *v;
   const float* g;
   template <int N>
@@ -68,12 +66,12 @@ struct AdamWUpdate {
     load(v + i, second);
     load(g + i, grad);
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const float scaled = grad[k] * grad_scale;
-      first[k] = beta1 * first[k] + (1 - beta1) * scaled;
-      second[k] = beta2 * second[k] + (1 - beta2) * scaled * scaled;
-      const float update = first[k] * correction1 / (sqrtf(second[k]) * correction2 + eps);
-      weight[k] = weight[k] - decay * weight[k] - lr * update;
+    for (int j = 0; j < N; ++j) {
+      const float scaled = grad[j] * k.grad_scale;
+      first[j] = k.beta1 * first[j] + (1 - k.beta1) * scaled;
+      second[j] = k.beta2 * second[j] + (1 - k.beta2) * scaled * scaled;
+      const float update = first[j] * k.correction1 / (sqrtf(second[j]) * k.correction2 + k.eps);
+      weight[j] = weight[j] - k.decay * weight[j] - k.lr * update;
     }
     store(m + i, first);
     store(v + i, second);
@@ -180,13 +178,8 @@ void axpby(cudaStream_t stream, float a, View x, float b, View y) {
 }
 
 void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View g) {
-  const auto step = static_cast<double>(rule.step);
-  const auto power = [step](float beta) { return std::pow(static_cast<double>(beta), step); };
   over("adamw", stream, static_cast<Int>(w.count), aligned({w, m, v, g}),
-       AdamWUpdate{rule.lr, rule.beta1, rule.beta2, rule.eps, rule.lr * rule.weight_decay,
-                   rule.grad_scale, static_cast<float>(1 / (1 - power(rule.beta1))),
-                   static_cast<float>(1 / std::sqrt(1 - power(rule.beta2))), w.f32(), m.f32(),
-                   v.f32(), g.f32()});
+       AdamWUpdate{constants_of(rule), w.f32(), m.f32(), v.f32(), g.f32()});
 }
 
 void cast(cudaStream_t stream, View x, View y) {

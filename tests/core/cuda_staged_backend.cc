@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/backend_around.h"
+#include "core/error.h"
 
 namespace concertina {
 namespace {
@@ -15,6 +16,16 @@ using Device = Backend;
 
 constexpr std::size_t kGuard = 256;
 constexpr unsigned char kGuardValue = 0x45;
+
+/// In a destructor: what a kernel did wrong is often found by the call that waits for it.
+template <class F>
+void or_fail(const F& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what();
+  }
+}
 
 /// A block with a guard behind it.
 class DeviceBlock {
@@ -28,7 +39,7 @@ class DeviceBlock {
   }
   ~DeviceBlock() {
     std::vector<unsigned char> guard(kGuard);
-    device_.memory().copy(block_ + bytes_, guard.data(), kGuard);
+    or_fail([&] { device_.memory().copy(block_ + bytes_, guard.data(), kGuard); });
     EXPECT_EQ(guard, std::vector<unsigned char>(kGuard, kGuardValue)) << "past " << bytes_;
     device_.memory().release(block_, bytes_ + kGuard);
   }
@@ -47,9 +58,11 @@ class Staging {
  public:
   explicit Staging(Device& device) : device_(device) {}
   ~Staging() {
-    device_.synchronize();
-    for (const auto& [host, staged] : blocks_)
-      if (staged.back) device_.memory().copy(staged.block->data(), staged.back, staged.bytes);
+    or_fail([this] {
+      device_.synchronize();
+      for (const auto& [host, staged] : blocks_)
+        if (staged.back) device_.memory().copy(staged.block->data(), staged.back, staged.bytes);
+    });
   }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;

@@ -70,6 +70,7 @@ __global__ void add_runs(const float* partial, Int runs, Int columns, ColumnResu
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     float sum = 0;
+#pragma unroll 16
     for (Int run = 0; run < runs; ++run) sum += partial[(run * K + k) * columns + column];
     float* to = results.to[k] + column;
     *to = accumulate ? *to + sum : sum;

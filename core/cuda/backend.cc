@@ -14,8 +14,8 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr std::size_t kSums = 4096;  // of sum_squares, that one launch brings to the host
-constexpr int kLeastMajor = 8;       // bf16 on tensor cores
+constexpr std::size_t kSums = 1 << 16;  // of sum_squares, that wait for the host at most
+constexpr int kLeastMajor = 8;          // bf16 on tensor cores
 
 std::vector<Precision> precisions_of(const Device& device) {
   std::vector<Precision> able(kPrecisions.begin(), kPrecisions.end());
@@ -114,20 +114,33 @@ class CudaBackend final : public Backend {
     cuda::adamw(context_.stream, rule, w, m, v, g);
   }
 
-  // The device writes its sums to host memory; the host reads them behind the stream.
+  // The device writes its sums to host memory; synchronize() brings them to their place. There is a
+  // call for each tensor, too many to wait for each.
   void sum_squares(View x, std::size_t block, std::span<double> sums) override {
-    for (std::size_t first = 0; first < sums.size(); first += sums_.count()) {
-      const std::size_t n = std::min(sums_.count(), sums.size() - first), begin = first * block;
-      cuda::sum_squares(context_.stream, x.slice(begin, std::min(n * block, x.count - begin)),
-                        block, sums_.data());
-      context_.stream.synchronize();
-      std::copy_n(sums_.data(), n, sums.begin() + static_cast<std::ptrdiff_t>(first));
+    while (!sums.empty()) {
+      if (summed_ == sums_.count()) synchronize();
+      const std::size_t n = std::min(sums_.count() - summed_, sums.size());
+      const std::size_t elements = std::min(n * block, x.count);
+      cuda::sum_squares(context_.stream, x.slice(0, elements), block, sums_.data() + summed_);
+      wanted_.push_back(sums.first(n));
+      summed_ += n;
+      sums = sums.subspan(n);
+      x = x.slice(elements, x.count - elements);
     }
   }
 
   Memory& memory() override { return memory_; }
   KernelClock& clock() override { return clock_; }
-  void synchronize() override { context_.stream.synchronize(); }
+  void synchronize() override {
+    context_.stream.synchronize();
+    const double* next = sums_.data();
+    for (const std::span<double> to : wanted_) {
+      std::copy_n(next, to.size(), to.begin());
+      next += to.size();
+    }
+    wanted_.clear();
+    summed_ = 0;
+  }
 
  private:
   CurrentDevice device_;  // first: the others are made on it
@@ -135,6 +148,8 @@ class CudaBackend final : public Backend {
   DeviceMemory memory_{context_.stream};
   EventClock clock_{context_.stream};
   Pinned<double> sums_;
+  std::size_t summed_ = 0;                   // of sums_, taken by
+  std::vector<std::span<double>> wanted_{};  // those, in their order
 };
 
 }  // namespace

@@ -134,6 +134,7 @@ void Update::fill_sums(const GradientExchange& gradients, const std::vector<doub
       next += blocks;
     }
   }
+  backend_->synchronize();
   CONCERTINA_CHECK(next == sums_begin_[at(rank_) + 1], "{} sums, {} expected", next,
                    sums_begin_[at(rank_) + 1]);
 }

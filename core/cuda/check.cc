@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <exception>
+
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -49,7 +51,8 @@ void check_scratch(std::size_t wanted, std::size_t given, const char* kernel) {
 }
 
 void log_failure(cudaError_t error, const char* call) noexcept {
-  if (error != cudaSuccess)
+  // While an error is on its way up, those of a device that is lost to it are no news.
+  if (error != cudaSuccess && std::uncaught_exceptions() == 0)
     spdlog::error("{} failed: {}, GPU {}", call, cudaGetErrorString(error), current_device());
 }
 

@@ -1,0 +1,49 @@
+// What is said of calls that fail while things are destroyed.
+#include "core/cuda/check.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <sstream>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// What an owner of something on the device does at its end, on a device that is lost.
+struct Owner {
+  ~Owner() { cuda::log_failure(cudaErrorIllegalAddress, "cudaFree"); }
+};
+
+class CheckTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
+  }
+  void TearDown() override { spdlog::set_default_logger(before_); }
+
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(CheckTest, AFailureAtTheEndIsLogged) {
+  { const Owner owner; }
+  EXPECT_NE(text_.str().find("cudaFree failed"), std::string::npos) << text_.str();
+}
+
+TEST_F(CheckTest, OfALostDeviceTheFirstErrorIsTheOnlyOne) {
+  try {
+    const Owner owner;
+    cuda::check(cudaErrorIllegalAddress, "layer norm");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("layer norm failed"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(text_.str(), "");
+}
+
+}  // namespace
+}  // namespace concertina

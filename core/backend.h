@@ -121,8 +121,7 @@ class Backend {
 
   /// y = a x + b y.
   virtual void axpby(float a, View x, float b, View y) = 0;
-  /// Sum of squares in fp64 of each run of `block` elements of x (the last may be shorter); they are
-  /// in `sums` behind synchronize().
+  /// fp64 sums of squares, each of `block` elements of x (the last of fewer), by synchronize().
   virtual void sum_squares(View x, std::size_t block, std::span<double> sums) = 0;
   /// One AdamW update of w with moments m, v and gradient g (equal counts).
   virtual void adamw(const AdamW& rule, View w, View m, View v, View g) = 0;

@@ -14,7 +14,7 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr std::size_t kSums = 1 << 16;  // of sum_squares, that wait for the host at most
+constexpr std::size_t kSums = 1 << 14;  // of sum_squares, that wait for the host at most
 constexpr int kLeastMajor = 8;          // bf16 on tensor cores
 
 std::vector<Precision> precisions_of(const Device& device) {

@@ -46,6 +46,7 @@ class Memory {
   struct Pool {
     std::string name;
     std::size_t free = 0;
+    std::size_t unplanned = 0;  // of `free`, what a process takes besides
   };
   virtual std::optional<Pool> pool() const { return {}; }
   /// The memory outlives it. Unless overridden, its copies are copy() and end at once.

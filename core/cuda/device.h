@@ -3,7 +3,6 @@
 // without a driver there are simply no devices.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -20,11 +19,9 @@ struct Device {
 
 /// Devices that can be used.
 int device_count();
-/// Of this much free memory, what a run may plan with: the rest is for the code that cuBLASLt and
-/// others bring to the device when it is first used (an estimate).
-inline std::size_t plannable(std::size_t free_bytes) {
-  return free_bytes - std::min(free_bytes, std::size_t{256} << 20);
-}
+/// What each process needs of a device's free memory beside what it plans: the code that cuBLASLt
+/// and others bring there when it is first used (an estimate).
+inline constexpr std::size_t kUnplannedBytes = std::size_t{256} << 20;
 /// Why there is none, or what is there: "built without CUDA", "CUDA runtime 13.0: no driver".
 std::string status();
 /// One of them, without its free memory: makes no context.

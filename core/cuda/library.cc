@@ -20,12 +20,13 @@ std::vector<std::string> candidates(const std::string& file) {
 }  // namespace
 
 Library::Library(std::string_view name, std::string_view file) : name_(name) {
-  const std::vector<std::string> paths = candidates(std::string(file));
-  for (const std::string& path : paths)
+  std::vector<std::string> refusals;  // each names its file
+  for (const std::string& path : candidates(std::string(file))) {
     if ((library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) != nullptr) return;
-  const char* why = dlerror();
-  refuse(fmt::format("{} cannot be loaded: {} (looked for {})", name,
-                     why == nullptr ? "no reason given" : why, fmt::join(paths, ", ")));
+    const char* why = dlerror();
+    refusals.emplace_back(why == nullptr ? path : why);
+  }
+  refuse(fmt::format("{} cannot be loaded: {}", name, fmt::join(refusals, "; ")));
 }
 
 }  // namespace concertina::cuda

@@ -95,7 +95,7 @@ std::optional<Memory::Pool> DeviceMemory::pool() const {
         "cudaDeviceGetPCIBusId");
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   // By its place on the bus: processes may see different devices as number 0.
-  return Pool{fmt::format("GPU {}", bus.data()), plannable(free)};
+  return Pool{fmt::format("GPU {}", bus.data()), free, kUnplannedBytes};
 }
 
 void DeviceMemory::copy(const void* from, void* to, std::size_t bytes) {

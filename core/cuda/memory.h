@@ -19,7 +19,7 @@ class DeviceMemory final : public Memory {
   void* allocate(std::size_t bytes, std::string_view name) override;
   void release(void* block, std::size_t bytes) noexcept override;
   void copy(const void* from, void* to, std::size_t bytes) override;
-  /// The device; as much of it as is plannable().
+  /// The device.
   std::optional<Pool> pool() const override;
   /// Pinned.
   std::unique_ptr<Staging> make_staging(std::size_t bytes) override;

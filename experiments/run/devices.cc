@@ -31,8 +31,12 @@ int local_rank(Communicator& world) {
 struct Sharers {
   std::vector<int> ranks;
   std::vector<std::size_t> wanted;
-  std::size_t free = 0;
+  std::size_t free = 0, unplanned = 0;
 };
+
+std::size_t without(std::size_t bytes, std::size_t others) {
+  return bytes - std::min(bytes, others);
+}
 
 std::string text(const Sharers& sharers) {
   std::string each;
@@ -65,15 +69,19 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config) {
   if (!on_gpu(config)) return memory();
   const std::vector<cuda::Device> devices = cuda::devices();
   if (devices.empty()) return {};
-  return MemoryBytes{devices[0].total_bytes, cuda::plannable(devices[0].free_bytes), "GPU 0"};
+  return MemoryBytes{devices[0].total_bytes, without(devices[0].free_bytes, cuda::kUnplannedBytes),
+                     "GPU 0"};
 }
 
 void require_memory(const RankEngine& engine, const RunConfig& config, int threads,
                     Communicator& world) {
   const std::optional<Memory::Pool> pool = engine.tensor_memory().pool();
   const std::string own = pool ? host_name() + ", " + pool->name : "";
-  const std::vector<nlohmann::json> all = gather_json(
-      world, {{"pool", own}, {"free", pool ? pool->free : 0}, {"wanted", engine.memory().total()}});
+  const std::vector<nlohmann::json> all =
+      gather_json(world, {{"pool", own},
+                          {"free", pool ? pool->free : 0},
+                          {"unplanned", pool ? pool->unplanned : 0},
+                          {"wanted", engine.memory().total()}});
   std::map<std::string, Sharers> pools;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank]["pool"] == "") continue;
@@ -82,14 +90,16 @@ void require_memory(const RankEngine& engine, const RunConfig& config, int threa
     sharers.wanted.push_back(all[rank]["wanted"]);
     const std::size_t free = all[rank]["free"];
     sharers.free = sharers.free == 0 ? free : std::min(sharers.free, free);
+    sharers.unplanned += all[rank]["unplanned"].get<std::size_t>();
   }
   for (const auto& [name, sharers] : pools) {
+    const std::size_t free = without(sharers.free, sharers.unplanned);
     const std::size_t sum =
         std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), std::size_t{0});
-    if (sum > sharers.free)
-      throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(sharers.free)),
+    if (sum > free)
+      throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(free)),
                   config.where("run.device"),
-                  what_fits(engine.run(), config, threads, sharers.free / sharers.ranks.size()));
+                  what_fits(engine.run(), config, threads, free / sharers.ranks.size()));
   }
 }
 

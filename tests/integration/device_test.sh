@@ -84,6 +84,12 @@ CONCERTINA_EMULATED_BYTES=$((256 * 1048576 + $(peak runs/one-fp32/result.json) -
 export CONCERTINA_EMULATED_BYTES
 refused 'GiB are free' "$gpu_program" 1 large $large
 refused 'rank 0 needs' "$gpu_program" 1 large $large
+if [ -z "$large" ]; then  # CUDA's own part counts for each rank
+  CONCERTINA_EMULATED_BYTES=$((400 * 1048576))
+  refused 'GiB are free' "$gpu_program" 2 shared --set parallel.pp=2
+  train "$gpu_program" 1 shared
+  CONCERTINA_EMULATED_BYTES=$((256 * 1048576 + $(peak runs/one-fp32/result.json) - 1))
+fi
 exits 0 'plan of too much' "$gpu_program" plan @base.toml --rate 100 $large
 grep -q 'the largest rank needs' out || fail "the plan does not warn"
 unset CONCERTINA_EMULATED_BYTES

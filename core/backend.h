@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -75,6 +76,23 @@ class Attention {
   virtual void backward(View dy, View qkv, View y, View lse, View dqkv) = 0;
 };
 
+/// Kernels that a step issues again and again: one pass of one unit. Nothing else happens in it.
+struct RepeatedPass {
+  std::string_view unit;  // for errors, like `pass`
+  std::string_view pass;
+  /// Equal words: the same kernels with the same arguments, but for the step and sample of
+  /// dropout's masks, which are those of `random`.
+  std::span<const std::uint64_t> key;
+  RandomAt random;
+};
+
+/// Since a backend was made.
+struct PassCounts {
+  std::int64_t issued = 0;    // kernel by kernel
+  std::int64_t replayed = 0;  // from a recording
+  std::int64_t recordings = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -115,8 +133,8 @@ class Backend {
   virtual void cross_entropy(View logits, View targets, float loss_scale, bool training,
                              View row_loss) = 0;
 
-  /// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual may
-  /// be empty (then 0), and y may be u. Also its own gradient: u is dy then.
+  /// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual
+  /// may be empty (then 0), and y may be u. Also its own gradient: u is dy then.
   virtual void dropout(const DropoutMask& mask, View u, View residual, View y) = 0;
 
   /// y = a x + b y.
@@ -125,6 +143,13 @@ class Backend {
   virtual void sum_squares(View x, std::size_t block, std::span<double> sums) = 0;
   /// One AdamW update of w with moments m, v and gradient g (equal counts).
   virtual void adamw(const AdamW& rule, View w, View m, View v, View g) = 0;
+
+  /// Does what `issue` does, which issues the kernels of `pass`; or does again what it recorded
+  /// when it saw the same key before.
+  virtual void repeat(const RepeatedPass& /*pass*/, const std::function<void()>& issue) { issue(); }
+  /// Keys get new meanings: units or their memory change.
+  virtual void forget_passes() {}
+  virtual PassCounts pass_counts() const { return {}; }
 
   /// Where its tensors are.
   virtual Memory& memory() = 0;

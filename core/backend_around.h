@@ -220,6 +220,9 @@ class BackendAround : public Backend, public KernelHook {
     const Around around(*this, {Kernel::adamw, {&w, &m, &v, &g}});
     inner_.adamw(rule, w, m, v, g);
   }
+  // Of repeat() Backend's own: the hook sees every kernel.
+  void forget_passes() override { inner_.forget_passes(); }
+  PassCounts pass_counts() const override { return inner_.pass_counts(); }
   Memory& memory() override { return inner_.memory(); }
   KernelClock& clock() override { return inner_.clock(); }
   void synchronize() override { inner_.synchronize(); }

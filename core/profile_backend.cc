@@ -54,6 +54,9 @@ class ProfileBackend final : public BackendAround {
     profile_.products[shape];  // also of a map that nothing calls
     return BackendAround::linear(shape);
   }
+  void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
+    profile_.active || !profile_.repeats ? issue() : inner().repeat(pass, issue);
+  }
   KernelClock& clock() override { return clock_; }
 
  private:

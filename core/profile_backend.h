@@ -30,7 +30,8 @@ struct LinearOrder {
 
 /// Seconds are those up to the last settle() of its backend's clock.
 struct Profile {
-  bool active = true;  // else kernels pass by, neither timed nor counted
+  bool active = true;   // else kernels pass by, neither timed nor counted
+  bool repeats = true;  // while not active: repeated passes may be replayed (Backend::repeat)
   std::map<std::string_view, KernelTime> kernels;
   std::map<LinearShape, ProductTimes, LinearOrder> products;
   void reset();

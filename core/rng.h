@@ -17,6 +17,7 @@ struct RandomAt {
   std::uint32_t step = 0;    // of the run
   std::uint32_t sample = 0;  // the microbatch's first, in the step's batch
   std::uint32_t unit = 0;    // of the model
+  bool operator==(const RandomAt&) const = default;
 };
 
 class Rng {

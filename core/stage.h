@@ -3,8 +3,10 @@
 // and knows nothing of ranks, schedules or transfers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
@@ -57,6 +59,8 @@ class GradientSink {
 /// What a unit has just done. B is input, then weight.
 enum class Pass { forward, input, weight, pack };
 inline constexpr int kPasses = 4;
+inline constexpr std::array<std::string_view, kPasses> kPassNames{"forward", "input gradient",
+                                                                  "weight gradient", "packing"};
 
 /// Told after every pass of a unit: the places inside an action where a rank can look at the clock
 /// and at its transfers.

@@ -115,6 +115,13 @@ verdict 'rates; fused kernels >= 85 % of a copy' $status "$(awk '
   /^copy/ { printf "copy %s GB/s; ", $(NF - 3) } /^GEMM/ { printf "GEMM %s TFLOP/s; ", $(NF - 1) }
   /slow:/ { sub(/^ *slow: /, ""); printf "%s; ", $0 }' "$out/rates.log")"
 
+limited 60 graphs.log "$concertina" bench step --set run.device=cuda --set numerics.compute=bf16
+status=$?
+verdict 'CUDA graphs: a small step with and without' $status "$(awk '
+  /^step_ms/ { printf "%s ms; ", $2 } /^issued_ms/ { printf "without %s ms; ", $2 }
+  /^graph_speedup/ { printf "%s x", $2; found = 1 } END { if (!found) printf "no graphs" }' \
+  "$out/graphs.log")"
+
 if timeout 60 python3 -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null; then
   for model in 124M 1.5B; do
     limited 200 "peers-$model.log" python3 "$peers/compare.py" --binary "$concertina" \

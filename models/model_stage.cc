@@ -1,8 +1,10 @@
 #include "models/model_stage.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.h"
+#include "models/pass_key.h"
 
 namespace concertina {
 namespace {
@@ -33,6 +35,7 @@ ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Buc
   std::sort(held_.begin(), held_.end());
   held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
   gradients_.reserve(most_parameters);
+  key_.reserve(pass_key_words(most_parameters));
   place_memory();
 }
 
@@ -40,7 +43,9 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
                                        std::span<const Bucket> buckets, int unit) {
   Slot slot;
   slot.unit = model.make_unit(unit, backend);
-  const auto& parameters = model.spec().units[static_cast<std::size_t>(unit)].parameters;
+  const UnitSpec& spec = model.spec().units[static_cast<std::size_t>(unit)];
+  slot.name = spec.name;
+  const auto& parameters = spec.parameters;
   slot.parameters.resize(parameters.size());
   for (int b = 0; b < std::ssize(buckets); ++b) {
     const Bucket& bucket = buckets[static_cast<std::size_t>(b)];
@@ -100,6 +105,7 @@ std::size_t ModelStage::packed_bytes() const {
 }
 
 void ModelStage::attach(std::span<const View> weights, void* packed) {
+  backend_.forget_passes();
   auto* at = static_cast<std::byte*>(packed);
   for (Slot& slot : slots_) {
     std::vector<View> views;
@@ -142,8 +148,8 @@ View ModelStage::output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads 
 
 UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
   UnitIo unit;
-  unit.tokens = io.tokens;
-  unit.targets = io.targets;
+  if (slot == 0) unit.tokens = io.tokens;
+  if (slot + 1 == slots_.size()) unit.targets = io.targets;
   unit.input = slot == 0 ? io.input : output_of(slot - 1, io);
   unit.output = output_of(slot, io);
   unit.saved = saved_of(slot, io);
@@ -162,6 +168,15 @@ UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads
   return unit;
 }
 
+template <class F>
+void ModelStage::run(std::size_t slot, Pass pass, const UnitIo& io,
+                     std::span<const UnitGradient> gradients, const F& issue) {
+  const Slot& s = slots_[slot];
+  write_pass_key(*s.unit, pass, io, gradients, key_);
+  backend_.repeat({s.name, kPassNames[static_cast<std::size_t>(pass)], key_, io.random},
+                  std::ref(issue));  // a reference: std::function takes it without an allocation
+}
+
 void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const UnitIo& unit_io,
                                  GradientSink& sink) {
   const Slot& s = slots_[slot];
@@ -173,28 +188,31 @@ void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const
       if (const Place& place = s.parameters[p]; place.bucket == bucket)
         gradients_[p] = {target.gradient.slice(place.offset, place.count), target.accumulate};
   }
-  s.unit->backward_weight(unit_io, gradients_);
+  run(slot, Pass::weight, unit_io, gradients_,
+      [&] { s.unit->backward_weight(unit_io, gradients_); });
   for (const int bucket : s.trained) sink.end(bucket, unit, io.microbatch);
   done(slot, Pass::weight);
 }
 
 void ModelStage::forward_unit(int unit, const MicrobatchIo& io) {
   const std::size_t slot = slot_of(unit);
-  slots_[slot].unit->forward(unit_io(slot, io, Grads::none));
+  const UnitIo own = unit_io(slot, io, Grads::none);
+  run(slot, Pass::forward, own, {}, [&] { slots_[slot].unit->forward(own); });
   done(slot, Pass::forward);
 }
 
 void ModelStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
   const std::size_t slot = slot_of(unit);
   const UnitIo shared = unit_io(slot, io, Grads::shared);
-  slots_[slot].unit->backward_input(shared);
+  run(slot, Pass::input, shared, {}, [&] { slots_[slot].unit->backward_input(shared); });
   done(slot, Pass::input);
   weight_gradient(slot, io, shared, sink);
 }
 
 void ModelStage::backward_input_unit(int unit, const MicrobatchIo& io) {
   const std::size_t slot = slot_of(unit);
-  slots_[slot].unit->backward_input(unit_io(slot, io, Grads::separate));
+  const UnitIo own = unit_io(slot, io, Grads::separate);
+  run(slot, Pass::input, own, {}, [&] { slots_[slot].unit->backward_input(own); });
   done(slot, Pass::input);
 }
 
@@ -219,14 +237,18 @@ View ModelStage::logits(const MicrobatchIo& io) const {
   return logits;
 }
 
+void ModelStage::pack(std::size_t slot) {
+  run(slot, Pass::pack, {}, {}, [&] { slots_[slot].unit->pack(); });
+}
+
 void ModelStage::refresh() {
-  for (const Slot& slot : slots_) slot.unit->pack();
+  for (std::size_t i = 0; i < slots_.size(); ++i) pack(i);
 }
 
 void ModelStage::refresh_trained() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].repacks) continue;
-    slots_[i].unit->pack();
+    pack(i);
     done(i, Pass::pack);
   }
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/stage.h"
@@ -59,6 +60,7 @@ class ModelStage final : public Stage {
   /// A unit and where its share of each memory starts, bytes.
   struct Slot {
     std::unique_ptr<Unit> unit;
+    std::string name;
     std::vector<Place> parameters;
     std::vector<int> buckets;  // that `parameters` touch, ascending
     std::vector<int> trained;  // of these, those that are not frozen
@@ -80,6 +82,11 @@ class ModelStage final : public Stage {
   View output_of(std::size_t slot, const MicrobatchIo& io) const;
   View output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
   UnitIo unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
+  /// Issues a pass of a unit by `issue`, or has its recording repeated.
+  template <class F>
+  void run(std::size_t slot, Pass pass, const UnitIo& io, std::span<const UnitGradient> gradients,
+           const F& issue);
+  void pack(std::size_t slot);
   void done(std::size_t slot, Pass pass) {
     if (observer_ != nullptr) observer_->unit_done(first_ + static_cast<int>(slot), pass);
   }
@@ -98,7 +105,8 @@ class ModelStage final : public Stage {
   void* workspace_ = nullptr;
   void* frozen_scratch_ = nullptr;  // edges between frozen units, then what one of them keeps
   UnitObserver* observer_ = nullptr;
-  std::vector<UnitGradient> gradients_;  // of one unit; reused
+  std::vector<UnitGradient> gradients_;  // of one unit; reused, like
+  std::vector<std::uint64_t> key_;       // of one pass
 };
 
 }  // namespace concertina

@@ -43,7 +43,7 @@ struct UnitMemory {
 
 /// One microbatch as one unit sees it. Views that a unit has no use for are empty.
 struct UnitIo {
-  View tokens, targets;          // [R] int32
+  View tokens, targets;          // [R] int32: for a model's first unit, for its last
   View input, output;            // [R,C]
   View input_grad, output_grad;  // [R,C], distinct; input_grad is empty where none is wanted
   void* saved = nullptr;

@@ -9,6 +9,7 @@
 #include "core/cuda/kernels.h"
 #include "core/cuda/memory.h"
 #include "core/cuda/operators.h"
+#include "core/cuda/pass_graphs.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -47,7 +48,10 @@ class CurrentDevice {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const BackendOptions& options) : device_(options.device), sums_(kSums) {
+  explicit CudaBackend(const BackendOptions& options)
+      : device_(options.device),
+        graphs_(context_.stream, context_.workspace, options.graphs),
+        sums_(kSums) {
     context_.workspace.need(kScratchBytes, 0);
   }
 
@@ -78,7 +82,10 @@ class CudaBackend final : public Backend {
     return make_attention(shape, context_);
   }
   std::size_t workspace_bytes() const override { return context_.workspace.bytes(); }
-  void set_workspace(void* workspace) override { context_.workspace.set(workspace); }
+  void set_workspace(void* workspace) override {
+    graphs_.forget();
+    context_.workspace.set(workspace);
+  }
 
   void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
     cuda::layer_norm(context_.stream, x, gamma, beta, y, mean, rstd);
@@ -105,7 +112,7 @@ class CudaBackend final : public Backend {
     cuda::cross_entropy(context_.stream, logits, targets, loss_scale, training, row_loss);
   }
   void dropout(const DropoutMask& mask, View u, View residual, View y) override {
-    cuda::dropout(context_.stream, mask, u, residual, y);
+    cuda::dropout(context_.stream, mask, graphs_.mask_place(mask.at), u, residual, y);
   }
   void axpby(float a, View x, float b, View y) override {
     cuda::axpby(context_.stream, a, x, b, y);
@@ -129,6 +136,12 @@ class CudaBackend final : public Backend {
     }
   }
 
+  void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
+    graphs_.run(pass, issue);
+  }
+  void forget_passes() override { graphs_.forget(); }
+  PassCounts pass_counts() const override { return graphs_.counts(); }
+
   Memory& memory() override { return memory_; }
   KernelClock& clock() override { return clock_; }
   void synchronize() override {
@@ -147,6 +160,7 @@ class CudaBackend final : public Backend {
   Context context_;
   DeviceMemory memory_{context_.stream};
   EventClock clock_{context_.stream};
+  PassGraphs graphs_;
   Pinned<double> sums_;
   std::size_t summed_ = 0;                   // of sums_, taken by
   std::vector<std::span<double>> wanted_{};  // those, in their order

@@ -12,6 +12,9 @@ namespace concertina::cuda {
 
 struct BackendOptions {
   int device = 0;
+  /// Most passes of units that it keeps as CUDA graphs (their device memory is the driver's, beside
+  /// what a plan counts); 0: none.
+  std::size_t graphs = 1024;
 };
 
 /// The version of cuBLASLt, or why it cannot be used; empty where the build has no CUDA.

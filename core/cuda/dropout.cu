@@ -43,9 +43,11 @@ __device__ void random_words(const Rule& rule, std::uint32_t sample, Int e,
 
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
-    drop(Rule rule, const T* u, const T* residual, T* y, Int samples, Int sample_elements) {
+    drop(Rule rule, const MaskPlace* place, const T* u, const T* residual, T* y, Int samples,
+         Int sample_elements) {
   const Int e = (static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x) * N;
   if (e >= sample_elements) return;
+  if (place != nullptr) rule.step = place->step, rule.sample = place->sample;
   for (Int s = blockIdx.y; s < samples; s += gridDim.y) {
     const Int i = s * sample_elements + e;
     std::uint32_t words[N];
@@ -60,9 +62,18 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__global__ void write_place(MaskPlace place, MaskPlace* to) {
+  if (threadIdx.x == 0) *to = place;
+}
+
 }  // namespace
 
-void dropout(cudaStream_t stream, const DropoutMask& mask, View u, View residual, View y) {
+void place_masks(cudaStream_t stream, MaskPlace place, MaskPlace* to) {
+  launch("place of masks", {dim3(1), 32}, stream, write_place, place, to);
+}
+
+void dropout(cudaStream_t stream, const DropoutMask& mask, const MaskPlace* place, View u,
+             View residual, View y) {
   const auto key = Rng(mask.at.seed, Purpose::dropout).key();
   const Rule rule{key[0],       key[1],           mask.at.step, mask.at.sample,
                   mask.at.unit, mask.threshold(), mask.scale()};
@@ -70,8 +81,8 @@ void dropout(cudaStream_t stream, const DropoutMask& mask, View u, View residual
   with_access(u.dtype, elements, {u, residual, y}, [&]<class T, int N>() {
     const dim3 blocks(blocks_for(elements, Int{kThreads} * N),
                       static_cast<unsigned>(std::min(samples, kMostBlocks)));
-    launch("dropout", {blocks, kThreads}, stream, drop<T, N>, rule, u.as<T>(), residual.as<T>(),
-           y.as<T>(), samples, elements);
+    launch("dropout", {blocks, kThreads}, stream, drop<T, N>, rule, place, u.as<T>(),
+           residual.as<T>(), y.as<T>(), samples, elements);
   });
 }
 

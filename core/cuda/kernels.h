@@ -28,7 +28,11 @@ void embedding_backward(cudaStream_t stream, View tokens, View dx, std::int64_t 
 void cross_entropy(cudaStream_t stream, View logits, View targets, float loss_scale, bool training,
                    View row_loss);
 
-void dropout(cudaStream_t stream, const DropoutMask& mask, View u, View residual, View y);
+/// `place`: on the device, in place of the mask's own step and sample; or null.
+void dropout(cudaStream_t stream, const DropoutMask& mask, const MaskPlace* place, View u,
+             View residual, View y);
+/// *to = place.
+void place_masks(cudaStream_t stream, MaskPlace place, MaskPlace* to);
 
 void axpby(cudaStream_t stream, float a, View x, float b, View y);
 /// sums: host memory that the device may write, one fp64 for each run of `block` elements.

@@ -10,6 +10,13 @@
 
 namespace concertina::cuda {
 
+/// Where the masks of a recorded pass find their step and sample: they change from launch to
+/// launch.
+struct MaskPlace {
+  std::uint32_t step = 0, sample = 0;
+  bool operator==(const MaskPlace&) const = default;
+};
+
 class Workspace {
  public:
   /// An operator wants this much scratch, and that much for a bias in the products' type.
@@ -17,7 +24,9 @@ class Workspace {
     scratch_ = std::max(scratch_, align_up(scratch));
     bias_ = std::max(bias_, align_up(bias));
   }
-  std::size_t bytes() const { return scratch_ + bias_ + kBlasAlignment; }
+  std::size_t bytes() const {
+    return scratch_ + bias_ + align_up(sizeof(MaskPlace)) + kBlasAlignment;
+  }
   void set(void* block) {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     start_ = static_cast<std::byte*>(block) + (align_up(address, kBlasAlignment) - address);
@@ -25,6 +34,7 @@ class Workspace {
 
   void* scratch() const { return start_; }
   void* bias() const { return start_ + scratch_; }
+  MaskPlace* mask_place() const { return reinterpret_cast<MaskPlace*>(start_ + scratch_ + bias_); }
 
  private:
   static constexpr std::size_t kBlasAlignment = 256;  // of cuBLASLt's scratch

@@ -20,6 +20,8 @@ struct BenchEngine {
   /// that costs the device nothing.
   double profiled_step();
   bool times_in_passing() const;
+  /// The same with every kernel issued by itself, none as part of a graph.
+  double issued_step();
 
   /// Of this rank's last step.
   const StepRecord& record() const { return engine.executor().recorder().last(); }

@@ -61,7 +61,8 @@ Json breakdown(const Profile& profile, double steps) {
 /// Seconds of each measured round, in which everything that is compared takes its turn.
 struct Rounds {
   std::vector<double> step, products, bound, single;
-  double flops = 0;  // of this rank's products, a step
+  std::vector<double> issued;  // without graphs, where there are some
+  double flops = 0;            // of this rank's products, a step
 
   static double ratio(const std::vector<double>& a, const std::vector<double>& b) {
     std::vector<double> ratios;
@@ -88,6 +89,7 @@ Rounds measure(BenchEngine& bench, BenchEngine* single, Communicator& world,
     if (single != nullptr) single->step();
     bench.profile.reset();
     bench.profiled_step();
+    if (!bench.times_in_passing()) bench.step();  // as it will be: it may record
   }
   ProductsAlone products(bench.profile, make_backend(bench.config, bench.threads, world), 1);
   products.measure();
@@ -96,7 +98,10 @@ Rounds measure(BenchEngine& bench, BenchEngine* single, Communicator& world,
     if (single != nullptr) rounds.single.push_back(single->step());
     world.barrier();
     rounds.products.push_back(largest(world, products.measure()));
-    if (!bench.times_in_passing()) bench.profiled_step();
+    if (!bench.times_in_passing()) {
+      bench.profiled_step();
+      if (bench.config.run.graphs) rounds.issued.push_back(largest(world, bench.issued_step()));
+    }
     rounds.step.push_back(largest(world, bench.step()));
     rounds.bound.push_back(schedule_bound(bench, world));
   }
@@ -130,6 +135,10 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
                  {"gemm_ms", median(rounds.products) * 1e3},
                  {"gemm_limit", Rounds::ratio(rounds.products, rounds.step)},
                  {"peak_bytes", largest(world, static_cast<double>(bench.engine.arena().peak()))}};
+  if (!rounds.issued.empty()) {
+    result["issued_ms"] = median(rounds.issued) * 1e3;
+    result["graph_speedup"] = Rounds::ratio(rounds.issued, rounds.step);
+  }
   if (world.size() > 1) {
     const double single_step = largest(world, rounds.single.empty() ? 0 : median(rounds.single));
     const double speedup = largest(world, Rounds::ratio(rounds.single, rounds.step));

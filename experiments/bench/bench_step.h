@@ -22,7 +22,8 @@ struct BenchOptions {
 /// gemm_limit = gemm_ms / step_ms; peak_bytes. With more than one rank also single_tokens_per_s
 /// (rank 0 doing the whole batch, the others idle), scaling (speed-up over it / ranks), bound_ms
 /// (the schedule's makespan from what F, I, W, B and STEP took, waits and transfers free) and
-/// schedule_efficiency = bound_ms / step_ms. Ratios are medians over rounds.
+/// schedule_efficiency = bound_ms / step_ms. With CUDA graphs also issued_ms (a step whose kernels
+/// are issued one by one) and graph_speedup = issued_ms / step_ms. Ratios are medians over rounds.
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);
 

@@ -152,10 +152,19 @@ class Training {
     if (monitor_) monitor_->event(step, "checkpoint", {{"seconds", now() - start}});
   }
 
+  /// How the leader's kernels were issued, where that can differ.
+  void log_passes() const {
+    const PassCounts passes = session_.backend->pass_counts();
+    if (passes.issued + passes.replayed > 0)
+      log::info("{} of {} passes of units were launched as CUDA graphs, of which there are {}",
+                passes.replayed, passes.issued + passes.replayed, passes.recordings);
+  }
+
   int preempted(std::int64_t step, int signal) {
     if (monitor_) {
       monitor_->event(step, "stop", {{"signal", signal}});
       monitor_->clear();
+      log_passes();
       log::warn("stopped by signal {} behind step {}; the same command resumes", signal, step);
     }
     return static_cast<int>(Exit::preempted);
@@ -180,6 +189,7 @@ class Training {
     const std::string hash = state_sha256(engine_);
     if (!monitor_) return;
     monitor_->clear();
+    log_passes();
     std::string report = fmt::format("nothing was left to train at step {}\n", step);
     if (last_) report = fmt::format("trained {} steps, loss {:.4f}\n", step, last_->loss);
     const std::string path = directory_ + "/result.json";

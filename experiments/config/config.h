@@ -19,6 +19,7 @@ struct RunSection {
   std::int64_t seed = 1, steps = 200;
   double watchdog = 600;
   int threads = 0;  // 0: the cores that this rank may use, shared with the other ranks there
+  bool graphs = true;
   bool operator==(const RunSection&) const = default;
 };
 

@@ -67,6 +67,9 @@ const Key kKeys[] = {
      "seconds without progress until a run names the rank that hangs and ends; 0: never",
      kNotNegative},
     {KEY(run.device), "where the kernels run", {}, device_names},
+    {KEY(run.graphs),
+     "on a GPU, record the kernels of a unit's pass as a CUDA graph and launch that from then on",
+     {}},
 
     {KEY(model.family), "architecture", {}, model_names},
     {KEY(model.layers), "transformer blocks", {1, 100000}},

@@ -49,8 +49,10 @@ std::string text(const Sharers& sharers) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu) {
+  cuda::BackendOptions options{.device = gpu};
+  if (!config.run.graphs) options.graphs = 0;
   std::unique_ptr<Backend> backend =
-      on_gpu(config) ? cuda::make_cuda_backend({.device = gpu}) : make_cpu_backend(threads);
+      on_gpu(config) ? cuda::make_cuda_backend(options) : make_cpu_backend(threads);
   backend->require(precision_of(config));
   return backend;
 }

@@ -1,6 +1,7 @@
 #include "parallel/runtime/buffer_pool.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.h"
 
@@ -11,6 +12,11 @@ void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* 
   bytes_ = align_up(bytes);
   free_.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) free_.push_back(arena.take(bytes, name));
+}
+
+void BufferPool::give(void* buffer) {
+  free_.push_back(buffer);
+  if (in_use() == 0) std::sort(free_.begin(), free_.end(), std::less<>());
 }
 
 void* BufferPool::take() {

@@ -1,5 +1,7 @@
 // Equal buffers that are handed out one at a time.
-// Invariant: as many as were attached, never more; a pool remembers how many were out at once.
+// Invariants: as many as were attached, never more; a pool remembers how many were out at once. The
+// one given back last goes out first, but which ones go out when all are back is always the same:
+// steps of one plan find the same buffers.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,7 @@ class BufferPool {
  public:
   void attach(Arena& arena, int count, std::size_t bytes, const char* name);
   void* take();
-  void give(void* buffer) { free_.push_back(buffer); }
+  void give(void* buffer);
   bool empty() const { return free_.empty(); }
   int peak() const { return peak_; }
   int in_use() const { return count_ - static_cast<int>(free_.size()); }

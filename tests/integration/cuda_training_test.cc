@@ -7,6 +7,7 @@
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
+#include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
@@ -120,6 +121,97 @@ TEST_F(CudaTraining, ACheckpointGoesOnOnTheOtherDevice) {
     EXPECT_NE(gpu.state_sha256, saved.state_sha256);
     EXPECT_NEAR(gpu.loss, cpu.loss, compute == std::string("fp32") ? 1e-4 : 3e-2);
   }
+}
+
+/// A training with at most so many graphs a rank, and how the passes of each rank were issued, up
+/// to each of its steps.
+struct Passes {
+  Outcome outcome;
+  std::vector<std::vector<PassCounts>> counts;
+};
+Passes train_with(std::size_t graphs, int ranks, const RunConfig& config, const Span& span) {
+  Passes result{{}, std::vector<std::vector<PassCounts>>(static_cast<std::size_t>(ranks))};
+  run_threads(ranks, [&](Communicator& world) {
+    Backend* backend = nullptr;
+    const auto make = [&](int) {
+      auto made = cuda::make_cuda_backend({.graphs = graphs});
+      backend = made.get();
+      return made;
+    };
+    auto& counts = result.counts[static_cast<std::size_t>(world.rank())];
+    const Outcome outcome = train_rank(world, config, span, make,
+                                       [&](double) { counts.push_back(backend->pass_counts()); });
+    if (world.rank() == 0) result.outcome = outcome;
+  });
+  return result;
+}
+
+TEST_F(CudaTraining, GraphsChangeNoBit) {
+  const struct {
+    const char* compute;
+    double dropout;
+    int frozen, pp, dp;
+    const char* schedule;
+  } cases[] = {{"fp32", 0.2, 0, 1, 1, "1f1b"},
+               {"bf16", 0, 0, 2, 1, "zb-h1"},
+               {"fp8", 0, 0, 1, 2, "gpipe"},
+               {"bf16", 0.2, 3, 2, 2, "1f1b"},
+               {"fp32", 0, 2, 2, 1, "interleaved-1f1b"}};
+  for (const auto& [compute, dropout, frozen, pp, dp, schedule] : cases) {
+    if (!able(compute)) continue;
+    SCOPED_TRACE(fmt::format("{} pp={} dp={} {}", compute, pp, dp, schedule));
+    RunConfig config = with_grid(config_in(compute), pp, dp, schedule);
+    config.model.dropout = dropout;
+    config.freeze.units = frozen;
+    const Span span{0, 3, "", ""};
+    const Passes with = train_with(1024, pp * dp, config, span);
+    const Passes without = train_with(0, pp * dp, config, span);
+    EXPECT_EQ(with.outcome, without.outcome);
+    for (std::size_t rank = 0; rank < with.counts.size(); ++rank) {
+      const PassCounts &first = with.counts[rank][0], &last = with.counts[rank][2],
+                       &plain = without.counts[rank][2];
+      EXPECT_EQ(plain.replayed, 0);
+      EXPECT_EQ(last.issued + last.replayed, plain.issued);
+      // Every step's buffers are those of the first: nothing is new to the others.
+      EXPECT_EQ(last.issued, first.issued) << "rank " << rank;
+    }
+  }
+}
+
+TEST_F(CudaTraining, GraphsChangeNoBitOfAResume) {
+  const TemporaryDirectory directory;
+  RunConfig config = with_grid(config_in("bf16"), 1, 1, "1f1b");
+  config.model.dropout = 0.2;
+  const Outcome whole = train_with(0, 1, config, {0, 4, "", ""}).outcome;
+  train_with(1024, 1, config, {0, 2, "", directory.path()});
+  config = with_grid(config, 2, 1, "1f1b");
+  EXPECT_EQ(train_with(1024, 2, config, {2, 4, directory.path(), ""}).outcome, whole);
+}
+
+/// Held-out losses behind each step, and what the steps made of the weights.
+std::pair<std::vector<double>, std::string> train_and_evaluate(std::size_t graphs) {
+  std::pair<std::vector<double>, std::string> result;
+  RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");
+  config.model.dropout = 0.2;
+  run_threads(1, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = cuda::make_cuda_backend({.graphs = graphs});
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    for (int step = 1; step <= 3; ++step) {
+      engine.train(step, source);
+      result.first.push_back(engine.evaluate(7, run.microbatches, source));
+    }
+    result.second = state_sha256(engine);
+    EXPECT_EQ(backend->pass_counts().replayed > 0, graphs > 0);
+  });
+  return result;
+}
+
+TEST_F(CudaTraining, GraphsOfTrainingAndEvaluationAreNotMixedUp) {
+  EXPECT_EQ(train_and_evaluate(1024), train_and_evaluate(0));
 }
 
 }  // namespace

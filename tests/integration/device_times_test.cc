@@ -10,6 +10,7 @@
 #include "experiments/report/tracing.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/core/cuda_emulation/device_clock.h"
+#include "tests/core/cuda_emulation/streams.h"
 #include "tests/integration/training.h"
 
 namespace concertina {
@@ -119,6 +120,35 @@ TEST(DeviceTimes, TheProfileHasThem) {
       seconds += kernel.seconds;
     }
     EXPECT_EQ(kernels(seconds), kSteps * trained.issued);
+  });
+}
+
+/// The same kernels, with the same times in the trace, in a fraction of the calls.
+TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
+  on_one_rank([](Communicator& world) {
+    emulation::kernels_take(kKernel);
+    const RunConfig config = tiny_config();
+    const RunPlan run = make_run_plan(config, 1);
+    const auto backend = cuda::make_cuda_backend({});
+    RankEngine engine(run, config, 0, *backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    int first_kernels = 0, first_calls = 0;
+    for (int step = 1; step <= 4; ++step) {
+      const int kernels_before = emulation::kernels_issued(), before = emulation::calls_made();
+      engine.train(step, source);
+      const int issued = emulation::kernels_issued() - kernels_before;
+      const int calls = emulation::calls_made() - before;
+      if (step == 1) first_kernels = issued, first_calls = calls;
+      EXPECT_EQ(issued, first_kernels) << "step " << step;
+      EXPECT_EQ(kernels(busy_seconds(engine.executor().row(), engine.executor().recorder().last())),
+                issued);
+      if (step > 2) {
+        EXPECT_LT(calls, first_calls / 2) << "step " << step;
+      }
+    }
+    emulation::kernels_take(-1);
   });
 }
 

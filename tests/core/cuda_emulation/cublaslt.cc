@@ -13,6 +13,7 @@
 #include "block.h"
 #include "core/tensor.h"
 #include "device_clock.h"
+#include "streams.h"
 
 // The library's opaque types are ours to define: nothing else looks into them.
 namespace {
@@ -63,7 +64,7 @@ bool is_fp8(cudaDataType_t type) {
 
 /// A column-major matrix in memory.
 struct Matrix {
-  const Layout& layout;
+  Layout layout;
   void* data;
 
   std::size_t at(std::uint64_t row, std::uint64_t column) const {
@@ -214,35 +215,51 @@ double behind(const Desc& desc, double sum, std::uint64_t row, std::uint64_t col
   return gelu(sum);
 }
 
+/// A product with all that it was asked for, as it was at the call.
+struct Call {
+  Desc desc;
+  Matrix left, right, add, out;
+  double alpha, beta;
+
+  void run() const {
+    const concertina::emulation::DeviceAtWork at_work;
+    const bool ta = transposed(desc, CUBLASLT_MATMUL_DESC_TRANSA);
+    const bool tb = transposed(desc, CUBLASLT_MATMUL_DESC_TRANSB);
+    const std::uint64_t depth = ta ? left.layout.rows : left.layout.columns;
+    const double scale = alpha * scale_of(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER) *
+                         scale_of(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
+    for (std::uint64_t column = 0; column < out.layout.columns; ++column)
+      for (std::uint64_t row = 0; row < out.layout.rows; ++row) {
+        double sum = 0;
+        for (std::uint64_t k = 0; k < depth; ++k)
+          sum += (ta ? left.get(k, row) : left.get(row, k)) *
+                 (tb ? right.get(column, k) : right.get(k, column));
+        sum *= scale;
+        if (beta != 0) sum += beta * add.get(row, column);
+        out.set(row, column, behind(desc, sum, row, column, out.layout));
+      }
+    concertina::emulation::kernel_issued();
+  }
+};
+
+double value_of(const void* factor) {
+  return static_cast<double>(*static_cast<const float*>(factor));
+}
+
 cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
                       cublasLtMatrixLayout_t a_layout, const void* b,
                       cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                       cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
-                      const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t) {
-  const concertina::emulation::DeviceAtWork at_work;
-  const Desc& description = of<Desc>(desc);
-  const Matrix left{of<Layout>(a_layout), const_cast<void*>(a)};
-  const Matrix right{of<Layout>(b_layout), const_cast<void*>(b)};
-  const Matrix add{of<Layout>(c_layout), const_cast<void*>(c)}, out{of<Layout>(d_layout), d};
-  const bool ta = transposed(description, CUBLASLT_MATMUL_DESC_TRANSA);
-  const bool tb = transposed(description, CUBLASLT_MATMUL_DESC_TRANSB);
-  const std::uint64_t depth = ta ? left.layout.rows : left.layout.columns;
-  const double factor = static_cast<double>(*static_cast<const float*>(beta));
-  const double scale = static_cast<double>(*static_cast<const float*>(alpha)) *
-                       scale_of(description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER) *
-                       scale_of(description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
-  for (std::uint64_t column = 0; column < out.layout.columns; ++column)
-    for (std::uint64_t row = 0; row < out.layout.rows; ++row) {
-      double sum = 0;
-      for (std::uint64_t k = 0; k < depth; ++k)
-        sum += (ta ? left.get(k, row) : left.get(row, k)) *
-               (tb ? right.get(column, k) : right.get(k, column));
-      sum *= scale;
-      if (factor != 0) sum += factor * add.get(row, column);
-      out.set(row, column, behind(description, sum, row, column, out.layout));
-    }
-  concertina::emulation::kernel_issued();
-  return CUBLAS_STATUS_SUCCESS;
+                      const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t stream) {
+  const Call call{of<Desc>(desc),
+                  {of<Layout>(a_layout), const_cast<void*>(a)},
+                  {of<Layout>(b_layout), const_cast<void*>(b)},
+                  {of<Layout>(c_layout), const_cast<void*>(c)},
+                  {of<Layout>(d_layout), d},
+                  value_of(alpha),
+                  value_of(beta)};
+  const cudaError_t error = concertina::emulation::submit(stream, [call] { call.run(); });
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // namespace

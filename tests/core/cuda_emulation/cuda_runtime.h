@@ -13,6 +13,7 @@
 
 #include "block.h"
 #include "device_clock.h"
+#include "streams.h"
 
 #undef __shared__
 #undef __launch_bounds__
@@ -51,10 +52,12 @@ template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... arguments) {
   const std::tuple<P...> values(std::forward<A>(arguments)...);
-  concertina::emulation::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                                  [&] { std::apply(kernel, values); });
-  concertina::emulation::kernel_issued();
-  return cudaSuccess;
+  const cudaLaunchConfig_t grid = *config;
+  return concertina::emulation::submit(config->stream, [=] {
+    concertina::emulation::run_grid(grid.gridDim, grid.blockDim, grid.dynamicSmemBytes,
+                                    [&] { std::apply(kernel, values); });
+    concertina::emulation::kernel_issued();
+  });
 }
 template <class F>
 cudaError_t cudaFuncSetAttribute(F*, cudaFuncAttribute, int) {

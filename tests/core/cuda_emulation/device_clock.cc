@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/clock.h"
+#include "streams.h"
 
 namespace concertina::emulation {
 namespace {
@@ -42,6 +43,7 @@ void kernel_issued() {
 
 struct CUevent_st {
   double at = -1;
+  bool captured = false;  // last recorded in a stream that was being captured
 };
 
 extern "C" {
@@ -59,30 +61,39 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   using namespace concertina::emulation;
+  event->captured = capturing(stream);
+  if (event->captured) return cudaSuccess;
   event->at = kernel_seconds < 0 ? concertina::now() : std::max(device, host);
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   using concertina::emulation::host;
+  if (event->captured) return cudaErrorCapturedEvent;
   host = std::max(host, event->at);
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t) {
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->captured) return cudaErrorCapturedEvent;
   return cudaSuccess;  // the work was done when its call returned
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (start->captured || end->captured) return cudaErrorCapturedEvent;
   if (start->at < 0 || end->at < 0) return cudaErrorInvalidResourceHandle;
   *milliseconds = static_cast<float>((end->at - start->at) * 1e3);
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   using namespace concertina::emulation;
+  if (capturing(stream)) return outside_captures();
   host = std::max(host, device);
   return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  using namespace concertina::emulation;
+  // A dependency between what is in a capture and what is not.
+  if (capturing(stream) || event->captured) return cudaErrorStreamCaptureIsolation;
   return cudaSuccess;
 }
 

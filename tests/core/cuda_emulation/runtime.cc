@@ -1,5 +1,6 @@
-// The functions of the CUDA runtime that core/cuda calls, over host memory. All work is done when
-// the call returns. Device memory is poisoned, and closed to all but the device's work.
+// The functions of the CUDA runtime that core/cuda calls, over host memory (streams and graphs:
+// streams.cc, events: device_clock.cc). Device memory is poisoned, and closed to all but the
+// device's work.
 #include "runtime.h"
 
 #include <cuda_runtime_api.h>
@@ -14,6 +15,7 @@
 #include <mutex>
 
 #include "block.h"
+#include "streams.h"
 
 namespace {
 
@@ -39,7 +41,8 @@ bool on_device(const void* memory) {
   const auto after = blocks.upper_bound(memory);
   if (after == blocks.begin()) return false;
   const auto& [start, bytes] = *std::prev(after);
-  return static_cast<const std::byte*>(memory) < static_cast<const std::byte*>(start) + pages(bytes);
+  return static_cast<const std::byte*>(memory) <
+         static_cast<const std::byte*>(start) + pages(bytes);
 }
 
 void protect(int protection) {
@@ -67,10 +70,13 @@ void set_compute_capability(int major, int minor) {
 }  // namespace concertina::emulation
 
 using concertina::emulation::DeviceAtWork;
+using concertina::emulation::outside_captures;
+using concertina::emulation::submit;
 
 extern "C" {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (const cudaError_t error = outside_captures(); error != cudaSuccess) return error;
   const std::lock_guard lock(mutex);
   if (bytes > total_bytes() - used_bytes) return cudaErrorMemoryAllocation;
   *memory = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -82,6 +88,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
+  if (const cudaError_t error = outside_captures(); error != cudaSuccess) return error;
   const std::lock_guard lock(mutex);
   if (const auto block = blocks.find(memory); block != blocks.end()) {
     munmap(memory, pages(block->second));
@@ -91,29 +98,33 @@ cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (const cudaError_t error = outside_captures(); error != cudaSuccess) return error;
   *memory = std::malloc(bytes);
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  if (const cudaError_t error = outside_captures(); error != cudaSuccess) return error;
   std::free(memory);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t) {
+                            cudaStream_t stream) {
   if (kind != cudaMemcpyDefault) return cudaErrorInvalidValue;
-  const DeviceAtWork at_work;
-  std::memcpy(to, from, bytes);
-  return cudaSuccess;
+  return submit(stream, [=] {
+    const DeviceAtWork at_work;
+    std::memcpy(to, from, bytes);
+  });
 }
-cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  const DeviceAtWork at_work;
-  const std::lock_guard lock(mutex);
-  const auto block = blocks.find(memory);
-  if (value == 0 && block != blocks.end() && bytes == block->second)
-    madvise(memory, pages(bytes), MADV_DONTNEED);  // zeros again, and quick to close
-  else
-    std::memset(memory, value, bytes);
-  return cudaSuccess;
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  return submit(stream, [=] {
+    const DeviceAtWork at_work;
+    const std::lock_guard lock(mutex);
+    const auto block = blocks.find(memory);
+    if (value == 0 && block != blocks.end() && bytes == block->second)
+      madvise(memory, pages(bytes), MADV_DONTNEED);  // zeros again, and quick to close
+    else
+      std::memset(memory, value, bytes);
+  });
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
   attributes->type = on_device(memory) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
@@ -122,14 +133,6 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = total_bytes();
   *free = *total - used_bytes;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = nullptr;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }
 

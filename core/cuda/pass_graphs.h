@@ -1,0 +1,76 @@
+// Passes of units as CUDA graphs. A pass is issued kernel by kernel when its key is first seen, so
+// that what libraries do at first use (load code, allocate) is behind it; recorded the second time;
+// from then on it is one call.
+// Invariants: a graph is launched under the key that it was recorded under alone, all words of
+// which are compared; there are never more graphs than `most`: keys beyond that are issued.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/cuda/handles.h"
+#include "core/cuda/kernels.h"
+#include "core/cuda/workspace.h"
+
+namespace concertina::cuda {
+
+class PassGraphs {
+ public:
+  /// `stream` and `workspace` outlive it.
+  PassGraphs(const Stream& stream, const Workspace& workspace, std::size_t most)
+      : stream_(stream), workspace_(workspace), most_(most) {}
+
+  /// Throws a failure that names the unit where a pass cannot be recorded or launched.
+  void run(const RepeatedPass& pass, const std::function<void()>& issue);
+  void forget();
+  PassCounts counts() const { return counts_; }
+
+  /// For a kernel that makes a mask: where its step and sample will be when the graph is launched;
+  /// null where none is being recorded.
+  const MaskPlace* mask_place(const RandomAt& at);
+
+ private:
+  struct Destroy {
+    void operator()(cudaGraphExec_t graph) const {
+      log_failure(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+    }
+  };
+  struct Recording {
+    bool made = false;
+    std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> graph;  // null: no kernels
+    bool masks = false;  // reads the place of masks
+  };
+  using Words = std::span<const std::uint64_t>;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(Words words) const;
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
+  };
+
+  void record(Recording& recording, const RepeatedPass& pass, const std::function<void()>& issue);
+  void launch(const Recording& recording, const RandomAt& random);
+
+  const Stream& stream_;
+  const Workspace& workspace_;
+  std::size_t most_;
+  std::unordered_map<std::vector<std::uint64_t>, Recording, Hash, Equal> recordings_;
+  PassCounts counts_;
+  const RandomAt* recorded_at_ = nullptr;  // of the pass that is being recorded
+  bool masks_ = false;                     // it makes a mask
+  std::optional<MaskPlace> placed_;        // what the device has
+};
+
+}  // namespace concertina::cuda

@@ -1,0 +1,34 @@
+#include "models/pass_key.h"
+
+#include <bit>
+
+namespace concertina {
+namespace {
+
+std::uint64_t word_of(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+void append(std::vector<std::uint64_t>& words, const View& view) {
+  words.insert(words.end(),
+               {word_of(view.data), view.count, static_cast<std::uint64_t>(view.dtype)});
+}
+
+}  // namespace
+
+void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
+                    std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words) {
+  // By name, so that whoever adds a member comes by here.
+  const auto& [tokens, targets, input, output, input_grad, output_grad, saved, grads, loss_scale,
+               training, random] = io;
+  words.assign({word_of(&unit), static_cast<std::uint64_t>(pass), word_of(saved), word_of(grads),
+                std::bit_cast<std::uint32_t>(loss_scale), training, random.seed, random.unit});
+  for (const View* view : {&tokens, &targets, &input, &output, &input_grad, &output_grad})
+    append(words, *view);
+  for (const UnitGradient& gradient : gradients) {
+    append(words, gradient.view);
+    words.push_back(gradient.accumulate);
+  }
+}
+
+}  // namespace concertina

@@ -1,0 +1,176 @@
+// Passes as CUDA graphs, on a device that records and that refuses what a capture does not allow.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "allocations.h"
+#include "core/cuda/backend.h"
+#include "core/error.h"
+#include "device_clock.h"
+#include "streams.h"
+#include "tests/buffer.h"
+
+namespace concertina {
+namespace {
+
+using Key = std::vector<std::uint64_t>;
+
+class PassGraphsTest : public testing::Test {
+ protected:
+  explicit PassGraphsTest(std::size_t most = 1024)
+      : backend_(cuda::make_cuda_backend({.graphs = most})) {
+    workspace_ = buffer_of_bytes(backend_->workspace_bytes());
+    backend_->set_workspace(workspace_.data());
+  }
+
+  void repeat(const Key& key, const std::function<void()>& issue, const RandomAt& random = {}) {
+    backend_->repeat({"h3.mlp", "forward", key, random}, issue);
+  }
+  /// x = factor x as a pass.
+  void scale(const Key& key, float factor) {
+    repeat(key, [&] { backend_->axpby(0, x_.view(), factor, x_.view()); });
+  }
+  float x() const { return x_.data()[0]; }
+  /// The error of a pass that is recorded and does this.
+  std::string refusal(const Key& key, const std::function<void()>& call) {
+    repeat(key, [] {});
+    try {
+      repeat(key, call);
+    } catch (const Error& error) {
+      EXPECT_NE(error.fix().find("run.graphs = false"), std::string::npos);
+      return error.message();
+    }
+    return "none";
+  }
+
+  std::unique_ptr<Backend> backend_;
+  Buffer workspace_;
+  Buffer x_{std::vector<float>(64, 1)};
+};
+
+class TwoGraphsTest : public PassGraphsTest {
+ protected:
+  TwoGraphsTest() : PassGraphsTest(2) {}
+};
+
+TEST_F(PassGraphsTest, ThePassIsDoneEveryTimeAndIssuedTwice) {
+  int issued = 0;
+  for (int time = 1; time <= 5; ++time) {
+    repeat({1}, [&] {
+      ++issued;
+      for (int i = 0; i < 3; ++i) backend_->axpby(0, x_.view(), 2, x_.view());
+    });
+    EXPECT_EQ(x(), static_cast<float>(1 << 3 * time));
+  }
+  EXPECT_EQ(issued, 2);
+  EXPECT_EQ(backend_->pass_counts().issued, 1);
+  EXPECT_EQ(backend_->pass_counts().replayed, 4);
+  EXPECT_EQ(backend_->pass_counts().recordings, 1);
+}
+
+TEST_F(PassGraphsTest, AReplayIsOneCallAndTakesNothingFromTheHeap) {
+  const Key key{1};
+  const std::function<void()> issue = [&] {
+    for (int i = 0; i < 10; ++i) backend_->axpby(0, x_.view(), 2, x_.view());
+  };
+  const RepeatedPass pass{"h3.mlp", "forward", key, {}};
+  for (int time = 0; time < 2; ++time) backend_->repeat(pass, issue);
+  const int calls = emulation::calls_made(), kernels = emulation::kernels_issued();
+  const int before = emulation::allocations_made();
+  backend_->repeat(pass, issue);
+  EXPECT_EQ(emulation::allocations_made(), before);
+  EXPECT_EQ(emulation::calls_made() - calls, 1);
+  EXPECT_EQ(emulation::kernels_issued() - kernels, 10);
+}
+
+TEST_F(PassGraphsTest, AnotherKeyIsAnotherPass) {
+  float expected = 1;
+  for (int time = 0; time < 4; ++time)
+    for (const auto& [key, factor] :
+         {std::pair<Key, float>{{1, 2}, 2}, {{2, 1}, 3}, {{1, 2, 0}, 5}, {{}, 0.5F}}) {
+      scale(key, factor);
+      EXPECT_EQ(x(), expected *= factor) << time;
+    }
+  EXPECT_EQ(backend_->pass_counts().recordings, 4);
+}
+
+TEST_F(PassGraphsTest, WithoutKernelsThereIsNoGraph) {
+  for (int time = 0; time < 3; ++time) repeat({1}, [] {});
+  EXPECT_EQ(backend_->pass_counts().recordings, 0);
+  EXPECT_EQ(emulation::graphs_alive(), 0);
+}
+
+TEST_F(PassGraphsTest, WhatIsForgottenIsIssuedAgain) {
+  for (const auto& forget :
+       std::vector<std::function<void()>>{[&] { backend_->forget_passes(); },
+                                          [&] { backend_->set_workspace(workspace_.data()); }}) {
+    float expected = x();
+    for (int time = 0; time < 3; ++time) scale({1}, 2);
+    EXPECT_EQ(x(), expected *= 8);
+    EXPECT_EQ(emulation::graphs_alive(), 1);
+    forget();
+    EXPECT_EQ(emulation::graphs_alive(), 0);
+    for (int time = 0; time < 3; ++time) scale({1}, 0.5F);
+    EXPECT_EQ(x(), expected /= 8);
+    forget();
+  }
+  scale({1}, 2), scale({1}, 2);
+  backend_.reset();
+  EXPECT_EQ(emulation::graphs_alive(), 0);
+}
+
+TEST_F(TwoGraphsTest, OthersAreIssued) {
+  float expected = 1;
+  for (int time = 0; time < 4; ++time)
+    for (const std::uint64_t key : {1, 2, 3}) {
+      scale({key}, static_cast<float>(key));
+      EXPECT_EQ(x(), expected *= static_cast<float>(key));
+    }
+  EXPECT_EQ(emulation::graphs_alive(), 2);
+  EXPECT_EQ(backend_->pass_counts().issued, 2 + 4);
+  EXPECT_EQ(backend_->pass_counts().replayed, 6);
+}
+
+TEST_F(PassGraphsTest, MasksAreThoseOfTheirStepAndSample) {
+  const Buffer u = Data(3).normal(64), expected(u.size()), got(u.size());
+  for (const auto& [step, sample] : {std::pair{1U, 0U}, {1U, 1U}, {2U, 1U}, {7U, 0U}, {7U, 0U}}) {
+    const RandomAt at{5, step, sample, 3};
+    const DropoutMask mask{0.5, at, 32};
+    backend_->dropout(mask, u.view(), {}, expected.view());
+    repeat(
+        {1}, [&] { backend_->dropout(mask, u.view(), {}, got.view()); }, at);
+    EXPECT_EQ(got.values(), expected.values()) << step << ", " << sample;
+  }
+  EXPECT_EQ(backend_->pass_counts().replayed, 4);
+  EXPECT_ANY_THROW({
+    for (int time = 0; time < 2; ++time)
+      repeat({2}, [&] { backend_->dropout({0.5, {5, 1, 0, 4}, 32}, u.view(), {}, got.view()); });
+  });
+}
+
+TEST_F(PassGraphsTest, WhatACaptureDoesNotAllowIsAnErrorWithTheUnitsName) {
+  const auto named = [](const std::string& call) {
+    return "the forward of h3.mlp as a CUDA graph: " + call;
+  };
+  std::vector<double> sums(1);
+  EXPECT_EQ(refusal({1}, [&] { backend_->synchronize(); }).find(named("cudaStreamSynchronize")), 0);
+  EXPECT_EQ(refusal({2}, [&] { backend_->memory().allocate(64, "x"); }).find(named("cudaMalloc")),
+            0);
+  EXPECT_EQ(refusal({3}, [&] { backend_->clock().mark(), backend_->clock().settle(); })
+                .find(named("cudaStreamSynchronize")),
+            0);
+  EXPECT_EQ(refusal({4}, [&] { backend_->sum_squares(x_.view(), 64, sums); })
+                .find(named("cudaStreamSynchronize")),
+            0);
+  // One whose error somebody swallows.
+  EXPECT_EQ(refusal({5}, [&] { EXPECT_ANY_THROW(backend_->synchronize()); })
+                .find(named("cudaStreamEndCapture")),
+            0);
+  EXPECT_EQ(refusal({6}, [] { throw_failure("no such thing", "here"); }), named("no such thing"));
+  scale({7}, 2), scale({7}, 2), scale({7}, 2);  // the backend goes on
+  EXPECT_EQ(x(), 8);
+  EXPECT_EQ(emulation::graphs_alive(), 1);
+}
+
+}  // namespace
+}  // namespace concertina

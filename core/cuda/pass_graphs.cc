@@ -64,7 +64,8 @@ void PassGraphs::run(const RepeatedPass& pass, const std::function<void()>& issu
   } catch (const Error& error) {
     throw_failure(
         fmt::format("the {} of {} as a CUDA graph: {}", pass.pass, pass.unit, error.message()),
-        error.where(), "run.graphs = false issues every kernel by itself");
+        error.where(),
+        found->second.made ? error.fix() : "run.graphs = false issues every kernel by itself");
   }
   ++counts_.replayed;
 }

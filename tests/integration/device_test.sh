@@ -53,6 +53,11 @@ for compute in fp32 tf32 bf16 fp8; do
   train "$gpu_program" 2 "two-$compute" $set_compute --set parallel.pp=2
   same_hash "one-$compute" "two-$compute"
 done
+grep -q '[1-9][0-9]* of [0-9]* passes of units were launched as CUDA graphs' err ||
+  fail "the log does not count passes"
+train "$gpu_program" 2 plain --set numerics.compute=fp8 --set run.graphs=false
+grep -q ' 0 of [0-9]* passes of units were launched as CUDA graphs' err || fail "graphs are not off"
+same_hash two-fp8 plain
 train "$gpu_program" 4 four --set parallel.pp=2 --set parallel.dp=2 --set numerics.leaves=2
 train "$gpu_program" 1 whole --set numerics.leaves=2
 same_hash four whole
@@ -109,4 +114,5 @@ grep -q '^  gpu 0 ' out || fail "doctor does not list the GPU"
 exits 0 'bench' "$gpu_program" bench step --set run.device=cuda --set model.layers=1 \
   --set model.width=32 --set model.heads=2 --set model.context=16 --set batch.global=4 \
   --steps 1 --warmup 1
+grep -q '^graph_speedup' out || fail "bench does not say what graphs gain"
 exit $bad

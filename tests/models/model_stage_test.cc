@@ -7,8 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
 
+#include "core/backend_around.h"
 #include "core/error.h"
 #include "tests/models/local_pipeline.h"
 #include "tests/oracle_backend.h"
@@ -294,6 +297,44 @@ TEST(ModelStageTest, WeightsCountOnlyOnceRefreshed) {
   pipeline.refresh();
   pipeline.evaluate(tokens.view(), targets.view(), after);
   EXPECT_NE(before, after);
+}
+
+/// Counts passes that might be repeated; no kernel is outside of one.
+class PassCounter final : public BackendAround {
+ public:
+  using BackendAround::BackendAround;
+  void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
+    ++passes[fmt::format("{} of {}", pass.pass, pass.unit)];
+    keys.insert({pass.key.begin(), pass.key.end()});
+    inside_ = true;
+    issue();
+    inside_ = false;
+  }
+  void forget_passes() override { ++forgotten; }
+
+  std::map<std::string, int> passes;
+  std::set<std::vector<std::uint64_t>> keys;
+  int forgotten = 0;
+
+ private:
+  void before(const KernelCall&) override { EXPECT_TRUE(inside_); }
+  void after() override {}
+
+  bool inside_ = false;
+};
+
+TEST(ModelStageTest, EveryKernelIsInAPassThatCanBeRepeated) {
+  for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate}) {
+    PassCounter counter(make_cpu_backend(1));
+    run(counter, {0, 3, 6}, backward);
+    EXPECT_EQ(counter.forgotten, 2) << "once a stage, when it gets its memory";
+    EXPECT_EQ(counter.passes.size(), 6U * kPasses);
+    for (const auto& [pass, times] : counter.passes)
+      EXPECT_EQ(times, pass.starts_with("packing") ? 1 : kMicrobatches) << pass;
+    // The tables and targets of each microbatch; gradients that overwrite, and that add.
+    EXPECT_LT(counter.keys.size(), counter.passes.size() * kMicrobatches);
+    EXPECT_GE(counter.keys.size(), counter.passes.size() + 6);
+  }
 }
 
 TEST(ModelStageTest, OnlyTheLastStageHasALoss) {

@@ -6,6 +6,7 @@
 #include "allocations.h"
 #include "core/cuda/backend.h"
 #include "core/error.h"
+#include "core/profile_backend.h"
 #include "device_clock.h"
 #include "streams.h"
 #include "tests/buffer.h"
@@ -146,6 +147,24 @@ TEST_F(PassGraphsTest, MasksAreThoseOfTheirStepAndSample) {
     for (int time = 0; time < 2; ++time)
       repeat({2}, [&] { backend_->dropout({0.5, {5, 1, 0, 4}, 32}, u.view(), {}, got.view()); });
   });
+}
+
+TEST_F(PassGraphsTest, AProfileLetsThemPassWhileItIsNotActive) {
+  Profile profile;
+  const auto profiled = make_profile_backend(*backend_, profile);
+  const Key key{1};
+  for (const auto& [active, repeats, replayed] :
+       {std::tuple{true, true, 0}, {false, false, 0}, {false, true, 2}, {true, true, 2}}) {
+    profile.active = active, profile.repeats = repeats;
+    for (int time = 0; time < 3; ++time)
+      profiled->repeat({"h3.mlp", "forward", key, {}},
+                       [&] { profiled->axpby(0, x_.view(), 2, x_.view()); });
+    EXPECT_EQ(profiled->pass_counts().replayed, replayed);
+  }
+  EXPECT_EQ(x(), 1 << 12);
+  EXPECT_EQ(profile.kernels["gradient sums"].calls, 6);
+  profiled->forget_passes();
+  EXPECT_EQ(emulation::graphs_alive(), 0);
 }
 
 TEST_F(PassGraphsTest, WhatACaptureDoesNotAllowIsAnErrorWithTheUnitsName) {

@@ -64,6 +64,16 @@ passed_tests() {
     tr '\n' ' '
 }
 
+echo "gpu_check: $(date -u +%Y-%m-%dT%H:%MZ), at most $seconds s, logs in $out"
+limited 60 doctor.log "$concertina" doctor
+status=$?
+sed -n '/^gpu/,/^[a-z]/p' "$out/doctor.log" | grep gpu
+if ! grep -q '^  gpu' "$out/doctor.log"; then
+  row 'a GPU is found' FAILED "$(sed -n 's/^gpu  *//p' "$out/doctor.log")"
+  exit 1
+fi
+verdict 'a GPU is found' $status "$(sed -n 's/^  gpu [0-9]*  *//p' "$out/doctor.log" | head -n 1)"
+
 # NVIDIA's libraries: where the loader finds them, or inside of a Python with PyTorch.
 known=$({ ldconfig -p || /sbin/ldconfig -p; } 2> /dev/null)
 for library in libcublasLt.so.13 libcudnn.so.9 libnccl.so.2; do
@@ -78,16 +88,6 @@ if [ -n "${folders:-}" ]; then
   export CONCERTINA_LIBRARY_PATH="$folders"
   [ -z "$build" ] || export LD_LIBRARY_PATH="$CONCERTINA_LIBRARY_PATH:${LD_LIBRARY_PATH:-}"
 fi
-
-echo "gpu_check: $(date -u +%Y-%m-%dT%H:%MZ), at most $seconds s, logs in $out"
-limited 60 doctor.log "$concertina" doctor
-status=$?
-sed -n '/^gpu/,/^[a-z]/p' "$out/doctor.log" | grep gpu
-if ! grep -q '^  gpu' "$out/doctor.log"; then
-  row 'a GPU is found' FAILED "$(sed -n 's/^gpu  *//p' "$out/doctor.log")"
-  exit 1
-fi
-verdict 'a GPU is found' $status "$(sed -n 's/^  gpu [0-9]*  *//p' "$out/doctor.log" | head -n 1)"
 
 limited 150 kernels.log "$core_tests/cuda_backend_test"
 status=$?

@@ -1,6 +1,5 @@
-// Attention as an operator: the kernels' order, and the scratch between them.
-#include <algorithm>
-
+// Attention as an operator: whose kernels do it; our own kernels' order, and the scratch between
+// them.
 #include "core/cuda/kernels.h"
 #include "core/cuda/operators.h"
 #include "core/error.h"
@@ -10,10 +9,7 @@ namespace {
 
 class CudaAttention final : public Attention {
  public:
-  CudaAttention(const AttentionShape& shape, Context& context) : shape_(shape), context_(context) {
-    require_heads(shape);
-    need(shape, context.workspace);
-  }
+  CudaAttention(const AttentionShape& shape, Context& context) : shape_(shape), context_(context) {}
 
   void forward(View qkv, View y, View lse) override {
     attention_forward(context_.stream, shape_, qkv, y, lse);
@@ -30,10 +26,24 @@ class CudaAttention final : public Attention {
   Context& context_;
 };
 
+/// Null where cuDNN shall not or cannot.
+std::unique_ptr<Attention> by_dnn(const AttentionShape& shape, Context& context) {
+  if (!wants_dnn(shape, context.attention)) return nullptr;
+  const std::string& problem = context.dnn->problem(shape);
+  if (problem.empty()) return context.dnn->make(shape, context.workspace);
+  if (context.attention == AttentionBy::cudnn)
+    throw_input(problem, "numerics.attention", "numerics.attention = \"auto\"");
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
-  return std::make_unique<CudaAttention>(shape, context);
+  require_heads(shape, context.attention);
+  std::unique_ptr<Attention> attention = by_dnn(shape, context);
+  need(shape, attention != nullptr, context.workspace);
+  if (attention == nullptr) attention = std::make_unique<CudaAttention>(shape, context);
+  return attention;
 }
 
 }  // namespace concertina::cuda

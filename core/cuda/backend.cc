@@ -53,12 +53,14 @@ class CudaBackend final : public Backend {
         graphs_(context_.stream, context_.workspace, options.graphs),
         sums_(kSums) {
     context_.workspace.need(kScratchBytes, 0);
+    choose_attention(options.attention, options.device, context_);
   }
 
   std::string describe() const override {
     const Device& d = device_.get();
-    return fmt::format("cuda: GPU {}, {}, compute capability {}.{}, cuBLASLt {}", d.index, d.name,
-                       d.major, d.minor, cublaslt_version());
+    return fmt::format("cuda: GPU {}, {}, compute capability {}.{}, cuBLASLt {}{}", d.index, d.name,
+                       d.major, d.minor, cublaslt_version(),
+                       context_.dnn == nullptr ? "" : ", cuDNN " + dnn_status());
   }
   void require(const Precision& precision) const override {
     const Device& d = device_.get();

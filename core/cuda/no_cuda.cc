@@ -20,6 +20,12 @@ std::vector<Device> devices() {
 std::string products_status() {
   return {};
 }
+std::string dnn_status() {
+  return {};
+}
+std::string dnn_refusal(int) {
+  return status();
+}
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
   throw_input("there is no GPU backend: concertina was built without CUDA", "run.device",
               "run.device = \"cpu\", or a build where Meson finds nvcc (-Dcuda=enabled)");

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "core/backend.h"
+#include "core/cuda/backend.h"
+#include "core/cuda/dnn_attention.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/product.h"
 #include "core/cuda/workspace.h"
@@ -15,10 +17,15 @@ struct Context {
   Stream stream;
   BlasHandle blas;
   Workspace workspace;
+  AttentionBy attention = AttentionBy::own;
+  std::unique_ptr<DnnAttentions> dnn = nullptr;  // where attention may be cuDNN's
 };
 
 /// `context` outlives the result.
 std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
+/// Sets up `context` for attention's operators on its device. Throws Error{bad_input} where cuDNN is
+/// asked for and is not there; where it only may be used, logs why it is not.
+void choose_attention(AttentionBy by, int device, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 
 }  // namespace concertina::cuda

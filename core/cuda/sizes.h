@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "core/backend.h"
+#include "core/cuda/backend.h"
 #include "core/cuda/workspace.h"
 
 namespace concertina::cuda {
@@ -41,14 +42,33 @@ inline void need(const LinearShape& s, Workspace& workspace) {
 
 /// Columns of a head that attention's kernels hold.
 inline constexpr int kMostHeadDim = 128;
-/// Throws Error{bad_input} for wider heads.
-void require_heads(const AttentionShape& shape);
+/// cuDNN's take heads in runs of 16 bytes, in bf16.
+inline constexpr std::int64_t kDnnRun = 8;
+inline bool dnn_takes(const AttentionShape& s) {
+  return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1;
+}
+/// Most that a plan of cuDNN's takes: the gradient of the scores in bf16, in tiles.
+inline std::size_t dnn_plan_scratch(const AttentionShape& s) {
+  const auto tokens = static_cast<std::size_t>(s.tokens);
+  return static_cast<std::size_t>(s.samples * s.heads) * align_up(tokens, 64) *
+             align_up(tokens, 128) * 2 +
+         256;
+}
+/// It grows with tokens squared: beyond this, attention is our own unless cuDNN's is asked for.
+inline constexpr std::size_t kMostDnnScratch = std::size_t{2} << 30;
+inline bool wants_dnn(const AttentionShape& s, AttentionBy by) {
+  return by != AttentionBy::own && dnn_takes(s) &&
+         (by == AttentionBy::cudnn || dnn_plan_scratch(s) <= kMostDnnScratch);
+}
+/// Throws Error{bad_input} for wider heads, and for what cuDNN cannot take where it is asked for.
+void require_heads(const AttentionShape& shape, AttentionBy by);
 /// Of the sums of dy * y over a head's columns, one a row and head.
 inline std::size_t delta_count(const AttentionShape& s) {
   return static_cast<std::size_t>(s.samples * s.heads * s.tokens);
 }
-inline void need(const AttentionShape& s, Workspace& workspace) {
-  workspace.need(delta_count(s) * sizeof(float), 0);
+inline void need(const AttentionShape& s, bool by_dnn, Workspace& workspace) {
+  const std::size_t delta = delta_count(s) * sizeof(float);
+  workspace.need(by_dnn ? align_up(dnn_plan_scratch(s)) + delta : delta, 0);
 }
 
 }  // namespace concertina::cuda

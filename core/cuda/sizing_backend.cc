@@ -1,5 +1,6 @@
 // The CUDA backend without its kernels.
 #include "core/cuda/backend.h"
+#include "core/cuda/device.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
 
@@ -28,7 +29,9 @@ class Sizes final : public Linear, public Attention {
 
 class SizingBackend final : public Backend {
  public:
-  SizingBackend() { workspace_.need(kScratchBytes, 0); }
+  explicit SizingBackend(AttentionBy attention) : attention_(attention) {
+    workspace_.need(kScratchBytes, 0);
+  }
   std::string describe() const override { return "cuda: sizes only"; }
   void require(const Precision&) const override {}
   bool emulates(DType) const override { return false; }
@@ -37,8 +40,8 @@ class SizingBackend final : public Backend {
     return std::make_unique<Sizes>(packed_bytes(shape));
   }
   std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
-    require_heads(shape);
-    need(shape, workspace_);
+    require_heads(shape, attention_);
+    need(shape, wants_dnn(shape, attention_), workspace_);
     return std::make_unique<Sizes>(0);
   }
   std::size_t workspace_bytes() const override { return workspace_.bytes(); }
@@ -58,19 +61,29 @@ class SizingBackend final : public Backend {
   void synchronize() override { refuse(); }
 
  private:
+  AttentionBy attention_;
   Workspace workspace_;
 };
 
 }  // namespace
 
-void require_heads(const AttentionShape& shape) {
+void require_heads(const AttentionShape& shape, AttentionBy by) {
   if (shape.head_dim > kMostHeadDim)
     throw_input(fmt::format("heads of {} columns", shape.head_dim), "model.heads",
                 fmt::format("at most {} columns a head on a GPU: more heads", kMostHeadDim));
+  if (by == AttentionBy::cudnn && !dnn_takes(shape))
+    throw_input(fmt::format("attention by cuDNN of {} tokens and heads of {} columns in {}",
+                            shape.tokens, shape.head_dim, name_of(shape.compute)),
+                "numerics.attention",
+                fmt::format("bf16, heads of a multiple of {} columns, two tokens; or "
+                            "numerics.attention = \"auto\"",
+                            kDnnRun));
 }
 
-std::unique_ptr<Backend> make_sizing_backend() {
-  return std::make_unique<SizingBackend>();
+std::unique_ptr<Backend> make_sizing_backend(AttentionBy attention) {
+  const bool known = attention == AttentionBy::automatic && device_count() > 0;
+  return std::make_unique<SizingBackend>(known && !dnn_refusal(0).empty() ? AttentionBy::own
+                                                                          : attention);
 }
 
 }  // namespace concertina::cuda

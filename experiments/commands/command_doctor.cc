@@ -38,6 +38,7 @@ Json libraries() {
       {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)}};
   if (const std::string status = cuda::products_status(); !status.empty())
     list["cuBLASLt"] = status;
+  if (const std::string status = cuda::dnn_status(); !status.empty()) list["cuDNN"] = status;
   if (const std::string status = nccl_status(); !status.empty()) list["NCCL"] = status;
   return list;
 }

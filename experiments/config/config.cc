@@ -89,6 +89,14 @@ void check_transport(const RunConfig& config) {
       config.where("parallel.transport"), "parallel.transport = \"auto\"");
 }
 
+void check_attention(const RunConfig& config) {
+  if (config.numerics.attention != "cudnn" || config.run.device == "cuda") return;
+  throw_input(
+      fmt::format("numerics.attention = \"cudnn\" with run.device = \"{}\": cuDNN is for GPUs",
+                  config.run.device),
+      config.where("numerics.attention"), "numerics.attention = \"auto\"");
+}
+
 }  // namespace
 
 std::string RunConfig::where(std::string_view key) const {
@@ -137,6 +145,7 @@ void validate(const RunConfig& config) {
   check_tokenizer(config);
   check_layout(config);
   check_transport(config);
+  check_attention(config);
 }
 
 }  // namespace concertina

@@ -72,7 +72,7 @@ struct ParallelSection {
 };
 
 struct NumericsSection {
-  std::string compute = "fp32";
+  std::string compute = "fp32", attention = "auto";
   int leaves = 0;  // 0: see reduction_leaves()
   bool operator==(const NumericsSection&) const = default;
 };

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/backend.h"
+#include "core/cuda/backend.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
 #include "models/lr_schedule.h"
@@ -35,6 +36,9 @@ std::vector<std::string_view> compute_names() {
   std::vector<std::string_view> names;
   for (const Precision& precision : kPrecisions) names.push_back(name_of(precision));
   return names;
+}
+std::vector<std::string_view> attention_names() {
+  return {cuda::kAttentionNames.begin(), cuda::kAttentionNames.end()};
 }
 std::vector<std::string_view> tokenizer_names() {
   return {"bytes"};
@@ -134,6 +138,10 @@ const Key kKeys[] = {
      "tf32 (in fp32) and fp8 (in bf16) are of products alone, on a GPU",
      {},
      compute_names},
+    {KEY(numerics.attention),
+     "whose kernels do attention on a GPU: cudnn's, our own, or cudnn's where it can (auto; in bf16)",
+     {},
+     attention_names},
     {KEY(numerics.leaves),
      "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16",
      kIndex},

@@ -9,6 +9,7 @@
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/memory_advice.h"
 #include "experiments/run/rank_engine.h"
@@ -25,6 +26,52 @@ int local_rank(Communicator& world) {
   const std::vector<nlohmann::json> hosts = gather_json(world, host_name());
   const auto own = hosts.begin() + world.rank();
   return static_cast<int>(std::count(hosts.begin(), own, *own));
+}
+
+cuda::AttentionBy attention_of(const RunConfig& config) {
+  using cuda::AttentionBy, cuda::kAttentionNames;
+  const auto name =
+      std::find(kAttentionNames.begin(), kAttentionNames.end(), config.numerics.attention);
+  const auto by = static_cast<AttentionBy>(name - kAttentionNames.begin());
+  const bool may = by != AttentionBy::automatic || precision_of(config).storage == DType::bf16;
+  return may ? by : AttentionBy::own;
+}
+
+/// The same on every rank, since bits are those of the kernels: cuDNN's only where all have it, of
+/// one version. Collective.
+cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicator& world) {
+  const cuda::AttentionBy wanted = attention_of(config);
+  if (wanted == cuda::AttentionBy::own || world.size() == 1) return wanted;
+  const std::vector<nlohmann::json> all = gather_json(
+      world, {{"refusal", cuda::dnn_refusal(gpu)}, {"version", cuda::dnn_status()}});
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    std::string why = all[rank]["refusal"];
+    if (why.empty() && all[rank]["version"] != all[0]["version"])
+      why = fmt::format("cuDNN {}, not {} as on rank 0", all[rank]["version"].get<std::string>(),
+                        all[0]["version"].get<std::string>());
+    if (why.empty()) continue;
+    if (wanted == cuda::AttentionBy::cudnn)
+      throw_input(fmt::format("attention cannot be cuDNN's: rank {}: {}", rank, why),
+                  config.where("numerics.attention"),
+                  "numerics.attention = \"auto\", or one cuDNN on all machines");
+    if (world.rank() == 0) log::info("attention by our own kernels: rank {}: {}", rank, why);
+    return cuda::AttentionBy::own;
+  }
+  return wanted;
+}
+
+cuda::BackendOptions options_of(const RunConfig& config, int gpu, cuda::AttentionBy attention) {
+  cuda::BackendOptions options{.device = gpu, .attention = attention};
+  if (!config.run.graphs) options.graphs = 0;
+  return options;
+}
+
+std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads,
+                                      const cuda::BackendOptions& options) {
+  std::unique_ptr<Backend> backend =
+      on_gpu(config) ? cuda::make_cuda_backend(options) : make_cpu_backend(threads);
+  backend->require(precision_of(config));
+  return backend;
 }
 
 /// Ranks that share a device, and what they want of it.
@@ -49,22 +96,20 @@ std::string text(const Sharers& sharers) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu) {
-  cuda::BackendOptions options{.device = gpu};
-  if (!config.run.graphs) options.graphs = 0;
-  std::unique_ptr<Backend> backend =
-      on_gpu(config) ? cuda::make_cuda_backend(options) : make_cpu_backend(threads);
-  backend->require(precision_of(config));
-  return backend;
+  return make_backend(config, threads, options_of(config, gpu, attention_of(config)));
 }
 
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, Communicator& world) {
   if (!on_gpu(config)) return make_backend(config, threads);
   const int rank = local_rank(world);  // before anything that one rank's machine may lack
-  return make_backend(config, threads, rank % std::max(1, cuda::device_count()));
+  const int gpu = rank % std::max(1, cuda::device_count());
+  return make_backend(config, threads,
+                      options_of(config, gpu, agreed_attention(config, gpu, world)));
 }
 
 std::unique_ptr<Backend> make_sizing_backend(const RunConfig& config, int threads) {
-  return on_gpu(config) ? cuda::make_sizing_backend() : make_cpu_backend(threads);
+  return on_gpu(config) ? cuda::make_sizing_backend(attention_of(config))
+                        : make_cpu_backend(threads);
 }
 
 std::optional<MemoryBytes> device_memory(const RunConfig& config) {

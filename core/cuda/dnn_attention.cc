@@ -1,0 +1,127 @@
+#include "core/cuda/dnn_attention.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <tuple>
+
+#include "core/cuda/dnn_attention_graph.h"
+#include "core/cuda/backend.h"
+#include "core/cuda/sizes.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+// Up to 9.15, NVIDIA's own frontend (cudnn-frontend) masks keys behind the last token wherever they
+// do not fill a tile; our graphs do not.
+constexpr std::int64_t kAnyTokens = 91600, kKeyTile = 128;
+
+class DnnHandle {
+ public:
+  explicit DnnHandle(cudaStream_t stream) {
+    check(dnn().create(&handle_), "cudnnCreate");
+    const cudnnStatus_t status = dnn().set_stream(handle_, stream);
+    if (status != CUDNN_STATUS_SUCCESS) (void)dnn().destroy(handle_);
+    check(status, "cudnnSetStream");
+  }
+  ~DnnHandle() {
+    if (dnn().destroy(handle_) != CUDNN_STATUS_SUCCESS) spdlog::error("cudnnDestroy failed");
+  }
+  DnnHandle(const DnnHandle&) = delete;
+  DnnHandle& operator=(const DnnHandle&) = delete;
+  operator cudnnHandle_t() const { return handle_; }
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+};
+
+struct Plans {
+  Plans(const AttentionShape& shape, const DnnTarget& target)
+      : forward(attention_graph(shape), target, dnn_plan_scratch(shape)),
+        backward(attention_gradient_graph(shape), target, dnn_plan_scratch(shape)) {}
+  DnnPlan forward, backward;
+};
+
+class DnnAttention final : public Attention {
+ public:
+  DnnAttention(const AttentionShape& shape, const Plans& plans, cudnnHandle_t handle,
+               const Workspace& workspace)
+      : shape_(shape), plans_(plans), handle_(handle), workspace_(workspace) {}
+
+  void forward(View qkv, View y, View lse) override {
+    const DnnPlan::Address addresses[] = {{kQ, part(qkv, 0)}, {kK, part(qkv, 1)},
+                                          {kV, part(qkv, 2)}, {kY, y.data},
+                                          {kLse, lse.data}};
+    plans_.forward.run(handle_, plans_.forward.pack(addresses, workspace_.scratch()));
+  }
+
+  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+    std::byte* scratch = static_cast<std::byte*>(workspace_.scratch());
+    std::byte* delta = scratch + align_up(dnn_plan_scratch(shape_));
+    const DnnPlan::Address addresses[] = {
+        {kQ, part(qkv, 0)},   {kK, part(qkv, 1)},   {kV, part(qkv, 2)},   {kY, y.data},
+        {kLse, lse.data},     {kDy, dy.data},       {kDelta, delta},      {kDq, part(dqkv, 0)},
+        {kDk, part(dqkv, 1)}, {kDv, part(dqkv, 2)}};
+    plans_.backward.run(handle_, plans_.backward.pack(addresses, scratch));
+  }
+
+ private:
+  /// Queries, keys or values, which lie side by side in a row.
+  void* part(View qkv, int which) const {
+    const auto width = static_cast<std::size_t>(shape_.heads * shape_.head_dim);
+    return qkv.as<Bf16>() + static_cast<std::size_t>(which) * width;
+  }
+
+  AttentionShape shape_;
+  const Plans& plans_;
+  cudnnHandle_t handle_;
+  const Workspace& workspace_;
+};
+
+class CudnnAttentions final : public DnnAttentions {
+ public:
+  explicit CudnnAttentions(cudaStream_t stream) : handle_(stream) {}
+
+  const std::string& problem(const AttentionShape& shape) override { return entry(shape).problem; }
+  std::unique_ptr<Attention> make(const AttentionShape& shape,
+                                  const Workspace& workspace) override {
+    return std::make_unique<DnnAttention>(shape, *entry(shape).plans, handle_, workspace);
+  }
+
+ private:
+  struct Entry {
+    std::unique_ptr<const Plans> plans;
+    std::string problem;
+  };
+
+  Entry& entry(const AttentionShape& s) {
+    const auto [at, fresh] = entries_.try_emplace({s.samples, s.tokens, s.heads, s.head_dim});
+    if (fresh) plan(s, at->second);
+    return at->second;
+  }
+  void plan(const AttentionShape& s, Entry& entry) const {
+    try {
+      if (s.tokens % kKeyTile != 0 && dnn_version() < kAnyTokens)
+        throw_failure(fmt::format("cuDNN {} wants a multiple of {} tokens", dnn_status(), kKeyTile),
+                      "cuDNN");
+      entry.plans = std::make_unique<Plans>(s, DnnTarget{.handle = handle_});
+    } catch (const Error& error) {
+      entry.problem = fmt::format("attention of {} x {} tokens, {} heads of {}: {}", s.samples,
+                                  s.tokens, s.heads, s.head_dim, error.message());
+      spdlog::warn("cuDNN: {}", entry.problem);
+    }
+  }
+
+  DnnHandle handle_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, Entry> entries_;
+};
+
+}  // namespace
+
+std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t stream) {
+  return std::make_unique<CudnnAttentions>(stream);
+}
+
+}  // namespace concertina::cuda

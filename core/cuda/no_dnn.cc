@@ -1,0 +1,19 @@
+// Linked in place of dnn*.cc where the build has no cuDNN.
+#include "core/cuda/backend.h"
+#include "core/cuda/dnn_attention.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+
+const std::string& dnn_problem() {
+  static const std::string problem = "built without cuDNN";
+  return problem;
+}
+std::string dnn_status() {
+  return dnn_problem();
+}
+std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t) {
+  throw_failure(dnn_problem(), "cuDNN");
+}
+
+}  // namespace concertina::cuda

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packs the built programs, GPU checks and every library that a bare Linux machine lacks into one
 # archive: for GPU machines without our packages, and clusters without root. It needs x86-64 Linux;
-# for a GPU, NVIDIA's driver and cuBLASLt (the CUDA toolkit, or a Python that has PyTorch).
+# for a GPU, NVIDIA's driver and cuBLASLt (the CUDA toolkit, or a Python that has PyTorch, whose cuDNN
+# and NCCL it then uses too).
 # usage: bash experiments/bundle.sh [--build DIR] [--fast] [OUT.tar.xz]   (--fast: packed less)
 # There: tar -xf OUT.tar.xz && concertina-bundle/gpu_check.sh, or concertina-bundle/bin/concertina.
 set -euo pipefail
@@ -14,7 +15,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --build) build=${2:?--build needs a directory}; shift 2 ;;
     --fast) effort=-0; shift ;;
-    --help | -h) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    --help | -h) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     -*) echo "bundle.sh: unknown option $1 (--build DIR, --fast)" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac

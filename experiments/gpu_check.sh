@@ -64,6 +64,18 @@ passed_tests() {
     tr '\n' ' '
 }
 
+# cuDNN likewise, where only cuBLASLt is the toolkit's.
+case $(ldconfig -p 2> /dev/null)${CONCERTINA_LIBRARY_PATH:-} in
+  *cudnn*) ;;
+  *)
+    found=$(timeout 60 find / -xdev -name 'libcudnn.so.9' -print 2> /dev/null | head -n 1)
+    if [ -n "$found" ]; then
+      export CONCERTINA_LIBRARY_PATH="${CONCERTINA_LIBRARY_PATH:-}:$(dirname "$found")"
+      [ -z "$build" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$(dirname "$found")"
+    fi
+    ;;
+esac
+
 echo "gpu_check: $(date -u +%Y-%m-%dT%H:%MZ), at most $seconds s, logs in $out"
 limited 60 doctor.log "$concertina" doctor
 status=$?

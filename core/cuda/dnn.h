@@ -24,7 +24,8 @@ struct Dnn {
   decltype(&::cudnnBackendExecute) execute;
 };
 
-/// Loads the library at the first call. Throws a failure where dnn_problem() (dnn_attention.h) is not empty.
+/// Loads the library at the first call. Throws a failure where dnn_problem() (dnn_attention.h) is
+/// not empty.
 const Dnn& dnn();
 
 /// 91900 is 9.19.0.

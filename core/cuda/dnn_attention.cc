@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/cuda/dnn_attention_graph.h"
 #include "core/cuda/backend.h"
+#include "core/cuda/dnn_attention_graph.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
 
@@ -51,9 +51,8 @@ class DnnAttention final : public Attention {
       : shape_(shape), plans_(plans), handle_(handle), workspace_(workspace) {}
 
   void forward(View qkv, View y, View lse) override {
-    const DnnPlan::Address addresses[] = {{kQ, part(qkv, 0)}, {kK, part(qkv, 1)},
-                                          {kV, part(qkv, 2)}, {kY, y.data},
-                                          {kLse, lse.data}};
+    const DnnPlan::Address addresses[] = {
+        {kQ, part(qkv, 0)}, {kK, part(qkv, 1)}, {kV, part(qkv, 2)}, {kY, y.data}, {kLse, lse.data}};
     plans_.forward.run(handle_, plans_.forward.pack(addresses, workspace_.scratch()));
   }
 
@@ -61,8 +60,8 @@ class DnnAttention final : public Attention {
     std::byte* scratch = static_cast<std::byte*>(workspace_.scratch());
     std::byte* delta = scratch + align_up(dnn_plan_scratch(shape_));
     const DnnPlan::Address addresses[] = {
-        {kQ, part(qkv, 0)},   {kK, part(qkv, 1)},   {kV, part(qkv, 2)},   {kY, y.data},
-        {kLse, lse.data},     {kDy, dy.data},       {kDelta, delta},      {kDq, part(dqkv, 0)},
+        {kQ, part(qkv, 0)},   {kK, part(qkv, 1)},  {kV, part(qkv, 2)}, {kY, y.data},
+        {kLse, lse.data},     {kDy, dy.data},      {kDelta, delta},    {kDq, part(dqkv, 0)},
         {kDk, part(dqkv, 1)}, {kDv, part(dqkv, 2)}};
     plans_.backward.run(handle_, plans_.backward.pack(addresses, scratch));
   }

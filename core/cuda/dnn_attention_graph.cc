@@ -51,9 +51,9 @@ class Builder {
   Tensor masked(Tensor x);
   /// x[N,H,T,T] with its last two dimensions exchanged, rounded.
   Tensor flipped(Tensor x) {
-    const Tensor y = graph_.passed(CUDNN_DATA_BFLOAT16, scores_,
-                                   {scores_[1] * scores_[2] * scores_[3], scores_[2] * scores_[3],
-                                    1, scores_[2]});
+    const Tensor y = graph_.passed(
+        CUDNN_DATA_BFLOAT16, scores_,
+        {scores_[1] * scores_[2] * scores_[3], scores_[2] * scores_[3], 1, scores_[2]});
     graph_.reshape(x, y);
     return y;
   }
@@ -83,8 +83,7 @@ DnnGraph Builder::forward() && {
   const Tensor y = matrix(kY, C), lse = row_sums(kLse);
   const Tensor product = scores();
   graph_.matmul(q, k, product);
-  const Tensor s =
-      masked(pointwise(CUDNN_POINTWISE_MUL, product, graph_.value(scale()), scores()));
+  const Tensor s = masked(pointwise(CUDNN_POINTWISE_MUL, product, graph_.value(scale()), scores()));
   const Tensor m = passed(rows(1)), l = passed(rows(1));
   graph_.reduce(CUDNN_REDUCE_TENSOR_MAX, s, m);
   const Tensor below = pointwise(CUDNN_POINTWISE_SUB, s, m, scores());

@@ -23,8 +23,8 @@ class DnnDescriptor {
   DnnDescriptor(DnnDescriptor&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   DnnDescriptor& operator=(DnnDescriptor&&) = delete;
 
-  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-           std::int64_t count, const void* values);
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+           const void* values);
   void set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values) {
     set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
   }
@@ -81,11 +81,12 @@ class DnnGraph {
   void reshape(Tensor x, Tensor y);
   void matmul(Tensor a, Tensor b, Tensor c);
 
+  const DnnDescriptor& of(Tensor number) const;
+
  private:
   friend class DnnPlan;
   DnnDescriptor& describe(Tensor number, cudnnDataType_t type, const Four& dims,
                           const Four& strides);
-  const DnnDescriptor& of(Tensor number) const;
   void add_pointwise(DnnDescriptor how, Tensor x, Tensor b, Tensor y, Tensor t);
 
   Tensor next_;

@@ -12,8 +12,8 @@ namespace {
 /// May an engine's results differ from run to run?
 bool wavers(const DnnDescriptor& engine) {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
-  const std::int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                        CUDNN_TYPE_NUMERICAL_NOTE, notes.size(), notes.data());
+  const std::int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                        notes.size(), notes.data());
   const auto end = notes.begin() + std::min<std::int64_t>(count, notes.size());
   return std::find(notes.begin(), end, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) != end;
 }
@@ -37,8 +37,8 @@ std::vector<DnnDescriptor> DnnPlan::candidates(const DnnTarget& target) const {
   if (target.properties != nullptr)
     heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
   heuristics.finalize();
-  const std::int64_t most = heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  const std::int64_t most =
+      heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<DnnDescriptor> found;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::int64_t i = 0; i < most; ++i)
@@ -88,7 +88,9 @@ DnnPlan::DnnPlan(DnnGraph graph, const DnnTarget& target, std::size_t most_scrat
     if (reason.empty()) return;
     reasons += (reasons.empty() ? "" : "; ") + reason;
   }
-  throw_failure("cuDNN has no plan: " + (reasons.empty() ? "it names no engine" : reasons), "cuDNN");
+  if (reasons.empty()) reasons = "it names no engine (it wants libnvrtc beside it)";
+  throw_failure("cuDNN has no plan: " + reasons, "cuDNN",
+                "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr tell why");
 }
 
 DnnDescriptor DnnPlan::pack(std::span<const Address> addresses, void* scratch) const {

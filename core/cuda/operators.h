@@ -23,8 +23,8 @@ struct Context {
 
 /// `context` outlives the result.
 std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
-/// Sets up `context` for attention's operators on its device. Throws Error{bad_input} where cuDNN is
-/// asked for and is not there; where it only may be used, logs why it is not.
+/// Sets up `context` for attention's operators on its device. Throws Error{bad_input} where cuDNN
+/// is asked for and is not there; where it only may be used, logs why it is not.
 void choose_attention(AttentionBy by, int device, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 

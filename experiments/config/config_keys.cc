@@ -139,7 +139,8 @@ const Key kKeys[] = {
      {},
      compute_names},
     {KEY(numerics.attention),
-     "whose kernels do attention on a GPU: cudnn's, our own, or cudnn's where it can (auto; in bf16)",
+     "whose kernels do attention on a GPU: cudnn's, our own, or cudnn's where it can (auto; in "
+     "bf16)",
      {},
      attention_names},
     {KEY(numerics.leaves),

@@ -42,8 +42,8 @@ cuda::AttentionBy attention_of(const RunConfig& config) {
 cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicator& world) {
   const cuda::AttentionBy wanted = attention_of(config);
   if (wanted == cuda::AttentionBy::own || world.size() == 1) return wanted;
-  const std::vector<nlohmann::json> all = gather_json(
-      world, {{"refusal", cuda::dnn_refusal(gpu)}, {"version", cuda::dnn_status()}});
+  const std::vector<nlohmann::json> all =
+      gather_json(world, {{"refusal", cuda::dnn_refusal(gpu)}, {"version", cuda::dnn_status()}});
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     std::string why = all[rank]["refusal"];
     if (why.empty() && all[rank]["version"] != all[0]["version"])

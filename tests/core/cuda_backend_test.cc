@@ -17,8 +17,8 @@
 namespace concertina {
 namespace {
 
-std::unique_ptr<Backend> make() {
-  return make_staged_backend(cuda::make_cuda_backend({}));
+std::unique_ptr<Backend> make(cuda::AttentionBy attention = cuda::AttentionBy::automatic) {
+  return make_staged_backend(cuda::make_cuda_backend({.attention = attention}));
 }
 
 /// Those of kPrecisions that the device can do.
@@ -101,6 +101,18 @@ TEST_P(CudaKernelTest, TheSameCallGivesTheSameBits) {
                                once[i].values.size() * sizeof(float)))
           << kernel.name << ": " << once[i].name;
     }
+  }
+}
+
+/// The tests above are of cuDNN's attention where it is.
+TEST_F(CudaBackendTest, OurOwnAttentionMatchesTheOracleBesideCudnns) {
+  if (const std::string refusal = cuda::dnn_refusal(0); !refusal.empty()) GTEST_SKIP() << refusal;
+  for (const KernelCase& kernel : kernel_cases(6, 8, DType::bf16)) {
+    if (kernel.name.find("attention") != 0) continue;
+    const auto ours = kernel.run(*make(cuda::AttentionBy::own));
+    expect_close(ours, kernel.run(*make_oracle_backend()), kernel);
+    const auto again = kernel.run(*make(cuda::AttentionBy::own));
+    for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i].values, again[i].values);
   }
 }
 

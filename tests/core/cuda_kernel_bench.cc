@@ -86,8 +86,16 @@ class Bench {
     fmt::print("{}\n{:<28}{:>10}{:>10}{:>8}{:>10}{:>8}\n", device_.describe(), "kernel", "ms",
                "GB/s", "% copy", "TFLOP/s", "% GEMM");
     ceilings();
-    for (void (Bench::*part)() : {&Bench::products, &Bench::attention, &Bench::rows, &Bench::flat})
-      attempt([&] { (this->*part)(); });
+    attempt([&] { products(); });
+    attempt([&] {
+      attention("attention", *cuda::make_cuda_backend({.attention = cuda::AttentionBy::own}));
+    });
+    if (cuda::dnn_refusal(0).empty())
+      attempt([&] {
+        attention("cuDNN", *cuda::make_cuda_backend({.attention = cuda::AttentionBy::cudnn}));
+      });
+    attempt([&] { rows(); });
+    attempt([&] { flat(); });
     return slow_ == 0;
   }
 
@@ -104,7 +112,11 @@ class Bench {
   }
 
   void row(const std::string& name, double bytes, double flops, const std::function<void()>& call) {
-    const double s = seconds(device_, call);
+    row(device_, name, bytes, flops, call);
+  }
+  void row(Device& device, const std::string& name, double bytes, double flops,
+           const std::function<void()>& call) {
+    const double s = seconds(device, call);
     if (copy_ == 0) copy_ = bytes / s;
     if (flops > 0 && gemm_ == 0) gemm_ = flops / s;
     fmt::print("{:<28}{:>10.3f}{:>10.0f}{:>8.1f}", name, s * 1e3, bytes / s * 1e-9,
@@ -123,8 +135,9 @@ class Bench {
                100 * kLeastShare);
   }
 
-  void set_workspace() {
-    device_.set_workspace(device_.memory().allocate(device_.workspace_bytes(), "workspace"));
+  void set_workspace() { set_workspace(device_); }
+  static void set_workspace(Device& device) {
+    device.set_workspace(device.memory().allocate(device.workspace_bytes(), "workspace"));
   }
 
   void ceilings() {
@@ -173,17 +186,19 @@ class Bench {
       });
   }
 
-  void attention() {
-    const auto attention = device_.attention({kSamples, kT, kH, kC / kH, DType::bf16});
-    set_workspace();
+  /// By another backend of the same GPU.
+  void attention(const std::string& name, Device& device) {
+    const auto attention = device.attention({kSamples, kT, kH, kC / kH, DType::bf16});
+    set_workspace(device);
     const View qkv = memory_.take(kR * 3 * kC, DType::bf16),
                dqkv = memory_.take(kR * 3 * kC, DType::bf16);
     const View y = memory_.take(kR * kC, DType::bf16), dy = memory_.take(kR * kC, DType::bf16);
     const View lse = memory_.take(kR * kH, DType::f32);
     const double product = static_cast<double>(kR * (kT + 1)) * static_cast<double>(kC);
     const auto bytes = static_cast<double>(qkv.bytes() + y.bytes());
-    row("attention", bytes, 2 * product, [&] { attention->forward(qkv, y, lse); });
-    row("attention backward", 2 * bytes, 5 * product,
+    device_.synchronize();  // the operands are there
+    row(device, name, bytes, 2 * product, [&] { attention->forward(qkv, y, lse); });
+    row(device, name + " backward", 2 * bytes, 5 * product,
         [&] { attention->backward(dy, qkv, y, lse, dqkv); });
   }
 

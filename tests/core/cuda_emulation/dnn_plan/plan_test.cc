@@ -1,0 +1,169 @@
+// cuDNN itself plans our graphs, for a described Hopper GPU: which kernels it takes them for, and
+// what scratch they want. Nothing runs. Skips where there is no cuDNN.
+//
+// Legend: N samples, H heads, T tokens, D columns of a head, C = H D.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/cuda/dnn_attention.h"
+#include "core/cuda/dnn_attention_graph.h"
+#include "core/cuda/sizes.h"
+#include "core/error.h"
+
+namespace concertina::cuda {
+namespace {
+
+// As cuDNN writes down an H200; found by reading which keys it asks for.
+constexpr std::string_view kHopper = R"({"cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
+  "totalGlobalMem": 150754820096, "maxGridSize": [2147483647, 65535, 65535],
+  "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": 132,
+  "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+  "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
+  "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0, "isTccDriver": 0,
+  "supportCoopLaunch": 1, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000,
+  "l2CacheSize": 62914560, "deviceName": "H200"})";
+
+/// Names of the kernels that cuDNN gave to the driver since the last call.
+std::string kernels() {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  using Names = const char* (*)();
+  static const auto names = reinterpret_cast<Names>(dlsym(driver, "emulated_driver_kernels"));
+  return names();
+}
+
+class DnnPlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!dnn_problem().empty()) GTEST_SKIP() << dnn_problem();
+    hopper_.emplace(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    hopper_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, kHopper.size(),
+                 kHopper.data());
+    hopper_->finalize();
+    kernels();
+  }
+  DnnPlan plan(DnnGraph graph, std::size_t most_scratch) const {
+    return DnnPlan(std::move(graph), {.properties = &*hopper_}, most_scratch);
+  }
+
+ private:
+  std::optional<DnnDescriptor> hopper_;
+};
+
+const AttentionShape kShapes[] = {
+    {4, 1024, 12, 64, DType::bf16}, {1, 77, 3, 40, DType::bf16},  {2, 2, 1, 8, DType::bf16},
+    {3, 129, 5, 128, DType::bf16},  {2, 300, 2, 96, DType::bf16}, {1, 63, 2, 72, DType::bf16},
+    {1, 4096, 25, 64, DType::bf16}, {3, 16, 2, 16, DType::bf16},  {2, 1000, 4, 120, DType::bf16},
+};
+
+TEST_F(DnnPlanTest, EachDirectionIsOneFlashKernelWithinItsScratch) {
+  for (const AttentionShape& s : kShapes) {
+    SCOPED_TRACE(
+        fmt::format("{} x {} tokens, {} heads of {}", s.samples, s.tokens, s.heads, s.head_dim));
+    ASSERT_TRUE(dnn_takes(s));
+    const DnnPlan forward = plan(attention_graph(s), dnn_plan_scratch(s));
+    const std::string ahead = kernels();
+    const DnnPlan backward = plan(attention_gradient_graph(s), dnn_plan_scratch(s));
+    const std::string back = kernels();
+    EXPECT_NE(ahead.find("sm90_flash_fprop"), std::string::npos) << ahead;
+    EXPECT_NE(back.find("sm90_flash_bprop"), std::string::npos) << back;
+    // The gradient of all scores: what makes the sum for dq one of a fixed order.
+    const auto scores = static_cast<std::size_t>(s.samples * s.heads * s.tokens * s.tokens);
+    EXPECT_GE(backward.scratch_bytes(), 2 * scores);
+    EXPECT_LT(forward.scratch_bytes(), 4096U);
+  }
+}
+
+TEST_F(DnnPlanTest, TheSameGraphGetsTheSameKernel) {
+  const AttentionShape& s = kShapes[0];
+  std::vector<std::string> names;
+  for (int time = 0; time < 2; ++time) {
+    plan(attention_graph(s), dnn_plan_scratch(s));
+    plan(attention_gradient_graph(s), dnn_plan_scratch(s));
+    names.push_back(kernels());
+  }
+  EXPECT_EQ(names[0], names[1]);
+}
+
+TEST_F(DnnPlanTest, MoreScratchThanAllowedIsRefused) {
+  const AttentionShape& s = kShapes[0];
+  const std::size_t least = plan(attention_gradient_graph(s), dnn_plan_scratch(s)).scratch_bytes();
+  try {
+    plan(attention_gradient_graph(s), least - 1);
+    FAIL() << "a plan within less";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find(fmt::format("{} bytes of scratch", least)), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST_F(DnnPlanTest, AShapeThatNoKernelFitsIsRefusedWithAReason) {
+  try {
+    plan(attention_graph({1, 64, 1, 12, DType::bf16}), 1 << 20);
+    FAIL() << "heads of 12 columns";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("cuDNN has no plan: "), std::string::npos) << error.message();
+  }
+}
+
+/// Where element (n, h, t, d) is, by the strides that cuDNN is given.
+class Strides {
+ public:
+  Strides(const DnnGraph& graph, DnnGraph::Tensor tensor) {
+    graph.of(tensor).get(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides_.data());
+    graph.of(tensor).get(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims_.data());
+  }
+  /// Keys (and values of the gradient) are described as their transpose, [N,H,D,T].
+  std::int64_t at(std::int64_t n, std::int64_t h, std::int64_t t, std::int64_t d, bool flip) const {
+    if (flip) std::swap(t, d);
+    EXPECT_TRUE(n < dims_[0] && h < dims_[1] && t < dims_[2] && d < dims_[3]);
+    return n * strides_[0] + h * strides_[1] + t * strides_[2] + d * strides_[3];
+  }
+
+ private:
+  DnnGraph::Four strides_{}, dims_{};
+};
+
+TEST_F(DnnPlanTest, OperandsLieWhereTheBackendKeepsThem) {
+  const AttentionShape s{3, 5, 2, 16, DType::bf16};
+  const std::int64_t C = s.heads * s.head_dim;
+  const DnnGraph ahead = attention_graph(s), back = attention_gradient_graph(s);
+  const auto expect = [&](const DnnGraph& graph, DnnGraph::Tensor tensor, std::int64_t columns,
+                          bool flip) {
+    for (const auto& [n, h, t, d] : {std::tuple{0, 0, 0, 0}, {2, 1, 4, 15}, {1, 0, 3, 2}})
+      EXPECT_EQ(Strides(graph, tensor).at(n, h, t, d, flip),
+                (n * s.tokens + t) * columns + h * s.head_dim + d)
+          << "tensor " << tensor;
+  };
+  for (const DnnGraph::Tensor tensor : {kQ, kV}) expect(ahead, tensor, 3 * C, false);
+  expect(ahead, kK, 3 * C, true);
+  expect(ahead, kY, C, false);
+  for (const DnnGraph::Tensor tensor : {kQ, kDq, kDk, kDv}) expect(back, tensor, 3 * C, false);
+  for (const DnnGraph::Tensor tensor : {kK, kV}) expect(back, tensor, 3 * C, true);
+  for (const DnnGraph::Tensor tensor : {kY, kDy}) expect(back, tensor, C, false);
+  for (const DnnGraph* graph : {&ahead, &back})  // lse[N,H,T]
+    EXPECT_EQ(Strides(*graph, kLse).at(2, 1, 4, 0, false), (2 * s.heads + 1) * s.tokens + 4);
+}
+
+TEST_F(DnnPlanTest, APackHoldsTheOperandsAndTheFactors) {
+  const AttentionShape& s = kShapes[7];
+  const DnnPlan forward = plan(attention_graph(s), dnn_plan_scratch(s));
+  std::byte memory[64];
+  const DnnPlan::Address addresses[] = {
+      {kQ, memory}, {kK, memory + 16}, {kV, memory + 32}, {kY, memory}, {kLse, memory}};
+  const DnnDescriptor pack = forward.pack(addresses, memory);
+  std::array<std::int64_t, 16> numbers{};
+  std::array<void*, 16> pointers{};
+  const std::int64_t count =
+      pack.get(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 16, numbers.data());
+  pack.get(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 16, pointers.data());
+  ASSERT_EQ(count, 7);  // the operands, 1/sqrt(D), minus infinity
+  EXPECT_EQ(numbers[1], kK);
+  EXPECT_EQ(pointers[1], memory + 16);
+  EXPECT_EQ(*static_cast<const float*>(pointers[5]), 0.25F);
+  EXPECT_EQ(*static_cast<const float*>(pointers[6]), -std::numeric_limits<float>::infinity());
+}
+
+}  // namespace
+}  // namespace concertina::cuda

@@ -8,6 +8,7 @@
 
 #include "core/cuda/backend.h"
 #include "core/cuda/dnn_attention_graph.h"
+#include "core/cuda/dnn_plan.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
 

@@ -1,9 +1,10 @@
-// Plans for cuDNN's graphs: which one is taken, and how it is run.
+#include "core/cuda/dnn_plan.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
-#include "core/cuda/dnn_graph.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -75,10 +76,7 @@ std::string DnnPlan::take(DnnDescriptor& candidate, const DnnTarget& target,
 
 DnnPlan::DnnPlan(DnnGraph graph, const DnnTarget& target, std::size_t most_scratch)
     : graph_(std::move(graph)) {
-  std::vector<cudnnBackendDescriptor_t> raw;
-  for (const DnnDescriptor& operation : graph_.operations_) raw.push_back(operation.raw());
-  operations_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                  static_cast<std::int64_t>(raw.size()), raw.data());
+  lower();
   if (target.handle != nullptr)
     operations_.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
   operations_.finalize();
@@ -100,9 +98,10 @@ DnnDescriptor DnnPlan::pack(std::span<const Address> addresses, void* scratch) c
     numbers.push_back(number);
     pointers.push_back(address);
   }
-  for (const auto& [number, value] : graph_.values_) {
-    numbers.push_back(number);
-    pointers.push_back(&value);
+  for (const DnnGraph::Operand& operand : graph_.operands()) {
+    if (operand.kind != DnnGraph::Operand::Kind::value) continue;
+    numbers.push_back(operand.number);
+    pointers.push_back(&operand.value);
   }
   DnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const auto count = static_cast<std::int64_t>(numbers.size());

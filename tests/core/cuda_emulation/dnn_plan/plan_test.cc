@@ -1,7 +1,5 @@
 // cuDNN itself plans our graphs, for a described Hopper GPU: which kernels it takes them for, and
 // what scratch they want. Nothing runs. Skips where there is no cuDNN.
-//
-// Legend: N samples, H heads, T tokens, D columns of a head, C = H D.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 
 #include "core/cuda/dnn_attention.h"
 #include "core/cuda/dnn_attention_graph.h"
+#include "core/cuda/dnn_plan.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
 
@@ -106,45 +105,6 @@ TEST_F(DnnPlanTest, AShapeThatNoKernelFitsIsRefusedWithAReason) {
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("cuDNN has no plan: "), std::string::npos) << error.message();
   }
-}
-
-/// Where element (n, h, t, d) is, by the strides that cuDNN is given.
-class Strides {
- public:
-  Strides(const DnnGraph& graph, DnnGraph::Tensor tensor) {
-    graph.of(tensor).get(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides_.data());
-    graph.of(tensor).get(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims_.data());
-  }
-  /// Keys (and values of the gradient) are described as their transpose, [N,H,D,T].
-  std::int64_t at(std::int64_t n, std::int64_t h, std::int64_t t, std::int64_t d, bool flip) const {
-    if (flip) std::swap(t, d);
-    EXPECT_TRUE(n < dims_[0] && h < dims_[1] && t < dims_[2] && d < dims_[3]);
-    return n * strides_[0] + h * strides_[1] + t * strides_[2] + d * strides_[3];
-  }
-
- private:
-  DnnGraph::Four strides_{}, dims_{};
-};
-
-TEST_F(DnnPlanTest, OperandsLieWhereTheBackendKeepsThem) {
-  const AttentionShape s{3, 5, 2, 16, DType::bf16};
-  const std::int64_t C = s.heads * s.head_dim;
-  const DnnGraph ahead = attention_graph(s), back = attention_gradient_graph(s);
-  const auto expect = [&](const DnnGraph& graph, DnnGraph::Tensor tensor, std::int64_t columns,
-                          bool flip) {
-    for (const auto& [n, h, t, d] : {std::tuple{0, 0, 0, 0}, {2, 1, 4, 15}, {1, 0, 3, 2}})
-      EXPECT_EQ(Strides(graph, tensor).at(n, h, t, d, flip),
-                (n * s.tokens + t) * columns + h * s.head_dim + d)
-          << "tensor " << tensor;
-  };
-  for (const DnnGraph::Tensor tensor : {kQ, kV}) expect(ahead, tensor, 3 * C, false);
-  expect(ahead, kK, 3 * C, true);
-  expect(ahead, kY, C, false);
-  for (const DnnGraph::Tensor tensor : {kQ, kDq, kDk, kDv}) expect(back, tensor, 3 * C, false);
-  for (const DnnGraph::Tensor tensor : {kK, kV}) expect(back, tensor, 3 * C, true);
-  for (const DnnGraph::Tensor tensor : {kY, kDy}) expect(back, tensor, C, false);
-  for (const DnnGraph* graph : {&ahead, &back})  // lse[N,H,T]
-    EXPECT_EQ(Strides(*graph, kLse).at(2, 1, 4, 0, false), (2 * s.heads + 1) * s.tokens + 4);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ DnnPlan::DnnPlan(DnnGraph graph, const DnnTarget& target, std::size_t most_scrat
     if (reason.empty()) return;
     reasons += (reasons.empty() ? "" : "; ") + reason;
   }
-  if (reasons.empty()) reasons = "it names no engine (it wants libnvrtc beside it)";
+  if (reasons.empty()) reasons = "it names no engine; it wants libnvrtc too";
   throw_failure("cuDNN has no plan: " + reasons, "cuDNN",
                 "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr tell why");
 }

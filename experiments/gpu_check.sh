@@ -65,16 +65,11 @@ passed_tests() {
 }
 
 # cuDNN likewise, where only cuBLASLt is the toolkit's.
-case $(ldconfig -p 2> /dev/null)${CONCERTINA_LIBRARY_PATH:-} in
-  *cudnn*) ;;
-  *)
-    found=$(timeout 60 find / -xdev -name 'libcudnn.so.9' -print 2> /dev/null | head -n 1)
-    if [ -n "$found" ]; then
-      export CONCERTINA_LIBRARY_PATH="${CONCERTINA_LIBRARY_PATH:-}:$(dirname "$found")"
-      [ -z "$build" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$(dirname "$found")"
-    fi
-    ;;
-esac
+cudnn=$(timeout 20 python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0] + "/lib")' 2> /dev/null)
+if [ -n "$cudnn" ] && ! ldconfig -p 2> /dev/null | grep -q 'libcudnn\.so\.9'; then
+  export CONCERTINA_LIBRARY_PATH="${CONCERTINA_LIBRARY_PATH:-}:$cudnn"
+  [ -z "$build" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$cudnn"
+fi
 
 echo "gpu_check: $(date -u +%Y-%m-%dT%H:%MZ), at most $seconds s, logs in $out"
 limited 60 doctor.log "$concertina" doctor

@@ -64,13 +64,6 @@ passed_tests() {
     tr '\n' ' '
 }
 
-# cuDNN likewise, where only cuBLASLt is the toolkit's.
-cudnn=$(timeout 20 python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0] + "/lib")' 2> /dev/null)
-if [ -n "$cudnn" ] && ! ldconfig -p 2> /dev/null | grep -q 'libcudnn\.so\.9'; then
-  export CONCERTINA_LIBRARY_PATH="${CONCERTINA_LIBRARY_PATH:-}:$cudnn"
-  [ -z "$build" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$cudnn"
-fi
-
 echo "gpu_check: $(date -u +%Y-%m-%dT%H:%MZ), at most $seconds s, logs in $out"
 limited 60 doctor.log "$concertina" doctor
 status=$?

@@ -19,10 +19,10 @@
 
 namespace {
 
-/// Of the device: CONCERTINA_EMULATED_BYTES, or 1 GiB.
+/// Of the device: CONCERTINA_EMULATED_BYTES, or 4 GiB.
 std::size_t total_bytes() {
   const char* text = std::getenv("CONCERTINA_EMULATED_BYTES");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::size_t{1} << 30;
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::size_t{4} << 30;
 }
 std::size_t used_bytes = 0;
 

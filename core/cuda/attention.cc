@@ -1,6 +1,6 @@
 // Attention as an operator: whose kernels do it; our own kernels' order, and the scratch between
 // them.
-#include "core/cuda/kernels.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/cuda/operators.h"
 #include "core/error.h"
 

@@ -6,7 +6,7 @@
 #include "core/cuda/device.h"
 #include "core/cuda/event_clock.h"
 #include "core/cuda/handles.h"
-#include "core/cuda/kernels.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/cuda/memory.h"
 #include "core/cuda/operators.h"
 #include "core/cuda/pass_graphs.h"

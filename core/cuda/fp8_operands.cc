@@ -7,7 +7,7 @@
 // bits come out of every layout, schedule and resume.
 #include <utility>
 
-#include "core/cuda/kernels.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/cuda/linear_operands.h"
 #include "core/error.h"
 

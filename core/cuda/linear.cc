@@ -1,7 +1,7 @@
 // A linear map: its three products, and what is behind them where cuBLASLt does not do that.
 #include <optional>
 
-#include "core/cuda/kernels.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/cuda/linear_operands.h"
 #include "core/cuda/operators.h"
 #include "core/error.h"

@@ -5,7 +5,7 @@
 
 #include "core/backend.h"
 #include "core/cuda/backend.h"
-#include "core/cuda/dnn_attention.h"
+#include "core/cuda/dnn/attention.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/product.h"
 #include "core/cuda/workspace.h"

@@ -19,7 +19,7 @@
 
 #include "core/backend.h"
 #include "core/cuda/handles.h"
-#include "core/cuda/kernels.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/cuda/workspace.h"
 
 namespace concertina::cuda {

@@ -1,4 +1,4 @@
-#include "core/cuda/kernels.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/cuda/linear_operands.h"
 
 namespace concertina::cuda {

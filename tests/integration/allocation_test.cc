@@ -60,23 +60,24 @@ void* allocate(std::size_t bytes, std::size_t alignment, void* caller) {
 
 }  // namespace
 
-// The array and nothrow forms of the standard library call these.
+// The array and nothrow forms of the standard library call these. Inlined, a delete would look like
+// a free() of what new gave.
 void* operator new(std::size_t bytes) {
   return allocate(bytes, alignof(std::max_align_t), __builtin_return_address(0));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
-void operator delete(void* block) noexcept {
+[[gnu::noinline]] void operator delete(void* block) noexcept {
   std::free(block);
 }
-void operator delete(void* block, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
   std::free(block);
 }
-void operator delete(void* block, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept {
   std::free(block);
 }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
   std::free(block);
 }
 
@@ -139,7 +140,8 @@ TEST(Allocation, TheCounterCounts) {
   ours = 0;
   counting = true;
   const std::string text(100, 'x');  // through the C++ library
-  delete new int(1);
+  int* volatile one = new int(1);  // volatile: else the compiler may leave out both
+  delete one;
   counting = false;
   EXPECT_EQ(ours, 2) << text;
 }

@@ -1,7 +1,7 @@
 #include "tests/core/cuda_emulation/dnn.h"
 
 #include "core/cuda/backend.h"
-#include "core/cuda/dnn_attention.h"
+#include "core/cuda/dnn/attention.h"
 #include "core/error.h"
 
 namespace concertina {

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "core/cuda/dnn_attention.h"
-#include "core/cuda/dnn_attention_graph.h"
-#include "core/cuda/dnn_plan.h"
+#include "core/cuda/dnn/attention.h"
+#include "core/cuda/dnn/attention_graph.h"
+#include "core/cuda/dnn/plan.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
 

@@ -1,4 +1,4 @@
-#include "core/cuda/dnn_graph.h"
+#include "core/cuda/dnn/graph.h"
 
 namespace concertina::cuda {
 

@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
 
 namespace concertina::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "core/cuda/ptx.cuh"
+#include "core/cuda/kernels/ptx.cuh"
 #include "core/tensor.h"
 
 namespace concertina::cuda {

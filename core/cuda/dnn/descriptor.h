@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "core/cuda/dnn.h"
+#include "core/cuda/dnn/dnn.h"
 
 namespace concertina::cuda {
 

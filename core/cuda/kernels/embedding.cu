@@ -4,9 +4,9 @@
 // adds each run of equal tokens.
 //
 // Legend: R rows, T tokens a sample, C width, V vocabulary; N elements an access.
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 namespace {

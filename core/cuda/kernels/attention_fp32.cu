@@ -1,8 +1,8 @@
 // Attention in fp32, without tensor cores: simple loops, for checks and small models. A warp has
 // four of the block's rows; of each tile of 32 other rows, a lane has one while scores are made,
 // and columns while weighted rows are added.
-#include "core/cuda/attention.cuh"
-#include "core/cuda/reduce.cuh"
+#include "core/cuda/kernels/attention.cuh"
+#include "core/cuda/kernels/reduce.cuh"
 
 namespace concertina::cuda {
 namespace {

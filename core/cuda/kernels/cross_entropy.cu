@@ -5,10 +5,10 @@
 // Legend: R rows, V vocabulary; N elements an access.
 #include <cfloat>
 
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/reduce.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/reduce.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 namespace {

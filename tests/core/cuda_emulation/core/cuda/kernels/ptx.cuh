@@ -1,4 +1,4 @@
-// The instructions of core/cuda/ptx.cuh, from their definition in the PTX ISA.
+// The instructions of core/cuda/kernels/ptx.cuh, from their definition in the PTX ISA.
 #pragma once
 
 #include <cuda_runtime.h>

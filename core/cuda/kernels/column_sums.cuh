@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 

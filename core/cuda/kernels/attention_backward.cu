@@ -1,9 +1,9 @@
 // Backward pass of attention; in bf16 on tensor cores. Two passes, one with keys as own rows for dk
 // and dv, one with queries for dq: the scores are made twice, which costs 7 products instead of 5,
 // but nothing is added by atomics (FlashAttention-2, Dao 2023, algorithm 2 adds dq so).
-#include "core/cuda/attention_tile.cuh"
-#include "core/cuda/reduce.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/attention_tile.cuh"
+#include "core/cuda/kernels/reduce.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/cuda/dnn_attention.h"
+#include "core/cuda/dnn/attention.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "core/cuda/backend.h"
-#include "core/cuda/dnn_attention_graph.h"
-#include "core/cuda/dnn_plan.h"
+#include "core/cuda/dnn/attention_graph.h"
+#include "core/cuda/dnn/plan.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
 

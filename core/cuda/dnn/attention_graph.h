@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/backend.h"
-#include "core/cuda/dnn_graph.h"
+#include "core/cuda/dnn/graph.h"
 
 namespace concertina::cuda {
 

@@ -1,6 +1,6 @@
 // Linked in place of dnn*.cc where the build has no cuDNN.
 #include "core/cuda/backend.h"
-#include "core/cuda/dnn_attention.h"
+#include "core/cuda/dnn/attention.h"
 #include "core/error.h"
 
 namespace concertina::cuda {

@@ -1,11 +1,11 @@
-#include "core/cuda/dnn.h"
+#include "core/cuda/dnn/dnn.h"
 
 #include <fmt/format.h>
 
 #include <array>
 
 #include "core/cuda/backend.h"
-#include "core/cuda/dnn_attention.h"
+#include "core/cuda/dnn/attention.h"
 #include "core/cuda/library.h"
 #include "core/error.h"
 

@@ -1,5 +1,5 @@
 // Column sums of a gradient: the bias gradient of a linear map.
-#include "core/cuda/column_sums.cuh"
+#include "core/cuda/kernels/column_sums.cuh"
 
 namespace concertina::cuda {
 namespace {

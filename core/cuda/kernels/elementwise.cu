@@ -2,10 +2,10 @@
 //
 // N elements an access: 16 bytes where every buffer starts at a multiple of that; the elements
 // behind the last whole access are done one by one by the first threads of the grid.
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/reduce.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/reduce.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 namespace {

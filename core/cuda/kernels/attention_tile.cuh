@@ -7,8 +7,8 @@
 // a [16, 8 n] tile are float[n][4], lane's rows `group` and `group` + 8.
 #pragma once
 
-#include "core/cuda/attention.cuh"
-#include "core/cuda/ptx.cuh"
+#include "core/cuda/kernels/attention.cuh"
+#include "core/cuda/kernels/ptx.cuh"
 
 namespace concertina::cuda {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/cuda/dnn_descriptor.h"
-#include "core/cuda/dnn_graph.h"
+#include "core/cuda/dnn/descriptor.h"
+#include "core/cuda/dnn/graph.h"
 
 namespace concertina::cuda {
 

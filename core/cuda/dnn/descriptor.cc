@@ -1,4 +1,4 @@
-#include "core/cuda/dnn_descriptor.h"
+#include "core/cuda/dnn/descriptor.h"
 
 namespace concertina::cuda {
 

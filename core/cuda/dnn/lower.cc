@@ -1,7 +1,7 @@
 // A graph in cuDNN's own objects: one for each tensor, for each operation and for what it does.
 #include <map>
 
-#include "core/cuda/dnn_plan.h"
+#include "core/cuda/dnn/plan.h"
 
 namespace concertina::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/cuda/dnn_plan.h"
+#include "core/cuda/dnn/plan.h"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 // starts at a multiple of that, and a counter for each 4.
 #include <Random123/philox.h>
 
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 namespace {

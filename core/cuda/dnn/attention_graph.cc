@@ -3,7 +3,7 @@
 // ("Fused flash attention", forward and backward), for as many keys as queries.
 //
 // Legend: N samples, H heads, T tokens, D columns of a head.
-#include "core/cuda/dnn_attention_graph.h"
+#include "core/cuda/dnn/attention_graph.h"
 
 #include <cmath>
 #include <limits>

@@ -4,11 +4,11 @@
 // Legend: R rows, C width; T type of the activations, N of them an access.
 #include <algorithm>
 
-#include "core/cuda/column_sums.cuh"
-#include "core/cuda/kernels.h"
-#include "core/cuda/launch.cuh"
-#include "core/cuda/reduce.cuh"
-#include "core/cuda/vector.cuh"
+#include "core/cuda/kernels/column_sums.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/reduce.cuh"
+#include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 namespace {

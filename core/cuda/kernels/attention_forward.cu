@@ -1,7 +1,7 @@
 // Forward pass of attention; in bf16 on tensor cores, with a running maximum and sum of each row
 // (FlashAttention-2, Dao 2023, algorithm 1). A fused kernel of a library would be chosen here.
-#include "core/cuda/attention_tile.cuh"
-#include "core/cuda/reduce.cuh"
+#include "core/cuda/kernels/attention_tile.cuh"
+#include "core/cuda/kernels/reduce.cuh"
 
 namespace concertina::cuda {
 namespace {

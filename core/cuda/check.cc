@@ -1,10 +1,9 @@
 #include "core/cuda/check.h"
 
-#include <spdlog/spdlog.h>
-
 #include <exception>
 
 #include "core/error.h"
+#include "core/log.h"
 
 namespace concertina::cuda {
 namespace {
@@ -53,7 +52,7 @@ void check_scratch(std::size_t wanted, std::size_t given, const char* kernel) {
 void log_failure(cudaError_t error, const char* call) noexcept {
   // While an error is on its way up, those of a device that is lost to it are no news.
   if (error != cudaSuccess && std::uncaught_exceptions() == 0)
-    spdlog::error("{} failed: {}, GPU {}", call, cudaGetErrorString(error), current_device());
+    log::error("{} failed: {}, GPU {}", call, cudaGetErrorString(error), current_device());
 }
 
 }  // namespace concertina::cuda

@@ -1,10 +1,9 @@
 // Whether attention on a device is cuDNN's.
-#include <spdlog/spdlog.h>
-
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/cuda/operators.h"
 #include "core/error.h"
+#include "core/log.h"
 
 namespace concertina::cuda {
 namespace {
@@ -25,20 +24,17 @@ std::string dnn_refusal(int index) {
 
 void choose_attention(AttentionBy by, int device, Context& context) {
   if (by == AttentionBy::own) return;
-  std::string refusal = dnn_refusal(device);
-  if (refusal.empty()) try {
-      context.dnn = make_dnn_attentions(context.stream);
-    } catch (const Error& error) {
-      refusal = error.message();
-    }
+  const std::string refusal = dnn_refusal(device);
   if (refusal.empty()) {
+    // A failure is one: other ranks, which had none, would compute other bits.
+    context.dnn = make_dnn_attentions(context.stream);
     context.attention = by;
     return;
   }
   if (by == AttentionBy::cudnn)
     throw_input("attention cannot be cuDNN's: " + refusal, "numerics.attention",
                 "numerics.attention = \"auto\", or a Hopper GPU and cuDNN in LD_LIBRARY_PATH");
-  spdlog::info("attention by our own kernels: {}", refusal);
+  log::info("attention by our own kernels: {}", refusal);
 }
 
 }  // namespace concertina::cuda

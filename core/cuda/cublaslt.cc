@@ -9,25 +9,24 @@
 namespace concertina::cuda {
 namespace {
 
-struct Loaded {
-  Library library{"cuBLASLt", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)};
+struct Loaded : Library {
   CublasLt functions{};
 
-  Loaded() {
-    library.find("cublasLtCreate", functions.create);
-    library.find("cublasLtDestroy", functions.destroy);
-    library.find("cublasLtGetVersion", functions.version);
-    library.find("cublasLtGetStatusString", functions.status_string);
-    library.find("cublasLtMatmulDescCreate", functions.desc_create);
-    library.find("cublasLtMatmulDescDestroy", functions.desc_destroy);
-    library.find("cublasLtMatmulDescSetAttribute", functions.desc_set);
-    library.find("cublasLtMatrixLayoutCreate", functions.layout_create);
-    library.find("cublasLtMatrixLayoutDestroy", functions.layout_destroy);
-    library.find("cublasLtMatmulPreferenceCreate", functions.preference_create);
-    library.find("cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
-    library.find("cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
-    library.find("cublasLtMatmulAlgoGetHeuristic", functions.heuristic);
-    library.find("cublasLtMatmul", functions.matmul);
+  Loaded() : Library("cuBLASLt", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)) {
+    find("cublasLtCreate", functions.create);
+    find("cublasLtDestroy", functions.destroy);
+    find("cublasLtGetVersion", functions.version);
+    find("cublasLtGetStatusString", functions.status_string);
+    find("cublasLtMatmulDescCreate", functions.desc_create);
+    find("cublasLtMatmulDescDestroy", functions.desc_destroy);
+    find("cublasLtMatmulDescSetAttribute", functions.desc_set);
+    find("cublasLtMatrixLayoutCreate", functions.layout_create);
+    find("cublasLtMatrixLayoutDestroy", functions.layout_destroy);
+    find("cublasLtMatmulPreferenceCreate", functions.preference_create);
+    find("cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
+    find("cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
+    find("cublasLtMatmulAlgoGetHeuristic", functions.heuristic);
+    find("cublasLtMatmul", functions.matmul);
   }
 };
 
@@ -39,7 +38,7 @@ const Loaded& loaded() {
 }  // namespace
 
 const CublasLt& cublaslt() {
-  if (const std::string& problem = loaded().library.problem(); !problem.empty())
+  if (const std::string& problem = loaded().problem(); !problem.empty())
     throw_input(problem, "CUDA backend",
                 fmt::format("CUDA {} on this machine, its libraries in LD_LIBRARY_PATH, or "
                             "run.device = \"cpu\"",
@@ -48,7 +47,7 @@ const CublasLt& cublaslt() {
 }
 
 std::string products_status() {
-  const std::string& problem = loaded().library.problem();
+  const std::string& problem = loaded().problem();
   return problem.empty() ? cublaslt_version() : problem;
 }
 

@@ -4,10 +4,16 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace concertina::cuda {
+
+/// "13.1.0" of 130100, as cuBLASLt, cuDNN and NCCL count.
+inline std::string version_text(std::int64_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
 
 class Library {
  public:

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/cuda/library.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -133,8 +134,7 @@ void check(cublasStatus_t status, const char* call) {
 }
 
 std::string cublaslt_version() {
-  const std::size_t version = cublaslt().version();
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return version_text(static_cast<std::int64_t>(cublaslt().version()));
 }
 
 BlasHandle::BlasHandle() {

@@ -81,20 +81,13 @@ void check_layout(const RunConfig& config) {
                   config.where(key), fmt::format("leave out parallel.layout, or set {} = 0", key));
 }
 
-void check_transport(const RunConfig& config) {
-  if (config.parallel.transport != "nccl" || config.run.device == "cuda") return;
-  throw_input(
-      fmt::format("parallel.transport = \"nccl\" with run.device = \"{}\": NCCL is for GPUs",
-                  config.run.device),
-      config.where("parallel.transport"), "parallel.transport = \"auto\"");
-}
-
-void check_attention(const RunConfig& config) {
-  if (config.numerics.attention != "cudnn" || config.run.device == "cuda") return;
-  throw_input(
-      fmt::format("numerics.attention = \"cudnn\" with run.device = \"{}\": cuDNN is for GPUs",
-                  config.run.device),
-      config.where("numerics.attention"), "numerics.attention = \"auto\"");
+/// A library of NVIDIA's is asked for where there is no GPU.
+void check_gpu_library(const RunConfig& config, std::string_view key, std::string_view value,
+                       std::string_view asks, std::string_view library) {
+  if (value != asks || config.run.device == "cuda") return;
+  throw_input(fmt::format("{} = \"{}\" with run.device = \"{}\": {} is for GPUs", key, value,
+                          config.run.device, library),
+              config.where(key), fmt::format("{} = \"auto\"", key));
 }
 
 }  // namespace
@@ -144,8 +137,8 @@ void validate(const RunConfig& config) {
   check_batch(config);
   check_tokenizer(config);
   check_layout(config);
-  check_transport(config);
-  check_attention(config);
+  check_gpu_library(config, "parallel.transport", config.parallel.transport, "nccl", "NCCL");
+  check_gpu_library(config, "numerics.attention", config.numerics.attention, "cudnn", "cuDNN");
 }
 
 }  // namespace concertina

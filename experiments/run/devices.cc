@@ -133,10 +133,10 @@ void require_memory(const RankEngine& engine, const RunConfig& config, int threa
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank]["pool"] == "") continue;
     Sharers& sharers = pools[all[rank]["pool"]];
+    const std::size_t free = all[rank]["free"];
+    sharers.free = sharers.ranks.empty() ? free : std::min(sharers.free, free);
     sharers.ranks.push_back(static_cast<int>(rank));
     sharers.wanted.push_back(all[rank]["wanted"]);
-    const std::size_t free = all[rank]["free"];
-    sharers.free = sharers.free == 0 ? free : std::min(sharers.free, free);
     sharers.unplanned += all[rank]["unplanned"].get<std::size_t>();
   }
   for (const auto& [name, sharers] : pools) {

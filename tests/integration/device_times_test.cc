@@ -63,6 +63,25 @@ struct Trained {
   int issued = 0, events = 0;
 };
 
+/// Another, for steps of the test's own.
+struct Untrained {
+  explicit Untrained(Communicator& world) {
+    emulation::kernels_take(kKernel);
+    engine.start(world);
+    engine.initialize();
+  }
+  ~Untrained() { emulation::kernels_take(-1); }
+  Untrained(const Untrained&) = delete;
+  Untrained& operator=(const Untrained&) = delete;
+  void step(int number) { engine.train(number, source); }
+
+  const RunConfig config = tiny_config();
+  const RunPlan run = make_run_plan(config, 1);
+  std::unique_ptr<Backend> backend = cuda::make_cuda_backend({});
+  RankEngine engine{run, config, 0, *backend};
+  SyntheticSource source{config.model.context, config.model.vocab};
+};
+
 void on_one_rank(const std::function<void(Communicator&)>& body) {
   run_threads(1, body);
 }
@@ -126,44 +145,31 @@ TEST(DeviceTimes, TheProfileHasThem) {
 /// The same kernels, with the same times in the trace, in a fraction of the calls.
 TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
   on_one_rank([](Communicator& world) {
-    emulation::kernels_take(kKernel);
-    const RunConfig config = tiny_config();
-    const RunPlan run = make_run_plan(config, 1);
-    const auto backend = cuda::make_cuda_backend({});
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+    Untrained rank(world);
     int first_kernels = 0, first_calls = 0;
     for (int step = 1; step <= 4; ++step) {
       const int kernels_before = emulation::kernels_issued(), before = emulation::calls_made();
-      engine.train(step, source);
+      rank.step(step);
       const int issued = emulation::kernels_issued() - kernels_before;
       const int calls = emulation::calls_made() - before;
       if (step == 1) first_kernels = issued, first_calls = calls;
       EXPECT_EQ(issued, first_kernels) << "step " << step;
-      EXPECT_EQ(kernels(busy_seconds(engine.executor().row(), engine.executor().recorder().last())),
+      EXPECT_EQ(kernels(busy_seconds(rank.engine.executor().row(),
+                                     rank.engine.executor().recorder().last())),
                 issued);
       if (step > 2) {
         EXPECT_LT(calls, first_calls / 2) << "step " << step;
       }
     }
-    emulation::kernels_take(-1);
   });
 }
 
 TEST(DeviceTimes, AStepMakesNoEvent) {
   on_one_rank([](Communicator& world) {
-    const RunConfig config = tiny_config();
-    const RunPlan run = make_run_plan(config, 1);
-    const auto backend = cuda::make_cuda_backend({});
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
-    engine.executor().recorder().keep(2, 1);
-    SyntheticSource source(config.model.context, config.model.vocab);
+    Untrained rank(world);
+    rank.engine.executor().recorder().keep(2, 1);
     const int made = emulation::events_made();
-    for (int step = 1; step <= kSteps; ++step) engine.train(step, source);
+    for (int step = 1; step <= kSteps; ++step) rank.step(step);
     EXPECT_EQ(emulation::events_made(), made);
   });
 }

@@ -1,7 +1,6 @@
 #include "core/cuda/dnn/attention.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <map>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include "core/cuda/dnn/plan.h"
 #include "core/cuda/sizes.h"
 #include "core/error.h"
+#include "core/log.h"
 
 namespace concertina::cuda {
 namespace {
@@ -28,7 +28,7 @@ class DnnHandle {
     check(status, "cudnnSetStream");
   }
   ~DnnHandle() {
-    if (dnn().destroy(handle_) != CUDNN_STATUS_SUCCESS) spdlog::error("cudnnDestroy failed");
+    if (dnn().destroy(handle_) != CUDNN_STATUS_SUCCESS) log::error("cudnnDestroy failed");
   }
   DnnHandle(const DnnHandle&) = delete;
   DnnHandle& operator=(const DnnHandle&) = delete;
@@ -110,7 +110,7 @@ class CudnnAttentions final : public DnnAttentions {
     } catch (const Error& error) {
       entry.problem = fmt::format("attention of {} x {} tokens, {} heads of {}: {}", s.samples,
                                   s.tokens, s.heads, s.head_dim, error.message());
-      spdlog::warn("cuDNN: {}", entry.problem);
+      log::warn("cuDNN: {}", entry.problem);
     }
   }
 

@@ -15,31 +15,27 @@ namespace {
 // Before it, masked scores are not minus infinity (cuDNN's release notes, 9.10).
 constexpr std::int64_t kLeastVersion = 91000;
 
-std::string text(std::int64_t version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-struct Loaded {
-  Library library{"cuDNN", fmt::format("libcudnn.so.{}", CUDNN_MAJOR)};
+struct Loaded : Library {
   Dnn functions{};
 
-  Loaded() {
-    library.find("cudnnCreate", functions.create);
-    library.find("cudnnDestroy", functions.destroy);
-    library.find("cudnnSetStream", functions.set_stream);
-    library.find("cudnnGetVersion", functions.version);
-    library.find("cudnnGetErrorString", functions.error_string);
-    library.find("cudnnGetLastErrorString", functions.last_error);
-    library.find("cudnnBackendCreateDescriptor", functions.descriptor_create);
-    library.find("cudnnBackendDestroyDescriptor", functions.descriptor_destroy);
-    library.find("cudnnBackendSetAttribute", functions.descriptor_set);
-    library.find("cudnnBackendGetAttribute", functions.descriptor_get);
-    library.find("cudnnBackendFinalize", functions.descriptor_finalize);
-    library.find("cudnnBackendExecute", functions.execute);
-    if (!library.problem().empty()) return;
+  Loaded() : Library("cuDNN", fmt::format("libcudnn.so.{}", CUDNN_MAJOR)) {
+    find("cudnnCreate", functions.create);
+    find("cudnnDestroy", functions.destroy);
+    find("cudnnSetStream", functions.set_stream);
+    find("cudnnGetVersion", functions.version);
+    find("cudnnGetErrorString", functions.error_string);
+    find("cudnnGetLastErrorString", functions.last_error);
+    find("cudnnBackendCreateDescriptor", functions.descriptor_create);
+    find("cudnnBackendDestroyDescriptor", functions.descriptor_destroy);
+    find("cudnnBackendSetAttribute", functions.descriptor_set);
+    find("cudnnBackendGetAttribute", functions.descriptor_get);
+    find("cudnnBackendFinalize", functions.descriptor_finalize);
+    find("cudnnBackendExecute", functions.execute);
+    if (!problem().empty()) return;
     const auto version = static_cast<std::int64_t>(functions.version());
     if (version < kLeastVersion)
-      library.refuse(fmt::format("cuDNN {} is older than {}", text(version), text(kLeastVersion)));
+      refuse(fmt::format("cuDNN {} is older than {}", version_text(version),
+                         version_text(kLeastVersion)));
   }
 };
 
@@ -51,7 +47,7 @@ const Loaded& loaded() {
 }  // namespace
 
 const std::string& dnn_problem() {
-  return loaded().library.problem();
+  return loaded().problem();
 }
 
 const Dnn& dnn() {
@@ -64,7 +60,7 @@ std::int64_t dnn_version() {
 }
 
 std::string dnn_status() {
-  return dnn_problem().empty() ? text(dnn_version()) : dnn_problem();
+  return dnn_problem().empty() ? version_text(dnn_version()) : dnn_problem();
 }
 
 void check(cudnnStatus_t status, const char* call) {
@@ -72,7 +68,9 @@ void check(cudnnStatus_t status, const char* call) {
   std::array<char, 512> reason{};
   dnn().last_error(reason.data(), reason.size());
   throw_failure(fmt::format("{} failed: {}: {}", call, dnn().error_string(status), reason.data()),
-                "cuDNN", "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr tell more");
+                "cuDNN",
+                "numerics.attention = \"own\" does without; CUDNN_LOGLEVEL_DBG=2 and "
+                "CUDNN_LOGDEST_DBG=stderr tell more");
 }
 
 }  // namespace concertina::cuda

@@ -159,23 +159,5 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int) {
   std::snprintf(text, static_cast<std::size_t>(size), "0000:emu");
   return cudaSuccess;
 }
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError() {
-  return cudaSuccess;
-}
-const char* cudaGetErrorString(cudaError_t) {
-  return "emulated error";
-}
-const char* cudaGetErrorName(cudaError_t) {
-  return "emulated";
-}
 
 }  // extern "C"

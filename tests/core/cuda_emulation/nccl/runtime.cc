@@ -211,14 +211,6 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
   std::snprintf(text, static_cast<std::size_t>(size), "0000:%02d", device);
   return cudaSuccess;
 }
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
 cudaError_t cudaGetDevice(int* device) {
   *device = current_device;
   return cudaSuccess;
@@ -234,15 +226,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->major = 9;
   properties->uuid.bytes[0] = static_cast<char>(device + 1);
   return cudaSuccess;
-}
-cudaError_t cudaGetLastError() {
-  return cudaSuccess;
-}
-const char* cudaGetErrorString(cudaError_t) {
-  return "emulated error";
-}
-const char* cudaGetErrorName(cudaError_t) {
-  return "emulated";
 }
 
 }  // extern "C"

@@ -111,7 +111,7 @@ int run_links(const LinksCommand& options, MpiEnvironment& mpi) {
   return 0;
 }
 
-Runner add_links(CLI::App& app) {
+Runner add_links_bench(CLI::App& app) {
   auto options = std::make_shared<LinksCommand>();
   app.add_flag("--json", options->json, "print one JSON object, nothing else");
   app.add_option("--bytes", options->bench.bytes, "size of a large message")
@@ -138,7 +138,7 @@ Runner add_bench(CLI::App& app) {
   sub("executor", "what the executor itself takes of a step", [](CLI::App& executor) {
     return with_config<ExecutorCommand>(executor, declare_executor, run_executor);
   });
-  sub("links", "latency, bandwidth and CPU time between ranks", add_links);
+  sub("links", "latency, bandwidth and CPU time between ranks", add_links_bench);
   return [chosen](MpiEnvironment& mpi) { return (*chosen)(mpi); };
 }
 

@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kSeconds = 0.03;            // for each measurement, about
+constexpr double kProbeSeconds = 0.03;            // for each measurement, about
 constexpr double kLongest = 0.05;            // seconds of one message
 constexpr int kLooks = 24;                   // at the transfer, while computing
 constexpr std::size_t kTrial = 1 << 17;      // bytes of a first message
@@ -76,7 +76,7 @@ class End {
     const Bytes data = Bytes(buffer_).first(bytes);
     back_and_forth(data);
     const double first = agree(back_and_forth(data));
-    const int rounds = std::clamp(static_cast<int>(kSeconds / std::max(first, 1e-7)), 5, 1000);
+    const int rounds = std::clamp(static_cast<int>(kProbeSeconds / std::max(first, 1e-7)), 5, 1000);
     std::vector<double> seconds;
     for (int i = 0; i < rounds; ++i) seconds.push_back(back_and_forth(data) / 2);
     return agree(median(std::move(seconds)));
@@ -85,7 +85,7 @@ class End {
   /// Seconds that a message adds to `spin` seconds of computing on this end.
   double overlap(Spin& spin, double seconds, std::size_t bytes) {
     const Bytes data = Bytes(buffer_).first(bytes);
-    const int rounds = std::clamp(static_cast<int>(kSeconds / seconds / 2), 5, 50);
+    const int rounds = std::clamp(static_cast<int>(kProbeSeconds / seconds / 2), 5, 50);
     std::vector<double> alone, with;
     for (int i = 0; i < rounds; ++i) {
       meet();
@@ -152,11 +152,11 @@ class End {
 };
 
 /// What one end measured.
-struct Figures {
+struct LinkFigures {
   double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
 };
 
-LinkCosts link_of(const Figures& lead, double receive, bool remote) {
+LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
   LinkCosts link{.latency = lead.latency};
   // There and back for the answer, where there is one.
   const double handshake = remote && lead.bytes > lead.eager ? 2 * lead.latency : 0;
@@ -181,7 +181,7 @@ LinkCosts link_of(const Figures& lead, double receive, bool remote) {
 }  // namespace
 
 LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote) {
-  Figures mine;
+  LinkFigures mine;
   if (world.rank() == a || world.rank() == b) {
     Spin spin;
     End end(world, world.rank() == a ? b : a, world.rank() == a, std::max(bytes, kMostEager));

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFix = "the directory of a run, its costs.json, or a machine file (*.toml)";
+constexpr const char* kCostsFileHint = "the directory of a run, its costs.json, or a machine file (*.toml)";
 
 /// Seconds a byte of adding gradients to others.
 double combine_seconds(Backend& backend) {
@@ -36,10 +36,10 @@ double combine_seconds(Backend& backend) {
   return median(std::move(seconds)) / static_cast<double>(kElements * sizeof(float));
 }
 
-/// One figure of every rank.
-class Figures {
+/// Figures of every rank: a row per rank, `width` columns.
+class RankColumns {
  public:
-  Figures(std::vector<double> all, std::size_t width) : all_(std::move(all)), width_(width) {}
+  RankColumns(std::vector<double> all, std::size_t width) : all_(std::move(all)), width_(width) {}
   double sum(std::size_t column) const {
     double result = 0;
     for (std::size_t i = column; i < all_.size(); i += width_) result += all_[i];
@@ -66,7 +66,7 @@ std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) throw_input("cannot read this file", path, kFix);
+  if (!file) throw_input("cannot read this file", path, kCostsFileHint);
   return text.str();
 }
 
@@ -92,7 +92,7 @@ MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend
   const std::size_t first_unit = mine.size();
   for (const UnitSeconds& unit : engine.executor().unit_clock().seconds())
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
-  const Figures all(gather_values(world, mine), mine.size());
+  const RankColumns all(gather_values(world, mine), mine.size());
 
   MeasuredCosts costs{write_config(config), threads, {}, {}, {}};
   for (std::size_t u = 0; u < model.units.size(); ++u) {
@@ -157,7 +157,7 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
     config_of(costs, source + ", config");
     return costs;
   } catch (const nlohmann::json::exception& error) {
-    throw_input(fmt::format("this is no costs.json: {}", error.what()), source, kFix);
+    throw_input(fmt::format("this is no costs.json: {}", error.what()), source, kCostsFileHint);
   }
 }
 
@@ -168,14 +168,14 @@ CostSource read_costs(const std::string& path) {
   if (!std::filesystem::exists(file, error))
     throw_input(directory ? "this run has no costs.json: it has not ended a launch yet"
                           : "there is no such file",
-                file, kFix);
+                file, kCostsFileHint);
   CostSource source{path, {}, {}};
   if (std::filesystem::path(file).extension() == ".toml") {
     source.machine = read_machine_file(file);
     return source;
   }
   const nlohmann::json json = nlohmann::json::parse(read_text(file), nullptr, false);
-  if (json.is_discarded()) throw_input("this is no JSON", file, kFix);
+  if (json.is_discarded()) throw_input("this is no JSON", file, kCostsFileHint);
   source.measured = measured_from_json(json, file);
   source.machine = source.measured->machine;
   return source;

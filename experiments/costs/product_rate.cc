@@ -11,7 +11,7 @@ namespace concertina {
 namespace {
 
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 2048;
-constexpr double kSeconds = 0.25;  // of measuring, behind one run to warm up
+constexpr double kRateSeconds = 0.25;  // of measuring, behind one run to warm up
 
 double flops(const LinearShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *
@@ -64,7 +64,7 @@ ProductRate measure_product_rate(const Model& model, const RunConfig& config, in
   };
   once();
   double least = once();
-  for (const double end = now() + kSeconds; now() < end;) least = std::min(least, once());
+  for (const double end = now() + kRateSeconds; now() < end;) least = std::min(least, once());
   return {3 * flops(shape) / least, shape};
 }
 

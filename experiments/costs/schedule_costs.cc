@@ -16,14 +16,14 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kFix = "three numbers >= 0 such as 1,1,1, or a run with a costs.json";
+constexpr const char* kCostsHint = "three numbers >= 0 such as 1,1,1, or a run with a costs.json";
 
 double number(const std::string& word) {
   double value = 0;
   const char* end = word.data() + word.size();
   const auto [parsed, error] = std::from_chars(word.data(), end, value);
   if (error != std::errc{} || parsed != end || !std::isfinite(value) || value < 0)
-    throw_input(fmt::format("'{}' is no cost", word), "--costs", kFix);
+    throw_input(fmt::format("'{}' is no cost", word), "--costs", kCostsHint);
   return value;
 }
 
@@ -78,7 +78,7 @@ void ScheduleCosts::read_run(const std::string& path) {
 
 void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
   if (words.size() != 3)
-    throw_input(fmt::format("{} costs are given", words.size()), "--costs", kFix);
+    throw_input(fmt::format("{} costs are given", words.size()), "--costs", kCostsHint);
   stage_.forward = number(words[0]);
   stage_.input = number(words[1]);
   stage_.weight = number(words[2]);

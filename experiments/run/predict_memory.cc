@@ -11,9 +11,9 @@ namespace concertina {
 namespace {
 
 /// Everything that a rank's memory follows from, as numbers: equal keys, equal memory.
-using Key = std::vector<std::size_t>;
+using MemoryKey = std::vector<std::size_t>;
 
-void append_stages(const RunPlan& run, const RowMemory& row, Key& key) {
+void append_stages(const RunPlan& run, const RowMemory& row, MemoryKey& key) {
   for (const int count :
        {row.inputs, row.outputs, row.output_grads, row.input_grads, row.frozen_outputs})
     key.push_back(static_cast<std::size_t>(count));
@@ -25,7 +25,7 @@ void append_stages(const RunPlan& run, const RowMemory& row, Key& key) {
 }
 
 /// Sums of gradients: what the rank's own tree needs; the rest of a bucket's nodes arrive.
-void append_gradients(const RunPlan& run, int rank, Key& key) {
+void append_gradients(const RunPlan& run, int rank, MemoryKey& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
   for (const Action& action : run.plan.rows[static_cast<std::size_t>(rank)]) {
     if (!makes_weight_gradient(action.kind)) continue;
@@ -46,7 +46,7 @@ void append_gradients(const RunPlan& run, int rank, Key& key) {
   }
 }
 
-void append_parts(const RunPlan& run, int rank, Key& key) {
+void append_parts(const RunPlan& run, int rank, MemoryKey& key) {
   for (std::size_t b = 0; b < run.owners.size(); ++b) {
     const int owner = run.owners[b].index_of(rank);
     if (owner < 0) continue;
@@ -59,10 +59,10 @@ void append_parts(const RunPlan& run, int rank, Key& key) {
 
 std::vector<RankMemory> predict_memory(const RunPlan& run, const RunConfig& config, int threads) {
   const std::vector<RowMemory> rows = plan_memory(run.plan, run.layout);
-  std::map<Key, RankMemory> known;
+  std::map<MemoryKey, RankMemory> known;
   std::vector<RankMemory> result;
   for (int rank = 0; rank < run.world; ++rank) {
-    Key key;
+    MemoryKey key;
     append_stages(run, rows[static_cast<std::size_t>(rank)], key);
     append_gradients(run, rank, key);
     append_parts(run, rank, key);

@@ -9,12 +9,12 @@ namespace concertina {
 namespace {
 
 /// Copies if the sizes agree, and makes both ends final.
-void match(Transfer& from, Transfer& to) {
+void match(ChannelTransfer& from, ChannelTransfer& to) {
   const bool fits = from.bytes == to.bytes;
   if (fits && from.bytes > 0) std::memcpy(to.data, from.data, from.bytes);
   from.peer_bytes = to.bytes;
   to.peer_bytes = from.bytes;
-  const auto status = fits ? Transfer::Status::done : Transfer::Status::mismatch;
+  const auto status = fits ? ChannelTransfer::Status::done : ChannelTransfer::Status::mismatch;
   from.status.store(status, std::memory_order_release);
   to.status.store(status, std::memory_order_release);
 }
@@ -31,71 +31,71 @@ std::string text_of(std::exception_ptr why) {
 
 }  // namespace
 
-void Channel::Queue::push(Transfer& transfer) {
+void Channel::Queue::push(ChannelTransfer& transfer) {
   transfer.next = nullptr;
   (head == nullptr ? head : tail->next) = &transfer;
   tail = &transfer;
 }
 
-Transfer* Channel::Queue::pop() {
-  Transfer* first = head;
+ChannelTransfer* Channel::Queue::pop() {
+  ChannelTransfer* first = head;
   if (first != nullptr) head = first->next;
   return first;
 }
 
-void Channel::Queue::remove(Transfer& transfer) {
-  Transfer* before = nullptr;
-  Transfer* at = head;
+void Channel::Queue::remove(ChannelTransfer& transfer) {
+  ChannelTransfer* before = nullptr;
+  ChannelTransfer* at = head;
   while (at != nullptr && at != &transfer) before = std::exchange(at, at->next);
   if (at == nullptr) return;
   (before == nullptr ? head : before->next) = at->next;
   if (tail == at) tail = before;
 }
 
-bool Channel::store(const Transfer& transfer) {
+bool Channel::store(const ChannelTransfer& transfer) {
   if (stored_ == nullptr || transfer.bytes > kEagerBytes) return false;
   for (int i = 0; i < kEagerMessages; ++i) {
     Stored& slot = stored_[i];
-    if (slot.transfer.status.load(std::memory_order_relaxed) == Transfer::Status::queued) continue;
+    if (slot.transfer.status.load(std::memory_order_relaxed) == ChannelTransfer::Status::queued) continue;
     if (transfer.bytes > 0) std::memcpy(slot.copy.data(), transfer.data, transfer.bytes);
     slot.transfer.data = slot.copy.data();
     slot.transfer.bytes = transfer.bytes;
-    slot.transfer.status.store(Transfer::Status::queued, std::memory_order_relaxed);
+    slot.transfer.status.store(ChannelTransfer::Status::queued, std::memory_order_relaxed);
     sends_.push(slot.transfer);
     return true;
   }
   return false;
 }
 
-void Channel::send(Transfer& transfer) {
+void Channel::send(ChannelTransfer& transfer) {
   const std::lock_guard lock(mutex_);
-  transfer.status.store(Transfer::Status::queued, std::memory_order_relaxed);
-  if (Transfer* waiting = receives_.pop()) {
+  transfer.status.store(ChannelTransfer::Status::queued, std::memory_order_relaxed);
+  if (ChannelTransfer* waiting = receives_.pop()) {
     match(transfer, *waiting);
   } else if (store(transfer)) {
-    transfer.status.store(Transfer::Status::done, std::memory_order_release);
+    transfer.status.store(ChannelTransfer::Status::done, std::memory_order_release);
   } else {
     sends_.push(transfer);
   }
 }
 
-void Channel::receive(Transfer& transfer) {
+void Channel::receive(ChannelTransfer& transfer) {
   const std::lock_guard lock(mutex_);
-  transfer.status.store(Transfer::Status::queued, std::memory_order_relaxed);
-  if (Transfer* waiting = sends_.pop()) {
+  transfer.status.store(ChannelTransfer::Status::queued, std::memory_order_relaxed);
+  if (ChannelTransfer* waiting = sends_.pop()) {
     match(*waiting, transfer);
   } else {
     receives_.push(transfer);
   }
 }
 
-void Channel::withdraw(Transfer& transfer) {
+void Channel::withdraw(ChannelTransfer& transfer) {
   const std::lock_guard lock(mutex_);
   sends_.remove(transfer);
   receives_.remove(transfer);
 }
 
-Transfer::Status Channel::settled(const Transfer& transfer) {
+ChannelTransfer::Status Channel::settled(const ChannelTransfer& transfer) {
   const std::lock_guard lock(mutex_);
   return transfer.status.load(std::memory_order_relaxed);
 }

@@ -1,6 +1,6 @@
 // What the ranks of one process share: the job's fate and a first-in, first-out channel for each
 // ordered pair of ranks.
-// Invariants: at most one side of a channel has transfers queued; nobody touches a Transfer after
+// Invariants: at most one side of a channel has transfers queued; nobody touches a ChannelTransfer after
 // its status has become final; after warm-up nothing allocates.
 #pragma once
 
@@ -18,13 +18,13 @@
 namespace concertina {
 
 /// One end of a message. Lives in the Work of the rank that posted it.
-struct Transfer {
+struct ChannelTransfer {
   enum class Status { queued, done, mismatch };
 
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::size_t peer_bytes = 0;  // of the other end; valid after a mismatch
-  Transfer* next = nullptr;
+  ChannelTransfer* next = nullptr;
   std::atomic<Status> status = Status::done;
 };
 
@@ -35,28 +35,28 @@ class Channel {
   static constexpr int kEagerMessages = 16;
 
   void allow_eager() { stored_ = std::make_unique<Stored[]>(kEagerMessages); }
-  void send(Transfer& transfer);
-  void receive(Transfer& transfer);
+  void send(ChannelTransfer& transfer);
+  void receive(ChannelTransfer& transfer);
   /// Forgets `transfer`; afterwards nobody touches it or its buffer.
-  void withdraw(Transfer& transfer);
+  void withdraw(ChannelTransfer& transfer);
   /// Its status when no other rank is in the middle of a copy.
-  Transfer::Status settled(const Transfer& transfer);
+  ChannelTransfer::Status settled(const ChannelTransfer& transfer);
 
  private:
   struct Queue {
-    Transfer *head = nullptr, *tail = nullptr;
-    void push(Transfer& transfer);
-    Transfer* pop();
-    void remove(Transfer& transfer);
+    ChannelTransfer *head = nullptr, *tail = nullptr;
+    void push(ChannelTransfer& transfer);
+    ChannelTransfer* pop();
+    void remove(ChannelTransfer& transfer);
   };
   /// A message that was sent before its receive was posted.
   struct Stored {
-    Transfer transfer;
+    ChannelTransfer transfer;
     std::array<std::byte, kEagerBytes> copy;
   };
 
   /// Queues a copy if there is room for one.
-  bool store(const Transfer& transfer);
+  bool store(const ChannelTransfer& transfer);
 
   std::mutex mutex_;
   Queue sends_, receives_;

@@ -14,7 +14,7 @@ void ThreadWork::begin(const char* operation, std::size_t ends) {
   count_ = done_ = 0;
 }
 
-Transfer& ThreadWork::add(Channel& channel, Bytes data, int peer, const char* direction) {
+ChannelTransfer& ThreadWork::add(Channel& channel, Bytes data, int peer, const char* direction) {
   End& end = ends_[count_++];
   end.transfer.data = data.data();
   end.transfer.bytes = data.size();
@@ -46,14 +46,14 @@ void ThreadWork::recycle() {
 
 bool ThreadWork::finished(End& end) const {
   auto status = end.transfer.status.load(std::memory_order_acquire);
-  if (status == Transfer::Status::done) return true;
+  if (status == ChannelTransfer::Status::done) return true;
   const ThreadJob& job = *group_.job;
   const int peer = group_.members[end.peer];
   // Whoever leaves has posted all it ever will: only then is what is still queued lost.
   const bool lost = job.has_left(peer) || job.has_failed();
   if (lost) status = end.channel->settled(end.transfer);
-  if (status == Transfer::Status::done) return true;
-  if (status == Transfer::Status::mismatch)
+  if (status == ChannelTransfer::Status::done) return true;
+  if (status == ChannelTransfer::Status::mismatch)
     fail(end, fmt::format("sizes differ: {} bytes here, {} bytes on rank {}", end.transfer.bytes,
                           end.transfer.peer_bytes, peer));
   if (job.has_failed()) fail(end, job.text());

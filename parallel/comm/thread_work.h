@@ -29,13 +29,13 @@ class ThreadWork final : public Work::State {
 
  private:
   struct End {
-    Transfer transfer;
+    ChannelTransfer transfer;
     Channel* channel = nullptr;
     int peer = 0;
     const char* direction = "";
   };
 
-  Transfer& add(Channel& channel, Bytes data, int peer, const char* direction);
+  ChannelTransfer& add(Channel& channel, Bytes data, int peer, const char* direction);
   bool finished(End& end) const;
   [[noreturn]] void fail(const End& end, std::string why) const;
 

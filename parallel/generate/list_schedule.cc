@@ -12,7 +12,7 @@ constexpr int kNever = std::numeric_limits<int>::max();
 
 }  // namespace
 
-Progress::Progress(const PipelineShape& shape)
+ListProgress::ListProgress(const PipelineShape& shape)
     : shape_(shape),
       open_(static_cast<std::size_t>(shape.stages()) * shape.microbatches),
       forward_end_(open_, kNever),
@@ -22,7 +22,7 @@ Progress::Progress(const PipelineShape& shape)
       saved_(shape.ranks, 0),
       free_(shape.ranks, 0) {}
 
-bool Progress::ready(const Action& action) const {
+bool ListProgress::ready(const Action& action) const {
   const Kind kind = action.kind;
   const int stage = action.stage, microbatch = action.microbatch;
   if (microbatch >= shape_.microbatches) return false;
@@ -32,7 +32,7 @@ bool Progress::ready(const Action& action) const {
          (stage + 1 == shape_.stages() || gradient_end_[cell(stage + 1, microbatch)] <= now_);
 }
 
-void Progress::start(int rank, const Action& action) {
+void ListProgress::start(int rank, const Action& action) {
   const Kind kind = action.kind;
   const int stage = action.stage, microbatch = action.microbatch;
   CONCERTINA_CHECK(idle(rank) && ready(action), "{} cannot start now", to_text(action));
@@ -52,12 +52,12 @@ void Progress::start(int rank, const Action& action) {
   }
 }
 
-bool Progress::waiting() const {
+bool ListProgress::waiting() const {
   return std::any_of(free_.begin(), free_.end(), [&](int end) { return end > now_; });
 }
 
-Rows list_schedule(const PipelineShape& shape, const Rule& rule) {
-  Progress progress(shape);
+Rows list_schedule(const PipelineShape& shape, const PickRule& rule) {
+  ListProgress progress(shape);
   Rows rows(shape.ranks);
   for (; !progress.complete(); progress.tick()) {
     for (int rank = 0; rank < shape.ranks; ++rank) {

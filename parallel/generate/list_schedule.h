@@ -14,9 +14,9 @@
 namespace concertina {
 
 /// What has run so far.
-class Progress {
+class ListProgress {
  public:
-  explicit Progress(const PipelineShape& shape);
+  explicit ListProgress(const PipelineShape& shape);
 
   /// What `action` needs has ended: F its input, I and B their output's gradient, W its I.
   bool ready(const Action& action) const;
@@ -50,9 +50,9 @@ class Progress {
 
 /// An action that `rank`, idle now, shall start: ready, once each, each stage's microbatches in
 /// ascending order for every kind. Nothing: it waits a step.
-using Rule = std::function<std::optional<Action>(int rank, const Progress& progress)>;
+using PickRule = std::function<std::optional<Action>(int rank, const ListProgress& progress)>;
 
 /// Until every stage has had all microbatches. A rule that never goes on is a programming error.
-Rows list_schedule(const PipelineShape& shape, const Rule& rule);
+Rows list_schedule(const PipelineShape& shape, const PickRule& rule);
 
 }  // namespace concertina

@@ -16,7 +16,7 @@ class RowFill {
                    })->stage;
   }
 
-  std::optional<Action> pick(int rank, const Progress& progress) {
+  std::optional<Action> pick(int rank, const ListProgress& progress) {
     while (position_ < row_.size() && went_ahead(row_[position_], progress)) ++position_;
     if (position_ < row_.size()) {
       const Action& next = row_[position_];
@@ -35,7 +35,7 @@ class RowFill {
   }
 
  private:
-  bool went_ahead(const Action& action, const Progress& progress) const {
+  bool went_ahead(const Action& action, const ListProgress& progress) const {
     return action.kind == Kind::F && action.microbatch < progress.next_forward(action.stage);
   }
 
@@ -53,7 +53,7 @@ Rows fill_weights(const PipelineShape& shape, const Rows& rows, const WeightFill
   std::vector<RowFill> fills;
   for (const std::vector<Action>& row : rows) fills.emplace_back(row, options);
   return list_schedule(
-      shape, [&](int rank, const Progress& progress) { return fills[rank].pick(rank, progress); });
+      shape, [&](int rank, const ListProgress& progress) { return fills[rank].pick(rank, progress); });
 }
 
 }  // namespace concertina

@@ -15,7 +15,7 @@ namespace {
 Rows generate(const PipelineShape& shape) {
   std::vector<std::vector<int>> stages(shape.ranks);  // of each rank
   for (int s = 0; s < shape.stages(); ++s) stages[shape.stage_rank[s]].push_back(s);
-  return list_schedule(shape, [&](int rank, const Progress& progress) {
+  return list_schedule(shape, [&](int rank, const ListProgress& progress) {
     const auto key = [](const Action& a) {
       return std::tuple(a.kind == Kind::F, a.microbatch, -a.stage);
     };

@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-const Span kShort{0, 4, "", ""};
+const Span kFourSteps{0, 4, "", ""};
 
 RunConfig dropping(const RunConfig& base, double share = 0.1) {
   RunConfig config = base;
@@ -22,24 +22,24 @@ RunConfig dropping(const RunConfig& base, double share = 0.1) {
 }
 
 Outcome alone(const RunConfig& config) {
-  return train_threads(1, with_grid(config, 1, 1, "1f1b"), kShort);
+  return train_threads(1, with_grid(config, 1, 1, "1f1b"), kFourSteps);
 }
 
-const Outcome& reference() {
+const Outcome& dropping_reference() {
   static const Outcome outcome = alone(dropping(small_config()));
   return outcome;
 }
 
 TEST(DropoutTraining, HasTheSameBitsAtEveryScheduleAndLayout) {
-  EXPECT_NE(reference(), alone(small_config()));
+  EXPECT_NE(dropping_reference(), alone(small_config()));
   for (const Entry<Schedule>& schedule : schedules())
     for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}, {1, 3}}) {
       if (pp % schedule.value.rank_step != 0 || (schedule.value.searched && pp * dp > 2)) continue;
       SCOPED_TRACE(fmt::format("pp={} dp={} {}", pp, dp, schedule.name));
       const RunConfig config = dropping(small_config());
       EXPECT_EQ(
-          train_threads(pp * dp, with_grid(config, pp, dp, std::string(schedule.name)), kShort),
-          reference());
+          train_threads(pp * dp, with_grid(config, pp, dp, std::string(schedule.name)), kFourSteps),
+          dropping_reference());
     }
 }
 
@@ -52,7 +52,7 @@ TEST(DropoutTraining, HasTheSameBitsAtLayoutsOfOnesOwn) {
     for (const bool overlap : {false, true}) {
       RunConfig config = with_layout(dropping(small_config()), layout, "1f1b");
       config.parallel.overlap = overlap;
-      EXPECT_EQ(train_threads(ranks, config, kShort), reference()) << to_toml(layout);
+      EXPECT_EQ(train_threads(ranks, config, kFourSteps), dropping_reference()) << to_toml(layout);
     }
 }
 
@@ -66,7 +66,7 @@ TEST(DropoutTraining, HasTheSameBitsWithThreadsInBf16AndFrozen) {
       for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
         RunConfig config = with_grid(base, pp, dp, "zb-h1");
         config.run.threads = threads;
-        EXPECT_EQ(train_threads(pp * dp, config, kShort), expected)
+        EXPECT_EQ(train_threads(pp * dp, config, kFourSteps), expected)
             << frozen << " frozen, pp=" << pp << " dp=" << dp << " threads=" << threads;
       }
   }
@@ -91,7 +91,7 @@ TEST(DropoutTraining, ResumesAtAnotherLayoutToTheSameBits) {
   const TemporaryDirectory directory;
   train_threads(4, with_grid(config, 2, 2, "1f1b"), {0, 2, "", directory.path()});
   EXPECT_EQ(train_threads(3, with_grid(config, 1, 3, "gpipe"), {2, 4, directory.path(), ""}),
-            reference());
+            dropping_reference());
 }
 
 TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {

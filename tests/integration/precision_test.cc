@@ -16,7 +16,7 @@ RunConfig in(std::string compute, RunConfig config = small_config()) {
   return config;
 }
 
-const Outcome& reference() {
+const Outcome& bf16_reference() {
   static const Outcome outcome = train_threads(1, with_grid(in("bf16"), 1, 1, "1f1b"));
   return outcome;
 }
@@ -34,11 +34,11 @@ TEST(Bf16Bits, AreThoseOfOneRankAtEveryLayoutAndSchedule) {
                                          {2, 2, "dualpipe"}}) {
     RunConfig config = with_grid(in("bf16"), pp, dp, schedule);
     SCOPED_TRACE(fmt::format("{}x{} {}", pp, dp, schedule));
-    EXPECT_EQ(train_threads(pp * dp, config), reference());
+    EXPECT_EQ(train_threads(pp * dp, config), bf16_reference());
     if (pp * dp != 2) continue;
     config.parallel.overlap = true;
     config.run.threads = 2;
-    EXPECT_EQ(train_threads(pp * dp, config), reference());
+    EXPECT_EQ(train_threads(pp * dp, config), bf16_reference());
   }
 }
 
@@ -58,7 +58,7 @@ TEST(Bf16Bits, OfAResumeAtAnotherLayoutAreThoseOfTheWhole) {
   const TemporaryDirectory directory;
   train_threads(4, with_grid(in("bf16"), 2, 2, "1f1b"), {0, 10, "", directory.path()});
   EXPECT_EQ(train_threads(1, with_grid(in("bf16"), 1, 1, "gpipe"), {10, 20, directory.path(), ""}),
-            reference());
+            bf16_reference());
 }
 
 /// A checkpoint holds fp32 in either precision: the state is what was saved, and training goes on.
@@ -75,7 +75,7 @@ TEST(Precision, ACheckpointOfOneServesTheOther) {
     const Outcome whole = train_threads(1, with_grid(in(after), 1, 1, "1f1b"), rest);
     EXPECT_EQ(train_threads(4, with_grid(in(after), 2, 2, "gpipe"), rest), whole);
     EXPECT_NE(train_threads(1, with_grid(in(before), 1, 1, "1f1b"), rest), whole);
-    EXPECT_LT(std::abs(whole.loss / reference().loss - 1), 0.01);
+    EXPECT_LT(std::abs(whole.loss / bf16_reference().loss - 1), 0.01);
   }
 }
 

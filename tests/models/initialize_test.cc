@@ -16,10 +16,10 @@ std::vector<float> filled(const Bucket& bucket, std::uint64_t seed) {
   return values;
 }
 
-const ModelConfig kConfig{.layers = 2, .width = 30, .heads = 3, .context = 9, .vocab = 41};
+const ModelConfig kOddShapes{.layers = 2, .width = 30, .heads = 3, .context = 9, .vocab = 41};
 
 TEST(InitializeTest, AnyCutGivesTheSameBits) {
-  const auto buckets = make_buckets(make_model("gpt", kConfig)->spec());
+  const auto buckets = make_buckets(make_model("gpt", kOddShapes)->spec());
   EXPECT_TRUE(rc::check([&] {
     const Bucket& bucket = *rc::gen::elementOf(buckets);
     const std::vector<float> whole = filled(bucket, 3);
@@ -33,7 +33,7 @@ TEST(InitializeTest, AnyCutGivesTheSameBits) {
 }
 
 TEST(InitializeTest, FollowsTheSpec) {
-  ModelConfig config = kConfig;
+  ModelConfig config = kOddShapes;
   config.width = 120;
   for (const Bucket& bucket : make_buckets(make_model("gpt", config)->spec())) {
     const std::vector<float> values = filled(bucket, 1);
@@ -67,7 +67,7 @@ TEST(InitializeTest, FollowsTheSpec) {
 }
 
 TEST(InitializeTest, TensorsAndSeedsDiffer) {
-  const auto buckets = make_buckets(make_model("gpt", kConfig)->spec());
+  const auto buckets = make_buckets(make_model("gpt", kOddShapes)->spec());
   const Bucket& first = buckets.at(2);   // attention of layer 0
   const Bucket& second = buckets.at(4);  // of layer 1
   EXPECT_NE(filled(first, 1), filled(second, 1));

@@ -18,10 +18,10 @@
 namespace concertina {
 namespace {
 
-constexpr int kUnits = kMarkedUnits, kMicrobatches = 8, kLeaves = 4;
+constexpr int kCheckedMicrobatches = 8, kCheckedLeaves = 4;
 
 /// Every B as I now and W at the end of the row: the most that a plan can keep.
-Plan split_backwards(Plan plan) {
+Plan weights_at_the_end(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
     std::vector<Action> weights;
     std::erase_if(row, [](const Action& action) { return action.kind == Kind::W; });
@@ -35,7 +35,7 @@ Plan split_backwards(Plan plan) {
   return plan;
 }
 
-struct Case {
+struct ExecutorCase {
   NamedLayout layout;
   Plan plan;
   std::string name;
@@ -45,11 +45,11 @@ struct Case {
 /// One rank of a case.
 class CheckedRank {
  public:
-  CheckedRank(const Case& one, Communicator& world)
+  CheckedRank(const ExecutorCase& one, Communicator& world)
       : one_(one),
         world_(world),
         rank_(one.plan, one.layout.layout,
-              tied_buckets(kUnits, 5, 3, one.layout.layout.frozen_units), kMicrobatches, kLeaves,
+              tied_buckets(kMarkedUnits, 5, 3, one.layout.layout.frozen_units), kCheckedMicrobatches, kCheckedLeaves,
               world, [](const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen) {
                 return std::make_unique<MarkingStage>(at, buckets, frozen);
               }) {
@@ -67,7 +67,7 @@ class CheckedRank {
     EXPECT_EQ(updates_, 1);
     expect_calls();
     expect_interleaving();
-    expect_losses(kMicrobatches);
+    expect_losses(kCheckedMicrobatches);
     expect_times();
     const auto rank = static_cast<std::size_t>(world_.rank());
     EXPECT_EQ(rank_.executor().measured(), plan_memory(one_.plan, one_.layout.layout)[rank]);
@@ -80,7 +80,7 @@ class CheckedRank {
       EXPECT_EQ(logits.f32()[0], mark('s', last_stage(m).first_unit, m));
     });
     expect_losses(count);
-    for (int m = 0; m < kMicrobatches; ++m)
+    for (int m = 0; m < kCheckedMicrobatches; ++m)
       EXPECT_EQ(seen[m], m < count && last_stage(m).rank == world_.rank() ? 1 : 0);
     for (int s = 0; s < stage_count(); ++s) {
       if (stage(s) == nullptr) continue;
@@ -124,7 +124,7 @@ class CheckedRank {
     }
   }
   void expect_losses(int count) {
-    for (int m = 0; m < kMicrobatches; ++m)
+    for (int m = 0; m < kCheckedMicrobatches; ++m)
       EXPECT_EQ(rank_.executor().losses()[static_cast<std::size_t>(m)],
                 m < count && last_stage(m).rank == world_.rank() ? m + 0.5 : 0.0);
   }
@@ -152,22 +152,22 @@ class CheckedRank {
       const View sum = rank_.reduced(b);
       const auto uses = std::ssize(rank_.buckets()[b].uses);
       for (std::size_t e = 0; e < sum.count; ++e)
-        EXPECT_EQ(sum.f32()[e], static_cast<float>(kMicrobatches * uses));
+        EXPECT_EQ(sum.f32()[e], static_cast<float>(kCheckedMicrobatches * uses));
     }
   }
 
-  const Case& one_;
+  const ExecutorCase& one_;
   Communicator& world_;
   TestRank rank_;
-  std::vector<std::int32_t> rows_ = std::vector<std::int32_t>(kMicrobatches * kMarkedRows);
+  std::vector<std::int32_t> rows_ = std::vector<std::int32_t>(kCheckedMicrobatches * kMarkedRows);
   StepInput input_;
   int updates_ = 0;
 };
 
-void expect_runs(const Case& one) {
+void expect_runs(const ExecutorCase& one) {
   SCOPED_TRACE(one.name);
   Limits limits;
-  limits.leaf_microbatches = kMicrobatches / kLeaves;
+  limits.leaf_microbatches = kCheckedMicrobatches / kCheckedLeaves;
   const auto violation = check(one.plan, one.layout.layout, limits);
   ASSERT_FALSE(violation.has_value()) << violation->text;
   run_threads(
@@ -177,7 +177,7 @@ void expect_runs(const Case& one) {
         rank.step();
         rank.evaluate(3);
         rank.step();
-        rank.evaluate(kMicrobatches);
+        rank.evaluate(kCheckedMicrobatches);
         world.barrier();
       },
       one.delivery);
@@ -185,14 +185,14 @@ void expect_runs(const Case& one) {
 
 TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
   for (const Entry<Schedule>& schedule : schedules())
-    for (const NamedLayout& layout : layouts_of(schedule.value, kUnits, kMicrobatches, kLeaves)) {
+    for (const NamedLayout& layout : layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       const auto complete = [&](const Plan& plan) {
         return add_reduction(add_transfers(plan, layout.layout), layout.layout);
       };
       const std::string name = layout.name + ", " + std::string(schedule.name);
       expect_runs({layout, complete(merge_input_weight(compute, layout.layout)), name});
-      expect_runs({layout, complete(split_backwards(compute)), name + ", split backwards",
+      expect_runs({layout, complete(weights_at_the_end(compute)), name + ", split backwards",
                    Delivery::eager});
       expect_runs(
           {layout,
@@ -204,7 +204,7 @@ TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
 
 TEST(Executor, RunsFrozenUnitsForwardAlone) {
   for (const Entry<Schedule>& schedule : schedules())
-    for (NamedLayout& layout : layouts_of(schedule.value, kUnits, kMicrobatches, kLeaves)) {
+    for (NamedLayout& layout : layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       for (const int frozen : {1, 2, 4, 6}) {
         layout.layout.frozen_units = frozen;
@@ -216,7 +216,7 @@ TEST(Executor, RunsFrozenUnitsForwardAlone) {
             fmt::format("{}, {}, {} frozen", layout.name, schedule.name, frozen);
         expect_runs({layout, complete(merge_input_weight(plan, layout.layout)), name});
         expect_runs(
-            {layout, complete(split_backwards(plan)), name + ", split backwards", Delivery::eager});
+            {layout, complete(weights_at_the_end(plan)), name + ", split backwards", Delivery::eager});
         expect_runs({layout, complete(pair_overlaps(plan, layout.layout)), name + ", overlapped"});
         if (HasFatalFailure()) return;
       }

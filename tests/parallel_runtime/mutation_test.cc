@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-constexpr int kEditsInAll = 10000, kLeaves = 2;
+constexpr int kEditsInAll = 10000, kEditedLeaves = 2;
 
 struct Base {
   std::string name;
@@ -28,12 +28,12 @@ struct Base {
 
 Limits limits_of(const Base& base) {
   Limits limits;
-  limits.leaf_microbatches = base.microbatches / kLeaves;
+  limits.leaf_microbatches = base.microbatches / kEditedLeaves;
   return limits;
 }
 
 /// Each B as I now and W one compute action later, at the earliest.
-Plan split_backwards(Plan plan) {
+Plan weights_one_action_later(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
     std::vector<Action> result, weights;
     for (const Action& action : row) {
@@ -78,7 +78,7 @@ std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
   for (const int p : {2, 4})
     if (p * schedule.chunks.usual <= kTinyUnits && p % schedule.rank_step == 0)
       result.push_back(
-          {fmt::format("its own p={}", p), p, folded(schedule, p, kTinyUnits, m, kLeaves)});
+          {fmt::format("its own p={}", p), p, folded(schedule, p, kTinyUnits, m, kEditedLeaves)});
   return result;
 }
 
@@ -96,7 +96,7 @@ std::vector<Base> bases() {
           const Plan compute =
               make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
           for (const Plan& plan :
-               {pair_overlaps(compute, at.layout), split_backwards(compute), compute})
+               {pair_overlaps(compute, at.layout), weights_one_action_later(compute), compute})
             result.push_back(
                 {name, at.layout, m, add_reduction(add_transfers(plan, at.layout), at.layout)});
           Base late = result.back();
@@ -147,12 +147,12 @@ class Mutations : public ::testing::Test {
     const auto [entry, fresh] = expected_.try_emplace({base.microbatches, frozen});
     if (fresh) {
       const Layout one{{pipeline_over({0}, kTinyUnits, 0, base.microbatches)}, frozen};
-      entry->second = run_tiny(make_plan(one, "1f1b"), one, base.microbatches, kLeaves);
+      entry->second = run_tiny(make_plan(one, "1f1b"), one, base.microbatches, kEditedLeaves);
     }
     watchdog_.beat();
     at_work_ = to_text(plan);
     try {
-      EXPECT_TRUE(run_tiny(plan, base.layout, base.microbatches, kLeaves) == entry->second)
+      EXPECT_TRUE(run_tiny(plan, base.layout, base.microbatches, kEditedLeaves) == entry->second)
           << base.name << ": other bits\n"
           << at_work_;
     } catch (const std::exception& error) {

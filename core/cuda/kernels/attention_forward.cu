@@ -52,7 +52,7 @@ struct Softmax {
 
 template <int kD>
 __global__ void __launch_bounds__(kTileThreads)
-    forward(const Bf16* qkv, Bf16* y, float* lse, Heads heads) {
+    forward_bf16(const Bf16* qkv, Bf16* y, float* lse, Heads heads) {
   auto* q = reinterpret_cast<Bf16*>(concertina_dynamic_shared);
   Bf16 *k = q + kOwnRows * kRowPitch<kD>, *v = k + kKeys * kRowPitch<kD>;
   const Int width = heads.width(), stride = 3 * width;
@@ -96,9 +96,9 @@ void attention_forward(cudaStream_t stream, const AttentionShape& shape, View qk
   if (shape.compute == DType::f32) return attention_forward_fp32(stream, shape, qkv, y, lse);
   with_head_dim(shape.head_dim, [&]<int kD>() {
     constexpr std::size_t kBytes = tile_bytes<kD>(kOwnRows + 2 * kKeys);
-    allow_shared(forward<kD>, kBytes);
+    allow_shared(forward_bf16<kD>, kBytes);
     launch("attention forward", {attention_blocks(shape, kOwnRows), kTileThreads, kBytes}, stream,
-           forward<kD>, qkv.as<Bf16>(), y.as<Bf16>(), lse.f32(), heads_of(shape, {qkv, y}));
+           forward_bf16<kD>, qkv.as<Bf16>(), y.as<Bf16>(), lse.f32(), heads_of(shape, {qkv, y}));
   });
 }
 

@@ -11,13 +11,13 @@ constexpr int kWarps = 8, kRows = 4, kOwn = kWarps * kRows, kOther = 32;
 constexpr int kPitch = kMostHeadDim + 1;     // lanes read rows: one bank apart
 constexpr int kColumns = kMostHeadDim / 32;  // of one lane
 constexpr int kTile = kOther * kPitch;
-constexpr unsigned kThreads = kWarps * 32;
-constexpr float kMasked = -1e30F;
+constexpr unsigned kFp32Threads = kWarps * 32;
+constexpr float kFp32Masked = -1e30F;
 static_assert(kOwn == kOther);
 
 /// Rows [first, first + 32) of a head, zero behind its end and right of its last column.
 __device__ void load_tile(float* tile, HeadRows<const float> from, int first, const Heads& heads) {
-  for (int i = static_cast<int>(threadIdx.x); i < kOther * kMostHeadDim; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < kOther * kMostHeadDim; i += kFp32Threads) {
     const int row = i / kMostHeadDim, column = i % kMostHeadDim;
     const bool there = first + row < heads.tokens && column < heads.d;
     tile[row * kPitch + column] = there ? from.data[(first + row) * from.stride + column] : 0;
@@ -62,8 +62,8 @@ __device__ void store_rows(const float (&out)[kRows][kColumns], const float (&fa
     }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    forward(const float* qkv, float* y, float* lse, Heads heads) {
+__global__ void __launch_bounds__(kFp32Threads)
+    forward_fp32(const float* qkv, float* y, float* lse, Heads heads) {
   auto* q = reinterpret_cast<float*>(concertina_dynamic_shared);
   float *k = q + kTile, *v = k + kTile;
   const Int width = heads.width(), stride = 3 * width;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
   const int row = first + static_cast<int>(threadIdx.x / 32) * kRows;
   load_tile(q, {in, stride}, first, heads);
   float out[kRows][kColumns] = {}, top[kRows], sum[kRows] = {};
-  for (int r = 0; r < kRows; ++r) top[r] = kMasked;
+  for (int r = 0; r < kRows; ++r) top[r] = kFp32Masked;
   for (int j = 0; j <= first; j += kOther) {
     __syncthreads();
     load_tile(k, {in + width, stride}, j, heads);
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
     const int key = j + static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      s[r] = key <= row + r ? s[r] * heads.scale : kMasked;
+      s[r] = key <= row + r ? s[r] * heads.scale : kFp32Masked;
       const float largest = fmaxf(top[r], warp_max(s[r])), shrink = expf(top[r] - largest);
       s[r] = expf(s[r] - largest);
       sum[r] = sum[r] * shrink + warp_sum(s[r]);
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy).
 template <bool kKeys>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kFp32Threads)
     backward(const float* dy, const float* qkv, const float* lse, const float* delta, float* dqkv,
              Heads heads) {
   auto* own1 = reinterpret_cast<float*>(concertina_dynamic_shared);              // q, or k
@@ -151,9 +151,9 @@ __global__ void __launch_bounds__(kThreads)
 void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,
                             View lse) {
   constexpr std::size_t kBytes = 3 * kTile * sizeof(float);
-  allow_shared(forward, kBytes);
-  launch("attention forward", {attention_blocks(shape, kOwn), kThreads, kBytes}, stream, forward,
-         qkv.f32(), y.f32(), lse.f32(), heads_of(shape, {}));
+  allow_shared(forward_fp32, kBytes);
+  launch("attention forward", {attention_blocks(shape, kOwn), kFp32Threads, kBytes}, stream,
+         forward_fp32, qkv.f32(), y.f32(), lse.f32(), heads_of(shape, {}));
 }
 
 void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape, View dy, View qkv,
@@ -161,7 +161,7 @@ void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape, V
   constexpr std::size_t kBytes = 4 * kTile * sizeof(float);
   const auto run = [&](const char* name, auto* kernel) {
     allow_shared(kernel, kBytes);
-    launch(name, {attention_blocks(shape, kOwn), kThreads, kBytes}, stream, kernel, dy.f32(),
+    launch(name, {attention_blocks(shape, kOwn), kFp32Threads, kBytes}, stream, kernel, dy.f32(),
            qkv.f32(), lse.f32(), delta.f32(), dqkv.f32(), heads_of(shape, {}));
   };
   run("attention backward: dk, dv", backward<true>);

@@ -13,7 +13,7 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr unsigned kThreads = 512;
+constexpr unsigned kLossThreads = 512;
 
 /// The sum of e^(x - top) over some x, top the largest of them.
 struct Softmax {
@@ -57,7 +57,7 @@ __device__ void each_access(const T* row, Int v, F&& f) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLossThreads)
     row_cross_entropy(T* logits, const int* targets, float scale, bool training, float* row_loss,
                       Int v) {
   T* row = logits + static_cast<Int>(blockIdx.x) * v;
@@ -101,7 +101,7 @@ void cross_entropy(cudaStream_t stream, View logits, View targets, float loss_sc
                    View row_loss) {
   const Int v = static_cast<Int>(logits.count / targets.count);
   with_type(logits.dtype, [&]<class T>() {
-    launch("cross entropy", {dim3(static_cast<unsigned>(targets.count)), kThreads}, stream,
+    launch("cross entropy", {dim3(static_cast<unsigned>(targets.count)), kLossThreads}, stream,
            row_cross_entropy<T>, logits.as<T>(), targets.i32(), loss_scale, training,
            row_loss.f32(), v);
   });

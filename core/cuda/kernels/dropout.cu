@@ -11,7 +11,7 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kDropThreads = 256;
 constexpr Int kMostBlocks = 65535;  // of the second dimension of a grid
 
 struct Rule {
@@ -42,10 +42,10 @@ __device__ void random_words(const Rule& rule, std::uint32_t sample, Int e,
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kDropThreads)
     drop(Rule rule, const MaskPlace* place, const T* u, const T* residual, T* y, Int samples,
          Int sample_elements) {
-  const Int e = (static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x) * N;
+  const Int e = (static_cast<Int>(blockIdx.x) * kDropThreads + threadIdx.x) * N;
   if (e >= sample_elements) return;
   if (place != nullptr) rule.step = place->step, rule.sample = place->sample;
   for (Int s = blockIdx.y; s < samples; s += gridDim.y) {
@@ -79,9 +79,9 @@ void dropout(cudaStream_t stream, const DropoutMask& mask, const MaskPlace* plac
                   mask.at.unit, mask.threshold(), mask.scale()};
   const Int elements = mask.sample_elements, samples = static_cast<Int>(u.count) / elements;
   with_access(u.dtype, elements, {u, residual, y}, [&]<class T, int N>() {
-    const dim3 blocks(blocks_for(elements, Int{kThreads} * N),
+    const dim3 blocks(blocks_for(elements, Int{kDropThreads} * N),
                       static_cast<unsigned>(std::min(samples, kMostBlocks)));
-    launch("dropout", {blocks, kThreads}, stream, drop<T, N>, rule, place, u.as<T>(),
+    launch("dropout", {blocks, kDropThreads}, stream, drop<T, N>, rule, place, u.as<T>(),
            residual.as<T>(), y.as<T>(), samples, elements);
   });
 }

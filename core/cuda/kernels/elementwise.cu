@@ -10,12 +10,13 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kElementThreads = 256;
 
 /// f.template operator()<N>(i) for each access of the calling thread.
 template <int N, class F>
-__global__ void __launch_bounds__(kThreads) each_element(F f, Int count) {
-  const Int thread = static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x, whole = count / N;
+__global__ void __launch_bounds__(kElementThreads) each_element(F f, Int count) {
+  const Int thread = static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x,
+            whole = count / N;
   if (thread < whole) f.template operator()<N>(thread * N);
   if constexpr (N > 1) {
     const Int last = whole * N + thread;
@@ -29,11 +30,11 @@ void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
   if (count == 0) return;
   constexpr int kMost = F::kMost;
   if (aligned)
-    launch(name, {dim3(blocks_for(count, kThreads * kMost)), kThreads}, stream,
+    launch(name, {dim3(blocks_for(count, kElementThreads * kMost)), kElementThreads}, stream,
            each_element<kMost, F>, f, count);
   else
-    launch(name, {dim3(blocks_for(count, kThreads)), kThreads}, stream, each_element<1, F>, f,
-           count);
+    launch(name, {dim3(blocks_for(count, kElementThreads)), kElementThreads}, stream,
+           each_element<1, F>, f, count);
 }
 
 struct Axpby {
@@ -147,12 +148,12 @@ struct GeluBackward {
   }
 };
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     block_squares(const float* x, Int count, Int block, bool aligned, double* sums) {
   const Int begin = static_cast<Int>(blockIdx.x) * block, end = min(begin + block, count);
   double sum[1] = {};
   if (aligned) {
-    for (Int i = begin + Int{threadIdx.x} * 4; i < end; i += Int{kThreads} * 4) {
+    for (Int i = begin + Int{threadIdx.x} * 4; i < end; i += Int{kElementThreads} * 4) {
       float v[4];
       if (i + 4 <= end) {
         load(x + i, v);
@@ -164,7 +165,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int k = 0; k < 4; ++k) sum[0] += static_cast<double>(v[k]) * static_cast<double>(v[k]);
     }
   } else {
-    for (Int i = begin + threadIdx.x; i < end; i += kThreads)
+    for (Int i = begin + threadIdx.x; i < end; i += kElementThreads)
       sum[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   }
   block_sum(sum);
@@ -211,9 +212,9 @@ void gelu_backward(cudaStream_t stream, View u, View dx) {
 void sum_squares(cudaStream_t stream, View x, std::size_t block, double* sums) {
   if (x.count == 0) return;
   const auto length = static_cast<Int>(block);
-  launch("sum of squares", {dim3(blocks_for(static_cast<Int>(x.count), length)), kThreads}, stream,
-         block_squares, x.f32(), static_cast<Int>(x.count), length, aligned({x}) && length % 4 == 0,
-         sums);
+  launch("sum of squares", {dim3(blocks_for(static_cast<Int>(x.count), length)), kElementThreads},
+         stream, block_squares, x.f32(), static_cast<Int>(x.count), length,
+         aligned({x}) && length % 4 == 0, sums);
 }
 
 }  // namespace concertina::cuda

@@ -11,12 +11,12 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kEmbedThreads = 256;
 
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads)
-    forward(const int* tokens, const float* wte, const float* wpe, T* x, Int rows, Int t, Int c) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x) * N;
+__global__ void __launch_bounds__(kEmbedThreads)
+    embed(const int* tokens, const float* wte, const float* wpe, T* x, Int rows, Int t, Int c) {
+  const Int at = (static_cast<Int>(blockIdx.x) * kEmbedThreads + threadIdx.x) * N;
   if (at >= rows * c) return;
   const Int row = at / c, column = at % c;
   float token[N], position[N];
@@ -28,18 +28,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// order[R]: the rows by token, those of one token in row order; sorted[R]: their tokens.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kEmbedThreads)
     sort_rows(const int* tokens, int* order, int* sorted, int rows) {
-  __shared__ int others[kThreads];
-  const int row = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  __shared__ int others[kEmbedThreads];
+  const int row = static_cast<int>(blockIdx.x * kEmbedThreads + threadIdx.x);
   const int token = row < rows ? tokens[row] : 0;
   int before = 0;
-  for (int first = 0; first < rows; first += static_cast<int>(kThreads)) {
+  for (int first = 0; first < rows; first += static_cast<int>(kEmbedThreads)) {
     __syncthreads();
     const int mine = first + static_cast<int>(threadIdx.x);
     if (mine < rows) others[threadIdx.x] = tokens[mine];
     __syncthreads();
-    const int count = min(static_cast<int>(kThreads), rows - first);
+    const int count = min(static_cast<int>(kEmbedThreads), rows - first);
     for (int i = 0; i < count; ++i)
       before += others[i] < token || (others[i] == token && first + i < row) ? 1 : 0;
   }
@@ -63,7 +63,7 @@ __device__ int end_of_run(const int* sorted, int first, int count) {
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kEmbedThreads)
     add_tokens(const int* order, const int* sorted, const T* dx, float* dwte, int rows, Int c) {
   const int first = static_cast<int>(blockIdx.x);
   if (first > 0 && sorted[first - 1] == sorted[first]) return;  // another block's run
@@ -83,9 +83,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kEmbedThreads)
     add_positions(const T* dx, float* dwpe, Int rows, Int t, Int c, bool accumulate) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x) * N;
+  const Int at = (static_cast<Int>(blockIdx.x) * kEmbedThreads + threadIdx.x) * N;
   if (at >= t * c) return;
   float sum[N] = {}, g[N];
   if (accumulate) load(dwpe + at, sum);
@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(kThreads)
 void embedding(cudaStream_t stream, View tokens, View wte, View wpe, Int t, View x) {
   const auto rows = static_cast<Int>(tokens.count), c = static_cast<Int>(wpe.count) / t;
   with_access(x.dtype, c, {wte, wpe, x}, [&]<class T, int N>() {
-    launch("embedding", {dim3(blocks_for(rows * c, kThreads * N)), kThreads}, stream, forward<T, N>,
-           tokens.i32(), wte.f32(), wpe.f32(), x.as<T>(), rows, t, c);
+    launch("embedding", {dim3(blocks_for(rows * c, kEmbedThreads * N)), kEmbedThreads}, stream,
+           embed<T, N>, tokens.i32(), wte.f32(), wpe.f32(), x.as<T>(), rows, t, c);
   });
 }
 
@@ -112,16 +112,17 @@ void embedding_backward(cudaStream_t stream, View tokens, View dx, Int t, View d
   const auto rows = static_cast<Int>(tokens.count), c = static_cast<Int>(dwpe.count) / t;
   check_scratch(2 * tokens.bytes(), kScratchBytes, "embedding backward");
   auto *order = static_cast<int*>(scratch), *sorted = order + rows;
-  launch("embedding backward: sort", {dim3(blocks_for(rows, kThreads)), kThreads}, stream,
+  launch("embedding backward: sort", {dim3(blocks_for(rows, kEmbedThreads)), kEmbedThreads}, stream,
          sort_rows, tokens.i32(), order, sorted, static_cast<int>(rows));
   if (!accumulate) check(cudaMemsetAsync(dwte.data, 0, dwte.bytes(), stream), "cudaMemsetAsync");
   with_access(dx.dtype, c, {dx, dwte, dwpe}, [&]<class T, int N>() {
-    const unsigned threads = c / N > 128 ? kThreads : 64;
+    const unsigned threads = c / N > 128 ? kEmbedThreads : 64;
     launch("embedding backward: tokens",
            {dim3(static_cast<unsigned>(rows), blocks_for(c, threads * N)), threads}, stream,
            add_tokens<T, N>, order, sorted, dx.as<T>(), dwte.f32(), static_cast<int>(rows), c);
-    launch("embedding backward: positions", {dim3(blocks_for(t * c, kThreads * N)), kThreads},
-           stream, add_positions<T, N>, dx.as<T>(), dwpe.f32(), rows, t, c, accumulate);
+    launch("embedding backward: positions",
+           {dim3(blocks_for(t * c, kEmbedThreads * N)), kEmbedThreads}, stream, add_positions<T, N>,
+           dx.as<T>(), dwpe.f32(), rows, t, c, accumulate);
   });
 }
 

@@ -16,8 +16,8 @@ namespace {
 constexpr float kNormEps = 1e-5F;
 
 template <class T, int N>
-__global__ void forward(const T* x, const float* gamma, const float* beta, T* y, float* mean,
-                        float* rstd, Int c) {
+__global__ void normalize(const T* x, const float* gamma, const float* beta, T* y, float* mean,
+                          float* rstd, Int c) {
   const Int row = blockIdx.x, first = Int{threadIdx.x} * N, step = Int{blockDim.x} * N;
   x += row * c, y += row * c;
   float v[N], sum[1] = {}, square[1] = {};
@@ -109,7 +109,7 @@ Grid rows_grid(View mean, Int c, int n) {
 void layer_norm(cudaStream_t stream, View x, View gamma, View beta, View y, View mean, View rstd) {
   const auto c = static_cast<Int>(gamma.count);
   with_access(x.dtype, c, {x, gamma, beta, y}, [&]<class T, int N>() {
-    launch("layer norm", rows_grid(mean, c, N), stream, forward<T, N>, x.as<T>(), gamma.f32(),
+    launch("layer norm", rows_grid(mean, c, N), stream, normalize<T, N>, x.as<T>(), gamma.f32(),
            beta.f32(), y.as<T>(), mean.f32(), rstd.f32(), c);
   });
 }

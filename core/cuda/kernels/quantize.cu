@@ -17,7 +17,7 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256, kMostParts = kMaximumBytes / sizeof(float);
+constexpr unsigned kCastThreads = 256, kMostParts = kMaximumBytes / sizeof(float);
 constexpr int kTileRows = 128, kTileColumns = 64;
 
 /// An access of 16 bytes.
@@ -26,12 +26,13 @@ constexpr int kAccess = 16 / sizeof(T);
 
 /// parts[block] = the largest magnitude that the block met; NaN is none.
 template <class T>
-__global__ void __launch_bounds__(kThreads) largest_parts(const T* x, Int count, float* parts) {
+__global__ void __launch_bounds__(kCastThreads) largest_parts(const T* x, Int count, float* parts) {
   constexpr int N = kAccess<T>;
-  const Int step = static_cast<Int>(gridDim.x) * kThreads * N;
+  const Int step = static_cast<Int>(gridDim.x) * kCastThreads * N;
   float largest = 0;
 #pragma unroll 4
-  for (Int i = (static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x) * N; i < count; i += step) {
+  for (Int i = (static_cast<Int>(blockIdx.x) * kCastThreads + threadIdx.x) * N; i < count;
+       i += step) {
     float v[N];
     load(x + i, v);
 #pragma unroll
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) largest_parts(const T* x, Int count,
 template <Format kFormat>
 __device__ float tensor_scale(const float* parts, unsigned count, float* undo) {
   float largest = 0;
-  for (unsigned i = threadIdx.x; i < count; i += kThreads) largest = fmaxf(largest, parts[i]);
+  for (unsigned i = threadIdx.x; i < count; i += kCastThreads) largest = fmaxf(largest, parts[i]);
   largest = block_max(largest);
   float scale = 1;
   if (largest == INFINITY)
@@ -73,10 +74,10 @@ __device__ void cast_run(const T* x, float scale, std::uint32_t (&words)[K / 4])
 
 /// straight[R,C] = x[R,C].
 template <Format kFormat, class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCastThreads)
     cast_straight(const T* x, Int count, const float* parts, unsigned part_count, Quantized to) {
   const float scale = tensor_scale<kFormat>(parts, part_count, to.scale);
-  const Int i = (static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x) * 16;
+  const Int i = (static_cast<Int>(blockIdx.x) * kCastThreads + threadIdx.x) * 16;
   if (i >= count) return;
   std::uint32_t w[4];
   cast_run<kFormat, 16>(x + i, scale, w);
@@ -96,7 +97,7 @@ __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int
 /// columns, and the tile in shared memory a word for 4 rows of a column; 33 words a column, so
 /// that neither 4 threads beside x 8 below each other meet in a bank, nor 4 columns x 8 words.
 template <Format kFormat, class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCastThreads)
     cast_flipped(const T* x, Int rows, Int columns, const float* parts, unsigned part_count,
                  Quantized to) {
   __shared__ std::uint32_t tile[kTileColumns][kTileRows / 4 + 1];
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int c = 0; c < 8; ++c) tile[column + c][row / 4] = column_of(words, c / 4, c % 4 * 8);
   }
   __syncthreads();
-  for (unsigned i = threadIdx.x; i < kTileColumns * kTileRows / 16; i += kThreads) {
+  for (unsigned i = threadIdx.x; i < kTileColumns * kTileRows / 16; i += kCastThreads) {
     const unsigned c = i / (kTileRows / 16), r = i % (kTileRows / 16) * 16;
     if (left + c >= columns || top + r >= rows) continue;
     const std::uint32_t* w = &tile[c][r / 4];
@@ -132,15 +133,16 @@ template <Format kFormat, class T>
 void run(cudaStream_t stream, const T* x, Int rows, Int columns, const Quantized& to,
          float* parts) {
   const Int count = rows * columns;
-  const unsigned part_count = std::min(kMostParts, blocks_for(count, kThreads * kAccess<T> * 4));
-  launch("fp8 scale", {dim3(part_count), kThreads}, stream, largest_parts<T>, x, count, parts);
+  const unsigned part_count =
+      std::min(kMostParts, blocks_for(count, kCastThreads * kAccess<T> * 4));
+  launch("fp8 scale", {dim3(part_count), kCastThreads}, stream, largest_parts<T>, x, count, parts);
   if (to.flipped == nullptr)
-    launch("fp8 cast", {dim3(blocks_for(count, kThreads * 16)), kThreads}, stream,
+    launch("fp8 cast", {dim3(blocks_for(count, kCastThreads * 16)), kCastThreads}, stream,
            cast_straight<kFormat, T>, x, count, parts, part_count, to);
   else
     launch("fp8 cast, transposed",
-           {dim3(blocks_for(columns, kTileColumns), blocks_for(rows, kTileRows)), kThreads}, stream,
-           cast_flipped<kFormat, T>, x, rows, columns, parts, part_count, to);
+           {dim3(blocks_for(columns, kTileColumns), blocks_for(rows, kTileRows)), kCastThreads},
+           stream, cast_flipped<kFormat, T>, x, rows, columns, parts, part_count, to);
 }
 
 }  // namespace

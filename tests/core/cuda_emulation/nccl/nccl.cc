@@ -11,9 +11,9 @@
 #include "device.h"
 #include "gpu.h"
 #include "parallel/comm/nccl_library.h"
+#include "parallel/comm/tensor_communicator.h"
 
 namespace concertina::emulation {
-namespace {
 
 struct Part {  // one end of a message
   ncclComm* comm;
@@ -52,7 +52,6 @@ struct Group final : Task {
   bool done() override;
 };
 
-}  // namespace
 }  // namespace concertina::emulation
 
 using namespace concertina::emulation;
@@ -70,15 +69,8 @@ struct ncclComm {
 };
 
 namespace concertina::emulation {
-namespace {
 
-using Lock = std::lock_guard<std::recursive_mutex>;
-std::map<std::uint64_t, std::shared_ptr<Clique>> cliques;
-List<Group*> idle_groups;
-thread_local ncclComm* group_comm = nullptr;
-thread_local int depth = 0;
-
-Channel& channel(const Part& part) {
+static Channel& channel(const Part& part) {
   const int me = part.comm->rank;
   return part.comm->clique
       ->channels[part.sends ? std::pair(me, part.peer) : std::pair(part.peer, me)];
@@ -105,6 +97,14 @@ bool Group::done() {
   }
   return over = all;
 }
+
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+std::map<std::uint64_t, std::shared_ptr<Clique>> cliques;
+List<Group*> idle_groups;
+thread_local ncclComm* group_comm = nullptr;
+thread_local int depth = 0;
 
 void begin(ncclComm* comm, ncclComm::Call call) {
   if (comm->call != ncclComm::Call::none) fail("a call while another one is in progress");
@@ -353,6 +353,10 @@ namespace concertina {
 
 std::string nccl_problem() {
   return {};
+}
+
+std::string nccl_status() {
+  return "emulated";
 }
 
 const Nccl& nccl() {

@@ -2,11 +2,20 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 
+#include <cstdlib>
+
 namespace concertina::log {
+
+// https://no-color.org: set, and not empty.
+static spdlog::color_mode color_mode() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return no_color != nullptr && *no_color != '\0' ? spdlog::color_mode::never
+                                                  : spdlog::color_mode::automatic;
+}
 
 void init(int rank, int size, const std::string& level, bool all_ranks) {
   auto logger = std::make_shared<spdlog::logger>(
-      "concertina", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+      "concertina", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(color_mode()));
   const std::string prefix = size > 1 ? fmt::format("[rank {}] ", rank) : std::string();
   logger->set_pattern("%H:%M:%S %^%l%$ " + prefix + "%v");
   auto wanted = spdlog::level::from_str(level);

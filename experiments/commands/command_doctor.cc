@@ -10,6 +10,7 @@
 #include "core/backend.h"
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
+#include "core/version.h"
 #include "experiments/run/machine.h"
 #include "experiments/run/threads.h"
 #include "io/hdf5_version.h"
@@ -23,7 +24,9 @@ using Json = nlohmann::ordered_json;
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr double kLittleMemoryGiB = 1, kLittleDiskGiB = 1;
 
-Json libraries() {
+}  // namespace
+
+Json library_versions() {
   Json list{
       {"mpi", mpi_library()},
       {"cpu_backend", make_cpu_backend(1)->describe()},
@@ -42,6 +45,8 @@ Json libraries() {
   if (const std::string status = nccl_status(); !status.empty()) list["NCCL"] = status;
   return list;
 }
+
+namespace {
 
 Json gpus() {
   Json list = Json::array();
@@ -96,6 +101,7 @@ std::string gib(const Json& bytes) {
 }
 
 void print_report(const Json& report) {
+  fmt::print("version   {}\n", report["version"].get<std::string>());
   const Json& mpi = report["mpi"];
   fmt::print("mpi       {} rank{}, {}, CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
              mpi["ranks"].get<int>(), mpi["ranks"] == 1 ? "" : "s",
@@ -152,7 +158,8 @@ Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
                     {"free_bytes", disk ? Json(*disk) : Json()},
                     {"writable", writable(config.run.dir)}};
   report["gpu"] = gpus();
-  report["libraries"] = libraries();
+  report["libraries"] = library_versions();
+  report["version"] = version_line();
   report["warnings"] = warnings_of(config, report, cores, threads);
   return report;
 }

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/version.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/command_bench.h"
 #include "experiments/commands/command_checkpoint.h"
@@ -61,6 +62,18 @@ std::string command_path(CLI::App* app) {
               names.empty() ? help : fmt::format("{} (one of: {})", help, fmt::join(names, ", ")));
 }
 
+/// The version with the libraries in use, for `app` and every subcommand of it.
+void add_version(CLI::App& app) {
+  app.set_version_flag("--version", std::function<std::string()>([] {
+    std::string text = fmt::format("concertina {}\n", version_line());
+    const nlohmann::ordered_json libraries = library_versions();
+    for (const auto& [name, version] : libraries.items())
+      text += fmt::format("  {} {}\n", name, version.get<std::string>());
+    return text;
+  }));
+  for (CLI::App* sub : app.get_subcommands({})) add_version(*sub);
+}
+
 int run(int argc, char** argv, MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
   CLI::App app("Trains transformers over elastic pipeline stages x data-parallel replicas.",
@@ -71,11 +84,15 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);
     sub->final_callback([&runner, add = command.add(*sub)] { runner = add; });
   }
+  add_version(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     CLI::App* at = innermost(&app);
     print_once(at->help(at == &app ? "" : command_path(at->get_parent())));
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    print_once(version.what());
     return 0;
   } catch (const CLI::CallForAllHelp&) {
     print_once(config_help());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/nearest.h"
 
 namespace concertina {
 
@@ -32,8 +33,9 @@ const Entry<T>& lookup_entry(std::span<const Entry<T>> table, std::string_view n
                              std::string_view kind, std::string_view where) {
   for (const Entry<T>& entry : table)
     if (entry.name == name) return entry;
+  const auto names = names_of(table);
   throw_input(fmt::format("unknown {} '{}'", kind, name), std::string(where),
-              fmt::format("one of: {}", fmt::join(names_of(table), ", ")));
+              one_of(nearest_word(name, names), names));
 }
 
 template <class T>

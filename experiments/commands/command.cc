@@ -25,6 +25,13 @@ void read_run_directory(const std::string& argument, RunConfig& config) {
   config.origins["run.name"] = config.origins["run.dir"] = argument;
 }
 
+/// "table.key=value" without --set.
+bool is_assignment(const std::string& argument) {
+  const std::size_t equals = argument.find('=');
+  return argument.front() != '@' && argument.find('.') < equals && argument.find('/') >= equals &&
+         equals != std::string::npos;
+}
+
 void read_source(const std::string& argument, RunConfig& config) {
   if (argument.size() > 1 && argument.front() == '@')
     read_config_file(argument.substr(1), config);
@@ -39,8 +46,9 @@ void read_source(const std::string& argument, RunConfig& config) {
 
 void add_config_options(CLI::App& app, CommonOptions& options) {
   app.add_option("config", options.sources,
-                 "@FILE.toml, later ones overlay earlier ones; or a run directory")
-      ->type_name("@FILE|RUN");
+                 "@FILE.toml, later ones overlay earlier ones; a run directory; or an "
+                 "assignment as for --set")
+      ->type_name("@FILE|RUN|TABLE.KEY=VALUE");
   app.add_option("--set", options.sets, "set one config key, after all files; may be repeated")
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false)
@@ -57,7 +65,14 @@ void add_json_option(CLI::App& app, CommonOptions& options) {
 RunConfig load(const CommonOptions& options) {
   RunConfig config;
   for (const std::string& assignment : options.defaults) set_config(assignment, config);
-  for (const std::string& argument : options.sources) read_source(argument, config);
+  std::vector<std::string> assignments;
+  for (const std::string& argument : options.sources) {
+    if (is_assignment(argument))
+      assignments.push_back(argument);
+    else
+      read_source(argument, config);
+  }
+  for (const std::string& assignment : assignments) set_config(assignment, config);
   for (const std::string& assignment : options.sets) set_config(assignment, config);
   validate(config);
   return config;

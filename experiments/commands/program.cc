@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/nearest.h"
 #include "core/version.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/command_bench.h"
@@ -54,9 +55,11 @@ std::string command_path(CLI::App* app) {
   std::vector<std::string> names;
   for (const CLI::App* sub : at->get_subcommands({})) names.push_back(sub->get_name());
   const std::vector<std::string> extra = at->remaining();
-  if (!names.empty() && !extra.empty())
+  if (!names.empty() && !extra.empty()) {
+    const std::vector<std::string_view> known(names.begin(), names.end());
     throw_input(fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
-                fmt::format("one of: {}", fmt::join(names, ", ")));
+                one_of(nearest_word(extra.front(), known), known));
+  }
   const std::string help = fmt::format("{} --help", command_path(at));
   throw_input(error.what(), command_path(at),
               names.empty() ? help : fmt::format("{} (one of: {})", help, fmt::join(names, ", ")));

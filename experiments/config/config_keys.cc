@@ -166,22 +166,6 @@ const Key kKeys[] = {
 };
 #undef KEY
 
-/// Levenshtein's distance.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string_view last_part(std::string_view key) {
   return key.substr(key.rfind('.') + 1);
 }
@@ -244,7 +228,7 @@ std::string nearest_key(std::string_view name) {
     if (last_part(key.name) == last_part(name)) candidate = std::min<std::size_t>(candidate, 1);
     if (candidate < distance) best = key.name, distance = candidate;
   }
-  return distance <= std::max<std::size_t>(2, name.size() / 3) ? std::string(best) : std::string();
+  return is_slip(distance, name.size()) ? std::string(best) : std::string();
 }
 
 std::string expected(const Key& key) {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_layout.h"
 #include "experiments/config/config_toml.h"
@@ -79,6 +80,15 @@ class Reader {
     throw_input(std::move(what), place(node.source(), key_->name), expected(*key_));
   }
 
+  [[noreturn]] void unknown_value(const toml::node& node, const std::string& value,
+                                  std::string_view nearest) const {
+    throw_input(fmt::format("{} = {} is unknown", key_->name, to_toml(value)),
+                place(node.source(), key_->name),
+                nearest.empty()
+                    ? expected(*key_)
+                    : fmt::format("{} ({})", to_toml(std::string(nearest)), expected(*key_)));
+  }
+
   [[noreturn]] void wrong_type(const toml::node& node) const {
     fail(node, fmt::format("{} has the wrong type: {}", key_->name, describe(node)));
   }
@@ -123,7 +133,7 @@ class Reader {
     if (key_->choices != nullptr && (key_->is_file == nullptr || !key_->is_file(value))) {
       const auto names = key_->choices();
       if (std::find(names.begin(), names.end(), value) == names.end())
-        fail(node, fmt::format("{} = {} is unknown", key_->name, to_toml(value)));
+        unknown_value(node, value, nearest_word(value, names));
     }
     out = value;
   }

@@ -57,12 +57,22 @@ int open_flags(File::Mode mode) {
       return O_WRONLY | O_CREAT | O_EXCL;
     case File::Mode::append:
       return O_WRONLY | O_CREAT | O_APPEND;
+    case File::Mode::open_or_create:
+      return O_RDWR | O_CREAT;
   }
   return O_RDONLY;
 }
 
 // One system call moves at most this much, so that `ssize_t` results stay well defined.
 constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
+
+/// Network file systems let signals interrupt any call: the result of the first that was not.
+template <class Call>
+auto retried(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 }  // namespace
 
@@ -72,9 +82,8 @@ void throw_io(std::string_view call, const std::string& path) {
 
 File::File(std::string path, Mode mode) : path_(std::move(path)) {
   // O_NONBLOCK: a named pipe in place of a file must not make us wait for its other end.
-  do {
-    descriptor_ = ::open(path_.c_str(), open_flags(mode) | O_CLOEXEC | O_NONBLOCK, 0666);
-  } while (descriptor_ < 0 && errno == EINTR);
+  descriptor_ = retried(
+      [&] { return ::open(path_.c_str(), open_flags(mode) | O_CLOEXEC | O_NONBLOCK, 0666); });
   if (descriptor_ < 0) throw_io("open", path_);
 }
 
@@ -134,20 +143,21 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
 
 void File::reserve(std::uint64_t bytes) {
   if (bytes == 0) return;
-  // posix_fallocate returns the error and leaves errno alone.
-  do {
-    errno = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
-  } while (errno == EINTR);
-  // Where the file system cannot reserve, a full disk shows in the writes.
-  if (errno != 0 && errno != EOPNOTSUPP) throw_io("posix_fallocate", path_);
+  // Not posix_fallocate: where the file system cannot reserve, that reads and writes every block.
+  if (retried([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes)); }) == 0)
+    return;
+  // ext2, NFS before 4.2, many FUSE file systems: a full disk shows in the writes.
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) throw_io("fallocate", path_);
+  if (size() < bytes) truncate(bytes);
 }
 
 void File::truncate(std::uint64_t bytes) {
-  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) throw_io("ftruncate", path_);
+  if (retried([&] { return ::ftruncate(descriptor_, static_cast<off_t>(bytes)); }) != 0)
+    throw_io("ftruncate", path_);
 }
 
 void File::sync() {
-  if (::fsync(descriptor_) != 0) throw_io("fsync", path_);
+  if (retried([&] { return ::fsync(descriptor_); }) != 0) throw_io("fsync", path_);
 }
 
 void File::close() {
@@ -185,7 +195,8 @@ void atomic_replace(const std::string& path, std::string_view content) {
 void sync_directory(const std::string& directory) {
   File file(directory, File::Mode::read);
   // Some network file systems have nothing to sync for a directory and say EINVAL.
-  if (::fsync(file.descriptor()) != 0 && errno != EINVAL) throw_io("fsync", directory);
+  if (retried([&] { return ::fsync(file.descriptor()); }) != 0 && errno != EINVAL)
+    throw_io("fsync", directory);
 }
 
 void make_directories(const std::string& directory) {

@@ -18,9 +18,10 @@ namespace concertina {
 class File {
  public:
   enum class Mode {
-    read,    // must exist
-    create,  // must not exist; write
-    append,  // created if absent; write at the end
+    read,            // must exist
+    create,          // must not exist; write
+    append,          // created if absent; write at the end
+    open_or_create,  // read and write
   };
 
   File() = default;
@@ -41,7 +42,8 @@ class File {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// All of `bytes`; a file that ends before is an error.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
-  /// Makes room for `bytes` in all: a full disk is an error now, not in the middle of a write.
+  /// Makes the file at least `bytes` long, with room for them where the file system can reserve
+  /// any: there a full disk is an error now, not in the middle of a write.
   void reserve(std::uint64_t bytes);
   void truncate(std::uint64_t bytes);
   /// Until the bytes are on the storage (fsync).

@@ -4,14 +4,15 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <functional>
 
 #include "io/file.h"
 #include "tests/io/checkpoint_fixture.h"
+#include "tests/io/refused_call.h"
 
 namespace concertina {
 namespace {
@@ -19,15 +20,6 @@ namespace {
 namespace stdfs = std::filesystem;
 
 enum Outcome { kSaved = 10, kCleanError = 11, kOtherError = 12, kNotPossible = 13 };
-
-/// Runs `body` in a child process; its Outcome, or -signal if it was killed.
-int in_child(const std::function<Outcome()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
 
 class CrashTest : public CheckpointTest {
  protected:
@@ -99,6 +91,20 @@ TEST_F(CrashTest, FullDisk) {
     refused += outcome == kCleanError;
   }
   EXPECT_GT(refused, 3);
+}
+
+// ext2, NFS before 4.2, 9p, many FUSE file systems: fallocate(2) is not there.
+TEST_F(CrashTest, AFileSystemThatCannotReserveSpaceHoldsCheckpointsAsWell) {
+  for (const int code : {EOPNOTSUPP, ENOSYS, EINVAL}) {
+    const int outcome = in_child([&] {
+      if (!refuse_call(SYS_fallocate, code)) return kNotPossible;
+      if (try_save(checkpoints(), code, "") != kSaved) return kOtherError;
+      return difference(open_newest(checkpoints())->path, model_).empty() ? kSaved : kOtherError;
+    });
+    ASSERT_NE(outcome, kNotPossible) << "no seccomp filter here";
+    EXPECT_EQ(outcome, kSaved) << "errno " << code;
+    EXPECT_EQ(verify(save_model(code)), std::vector<std::string>{});
+  }
 }
 
 TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <map>
@@ -21,6 +22,7 @@ class Recorder {
   bool on = false;
   std::vector<std::string> faults;
   int renames = 0, syncs = 0, deletions = 0;
+  int interrupts = 0;  // so many fsyncs fail with EINTR
 
   void touched(const std::string& path) { dirty_.insert(path); }
   void synced(const std::string& path) {
@@ -108,6 +110,11 @@ ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, off_t offset
 
 int fsync(int descriptor) {
   using namespace concertina;
+  if (recorder.interrupts > 0) {
+    --recorder.interrupts;
+    errno = EINTR;
+    return -1;
+  }
   if (recorder.on) recorder.synced(path_of(descriptor));
   return count(::syscall(SYS_fsync, descriptor));
 }
@@ -162,6 +169,15 @@ TEST_F(Durability, ACommitIsOnDiskBeforeItHasItsName) {
   EXPECT_EQ(recorder.renames, 1);
   EXPECT_GE(recorder.syncs, 3 + 2 + 2) << "shards, manifest and its hash, both directories";
   EXPECT_FALSE(recorder.dirty(checkpoints())) << "the name itself may be lost";
+}
+
+// Network file systems let a signal interrupt any call.
+TEST_F(Durability, AnInterruptedSyncIsTriedAgain) {
+  recorder.interrupts = 5;
+  save_model(1);
+  EXPECT_EQ(recorder.interrupts, 0);
+  EXPECT_EQ(faults(), "");
+  EXPECT_FALSE(recorder.dirty(checkpoints()));
 }
 
 TEST_F(Durability, SavingAStepAgainKeepsTheOldOneUntilTheNewOneIsSafe) {

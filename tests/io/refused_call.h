@@ -1,0 +1,45 @@
+// System calls that this file system, or this kernel, does not have: refused by a seccomp filter.
+#pragma once
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <functional>
+
+namespace concertina {
+
+/// From now on the system call `number` fails with errno `code` in this process and its children;
+/// where `argument` >= 0 only if its second argument is that. False if no filter could be set.
+inline bool refuse_call(int number, int code, int argument = -1) {
+  const auto answer = static_cast<__u32>(SECCOMP_RET_ERRNO | code);
+  constexpr __u32 kSecond = offsetof(seccomp_data, args) + sizeof(__u64);  // its low half
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(number), 0, 3),
+                          BPF_STMT(BPF_RET | BPF_K, answer),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  if (argument >= 0) {
+    filter[2] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSecond);
+    filter[3] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(argument), 0, 1);
+    filter[4] = BPF_STMT(BPF_RET | BPF_K, answer);
+  }
+  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// Runs `body` in a child process; what it returns, or -signal if it was killed.
+inline int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+}  // namespace concertina

@@ -1,6 +1,5 @@
 #include "io/run_directory.h"
 
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,12 +8,16 @@
 #include <functional>
 
 #include "core/error.h"
-#include "core/log.h"
+#include "io/checkpoint_owner.h"
+#include "io/file.h"
 
 namespace concertina {
 namespace {
 
 namespace stdfs = std::filesystem;
+
+constexpr const char* kLock = "run.lock";
+constexpr const char* kCheckpointLock = "checkpoints.lock";  // may lie in a run's own directory
 
 std::string checked_path(const std::string& root, const std::string& name) {
   const bool plain =
@@ -25,9 +28,11 @@ std::string checked_path(const std::string& root, const std::string& name) {
   return (root.empty() ? "." : root) + "/" + name;
 }
 
-/// A directory without config.toml may hold what an interrupted start left, and nothing else.
-void require_empty(const std::string& path) {
+/// A directory without config.toml may hold what an interrupted first start left: its lock file,
+/// which it makes before anything else, and then whatever; before that temporary files.
+void require_own(const std::string& path) {
   std::error_code error;
+  if (stdfs::is_regular_file(path + "/" + kLock, error)) return;
   for (stdfs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     const bool left = it->path().extension() == ".tmp" ||
                       (it->is_directory(error) && stdfs::is_empty(it->path(), error));
@@ -60,16 +65,6 @@ void refuse_unwritable(const std::function<void()>& prepare) {
   }
 }
 
-File lock(const std::string& path) {
-  File file(path, File::Mode::read);
-  if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) return file;
-  if (errno == EWOULDBLOCK)
-    throw_input("another process is using this run directory", path,
-                "wait until it has ended, or choose another run.name");
-  log::warn("{}: cannot be locked here: two runs in it would not notice each other", path);
-  return file;
-}
-
 }  // namespace
 
 bool RunDirectory::exists(const std::string& root, const std::string& name) {
@@ -83,13 +78,17 @@ RunDirectory::RunDirectory(const std::string& root, const std::string& name,
       checkpoints_(checkpoints.empty() ? path_ + "/checkpoints" : checkpoints) {
   refuse_unwritable([&] { make_directories(path_); });
   existing_ = exists(root, name);
-  if (!existing_) require_empty(path_);
+  if (!existing_) require_own(path_);
   refuse_unwritable([&] {
-    lock_ = lock(path_);
+    lock_ = FileLock(path_ + "/" + kLock, "this run directory",
+                     "wait until it has ended, or choose another run.name");
     require_writable(path_);
     make_directories(checkpoints_);
     require_writable(checkpoints_);
+    checkpoint_lock_ = FileLock(checkpoints_ + "/" + kCheckpointLock, "this checkpoint.dir",
+                                "wait until it has ended, or choose another checkpoint.dir");
   });
+  claim_checkpoints(checkpoints_, run_identity(path_));
 }
 
 void RunDirectory::write_config(const std::string& toml) {

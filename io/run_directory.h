@@ -1,18 +1,20 @@
 // A run's directory: who may write to it, and where what is.
-// Invariant: one process owns a run at a time, and a directory that is no run is never written to.
+// Invariant: one process owns a run and its checkpoints at a time, a directory that is no run is
+// never written to, nor are checkpoints of another run.
 #pragma once
 
 #include <string>
 
-#include "io/file.h"
+#include "io/file_lock.h"
 
 namespace concertina {
 
 class RunDirectory {
  public:
-  /// Makes or opens `root`/`name` for writing and locks it until destruction. One process of a job
-  /// only. `checkpoints`: empty for checkpoints/ inside. Errors: a name that is no plain file name;
-  /// a directory that has other things in it; not writable; another process is training there.
+  /// Makes or opens `root`/`name` for writing and locks it, and the directory of its checkpoints,
+  /// until destruction. One process of a job only. `checkpoints`: empty for checkpoints/ inside.
+  /// Errors: a name that is no plain file name; a directory that has other things in it; not
+  /// writable; another process is training there; checkpoints of another run.
   RunDirectory(const std::string& root, const std::string& name,
                const std::string& checkpoints = {});
 
@@ -38,7 +40,7 @@ class RunDirectory {
  private:
   std::string path_, checkpoints_;
   bool existing_ = false;
-  File lock_;
+  FileLock lock_, checkpoint_lock_;
 };
 
 }  // namespace concertina

@@ -1,21 +1,27 @@
 // A run's directory: one owner at a time, and nothing that is no run is ever written to.
 #include "io/run_directory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "tests/io/io_test.h"
+#include "tests/io/checkpoint_fixture.h"
+#include "tests/io/refused_call.h"
 
 namespace concertina {
 namespace {
 
-Exit code_of(const std::string& root, const std::string& name) {
+Exit code_of(const std::string& root, const std::string& name,
+             const std::string& checkpoints = {}) {
   try {
-    RunDirectory run(root, name);
+    RunDirectory run(root, name, checkpoints);
   } catch (const Error& error) {
     return error.code();
   }
@@ -71,8 +77,147 @@ TEST(RunDirectory, ADirectoryWithOtherThingsIsLeftAlone) {
 TEST(RunDirectory, AnInterruptedStartIsNoObstacle) {
   const TemporaryDirectory root;
   { RunDirectory run(root.path(), "run"); }  // made checkpoints/, never wrote its config
-  spill(root.path() + "/run/config.toml.tmp", "half");
-  EXPECT_EQ(code_of(root.path(), "run"), Exit::ok);
+  for (const std::string name :
+       {"config.toml.tmp", "metrics.jsonl", "events.jsonl", "run.id.tmp", "launches.jsonl",
+        "checkpoints/owner.json.tmp", "tensorboard/events.out.tfevents.1"}) {
+    std::filesystem::create_directories(root.path() + "/run/tensorboard");
+    spill(root.path() + "/run/" + name, "half");
+    EXPECT_EQ(code_of(root.path(), "run"), Exit::ok) << name;
+  }
+  std::filesystem::create_directories(root.path() + "/before/checkpoints");  // as older versions
+  EXPECT_EQ(code_of(root.path(), "before"), Exit::ok);
+}
+
+/// What a second process gets that starts while a first one has the run.
+int code_beside(const std::string& root, const std::string& name,
+                const std::string& checkpoints = {}) {
+  return in_child([&] { return static_cast<int>(code_of(root, name, checkpoints)); });
+}
+
+// What a file system may lack: flock; then also locks of fcntl.
+TEST(RunDirectory, HasOneOwnerAlsoWhereLocksAreRefused) {
+  for (const bool fcntl_too : {false, true}) {
+    const TemporaryDirectory root;
+    const int outcome = in_child([&] {
+      if (!refuse_call(SYS_flock, ENOLCK) ||
+          (fcntl_too && !refuse_call(SYS_fcntl, EOPNOTSUPP, F_OFD_SETLK)))
+        return 100;
+      const RunDirectory run(root.path(), "mine");
+      if (code_beside(root.path(), "other") != 0) return 101;
+      return code_beside(root.path(), "mine");
+    });
+    ASSERT_NE(outcome, 100) << "no seccomp filter here";
+    EXPECT_EQ(outcome, static_cast<int>(Exit::bad_input)) << fcntl_too;
+  }
+}
+
+class LockFile : public ::testing::Test {
+ protected:
+  /// The code of a start on a file system without any locks.
+  int start() const {
+    return in_child([&] {
+      refuse_call(SYS_flock, EOPNOTSUPP);
+      refuse_call(SYS_fcntl, EOPNOTSUPP, F_OFD_SETLK);
+      return static_cast<int>(code_of(root_.path(), "run"));
+    });
+  }
+  /// A lock file by `process`; then the code of a start, which leaves that file or its own.
+  int start_beside(const ProcessId& process) const {
+    std::filesystem::create_directories(root_.path() + "/run");
+    spill(held_, nlohmann::json{{"host", process.host},
+                                {"boot", process.boot},
+                                {"pid", process.pid},
+                                {"started", process.started}}
+                     .dump());
+    return start();
+  }
+
+  TemporaryDirectory root_;
+  std::string held_ = root_.path() + "/run/run.lock.held";
+};
+
+TEST_F(LockFile, OfAProcessThatHasEndedIsTakenOver) {
+  EXPECT_EQ(start(), 0);
+  EXPECT_FALSE(std::filesystem::exists(held_)) << "not removed at the end";
+  const int killed = in_child([&] {
+    refuse_call(SYS_flock, ENOLCK);
+    refuse_call(SYS_fcntl, ENOLCK, F_OFD_SETLK);
+    const RunDirectory run(root_.path(), "run");
+    return ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(killed, -SIGKILL);
+  EXPECT_TRUE(std::filesystem::exists(held_));
+  EXPECT_EQ(start(), 0);
+  ProcessId other = this_process();
+  other.started += "0";  // another process had this number
+  EXPECT_EQ(start_beside(other), 0);
+  other = this_process();
+  other.boot = "an earlier one";
+  EXPECT_EQ(start_beside(other), 0);
+}
+
+TEST_F(LockFile, OfAProcessThatMayBeAliveIsRespected) {
+  EXPECT_EQ(start_beside(this_process()), 2);
+  ProcessId other = this_process();
+  other.host += "-other";
+  EXPECT_EQ(start_beside(other), 2) << "nobody here knows what runs there";
+  spill(held_, "");  // its maker is just about to write it
+  EXPECT_EQ(start(), 2);
+  EXPECT_TRUE(std::filesystem::exists(held_));
+}
+
+/// Runs with one checkpoint.dir.
+class SharedCheckpoints : public ::testing::Test {
+ protected:
+  /// A run `name` with a commit.
+  void train(const std::string& name, std::int64_t step) {
+    RunDirectory run(root_.path(), name, shared_);
+    run.write_config("");
+    Random random(1);
+    const TestModel model = random_model(2, random);
+    save(shared_, step, cut(model, 1, random));
+  }
+  std::string start(const std::string& name) const {
+    return error_of([&] { RunDirectory run(root_.path(), name, shared_); });
+  }
+
+  TemporaryDirectory root_;
+  std::string shared_ = root_.path() + "/shared";
+};
+
+TEST_F(SharedCheckpoints, ServeOneRunAtATime) {
+  const RunDirectory run(root_.path(), "a", shared_);
+  EXPECT_EQ(code_of(root_.path(), "b", shared_), Exit::bad_input);
+  EXPECT_EQ(code_beside(root_.path(), "b", shared_), static_cast<int>(Exit::bad_input));
+  EXPECT_TRUE(contains(start("b"), "using this checkpoint.dir"));
+}
+
+TEST_F(SharedCheckpoints, OfAnotherRunAreRefused) {
+  { RunDirectory run(root_.path(), "typo", shared_); }  // never committed
+  train("a", 1);
+  train("a", 2);
+  const std::string error = start("b");
+  for (const std::string part : {"another run, 'a'", "/shared", "owner.json"})
+    EXPECT_TRUE(contains(error, part)) << error;
+  EXPECT_EQ(list_commits(shared_).size(), 2U);
+  std::filesystem::remove(shared_ + "/owner.json");  // as the message says, or by older versions
+  train("b", 3);
+  EXPECT_TRUE(contains(start("a"), "another run, 'b'"));
+}
+
+TEST_F(SharedCheckpoints, FollowARunThatIsMovedButNotACopy) {
+  train("a", 1);
+  std::filesystem::rename(root_.path() + "/a", root_.path() + "/moved");
+  train("moved", 2);
+  std::filesystem::copy(root_.path() + "/moved", root_.path() + "/copy",
+                        std::filesystem::copy_options::recursive);
+  EXPECT_TRUE(contains(start("copy"), "a copy"));
+  train("moved", 3);
+}
+
+TEST(RunDirectory, MayBeTheDirectoryOfItsCheckpoints) {
+  const TemporaryDirectory root;
+  EXPECT_EQ(code_of(root.path(), "run", root.path() + "/run"), Exit::ok);
 }
 
 TEST(RunDirectory, NamesArePlainFileNames) {

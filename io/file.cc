@@ -30,6 +30,8 @@ std::string advice(int code) {
     case EACCES:
     case EPERM:
       return "choose a path that you may read and write, or change its permissions";
+    case EIO:
+      return "check the disk, or the network to it (`dmesg`), or write to another file system";
     case EROFS:
       return "the file system is mounted read-only: choose another one";
     case ENOENT:
@@ -113,6 +115,17 @@ void File::write(std::string_view text) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_io("write", path_);
     text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void File::append_whole(std::string_view text) {
+  const std::uint64_t before = size();
+  try {
+    write(text);
+  } catch (const Error&) {
+    if (::ftruncate(descriptor_, static_cast<off_t>(before)) != 0)
+      log::warn("{}: ends in the middle of a record: {}", path_, std::strerror(errno));
+    throw;
   }
 }
 

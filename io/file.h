@@ -39,6 +39,8 @@ class File {
   std::uint64_t size() const;
 
   void write(std::string_view text);
+  /// Appends `text`; on an error the file is as long as before.
+  void append_whole(std::string_view text);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// All of `bytes`; a file that ends before is an error.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;

@@ -61,7 +61,7 @@ JsonLines::JsonLines(const std::string& path, std::int64_t last_step)
 }
 
 void JsonLines::write(const nlohmann::ordered_json& object) {
-  file_.write(dump(object, -1) + '\n');
+  file_.append_whole(dump(object, -1) + '\n');
 }
 
 void write_result(const std::string& path, const nlohmann::ordered_json& result) {

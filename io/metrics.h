@@ -30,7 +30,8 @@ class JsonLines {
   /// is above it, and with a warning lines that are no JSON objects; keeps the rest as it is.
   JsonLines(const std::string& path, std::int64_t last_step);
 
-  /// One line in one write: whoever follows the file never sees half a line.
+  /// One line in one write: whoever follows the file never sees half a line, nor does it stay after
+  /// an error.
   void write(const nlohmann::ordered_json& object);
   /// Until all lines are on the storage; before a checkpoint that counts on them.
   void sync() { file_.sync(); }

@@ -107,7 +107,7 @@ void TensorBoardWriter::record(const std::string& event) {
   put_little_endian(bytes, masked_crc(bytes));
   bytes += event;
   put_little_endian(bytes, masked_crc(event));
-  file_.write(bytes);
+  file_.append_whole(bytes);
 }
 
 }  // namespace concertina

@@ -80,8 +80,17 @@ RunConfig load(const CommonOptions& options) {
 
 void print_once(const std::string& text) {
   if (launcher_rank() != 0) return;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw lost_output();
+  flush_output();
+}
+
+Error lost_output() {
+  return {Exit::failure, "what was to be printed could not be written", "stdout",
+          "the same command with its output to a place that has room for it"};
+}
+
+void flush_output() {
+  if (std::ferror(stdout) != 0 || std::fflush(stdout) != 0) throw lost_output();
 }
 
 int launcher_rank() {

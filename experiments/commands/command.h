@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "experiments/config/config.h"
 #include "parallel/comm/mpi_environment.h"
 
@@ -42,8 +43,11 @@ void add_json_option(CLI::App& app, CommonOptions& options);
 /// DIR/config.toml with run.dir and run.name set to where DIR is now.
 RunConfig load(const CommonOptions& options);
 
-/// Writes `text` to stdout on the launcher's rank 0.
+/// Writes `text` to stdout on the launcher's rank 0; a failure if it could not be written.
 void print_once(const std::string& text);
+/// Throws lost_output() if anything that was printed to stdout could not be written.
+void flush_output();
+Error lost_output();
 /// This process' rank as the launcher's environment says, before MPI starts; 0 if it says nothing.
 int launcher_rank();
 

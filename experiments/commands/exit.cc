@@ -61,7 +61,9 @@ std::string error_text(const Error& error, int rank) {
 
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
   try {
-    return body();
+    const int code = body();
+    flush_output();
+    return code;
   } catch (const Error& error) {
     return fail(error, mpi);
   } catch (const std::bad_alloc&) {
@@ -69,6 +71,7 @@ int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
                       "a smaller model or microbatch; `concertina plan` says what is needed"),
                 mpi);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return fail(lost_output(), mpi);  // fmt::print throws its own
     return fail(Error(Exit::failure, error.what(), "outside of concertina's own checks",
                       "this is a bug in concertina: please report it"),
                 mpi);

@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "core/error.h"
+#include "core/log.h"
 #include "experiments/run/gather.h"
 #include "io/file.h"
 #include "parallel/plan/plan_index.h"
@@ -194,7 +196,12 @@ void Tracing::after_step(std::int64_t step) {
   if (window_.count == 0 || step != window_.first + window_.count - 1) return;
   const RunTrace trace = gather_trace(engine_, config_, early_);
   engine_.executor().recorder().release();
-  if (engine_.world().rank() == 0) atomic_replace(path_, to_chrome_trace(trace));
+  if (engine_.world().rank() > 0) return;
+  try {
+    atomic_replace(path_, to_chrome_trace(trace));
+  } catch (const Error& error) {
+    log::warn("no trace was written: {} ({}); training goes on", error.message(), error.where());
+  }
 }
 
 }  // namespace concertina

@@ -1,17 +1,29 @@
 #include "experiments/run/monitor.h"
 
+#include "core/error.h"
+#include "core/log.h"
+
 namespace concertina {
 
 Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step)
-    : steps_(config.run.steps),
-      metrics_(directory + "/metrics.jsonl", last_step),
-      events_(directory + "/events.jsonl", last_step),
-      progress_(stderr, config.log.every) {
-  if (config.log.tensorboard) tensorboard_.emplace(directory + "/tensorboard", last_step);
+    : steps_(config.run.steps), progress_(stderr, config.log.every) {
+  attempt("metrics.jsonl", [&] { metrics_.emplace(directory + "/metrics.jsonl", last_step); });
+  attempt("events.jsonl", [&] { events_.emplace(directory + "/events.jsonl", last_step); });
+  if (config.log.tensorboard)
+    attempt("TensorBoard", [&] { tensorboard_.emplace(directory + "/tensorboard", last_step); });
+}
+
+void Monitor::attempt(const std::string& what, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    if (failed_.insert(what).second)
+      log::warn("{} lacks lines: {} ({}); training goes on", what, error.message(), error.where());
+  }
 }
 
 void Monitor::step(const StepMetrics& metrics) {
-  metrics_.write(to_json(metrics));
+  if (metrics_) attempt("metrics.jsonl", [&] { metrics_->write(to_json(metrics)); });
   eta_.add(metrics.step_ms * 1e-3);
   progress_.update({.step = metrics.step,
                     .steps = steps_,
@@ -20,22 +32,25 @@ void Monitor::step(const StepMetrics& metrics) {
                     .bubble = metrics.bubble,
                     .seconds_left = eta_.seconds_left(steps_ - metrics.step)});
   if (!tensorboard_) return;
-  tensorboard_->scalar("train/loss", metrics.step, metrics.loss);
-  tensorboard_->scalar("train/lr", metrics.step, metrics.lr);
-  tensorboard_->scalar("train/grad_norm", metrics.step, metrics.grad_norm);
-  tensorboard_->scalar("speed/tokens_per_s", metrics.step, metrics.tokens_per_s);
-  tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
+  attempt("TensorBoard", [&] {
+    tensorboard_->scalar("train/loss", metrics.step, metrics.loss);
+    tensorboard_->scalar("train/lr", metrics.step, metrics.lr);
+    tensorboard_->scalar("train/grad_norm", metrics.step, metrics.grad_norm);
+    tensorboard_->scalar("speed/tokens_per_s", metrics.step, metrics.tokens_per_s);
+    tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
+  });
 }
 
 void Monitor::validation(std::int64_t step, double loss) {
   event(step, "validation", {{"loss", loss}});
-  if (tensorboard_) tensorboard_->scalar("validation/loss", step, loss);
+  if (tensorboard_)
+    attempt("TensorBoard", [&] { tensorboard_->scalar("validation/loss", step, loss); });
 }
 
 void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details) {
   nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
   line.update(details);
-  events_.write(line);
+  if (events_) attempt("events.jsonl", [&] { events_->write(line); });
 }
 
 }  // namespace concertina

@@ -1,9 +1,12 @@
 // What a training run leaves behind for people: metrics.jsonl, events.jsonl, TensorBoard, progress.
-// Invariant: only rank 0 has one; nothing here changes a result.
+// Invariant: only rank 0 has one; nothing here changes a result or ends a run: a file that cannot
+// be written is a warning, once for each file, and is tried again with the next line.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "experiments/config/config.h"
 #include "experiments/run/progress.h"
@@ -25,9 +28,12 @@ class Monitor {
   void clear() { progress_.clear(); }
 
  private:
+  void attempt(const std::string& what, const std::function<void()>& write);
+
   std::int64_t steps_;
-  JsonLines metrics_, events_;
+  std::optional<JsonLines> metrics_, events_;
   std::optional<TensorBoardWriter> tensorboard_;
+  std::set<std::string> failed_;
   Progress progress_;
   Eta eta_;
 };

@@ -21,6 +21,13 @@ int terminal_columns(std::FILE* stream) {
   return size.ws_col;
 }
 
+/// What cannot be written is lost: nobody could be told.
+void put(std::FILE* stream, const std::string& text) {
+  std::fputs(text.c_str(), stream);
+  std::fflush(stream);
+  std::clearerr(stream);
+}
+
 }  // namespace
 
 std::string format_duration(double seconds) {
@@ -74,24 +81,21 @@ Progress::~Progress() {
 void Progress::update(const ProgressFigures& figures) {
   const bool last = figures.step >= figures.steps;
   if (!terminal_) {
-    if (figures.step % every_ == 0 || last)
-      fmt::print(stream_, "{}\n", progress_line(figures)), std::fflush(stream_);
+    if (figures.step % every_ == 0 || last) put(stream_, progress_line(figures) + '\n');
     return;
   }
   const double time = now();
   if (drawn_ && !last && time - last_draw_ < kRedrawSeconds) return;
   // One column stays free: a full line would wrap on some terminals.
-  fmt::print(stream_, "\r{}\x1b[K", progress_bar(figures, terminal_columns(stream_) - 1));
-  if (last) std::fputc('\n', stream_);
-  std::fflush(stream_);
+  put(stream_, fmt::format("\r{}\x1b[K{}", progress_bar(figures, terminal_columns(stream_) - 1),
+                           last ? "\n" : ""));
   drawn_ = !last;
   last_draw_ = time;
 }
 
 void Progress::clear() {
   if (!drawn_) return;
-  std::fputs("\r\x1b[K", stream_);
-  std::fflush(stream_);
+  put(stream_, "\r\x1b[K");
   drawn_ = false;
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "io/checkpoint_view.h"
 #include "io/file.h"
 #include "io/sha256.h"
@@ -21,7 +22,8 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step-", kPartial = ".partial", kRemoved = ".removed";
+constexpr std::string_view kPrefix = "step-", kPartial = ".partial", kRemoved = ".removed",
+                           kReplaced = ".replaced";
 
 std::string commit_name(std::int64_t step) {
   return fmt::format("{}{:08}", kPrefix, step);
@@ -50,13 +52,25 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// What a killed process left: no commit, so nothing of worth.
+/// The name of the commit that `name` is with `suffix`; empty if it is not.
+std::string without(std::string_view suffix, std::string_view name) {
+  if (!name.ends_with(suffix)) return {};
+  name.remove_suffix(suffix.size());
+  return step_of(name) ? std::string(name) : std::string();
+}
+
+/// What a killed process left: no commit, so nothing of worth. What cannot be removed is in the way
+/// only of the step that it is of, and no reason to save nothing.
 void clear_leftovers(const std::string& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
-    const std::string_view view = name;
-    for (const std::string_view suffix : {kPartial, kRemoved})
-      if (view.ends_with(suffix) && step_of(view.substr(0, view.size() - suffix.size())))
+    for (const std::string_view suffix : {kPartial, kRemoved}) {
+      if (without(suffix, name).empty()) continue;
+      try {
         remove_tree(checkpoints + "/" + name);
+      } catch (const Error& error) {
+        log::warn("what is left of {} could not be removed: {}", error.where(), error.message());
+      }
+    }
   }
 }
 
@@ -87,6 +101,15 @@ void rename_durably(const std::string& from, const std::string& to) {
   sync_directory(stdfs::path(to).parent_path().string());
 }
 
+/// Removes `path`, which is `commit` or was. First out of the list, in one step: half a commit must
+/// never look like one.
+void remove_commit(const std::string& path, const std::string& commit) {
+  const std::string removed = commit + std::string(kRemoved);
+  remove_tree(removed);
+  rename_durably(path, removed);
+  remove_tree(removed);
+}
+
 /// Puts `partial` in the place of `final_path`, which may hold an older commit of the same step.
 /// The old one is not gone before the new one is there for good.
 void move_into_place(const std::string& partial, const std::string& final_path) {
@@ -96,18 +119,30 @@ void move_into_place(const std::string& partial, const std::string& final_path) 
     return remove_tree(partial);
   }
   if (errno != EINVAL && errno != ENOSYS) throw_io("rename", partial + " -> " + final_path);
-  const std::string old = final_path + std::string(kRemoved);
-  remove_tree(old);
-  rename_path(final_path, old);
+  const std::string old = final_path + std::string(kReplaced);
+  rename_durably(final_path, old);  // a kill here: recover_commits() puts it back
   rename_durably(partial, final_path);
-  remove_tree(old);
+  remove_commit(old, final_path);
 }
 
 }  // namespace
 
+void recover_commits(const std::string& checkpoints) {
+  for (const std::string& name : names_in(checkpoints)) {
+    const std::string commit = without(kReplaced, name);
+    if (commit.empty()) continue;
+    const std::string old = checkpoints + "/" + name, place = checkpoints + "/" + commit;
+    if (stdfs::exists(place))
+      remove_commit(old, place);
+    else
+      rename_durably(old, place);
+  }
+}
+
 std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step) {
   CONCERTINA_CHECK(step >= 0, "step {}", step);
   make_directories(checkpoints);
+  recover_commits(checkpoints);
   clear_leftovers(checkpoints);
   const std::string partial = checkpoints + "/" + commit_name(step) + std::string(kPartial);
   make_directories(partial);
@@ -165,13 +200,8 @@ std::optional<Commit> newest_commit(const std::string& checkpoints) {
 void prune(const std::string& checkpoints, std::size_t keep) {
   CONCERTINA_CHECK(keep >= 1, "a run keeps its last checkpoint");
   const std::vector<Commit> commits = list_commits(checkpoints);
-  for (std::size_t i = 0; i + keep < commits.size(); ++i) {
-    // First out of the list, in one step: half a commit must never look like one.
-    const std::string removed = commits[i].path + std::string(kRemoved);
-    remove_tree(removed);
-    rename_durably(commits[i].path, removed);
-    remove_tree(removed);
-  }
+  for (std::size_t i = 0; i + keep < commits.size(); ++i)
+    remove_commit(commits[i].path, commits[i].path);
 }
 
 }  // namespace concertina

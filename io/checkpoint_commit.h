@@ -20,6 +20,10 @@ struct Commit {
   std::string path;
 };
 
+/// Puts commits back that a killed process was about to replace, where nothing had taken their
+/// place yet. One process only, before it looks for commits to go on from.
+void recover_commits(const std::string& checkpoints);
+
 /// Makes the directory step-NNNNNNNN.partial to write shards into and returns it; clears what
 /// earlier attempts left. One process only.
 std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step);

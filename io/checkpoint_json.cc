@@ -23,6 +23,23 @@ bool is_size(const json& value) {
   return value.is_number_integer() && value.get<std::int64_t>() >= 0;
 }
 
+/// Whether lists and objects are nested deeper than in any manifest: whoever copied or printed them
+/// would run out of stack.
+bool too_deep(const std::string& text) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;  // also over an escaped quote
+    if (quoted) continue;
+    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
+
 /// An object on the way down a document, with the place for errors.
 class Reader {
  public:
@@ -150,15 +167,18 @@ ShardRecord parse_shard_record(const json& json, const std::string& where) {
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& where) {
-  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const bool deep = too_deep(text);
+  const json document = deep ? json() : json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Reader reader(document, where);
   if (reader.text("format") != kFormat) reader.reject("'format' is not " + std::string(kFormat));
   if (const auto version = reader.number("version"); version != kVersion)
     reader.reject(fmt::format("format version {}; this program reads {}", version, kVersion));
   if (reader.text("dtype") != "float32") reader.reject("'dtype' is not float32");
+  const json& metadata = reader.at("metadata");
+  if (!metadata.is_object() && !metadata.is_null()) reader.reject("'metadata' is no object");
   const Reader view(reader.at("view"), where + ", view");
   return {static_cast<std::int64_t>(reader.number("step")),
-          reader.at("metadata"),
+          metadata,
           parse_list(reader, "shards", parse_shard),
           {view.number("bytes"), view.hash("sha256")}};
 }

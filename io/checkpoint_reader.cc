@@ -119,17 +119,21 @@ Manifest open_manifest(const std::string& directory) {
 }
 
 std::optional<OpenCommit> open_newest(const std::string& checkpoints) {
-  const std::optional<Commit> commit = newest_commit(checkpoints);
-  if (!commit) return std::nullopt;
-  try {
-    OpenCommit open{commit->path, open_manifest(commit->path)};
-    if (open.manifest.step != commit->step)
-      throw_input(fmt::format("the checkpoint is of step {}", open.manifest.step), commit->path,
-                  "");
-    return open;
-  } catch (const Error& error) {
-    throw_input("the newest checkpoint cannot be used: " + error.message(), error.where(),
-                recovery_advice(commit->path));
+  for (;;) {
+    const std::optional<Commit> commit = newest_commit(checkpoints);
+    if (!commit) return std::nullopt;
+    try {
+      OpenCommit open{commit->path, open_manifest(commit->path)};
+      if (open.manifest.step != commit->step)
+        throw_input(fmt::format("the checkpoint is of step {}", open.manifest.step), commit->path,
+                    "");
+      return open;
+    } catch (const Error& error) {
+      // The run that owns it has removed it meanwhile: there is a newer one.
+      if (std::error_code absent; !std::filesystem::exists(commit->path, absent)) continue;
+      throw_input("the newest checkpoint cannot be used: " + error.message(), error.where(),
+                  recovery_advice(commit->path));
+    }
   }
 }
 
@@ -226,10 +230,6 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
   const File file(path, File::Mode::read);
   const auto wanted = std::as_writable_bytes(out);
   const std::uint64_t from = begin * sizeof(float), to = from + wanted.size();
-  if (verified_.contains({shard, stored->at})) {
-    file.read_at(stored->at + from, wanted);
-    return;
-  }
   Sha256 hash;
   hash_range(file, stored->at, piece.count * sizeof(float), hash,
              [&](std::uint64_t at, std::span<const std::byte> chunk) {
@@ -242,7 +242,6 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
                 fmt::format("{}, bytes [{}, {})", path, stored->at,
                             stored->at + piece.count * sizeof(float)),
                 recovery_advice(directory_));
-  verified_.emplace(shard, stored->at);
 }
 
 }  // namespace concertina

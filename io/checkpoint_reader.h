@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,9 +45,10 @@ class CheckpointReader {
   /// Input error if the checkpoint has no such tensor.
   const std::vector<std::int64_t>& shape(const std::string& tensor) const;
 
-  /// Elements [offset, offset + out.size()) of the flattened `part` of `tensor`. A stored part is
-  /// read as a whole and verified at its first use. On an error `out` holds nothing of use. Input
-  /// errors: no such tensor or part, a range beyond it, a stored part that is not what was written.
+  /// Elements [offset, offset + out.size()) of the flattened `part` of `tensor`. Every stored part
+  /// that has some of them is read as a whole and verified, each time. On an error `out` holds
+  /// nothing of use. Input errors: no such tensor or part, a range beyond it, a stored part that is
+  /// not what was written.
   void read(const std::string& tensor, const std::string& part, std::uint64_t offset,
             std::span<float> out);
 
@@ -60,7 +60,6 @@ class CheckpointReader {
   std::string directory_;
   Manifest manifest_;
   PieceIndex index_;
-  std::set<std::pair<std::size_t, std::uint64_t>> verified_;  // (shard, StoredPart::at)
 };
 
 }  // namespace concertina

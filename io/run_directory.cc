@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "io/checkpoint_commit.h"
 #include "io/checkpoint_owner.h"
 #include "io/file.h"
 
@@ -88,6 +89,7 @@ RunDirectory::RunDirectory(const std::string& root, const std::string& name,
     checkpoint_lock_ = FileLock(checkpoints_ + "/" + kCheckpointLock, "this checkpoint.dir",
                                 "wait until it has ended, or choose another checkpoint.dir");
   });
+  recover_commits(checkpoints_);
   claim_checkpoints(checkpoints_, run_identity(path_));
 }
 

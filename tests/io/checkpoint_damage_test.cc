@@ -143,6 +143,26 @@ TEST_F(DamageTest, WhatIsNoCheckpoint) {
   EXPECT_ERROR(open_manifest(commit_), "manifest is invalid");
 }
 
+// Whoever copies or prints a document that is nested deeply enough runs out of stack.
+TEST_F(DamageTest, MetadataIsAnObjectOfModestDepth) {
+  json manifest = json::parse(slurp(commit_ + "/" + kManifestName));
+  manifest["metadata"] = "HERE";
+  const auto with_metadata = [&](const std::string& text) {
+    std::string forged = manifest.dump();
+    return forged.replace(forged.find("\"HERE\""), 6, text);
+  };
+  std::string lists = "1";
+  for (int i = 0; i < 50; ++i) lists = "[" + lists + "]";
+  forge(with_metadata("{\"a\": " + lists + ", \"b\": \"[[\\\"[[\"}"));
+  EXPECT_NO_THROW(open_manifest(commit_));
+  for (const std::string& text :
+       {std::string("5"), std::string("\"text\""), std::string("[]"),
+        "{\"a\":" + std::string(300000, '[') + std::string(300000, ']') + "}"}) {
+    forge(with_metadata(text));
+    EXPECT_ERROR(open_manifest(commit_), "manifest is invalid");
+  }
+}
+
 /// Pointers to all leaves of a document.
 void add_leaves(const json& value, const json::json_pointer& at,
                 std::vector<json::json_pointer>& leaves) {

@@ -4,9 +4,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -54,6 +61,33 @@ File open_text(const std::string& path, const std::string& where) {
   }
 }
 
+/// work(i) for all i < count, on as many threads as this process has cores; throws what one threw.
+void for_all(std::size_t count, const std::function<void()>& progress,
+             const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&](const std::function<void()>& after) {
+    try {
+      for (std::size_t i = 0; (i = next++) < count;) {
+        work(i);
+        if (after) after();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      next = count;
+    }
+  };
+  {
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    std::vector<std::jthread> others;
+    while (others.size() + 1 < std::min(count, cores)) others.emplace_back([&] { run({}); });
+    run(progress);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 Corpus::Mapping::Mapping(File file, std::uint64_t begin)
@@ -91,9 +125,8 @@ Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& wher
     size_ = mappings_.back().end();
   }
   if (size_ == 0)
-    throw_input(names_.size() == 1
-                    ? fmt::format("'{}' is empty", names_[0])
-                    : fmt::format("all {} files are empty", names_.size()),
+    throw_input(names_.size() == 1 ? fmt::format("'{}' is empty", names_[0])
+                                   : fmt::format("all {} files are empty", names_.size()),
                 where, "a text with something in it");
 }
 
@@ -110,6 +143,49 @@ void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {
     out = out.subspan(n);
     begin += n;
   }
+}
+
+std::vector<FileStamp> Corpus::stamps() const {
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  std::vector<FileStamp> stamps;
+  for (const Mapping& mapping : mappings_) {
+    struct stat status {};
+    if (::fstat(mapping.file().descriptor(), &status) != 0)
+      throw_io("fstat", mapping.file().path());
+    stamps.push_back({std::filesystem::absolute(mapping.file().path()).lexically_normal().string(),
+                      static_cast<std::uint64_t>(status.st_size), status.st_ino,
+                      nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)});
+  }
+  return stamps;
+}
+
+/// By reads, not through the mapping: a file that is cut short meanwhile is an error, no bus error.
+std::string Corpus::block_sha256(std::uint64_t begin, std::uint64_t bytes) const {
+  constexpr std::uint64_t kChunk = 1 << 20;
+  Sha256 hash;
+  std::vector<std::byte> buffer(std::min(kChunk, bytes));
+  auto mapping = std::partition_point(mappings_.begin(), mappings_.end(),
+                                      [&](const Mapping& m) { return m.end() <= begin; });
+  for (const std::uint64_t end = begin + bytes; begin < end;) {
+    const auto chunk =
+        std::span(buffer).first(std::min({buffer.size(), end - begin, mapping->end() - begin}));
+    mapping->file().read_at(begin - mapping->begin(), chunk);
+    hash.update(chunk);
+    begin += chunk.size();
+    if (begin == mapping->end()) ++mapping;
+  }
+  return hash.hex();
+}
+
+std::string Corpus::whole_sha256(const std::function<void()>& progress) const {
+  constexpr std::uint64_t kBlock = 64 << 20;
+  std::vector<std::string> digests((size_ + kBlock - 1) / kBlock);
+  for_all(digests.size(), progress, [&](std::size_t i) {
+    digests[i] = block_sha256(i * kBlock, std::min(kBlock, size_ - i * kBlock));
+  });
+  return digests.size() == 1 ? digests[0] : sha256_hex(fmt::format("{}", fmt::join(digests, "")));
 }
 
 std::string Corpus::fingerprint() const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,15 @@
 #include "io/file.h"
 
 namespace concertina {
+
+/// What a file system says of a file. Whoever writes to it, even keeping its size and its time of
+/// last change, changes `changed_ns`.
+struct FileStamp {
+  std::string path;  // absolute
+  std::uint64_t size = 0, inode = 0;
+  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: content; content, owner, names ...
+  bool operator==(const FileStamp&) const = default;
+};
 
 class Corpus {
  public:
@@ -28,8 +38,14 @@ class Corpus {
   void read(std::uint64_t begin, std::span<std::byte> out) const;
 
   /// SHA-256 over the size and the bytes, all of them up to 256 MiB and 4096 evenly spaced blocks
-  /// of 64 KiB beyond: what a checkpoint keeps to refuse a resume on other data.
+  /// of 64 KiB beyond: a quick look.
   std::string fingerprint() const;
+  /// SHA-256 over all bytes, by blocks of 64 MiB: that of the only block, or of all blocks'
+  /// digests. Reads the whole text, with a thread per core that this process may use; `progress` is
+  /// called on this thread after each of its blocks. See also remembered_sha256().
+  std::string whole_sha256(const std::function<void()>& progress = {}) const;
+  /// The files that are not empty, as they are now.
+  std::vector<FileStamp> stamps() const;
 
  private:
   /// One mapped file: corpus bytes [begin, begin + size).
@@ -45,12 +61,15 @@ class Corpus {
     /// Throws if the file is shorter than when it was mapped: touching the rest is a bus error.
     void check() const;
     const std::byte* data() const { return data_; }
+    const File& file() const { return file_; }
 
    private:
     File file_;
     std::uint64_t begin_ = 0, size_ = 0;
     const std::byte* data_ = nullptr;
   };
+
+  std::string block_sha256(std::uint64_t begin, std::uint64_t bytes) const;
 
   std::vector<std::string> names_;
   std::vector<Mapping> mappings_;  // of the files that are not empty, ascending

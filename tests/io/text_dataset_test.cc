@@ -2,16 +2,21 @@
 // no validation byte is ever trained on.
 #include "io/text_dataset.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "core/error.h"
+#include "io/sha256.h"
+#include "io/text_memory.h"
 #include "tests/buffer.h"
 #include "tests/io/io_test.h"
 
@@ -173,6 +178,54 @@ TEST(Corpus, FilesAndGlobsAreJoinedInOrder) {
   other.back() = static_cast<char>(other.back() ^ 1);
   spill(root.path() + "/whole", other);
   EXPECT_NE(Corpus({root.path() + "/whole"}, "").fingerprint(), corpus.fingerprint());
+}
+
+TEST(Corpus, TheWholeTextIsHashedWhereSamplesSeeNothing) {
+  const TemporaryDirectory root;
+  const std::string path = root.path() + "/text";
+  spill(path, "once");
+  EXPECT_EQ(Corpus({path}, "").whole_sha256(), sha256_hex("once")) << "one block";
+  constexpr std::uint64_t kBytes = 300 << 20, kSample = 64 << 10, kSamples = 4096;
+  std::filesystem::resize_file(path, kBytes);  // holes: takes no room
+  const Corpus corpus({path}, "");
+  const std::string sampled = corpus.fingerprint(), whole = corpus.whole_sha256();
+  std::uint64_t block = 0;  // the first that is no sample
+  for (std::uint64_t i = 0; i * (kBytes / kSample - 1) / (kSamples - 1) == block; ++i) ++block;
+  std::fstream(path, std::ios::in | std::ios::out)
+      .seekp(static_cast<std::streamoff>(block * kSample + 5))
+      .put('x');
+  EXPECT_EQ(corpus.fingerprint(), sampled);
+  EXPECT_NE(corpus.whole_sha256(), whole);
+  int blocks = 0;
+  EXPECT_EQ(Corpus({path}, "").whole_sha256([&] { ++blocks; }), corpus.whole_sha256());
+  EXPECT_GT(blocks, 0);
+}
+
+TEST(Corpus, ItsHashIsRememberedUntilAFileChanges) {
+  const TemporaryDirectory root;
+  const std::string path = root.path() + "/text", memory = root.path() + "/text.json";
+  const auto recall = [&] { return remembered_sha256(Corpus({path}, ""), memory); };
+  spill(path, "as it was");
+  EXPECT_EQ(recall(), sha256_hex("as it was"));
+  EXPECT_FALSE(std::filesystem::exists(memory)) << "written to just now: its times may stay";
+  struct stat before {};
+  ::stat(path.c_str(), &before);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  EXPECT_EQ(recall(), sha256_hex("as it was"));
+  std::string text = slurp(memory);
+  const std::size_t at = text.find(sha256_hex("as it was"));
+  ASSERT_NE(at, std::string::npos);
+  spill(memory, text.replace(at, 64, std::string(64, 'f')));
+  EXPECT_EQ(recall(), std::string(64, 'f')) << "was not taken from memory";
+  // In place, of the same size, and with the old time of change put back.
+  std::fstream(path, std::ios::in | std::ios::out).put('A');
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ(recall(), sha256_hex("As it was"));
+  for (const std::string bad : {"", "{}", "[1]", "{\"sha256\":1}", "\xff"}) {
+    spill(memory, bad);
+    EXPECT_EQ(recall(), sha256_hex("As it was"));
+  }
 }
 
 TEST(Corpus, AFileWhoseNameLooksLikeAGlobIsItself) {

@@ -1,0 +1,80 @@
+#include "io/text_memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const std::vector<FileStamp>& stamps) {
+  Json list = Json::array();
+  for (const FileStamp& one : stamps)
+    list.push_back({{"path", one.path},
+                    {"size", one.size},
+                    {"inode", one.inode},
+                    {"modified_ns", one.modified_ns},
+                    {"changed_ns", one.changed_ns}});
+  return list;
+}
+
+std::string dump(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+/// Empty unless `memory` is of files with these stamps.
+std::string recall(const std::string& memory, const Json& stamps) {
+  if (std::error_code error; !std::filesystem::is_regular_file(memory, error)) return {};
+  try {
+    const std::string text = read_file(memory, std::numeric_limits<std::uint64_t>::max());
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("sha256") || !json["sha256"].is_string()) return {};
+    const std::string digest = json["sha256"];
+    // Compared as text: that is how paths were written.
+    const bool same =
+        is_sha256_hex(digest) && text == dump({{"sha256", digest}, {"files", stamps}});
+    return same ? digest : std::string();
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+    return {};
+  }
+}
+
+bool settled(const std::vector<FileStamp>& stamps) {
+  using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::system_clock;
+  const std::int64_t now =
+      duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
+  return std::all_of(stamps.begin(), stamps.end(), [&](const FileStamp& one) {
+    return std::max(one.modified_ns, one.changed_ns) < now - 2'000'000'000;
+  });
+}
+
+}  // namespace
+
+std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
+                              const std::function<void()>& progress) {
+  const std::vector<FileStamp> before = corpus.stamps();
+  const Json stamps = to_json(before);
+  if (std::string digest = recall(memory, stamps); !digest.empty()) return digest;
+  const bool lasting = settled(before);
+  std::string digest = corpus.whole_sha256(progress);
+  if (corpus.stamps() != before)
+    throw_failure("the text changed while it was read", before.front().path,
+                  "start again once nothing writes to the files of data.text");
+  try {
+    if (lasting) atomic_replace(memory, dump({{"sha256", digest}, {"files", stamps}}));
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+  }
+  return digest;
+}
+
+}  // namespace concertina

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -19,6 +20,7 @@
 #include "experiments/run/session.h"
 #include "experiments/run/signals.h"
 #include "experiments/run/state_hash.h"
+#include "experiments/run/text_identity.h"
 #include "io/run_directory.h"
 
 namespace concertina {
@@ -63,6 +65,7 @@ class Training {
         engine_(session_.engine),
         directory_(run_directory(config)),
         checkpoints_(checkpoint_directory(config)),
+        text_stamps_(session_.dataset->corpus().stamps()),
         identity_(session_.identity()),
         source_(session_.dataset, static_cast<std::uint64_t>(config.run.seed),
                 config.batch.global) {}
@@ -107,13 +110,15 @@ class Training {
       const StepSummary summary = engine_.train(step, source_);
       const double seconds = now() - start;
       const StepStatus status = gather_status(engine_, seconds);
+      prune();  // the newest checkpoint has led to a finite loss
       tracing.after_step(step);
       last_ = summary;
       peak_bytes_ = status.peak_bytes;
       record(step, summary, status, seconds);
       if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
       const bool stop = status.signal != 0 && step < steps;
-      if (stop || due(step, session_.config.checkpoint.every) || step == steps) save(step);
+      if (stop || due(step, session_.config.checkpoint.every) || step == steps)
+        save(step, stop || step == steps);
       if (stop) return preempted(step, status.signal);
     }
     finish(std::max(done, steps));
@@ -145,11 +150,30 @@ class Training {
     return result;
   }
 
-  void save(std::int64_t step) {
+  /// One that the file system refuses is a warning, unless it is the `last` of this launch.
+  void save(std::int64_t step, bool last) {
     const double start = now();
     session_.watchdog.at("checkpoint");
-    save_checkpoint(engine_, checkpoints_, step, session_.config.checkpoint.keep, identity_);
+    try {
+      require_same_text(session_.world, session_.dataset->corpus(),
+                        identity_.at(kWholeText).get<std::string>(), text_stamps_);
+      save_checkpoint(engine_, checkpoints_, step, identity_);
+    } catch (const Error& error) {
+      if (last || error.system_error() == 0) throw;
+      if (!monitor_) return;
+      monitor_->clear();
+      log::warn("no checkpoint of step {}: {} ({}); training goes on until the next one", step,
+                error.message(), error.where());
+      monitor_->event(step, "no checkpoint", {{"why", error.message()}});
+      return;
+    }
+    unpruned_ = true;
     if (monitor_) monitor_->event(step, "checkpoint", {{"seconds", now() - start}});
+  }
+
+  void prune() {
+    if (std::exchange(unpruned_, false) && session_.leads())
+      prune_checkpoints(checkpoints_, session_.config.checkpoint.keep);
   }
 
   /// How the leader's kernels were issued, where that can differ.
@@ -175,12 +199,18 @@ class Training {
     session_.watchdog.at("measuring links");
     const MeasuredCosts costs =
         measure_costs(engine_, session_.config, *session_.backend, session_.threads);
-    if (monitor_) write_result(directory_ + "/costs.json", to_json(costs));
+    if (!monitor_) return;
+    try {
+      write_result(directory_ + "/costs.json", to_json(costs));
+    } catch (const Error& error) {
+      log::warn("no costs were written: {} ({})", error.message(), error.where());
+    }
   }
 
   void finish(std::int64_t step) {
     if (last_) save_costs();
     const Validation validation = validate_model(step);
+    prune();  // the last checkpoint is of a model that can be evaluated
     const std::string text =
         session_.config.generate.tokens > 0
             ? generate(engine_, session_.config.generate, session_.config.run.seed)
@@ -214,11 +244,13 @@ class Training {
   Session session_;
   RankEngine& engine_;
   std::string directory_, checkpoints_;
+  std::vector<FileStamp> text_stamps_;  // before anything was read
   nlohmann::json identity_;
   TrainingSource source_;
   std::unique_ptr<Monitor> monitor_;
   std::optional<StepSummary> last_;  // of this launch
   double peak_bytes_ = 0;            // largest of any rank
+  bool unpruned_ = true;             // the newest checkpoint has not led to anything yet
 };
 
 int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
@@ -226,6 +258,7 @@ int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
   if (options.config.data.text.empty())
     throw_input("there is no text to train on", options.config.where("data.text"),
                 "--set data.text=FILE");
+  const std::string config = write_config(with_absolute_paths(options.config));
   // One process owns the run directory; the others need it only to be there.
   std::optional<RunDirectory> directory;
   if (mpi.world().rank() == 0)
@@ -233,7 +266,7 @@ int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
                       options.config.checkpoint.dir);
   Training training(options.config, mpi);
   const std::int64_t done = training.open();  // a run that refuses this config keeps its own
-  if (directory) directory->write_config(write_config(with_absolute_paths(options.config)));
+  if (directory) directory->write_config(config);
   return training.run(done);
 }
 

@@ -148,8 +148,10 @@ const Key kKeys[] = {
      kIndex},
 
     {KEY(checkpoint.every), "steps between checkpoints; 0: only at the end", kSteps},
-    {KEY(checkpoint.keep), "newest checkpoints that stay", {1, 1 << 20}},
-    {KEY(checkpoint.dir), "empty: <run directory>/checkpoints", {}},
+    {KEY(checkpoint.keep),
+     "newest checkpoints that stay (one more until the next step)",
+     {1, 1 << 20}},
+    {KEY(checkpoint.dir), "one run's alone; empty: <run directory>/checkpoints", {}},
 
     {KEY(eval.every), "steps between evaluations; 0: only at the end", kSteps},
     {KEY(eval.batches), "global batches of held-out text an evaluation; 0: all of it", kIndex},

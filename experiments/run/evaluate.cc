@@ -1,7 +1,11 @@
 #include "experiments/run/evaluate.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
 #include "experiments/run/gather.h"
 
 namespace concertina {
@@ -20,6 +24,9 @@ Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> datas
     for (std::size_t m = 0; m < mine.size(); ++m)
       for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];
     result.targets += source.valid_targets(batch);
+    if (!std::isfinite(result.loss))
+      throw_failure("the held-out loss is not finite: the model has diverged",
+                    fmt::format("batch {} of the held-out text", batch), kDivergedAdvice);
   }
   if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
   return result;

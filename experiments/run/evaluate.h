@@ -14,7 +14,8 @@ struct Validation {
 };
 
 /// The first `batches` global batches of the validation part (0: all of it). Collective; the same
-/// bits at any layout: losses are summed in microbatch order. No targets: loss 0.
+/// bits at any layout: losses are summed in microbatch order. No targets: loss 0. A loss that is
+/// not finite is a failure, on every rank.
 Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> dataset,
                     std::int64_t batches);
 

@@ -1,6 +1,7 @@
-// Small values from every rank to every rank.
+// Small values from every rank to every rank or to the first, and failures shared by all.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
@@ -11,6 +12,14 @@ namespace concertina {
 
 /// `mine` of every rank, by rank. Collective; not for inside a step.
 std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine);
+
+/// `mine` of every rank, by rank, on rank 0; nothing elsewhere. Any length on each. Collective.
+std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nlohmann::json& mine);
+
+/// Runs `work` on every rank; if it threw on any, all ranks throw the first such rank's Error, once
+/// `cleanup` has run on each (what that throws is a warning). Collective.
+void together(Communicator& world, const std::function<void()>& work,
+              const std::function<void()>& cleanup = {});
 
 /// `mine` of every rank, one behind the other; as many on each rank. Collective.
 std::vector<double> gather_values(Communicator& world, std::span<const double> mine);

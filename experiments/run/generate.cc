@@ -38,6 +38,9 @@ class ContextSource final : public BatchSource {
 
 /// Inverse transform sampling in fp64, in index order.
 std::int32_t sample(std::span<const float> logits, double temperature, float uniform) {
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); }))
+    throw_failure("what the model predicts is not finite: it has diverged", "generate",
+                  kDivergedAdvice);
   const auto top = std::max_element(logits.begin(), logits.end());
   if (temperature <= 0) return static_cast<std::int32_t>(top - logits.begin());
   std::vector<double> weights;

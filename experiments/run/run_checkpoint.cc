@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <functional>
 #include <list>
@@ -19,36 +21,26 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json error_json(const Error& error) {
-  return {{"code", static_cast<int>(error.code())},
-          {"what", error.message()},
-          {"where", error.where()},
-          {"fix", error.fix()}};
+/// `value` of rank 0 on every rank; if making it threw there, all ranks throw.
+Json from_first(Communicator& world, const std::function<Json()>& make) {
+  Json value;
+  together(world, [&] {
+    if (world.rank() == 0) value = make();
+  });
+  return gather_json(world, value)[0];
 }
 
-/// Runs `work` on every rank of `world` and returns what each made; if any threw, all ranks throw
-/// the first rank's error. `cleanup` runs before that.
-std::vector<Json> together(Communicator& world, const std::function<Json()>& work,
-                           const std::function<void()>& cleanup = {}) {
-  Json mine;
-  try {
-    mine = {{"value", work()}};
-  } catch (const Error& error) {
-    mine = {{"error", error_json(error)}};
-  }
-  std::vector<Json> all = gather_json(world, mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].contains("error")) {
-      all[rank] = all[rank]["value"];
-      continue;
-    }
-    if (cleanup) cleanup();
-    const Json& error = all[rank]["error"];
-    std::string where = error["where"];
-    if (world.size() > 1) where += fmt::format(" (rank {})", rank);
-    throw Error(static_cast<Exit>(error["code"].get<int>()), error["what"], where, error["fix"]);
-  }
-  return all;
+/// A path that begins with `directory`, or nothing, of rank 0 on every rank. Only what follows
+/// travels: a directory's own name need not be UTF-8, as JSON is.
+std::optional<std::string> path_from_first(
+    Communicator& world, const std::string& directory,
+    const std::function<std::optional<std::string>()>& make) {
+  const Json below = from_first(world, [&] {
+    const std::optional<std::string> path = make();
+    return path ? Json(path->substr(directory.size())) : Json();
+  });
+  if (below.is_null()) return std::nullopt;
+  return directory + below.get<std::string>();
 }
 
 /// Calls f(tensor, part of the rank's bucket, run) for every tensor run that the rank owns.
@@ -93,8 +85,27 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank,
   return pieces;
 }
 
-/// A run may go on in another precision: what is kept is fp32 in any.
-constexpr const char* kCompute = "numerics.compute";
+/// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
+/// whose square overflows, and with it any norm of it.
+void require_sound(const TensorPiece& piece, std::int64_t step) {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kSquareOverflows = 0x5f800000;  // 2^64
+  for (const StatePart& part : piece.parts) {
+    const std::uint32_t limit = part.name == "weight" ? kSquareOverflows : kInfinity;
+    std::uint32_t largest = 0;
+    for (std::size_t i = 0; i < piece.count; ++i)
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(part.data[i]) & 0x7fffffff);
+    if (largest < limit) continue;
+    throw_failure(
+        fmt::format("training has diverged: after step {} '{}' of {} {}; no checkpoint is made",
+                    step, part.name, piece.name,
+                    largest >= kInfinity ? "is not finite" : "has values above 2^64"),
+        fmt::format("step {}", step), kDivergedAdvice);
+  }
+}
+
+/// A run may go on in another precision, as what is kept is fp32 in any, and on another device.
+constexpr std::string_view kCompute = "numerics.compute";
+constexpr std::string_view kMayChange[] = {kCompute, "numerics.attention", "run.device"};
 
 /// A config key that is younger than the checkpoint had its default.
 Json value_then(const Json& stored, const std::string& key) {
@@ -103,24 +114,45 @@ Json value_then(const Json& stored, const std::string& key) {
   return known != nullptr ? Json(value_text(*known, RunConfig{})) : Json("absent");
 }
 
-void check_identity(const Json& stored, const Json& now, const std::string& path) {
+/// Throws unless the checkpoint is of a run with this identity; returns a line for a person on each
+/// key that may change and has.
+std::vector<std::string> check_identity(const Json& stored, const Json& now,
+                                        const std::string& path) {
+  const auto text = [](const Json& one) {
+    return one.is_string() ? one.get<std::string>() : one.dump();
+  };
+  std::vector<std::string> changes;
   for (const auto& [key, value] : now.items()) {
+    // A sample of the text is compared in any case.
+    if (key == kWholeText && !stored.contains(key)) continue;
     const Json then = value_then(stored, key);
-    if (key == kCompute || then == value) continue;
-    const auto text = [](const Json& one) {
-      return one.is_string() ? one.get<std::string>() : one.dump();
-    };
-    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
-                            text(then), text(value)),
-                path, fmt::format("the same {} as before, or another run.name for a new run", key));
+    if (then == value) continue;
+    if (key == kCompute)
+      changes.push_back(
+          fmt::format("trained in {} so far, goes on in {}", text(then), text(value)));
+    else if (std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange))
+      changes.push_back(
+          fmt::format("{} was {} so far, now it is {}: other bits", key, text(then), text(value)));
+    else
+      throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
+                              text(then), text(value)),
+                  path,
+                  fmt::format("the same {} as before, or another run.name for a new run", key));
   }
+  for (const auto& [key, value] : stored.items())
+    if (!now.contains(key))
+      throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",
+                              key, text(value)),
+                  path, "the version of concertina that wrote it, or a newer one");
+  return changes;
 }
 
-/// What rank 0 finds at `path`: a commit, or the newest one below it; null if there is none.
-Json find_commit(const std::string& path) {
+/// A commit at `path`, or the newest one below it; nothing if there is none.
+std::optional<std::string> find_commit(const std::string& path) {
   if (std::filesystem::exists(std::filesystem::path(path) / kManifestName)) return path;
   const std::optional<OpenCommit> newest = open_newest(path);
-  return newest ? Json(newest->path) : Json();
+  if (!newest) return std::nullopt;
+  return newest->path;
 }
 
 /// All weights that this rank holds, and the states of its own parts.
@@ -156,6 +188,27 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
   });
 }
 
+/// Nothing if there is no commit at `path`; `commit` is the one that is read.
+std::optional<std::int64_t> try_load(RankEngine& engine, const std::string& path,
+                                     const Json& identity, std::optional<std::string>& commit) {
+  Communicator& world = engine.world();
+  commit = path_from_first(world, path, [&] { return find_commit(path); });
+  if (!commit) return std::nullopt;
+  std::int64_t step = 0;
+  std::vector<std::string> changes;
+  together(world, [&] {
+    CheckpointReader reader(*commit);
+    step = reader.manifest().step;
+    if (!identity.empty())
+      changes = check_identity(reader.manifest().metadata, identity, reader.directory());
+    read_state(engine, world.rank(), reader);
+  });
+  engine.refresh();
+  if (world.rank() == 0)
+    for (const std::string& change : changes) log::info("{}", change);
+  return step;
+}
+
 }  // namespace
 
 Json numerics_identity(const RunConfig& config, const RunPlan& run,
@@ -164,10 +217,11 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
   RunConfig copy = config;
   for (const Key& key : config_keys()) {
     const std::string_view section = key.name.substr(0, key.name.find('.'));
-    const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
-                         section == "freeze" || section == "lr" || key.name == "run.seed" ||
-                         key.name == "data.tokenizer" || key.name == "data.validation" ||
-                         key.name == kCompute;
+    const bool numeric =
+        section == "model" || section == "batch" || section == "optimizer" || section == "freeze" ||
+        section == "lr" || key.name == "run.seed" || key.name == "data.tokenizer" ||
+        key.name == "data.validation" ||
+        std::find(std::begin(kMayChange), std::end(kMayChange), key.name) != std::end(kMayChange);
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["numerics.leaves"] = std::to_string(run.leaves);
@@ -175,60 +229,65 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
   return identity;
 }
 
-void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step, int keep,
+void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step,
                      const Json& identity) {
   Communicator& world = engine.world();
   const bool leads = world.rank() == 0;
+  std::list<std::vector<std::byte>> copies;
+  std::vector<TensorPiece> pieces;
+  together(world, [&] {
+    pieces = own_pieces(engine, world.rank(), copies);
+    for (const TensorPiece& piece : pieces) require_sound(piece, step);
+  });
   const std::string partial =
-      together(world, [&] { return leads ? Json(begin_checkpoint(directory, step)) : Json(); })[0];
+      *path_from_first(world, directory, [&] { return begin_checkpoint(directory, step); });
   const auto cleanup = [&] {
     if (leads) abandon_checkpoint(partial);
   };
-  const std::vector<Json> records = together(
-      world,
-      [&] {
-        std::list<std::vector<std::byte>> copies;
-        const std::vector<TensorPiece> pieces = own_pieces(engine, world.rank(), copies);
-        return to_json(write_shard(partial, static_cast<std::size_t>(world.rank()), pieces));
-      },
-      cleanup);
+  Json record;
   together(
       world,
       [&] {
-        if (!leads) return Json();
+        record = to_json(write_shard(partial, static_cast<std::size_t>(world.rank()), pieces));
+      },
+      cleanup);
+  const std::vector<Json> records = gather_json_on_first(world, record);
+  together(
+      world,
+      [&] {
+        if (!leads) return;
         std::vector<ShardRecord> shards;
-        for (const Json& record : records) shards.push_back(parse_shard_record(record, partial));
-        const std::string path = write_manifest(partial, std::move(shards), identity);
-        prune(directory, static_cast<std::size_t>(keep));
-        return Json(path);
+        for (const Json& one : records) shards.push_back(parse_shard_record(one, partial));
+        write_manifest(partial, std::move(shards), identity);
       },
       cleanup);
 }
 
+void prune_checkpoints(const std::string& directory, int keep) {
+  try {
+    prune(directory, static_cast<std::size_t>(keep));
+  } catch (const Error& error) {
+    log::warn("an old checkpoint could not be removed: {} ({})", error.message(), error.where());
+  }
+}
+
 std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::string& path,
                                             const Json& identity) {
-  Communicator& world = engine.world();
-  const Json commit =
-      together(world, [&] { return world.rank() == 0 ? find_commit(path) : Json(); })[0];
-  if (commit.is_null()) return std::nullopt;
-  std::int64_t step = 0;
-  const std::string compute = identity.empty() ? "" : identity.at(kCompute).get<std::string>();
-  std::string before;
-  together(world, [&] {
-    CheckpointReader reader(commit.get<std::string>());
-    step = reader.manifest().step;
-    const Json& stored = reader.manifest().metadata;
-    if (!identity.empty()) {
-      check_identity(stored, identity, reader.directory());
-      before = stored.value(kCompute, compute);
+  // A run that trains removes old commits, also while another process reads them.
+  constexpr int kAttempts = 20;
+  for (int attempt = 1;; ++attempt) {
+    std::optional<std::string> commit;
+    try {
+      return try_load(engine, path, identity, commit);
+    } catch (const Error&) {
+      const bool gone = from_first(engine.world(), [&] {
+        return Json(commit && *commit != path && !std::filesystem::exists(*commit));
+      });
+      if (!gone || attempt == kAttempts) throw;
     }
-    read_state(engine, world.rank(), reader);
-    return Json();
-  });
-  engine.refresh();
-  if (world.rank() == 0 && before != compute)
-    log::info("trained in {} so far, goes on in {}", before, compute);
-  return step;
+    if (engine.world().rank() == 0)
+      log::info("{} was removed while it was read: the newest one is taken", *commit);
+  }
 }
 
 std::int64_t require_checkpoint(RankEngine& engine, const std::string& path) {

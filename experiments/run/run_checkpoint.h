@@ -1,6 +1,6 @@
 // Checkpoints of a run: each rank saves and loads its own parts, at any layout.
 // Invariants: collective; all ranks agree on what happened; a failure to save leaves the last
-// commit as it was.
+// commit as it was; no state that has diverged is committed.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,22 @@
 
 namespace concertina {
 
+/// Key of an identity: the SHA-256 of the whole text. Checkpoints of older versions lack it.
+inline constexpr const char* kWholeText = "data.text.sha256";
+
 /// What of a config and its data decides the bits of a run: a checkpoint keeps it, and a resume
 /// with another one is refused key by key.
 nlohmann::json numerics_identity(const RunConfig& config, const RunPlan& run,
                                  const std::string& data_fingerprint);
 
-/// Writes step `step` below `directory` and commits it, then keeps the newest `keep` commits.
-/// Throws the same Error on every rank if any rank failed.
-void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step, int keep,
+/// Writes step `step` below `directory` and commits it. Throws the same Error on every rank if any
+/// rank failed; its system_error() is 0 unless the file system refused.
+void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity);
+
+/// Keeps the newest `keep` commits, on one rank; what cannot be removed is a warning. Wait with it
+/// for the first step after a commit: until then nobody knows whether training goes on from there.
+void prune_checkpoints(const std::string& directory, int keep);
 
 /// Loads the commit at `path` (a step-... directory), or the newest below it, into the engine's
 /// weights and states, and returns its step. Null if there is no commit. Throws bad input that

@@ -9,6 +9,7 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/text_identity.h"
 #include "experiments/run/threads.h"
 #include "parallel/plan/plan_index.h"
 
@@ -64,8 +65,13 @@ Session::Session(const RunConfig& given, MpiEnvironment& mpi)
   engine.start(world, &watchdog);
 }
 
-nlohmann::json Session::identity() const {
-  return numerics_identity(config, run, dataset == nullptr ? "" : dataset->corpus().fingerprint());
+nlohmann::json Session::identity() {
+  if (dataset == nullptr) return numerics_identity(config, run, "");
+  const TextIdentity text =
+      text_identity(world, dataset->corpus(), run_directory(config), [this] { watchdog.beat(); });
+  nlohmann::json identity = numerics_identity(config, run, text.sampled);
+  identity[kWholeText] = text.whole;
+  return identity;
 }
 
 RunConfig with_fitting_layout(RunConfig config, int world) {

@@ -26,8 +26,8 @@ class Session {
   RankEngine engine;
 
   bool leads() const { return world.rank() == 0; }
-  /// numerics_identity() of this run.
-  nlohmann::json identity() const;
+  /// numerics_identity() of this run, with its whole text. Collective.
+  nlohmann::json identity();
 };
 
 /// For commands that only read what a run has learned: the layout that it was trained with if it

@@ -150,9 +150,8 @@ StepSummary Update::summarize(std::int64_t step, double targets) {
   for (int m = 0; m < run_.microbatches; ++m) {
     const double loss = sums_[sums_begin_[at(loss_rank_[at(m)])] + at(m)];
     if (!std::isfinite(loss))
-      throw_failure(fmt::format("the loss of step {} is {}", step, loss),
-                    fmt::format("rank {}, microbatch {}", loss_rank_[at(m)], m),
-                    "a lower optimizer.lr or a longer lr.warmup; the last checkpoint is kept");
+      throw_failure(fmt::format("the loss of step {} is not finite", step),
+                    fmt::format("rank {}, microbatch {}", loss_rank_[at(m)], m), kDivergedAdvice);
     summary.loss += loss;
   }
   summary.loss /= targets;
@@ -178,7 +177,7 @@ double Update::total_squares(std::int64_t step) {
           throw_failure(fmt::format("the gradient of step {} is not finite", step),
                         fmt::format("rank {}, tensor {}", owners.ranks[i],
                                     run_.buckets[b].tensors[at(block_tensor_[b][block])].name),
-                        "a lower optimizer.lr or a longer lr.warmup; the last checkpoint is kept");
+                        kDivergedAdvice);
         if (block_tensor_[b][block] != tensor) {
           total += sum;
           sum = 0;

@@ -20,6 +20,11 @@
 
 namespace concertina {
 
+/// What to try when training has diverged: a run keeps the keys that led there.
+inline constexpr const char* kDivergedAdvice =
+    "another run.name with a lower optimizer.lr or a longer lr.warmup (a run cannot change them); "
+    "this run's checkpoints are kept";
+
 struct StepSummary {
   double loss = 0;       // mean over the valid targets of the global batch, nats
   double grad_norm = 0;  // before clipping

@@ -228,7 +228,7 @@ TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
         EXPECT_EQ(take_packs(), 2 * each_step);
         engine.evaluate(0, run.microbatches, source);
         EXPECT_EQ(take_packs(), 0);
-        save_checkpoint(engine, checkpoints, 2, 1, {});
+        save_checkpoint(engine, checkpoints, 2, {});
       });
     };
     train([](RankEngine& engine) { engine.initialize(); });

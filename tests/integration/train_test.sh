@@ -138,7 +138,7 @@ rm own.csv
 refused 2 'own.csv' 4 own --set parallel.schedule=own.csv --set run.steps=6
 
 # NaN: says step and rank, and what was committed before is sound.
-refused 1 'step 2' 2 diverges --set optimizer.lr=1e30 --set lr.warmup=0 --set checkpoint.every=1
+refused 1 'step 2' 2 diverges --set optimizer.lr=1e18 --set lr.warmup=0 --set checkpoint.every=1
 grep -q 'rank [01]' message || fail 'the message on NaN names no rank'
 timeout 60 "$binary" checkpoint verify runs/diverges/checkpoints/step-* > out 2> err ||
   fail 'NaN: the last checkpoint is damaged'

@@ -77,7 +77,7 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
     summary = engine.train(step, source);
     if (each) each(summary.loss);
   }
-  if (!span.to.empty()) save_checkpoint(engine, span.to, span.last, 2, identity);
+  if (!span.to.empty()) save_checkpoint(engine, span.to, span.last, identity);
   return {state_sha256(engine), summary.loss, summary.grad_norm};
 }
 
@@ -99,7 +99,7 @@ void save_without(const std::string& key, const RunConfig& config, const std::st
     for (int step = 1; step <= 2; ++step) engine.train(step, source);
     nlohmann::json identity = numerics_identity(config, run, "synthetic");
     EXPECT_EQ(identity.erase(key), 1) << key;
-    save_checkpoint(engine, directory, 2, 1, identity);
+    save_checkpoint(engine, directory, 2, identity);
   });
 }
 

@@ -1,0 +1,85 @@
+#include "experiments/run/text_identity.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/run/gather.h"
+#include "io/sha256.h"
+#include "io/text_memory.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+/// One short text for all stamps; the same on two hosts that see the same files.
+std::string stamp_digest(const Corpus& corpus) {
+  Sha256 hash;
+  for (const FileStamp& one : corpus.stamps())
+    hash.update(fmt::format("{} {} {} {} {}\n", one.path, one.size, one.inode, one.modified_ns,
+                            one.changed_ns));
+  return hash.hex();
+}
+
+/// Whether no rank before this one is on its host.
+bool first_of_host(const std::vector<Json>& ranks, int rank) {
+  for (int r = 0; r < rank; ++r)
+    if (ranks[static_cast<std::size_t>(r)]["host"] == ranks[static_cast<std::size_t>(rank)]["host"])
+      return false;
+  return true;
+}
+
+}  // namespace
+
+TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
+                           const std::function<void()>& progress) {
+  const int rank = world.rank();
+  Json mine;
+  together(world, [&] {
+    mine = {{"host", host_name()}, {"stamps", stamp_digest(corpus)}, {"bytes", corpus.size()}};
+  });
+  const std::vector<Json> ranks = gather_json(world, mine);
+  const bool reads =
+      rank == 0 || (mine["stamps"] != ranks[0]["stamps"] && first_of_host(ranks, rank));
+  Json digests;
+  together(world, [&] {
+    if (!reads) return;
+    const std::string name = rank == 0 ? "text" : "text." + host_name();
+    digests = {{"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress)}};
+    if (rank == 0) digests["sampled"] = corpus.fingerprint();
+  });
+  const std::vector<Json> all = gather_json(world, digests);
+  for (std::size_t r = 1; r < all.size(); ++r)
+    if (ranks[r]["bytes"] != ranks[0]["bytes"] ||
+        (all[r].is_object() && all[r]["whole"] != all[0]["whole"]))
+      throw_input(
+          fmt::format("rank {} on {} reads another text than rank 0 on {}", r,
+                      ranks[r]["host"].get<std::string>(), ranks[0]["host"].get<std::string>()),
+          "data.text", "the same files on every host");
+  return {all[0]["sampled"], all[0]["whole"]};
+}
+
+void require_same_text(Communicator& world, const Corpus& corpus, const std::string& whole,
+                       std::vector<FileStamp>& stamps) {
+  together(world, [&] {
+    const std::vector<FileStamp> now = corpus.stamps();
+    if (now == stamps) return;
+    if (corpus.whole_sha256() != whole)
+      throw_failure("the text was changed while the run was reading it", now.front().path,
+                    "the text as it was: the same command then goes on from the last checkpoint");
+    stamps = now;
+  });
+}
+
+}  // namespace concertina

@@ -1,0 +1,31 @@
+// What text a run is trained on, the same on every rank, at its start and as long as it lasts.
+// Invariant: the whole text is read once per copy, not per rank: by rank 0, and by the first rank
+// of each host whose files are not those of rank 0.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/corpus.h"
+#include "parallel/comm/communicator.h"
+
+namespace concertina {
+
+struct TextIdentity {
+  std::string sampled;  // Corpus::fingerprint()
+  std::string whole;    // Corpus::whole_sha256()
+};
+
+/// Of rank 0's `corpus`. Bad input that names a rank if another host has another text. The digest
+/// is remembered in `directory`/text.json, which need not exist. `progress`: as of whole_sha256().
+/// Collective.
+TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
+                           const std::function<void()>& progress);
+
+/// Throws a failure, on all ranks, if a rank's files are not what they were at `stamps` and their
+/// content is not `whole` any more; else `stamps` are theirs as of now. Collective.
+void require_same_text(Communicator& world, const Corpus& corpus, const std::string& whole,
+                       std::vector<FileStamp>& stamps);
+
+}  // namespace concertina

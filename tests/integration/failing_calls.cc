@@ -1,0 +1,84 @@
+// For LD_PRELOAD: system calls that fail, or kill the process, at a chosen call on chosen paths.
+// FAILING_CALL="NAME FIRST LAST WHAT PART": calls number FIRST to LAST of NAME (fsync, rename,
+// mkdir, unlinkat, write) on paths that hold PART; WHAT is an errno, or 0 for SIGKILL.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+struct Plan {
+  char name[16] = "", part[256] = "";
+  int first = 0, last = -1, code = 0;
+  Plan() {
+    const char* text = std::getenv("FAILING_CALL");
+    if (text != nullptr) std::sscanf(text, "%15s %d %d %d %255s", name, &first, &last, &code, part);
+  }
+};
+
+/// Whether this call is to fail; errno is set then.
+bool fails(const char* name, const char* path) {
+  static const Plan plan;
+  static std::atomic<int> calls = 0;
+  if (std::strcmp(name, plan.name) != 0 || std::strstr(path, plan.part) == nullptr) return false;
+  const int call = ++calls;
+  if (call < plan.first || call > plan.last) return false;
+  if (plan.code == 0) ::kill(::getpid(), SIGKILL);
+  errno = plan.code;
+  return true;
+}
+
+bool fails(const char* name, int descriptor) {
+  char link[64], path[4096];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  const ssize_t length = ::readlink(link, path, sizeof path - 1);
+  if (length < 0) return false;
+  path[length] = 0;
+  return fails(name, path);
+}
+
+template <class Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" {
+
+int fsync(int descriptor) {
+  static const auto real = next<int (*)(int)>("fsync");
+  return fails("fsync", descriptor) ? -1 : real(descriptor);
+}
+
+ssize_t write(int descriptor, const void* data, std::size_t bytes) {
+  static const auto real = next<ssize_t (*)(int, const void*, std::size_t)>("write");
+  return fails("write", descriptor) ? -1 : real(descriptor, data, bytes);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  static const auto real = next<int (*)(const char*, const char*)>("rename");
+  return fails("rename", to) ? -1 : real(from, to);
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  static const auto real = next<int (*)(const char*, mode_t)>("mkdir");
+  return fails("mkdir", path) ? -1 : real(path, mode);
+}
+
+int unlinkat(int directory, const char* name, int flags) noexcept {
+  static const auto real = next<int (*)(int, const char*, int)>("unlinkat");
+  // Of a name below an open directory that directory's path counts.
+  const bool failed = *name == '/' || directory == AT_FDCWD ? fails("unlinkat", name)
+                                                            : fails("unlinkat", directory);
+  return failed ? -1 : real(directory, name, flags);
+}
+}

@@ -1,0 +1,179 @@
+#!/bin/sh
+# What a file system may do to a run: refuse a write, lose a file, have no room for a log. A run ends
+# for none of it as long as its state is safe, and nothing is lost without a word.
+# usage: storage_test.sh CONCERTINA FAILING_CALLS.so
+set -u
+binary=$(realpath -- "$1") shim=$(realpath -- "$2")
+. "$(dirname -- "$0")/../shell_checks.sh"
+EIO=5 ENOSPC=28
+
+awk 'BEGIN { for (i = 0; i < 3000; ++i) printf "%d ", i * i % 997 }' > text
+cat > base.toml << END
+[run]
+steps = 6
+threads = 1
+[model]
+layers = 1
+width = 16
+heads = 1
+context = 16
+[data]
+text = "text"
+[batch]
+global = 4
+microbatches = 2
+[generate]
+tokens = 0
+[eval]
+batches = 1
+[lr]
+warmup = 2
+[log]
+trace = 0
+END
+
+# train CODE NAME [--set ...]: exits with CODE.
+train() {
+  code=$1 name=$2; shift 2
+  exits "$code" "train $name $*" "$binary" train @base.toml --set "run.name=$name" "$@"
+}
+
+# failing CALLS CODE NAME [--set ...]: the same while the calls of FAILING_CALL fail.
+failing() {
+  calls=$1 code=$2 name=$3; shift 3
+  exits "$code" "train $name $* while '$calls' fails" env "LD_PRELOAD=$shim" \
+    "FAILING_CALL=$calls" "$binary" train @base.toml --set "run.name=$name" "$@"
+}
+
+# commits NAME STEP...: those and no others.
+commits() {
+  name=$1; shift
+  wanted=$(for step; do printf 'step-%08d ' "$step"; done)
+  # shellcheck disable=SC2012
+  got=$(ls "runs/$name/checkpoints" | grep '^step-[0-9]*$' | tr '\n' ' ')
+  [ "$got" = "$wanted" ] || fail "$name has the commits $got, wanted $wanted"
+}
+
+train 0 whole
+wanted_hash=$(hash_of whole)
+[ -n "$wanted_hash" ] || fail 'no state_sha256'
+same_bits() { [ "$(hash_of "$1")" = "$wanted_hash" ] || fail "$1 has other bits"; }
+
+# A first start that is killed at any call can be started again.
+for call in mkdir rename fsync; do
+  i=1
+  while [ $i -lt 40 ]; do
+    name=first-$call-$i
+    env "LD_PRELOAD=$shim" "FAILING_CALL=$call $i $i 0 runs" "$binary" train @base.toml \
+      --set "run.name=$name" > out 2> err
+    [ ! -e "runs/$name/config.toml" ] || break
+    train 0 "$name"
+    same_bits "$name"
+    i=$((i + 1))
+  done
+  [ $i -gt 1 ] && [ $i -lt 40 ] || fail "killed at $((i - 1)) calls of $call"
+done
+
+# A checkpoint that cannot be written is a warning, unless it is the last one.
+every='--set checkpoint.every=2 --set checkpoint.keep=9'
+failing "fsync 1 1000 $ENOSPC step-00000002.partial" 0 gap $every
+grep -q 'warning.*no checkpoint of step 2: fsync failed: No space left' err ||
+  fail 'a checkpoint that failed is not told of'
+commits gap 4 6
+same_bits gap
+failing "fsync 1 1000 $EIO step-00000006.partial" 1 last $every
+one_message 'fsync failed: Input/output error' 'the last checkpoint fails'
+commits last 2 4
+train 0 last $every
+same_bits last
+
+# What cannot be deleted is no reason to end, nor to stop checkpointing.
+failing "unlinkat 1 1000 $EIO .removed" 0 old --set checkpoint.every=1 --set checkpoint.keep=1
+grep -q 'warning.*an old checkpoint could not be removed' err || fail 'failed prune is not told of'
+same_bits old
+commits old 6
+train 0 old --set checkpoint.every=1 --set checkpoint.keep=1
+
+# Logs, plots and the terminal end no run.
+for part in metrics.jsonl events.jsonl tfevents.; do
+  name=without-$(echo $part | cut -c 1-3)
+  failing "write 1 1000 $ENOSPC $part" 0 "$name"
+  [ "$(grep -c 'warning.*lacks lines' err)" = 1 ] || fail "$part: not one warning"
+  same_bits "$name"
+  commits "$name" 6
+done
+failing "write 3 3 $ENOSPC metrics.jsonl" 0 hole
+[ "$(wc -l < runs/hole/metrics.jsonl)" = 5 ] || fail 'metrics: not all lines but the failed one'
+timeout 60 "$binary" train @base.toml --set run.name=mute > out 2> /dev/full < /dev/null ||
+  fail 'a full log ends the run'
+same_bits mute
+
+# Results that nobody got are a failure.
+for command in 'eval runs/whole --json' 'schedule show 1f1b --ranks 2 --microbatches 4' \
+  'checkpoint inspect runs/whole' '--help'; do
+  "$binary" $command > /dev/full 2> err
+  [ $? = 1 ] || fail "$command > /dev/full does not exit with 1"
+  one_message 'could not be written' "$command > /dev/full"
+done
+
+# A state that has diverged is never committed, and good commits are kept.
+train 1 diverged --set optimizer.lr=1e30 --set lr.warmup=0 --set checkpoint.every=1
+one_message 'training has diverged: after step 1' 'weights that overflow'
+grep -q 'another run.name' message || fail 'the advice on divergence cannot be followed'
+commits diverged
+train 1 poison --set optimizer.lr=1e12 --set lr.warmup=0 --set checkpoint.every=1 \
+  --set checkpoint.keep=1
+one_message 'not finite' 'the loss after weights of 1e12'
+if grep -qi nan err; then fail 'a message prints nan'; fi
+exits 1 'eval of a diverged model' "$binary" eval runs/poison --json
+one_message 'held-out loss is not finite' 'eval of a diverged model'
+
+# What a newer version thought worth keeping of a run is not ignored.
+train 0 newer
+commit=runs/newer/checkpoints/step-00000006
+sed -i 's/"metadata":{/"metadata":{"model.rope":"true",/' $commit/manifest.json
+(cd $commit && sha256sum manifest.json > manifest.sha256)
+train 2 newer --set run.steps=8
+one_message 'model.rope = true, which this version does not know' 'a key of a newer version'
+
+# The text may not change under a run; a new time of change alone is harmless.
+cp text moving
+"$binary" train @base.toml --set run.name=moving --set data.text=moving --set run.steps=100000 \
+  --set checkpoint.every=20 > out 2> err &
+process=$!
+wait_for() { # LINES: of metrics.jsonl
+  for _ in $(seq 1500); do
+    [ "$(cat runs/moving/metrics.jsonl 2> /dev/null | wc -l)" -ge "$1" ] && return
+    sleep 0.02
+  done
+  fail "the run made no $1 steps"
+}
+wait_for 5
+touch moving
+wait_for $(($(wc -l < runs/moving/metrics.jsonl) + 60))
+kill -0 $process 2> /dev/null || fail 'a touched text ended the run'
+printf X | dd of=moving bs=1 seek=50 conv=notrunc 2> /dev/null
+wait $process
+[ $? = 1 ] || fail 'a text that changed under the run went unnoticed'
+one_message 'the text was changed' 'a text edited in place'
+cp text moving
+exits 0 'with the text as it was' "$binary" train runs/moving --set run.steps=100
+
+# eval beside a run that removes commits while they are read.
+"$binary" train @base.toml --set run.name=busy --set run.steps=100000 --set checkpoint.every=1 \
+  --set checkpoint.keep=1 > busy.out 2>&1 &
+process=$!
+for _ in $(seq 500); do ls runs/busy/checkpoints/step-*[0-9] > /dev/null 2>&1 && break; sleep 0.02; done
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do exits 0 'eval beside training' "$binary" eval runs/busy; done
+kill $process
+wait $process
+[ $? = 75 ] || fail 'the busy run did not end by the signal'
+
+# A path that no config file can hold is refused before anything is made.
+strange=$(printf 'caf\351')
+mkdir "$strange" && cp text base.toml "$strange"
+(cd "$strange" && exits 2 'a path that is not UTF-8' "$binary" train @base.toml &&
+  mv out err .. && exit $bad) || bad=1
+one_message 'not UTF-8' 'a path that is not UTF-8'
+[ ! -e "$strange/runs" ] || fail 'a run was made where its config cannot be written'
+exit $bad

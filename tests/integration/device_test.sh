@@ -41,7 +41,7 @@ refused() {
   text=$1; shift
   code=2 train "$@"
   one_message "$text" "$*"
-  ls "runs/$3/checkpoints" | grep -q . && fail "$3 was refused, but has a checkpoint"
+  ls "runs/$3/checkpoints" | grep -q '^step-' && fail "$3 was refused, but has a checkpoint"
 }
 same_hash() { [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || fail "$1 and $2 differ in their bits"; }
 

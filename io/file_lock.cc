@@ -19,8 +19,6 @@
 namespace concertina {
 namespace {
 
-using Json = nlohmann::json;
-
 enum class Answer { taken, held, refused };
 
 Answer by_flock(int descriptor) {
@@ -59,7 +57,7 @@ std::string start_of(long pid) {
   return field;
 }
 
-Json to_json(const ProcessId& process) {
+nlohmann::json to_json(const ProcessId& process) {
   return {{"host", process.host},
           {"boot", process.boot},
           {"pid", process.pid},
@@ -68,11 +66,11 @@ Json to_json(const ProcessId& process) {
 
 /// Nothing if `text` names no process: it was not written whole, or by another program.
 std::optional<ProcessId> parse_process(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   try {
     return ProcessId{json.at("host"), json.at("boot"), json.at("pid"), json.at("started")};
-  } catch (const Json::exception&) {
+  } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
 }

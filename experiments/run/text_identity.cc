@@ -15,9 +15,7 @@
 namespace concertina {
 namespace {
 
-using Json = nlohmann::json;
-
-std::string host_name() {
+std::string name_of_this_host() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   return name.data();
@@ -33,7 +31,7 @@ std::string stamp_digest(const Corpus& corpus) {
 }
 
 /// Whether no rank before this one is on its host.
-bool first_of_host(const std::vector<Json>& ranks, int rank) {
+bool first_of_host(const std::vector<nlohmann::json>& ranks, int rank) {
   for (int r = 0; r < rank; ++r)
     if (ranks[static_cast<std::size_t>(r)]["host"] == ranks[static_cast<std::size_t>(rank)]["host"])
       return false;
@@ -45,21 +43,22 @@ bool first_of_host(const std::vector<Json>& ranks, int rank) {
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
                            const std::function<void()>& progress) {
   const int rank = world.rank();
-  Json mine;
+  nlohmann::json mine;
   together(world, [&] {
-    mine = {{"host", host_name()}, {"stamps", stamp_digest(corpus)}, {"bytes", corpus.size()}};
+    mine = {
+        {"host", name_of_this_host()}, {"stamps", stamp_digest(corpus)}, {"bytes", corpus.size()}};
   });
-  const std::vector<Json> ranks = gather_json(world, mine);
+  const std::vector<nlohmann::json> ranks = gather_json(world, mine);
   const bool reads =
       rank == 0 || (mine["stamps"] != ranks[0]["stamps"] && first_of_host(ranks, rank));
-  Json digests;
+  nlohmann::json digests;
   together(world, [&] {
     if (!reads) return;
-    const std::string name = rank == 0 ? "text" : "text." + host_name();
+    const std::string name = rank == 0 ? "text" : "text." + name_of_this_host();
     digests = {{"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress)}};
     if (rank == 0) digests["sampled"] = corpus.fingerprint();
   });
-  const std::vector<Json> all = gather_json(world, digests);
+  const std::vector<nlohmann::json> all = gather_json(world, digests);
   for (std::size_t r = 1; r < all.size(); ++r)
     if (ranks[r]["bytes"] != ranks[0]["bytes"] ||
         (all[r].is_object() && all[r]["whole"] != all[0]["whole"]))

@@ -19,13 +19,13 @@ static_assert(std::endian::native == std::endian::little, "tensors are stored li
 
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;
+constexpr std::size_t kReadChunk = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxManifest = std::uint64_t{256} << 20;
 
 /// Hashes bytes [begin, begin + bytes) of `file` and shows each chunk to `use(at, chunk)`.
 template <class Use>
 void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Sha256& hash, Use use) {
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(kChunk, bytes));
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadChunk, bytes));
   for (std::uint64_t done = 0; done < bytes; done += buffer.size()) {
     const auto chunk =
         std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), bytes - done));

@@ -7,7 +7,7 @@
 namespace concertina {
 
 Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> dataset,
-                    std::int64_t batches) {
+                    std::int64_t batches, const std::function<bool()>& stop) {
   const RunPlan& run = engine.run();
   ValidationSource source(std::move(dataset), run.samples * run.microbatches);
   Validation result;
@@ -15,11 +15,13 @@ Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> datas
   for (std::int64_t batch = 0; batch < result.batches; ++batch) {
     engine.evaluate(batch, run.microbatches, source);
     const std::vector<double>& mine = engine.executor().losses();
+    if (engine.watchdog() != nullptr) engine.watchdog()->at("gather of held-out losses");
     const std::vector<double> all = gather_values(engine.world(), mine);
     // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
     for (std::size_t m = 0; m < mine.size(); ++m)
       for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];
     result.targets += source.valid_targets(batch);
+    if (stop && stop()) break;
   }
   if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
   return result;

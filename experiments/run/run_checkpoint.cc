@@ -93,12 +93,12 @@ std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank,
   return pieces;
 }
 
-/// A run may go on in another precision: what is kept is fp32 in any.
 constexpr const char* kCompute = "numerics.compute";
 
 /// A config key that is younger than the checkpoint had its default.
 Json value_then(const Json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
+  if (key == "model.seed" || key == "data.seed") return stored.value("run.seed", Json("absent"));
   const Key* known = find_key(key);
   return known != nullptr ? Json(value_text(*known, RunConfig{})) : Json("absent");
 }
@@ -106,7 +106,7 @@ Json value_then(const Json& stored, const std::string& key) {
 void check_identity(const Json& stored, const Json& now, const std::string& path) {
   for (const auto& [key, value] : now.items()) {
     const Json then = value_then(stored, key);
-    if (key == kCompute || then == value) continue;
+    if (may_change(key) || then == value) continue;
     const auto text = [](const Json& one) {
       return one.is_string() ? one.get<std::string>() : one.dump();
     };
@@ -114,6 +114,14 @@ void check_identity(const Json& stored, const Json& now, const std::string& path
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   }
+}
+
+/// Progress for the engine's watchdog.
+Beat beat_of(const RankEngine& engine) {
+  Watchdog* const watchdog = engine.watchdog();
+  return [watchdog] {
+    if (watchdog != nullptr) watchdog->beat();
+  };
 }
 
 /// What rank 0 finds at `path`: a commit, or the newest one below it; null if there is none.
@@ -158,6 +166,11 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
 
 }  // namespace
 
+// What is kept is fp32 in any precision.
+bool may_change(std::string_view key) {
+  return key == kCompute || key == "numerics.isa" || key == "oneDNN" || key == "lr.steps";
+}
+
 Json numerics_identity(const RunConfig& config, const RunPlan& run,
                        const std::string& data_fingerprint) {
   Json identity;
@@ -170,6 +183,9 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
                          key.name == kCompute;
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
+  identity["model.seed"] = std::to_string(model_seed(config));
+  identity["data.seed"] = std::to_string(data_seed(config));
+  identity["lr.steps"] = std::to_string(lr_steps(config));
   identity["numerics.leaves"] = std::to_string(run.leaves);
   identity["data.text"] = data_fingerprint;
   return identity;
@@ -177,6 +193,7 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
 
 void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step, int keep,
                      const Json& identity) {
+  const Watchdog::Patience patience(engine.watchdog(), "saving a checkpoint");
   Communicator& world = engine.world();
   const bool leads = world.rank() == 0;
   const std::string partial =
@@ -189,7 +206,8 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
       [&] {
         std::list<std::vector<std::byte>> copies;
         const std::vector<TensorPiece> pieces = own_pieces(engine, world.rank(), copies);
-        return to_json(write_shard(partial, static_cast<std::size_t>(world.rank()), pieces));
+        return to_json(
+            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(engine)));
       },
       cleanup);
   together(
@@ -206,28 +224,24 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
 }
 
 std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::string& path,
-                                            const Json& identity) {
+                                            const Json& identity, Json* kept) {
+  const Watchdog::Patience patience(engine.watchdog(), "loading a checkpoint");
   Communicator& world = engine.world();
   const Json commit =
       together(world, [&] { return world.rank() == 0 ? find_commit(path) : Json(); })[0];
   if (commit.is_null()) return std::nullopt;
   std::int64_t step = 0;
-  const std::string compute = identity.empty() ? "" : identity.at(kCompute).get<std::string>();
-  std::string before;
   together(world, [&] {
     CheckpointReader reader(commit.get<std::string>());
+    reader.on_beat(beat_of(engine));
     step = reader.manifest().step;
     const Json& stored = reader.manifest().metadata;
-    if (!identity.empty()) {
-      check_identity(stored, identity, reader.directory());
-      before = stored.value(kCompute, compute);
-    }
+    if (kept != nullptr) *kept = stored;
+    if (!identity.empty()) check_identity(stored, identity, reader.directory());
     read_state(engine, world.rank(), reader);
     return Json();
   });
   engine.refresh();
-  if (world.rank() == 0 && before != compute)
-    log::info("trained in {} so far, goes on in {}", before, compute);
   return step;
 }
 

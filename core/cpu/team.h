@@ -29,7 +29,7 @@ class Team {
       for (std::int64_t i = 0; i < pieces; ++i) f(i, 0);
       return;
     }
-    // An exception must not leave a parallel region: the first is thrown behind it.
+    // An exception must not leave a parallel region: the first is thrown after it.
     std::exception_ptr thrown;
 #pragma omp parallel num_threads(used)
     {

@@ -278,7 +278,7 @@ class Training {
     return stopped_by_ != 0;
   }
 
-  /// Behind the last step, whose state is saved: what is shown of it.
+  /// After the last step, whose state is saved: what is shown of it.
   int finish() {
     const auto stop = [this] { return told_to_stop(); };
     if (last_) save_costs();
@@ -336,7 +336,7 @@ class Training {
   std::optional<StepSummary> last_;  // of this launch
   double peak_bytes_ = 0;            // largest of any rank
   std::int64_t done_ = 0;            // steps
-  int stopped_by_ = 0;               // signal that any rank got behind the last step
+  int stopped_by_ = 0;               // signal that any rank got after the last step
 };
 
 int run_train(const TrainOptions& options, MpiEnvironment& mpi) {

@@ -41,7 +41,7 @@ void PrintTo(const Candidate& candidate, std::ostream* out) {
   *out << candidate.name;
 }
 
-TEST(Team, AThrowInAThreadIsThrownBehindTheRegion) {
+TEST(Team, AThrowInAThreadIsThrownAfterTheRegion) {
   const cpu::Team team(3);
   std::atomic<int> ran = 0;
   const auto piece = [&](std::int64_t i, int) {

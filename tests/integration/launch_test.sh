@@ -168,7 +168,7 @@ interrupted() {
 }
 interrupted 1 ctrl-c
 interrupted 2 ctrl-c-2 --set parallel.pp=2
-# Also behind the last step: the state is saved, what is shown of it is left out.
+# Also after the last step: the state is saved, what is shown of it is left out.
 timeout 60 "$binary" train @base.toml --set run.name=late --set generate.tokens=100000 > out 2> err &
 process=$!
 until [ -d runs/late/checkpoints/step-00000004 ] && [ -s runs/late/costs.json ]; do
@@ -178,7 +178,7 @@ done
 kill -TERM "$(children_of $process)"
 wait $process
 got=$?
-[ $got = 75 ] || fail "SIGTERM behind the last step: exit code $got, wanted 75"
+[ $got = 75 ] || fail "SIGTERM after the last step: exit code $got, wanted 75"
 
 # More than the host has free is refused with what would fit, and leaves nothing.
 width=$(awk '/^MemAvailable:/ { n = sqrt($2 * 1024 * 3 / 16 / 24 ); print int(n / 64 + 1) * 64 }' /proc/meminfo)

@@ -21,7 +21,7 @@ namespace stdfs = std::filesystem;
 constexpr std::uint64_t kTail = 64 << 10;  // bytes of metrics.jsonl that hold its last line
 
 /// The largest "step" among the last lines of `path`; 0 if there is none.
-std::int64_t last_step(const std::string& path) {
+std::int64_t last_step_in(const std::string& path) {
   std::error_code ignored;
   if (!stdfs::is_regular_file(path, ignored)) return 0;
   const File file(path, File::Mode::read);
@@ -50,7 +50,7 @@ std::string free_name(const std::string& path) {
 
 RunHistory read_history(const std::string& directory) {
   RunHistory history;
-  history.steps = last_step(directory + "/metrics.jsonl");
+  history.steps = last_step_in(directory + "/metrics.jsonl");
   const std::string path = directory + "/config.toml";
   std::error_code ignored;
   if (!stdfs::is_regular_file(path, ignored)) return history;

@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -76,6 +77,9 @@ struct Manifest {
   std::vector<ShardRecord> shards;
   ViewRecord view;
 };
+
+/// Is called whenever a piece of a long read or write is done; may be empty.
+using Beat = std::function<void()>;
 
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kManifestHashName = "manifest.sha256";

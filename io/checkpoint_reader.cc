@@ -233,6 +233,7 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
   Sha256 hash;
   hash_range(file, stored->at, piece.count * sizeof(float), hash,
              [&](std::uint64_t at, std::span<const std::byte> chunk) {
+               if (beat_) beat_();
                const std::uint64_t lo = std::max(at, from), hi = std::min(at + chunk.size(), to);
                if (lo < hi) std::memcpy(&wanted[lo - from], &chunk[lo - at], hi - lo);
              });

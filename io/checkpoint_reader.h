@@ -38,6 +38,9 @@ class CheckpointReader {
   explicit CheckpointReader(const std::string& directory);
   explicit CheckpointReader(OpenCommit commit);
 
+  /// For each chunk that is read.
+  void on_beat(Beat beat) { beat_ = std::move(beat); }
+
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
   /// Ascending by name.
@@ -58,6 +61,7 @@ class CheckpointReader {
                   std::uint64_t begin, std::span<float> out);
 
   std::string directory_;
+  Beat beat_;
   Manifest manifest_;
   PieceIndex index_;
 };

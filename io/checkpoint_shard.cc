@@ -102,12 +102,14 @@ std::string write_skeleton(File& file, const Hdf5Image& image, const ShardRecord
   return hash.hex();
 }
 
-std::string write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes) {
+std::string write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes,
+                         const Beat& beat) {
   Sha256 hash;
   while (!bytes.empty()) {
     const auto chunk = bytes.first(std::min(kChunk, bytes.size()));
     hash.update(chunk);
     file.write_at(at, chunk);
+    if (beat) beat();
     at += chunk.size();
     bytes = bytes.subspan(chunk.size());
   }
@@ -115,7 +117,7 @@ std::string write_tensor(File& file, std::uint64_t at, std::span<const std::byte
 }
 
 ShardRecord fill(File& file, const std::string& path, std::size_t index,
-                 std::span<const TensorPiece> pieces) {
+                 std::span<const TensorPiece> pieces, const Beat& beat) {
   file.reserve(bytes_bound(pieces));
   const Hdf5Image image(path, H5F_LIBVER_V18);
   ShardRecord record = lay_out(image, index, pieces);
@@ -126,8 +128,9 @@ ShardRecord fill(File& file, const std::string& path, std::size_t index,
   for (std::size_t p = 0; p < pieces.size(); ++p)
     for (std::size_t s = 0; s < pieces[p].parts.size(); ++s) {
       StoredPart& stored = record.pieces[p].parts[s];
-      stored.sha256 = write_tensor(
-          file, stored.at, std::as_bytes(std::span(pieces[p].parts[s].data, pieces[p].count)));
+      stored.sha256 =
+          write_tensor(file, stored.at,
+                       std::as_bytes(std::span(pieces[p].parts[s].data, pieces[p].count)), beat);
     }
   file.sync();
   file.close();
@@ -137,12 +140,12 @@ ShardRecord fill(File& file, const std::string& path, std::size_t index,
 }  // namespace
 
 ShardRecord write_shard(const std::string& directory, std::size_t index,
-                        std::span<const TensorPiece> pieces) {
+                        std::span<const TensorPiece> pieces, const Beat& beat) {
   const std::string path = directory + "/" + shard_name(index);
   for (const TensorPiece& piece : pieces) check_piece(piece, path);
   File file(path, File::Mode::create);
   try {
-    return fill(file, path, index, pieces);
+    return fill(file, path, index, pieces, beat);
   } catch (...) {
     ::unlink(path.c_str());  // gives the space back; metrics and logs may need it
     throw;

@@ -12,8 +12,8 @@ namespace concertina {
 
 /// Writes `directory`/shard_name(index), which must not exist yet. `pieces` may be empty (a rank
 /// that owns nothing). Failures: no space, no permission, ...: clean, before the first tensor is
-/// written where the file system can reserve space.
+/// written where the file system can reserve space. `beat`: for each chunk.
 ShardRecord write_shard(const std::string& directory, std::size_t index,
-                        std::span<const TensorPiece> pieces);
+                        std::span<const TensorPiece> pieces, const Beat& beat = {});
 
 }  // namespace concertina

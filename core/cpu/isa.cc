@@ -1,6 +1,14 @@
 #include "core/cpu/isa.h"
 
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <oneapi/dnnl/dnnl.hpp>
 
 #include "core/error.h"
 
@@ -9,16 +17,80 @@ namespace concertina::cpu {
 extern const LoopTable loops_baseline, loops_avx2, loops_avx512;
 extern const PanelAttention<Bf16> pair_attention;
 
+namespace {
+
+using dnnl::cpu_isa;
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+
+/// Linux lets a process use the tiles' registers only after it has asked.
+bool has_amx() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2)
+  return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8") &&
+         ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+struct Kind {
+  Isa isa;
+  cpu_isa onednn;      // what it may use at most
+  const char* limits;  // values of DNNL_MAX_CPU_ISA that end here
+  bool (*has)();
+};
+
+const std::array<Kind, 6>& kinds() {
+  static const std::array<Kind, 6> all{{
+      {{"baseline", &loops_baseline}, cpu_isa::sse41, " SSE41 ", [] { return true; }},
+      {{"avx", &loops_baseline},
+       cpu_isa::avx,
+       " AVX ",
+       [] { return __builtin_cpu_supports("avx") != 0; }},
+      {{"avx2", &loops_avx2},
+       cpu_isa::avx2,
+       " AVX2 AVX2_VNNI AVX512_MIC AVX512_MIC_4OPS ",
+       [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},
+      {{"avx512", &loops_avx512, true},
+       cpu_isa::avx512_core,
+       " AVX512_CORE AVX512_CORE_VNNI ",
+       has_avx512},
+      {{"avx512_bf16", &loops_avx512, true, &pair_attention},
+       cpu_isa::avx512_core_bf16,
+       " AVX512_CORE_BF16 ",
+       [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
+      {{"amx_bf16", &loops_avx512, true}, cpu_isa::avx512_core_amx, " ", has_amx},
+  }};
+  return all;
+}
+
+/// Number of kinds that oneDNN's environment variable leaves.
+std::size_t allowed_kinds() {
+  const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (limit == nullptr) limit = std::getenv("DNNL_MAX_CPU_ISA");
+  if (limit == nullptr) return kinds().size();
+  std::string word = fmt::format(" {} ", limit);
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (std::size_t i = 0; i < kinds().size(); ++i)
+    if (std::string_view(kinds()[i].limits).find(word) != std::string_view::npos) return i + 1;
+  return kinds().size();
+}
+
+}  // namespace
+
+std::vector<std::string_view> isa_names() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kinds()) names.push_back(kind.isa.name);
+  return names;
+}
+
 std::vector<Isa> available_isas() {
-  std::vector<Isa> isas{{"baseline", &loops_baseline}};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    isas.push_back({"avx2", &loops_avx2});
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    isas.push_back({"avx512", &loops_avx512, true});
-  if (isas.back().bf16_products && __builtin_cpu_supports("avx512bf16"))
-    isas.push_back({"avx512_bf16", &loops_avx512, true, &pair_attention});
+  std::vector<Isa> isas;
+  for (const Kind& kind : kinds()) {
+    if (isas.size() == allowed_kinds() || !kind.has()) break;
+    isas.push_back(kind.isa);
+  }
   return isas;
 }
 
@@ -32,6 +104,25 @@ Isa choose_isa(std::string_view name) {
   }
   throw_input(fmt::format("instruction set '{}' is not available", name), "CPU backend",
               fmt::format("one of: {}", fmt::join(names, ", ")));
+}
+
+void bind_onednn(std::string_view name) {
+  const auto kind = std::find_if(kinds().begin(), kinds().end(),
+                                 [&](const Kind& one) { return one.isa.name == name; });
+  CONCERTINA_CHECK(kind != kinds().end(), "no instruction set '{}'", name);
+  if (dnnl::set_max_cpu_isa(kind->onednn) == dnnl::status::success) return;
+  // It was used before, or was built without this: then it has to be so already.
+  const auto most = static_cast<unsigned>(kind->onednn);
+  const auto now = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  if ((now & ~most) != 0)
+    throw_failure(fmt::format("oneDNN cannot be kept to {}", name), "CPU backend",
+                  "numerics.isa = \"auto\" on equal processors, or a oneDNN with "
+                  "ONEDNN_ENABLE_MAX_CPU_ISA");
+}
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
 }
 
 }  // namespace concertina::cpu

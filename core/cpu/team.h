@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 
 #include "core/cpu/kernels.h"
 #include "core/tensor.h"
@@ -18,7 +19,7 @@ class Team {
   explicit Team(int threads) : threads_(threads) {}
   int threads() const { return threads_; }
 
-  /// f(piece, thread) for every piece in [0, pieces).
+  /// f(piece, thread) for every piece in [0, pieces). Throws what f threw first, once all have run.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
     const int used = static_cast<int>(std::min<std::int64_t>(threads_, pieces));
@@ -28,12 +29,20 @@ class Team {
       for (std::int64_t i = 0; i < pieces; ++i) f(i, 0);
       return;
     }
+    // An exception must not leave a parallel region: the first is thrown after it.
+    std::exception_ptr thrown;
 #pragma omp parallel num_threads(used)
     {
       const int thread = omp_get_thread_num();
 #pragma omp for schedule(static)
-      for (std::int64_t i = 0; i < pieces; ++i) f(i, thread);
+      for (std::int64_t i = 0; i < pieces; ++i) try {
+          f(i, thread);
+        } catch (...) {
+#pragma omp critical(concertina_team)
+          if (!thrown) thrown = std::current_exception();
+        }
     }
+    if (thrown) std::rethrow_exception(thrown);
   }
 
   /// f(begin, end) over [0, n) in runs of `run`.

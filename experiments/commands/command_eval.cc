@@ -16,9 +16,10 @@ int run_eval(const CommonOptions& options, MpiEnvironment& mpi) {
   if (options.config.data.text.empty())
     throw_input("there is no text to evaluate on", options.config.where("data.text"),
                 "--set data.text=FILE");
-  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi);
+  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi, "eval");
   const std::int64_t step =
       require_checkpoint(session.engine, checkpoint_directory(session.config));
+  session.begin();
   const Validation result = evaluate(session.engine, session.dataset, session.config.eval.batches);
   if (result.targets == 0)
     throw_input("the text has no held-out part", session.config.where("data.validation"),

@@ -8,9 +8,10 @@ namespace concertina {
 namespace {
 
 int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
-  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi);
+  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi, "generate");
   const std::int64_t step =
       require_checkpoint(session.engine, checkpoint_directory(session.config));
+  session.begin();
   const GenerateSection& wanted = session.config.generate;
   const std::string text = generate(session.engine, wanted, session.config.run.seed);
   if (options.json)

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/clock.h"
@@ -15,8 +18,10 @@
 #include "experiments/run/evaluate.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/generate.h"
+#include "experiments/run/launch_record.h"
 #include "experiments/run/monitor.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_history.h"
 #include "experiments/run/session.h"
 #include "experiments/run/signals.h"
 #include "experiments/run/state_hash.h"
@@ -40,6 +45,7 @@ StepStatus gather_status(RankEngine& engine, double seconds) {
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
   const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(engine.arena().peak()),
                                    static_cast<double>(stop_signal())};
+  engine.watchdog()->at("gather of the step's status");
   const std::vector<double> all = gather_values(engine.world(), mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
@@ -57,54 +63,46 @@ std::string printable(std::string text) {
   return text;
 }
 
+struct TrainOptions : CommonOptions {
+  bool from_scratch = false;
+};
+
 /// One run of `train`: the loop, and what happens around it.
 class Training {
  public:
-  Training(const RunConfig& config, MpiEnvironment& mpi)
-      : session_(config, mpi),
+  /// Refuses what cannot run, and has written nothing then.
+  Training(const TrainOptions& options, MpiEnvironment& mpi)
+      : session_(options.config, mpi, "train"),
         engine_(session_.engine),
-        directory_(run_directory(config)),
-        checkpoints_(checkpoint_directory(config)),
+        from_scratch_(options.from_scratch),
+        directory_(run_directory(session_.config)),
+        checkpoints_(checkpoint_directory(session_.config)),
         text_stamps_(session_.dataset->corpus().stamps()),
         identity_(session_.identity()),
-        source_(session_.dataset, static_cast<std::uint64_t>(config.run.seed),
-                config.batch.global) {}
+        source_(session_.dataset, data_seed(session_.config), session_.config.batch.global) {}
 
   /// Makes or opens the run directory and loads the newest commit, if there is one.
-  std::int64_t open() {
-    const std::optional<std::int64_t> found = load_checkpoint(engine_, checkpoints_, identity_);
-    const std::int64_t done = found.value_or(0);
-    if (!found) engine_.initialize();
-    if (session_.leads()) {
-      monitor_ = std::make_unique<Monitor>(session_.config, directory_, done);
-      const int frozen = session_.config.freeze.units;
-      log::info("{}: {}, {} stage{} a pipeline, {}, {}{}", directory_,
-                short_form(session_.run.layout), session_.run.layout.pipelines[0].stages.size(),
-                session_.run.layout.pipelines[0].stages.size() == 1 ? "" : "s",
-                session_.config.numerics.compute, session_.backend->describe(),
-                frozen > 0
-                    ? fmt::format(", {} of {} units frozen", frozen, session_.run.costs.size())
-                    : "");
-      if (session_.backend->emulates(session_.run.model->spec().activation))
-        log::warn("this processor has no products of {}: they are emulated, and slower than fp32",
-                  session_.config.numerics.compute);
-      if (done > 0) log::info("resuming behind step {}", done);
-      if (done > session_.config.run.steps)
-        log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,
-                  session_.config.run.steps);
-      monitor_->event(done, "start",
-                      {{"layout", short_form(session_.run.layout)},
-                       {"ranks", session_.world.size()},
-                       {"resumed", done > 0}});
+  void open() {
+    const RunConfig& config = session_.config;
+    if (session_.leads()) {  // one process owns the run directory; the others need it to be there
+      owned_.emplace(config.run.dir, config.run.name, config.checkpoint.dir);
+      history_ = read_history(directory_);
     }
-    return done;
+    nlohmann::json stored;
+    const std::optional<std::int64_t> found =
+        load_checkpoint(engine_, checkpoints_, identity_, &stored);
+    done_ = found.value_or(0);
+    if (session_.leads()) found ? refuse_from_scratch() : start_anew();
+    if (!found) engine_.initialize();
+    settle_lr_steps(stored);
+    if (session_.leads()) open_logs(stored);
+    session_.begin();
   }
 
-  /// `done`: from open().
-  int run(std::int64_t done) {
-    const std::int64_t steps = session_.config.run.steps;
-    Tracing tracing(engine_, session_.config, done, directory_ + "/trace.json");
-    for (std::int64_t step = done + 1; step <= steps; ++step) {
+  int run() {
+    const std::int64_t steps = session_.config.run.steps, first = done_ + 1;
+    Tracing tracing(engine_, session_.config, done_, directory_ + "/trace.json");
+    for (std::int64_t step = first; step <= steps; ++step) {
       tracing.before_step(step);
       const double start = now();
       const StepSummary summary = engine_.train(step, source_);
@@ -113,19 +111,111 @@ class Training {
       prune();  // the newest checkpoint has led to a finite loss
       tracing.after_step(step);
       last_ = summary;
+      done_ = step;
       peak_bytes_ = status.peak_bytes;
       record(step, summary, status, seconds);
       if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
       const bool stop = status.signal != 0 && step < steps;
       if (stop || due(step, session_.config.checkpoint.every) || step == steps)
         save(step, stop || step == steps);
-      if (stop) return preempted(step, status.signal);
+      if (stop) return preempted(status.signal);
     }
-    finish(std::max(done, steps));
-    return 0;
+    return finish();
+  }
+
+  /// The launch is over; with an exit code that is not run()'s where an error has ended it.
+  void ended(int code) {
+    if (launch_) launch_->end(done_, code);
   }
 
  private:
+  /// On rank 0, where no commit was found.
+  void start_anew() {
+    if (!from_scratch_) return require_no_steps(history_, session_.config);
+    move_aside(directory_);
+    history_ = {};
+  }
+
+  void refuse_from_scratch() const {
+    if (!from_scratch_) return;
+    throw_input(fmt::format("--from-scratch, but there are checkpoints up to step {}", done_),
+                checkpoints_, "another run.name, or move these checkpoints away");
+  }
+
+  /// The step at which the learning rate ends: as the config says, else as it was when the run
+  /// began. Rank 0 knows the run directory, and says it to all.
+  void settle_lr_steps(const nlohmann::json& stored) {
+    const RunConfig& config = session_.config;
+    std::int64_t steps = lr_steps(config);
+    if (session_.leads() && config.lr.steps == 0 && done_ > 0) {
+      if (stored.contains("lr.steps"))
+        steps = std::stoll(stored["lr.steps"].get<std::string>());
+      else if (history_.config)  // a checkpoint of a program that had no such key
+        steps = lr_steps(*history_.config);
+    }
+    session_.world.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0).wait();
+    engine_.set_lr_steps(steps);
+    identity_["lr.steps"] = std::to_string(steps);
+    resolved_ = config;
+    resolved_.lr.steps = steps;
+    if (session_.leads() && steps != config.run.steps)
+      log::info("the learning rate reaches its end at step {} (lr.steps), the run at step {}",
+                steps, config.run.steps);
+  }
+
+  /// On rank 0: what a reader of the log and of the run directory has to know of this launch.
+  void open_logs(const nlohmann::json& stored) {
+    const bool trains = done_ < session_.config.run.steps;
+    const Json schedule = keep_schedule(session_.config, directory_);
+    log_differences(stored, trains);
+    // Before any other file: from then on the directory is a run.
+    if (trains || !history_.config)
+      owned_->write_config(write_config(with_absolute_paths(resolved_)));
+    monitor_ = std::make_unique<Monitor>(session_.config, directory_, done_);
+    log_start();
+    Json facts = launch_facts(session_, done_);
+    facts["schedule"] = schedule;
+    launch_.emplace(directory_ + "/launches.jsonl", std::move(facts));
+    monitor_->event(done_, "start",
+                    {{"layout", short_form(session_.run.layout)},
+                     {"ranks", session_.world.size()},
+                     {"resumed", done_ > 0}});
+  }
+
+  /// What is not as it was, though the run may go on.
+  void log_differences(const nlohmann::json& stored, bool trains) const {
+    for (const auto& [key, now] : identity_.items())
+      if (may_change(key) && stored.contains(key) && stored[key] != now)
+        log::info("{}: trained in {} so far, goes on in {}", key, stored[key].get<std::string>(),
+                  now.get<std::string>());
+    if (!history_.config) return;
+    const std::vector<std::string> changes = changed_keys(*history_.config, resolved_);
+    if (changes.empty()) return;
+    if (trains)
+      log::info("goes on with other keys than before: {}", fmt::join(changes, ", "));
+    else
+      log::warn("nothing is left to train, and config.toml stays as it is: this launch has {}",
+                fmt::join(changes, ", "));
+  }
+
+  void log_start() const {
+    const RunConfig& config = session_.config;
+    const int frozen = config.freeze.units;
+    const std::size_t stages = session_.run.layout.pipelines[0].stages.size();
+    log::info("{}: {}, {} stage{} a pipeline, {}, {}{}", directory_,
+              short_form(session_.run.layout), stages, stages == 1 ? "" : "s",
+              config.numerics.compute, session_.backend->describe(),
+              frozen > 0 ? fmt::format(", {} of {} units frozen", frozen, session_.run.costs.size())
+                         : "");
+    if (session_.backend->emulates(session_.run.model->spec().activation))
+      log::warn("this processor has no products of {}: they are emulated, and slower than fp32",
+                config.numerics.compute);
+    if (done_ > 0) log::info("resuming behind step {}", done_);
+    if (done_ > config.run.steps)
+      log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done_,
+                config.run.steps);
+  }
+
   static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
   void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
@@ -144,8 +234,10 @@ class Training {
                     .layout = short_form(session_.run.layout)});
   }
 
-  Validation validate_model(std::int64_t step) {
-    const Validation result = evaluate(engine_, session_.dataset, session_.config.eval.batches);
+  Validation validate_model(std::int64_t step, const std::function<bool()>& stop = {}) {
+    const Validation result =
+        evaluate(engine_, session_.dataset, session_.config.eval.batches, stop);
+    if (stopped_by_ != 0) return result;
     if (monitor_ && result.targets > 0) monitor_->validation(step, result.loss);
     return result;
   }
@@ -153,7 +245,6 @@ class Training {
   /// One that the file system refuses is a warning, unless it is the `last` of this launch.
   void save(std::int64_t step, bool last) {
     const double start = now();
-    session_.watchdog.at("checkpoint");
     try {
       require_same_text(session_.world, session_.dataset->corpus(),
                         identity_.at(kWholeText).get<std::string>(), text_stamps_);
@@ -184,19 +275,19 @@ class Training {
                 passes.replayed, passes.issued + passes.replayed, passes.recordings);
   }
 
-  int preempted(std::int64_t step, int signal) {
+  int preempted(int signal) {
     if (monitor_) {
-      monitor_->event(step, "stop", {{"signal", signal}});
+      monitor_->event(done_, "stop", {{"signal", signal}});
       monitor_->clear();
       log_passes();
-      log::warn("stopped by signal {} behind step {}; the same command resumes", signal, step);
+      log::warn("stopped by signal {} behind step {}; the same command resumes", signal, done_);
     }
     return static_cast<int>(Exit::preempted);
   }
 
   /// What this launch's steps took, for predictions: costs.json.
   void save_costs() {
-    session_.watchdog.at("measuring links");
+    const Watchdog::Patience patience(&session_.watchdog, "measuring links");
     const MeasuredCosts costs =
         measure_costs(engine_, session_.config, *session_.backend, session_.threads);
     if (!monitor_) return;
@@ -207,74 +298,106 @@ class Training {
     }
   }
 
-  void finish(std::int64_t step) {
+  /// Whether any rank was told to stop. Collective.
+  bool told_to_stop() {
+    session_.watchdog.at("gather of signals");
+    const auto mine = static_cast<double>(stop_signal());
+    for (const double signal : gather_values(session_.world, std::span(&mine, 1)))
+      stopped_by_ = std::max(stopped_by_, static_cast<int>(signal));
+    return stopped_by_ != 0;
+  }
+
+  /// After the last step, whose state is saved: what is shown of it.
+  int finish() {
+    const auto stop = [this] { return told_to_stop(); };
     if (last_) save_costs();
-    const Validation validation = validate_model(step);
+    if (stop()) return preempted(stopped_by_);
+    const Validation validation = validate_model(done_, stop);
     prune();  // the last checkpoint is of a model that can be evaluated
-    const std::string text =
-        session_.config.generate.tokens > 0
-            ? generate(engine_, session_.config.generate, session_.config.run.seed)
-            : "";
-    session_.watchdog.at("state hash");
+    std::string text;
+    if (stopped_by_ == 0 && session_.config.generate.tokens > 0)
+      text = generate(engine_, session_.config.generate, session_.config.run.seed, stop);
+    if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
     const std::string hash = state_sha256(engine_);
-    if (!monitor_) return;
+    if (!monitor_) return 0;
     monitor_->clear();
     log_passes();
-    std::string report = fmt::format("nothing was left to train at step {}\n", step);
-    if (last_) report = fmt::format("trained {} steps, loss {:.4f}\n", step, last_->loss);
-    const std::string path = directory_ + "/result.json";
     // A launch that trained nothing leaves an earlier one's result as it was.
-    if (last_ || !std::filesystem::exists(path)) {
-      Json result = {{"steps", step}};
-      if (last_)
-        result.update({{"loss", last_->loss},
-                       {"grad_norm", last_->grad_norm},
-                       {"peak_bytes", static_cast<std::uint64_t>(peak_bytes_)}});
-      if (validation.targets > 0) result["validation_loss"] = validation.loss;
-      result.update({{"layout", short_form(session_.run.layout)}, {"state_sha256", hash}});
-      write_result(path, result);
-    }
+    if (const std::string path = directory_ + "/result.json";
+        last_ || !std::filesystem::exists(path))
+      write_result(path, result_json(validation, hash));
+    print_once(report(validation, text));
+    return 0;
+  }
+
+  Json result_json(const Validation& validation, const std::string& hash) const {
+    Json result = {{"steps", done_}};
+    if (last_)
+      result.update({{"loss", last_->loss},
+                     {"grad_norm", last_->grad_norm},
+                     {"peak_bytes", static_cast<std::uint64_t>(peak_bytes_)}});
+    if (validation.targets > 0) result["validation_loss"] = validation.loss;
+    result.update({{"layout", short_form(session_.run.layout)}, {"state_sha256", hash}});
+    if (!session_.isa.empty()) result["isa"] = session_.isa;
+    return result;
+  }
+
+  std::string report(const Validation& validation, const std::string& text) const {
+    std::string report = fmt::format("nothing was left to train at step {}\n", done_);
+    if (last_) report = fmt::format("trained {} steps, loss {:.4f}\n", done_, last_->loss);
     if (validation.targets > 0)
       report += fmt::format("held-out loss {:.4f} nats a token ({} tokens)\n", validation.loss,
                             validation.targets);
     if (!text.empty()) report += "\n" + printable(session_.config.generate.prompt + text) + "\n";
-    print_once(report + fmt::format("\nrun directory: {}\n", directory_));
+    return report + fmt::format("\nrun directory: {}\n", directory_);
   }
 
   Session session_;
   RankEngine& engine_;
+  bool from_scratch_;
   std::string directory_, checkpoints_;
   std::vector<FileStamp> text_stamps_;  // before anything was read
   nlohmann::json identity_;
+  RunConfig resolved_;                 // with the step at which the learning rate ends
+  std::optional<RunDirectory> owned_;  // on rank 0, as are the next two
+  RunHistory history_;
+  std::optional<LaunchRecord> launch_;
   TrainingSource source_;
   std::unique_ptr<Monitor> monitor_;
   std::optional<StepSummary> last_;  // of this launch
   double peak_bytes_ = 0;            // largest of any rank
   bool unpruned_ = true;             // the newest checkpoint has not led to anything yet
+  std::int64_t done_ = 0;            // steps
+  int stopped_by_ = 0;               // signal that any rank got after the last step
 };
 
-int run_train(const CommonOptions& options, MpiEnvironment& mpi) {
+int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   hold_stop_signals();
   if (options.config.data.text.empty())
     throw_input("there is no text to train on", options.config.where("data.text"),
                 "--set data.text=FILE");
-  const std::string config = write_config(with_absolute_paths(options.config));
-  // One process owns the run directory; the others need it only to be there.
-  std::optional<RunDirectory> directory;
-  if (mpi.world().rank() == 0)
-    directory.emplace(options.config.run.dir, options.config.run.name,
-                      options.config.checkpoint.dir);
-  Training training(options.config, mpi);
-  const std::int64_t done = training.open();  // a run that refuses this config keeps its own
-  if (directory) directory->write_config(config);
-  return training.run(done);
+  Training training(options, mpi);
+  training.open();
+  int code = static_cast<int>(Exit::failure);
+  try {
+    code = training.run();
+  } catch (const Error& error) {
+    training.ended(static_cast<int>(error.code()));
+    throw;
+  }
+  training.ended(code);
+  return code;
+}
+
+void add_train_options(CLI::App& app, TrainOptions& options) {
+  app.add_flag("--from-scratch", options.from_scratch,
+               "begin at step 0 where a run has logs but no checkpoint; the logs are moved aside");
 }
 
 }  // namespace
 
 Runner add_train(CLI::App& app) {
-  return with_config<CommonOptions>(
-      app, [](CLI::App&, CommonOptions&) {}, run_train);
+  return with_config<TrainOptions>(app, add_train_options, run_train);
 }
 
 }  // namespace concertina

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -20,6 +21,7 @@
 #include "experiments/commands/command_train.h"
 #include "experiments/commands/exit.h"
 #include "experiments/config/config_keys.h"
+#include "experiments/run/signals.h"
 
 namespace concertina {
 namespace {
@@ -109,6 +111,8 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  // Before anything takes time: a signal that comes now ends the run after its first step.
+  if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
   // Outlives every exception: leaving its scope with one would cut the message short.
   MpiEnvironment mpi;

@@ -131,6 +131,18 @@ int reduction_leaves(const RunConfig& config) {
   return default_leaves(config.batch.microbatches);
 }
 
+std::uint64_t model_seed(const RunConfig& config) {
+  return static_cast<std::uint64_t>(config.model.seed < 0 ? config.run.seed : config.model.seed);
+}
+
+std::uint64_t data_seed(const RunConfig& config) {
+  return static_cast<std::uint64_t>(config.data.seed < 0 ? config.run.seed : config.data.seed);
+}
+
+std::int64_t lr_steps(const RunConfig& config) {
+  return config.lr.steps > 0 ? config.lr.steps : config.run.steps;
+}
+
 void validate(const RunConfig& config) {
   check_names(config);
   require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);

@@ -27,6 +27,7 @@ struct ModelSection {
   std::string family = "gpt";
   int layers = 4, width = 128, heads = 4, context = 128, vocab = 256;
   double dropout = 0;
+  std::int64_t seed = -1;  // see model_seed()
   bool operator==(const ModelSection&) const = default;
 };
 
@@ -34,6 +35,7 @@ struct DataSection {
   std::vector<std::string> text;
   std::string tokenizer = "bytes";
   double validation = 0.1;
+  std::int64_t seed = -1;  // see data_seed()
   bool operator==(const DataSection&) const = default;
 };
 
@@ -56,7 +58,7 @@ struct OptimizerSection {
 
 struct LrSection {
   std::string schedule = "cosine";
-  std::int64_t warmup = 20;
+  std::int64_t warmup = 20, steps = 0;  // steps: see lr_steps()
   double min = 0.1;
   bool operator==(const LrSection&) const = default;
 };
@@ -72,7 +74,7 @@ struct ParallelSection {
 };
 
 struct NumericsSection {
-  std::string compute = "fp32", attention = "auto";
+  std::string compute = "fp32", attention = "auto", isa = "auto";
   int leaves = 0;  // 0: see reduction_leaves()
   bool operator==(const NumericsSection&) const = default;
 };
@@ -138,6 +140,13 @@ RunConfig with_absolute_paths(RunConfig config);
 /// Leaves of the canonical reduction tree: `numerics.leaves`, or default_leaves() of the
 /// microbatches (parallel/plan/reduction_tree.h). A layout never matters.
 int reduction_leaves(const RunConfig& config);
+
+/// Of the initial weights: `model.seed`, or `run.seed` where that is -1.
+std::uint64_t model_seed(const RunConfig& config);
+/// Of the order of the data: `data.seed`, or `run.seed` where that is -1.
+std::uint64_t data_seed(const RunConfig& config);
+/// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.
+std::int64_t lr_steps(const RunConfig& config);
 
 /// Throws Error{bad_input} for the first pair of keys that contradict each other.
 void validate(const RunConfig& config);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/backend.h"
+#include "core/cpu/isa.h"
 #include "core/cuda/backend.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
@@ -27,6 +28,7 @@ constexpr Range kIndex{0, 1 << 20};  // 0 = "off" or "follows from the rest"
 constexpr Range kSteps{0, 1e15};
 constexpr Range kPositive{0, kInf, true};
 constexpr Range kNotNegative{0, kInf};
+constexpr Range kSeed{-1, kInf};
 constexpr Range kShare{0, 1, false, true};  // [0, 1)
 
 std::vector<std::string_view> device_names() {
@@ -39,6 +41,11 @@ std::vector<std::string_view> compute_names() {
 }
 std::vector<std::string_view> attention_names() {
   return {cuda::kAttentionNames.begin(), cuda::kAttentionNames.end()};
+}
+std::vector<std::string_view> isa_choices() {
+  std::vector<std::string_view> names{"auto"};
+  for (const std::string_view name : cpu::isa_names()) names.push_back(name);
+  return names;
 }
 std::vector<std::string_view> tokenizer_names() {
   return {"bytes"};
@@ -62,14 +69,16 @@ std::vector<std::string_view> partitioner_names() {
 const Key kKeys[] = {
     {KEY(run.name), "the run directory is <run.dir>/<run.name>", {}},
     {KEY(run.dir), "where run directories are", {}},
-    {KEY(run.seed), "weights and order of the data follow from it", kNotNegative},
+    {KEY(run.seed), "dropout follows from it, and weights and the order of the data by default",
+     kNotNegative},
     {KEY(run.steps), "optimizer steps of the whole run", kSteps},
     {KEY(run.threads),
      "threads a rank; 0: the cores it may use / the ranks that share them",
      {0, 4096}},
     {KEY(run.watchdog),
-     "seconds without progress until a run names the rank that hangs and ends; 0: never",
-     kNotNegative},
+     "seconds without progress in a step until each rank says whom it waits for; a quarter of that "
+     "later the run ends. 0: never. While a run starts, loads, saves or measures, ranks only warn",
+     {0, 1e6}},
     {KEY(run.device), "where the kernels run", {}, device_names},
     {KEY(run.graphs),
      "on a GPU, record the kernels of a unit's pass as a CUDA graph and launch that from then on",
@@ -85,10 +94,12 @@ const Key kKeys[] = {
      "share of the embeddings, and of what each half-block adds, that a training step drops; none "
      "of attention's probabilities, and nothing in frozen units",
      kShare},
+    {KEY(model.seed), "of the initial weights; -1: run.seed", kSeed},
 
     {KEY(data.text), "text files or globs, read in this order", {}},
     {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names},
     {KEY(data.validation), "share of the text, at its end, that is held out", {0, 0.9}},
+    {KEY(data.seed), "of the order of the data; -1: run.seed", kSeed},
 
     {KEY(batch.global), "samples of one optimizer step, over all ranks", kCount},
     {KEY(batch.microbatches), "equal parts of a step; divides batch.global", kCount},
@@ -107,7 +118,11 @@ const Key kKeys[] = {
 
     {KEY(lr.schedule), "how the learning rate goes on after warm-up", {}, lr_schedule_names},
     {KEY(lr.warmup), "steps of linear warm-up", kSteps},
-    {KEY(lr.min), "learning rate at the last step, as a share of optimizer.lr", {0, 1}},
+    {KEY(lr.min), "learning rate at its last step, as a share of optimizer.lr", {0, 1}},
+    {KEY(lr.steps),
+     "step at which the learning rate reaches its end, where it stays; 0: run.steps at the first "
+     "start, kept when run.steps grows later",
+     kSteps},
 
     {KEY(parallel.pp), "pipeline stages (ranks a pipeline); 0: follows from the world size",
      kIndex},
@@ -143,6 +158,11 @@ const Key kKeys[] = {
      "bf16)",
      {},
      attention_names},
+    {KEY(numerics.isa),
+     "instruction sets of a CPU that all ranks compute by, since bits depend on them; auto: the "
+     "best that every rank's processor has",
+     {},
+     isa_choices},
     {KEY(numerics.leaves),
      "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16",
      kIndex},

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/cpu/isa.h"
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
@@ -66,10 +67,22 @@ cuda::BackendOptions options_of(const RunConfig& config, int gpu, cuda::Attentio
   return options;
 }
 
+/// By the instruction set that `numerics.isa` names; this process keeps to it.
+std::unique_ptr<Backend> make_cpu(const RunConfig& config, int threads) {
+  const std::string& isa = config.numerics.isa;
+  if (isa == "auto") return make_cpu_backend(threads);
+  const std::vector<cpu::Isa> all = cpu::available_isas();
+  if (std::none_of(all.begin(), all.end(), [&](const cpu::Isa& one) { return one.name == isa; }))
+    throw_input(fmt::format("this processor has no {}", isa), config.where("numerics.isa"),
+                fmt::format("numerics.isa = \"auto\", or \"{}\"", all.back().name));
+  cpu::bind_onednn(isa);
+  return make_cpu_backend(threads, isa);
+}
+
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads,
                                       const cuda::BackendOptions& options) {
   std::unique_ptr<Backend> backend =
-      on_gpu(config) ? cuda::make_cuda_backend(options) : make_cpu_backend(threads);
+      on_gpu(config) ? cuda::make_cuda_backend(options) : make_cpu(config, threads);
   backend->require(precision_of(config));
   return backend;
 }
@@ -93,6 +106,14 @@ std::string text(const Sharers& sharers) {
   return each;
 }
 
+/// Of a GPU, or of the host.
+std::optional<Memory::Pool> pool_of(const RankEngine& engine) {
+  if (const auto pool = engine.tensor_memory().pool()) return pool;
+  const std::optional<MemoryBytes> host = memory();
+  if (!host) return {};
+  return Memory::Pool{.name = "memory", .free = host->available, .unplanned = 0};
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu) {
@@ -109,7 +130,7 @@ std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, Comm
 
 std::unique_ptr<Backend> make_sizing_backend(const RunConfig& config, int threads) {
   return on_gpu(config) ? cuda::make_sizing_backend(attention_of(config))
-                        : make_cpu_backend(threads);
+                        : make_cpu(config, threads);
 }
 
 std::optional<MemoryBytes> device_memory(const RunConfig& config) {
@@ -122,7 +143,7 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config) {
 
 void require_memory(const RankEngine& engine, const RunConfig& config, int threads,
                     Communicator& world) {
-  const std::optional<Memory::Pool> pool = engine.tensor_memory().pool();
+  const std::optional<Memory::Pool> pool = pool_of(engine);
   const std::string own = pool ? host_name() + ", " + pool->name : "";
   const std::vector<nlohmann::json> all =
       gather_json(world, {{"pool", own},
@@ -145,7 +166,7 @@ void require_memory(const RankEngine& engine, const RunConfig& config, int threa
         std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), std::size_t{0});
     if (sum > free)
       throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(free)),
-                  config.where("run.device"),
+                  on_gpu(config) ? config.where("run.device") : name,
                   what_fits(engine.run(), config, threads, free / sharers.ranks.size()));
   }
 }

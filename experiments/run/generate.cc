@@ -12,6 +12,8 @@
 namespace concertina {
 namespace {
 
+constexpr int kTokensBetweenStops = 16;
+
 /// The same context for every sample of a microbatch: its end is the end of the text so far.
 class ContextSource final : public BatchSource {
  public:
@@ -55,7 +57,8 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
 
 }  // namespace
 
-std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed) {
+std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed,
+                     const std::function<bool()>& stop) {
   const RunPlan& run = engine.run();
   std::vector<std::int32_t> text = encode_bytes(options.prompt);
   if (text.empty())
@@ -69,7 +72,7 @@ std::string generate(RankEngine& engine, const GenerateSection& options, std::in
                                      [](const Pipeline& p) { return p.first_microbatch == 0; });
   const int last = pipeline->stages.back().rank;
   std::vector<std::byte> scratch;
-  for (int i = 0; i < options.tokens; ++i) {
+  for (int i = 0; i < options.tokens && !(stop && i % kTokensBetweenStops == 0 && stop()); ++i) {
     std::int32_t token = 0;
     engine.evaluate(0, 1, source, [&](int, View logits) {
       const auto row = static_cast<std::size_t>(source.last_row());
@@ -77,6 +80,7 @@ std::string generate(RankEngine& engine, const GenerateSection& options, std::in
       token = sample(to_floats(host_view(engine.tensor_memory(), next, scratch)),
                      options.temperature, rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
     });
+    if (engine.watchdog() != nullptr) engine.watchdog()->at("broadcast of a token");
     engine.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();
     text.push_back(token);
   }

@@ -1,6 +1,7 @@
 // Text from the model, at any layout.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "experiments/config/config.h"
@@ -12,6 +13,8 @@ namespace concertina {
 /// softmax(logits / temperature), the likeliest if temperature is 0. Random numbers are of
 /// (seed, token), so every layout says the same. Each token costs one forward pass of a whole
 /// microbatch: meant for a look at the model, not for serving. Collective; all ranks get the text.
-std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed);
+/// `stop`, asked now and then on all ranks with the same answer, ends it early.
+std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed,
+                     const std::function<bool()>& stop = {});
 
 }  // namespace concertina

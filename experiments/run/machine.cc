@@ -44,10 +44,51 @@ std::optional<double> number(const std::string& text) {
   return std::nullopt;
 }
 
-/// Bytes of a control group's file (version 2, else 1); empty where there is no limit.
-std::optional<double> group_memory(const char* v2, const char* v1) {
-  const auto value = number(first_line(std::string("/sys/fs/cgroup/") + v2));
-  return value ? value : number(first_line(std::string("/sys/fs/cgroup/memory/") + v1));
+/// A field of a file of lines "key value"; 0 if it has none.
+double stat_field(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string name;
+  for (double value = 0; file >> name >> value;)
+    if (name == key) return value;
+  return 0;
+}
+
+/// What a control group lets its processes take, and how much of that is left.
+struct GroupMemory {
+  double limit = 0, left = 0;
+};
+
+/// Of the group in `directory`; empty where it has no limit. Pages of files that nobody writes to
+/// count as left: the kernel takes them back.
+std::optional<GroupMemory> group_memory(const std::string& directory, const char* limit_file,
+                                        const char* used_file, const char* prefix) {
+  const auto limit = number(first_line(directory + limit_file));
+  const auto used = number(first_line(directory + used_file));
+  if (!limit || !used) return std::nullopt;
+  double files = 0;
+  for (const char* kind : {"inactive_file", "active_file"})
+    files += stat_field(directory + "memory.stat", std::string(prefix) + kind);
+  return GroupMemory{*limit, std::max(0.0, *limit - std::max(0.0, *used - files))};
+}
+
+/// The control groups that bound this process: its own and those above it (version 2), or what a
+/// container sees of version 1.
+std::vector<GroupMemory> group_memories() {
+  std::vector<GroupMemory> all;
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, 3, "0::") != 0) continue;
+    for (fs::path path = line.substr(3); !path.empty(); path = path.parent_path()) {
+      const std::string directory = "/sys/fs/cgroup" + path.string() + "/";
+      if (const auto group = group_memory(directory, "memory.max", "memory.current", ""))
+        all.push_back(*group);
+      if (path == path.parent_path()) break;
+    }
+  }
+  if (const auto group = group_memory("/sys/fs/cgroup/memory/", "memory.limit_in_bytes",
+                                      "memory.usage_in_bytes", "total_"))
+    all.push_back(*group);
+  return all;
 }
 
 /// `path` or the closest directory above it that exists.
@@ -113,6 +154,10 @@ std::string cpu_model() {
   return cpuinfo("model name");
 }
 
+double load_average() {
+  return number(first_line("/proc/loadavg")).value_or(0);
+}
+
 std::vector<std::string> cpu_instruction_sets() {
   std::istringstream flags(cpuinfo("flags"));
   const std::set<std::string> known{"avx2", "avx512f", "avx512_bf16", "amx_bf16"};
@@ -130,12 +175,10 @@ std::optional<MemoryBytes> memory() {
     fields[key] = kib * 1024;
   if (fields.count("MemTotal:") == 0 || fields.count("MemAvailable:") == 0) return std::nullopt;
   MemoryBytes bytes{fields["MemTotal:"], fields["MemAvailable:"]};
-  const auto limit = group_memory("memory.max", "memory.limit_in_bytes");
-  const auto used = group_memory("memory.current", "memory.usage_in_bytes");
-  if (limit && used && *limit < static_cast<double>(bytes.total)) {
-    const double left = std::max(0.0, *limit - *used);
-    bytes.total = static_cast<std::uint64_t>(*limit);
-    bytes.available = std::min(bytes.available, static_cast<std::uint64_t>(left));
+  for (const GroupMemory& group : group_memories()) {
+    if (group.limit >= static_cast<double>(fields["MemTotal:"])) continue;
+    bytes.total = std::min(bytes.total, static_cast<std::uint64_t>(group.limit));
+    bytes.available = std::min(bytes.available, static_cast<std::uint64_t>(group.left));
   }
   return bytes;
 }

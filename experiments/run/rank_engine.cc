@@ -82,6 +82,7 @@ RankMemory RankEngine::memory() const {
 
 void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   world_ = &world;
+  watchdog_ = watchdog;
   const RankMemory memory = this->memory();
   arena_.reserve(memory.total(), backend_.memory());
   weights_.resize(run_.buckets.size());
@@ -118,7 +119,7 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   Communicator& tensors = tensors_ != nullptr ? *tensors_ : world;
   groups_ = std::make_unique<Groups>(tensors, holders);
   exchange_.connect(*groups_, backend_);
-  update_.connect(world, *groups_, backend_);
+  update_.connect(world, *groups_, backend_, watchdog);
   executor_.connect(tensors, exchange_, watchdog);
   executor_.on_step([this] {
     summary_ = update_.apply(step_, exchange_, executor_.losses(), targets_, executor_.recorder());
@@ -130,7 +131,8 @@ void RankEngine::initialize() {
   for (std::size_t b = 0; b < weights_.size(); ++b) {
     if (weights_[b].empty()) continue;
     HostMirror weights(backend_.memory(), weights_[b]);
-    concertina::initialize(run_.buckets[b], static_cast<std::uint64_t>(config_.run.seed), 0,
+    if (watchdog_ != nullptr) watchdog_->beat();
+    concertina::initialize(run_.buckets[b], model_seed(config_), 0,
                            {weights.host().f32(), weights.host().count});
     weights.upload();
   }

@@ -35,7 +35,11 @@ class RankEngine {
   RankMemory memory() const;
   /// Reserves the arena and connects with the other ranks (collective over `world`).
   void start(Communicator& world, Watchdog* watchdog = nullptr);
-  /// Initial weights by config.run.seed; states are zero.
+  /// The learning rate reaches its end at step `steps`; see lr_steps().
+  void set_lr_steps(std::int64_t steps) { update_.set_lr_steps(steps); }
+  /// Of start(); may be null.
+  Watchdog* watchdog() const { return watchdog_; }
+  /// Initial weights by model_seed(); states are zero.
   void initialize();
   /// The weights were written from outside: packs them all. Training packs again what it changes.
   void refresh();
@@ -84,6 +88,7 @@ class RankEngine {
   std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them
   std::unique_ptr<Groups> groups_;
   Communicator* world_ = nullptr;
+  Watchdog* watchdog_ = nullptr;
   std::int64_t step_ = 0;
   double targets_ = 1;
   StepSummary summary_;

@@ -103,48 +103,45 @@ void require_sound(const TensorPiece& piece, std::int64_t step) {
   }
 }
 
-/// A run may go on in another precision, as what is kept is fp32 in any, and on another device.
-constexpr std::string_view kCompute = "numerics.compute";
-constexpr std::string_view kMayChange[] = {kCompute, "numerics.attention", "run.device"};
+/// What is kept is fp32 in any precision and on any device.
+constexpr std::string_view kMayChange[] = {"numerics.compute", "numerics.attention", "run.device",
+                                           "numerics.isa", "oneDNN", "lr.steps"};
 
 /// A config key that is younger than the checkpoint had its default.
 Json value_then(const Json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
+  if (key == "model.seed" || key == "data.seed") return stored.value("run.seed", Json("absent"));
   const Key* known = find_key(key);
   return known != nullptr ? Json(value_text(*known, RunConfig{})) : Json("absent");
 }
 
-/// Throws unless the checkpoint is of a run with this identity; returns a line for a person on each
-/// key that may change and has.
-std::vector<std::string> check_identity(const Json& stored, const Json& now,
-                                        const std::string& path) {
+/// Throws unless the checkpoint is of a run with this identity, but for keys that may change.
+void check_identity(const Json& stored, const Json& now, const std::string& path) {
   const auto text = [](const Json& one) {
     return one.is_string() ? one.get<std::string>() : one.dump();
   };
-  std::vector<std::string> changes;
   for (const auto& [key, value] : now.items()) {
     // A sample of the text is compared in any case.
     if (key == kWholeText && !stored.contains(key)) continue;
     const Json then = value_then(stored, key);
-    if (then == value) continue;
-    if (key == kCompute)
-      changes.push_back(
-          fmt::format("trained in {} so far, goes on in {}", text(then), text(value)));
-    else if (std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange))
-      changes.push_back(
-          fmt::format("{} was {} so far, now it is {}: other bits", key, text(then), text(value)));
-    else
-      throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
-                              text(then), text(value)),
-                  path,
-                  fmt::format("the same {} as before, or another run.name for a new run", key));
+    if (may_change(key) || then == value) continue;
+    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
+                            text(then), text(value)),
+                path, fmt::format("the same {} as before, or another run.name for a new run", key));
   }
   for (const auto& [key, value] : stored.items())
-    if (!now.contains(key))
+    if (!now.contains(key) && !may_change(key))
       throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",
                               key, text(value)),
                   path, "the version of concertina that wrote it, or a newer one");
-  return changes;
+}
+
+/// Progress for the engine's watchdog.
+Beat beat_of(const RankEngine& engine) {
+  Watchdog* const watchdog = engine.watchdog();
+  return [watchdog] {
+    if (watchdog != nullptr) watchdog->beat();
+  };
 }
 
 /// A commit at `path`, or the newest one below it; nothing if there is none.
@@ -190,26 +187,30 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
 
 /// Nothing if there is no commit at `path`; `commit` is the one that is read.
 std::optional<std::int64_t> try_load(RankEngine& engine, const std::string& path,
-                                     const Json& identity, std::optional<std::string>& commit) {
+                                     const Json& identity, std::optional<std::string>& commit,
+                                     Json* kept) {
   Communicator& world = engine.world();
   commit = path_from_first(world, path, [&] { return find_commit(path); });
   if (!commit) return std::nullopt;
   std::int64_t step = 0;
-  std::vector<std::string> changes;
   together(world, [&] {
     CheckpointReader reader(*commit);
+    reader.on_beat(beat_of(engine));
     step = reader.manifest().step;
-    if (!identity.empty())
-      changes = check_identity(reader.manifest().metadata, identity, reader.directory());
+    const Json& stored = reader.manifest().metadata;
+    if (kept != nullptr) *kept = stored;
+    if (!identity.empty()) check_identity(stored, identity, reader.directory());
     read_state(engine, world.rank(), reader);
   });
   engine.refresh();
-  if (world.rank() == 0)
-    for (const std::string& change : changes) log::info("{}", change);
   return step;
 }
 
 }  // namespace
+
+bool may_change(std::string_view key) {
+  return std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange);
+}
 
 Json numerics_identity(const RunConfig& config, const RunPlan& run,
                        const std::string& data_fingerprint) {
@@ -220,10 +221,13 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
     const bool numeric =
         section == "model" || section == "batch" || section == "optimizer" || section == "freeze" ||
         section == "lr" || key.name == "run.seed" || key.name == "data.tokenizer" ||
-        key.name == "data.validation" ||
-        std::find(std::begin(kMayChange), std::end(kMayChange), key.name) != std::end(kMayChange);
+        key.name == "data.validation" || key.name == "numerics.compute" ||
+        key.name == "numerics.attention" || key.name == "run.device";
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
+  identity["model.seed"] = std::to_string(model_seed(config));
+  identity["data.seed"] = std::to_string(data_seed(config));
+  identity["lr.steps"] = std::to_string(lr_steps(config));
   identity["numerics.leaves"] = std::to_string(run.leaves);
   identity["data.text"] = data_fingerprint;
   return identity;
@@ -231,6 +235,7 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
 
 void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step,
                      const Json& identity) {
+  const Watchdog::Patience patience(engine.watchdog(), "saving a checkpoint");
   Communicator& world = engine.world();
   const bool leads = world.rank() == 0;
   std::list<std::vector<std::byte>> copies;
@@ -248,7 +253,8 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
   together(
       world,
       [&] {
-        record = to_json(write_shard(partial, static_cast<std::size_t>(world.rank()), pieces));
+        record = to_json(
+            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(engine)));
       },
       cleanup);
   const std::vector<Json> records = gather_json_on_first(world, record);
@@ -272,13 +278,14 @@ void prune_checkpoints(const std::string& directory, int keep) {
 }
 
 std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::string& path,
-                                            const Json& identity) {
+                                            const Json& identity, Json* kept) {
+  const Watchdog::Patience patience(engine.watchdog(), "loading a checkpoint");
   // A run that trains removes old commits, also while another process reads them.
   constexpr int kAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     std::optional<std::string> commit;
     try {
-      return try_load(engine, path, identity, commit);
+      return try_load(engine, path, identity, commit, kept);
     } catch (const Error&) {
       const bool gone = from_first(engine.world(), [&] {
         return Json(commit && *commit != path && !std::filesystem::exists(*commit));

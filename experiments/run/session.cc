@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <set>
 
+#include "core/cpu/isa.h"
 #include "core/error.h"
+#include "core/index.h"
 #include "core/log.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/text_identity.h"
@@ -16,14 +19,22 @@
 namespace concertina {
 namespace {
 
-int choose_threads(const RunConfig& config, MpiEnvironment& mpi) {
-  const std::vector<RankCores> cores = gather_cores(mpi);
+std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankCores>& cores,
+                                int rank) {
   std::vector<int> threads;
-  for (int rank = 0; rank < static_cast<int>(cores.size()); ++rank)
-    threads.push_back(threads_of(config.run.threads, cores, rank));
-  if (mpi.world().rank() == 0)
+  for (int r = 0; r < static_cast<int>(cores.size()); ++r)
+    threads.push_back(threads_of(config.run.threads, cores, r));
+  if (rank == 0) {
     for (const std::string& warning : thread_warnings(cores, threads)) log::warn("{}", warning);
-  return threads[static_cast<std::size_t>(mpi.world().rank())];
+    const std::string unequal = processor_warning(cores);
+    if (!unequal.empty() && config.run.device == "cpu") log::warn("{}", unequal);
+  }
+  return threads;
+}
+
+RunConfig with_isa(RunConfig config, const std::string& isa) {
+  if (!isa.empty()) config.numerics.isa = isa;
+  return config;
 }
 
 std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
@@ -51,18 +62,32 @@ bool file_fits(const std::string& path, const RunConfig& config, int world) {
 
 }  // namespace
 
-Session::Session(const RunConfig& given, MpiEnvironment& mpi)
+Session::Session(const RunConfig& given, MpiEnvironment& mpi, const std::string& command)
     : config(given),
       world(mpi.world()),
-      threads(choose_threads(given, mpi)),
-      dataset(open_data(given)),
-      run(make_run_plan(given, world.size())),
-      backend(make_backend(given, threads, world)),
       watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
-               [](const std::string&) { abort_job(static_cast<int>(Exit::failure)); }),
+               [](const std::string& report) {
+                 log::error("{}", report);
+                 abort_job(static_cast<int>(Exit::failure));
+               }),
+      starting(std::in_place, &watchdog, "starting"),
+      cores(gather_cores(mpi)),
+      thread_counts(choose_threads(given, cores, world.rank())),
+      threads(thread_counts[at(world.rank())]),
+      dataset(open_data(given)),
+      data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
+      isa(agree(world, given, claims_of(given, command, data_fingerprint))),
+      run(make_run_plan(given, world.size())),
+      backend(make_backend(with_isa(given, isa), threads, world)),
       engine(run, config, world.rank(), *backend) {
   require_memory(engine, config, threads, world);
   engine.start(world, &watchdog);
+}
+
+void Session::begin() {
+  watchdog.at("waiting for all ranks to start");
+  world.barrier();
+  starting.reset();
 }
 
 nlohmann::json Session::identity() {
@@ -71,6 +96,10 @@ nlohmann::json Session::identity() {
       text_identity(world, dataset->corpus(), run_directory(config), [this] { watchdog.beat(); });
   nlohmann::json identity = numerics_identity(config, run, text.sampled);
   identity[kWholeText] = text.whole;
+  if (!isa.empty()) {
+    identity["numerics.isa"] = isa;
+    identity["oneDNN"] = cpu::onednn_version();
+  }
   return identity;
 }
 

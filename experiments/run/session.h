@@ -1,11 +1,14 @@
-// What train, eval and generate have in common: the data, the plan and this rank's engine.
+// What train, eval and generate have in common: ranks that agree, the data, the plan and this
+// rank's engine.
 #pragma once
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "experiments/run/rank_engine.h"
+#include "experiments/run/threads.h"
 #include "io/text_dataset.h"
 #include "parallel/comm/mpi_environment.h"
 
@@ -13,21 +16,31 @@ namespace concertina {
 
 class Session {
  public:
-  /// Collective. Checks that config, data and world go together, and takes the memory.
-  Session(const RunConfig& config, MpiEnvironment& mpi);
+  /// Collective. Checks that all ranks were told the same and that config, data and world go
+  /// together, and takes the memory. Nothing is written anywhere.
+  Session(const RunConfig& config, MpiEnvironment& mpi, const std::string& command);
 
   const RunConfig config;
   Communicator& world;
-  const int threads;
+  Watchdog watchdog;
+  std::optional<Watchdog::Patience> starting;  // until begin()
+  const std::vector<RankCores> cores;          // by rank
+  const std::vector<int> thread_counts;
+  const int threads;                           // of this rank
   std::shared_ptr<const TextDataset> dataset;  // null if the config names no text
+  const std::string data_fingerprint;          // empty without one
+  const std::string isa;                       // that all ranks compute by; empty on a GPU
   const RunPlan run;
   std::unique_ptr<Backend> backend;
-  Watchdog watchdog;
   RankEngine engine;
 
   bool leads() const { return world.rank() == 0; }
-  /// numerics_identity() of this run, with its whole text. Collective.
+  /// numerics_identity() of this run with its whole text, and what of the machine decides bits.
+  /// Collective.
   nlohmann::json identity();
+  /// Collective, once every rank has its weights: from now on a rank that stands still ends the
+  /// run.
+  void begin();
 };
 
 /// For commands that only read what a run has learned: the layout that it was trained with if it

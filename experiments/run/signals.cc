@@ -14,6 +14,7 @@ sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
   sigaddset(&set, SIGUSR1);
   return set;
 }
@@ -29,6 +30,7 @@ void release_sigterm() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 

@@ -1,14 +1,14 @@
-// SIGTERM and SIGUSR1 ask for a checkpoint and an orderly end (exit code 75).
+// SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 ask for a checkpoint and an orderly end (exit code 75).
 // Invariant: no handler of ours ever runs. oneDNN's products (2.6) point the stack register into
 // the heap, so a signal frame in the middle of one would overwrite what lies there.
 #pragma once
 
 namespace concertina {
 
-/// From now on the two signals wait until somebody asks. Before MPI and any other thread starts:
+/// From now on these signals wait until somebody asks. Before MPI and any other thread starts:
 /// threads inherit that they are blocked.
 void hold_stop_signals();
-/// SIGTERM ends the process again: for a rank that waits to be ended.
+/// SIGTERM and SIGINT end the process again: for a rank that waits to be ended.
 void release_sigterm();
 /// The first signal that came, 0 if none did. One thread asks.
 int stop_signal();

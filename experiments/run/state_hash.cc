@@ -44,8 +44,10 @@ std::string own_digests(const RankEngine& engine, int rank) {
     if (me < 0) continue;
     const Part& part = run.owners[b].parts[static_cast<std::size_t>(me)];
     const std::vector<Block> blocks = make_blocks(run.buckets[b]);
-    for (std::size_t i = part.first_block; i < part.last_block; ++i)
+    for (std::size_t i = part.first_block; i < part.last_block; ++i) {
       digests += block_digest(engine, b, part, blocks[i]);
+      if (engine.watchdog() != nullptr) engine.watchdog()->beat();
+    }
   }
   return digests;
 }
@@ -53,6 +55,7 @@ std::string own_digests(const RankEngine& engine, int rank) {
 }  // namespace
 
 std::string state_sha256(RankEngine& engine) {
+  const Watchdog::Patience patience(engine.watchdog(), "state hash");
   const RunPlan& run = engine.run();
   Communicator& world = engine.world();
   std::vector<std::string> digests;

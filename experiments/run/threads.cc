@@ -39,6 +39,8 @@ RankCores own_cores() {
   mine.cpus = allowed_cpus();
   mine.cores = one_per_core(mine.cpus);
   mine.quota = cpu_quota().value_or(0);
+  mine.processor = cpu_model();
+  mine.load = load_average();
   return mine;
 }
 
@@ -71,13 +73,27 @@ std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
   return warnings;
 }
 
+std::string processor_warning(const std::vector<RankCores>& ranks) {
+  const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const RankCores& rank) {
+    return rank.processor != ranks[0].processor;
+  });
+  if (other == ranks.end()) return {};
+  return fmt::format(
+      "processors differ ({} on {}, {} on {}): all ranks use the same instruction "
+      "sets, but oneDNN may cut products by cache sizes, so a layout could change "
+      "the last bits here",
+      ranks[0].processor, ranks[0].host, other->processor, other->host);
+}
+
 std::vector<RankCores> gather_cores(MpiEnvironment& mpi) {
   const RankCores mine = own_cores();
-  const nlohmann::json json{
-      {"host", mine.host}, {"cpus", mine.cpus}, {"cores", mine.cores}, {"quota", mine.quota}};
+  const nlohmann::json json{{"host", mine.host},           {"cpus", mine.cpus},
+                            {"cores", mine.cores},         {"quota", mine.quota},
+                            {"processor", mine.processor}, {"load", mine.load}};
   std::vector<RankCores> all;
   for (const nlohmann::json& rank : gather_json(mpi.world(), json))
-    all.push_back({rank["host"], rank["cpus"], rank["cores"], rank["quota"]});
+    all.push_back({rank["host"], rank["cpus"], rank["cores"], rank["quota"], rank["processor"],
+                   rank["load"]});
   return all;
 }
 

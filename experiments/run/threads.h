@@ -15,6 +15,8 @@ struct RankCores {
   std::vector<int> cpus;   // logical
   std::vector<int> cores;  // one logical CPU of each core
   double quota = 0;        // CPUs' worth of time that the control group grants; 0: no limit
+  std::string processor = {};
+  double load = 0;  // of the host, mean of a minute, in processes that want to run
 };
 
 /// Of this process.
@@ -27,6 +29,10 @@ int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
 /// One warning a host whose ranks want more threads than they have cores, with what would help.
 std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
                                          const std::vector<int>& threads);
+
+/// One line where the hosts have different processors: instruction sets are agreed on, but a
+/// library may cut products by the size of a cache. Empty where they have not.
+std::string processor_warning(const std::vector<RankCores>& ranks);
 
 /// Every rank's `own_cores()`, by rank. Collective.
 std::vector<RankCores> gather_cores(MpiEnvironment& mpi);

@@ -16,8 +16,9 @@ Update::Update(const RunPlan& run, const RunConfig& config, int rank)
       optimizer_(make_optimizer(config.optimizer.name,
                                 {config.optimizer.betas[0], config.optimizer.betas[1],
                                  config.optimizer.eps, config.optimizer.weight_decay})),
-      lr_(make_lr_schedule(config.lr.schedule, {config.optimizer.lr, config.run.steps,
-                                                config.lr.warmup, config.lr.min})),
+      lr_name_(config.lr.schedule),
+      lr_config_{config.optimizer.lr, lr_steps(config), config.lr.warmup, config.lr.min},
+      lr_(make_lr_schedule(lr_name_, lr_config_)),
       names_(optimizer_->state_names()) {
   CONCERTINA_CHECK(names_.size() <= kMaxStates, "{} optimizer states", names_.size());
   sums_begin_.push_back(0);
@@ -79,8 +80,15 @@ void Update::attach(Arena& arena, std::vector<View> weights) {
   }
 }
 
-void Update::connect(Communicator& world, const Groups& groups, Backend& backend) {
+void Update::set_lr_steps(std::int64_t steps) {
+  lr_config_.steps = steps;
+  lr_ = make_lr_schedule(lr_name_, lr_config_);
+}
+
+void Update::connect(Communicator& world, const Groups& groups, Backend& backend,
+                     Watchdog* watchdog) {
   world_ = &world;
+  watchdog_ = watchdog;
   backend_ = &backend;
   for (std::size_t b = 0; b < run_.owners.size(); ++b)
     groups_.push_back(run_.buckets[b].frozen ? nullptr : groups.find(run_.owners[b].ranks));
@@ -99,6 +107,7 @@ StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
   fill_sums(gradients, losses);
   gather_sums(recorder);
   marks_.met = recorder.mark();
+  if (watchdog_ != nullptr) watchdog_->at("update");
   const StepSummary summary = summarize(step, targets);
   const UpdateStep rule{step, summary.lr, clip_scale(summary.grad_norm, clip_)};
   for (std::size_t b = 0; b < me_.size(); ++b) {
@@ -107,6 +116,7 @@ StepSummary Update::apply(std::int64_t step, const GradientExchange& gradients,
     gather_weights(b);
   }
   marks_.updated = recorder.mark();
+  if (watchdog_ != nullptr) watchdog_->at("gather of weights");
   for (Work& work : works_) work.wait();
   recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, marks_.updated);
   works_.clear();
@@ -141,6 +151,7 @@ void Update::fill_sums(const GradientExchange& gradients, const std::vector<doub
 
 void Update::gather_sums(TraceRecorder& recorder) {
   marks_.summed = recorder.mark();
+  if (watchdog_ != nullptr) watchdog_->at("gather of norms and losses");
   world_->all_gather(messages_[at(rank_)], messages_).wait();
   recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, marks_.summed);
 }

@@ -14,6 +14,7 @@
 #include "models/lr_schedule.h"
 #include "models/optimizer.h"
 #include "parallel/comm/communicator.h"
+#include "parallel/comm/watchdog.h"
 #include "parallel/runtime/gradient_exchange.h"
 #include "parallel/runtime/groups.h"
 #include "parallel/runtime/trace_recorder.h"
@@ -46,7 +47,10 @@ class Update {
   std::size_t state_bytes() const;
   /// `weights[b]`: all of bucket b, or empty.
   void attach(Arena& arena, std::vector<View> weights);
-  void connect(Communicator& world, const Groups& groups, Backend& backend);
+  void connect(Communicator& world, const Groups& groups, Backend& backend,
+               Watchdog* watchdog = nullptr);
+  /// The learning rate reaches its end at step `steps`; see lr_steps().
+  void set_lr_steps(std::int64_t steps);
 
   /// Step `step` (from 1). `losses`: of this rank's last stages, by microbatch; `targets`: valid
   /// targets of the global batch. Throws a failure that names step and rank if anything is NaN.
@@ -83,6 +87,8 @@ class Update {
   double clip_;
   int rank_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::string lr_name_;
+  LrConfig lr_config_;
   LrSchedule lr_;
   std::vector<std::string_view> names_;
   std::vector<int> me_;  // bucket -> index among its owners; -1: frozen, or no owner
@@ -101,6 +107,7 @@ class Update {
   std::vector<std::vector<int>> block_tensor_;  // by bucket and block
   std::vector<std::size_t> cursors_;            // by rank: scratch of total_squares
   Communicator* world_ = nullptr;
+  Watchdog* watchdog_ = nullptr;
   Backend* backend_ = nullptr;
 };
 

@@ -16,18 +16,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+thread_local WaitObserver* wait_observer = nullptr;
+
 /// Spins while an answer within microseconds is likely, then yields the core, then sleeps for a
 /// fixed share of the time waited so far: what sleeping adds to a wait is bounded by that share.
 class Backoff {
  public:
-  void pause() {
+  /// True where the wait has become a long one.
+  bool pause() {
     ++tests_;
-    if (tests_ < kSpins) return;
+    if (tests_ < kSpins) return false;
     if (tests_ < kYields) {
       ::sched_yield();
-    } else {
-      sleep();
+      return false;
     }
+    sleep();
+    return true;
   }
 
  private:
@@ -77,9 +81,19 @@ bool Work::test() {
   return done;
 }
 
+WaitObserver* observe_waits(WaitObserver* observer) noexcept {
+  return std::exchange(wait_observer, observer);
+}
+
 void Work::wait() {
   Backoff backoff;
-  while (!test()) backoff.pause();
+  bool told = false;
+  while (!test())
+    if (backoff.pause() && wait_observer != nullptr) {
+      wait_observer->waits_for(state_->waits_for());
+      told = true;
+    }
+  if (told) wait_observer->waits_for(-1);
 }
 
 Work Communicator::all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) {

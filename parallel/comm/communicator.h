@@ -22,6 +22,16 @@ inline Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
 
+/// Is told whom its thread waits for once a wait has become a long one.
+class WaitObserver {
+ public:
+  virtual ~WaitObserver() = default;
+  /// Rank in the world; -1: not known, or the wait is over.
+  virtual void waits_for(int rank) noexcept = 0;
+};
+/// From now on `observer` is told of the waits of this thread; null: nobody. Returns who was.
+WaitObserver* observe_waits(WaitObserver* observer) noexcept;
+
 /// Something under way. Move-only; destroying it unfinished (outside of stack unwinding) is a bug.
 class Work {
  public:
@@ -31,6 +41,8 @@ class Work {
     virtual ~State() = default;
     virtual bool test() = 0;     // progress; true once done
     virtual void recycle() = 0;  // back to the pool
+    /// Rank in the world of a peer that is not done; -1: not known.
+    virtual int waits_for() const { return -1; }
   };
 
   Work() = default;

@@ -129,6 +129,16 @@ bool MpiWork::test() {
   return open_ == 0;
 }
 
+int MpiWork::waits_for() const {
+  int peer = -1;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL || parts_[i].peer < 0) continue;
+    peer = parts_[i].peer;
+    if (parts_[i].type == Type::receive) break;
+  }
+  return peer < 0 || peer == channel_.rank ? -1 : channel_.world_ranks[peer];
+}
+
 void MpiWork::recycle() {
   bool stuck = false;
   for (std::size_t i = 0; i < requests_.size(); ++i) {

@@ -48,6 +48,8 @@ class MpiWork final : public Work::State {
   /// Unfinished: cancels what can be cancelled. Collectives cannot: the state stays out of the
   /// pool.
   void recycle() override;
+  /// A receive that is not done, else a send or collective that is not.
+  int waits_for() const override;
 
  private:
   enum class Type { send, receive, collective };

@@ -26,6 +26,9 @@ class ThreadWork final : public Work::State {
   /// Throws if sizes differ, a rank has failed, or the peer has returned without the other end.
   bool test() override;
   void recycle() override;
+  int waits_for() const override {
+    return done_ < count_ ? group_.members[static_cast<std::size_t>(ends_[done_].peer)] : -1;
+  }
 
  private:
   struct End {

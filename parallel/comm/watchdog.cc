@@ -10,11 +10,12 @@
 namespace concertina {
 
 Watchdog::Watchdog(int rank, Seconds limit, OnHang on_hang)
-    : rank_(rank), limit_(limit), on_hang_(std::move(on_hang)) {
+    : rank_(rank), limit_(limit), on_hang_(std::move(on_hang)), before_(observe_waits(this)) {
   if (limit_.count() > 0) thread_ = std::thread([this] { watch(); });
 }
 
 Watchdog::~Watchdog() {
+  observe_waits(before_);
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -40,32 +41,51 @@ std::string Watchdog::report(Seconds silent) const {
   };
   add("stage", stage_.load(std::memory_order_relaxed));
   add("microbatch", microbatch_.load(std::memory_order_relaxed));
-  add("peer rank", peer_.load(std::memory_order_relaxed));
+  add("waits for rank", peer_.load(std::memory_order_relaxed));
   return text;
+}
+
+Watchdog::Patience::Patience(Watchdog* watchdog, const char* what) noexcept : watchdog_(watchdog) {
+  if (watchdog_ == nullptr) return;
+  watchdog_->patience_.fetch_add(1, std::memory_order_relaxed);
+  watchdog_->at(what);
+}
+
+Watchdog::Patience::~Patience() {
+  if (watchdog_ == nullptr) return;
+  watchdog_->beat();
+  watchdog_->patience_.fetch_sub(1, std::memory_order_release);
 }
 
 void Watchdog::watch() {
   using Clock = std::chrono::steady_clock;
-  const Seconds period = limit_ / 8;
+  const Seconds period = std::max<Seconds>(limit_ / 8, std::chrono::milliseconds(1)),
+                grace = limit_ / 4;
   unsigned seen = beats_.load(std::memory_order_acquire);
-  Seconds silent{0};
-  bool reported = false;
+  Seconds silent{0}, next_report = limit_;
+  bool told = false;
   Clock::time_point last = Clock::now();
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, period, [this] { return stop_; })) {
     const Clock::time_point now = Clock::now();
     // A tick that comes much too late means that the whole process was stopped.
     silent += std::min<Seconds>(now - std::exchange(last, now), 2 * period);
+    const bool patient = patience_.load(std::memory_order_acquire) > 0;
     const unsigned beats = beats_.load(std::memory_order_acquire);
     if (beats != std::exchange(seen, beats)) {
       silent = Seconds{0};
-      reported = false;
-    } else if (silent >= limit_ && !reported) {
-      reported = true;
-      const std::string text = report(silent);
-      log::error("{}", text);
+      next_report = limit_;
+      told = false;
+    } else if (patient && silent >= next_report) {
+      next_report = 2 * silent;
+      log::warn("{} (goes on: this is not ended)", report(silent));
+    } else if (!patient && silent >= limit_ && next_report == limit_) {
+      next_report = 2 * limit_;
+      log::error("{}", report(silent));
+    } else if (!patient && silent >= limit_ + grace && !told) {
+      told = true;
       lock.unlock();
-      on_hang_(text);
+      on_hang_(report(silent));
       lock.lock();
     }
   }

@@ -11,18 +11,22 @@
 #include <string>
 #include <thread>
 
+#include "parallel/comm/communicator.h"
+
 namespace concertina {
 
-class Watchdog {
+/// Watches the thread that makes and destroys it, and is told of that thread's waits.
+class Watchdog final : public WaitObserver {
  public:
   using Seconds = std::chrono::duration<double>;
-  /// Gets the report, after it was logged; may end the process. Runs on the watchdog's thread.
+  /// Gets the report; may end the process. Runs on the watchdog's thread.
   using OnHang = std::function<void(const std::string& report)>;
 
-  /// `limit` 0: off, no thread. After a report it waits for the next beat before it may report
-  /// again.
+  /// `limit` 0: off, no thread. A report is logged after `limit` without progress; `on_hang` comes
+  /// a quarter of it later, so that the ranks that this one waits for can say whom they wait for.
+  /// After that it waits for the next beat before it may report again.
   Watchdog(int rank, Seconds limit, OnHang on_hang);
-  ~Watchdog();
+  ~Watchdog() override;
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
@@ -32,8 +36,23 @@ class Watchdog {
   void beat() noexcept {
     beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
-  /// "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, peer rank 0"
+  void waits_for(int rank) noexcept override { peer_.store(rank, std::memory_order_relaxed); }
+  /// "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, waits for rank 0"
   std::string report(Seconds silent) const;
+
+  /// As long as one lives, silence is a warning and never a hang: for what takes as long as storage
+  /// takes, or as the slowest rank takes with it. A stop there is left to people.
+  class Patience {
+   public:
+    /// `watchdog` may be null; `what` as of at().
+    Patience(Watchdog* watchdog, const char* what) noexcept;
+    ~Patience();
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+   private:
+    Watchdog* watchdog_;
+  };
 
  private:
   void watch();
@@ -44,6 +63,8 @@ class Watchdog {
   std::atomic<unsigned> beats_ = 0;
   std::atomic<const char*> what_ = "starting";
   std::atomic<int> stage_ = -1, microbatch_ = -1, peer_ = -1;
+  std::atomic<int> patience_ = 0;  // Patience objects that live
+  WaitObserver* before_ = nullptr;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -139,7 +139,12 @@ void Executor::run(const StepInput& input) {
     const Action& action = row_[i];
     await(action);
     if (action.overlapped) await(row_[i + 1]);
-    if (watchdog_ != nullptr) watchdog_->at("compute", action.stage, action.microbatch);
+    if (watchdog_ != nullptr) {
+      if (action.kind == Kind::STEP)
+        watchdog_->at("STEP");
+      else
+        watchdog_->at("compute", action.stage, action.microbatch);
+    }
     recorder_.begin(i);
     if (action.overlapped)
       compute_pair(i, input);

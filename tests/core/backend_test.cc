@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
+#include "core/cpu/isa.h"
+#include "core/cpu/team.h"
 #include "core/error.h"
 #include "tests/buffer.h"
 #include "tests/core/kernel_cases.h"
@@ -35,6 +39,24 @@ std::unique_ptr<Backend> make_if_able(const Candidate& candidate) {
 
 void PrintTo(const Candidate& candidate, std::ostream* out) {
   *out << candidate.name;
+}
+
+TEST(Team, AThrowInAThreadIsThrownAfterTheRegion) {
+  const cpu::Team team(3);
+  std::atomic<int> ran = 0;
+  const auto piece = [&](std::int64_t i, int) {
+    ++ran;
+    if (i == 4) throw_failure("no", "piece 4");
+  };
+  EXPECT_THROW(team.each(9, piece), Error);
+  EXPECT_GE(ran, 5);
+}
+
+TEST(Isa, OneDnnsLimitIsThatOfTheLoopsToo) {
+  ASSERT_EQ(::setenv("DNNL_MAX_CPU_ISA", "sse41", 1), 0);
+  EXPECT_EQ(cpu::choose_isa("").name, "baseline");
+  EXPECT_THROW(cpu::choose_isa("avx2"), Error);
+  ::unsetenv("DNNL_MAX_CPU_ISA");
 }
 
 class BackendTest : public testing::TestWithParam<Candidate> {};

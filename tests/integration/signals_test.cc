@@ -22,7 +22,7 @@ bool blocked(int signal) {
 TEST(StopSignals, WaitUntilAskedForAndTheFirstOneStays) {
   hold_stop_signals();
   EXPECT_EQ(stop_signal(), 0);
-  for (const int signal : {SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
     EXPECT_TRUE(blocked(signal));
     std::thread([&] { EXPECT_TRUE(blocked(signal)); }).join();
     struct sigaction action {};

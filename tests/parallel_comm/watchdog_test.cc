@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "parallel/comm/thread_communicator.h"
 #include "tests/parallel_comm/allocation_counter.h"
 
 namespace concertina {
@@ -23,7 +24,8 @@ TEST(Watchdog, NamesTheRankAndWhatItWaitsFor) {
   ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
   const std::string report = future.get();
   EXPECT_EQ(report.find("rank 3: no progress for 0.1"), 0U) << report;
-  EXPECT_NE(report.find("RECV_F, stage 1, microbatch 5, peer rank 2"), std::string::npos) << report;
+  EXPECT_NE(report.find("RECV_F, stage 1, microbatch 5, waits for rank 2"), std::string::npos)
+      << report;
 }
 
 TEST(Watchdog, BeatsKeepItQuiet) {
@@ -50,6 +52,43 @@ TEST(Watchdog, ReportsOncePerHangAndAgainAfterABeat) {
   EXPECT_TRUE(wait_for(1));
   watchdog.beat();
   EXPECT_TRUE(wait_for(2));
+}
+
+TEST(Watchdog, NamesThePeerOfALongWait) {
+  std::promise<std::string> promise;
+  auto future = promise.get_future();
+  std::atomic<bool> over = false;
+  run_threads(3, [&](Communicator& world) {
+    std::byte message{};
+    const Bytes bytes(&message, 1);
+    if (world.rank() == 2) {
+      while (!over) std::this_thread::sleep_for(1ms);
+      world.isend(bytes, 1).wait();
+    }
+    if (world.rank() != 1) return;
+    Watchdog watchdog(1, 0.1s, [&](const std::string& report) {
+      promise.set_value(report);
+      over = true;
+    });
+    watchdog.at("gather");
+    world.irecv(bytes, 2).wait();
+  });
+  ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
+  const std::string report = future.get();
+  EXPECT_NE(report.find("gather, waits for rank 2"), std::string::npos) << report;
+}
+
+TEST(Watchdog, IsPatientAsLongAsItIsTold) {
+  std::atomic<int> reports = 0;
+  Watchdog watchdog(0, 0.05s, [&](const std::string&) { ++reports; });
+  {
+    const Watchdog::Patience patience(&watchdog, "saving");
+    std::this_thread::sleep_for(300ms);
+    EXPECT_EQ(reports, 0);
+  }
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (reports == 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(reports, 1);
 }
 
 TEST(Watchdog, OffHasNoThreadAndEndsAtOnce) {

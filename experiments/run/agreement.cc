@@ -1,0 +1,217 @@
+#include "experiments/run/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/cpu/isa.h"
+#include "core/error.h"
+#include "core/index.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/schedule_file.h"
+#include "experiments/run/machine.h"
+#include "experiments/run/program.h"
+#include "io/file.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{1} << 30;
+constexpr std::size_t kMostText = 100;  // of a value in the message
+
+/// What a rank says to rank 0, and what rank 0 answers to all.
+struct Hello {
+  std::array<char, 64> digest;
+  std::int32_t isas;  // number of instruction sets it has
+};
+struct Answer {
+  std::int32_t alike, isas;
+  std::uint64_t refusal;  // bytes of the error's text that follows; 0: none
+};
+
+template <class T>
+Bytes bytes_of_value(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+bool may_differ(std::string_view key) {
+  return key == "run.dir" || key == "checkpoint.dir" || key == "run.threads" || key == "data.text";
+}
+
+std::string digest_of(const std::vector<RankClaim>& claims) {
+  Sha256 hash;
+  for (const RankClaim& claim : claims)
+    hash.update(fmt::format("{}\n{} {}\n", claim.key, claim.value.size(), claim.value));
+  return hash.hex();
+}
+
+const std::string* find_claim(const std::vector<RankClaim>& claims, const std::string& key) {
+  const auto found = std::find_if(claims.begin(), claims.end(),
+                                  [&](const RankClaim& claim) { return claim.key == key; });
+  return found == claims.end() ? nullptr : &found->value;
+}
+
+/// What is wrong with the file is said where it is parsed.
+std::string file_digest(const std::string& path) try {
+  return sha256_hex(read_file(path, kMostScheduleBytes));
+} catch (const Error&) {
+  return "unreadable";
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", to_ranges(ranks));
+}
+
+std::string shortened(const std::string& text) {
+  return text.size() <= kMostText ? text : text.substr(0, kMostText) + "...";
+}
+
+Json refusal_of(std::string what, std::string where, std::string fix) {
+  return {{"what", what}, {"where", where}, {"fix", fix}};
+}
+
+/// The first of rank 0's claims that another rank does not share, or one that it has not.
+Json difference(const std::vector<std::vector<RankClaim>>& all, const RunConfig& config) {
+  std::vector<std::string> keys;
+  for (const std::vector<RankClaim>& claims : all)
+    for (const RankClaim& claim : claims)
+      if (&claims == &all[0] || find_claim(all[0], claim.key) == nullptr) keys.push_back(claim.key);
+  for (const std::string& key : keys) {
+    std::map<std::string, std::vector<int>> ranks_with;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const std::string* value = find_claim(all[rank], key);
+      ranks_with[value == nullptr ? "nothing" : *value].push_back(static_cast<int>(rank));
+    }
+    if (ranks_with.size() == 1) continue;
+    std::vector<std::pair<std::vector<int>, std::string>> values;
+    for (const auto& [value, ranks] : ranks_with) values.emplace_back(ranks, shortened(value));
+    std::sort(values.begin(), values.end());
+    std::vector<std::string> texts;
+    for (const auto& [ranks, value] : values)
+      texts.push_back(fmt::format("{} on {}", value, ranks_text(ranks)));
+    return refusal_of(fmt::format("the ranks do not agree on {}: {}", key, fmt::join(texts, ", ")),
+                      find_key(key) != nullptr ? config.where(key) + " (rank 0)" : key,
+                      "the same program, options and files for all ranks");
+  }
+  return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
+}
+
+/// An instruction set that some ranks' processors lack; null if all have it.
+Json missing_isa(const std::vector<Hello>& hellos, const RunConfig& config) {
+  if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
+  const std::vector<std::string_view> names = cpu::isa_names();
+  const auto wanted = std::find(names.begin(), names.end(), config.numerics.isa) - names.begin();
+  std::vector<int> without;
+  int least = static_cast<int>(names.size());
+  for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
+    least = std::min(least, hellos[rank].isas);
+    if (hellos[rank].isas <= wanted) without.push_back(static_cast<int>(rank));
+  }
+  if (without.empty()) return nullptr;
+  return refusal_of(fmt::format("not on {}: {}", ranks_text(without), config.numerics.isa),
+                    config.where("numerics.isa"),
+                    fmt::format("numerics.isa = \"auto\", or \"{}\"", names[at(least - 1)]));
+}
+
+std::vector<Hello> gather_hellos(Communicator& world, const Hello& mine) {
+  std::vector<Hello> all(world.rank() == 0 ? at(world.size()) : 1, mine);
+  if (world.rank() > 0) {
+    world.isend(std::as_bytes(std::span(all)), 0).wait();
+    return {};
+  }
+  std::vector<Work> works;
+  for (int rank = 1; rank < world.size(); ++rank)
+    works.push_back(world.irecv(bytes_of_value(all[at(rank)]), rank));
+  for (Work& work : works) work.wait();
+  return all;
+}
+
+std::vector<std::vector<RankClaim>> gather_claims(Communicator& world,
+                                                  const std::vector<RankClaim>& mine) {
+  Json json = Json::array();
+  for (const RankClaim& claim : mine) json.push_back({claim.key, claim.value});
+  // A path may be no UTF-8.
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::uint64_t length = text.size();
+  if (world.rank() > 0) {
+    world.isend(bytes_of_value(length), 0).wait();
+    world.isend(std::as_bytes(std::span(text)), 0).wait();
+    return {};
+  }
+  std::vector<std::vector<RankClaim>> all{mine};
+  for (int rank = 1; rank < world.size(); ++rank) {
+    world.irecv(bytes_of_value(length), rank).wait();
+    text.resize(length);
+    world.irecv(std::as_writable_bytes(std::span(text)), rank).wait();
+    std::vector<RankClaim>& claims = all.emplace_back();
+    for (const Json& claim : Json::parse(text)) claims.push_back({claim[0], claim[1]});
+  }
+  return all;
+}
+
+void throw_on_all(Communicator& world, const Json& refusal, std::uint64_t length) {
+  std::string text =
+      world.rank() == 0 ? refusal.dump(-1, ' ', false, Json::error_handler_t::replace) : "";
+  text.resize(length, ' ');
+  world.broadcast(std::as_writable_bytes(std::span(text)), 0).wait();
+  const Json all = Json::parse(text);
+  throw_input(all["what"], all["where"], all["fix"]);
+}
+
+}  // namespace
+
+std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
+                                 const std::string& data) {
+  std::vector<RankClaim> claims{{"the program", program_build()}, {"the command", command}};
+  for (const Key& key : config_keys()) {
+    const bool file = key.name == "parallel.schedule" && is_schedule_file(config.parallel.schedule);
+    if (may_differ(key.name)) continue;
+    claims.push_back({std::string(key.name), file ? "a file" : value_text(key, config)});
+    if (file) claims.push_back({"the schedule file", file_digest(config.parallel.schedule)});
+  }
+  claims.push_back({"data.text", data});
+  if (config.run.device == "cpu") claims.push_back({"oneDNN", cpu::onednn_version()});
+  return claims;
+}
+
+std::string agree(Communicator& world, const RunConfig& config,
+                  const std::vector<RankClaim>& mine) {
+  Hello hello{{}, static_cast<std::int32_t>(cpu::available_isas().size())};
+  const std::string digest = digest_of(mine);
+  std::copy(digest.begin(), digest.end(), hello.digest.begin());
+  const std::vector<Hello> hellos = gather_hellos(world, hello);
+  Answer answer{1, hello.isas, 0};
+  Json refusal;
+  for (const Hello& other : hellos) {
+    answer.isas = std::min(answer.isas, other.isas);
+    if (other.digest != hello.digest) answer.alike = 0;
+  }
+  if (world.rank() == 0 && answer.alike == 1) {
+    refusal = missing_isa(hellos, config);
+    if (!refusal.is_null())
+      answer.refusal = refusal.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+  }
+  world.broadcast(bytes_of_value(answer), 0).wait();
+  if (answer.alike == 0) {
+    const auto all = gather_claims(world, mine);
+    if (world.rank() == 0) {
+      refusal = difference(all, config);
+      answer.refusal = refusal.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+    }
+    world.broadcast(bytes_of_value(answer), 0).wait();
+  }
+  if (answer.refusal > 0) throw_on_all(world, refusal, answer.refusal);
+  if (config.run.device != "cpu") return {};
+  if (config.numerics.isa != "auto") return config.numerics.isa;
+  return std::string(cpu::isa_names()[at(answer.isas - 1)]);
+}
+
+}  // namespace concertina

@@ -1,0 +1,16 @@
+// Which program this is and how it was called, for records and for comparing ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// Two programs of one text are the same build: the linker's build-id, a hash of all that it
+/// linked.
+std::string program_build();
+
+/// The words of this process' command line.
+std::vector<std::string> command_line();
+
+}  // namespace concertina

@@ -1,0 +1,32 @@
+// What a run directory tells of earlier launches, and what a new launch may not do to it.
+// Invariants: reads only, but for move_aside(); steps that were trained are never dropped without a
+// word, and their log lines never deleted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+
+namespace concertina {
+
+struct RunHistory {
+  std::optional<RunConfig> config;  // of config.toml; empty if there is none that can be read
+  std::int64_t steps = 0;           // the last in metrics.jsonl
+};
+
+RunHistory read_history(const std::string& directory);
+
+/// "run.threads = 2 (was 1)" for each key that differs; where the run directory is does not count.
+std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now);
+
+/// Throws bad input if steps were trained here: no commit was found to go on from. Says whether
+/// `checkpoint.dir` was another one, and how to start anew.
+void require_no_steps(const RunHistory& history, const RunConfig& config);
+
+/// What a run that starts anew would overwrite gets names that are free: metrics.jsonl.1, ...
+void move_aside(const std::string& directory);
+
+}  // namespace concertina

@@ -1,0 +1,64 @@
+// Ranks that were told different things are refused, all of them by the same words.
+#include "experiments/run/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+#include "parallel/comm/thread_communicator.h"
+
+namespace concertina {
+namespace {
+
+/// What each of `ranks` ranks is told, where rank r's config is changed by `change(r, config)`.
+std::vector<std::string> answers(int ranks, const std::function<void(int, RunConfig&)>& change) {
+  std::vector<std::string> all(static_cast<std::size_t>(ranks));
+  run_threads(ranks, [&](Communicator& world) {
+    RunConfig config;
+    change(world.rank(), config);
+    std::string& answer = all[static_cast<std::size_t>(world.rank())];
+    try {
+      answer = agree(world, config, claims_of(config, "train", "text"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      answer = error.message();
+    }
+  });
+  for (const std::string& answer : all) EXPECT_EQ(answer, all[0]);
+  return all;
+}
+
+TEST(Agreement, PathsAndThreadsMayDiffer) {
+  const auto all = answers(4, [](int rank, RunConfig& config) {
+    config.run.threads = rank;
+    config.run.dir = "runs" + std::to_string(rank);
+    config.data.text = {config.run.dir + "/text"};
+  });
+  EXPECT_NE(all[0], "");
+  EXPECT_EQ(all[0].find(' '), std::string::npos) << all[0];
+}
+
+TEST(Agreement, SaysWhichRanksHaveWhat) {
+  const auto all = answers(5, [](int rank, RunConfig& config) {
+    if (rank >= 3) config.optimizer.lr = 0.5;
+    if (rank == 1) config.optimizer.lr = 0.25;
+  });
+  EXPECT_EQ(all[0],
+            "the ranks do not agree on optimizer.lr: 0.001 on ranks 0,2, 0.25 on rank 1, 0.5 on "
+            "ranks 3-4");
+}
+
+TEST(Agreement, ASetOfInstructionsThatIsNamedIsTakenOrRefused) {
+  const auto named = [](const std::string& isa) {
+    return answers(2, [&](int, RunConfig& config) { config.numerics.isa = isa; })[0];
+  };
+  EXPECT_EQ(named("baseline"), "baseline");
+  ASSERT_EQ(::setenv("DNNL_MAX_CPU_ISA", "SSE41", 1), 0);
+  EXPECT_EQ(named("avx2"), "not on ranks 0-1: avx2");
+  EXPECT_EQ(named("auto"), "baseline");
+  ::unsetenv("DNNL_MAX_CPU_ISA");
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,130 @@
+#!/bin/sh
+# What a run directory keeps of its launches, and what a later launch may not do to it.
+# usage: history_test.sh CONCERTINA
+set -u
+binary=$(realpath -- "$1")
+. "$(dirname -- "$0")/../shell_checks.sh"
+
+awk 'BEGIN { for (i = 0; i < 900; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
+cat > base.toml << 'END'
+[run]
+steps = 6
+threads = 1
+[model]
+layers = 2
+width = 32
+heads = 2
+context = 16
+[data]
+text = "text"
+[batch]
+global = 8
+microbatches = 4
+[generate]
+tokens = 0
+[eval]
+batches = 1
+[lr]
+warmup = 2
+[log]
+tensorboard = false
+END
+
+train() {
+  name=$1; shift
+  exits "${code:-0}" "train $name $*" "$binary" train @base.toml --set "run.name=$name" "$@"
+}
+refused() {
+  text=$1; shift
+  code=2 train "$@"
+  one_message "$text" "train $*"
+}
+lines() { wc -l < "$1"; }
+rate() { sed -n "s/^{\"step\":$2,.*\"lr\":\([^,]*\),.*/\1/p" "runs/$1/metrics.jsonl"; }
+
+# Steps that were trained are never begun again without a word.
+train ck --set checkpoint.dir=elsewhere --set checkpoint.every=2
+cp runs/ck/metrics.jsonl kept
+refused "its config.toml has them in $PWD/elsewhere" ck --set run.steps=7
+grep -q -- '--from-scratch' message || fail 'the message does not name --from-scratch'
+cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
+mv elsewhere away
+refused 'where there is none now' ck --set run.steps=7
+refused 'has trained 6 steps, but there is no checkpoint in' ck --set checkpoint.dir=elsewhere
+cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
+train ck --set run.steps=3 --from-scratch
+[ "$(lines runs/ck/metrics.jsonl)" = 3 ] && cmp -s kept runs/ck/metrics.jsonl.1 ||
+  fail 'the old metrics were not moved aside'
+[ -s runs/ck/events.jsonl.1 ] && [ -s runs/ck/result.json.1 ] || fail 'the old events are gone'
+rm -r runs/ck/checkpoints
+train ck --set run.steps=2 --from-scratch
+cmp -s kept runs/ck/metrics.jsonl.1 && [ "$(lines runs/ck/metrics.jsonl.2)" = 3 ] ||
+  fail 'the metrics that were moved aside first are gone'
+refused 'there are checkpoints up to step 2' ck --set run.steps=4 --from-scratch
+# Killed before its first checkpoint: the same.
+timeout -s KILL 60 "$binary" train @base.toml --set run.name=killed --set run.steps=100000 \
+  > out 2> err &
+until [ "$(lines runs/killed/metrics.jsonl 2> /dev/null)" -gt 5 ] 2> /dev/null; do
+  kill -0 $! 2> /dev/null || break
+  sleep 0.05
+done
+kill -KILL "$(cat /proc/[0-9]*/status 2> /dev/null |
+  awk -v parent=$! '$1 == "Pid:" { pid = $2 } $1 == "PPid:" && $2 == parent { print pid }')"
+wait
+refused 'ended before its first one (checkpoint.every = 0)' killed
+grep -q '"end":null,"exit":null' runs/killed/launches.jsonl || fail 'a killed launch has an end'
+
+# One line a launch.
+train plain --set parallel.schedule=1f1b
+cp runs/plain/config.toml before
+train plain --set parallel.schedule=gpipe
+cmp -s before runs/plain/config.toml || fail 'a launch that trained nothing changed config.toml'
+grep -qF 'nothing is left to train, and config.toml stays as it is: this launch has parallel.schedule = "gpipe" (was "1f1b")' \
+  err || fail 'what differs is not told'
+train plain --set run.steps=8 --set parallel.schedule=gpipe
+grep -qF 'goes on with other keys than before: run.steps = 8 (was 6), parallel.schedule = "gpipe" (was "1f1b")' err ||
+  fail 'other keys are not told'
+grep -q '^schedule = "gpipe"' runs/plain/config.toml || fail 'config.toml is not of the last launch'
+"$binary" schedule show gpipe --ranks 1 --microbatches 4 > own.csv
+train plain --set run.steps=9 --set parallel.schedule=own.csv
+hash=$(sha256sum own.csv | cut -c1-64)
+cmp -s own.csv "runs/plain/schedule-$(echo "$hash" | cut -c1-12).csv" || fail 'no copy of own.csv'
+python3 - "$hash" << 'END' || fail 'launches.jsonl'
+import datetime, json, os, sys
+lines = [json.loads(line) for line in open('runs/plain/launches.jsonl')]
+assert [(l['from'], l['to'], l['exit']) for l in lines] == [(0, 6, 0), (6, 6, 0), (6, 8, 0), (8, 9, 0)]
+for l in lines:
+    begin, end = (datetime.datetime.strptime(l[k], '%Y-%m-%dT%H:%M:%SZ') for k in ('start', 'end'))
+    assert begin <= end and l['command'][1] == 'train' and l['hosts'][0]['threads'] == [1]
+    assert l['hosts'][0]['host'] == os.uname().nodename and l['hosts'][0]['load'] >= 0
+    assert l['layout'] == 'pp1xdp1' and l['seed'] == 1 and l['program'] and l['isa'] and l['onednn']
+assert [l['schedule'] for l in lines[:3]] == ['1f1b', 'gpipe', 'gpipe']
+assert lines[3]['schedule']['sha256'] == sys.argv[1]
+END
+
+# A run that grows keeps the learning rates that it had planned.
+train long --set run.steps=9
+train grows
+train grows --set run.steps=9
+grep -q 'the learning rate reaches its end at step 6 (lr.steps), the run at step 9' err ||
+  fail 'the end of the learning rate is not told'
+for step in 7 8 9; do
+  [ "$(rate grows $step)" = "$(rate grows 6)" ] || fail "the learning rate of step $step has moved"
+done
+[ "$(rate grows 6)" != "$(rate long 6)" ] || fail 'the two runs do not differ'
+grep -A5 '^.lr' runs/grows/config.toml | grep -q '^steps = 6$' || fail 'config.toml has no lr.steps'
+train grows --set run.steps=12 --set lr.steps=12
+grep -q 'lr.steps: trained in 6 so far, goes on in 12' err || fail 'another lr.steps is not told'
+[ "$(rate grows 10)" != "$(rate grows 9)" ] || fail 'lr.steps has no effect'
+
+# Seeds of weights and of the order of data, each by itself.
+train seed --set run.seed=3
+train both --set run.seed=3 --set model.seed=3 --set data.seed=3
+[ "$(hash_of both)" = "$(hash_of seed)" ] || fail 'the default seeds are not run.seed'
+train weights --set run.seed=3 --set model.seed=4
+train order --set run.seed=3 --set data.seed=4
+train other --set run.seed=4
+[ "$(for run in seed weights order other; do hash_of $run; done | sort -u | wc -l)" = 4 ] ||
+  fail 'a seed has no effect'
+refused 'data.seed was 4, now it is 3' order --set run.seed=3 --set run.steps=7
+exit $bad

@@ -1,0 +1,191 @@
+#!/bin/sh
+# Launches whose ranks were told different things, run on different processors, stand still, are slow
+# to store, or are stopped by signals.
+# usage: launch_test.sh CONCERTINA SLOW_STORAGE MPIRUN [MPIRUN_ARGS...]
+# SLOW_STORAGE: a library to preload (slow_storage.cc).
+set -u
+binary=$(realpath -- "$1") slow=$(realpath -- "$2"); shift 2
+mpirun=$*
+. "$(dirname -- "$0")/../shell_checks.sh"
+
+awk 'BEGIN { for (i = 0; i < 900; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
+sed 's/far/red/' text > text2
+cat > base.toml << 'END'
+[run]
+steps = 4
+threads = 1
+watchdog = 20
+[model]
+layers = 2
+width = 32
+heads = 2
+context = 16
+[data]
+text = "text"
+[batch]
+global = 8
+microbatches = 4
+[generate]
+tokens = 0
+[eval]
+batches = 1
+[lr]
+warmup = 2
+[log]
+tensorboard = false
+END
+
+# train RANKS NAME [--set ...]: exits with $code, 0 if that is not set.
+train() {
+  ranks=$1 name=$2; shift 2
+  exits "${code:-0}" "train $ranks $name $*" \
+    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@"
+}
+
+# disagree KEY COMMON FIRST SECOND: two ranks that differ by their options are refused, and soon.
+disagree() {
+  common="$2"
+  began=$(date +%s)
+  exits 2 "ranks that differ in $1" \
+    $mpirun -n 1 "$binary" train @base.toml --set run.name=differ $common $3 : \
+    -n 1 "$binary" train @base.toml --set run.name=differ $common $4
+  one_message "the ranks do not agree on $1: " "ranks that differ in $1"
+  grep -q 'on rank 0, .* on rank 1' message || fail "$1: the message does not say who has what"
+  [ $(($(date +%s) - began)) -lt 10 ] || fail "$1: refused too late"
+  [ ! -e runs/differ ] || { fail "$1: a refused launch left a run directory"; rm -r runs/differ; }
+}
+set_() { printf ' --set %s' "$@"; }
+disagree data.text "$(set_ parallel.dp=2)" '' "$(set_ data.text=text2)"
+disagree data.text "$(set_ parallel.pp=2)" '' "$(set_ data.text=text2)"
+disagree run.seed "$(set_ parallel.dp=2)" '' "$(set_ run.seed=2)"
+disagree optimizer.lr "$(set_ parallel.dp=2)" '' "$(set_ optimizer.lr=0.01)"
+disagree model.dropout "$(set_ parallel.dp=2)" '' "$(set_ model.dropout=0.1)"
+disagree numerics.compute "$(set_ parallel.pp=2)" '' "$(set_ numerics.compute=bf16)"
+disagree parallel.schedule "$(set_ parallel.pp=2)" '' "$(set_ parallel.schedule=gpipe)"
+disagree parallel.pp '' "$(set_ parallel.pp=2)" "$(set_ parallel.dp=2)"
+disagree run.steps "$(set_ parallel.dp=2)" '' "$(set_ run.steps=5)"
+# Of a schedule of one's own the content counts, not the path.
+"$binary" schedule show gpipe --ranks 2 --microbatches 4 > a.csv
+"$binary" schedule show 1f1b --ranks 2 --microbatches 4 > b.csv
+disagree 'the schedule file' '' "$(set_ parallel.schedule=a.csv)" "$(set_ parallel.schedule=b.csv)"
+cp a.csv c.csv
+exits 0 'two paths of one content' \
+  $mpirun -n 1 "$binary" train @base.toml --set run.name=paths --set parallel.schedule=a.csv : \
+  -n 1 "$binary" train @base.toml --set run.name=paths --set run.threads=2 --set parallel.schedule=c.csv
+# eval asks as well: here rank 1 has other held-out text.
+train 1 whole
+exits 2 'eval of ranks that differ' $mpirun -n 1 "$binary" eval runs/whole : \
+  -n 1 "$binary" eval runs/whole --set data.text=text2
+one_message 'the ranks do not agree on data.text' 'eval'
+
+# Ranks of different processors compute by what all of them have.
+one() { sed -n "s/.*\"$2\": *\"\([^\"]*\)\".*/\1/p" "runs/$1/result.json"; }
+for kind in SSE41:baseline AVX2:avx2; do
+  limit=${kind%:*} isa=${kind#*:}
+  train 1 "$isa" --set "numerics.isa=$isa"
+  for layout in pp dp; do
+    exits 0 "rank 1 has $limit, $layout=2" \
+      $mpirun -n 1 "$binary" train @base.toml --set "run.name=$isa-$layout" --set "parallel.$layout=2" : \
+      -n 1 env "DNNL_MAX_CPU_ISA=$limit" "$binary" train @base.toml --set "run.name=$isa-$layout" \
+      --set "parallel.$layout=2"
+    [ "$(hash_of "$isa-$layout")" = "$(hash_of "$isa")" ] || fail "$layout=2 has other bits than $isa"
+    [ "$(one "$isa-$layout" isa)" = "$isa" ] || fail "result.json does not name $isa"
+  done
+done
+[ "$(hash_of baseline)" != "$(hash_of avx2)" ] || fail 'the instruction set has no effect'
+[ "$(hash_of whole)" = "$(train 1 again; hash_of again)" ] || fail 'two equal runs differ'
+exits 2 'a rank without avx2' \
+  $mpirun -n 1 "$binary" train @base.toml --set run.name=lacks --set numerics.isa=avx2 : \
+  -n 1 env DNNL_MAX_CPU_ISA=SSE41 "$binary" train @base.toml --set run.name=lacks --set numerics.isa=avx2
+one_message 'not on rank 1: avx2' 'a rank without avx2'
+train 1 baseline --set run.steps=5 --set numerics.isa=avx2
+grep -q 'numerics.isa: trained in baseline so far, goes on in avx2' err ||
+  fail 'another instruction set is not told at a resume'
+
+# Storage that takes longer than the watchdog's limit neither ends a run nor keeps it from loading.
+slowly() {
+  ranks=$1 name=$2; shift 2
+  exits 0 "slow storage: $ranks $name $*" $mpirun -n 1 env "LD_PRELOAD=$slow" "$binary" train \
+    @base.toml --set "run.name=$name" --set run.watchdog=1 "$@" : -n "$ranks" "$binary" train \
+    @base.toml --set "run.name=$name" --set run.watchdog=1 "$@"
+}
+slowly 1 slow --set parallel.dp=2 --set checkpoint.every=2 --set run.steps=2
+grep -q 'saving a checkpoint' err || fail 'a slow save is not told'
+slowly 1 slow --set parallel.dp=2 --set run.steps=3
+grep -q 'trained 3 steps' out || fail 'the slow run did not go on'
+exits 2 'too long a watchdog' "$binary" train @base.toml --set run.watchdog=1e11
+one_message 'run.watchdog = 100000000000 is out of range' 'too long a watchdog'
+
+children_of() {
+  cat /proc/[0-9]*/status 2> /dev/null | awk -v parent="$1" '$1 == "Pid:" { pid = $2 }
+    $1 == "PPid:" && $2 == parent { print pid }'
+}
+rank_of() { tr '\0' '\n' < "/proc/$1/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p'; }
+
+# started RANKS NAME [--set ...]: in the background, until some steps are done.
+started() {
+  ranks=$1 name=$2; shift 2
+  timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch $mpirun -n "$ranks" "$binary" train \
+    @base.toml --set "run.name=$name" --set run.steps=100000 "$@" > out 2> err &
+  process=$!
+  until [ "$(wc -l 2> /dev/null < "runs/$name/metrics.jsonl")" -gt 5 ] 2> /dev/null; do
+    kill -0 $process 2> /dev/null || { fail "$name did not start"; return; }
+    sleep 0.05
+  done
+}
+
+# A rank that stands still is named, whichever it is and however many wait for it.
+stands_still() {
+  ranks=$1 stopped=$2; shift 2
+  started "$ranks" still --set run.watchdog=2 "$@"
+  for child in $(children_of "$(cat pid)"); do
+    [ "$(rank_of "$child")" != "$stopped" ] || kill -STOP "$child"
+  done
+  wait $process
+  got=$?
+  for child in $(children_of "$(cat pid)"); do kill -KILL "$child"; done
+  [ $got != 0 ] || fail "rank $stopped of $ranks stands still, exit code 0"
+  grep -q "no progress for .*waits for rank $stopped" err ||
+    fail "rank $stopped of $ranks stands still and is not named"
+  rm -rf runs/still
+}
+for stopped in 0 1 2; do stands_still 3 $stopped --set parallel.dp=3 --set batch.global=12 \
+  --set batch.microbatches=12; done
+for stopped in 0 1 2 3; do stands_still 4 $stopped --set parallel.pp=2; done
+
+# Ctrl-C commits as SIGTERM does.
+interrupted() {
+  started "$@"
+  target=$(cat pid)
+  [ "$1" = 1 ] || target=$(children_of "$target" | tail -n 1)
+  [ "$1" = 1 ] && target=$(children_of "$target" | head -n 1)
+  kill -INT "$target"
+  wait $process
+  got=$?
+  [ $got = 75 ] || fail "SIGINT at $1 ranks: exit code $got, wanted 75"
+  ls "runs/$2/checkpoints" | grep -q '^step-' || fail "SIGINT at $1 ranks: nothing was committed"
+  grep -q '"exit":75' "runs/$2/launches.jsonl" || fail 'launches.jsonl does not say how it ended'
+}
+interrupted 1 ctrl-c
+interrupted 2 ctrl-c-2 --set parallel.pp=2
+# Also after the last step: the state is saved, what is shown of it is left out.
+timeout 60 "$binary" train @base.toml --set run.name=late --set generate.tokens=100000 > out 2> err &
+process=$!
+until [ -d runs/late/checkpoints/step-00000004 ] && [ -s runs/late/costs.json ]; do
+  kill -0 $process 2> /dev/null || break
+  sleep 0.05
+done
+kill -TERM "$(children_of $process)"
+wait $process
+got=$?
+[ $got = 75 ] || fail "SIGTERM after the last step: exit code $got, wanted 75"
+
+# More than the host has free is refused with what would fit, and leaves nothing.
+width=$(awk '/^MemAvailable:/ { n = sqrt($2 * 1024 * 3 / 16 / 24 ); print int(n / 64 + 1) * 64 }' /proc/meminfo)
+code=2 train 1 large --set "model.width=$width" --set generate.tokens=0
+one_message 'are free' 'a model larger than the memory'
+grep -q 'rank 0 needs' message || fail 'the message does not say what the rank needs'
+[ ! -e runs/large ] || fail 'a refused launch left a run directory'
+code=2 train 3 misfit --set parallel.pp=2
+[ ! -e runs/misfit ] || fail 'a refused layout left a run directory'
+exit $bad

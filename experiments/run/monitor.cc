@@ -1,5 +1,7 @@
 #include "experiments/run/monitor.h"
 
+#include "core/clock.h"
+
 namespace concertina {
 
 Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step)
@@ -27,14 +29,23 @@ void Monitor::step(const StepMetrics& metrics) {
   tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
 }
 
-void Monitor::validation(std::int64_t step, double loss) {
-  event(step, "validation", {{"loss", loss}});
-  if (tensorboard_) tensorboard_->scalar("validation/loss", step, loss);
+void Monitor::validation(std::int64_t step, const Validation& result, bool final) {
+  event(step, "validation",
+        {{"loss", result.loss},
+         {"tokens", result.targets},
+         {"of_tokens", result.of},
+         {"seconds", result.seconds},
+         {"final", final}});
+  if (!final) curve_tokens_ = result.targets;
+  const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;
+  if (tensorboard_)
+    tensorboard_->scalar(on_curve ? "validation/loss" : "validation/final_loss", step, result.loss);
 }
 
 void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details) {
   nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
   line.update(details);
+  line["time"] = utc_text();
   events_.write(line);
 }
 

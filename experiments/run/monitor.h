@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "experiments/config/config.h"
+#include "experiments/run/evaluate.h"
 #include "experiments/run/progress.h"
 #include "io/metrics.h"
 #include "io/tensorboard.h"
@@ -18,14 +19,16 @@ class Monitor {
   Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
 
   void step(const StepMetrics& metrics);
-  void validation(std::int64_t step, double loss);
+  /// `final`: at the end of the run. Where it is over other text than those before it, it is no
+  /// point of their curve in TensorBoard.
+  void validation(std::int64_t step, const Validation& result, bool final);
   /// A line of events.jsonl: what happened, and what it cost.
   void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
   /// Before anything else writes to the terminal.
   void clear() { progress_.clear(); }
 
  private:
-  std::int64_t steps_;
+  std::int64_t steps_, curve_tokens_ = 0;  // of the evaluations before the end
   JsonLines metrics_, events_;
   std::optional<TensorBoardWriter> tensorboard_;
   Progress progress_;

@@ -30,12 +30,12 @@ std::vector<nlohmann::json> read_lines(const std::string& path) {
   return lines;
 }
 
-double number(const nlohmann::json& json, const char* key) {
+double number_in(const nlohmann::json& json, const char* key) {
   const auto at = json.find(key);
   return at != json.end() && at->is_number() ? at->get<double>() : std::nan("");
 }
 
-std::string text(const nlohmann::json& json, const char* key) {
+std::string text_in(const nlohmann::json& json, const char* key) {
   const auto at = json.find(key);
   return at != json.end() && at->is_string() ? at->get<std::string>() : "";
 }
@@ -43,14 +43,14 @@ std::string text(const nlohmann::json& json, const char* key) {
 std::vector<MetricsPoint> read_metrics(const std::string& path) {
   std::vector<MetricsPoint> points;
   for (const nlohmann::json& json : read_lines(path))
-    points.push_back({.step = number(json, "step"),
-                      .loss = number(json, "loss"),
-                      .tokens_per_s = number(json, "tokens_per_s"),
-                      .step_ms = number(json, "step_ms"),
-                      .bubble = number(json, "bubble"),
-                      .lr = number(json, "lr"),
-                      .grad_norm = number(json, "grad_norm"),
-                      .time = text(json, "time")});
+    points.push_back({.step = number_in(json, "step"),
+                      .loss = number_in(json, "loss"),
+                      .tokens_per_s = number_in(json, "tokens_per_s"),
+                      .step_ms = number_in(json, "step_ms"),
+                      .bubble = number_in(json, "bubble"),
+                      .lr = number_in(json, "lr"),
+                      .grad_norm = number_in(json, "grad_norm"),
+                      .time = text_in(json, "time")});
   std::erase_if(points, [](const MetricsPoint& point) { return !std::isfinite(point.step); });
   return points;
 }
@@ -58,12 +58,12 @@ std::vector<MetricsPoint> read_metrics(const std::string& path) {
 std::vector<ValidationPoint> read_validations(const std::string& path) {
   std::vector<ValidationPoint> points;
   const auto count = [](const nlohmann::json& json, const char* key) {
-    const double value = number(json, key);
+    const double value = number_in(json, key);
     return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
   };
   for (const nlohmann::json& json : read_lines(path))
-    if (text(json, "event") == "validation")
-      points.push_back({number(json, "step"), number(json, "loss"), count(json, "tokens"),
+    if (text_in(json, "event") == "validation")
+      points.push_back({number_in(json, "step"), number_in(json, "loss"), count(json, "tokens"),
                         count(json, "of_tokens")});
   return points;
 }

@@ -17,7 +17,7 @@ constexpr DataSheet kDataSheets[] = {
     {"H100", 67, 494.5, 989.5, 1979},       {"A100", 19.5, 156, 312, 0},
 };
 
-double rate(const DataSheet& sheet, std::string_view compute) {
+double data_sheet_rate(const DataSheet& sheet, std::string_view compute) {
   if (compute == "fp32") return sheet.fp32;
   if (compute == "tf32") return sheet.tf32;
   if (compute == "bf16") return sheet.bf16;
@@ -38,7 +38,7 @@ double peak_flops_per_s(const RunConfig& config, std::string_view device) {
   if (config.run.device != "cuda") return 0;
   for (const DataSheet& sheet : kDataSheets)
     if (device.find(sheet.name) != std::string_view::npos)
-      return rate(sheet, config.numerics.compute) * 1e12;
+      return data_sheet_rate(sheet, config.numerics.compute) * 1e12;
   return 0;
 }
 

@@ -39,15 +39,18 @@ std::string kept_lines(const std::string& content, std::int64_t last_step,
 }  // namespace
 
 nlohmann::ordered_json to_json(const StepMetrics& metrics) {
-  return {{"step", metrics.step},
-          {"loss", metrics.loss},
-          {"lr", metrics.lr},
-          {"grad_norm", metrics.grad_norm},
-          {"tokens_per_s", metrics.tokens_per_s},
-          {"step_ms", metrics.step_ms},
-          {"bubble", metrics.bubble},
-          {"peak_bytes", metrics.peak_bytes},
-          {"layout", metrics.layout}};
+  nlohmann::ordered_json line = {{"step", metrics.step},
+                                 {"loss", metrics.loss},
+                                 {"lr", metrics.lr},
+                                 {"grad_norm", metrics.grad_norm},
+                                 {"tokens_per_s", metrics.tokens_per_s},
+                                 {"step_ms", metrics.step_ms},
+                                 {"bubble", metrics.bubble},
+                                 {"peak_bytes", metrics.peak_bytes},
+                                 {"layout", metrics.layout}};
+  if (metrics.mfu > 0) line["mfu"] = metrics.mfu;
+  line["time"] = metrics.time;
+  return line;
 }
 
 JsonLines::JsonLines(const std::string& path, std::int64_t last_step)

@@ -140,30 +140,28 @@ void TrainingSource::load(std::int64_t step, std::int64_t first, std::int64_t co
   }
 }
 
-ValidationSource::ValidationSource(std::shared_ptr<const TextDataset> dataset, std::int64_t batch)
-    : dataset_(std::move(dataset)), batch_(batch) {
-  CONCERTINA_CHECK(batch >= 1, "batch of {}", batch);
+ValidationSource::ValidationSource(std::shared_ptr<const TextDataset> dataset, std::int64_t batch,
+                                   std::int64_t most)
+    : dataset_(std::move(dataset)), batch_(batch), targets_(dataset_->validation_targets()) {
+  CONCERTINA_CHECK(batch >= 1 && most >= 0, "batch of {}, {} targets", batch, most);
+  if (most > 0) targets_ = std::min(targets_, most);
 }
 
 std::int64_t ValidationSource::batches() const {
-  if (dataset_->validation_bytes() == 0) return 0;
-  const auto targets = static_cast<std::int64_t>(dataset_->validation_bytes() - 1);
   const std::int64_t per_batch = batch_ * tokens_per_sample();
-  return targets / per_batch + (targets % per_batch != 0);
+  return targets_ / per_batch + (targets_ % per_batch != 0);
 }
 
-std::int64_t ValidationSource::valid_targets(std::int64_t batch) const {
-  CONCERTINA_CHECK(batch >= 0 && batch < batches(), "batch {} of {}", batch, batches());
-  const std::int64_t per_batch = batch_ * tokens_per_sample();
-  return std::min(per_batch,
-                  static_cast<std::int64_t>(dataset_->validation_bytes()) - 1 - batch * per_batch);
+std::int64_t ValidationSource::valid_targets(std::int64_t step, std::int64_t samples) const {
+  CONCERTINA_CHECK(step >= 0 && step < batches(), "batch {} of {}", step, batches());
+  return std::min(samples * tokens_per_sample(), targets_ - step * batch_ * tokens_per_sample());
 }
 
 void ValidationSource::load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
                             View targets) {
   const std::int64_t length = tokens_per_sample();
   check_request(step, first, count, batch_, length, tokens, targets);
-  const std::int64_t valid = valid_targets(step);
+  const std::int64_t valid = valid_targets(step, batch_);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t done = (first + i) * length;  // targets of this batch before the row
     load_row(dataset_->corpus(),

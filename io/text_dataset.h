@@ -35,6 +35,10 @@ class TextDataset {
   /// Bytes [0, train_bytes) train, the next validation_bytes validate.
   std::uint64_t train_bytes() const { return train_bytes_; }
   std::uint64_t validation_bytes() const { return corpus_.size() - train_bytes_; }
+  /// Bytes of the validation part that a loss can be computed of: all but the first.
+  std::int64_t validation_targets() const {
+    return validation_bytes() == 0 ? 0 : static_cast<std::int64_t>(validation_bytes() - 1);
+  }
   /// Some lines for a person: files, sizes, samples an epoch, how the text begins.
   std::string summary() const;
 
@@ -54,6 +58,9 @@ class TrainingSource final : public BatchSource {
 
   void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
             View targets) override;
+  std::int64_t valid_targets(std::int64_t /*step*/, std::int64_t samples) const override {
+    return samples * tokens_per_sample();
+  }
   std::int64_t tokens_per_sample() const override { return dataset_->tokens_per_sample(); }
 
   /// Where sample `index` = s * B + k lies: tokens are bytes [begin, begin + T), targets the same
@@ -76,16 +83,21 @@ class TrainingSource final : public BatchSource {
   Epoch epoch_;  // of the last sample asked for
 };
 
-/// The validation part in order: `step` is the number of a batch. Each byte but the first is a
-/// target once; what is left over in the last batch has token 0 and target -1 (ignored).
+/// The start of the validation part in order, cut into windows of T targets: `step` is the number
+/// of a batch of `batch` windows. Each byte but the first is a target once; what is left over in
+/// the last batch has token 0 and target -1 (ignored). Which targets these are follows from the
+/// text and `most` alone, whatever T and `batch` are.
 class ValidationSource final : public BatchSource {
  public:
-  ValidationSource(std::shared_ptr<const TextDataset> dataset, std::int64_t batch);
+  /// The first `most` targets; 0: all.
+  ValidationSource(std::shared_ptr<const TextDataset> dataset, std::int64_t batch,
+                   std::int64_t most = 0);
 
-  /// 0 if there is no validation part.
+  /// Targets in all; 0 if there is no validation part.
+  std::int64_t targets() const { return targets_; }
   std::int64_t batches() const;
-  /// Targets of the batch that are not -1.
-  std::int64_t valid_targets(std::int64_t batch) const;
+  /// Of batch `step`.
+  std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
   void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
             View targets) override;
@@ -93,7 +105,7 @@ class ValidationSource final : public BatchSource {
 
  private:
   std::shared_ptr<const TextDataset> dataset_;
-  std::int64_t batch_;
+  std::int64_t batch_, targets_;
 };
 
 }  // namespace concertina

@@ -2,48 +2,112 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "experiments/run/evaluate.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/session.h"
+#include "io/checkpoint_commit.h"
+#include "io/checkpoint_reader.h"
 
 namespace concertina {
 namespace {
 
-int run_eval(const CommonOptions& options, MpiEnvironment& mpi) {
-  if (options.config.data.text.empty())
-    throw_input("there is no text to evaluate on", options.config.where("data.text"),
-                "--set data.text=FILE");
-  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi, "eval");
-  const std::int64_t step =
-      require_checkpoint(session.engine, checkpoint_directory(session.config));
-  session.begin();
-  const Validation result = evaluate(session.engine, session.dataset, session.config.eval.batches);
-  if (result.targets == 0)
-    throw_input("the text has no held-out part", session.config.where("data.validation"),
-                "data.validation = 0.1, or a longer text");
+struct EvalOptions : CommonOptions {
+  std::vector<std::string> text;  // in place of the run's own
+  std::int64_t step = -1;         // of the checkpoint; -1: the newest
+};
+
+/// The commit of `step`; throws bad input that lists those that there are.
+std::string commit_of(const std::string& checkpoints, std::int64_t step) {
+  std::vector<std::int64_t> steps;
+  for (const Commit& commit : list_commits(checkpoints)) {
+    if (commit.step == step) return commit.path;
+    steps.push_back(commit.step);
+  }
+  throw_input(fmt::format("there is no checkpoint of step {}", step), checkpoints,
+              steps.empty() ? "the directory of a run that `concertina train` has trained"
+                            : fmt::format("--step with one of: {}", fmt::join(steps, ", ")));
+}
+
+/// Throws bad input unless what is held out now was held out when `commit` was trained.
+void require_held_out(const Session& session, const std::string& commit) {
+  const nlohmann::json then = open_manifest(commit).metadata, now = session.identity();
+  const auto differs = [&](const char* key) {
+    return then.contains(key) && then[key] != now.at(key);
+  };
+  if (differs("data.text"))
+    throw_input("the text is not the one that the run was trained on", commit,
+                "data.text as it was, or --text FILE to evaluate on another one");
+  if (differs("data.validation"))
+    throw_input(fmt::format("data.validation was {}, now it is {}: what is held out is another "
+                            "part of the text",
+                            then["data.validation"].get<std::string>(),
+                            now["data.validation"].get<std::string>()),
+                session.config.where("data.validation"),
+                fmt::format("data.validation = {}, or --text FILE to evaluate on another text",
+                            then["data.validation"].get<std::string>()));
+}
+
+void print_result(const EvalOptions& options, const Session& session, std::int64_t step,
+                  const Validation& result) {
   const double bits = result.loss / std::log(2.0);
   if (options.json)
     print_once(nlohmann::ordered_json{{"step", step},
                                       {"loss", result.loss},
                                       {"bits_per_token", bits},
                                       {"perplexity", std::exp(result.loss)},
-                                      {"tokens", result.targets}}
+                                      {"tokens", result.targets},
+                                      {"of_tokens", result.of},
+                                      {"seconds", result.seconds},
+                                      {"layout", short_form(session.run.layout)}}
                    .dump() +
                "\n");
   else
     print_once(fmt::format(
-        "step {}: held-out loss {:.4f} nats a token, {:.4f} bits, perplexity {:.3f}, {} tokens\n",
-        step, result.loss, bits, std::exp(result.loss), result.targets));
+        "step {}: held-out loss {:.4f} nats a token, {:.4f} bits, perplexity {:.3f}, over {}\n",
+        step, result.loss, bits, std::exp(result.loss), text_share(result)));
+}
+
+int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
+  RunConfig config = options.config;
+  if (!options.text.empty()) config.data.text = options.text;
+  if (config.data.text.empty())
+    throw_input("there is no text to evaluate on", config.where("data.text"), "--text FILE");
+  const std::string checkpoints = checkpoint_directory(config);
+  const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
+  const std::unique_ptr<Session> session = open_session(config, mpi, "eval");
+  const std::int64_t step = require_checkpoint(session->engine, path);
+  session->begin();
+  if (options.text.empty()) require_held_out(*session, commit_of(checkpoints, step));
+  const Validation result = evaluate(session->engine, session->dataset, config.eval.batches);
+  if (result.targets == 0)
+    throw_input("the text has no held-out part", config.where("data.validation"),
+                "data.validation = 0.1, or a longer text");
+  require_finite(result, step);
+  print_result(options, *session, step, result);
   return 0;
 }
 
 }  // namespace
 
 Runner add_eval(CLI::App& app) {
-  return with_config<CommonOptions>(app, add_json_option, run_eval);
+  return with_config<EvalOptions>(
+      app,
+      [](CLI::App& eval, EvalOptions& options) {
+        add_json_option(eval, options);
+        eval.add_option("--step", options.step, "of the checkpoint; the newest if not given")
+            ->type_name("N")
+            ->check(CLI::NonNegativeNumber);
+        eval.add_option("--text", options.text,
+                        "evaluate on the held-out part of another text than the run's own")
+            ->type_name("FILE")
+            ->allow_extra_args(false)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      },
+      run_eval);
 }
 
 }  // namespace concertina

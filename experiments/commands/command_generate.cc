@@ -7,13 +7,18 @@
 namespace concertina {
 namespace {
 
+constexpr int kTokens = 200;  // where the run says 0, which is for the end of `train`
+
 int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
-  Session session(with_fitting_layout(options.config, mpi.world().size()), mpi, "generate");
+  RunConfig config = options.config;
+  config.data.text.clear();  // a prompt is all that it takes
+  if (config.generate.tokens == 0) config.generate.tokens = kTokens;
+  const std::unique_ptr<Session> session = open_session(config, mpi, "generate");
   const std::int64_t step =
-      require_checkpoint(session.engine, checkpoint_directory(session.config));
-  session.begin();
-  const GenerateSection& wanted = session.config.generate;
-  const std::string text = generate(session.engine, wanted, session.config.run.seed);
+      require_checkpoint(session->engine, checkpoint_directory(session->config));
+  session->begin();
+  const GenerateSection& wanted = session->config.generate;
+  const std::string text = generate(session->engine, wanted, session->config.run.seed);
   if (options.json)
     print_once(
         nlohmann::ordered_json{{"step", step}, {"prompt", wanted.prompt}, {"text", text}}.dump(

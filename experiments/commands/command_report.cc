@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "core/number_text.h"
 #include "experiments/report/report_figures.h"
 #include "experiments/report/report_page.h"
 #include "io/file.h"
@@ -11,23 +14,31 @@ namespace {
 
 struct ReportOptions {
   std::string run, output;
+  std::int64_t step = -1;  // at which the trace begins; -1: the last one
   bool json = false;
 };
 
 int run_report(const ReportOptions& options) {
   std::string directory = options.run;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
-  const RunFiles run = load_run(directory);
+  const RunFiles run = load_run(
+      directory, options.step < 0 ? std::nullopt : std::optional<std::int64_t>(options.step));
   const ReportFigures figures = compute_figures(run.trace, run.known);
   const std::string path = options.output.empty() ? directory + "/report.html" : options.output;
   atomic_replace(path, report_page(run, figures));
   if (options.json) {
     nlohmann::ordered_json json = to_json(run.trace, figures);
+    json["all_steps"] = to_json(total(run.metrics));
     json["report"] = path;
     fmt::print("{}\n", json.dump());
     return 0;
   }
-  fmt::print("step {:.2f} ms, predicted {:.2f} ms ({:+.1f}%)\n", figures.seconds * 1e3,
+  const StepTotals all = total(run.metrics);
+  if (all.steps > 0)
+    fmt::print("{} steps: median {:.2f} ms, {} tokens/s\n", grouped(all.steps),
+               all.median_seconds * 1e3, grouped(std::llround(all.tokens_per_s())));
+  fmt::print("recorded step {}: {:.2f} ms, predicted {:.2f} ms ({:+.1f}%)\n",
+             run.trace.steps[figures.typical][0].step, figures.seconds * 1e3,
              figures.predicted_seconds * 1e3, 100 * figures.error());
   if (!figures.costs_missing.empty())
     fmt::print("predicted without the reduction of gradients: {}\n", figures.costs_missing);
@@ -43,6 +54,11 @@ Runner add_report(CLI::App& app) {
   app.add_option("run", options->run, "run directory")->type_name("RUN")->required();
   app.add_option("--output", options->output, "the page; RUN/report.html if not given")
       ->type_name("FILE");
+  app.add_option("--step", options->step,
+                 "the trace that begins there (log.trace_at, log.trace_every); the last if not "
+                 "given")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", options->json, "print the figures as one JSON object, nothing else");
   return [options](MpiEnvironment&) { return launcher_rank() == 0 ? run_report(*options) : 0; };
 }

@@ -12,12 +12,16 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/version.h"
+#include "core/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/measured_costs.h"
+#include "experiments/report/run_result.h"
 #include "experiments/report/tracing.h"
 #include "experiments/run/evaluate.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/generate.h"
+#include "experiments/run/launch_figures.h"
 #include "experiments/run/launch_record.h"
 #include "experiments/run/monitor.h"
 #include "experiments/run/run_checkpoint.h"
@@ -26,6 +30,7 @@
 #include "experiments/run/signals.h"
 #include "experiments/run/state_hash.h"
 #include "experiments/run/text_identity.h"
+#include "experiments/run/utilization.h"
 #include "io/run_directory.h"
 
 namespace concertina {
@@ -79,7 +84,9 @@ class Training {
         checkpoints_(checkpoint_directory(session_.config)),
         text_stamps_(session_.dataset->corpus().stamps()),
         identity_(session_.identity()),
-        source_(session_.dataset, data_seed(session_.config), session_.config.batch.global) {}
+        source_(session_.dataset, data_seed(session_.config), session_.config.batch.global),
+        figures_(static_cast<double>(session_.config.batch.global) *
+                 session_.config.model.context) {}
 
   /// Makes or opens the run directory and loads the newest commit, if there is one.
   void open() {
@@ -101,7 +108,7 @@ class Training {
 
   int run() {
     const std::int64_t steps = session_.config.run.steps, first = done_ + 1;
-    Tracing tracing(engine_, session_.config, done_, directory_ + "/trace.json");
+    Tracing tracing(engine_, session_.config, done_, directory_);
     for (std::int64_t step = first; step <= steps; ++step) {
       tracing.before_step(step);
       const double start = now();
@@ -110,17 +117,18 @@ class Training {
       const StepStatus status = gather_status(engine_, seconds);
       prune();  // the newest checkpoint has led to a finite loss
       tracing.after_step(step);
-      last_ = summary;
+      summary_.last = summary;
+      summary_.peak_bytes = static_cast<std::uint64_t>(status.peak_bytes);
+      figures_.step(seconds, status.bubble);
       done_ = step;
-      peak_bytes_ = status.peak_bytes;
       record(step, summary, status, seconds);
-      if (due(step, session_.config.eval.every) && step < steps) validate_model(step);
+      if (due(step, session_.config.eval.every) && step < steps) periodic_validation(step);
       const bool stop = status.signal != 0 && step < steps;
       if (stop || due(step, session_.config.checkpoint.every) || step == steps)
         save(step, stop || step == steps);
       if (stop) return preempted(status.signal);
     }
-    return finish();
+    return finish(tracing.last());
   }
 
   /// The launch is over; with an exit code that is not run()'s where an error has ended it.
@@ -218,6 +226,12 @@ class Training {
 
   static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
+  /// Of a step of so many seconds; 0 where the peak rate is not known.
+  double mfu(double seconds) const {
+    const double peak = peak_flops_per_s(session_.config, session_.backend->describe());
+    return peak > 0 ? model_flops(session_.config) / (seconds * peak * session_.world.size()) : 0;
+  }
+
   void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
               double seconds) {
     if (!monitor_) return;
@@ -231,15 +245,34 @@ class Training {
                     .step_ms = seconds * 1e3,
                     .bubble = status.bubble,
                     .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
-                    .layout = short_form(session_.run.layout)});
+                    .layout = short_form(session_.run.layout),
+                    .mfu = mfu(seconds),
+                    .time = utc_text()});
   }
 
-  Validation validate_model(std::int64_t step, const std::function<bool()>& stop = {}) {
-    const Validation result =
-        evaluate(engine_, session_.dataset, session_.config.eval.batches, stop);
+  Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
+                            const std::function<bool()>& stop = {}) {
+    const Validation result = evaluate(engine_, session_.dataset, batches, stop);
+    summary_.eval_seconds += result.seconds;
     if (stopped_by_ != 0) return result;
-    if (monitor_ && result.targets > 0) monitor_->validation(step, result.loss);
+    if (monitor_ && result.targets > 0) monitor_->validation(step, result, final);
     return result;
+  }
+
+  /// One of the evaluations before the end; says once what they cost where that is much.
+  void periodic_validation(std::int64_t step) {
+    const EvalSection& eval = session_.config.eval;
+    const Validation result = validate_model(
+        step, eval.periodic_batches > 0 ? eval.periodic_batches : eval.batches, false);
+    const double between = figures_.median_seconds() * static_cast<double>(eval.every);
+    const double share = result.seconds / (result.seconds + between);
+    if (!monitor_ || told_eval_share_ || share < 0.1) return;
+    told_eval_share_ = true;
+    monitor_->clear();
+    log::info(
+        "an evaluation over {} takes {:.1f} s, {:.0f}% of the time from one to the next: "
+        "eval.periodic_batches = n lets those before the end look at n x {} tokens alone",
+        text_share(result), result.seconds, 100 * share, kEvaluationBatch);
   }
 
   /// One that the file system refuses is a warning, unless it is the `last` of this launch.
@@ -258,6 +291,7 @@ class Training {
       monitor_->event(step, "no checkpoint", {{"why", error.message()}});
       return;
     }
+    summary_.checkpoint_seconds += now() - start;
     unpruned_ = true;
     if (monitor_) monitor_->event(step, "checkpoint", {{"seconds", now() - start}});
   }
@@ -307,51 +341,79 @@ class Training {
     return stopped_by_ != 0;
   }
 
+  /// The last point of the curve, if that is over other text, then the result.
+  Validation final_validation(const std::function<bool()>& stop) {
+    const EvalSection& eval = session_.config.eval;
+    const bool other = eval.periodic_batches > 0 && eval.periodic_batches != eval.batches;
+    if (summary_.last && eval.every > 0 && other)
+      validate_model(done_, eval.periodic_batches, false, stop);
+    if (stopped_by_ != 0) return {};
+    return validate_model(done_, eval.batches, true, stop);
+  }
+
   /// After the last step, whose state is saved: what is shown of it.
-  int finish() {
+  int finish(const std::optional<RunTrace>& trace) {
     const auto stop = [this] { return told_to_stop(); };
-    if (last_) save_costs();
+    if (summary_.last) save_costs();
     if (stop()) return preempted(stopped_by_);
-    const Validation validation = validate_model(done_, stop);
-    prune();  // the last checkpoint is of a model that can be evaluated
+    summary_.step = done_;
+    summary_.validation = final_validation(stop);
+    if (stopped_by_ != 0) return preempted(stopped_by_);
     std::string text;
-    if (stopped_by_ == 0 && session_.config.generate.tokens > 0)
+    if (session_.config.generate.tokens > 0)
       text = generate(engine_, session_.config.generate, session_.config.run.seed, stop);
     if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
     const std::string hash = state_sha256(engine_);
-    if (!monitor_) return 0;
-    monitor_->clear();
-    log_passes();
-    // A launch that trained nothing leaves an earlier one's result as it was.
-    if (const std::string path = directory_ + "/result.json";
-        last_ || !std::filesystem::exists(path))
-      write_result(path, result_json(validation, hash));
-    print_once(report(validation, text));
+    summary_.launch_seconds = now() - start_;
+    if (monitor_) {
+      monitor_->clear();
+      log_passes();
+      save_result(hash, trace);
+      print_once(closing_words(text));
+    }
+    require_finite(summary_.validation, done_);
+    prune();  // the last checkpoint is of a model that can be evaluated
     return 0;
   }
 
-  Json result_json(const Validation& validation, const std::string& hash) const {
-    Json result = {{"steps", done_}};
-    if (last_)
-      result.update({{"loss", last_->loss},
-                     {"grad_norm", last_->grad_norm},
-                     {"peak_bytes", static_cast<std::uint64_t>(peak_bytes_)}});
-    if (validation.targets > 0) result["validation_loss"] = validation.loss;
-    result.update({{"layout", short_form(session_.run.layout)}, {"state_sha256", hash}});
+  /// result.json. A launch that trained nothing leaves an earlier one's as it was.
+  void save_result(const std::string& hash, const std::optional<RunTrace>& trace) const {
+    const std::string path = directory_ + "/result.json";
+    if (!summary_.last && std::filesystem::exists(path)) return;
+    Json result = to_json(figures_, summary_);
+    const double share =
+        summary_.last ? mfu(figures_.seconds() / static_cast<double>(figures_.steps())) : 0;
+    if (share > 0)
+      result.update({{"mfu", share},
+                     {"peak_tflops_per_rank",
+                      peak_flops_per_s(session_.config, session_.backend->describe()) * 1e-12}});
+    if (summary_.last) result.update(predicted_figures(session_, directory_, trace));
+    result.update(about_run(session_));
     if (!session_.isa.empty()) result["isa"] = session_.isa;
-    return result;
+    result.update({{"version", program_version().number},
+                   {"commit", program_version().commit},
+                   {"time", utc_text()},
+                   {"state_sha256", hash}});
+    write_result(path, result);
   }
 
-  std::string report(const Validation& validation, const std::string& text) const {
-    std::string report = fmt::format("nothing was left to train at step {}\n", done_);
-    if (last_) report = fmt::format("trained {} steps, loss {:.4f}\n", done_, last_->loss);
+  std::string closing_words(const std::string& text) const {
+    const Validation& validation = summary_.validation;
+    std::string words = fmt::format("nothing was left to train at step {}\n", summary_.step);
+    if (summary_.last)
+      words = fmt::format("trained {} steps, loss {}, {} tokens/s\n", summary_.step,
+                          number_text(summary_.last->loss), format_rate(figures_.tokens_per_s()));
     if (validation.targets > 0)
-      report += fmt::format("held-out loss {:.4f} nats a token ({} tokens)\n", validation.loss,
-                            validation.targets);
-    if (!text.empty()) report += "\n" + printable(session_.config.generate.prompt + text) + "\n";
-    return report + fmt::format("\nrun directory: {}\n", directory_);
+      words += fmt::format(
+          "held-out loss {} nats a token, over {}; evaluations took {:.0f}% of "
+          "this launch\n",
+          number_text(validation.loss), text_share(validation),
+          100 * summary_.eval_seconds / summary_.launch_seconds);
+    if (!text.empty()) words += "\n" + printable(session_.config.generate.prompt + text) + "\n";
+    return words + fmt::format("\nrun directory: {}\n", directory_);
   }
 
+  const double start_ = now();  // of the launch
   Session session_;
   RankEngine& engine_;
   bool from_scratch_;
@@ -364,11 +426,12 @@ class Training {
   std::optional<LaunchRecord> launch_;
   TrainingSource source_;
   std::unique_ptr<Monitor> monitor_;
-  std::optional<StepSummary> last_;  // of this launch
-  double peak_bytes_ = 0;            // largest of any rank
-  bool unpruned_ = true;             // the newest checkpoint has not led to anything yet
-  std::int64_t done_ = 0;            // steps
-  int stopped_by_ = 0;               // signal that any rank got after the last step
+  LaunchFigures figures_;
+  LaunchSummary summary_;
+  bool told_eval_share_ = false;
+  bool unpruned_ = true;   // the newest checkpoint has not led to anything yet
+  std::int64_t done_ = 0;  // steps
+  int stopped_by_ = 0;     // signal that any rank got after the last step
 };
 
 int run_train(const TrainOptions& options, MpiEnvironment& mpi) {

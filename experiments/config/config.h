@@ -18,7 +18,8 @@ struct RunSection {
   std::string name = "default", dir = "runs", device = "cpu";
   std::int64_t seed = 1, steps = 200;
   double watchdog = 600;
-  int threads = 0;  // 0: the cores that this rank may use, shared with the other ranks there
+  double peak_tflops = 0;  // 0: by the name of the GPU, where that is known
+  int threads = 0;         // 0: the cores that this rank may use, shared with the other ranks there
   bool graphs = true;
   bool operator==(const RunSection&) const = default;
 };
@@ -88,12 +89,12 @@ struct CheckpointSection {
 
 struct EvalSection {
   std::int64_t every = 0;
-  int batches = 8;
+  int batches = 0, periodic_batches = 0;
   bool operator==(const EvalSection&) const = default;
 };
 
 struct GenerateSection {
-  int tokens = 200;
+  int tokens = 0;
   double temperature = 0.8;
   std::string prompt = "\n";
   bool operator==(const GenerateSection&) const = default;
@@ -103,6 +104,8 @@ struct LogSection {
   std::int64_t every = 10;
   bool tensorboard = true;
   int trace = 4;
+  std::vector<std::int64_t> trace_at;
+  std::int64_t trace_every = 0;
   bool operator==(const LogSection&) const = default;
 };
 

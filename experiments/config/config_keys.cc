@@ -79,6 +79,10 @@ const Key kKeys[] = {
      "seconds without progress in a step until each rank says whom it waits for; a quarter of that "
      "later the run ends. 0: never. While a run starts, loads, saves or measures, ranks only warn",
      {0, 1e6}},
+    {KEY(run.peak_tflops),
+     "10^12 floating-point operations a second that the device of a rank can do in "
+     "numerics.compute, for MFU; 0: by the data sheet of an A100, H100 or H200, else no MFU",
+     kNotNegative},
     {KEY(run.device), "where the kernels run", {}, device_names},
     {KEY(run.graphs),
      "on a GPU, record the kernels of a unit's pass as a CUDA graph and launch that from then on",
@@ -174,9 +178,16 @@ const Key kKeys[] = {
     {KEY(checkpoint.dir), "one run's alone; empty: <run directory>/checkpoints", {}},
 
     {KEY(eval.every), "steps between evaluations; 0: only at the end", kSteps},
-    {KEY(eval.batches), "global batches of held-out text an evaluation; 0: all of it", kIndex},
+    {KEY(eval.batches),
+     "held-out text of the evaluation at the end, and of `eval`: so many times 4096 tokens from "
+     "its "
+     "start; 0: all of it",
+     kIndex},
+    {KEY(eval.periodic_batches), "likewise, of the evaluations before the end; 0: as eval.batches",
+     kIndex},
 
-    {KEY(generate.tokens), "tokens to generate", kIndex},
+    {KEY(generate.tokens),
+     "tokens that `train` generates at its end; `generate` makes 200 where this is 0", kIndex},
     {KEY(generate.temperature), "0: always the likeliest token", {0, 100}},
     {KEY(generate.prompt), "text that the generated text goes on from", {}},
 
@@ -185,6 +196,11 @@ const Key kKeys[] = {
     {KEY(log.trace),
      "steps to record in trace.json, behind the first two of a launch; 0: none (see `report`)",
      kIndex},
+    {KEY(log.trace_at),
+     "steps from which on log.trace steps are recorded, in place of the start of a launch; each is "
+     "trace-STEP.json, the last one also trace.json",
+     {1, 1e15}},
+    {KEY(log.trace_every), "likewise, from each step that it divides; 0: none", kSteps},
 };
 #undef KEY
 
@@ -200,6 +216,7 @@ std::string type_name(const Field& field) {
                                     "a string",
                                     "a string or a list of strings",
                                     "a list of two numbers",
+                                    "an integer or a list of integers",
                                     "a list of pipelines"};
   static_assert(std::size(kNames) == std::variant_size_v<Field>);
   return kNames[field.index()];

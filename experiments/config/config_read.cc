@@ -148,6 +148,15 @@ class Reader {
     out = std::move(values);
   }
 
+  void read(const toml::node& node, std::vector<std::int64_t>& out) const {
+    std::vector<std::int64_t> values;
+    if (const toml::array* items = node.as_array())
+      for (const toml::node& item : *items) read(item, values.emplace_back());
+    else
+      read(node, values.emplace_back());
+    out = std::move(values);
+  }
+
   void read(const toml::node& node, std::array<double, 2>& out) const {
     const toml::array* items = node.as_array();
     if (items == nullptr || items->size() != 2) wrong_type(node);

@@ -31,6 +31,7 @@ std::string to_toml(int value);
 std::string to_toml(double value);
 std::string to_toml(const std::string& value);
 std::string to_toml(const std::vector<std::string>& values);
+std::string to_toml(const std::vector<std::int64_t>& values);
 std::string to_toml(const std::array<double, 2>& values);
 
 }  // namespace concertina

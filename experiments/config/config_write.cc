@@ -64,6 +64,10 @@ std::string to_toml(const std::vector<std::string>& values) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
+std::string to_toml(const std::vector<std::int64_t>& values) {
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
 std::string to_toml(const std::array<double, 2>& values) {
   return fmt::format("[{}, {}]", to_toml(values[0]), to_toml(values[1]));
 }

@@ -34,7 +34,7 @@ GanttBox::Style style_of(Cause cause) {
   return cause == Cause::reduction ? GanttBox::kReduction : GanttBox::kGather;
 }
 
-std::string wait_text(const WaitTime& wait) {
+std::string wait_text(const WaitTime& wait, const Layout& layout) {
   switch (wait.what) {
     case WaitFor::reduction:
       return "gradients of other ranks";
@@ -43,7 +43,7 @@ std::string wait_text(const WaitTime& wait) {
     case WaitFor::weights:
       return "weights of other ranks";
     default:
-      return title(wait.transfer);
+      return title(wait.transfer, layout);
   }
 }
 
@@ -87,7 +87,7 @@ std::vector<GanttBox> action_boxes(const RunTrace& trace, std::size_t rank,
       box.chunk = static_cast<int>(std::ranges::find(stages, action.stage) - stages.begin());
     if (with_titles) {
       if (is_compute(action.kind)) box.text = std::to_string(action.microbatch);
-      box.title = fmt::format("{}\n{}", title(action), span_text(box.start, box.end));
+      box.title = fmt::format("{}\n{}", title(action, trace.layout), span_text(box.start, box.end));
     }
     boxes.push_back(std::move(box));
   }
@@ -112,11 +112,11 @@ void add_predicted_waits(const RunTrace& trace, const ReportFigures& figures, st
   }
 }
 
-void add_waits(const StepRecord& record, const std::vector<double>& computed, double origin,
-               std::vector<GanttBox>& boxes) {
+void add_waits(const Layout& layout, const StepRecord& record, const std::vector<double>& computed,
+               double origin, std::vector<GanttBox>& boxes) {
   for (std::size_t i = 0; i < record.waits.size(); ++i) {
     const WaitTime& wait = record.waits[i];
-    const std::string what = wait_text(wait);
+    const std::string what = wait_text(wait, layout);
     add_wait(GanttBox::kPeers, "idle until computed: " + what, wait.start - origin,
              computed[i] - origin, boxes);
     add_wait(style_of(cause_of(wait.what)), "waits for the transfer: " + what, computed[i] - origin,

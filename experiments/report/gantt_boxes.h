@@ -45,7 +45,7 @@ void add_predicted_waits(const RunTrace& trace, const ReportFigures& figures, st
                          std::vector<GanttBox>& boxes);
 
 /// Measured waits, cut where the computation that they were for had ended.
-void add_waits(const StepRecord& record, const std::vector<double>& computed, double origin,
-               std::vector<GanttBox>& boxes);
+void add_waits(const Layout& layout, const StepRecord& record, const std::vector<double>& computed,
+               double origin, std::vector<GanttBox>& boxes);
 
 }  // namespace concertina

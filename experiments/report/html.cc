@@ -8,14 +8,16 @@
 namespace concertina::html {
 namespace {
 
-constexpr int kColumns = 700;  // of a plot: more points than two a column cannot be seen
+constexpr int kColumns = 500;  // of a plot: more points than two a column cannot be seen
+constexpr int kMostTicks = 100;
 
 double share(double value, double low, double high) {
   return high > low ? (value - low) / (high - low) : 0;
 }
 
-/// The first, lowest, highest and last point of each column, in order.
-std::vector<Point> thinned(const std::vector<Point>& points, double left, double right) {
+/// The first, lowest, highest and last finite point of each column, in order.
+std::vector<Point> thinned(std::vector<Point> points, double left, double right) {
+  std::erase_if(points, [](const Point& p) { return !drawable(p.x) || !drawable(p.y); });
   if (points.size() <= 4 * kColumns) return points;
   std::vector<Point> result;
   const auto column = [&](const Point& p) {
@@ -36,27 +38,34 @@ std::vector<Point> thinned(const std::vector<Point>& points, double left, double
 }
 
 std::string path(const Series& series, const Plot& plot) {
-  std::string data;
-  double last = 0;
+  std::string data, dots;
+  double last = 0, first = 0;
   for (const Point& point : thinned(series.points, plot.left, plot.right)) {
     const double x = 1000 * share(point.x, plot.left, plot.right);
     const double y = 1000 * (1 - share(point.y, plot.low, plot.high));
     if (data.empty())
-      data = fmt::format("M{:.1f} {:.1f}", x, y);
+      data = fmt::format("M{:.2f} {:.2f}", x, y), first = x;
     else if (series.steps)
-      data += fmt::format("L{:.1f} {:.1f}L{:.1f} {:.1f}", x, last, x, y);
+      data += fmt::format("L{:.2f} {:.2f}L{:.2f} {:.2f}", x, last, x, y);
     else
-      data += fmt::format("L{:.1f} {:.1f}", x, y);
+      data += fmt::format("L{:.2f} {:.2f}", x, y);
+    if (series.dots) dots += fmt::format("M{:.2f} {:.2f}h0", x, y);
     last = y;
   }
-  if (series.area && !data.empty())
-    data +=
-        fmt::format("V1000H{:.1f}z", 1000 * share(series.points.front().x, plot.left, plot.right));
-  return fmt::format("<path class=\"{} {}\" d=\"{}\"/>", series.area ? "area" : "line",
-                     series.style, data);
+  if (series.area && !data.empty()) data += fmt::format("V1000H{:.2f}z", first);
+  std::string text = fmt::format(
+      "<path class=\"{} {}\"{} d=\"{}\"/>", series.area ? "area" : "line", series.style,
+      series.name.empty() ? "" : fmt::format(" data-name=\"{}\"", escape(series.name)), data);
+  if (!dots.empty())
+    text += fmt::format("<path class=\"line dots {}\" d=\"{}\"/>", series.style, dots);
+  return text;
 }
 
 }  // namespace
+
+bool drawable(double value) {
+  return std::abs(value) < 1e300;
+}
 
 std::string escape(std::string_view text) {
   std::string result;
@@ -97,18 +106,24 @@ std::string key(std::string_view style, std::string_view text) {
 }
 
 std::vector<double> ticks(double low, double high, int count) {
-  if (!(high > low)) return {low};
+  if (!(high > low) || !std::isfinite(high - low)) return {low};
   const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0})
     if (factor * power >= rough) step = factor * power;
   std::vector<double> result;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high * (1 + 1e-12); ++i)
-    result.push_back(i * step + 0.0);  // no -0
+  const double first = std::ceil(low / step - 1e-9);
+  for (int i = 0; i < kMostTicks; ++i) {
+    const double tick = (first + i) * step;
+    if (!(tick <= high + 1e-6 * step)) break;
+    // Steps below the last digit of such a number make no other one.
+    if (result.empty() || tick > result.back()) result.push_back(tick + 0.0);  // no -0
+  }
   return result;
 }
 
 std::string tick_label(double value, double step) {
+  if (std::abs(value) >= 1e9 || (step < 1e-5 && value != 0)) return fmt::format("{:.4g}", value);
   const double scale = std::abs(value) >= 1e6 ? 1e6 : std::abs(value) >= 1e4 ? 1e3 : 1;
   const char* suffix = scale == 1e6 ? "M" : scale == 1e3 ? "k" : "";
   const int digits =
@@ -124,10 +139,32 @@ std::string duration(double seconds) {
 }
 
 std::string bytes(double count) {
-  if (count >= 1e9) return fmt::format("{:.3g} GB", count / 1e9);
-  if (count >= 1e6) return fmt::format("{:.3g} MB", count / 1e6);
-  if (count >= 1e3) return fmt::format("{:.3g} kB", count / 1e3);
+  constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+  if (count >= kGiB) return fmt::format("{:.4g} GiB", count / kGiB);
+  if (count >= kMiB) return fmt::format("{:.4g} MiB", count / kMiB);
+  if (count >= kKiB) return fmt::format("{:.4g} KiB", count / kKiB);
   return fmt::format("{:.0f} B", count);
+}
+
+std::string save_button(std::string_view name) {
+  return fmt::format(
+      "<button class=\"save\" data-name=\"{}\" title=\"save this figure as an SVG file\">SVG"
+      "</button>",
+      escape(name));
+}
+
+std::vector<Point> smoothed(const std::vector<Point>& points, double span, bool rates) {
+  const double keep = span > 1 ? 1 - 1 / span : 0;
+  std::vector<Point> result;
+  double sum = 0, weight = 0;
+  for (const Point& point : points) {
+    const double value = rates ? 1 / point.y : point.y;
+    if (!drawable(value)) continue;
+    sum = keep * sum + (1 - keep) * value;
+    weight = keep * weight + (1 - keep);
+    result.push_back({point.x, rates ? weight / sum : sum / weight});
+  }
+  return result;
 }
 
 std::string plot(const Plot& plot) {
@@ -150,9 +187,11 @@ std::string plot(const Plot& plot) {
   std::string lines;
   for (const Series& series : plot.series) lines += path(series, plot);
   return fmt::format(
-      "<div class=\"plot\" style=\"height:{}px\">{}<svg viewBox=\"0 0 1000 1000\" "
-      "preserveAspectRatio=\"none\">{}{}</svg><span class=\"unit\">{}</span></div>\n",
-      plot.height, labels, grid, lines, escape(plot.x_unit));
+      "<div class=\"plot\" data-x=\"{}\" style=\"height:{}px\">{}<svg viewBox=\"0 0 1000 1000\" "
+      "preserveAspectRatio=\"none\" data-axes=\"{} {} {} {}\">{}{}</svg><span class=\"unit\">{}"
+      "</span></div>\n",
+      escape(plot.x_unit), plot.height, labels, plot.left, plot.right, plot.low, plot.high, grid,
+      lines, escape(plot.x_unit));
 }
 
 }  // namespace concertina::html

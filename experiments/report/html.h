@@ -28,8 +28,14 @@ std::string tick_label(double value, double step);
 
 /// "12.3 ms", "850 us", "1.25 s".
 std::string duration(double seconds);
-/// "33.7 MB" (10^6 bytes).
+/// "33.7 MiB".
 std::string bytes(double count);
+
+/// The button that saves the figure around it as an SVG file of this name.
+std::string save_button(std::string_view name);
+
+/// Whether an axis can have `value` on it: finite, and so that differences are.
+bool drawable(double value);
 
 struct Point {
   double x = 0, y = 0;
@@ -39,9 +45,16 @@ struct Series {
   std::vector<Point> points;
   bool steps = false;  // holds its value until the next point
   bool area = false;   // filled down to the bottom
+  bool dots = false;   // each point by itself as well
+  std::string name{};  // what the reader of a value sees; empty: its values are not read off
 };
+/// Exponential mean over about `span` points; of the reciprocals where `rates` says so, since a
+/// rate over several steps is all they did over all that they took.
+std::vector<Point> smoothed(const std::vector<Point>& points, double span, bool rates = false);
+
 /// A chart with its axes; `low` and `high` of y, x from the points. Long series are thinned: of the
-/// points of one column, the lowest and the highest stay.
+/// points of one column, the lowest and the highest stay. Points that are not drawable() are left
+/// out.
 struct Plot {
   std::string x_unit;
   double low = 0, high = 1;  // of y

@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-KnownCosts known_costs(const std::string& directory, const RunTrace& trace) {
+KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan) {
   const std::string path = directory + "/costs.json";
   if (std::error_code error; !std::filesystem::exists(path, error))
     return {{}, "this run has no costs.json, which a launch writes as it ends"};
@@ -18,7 +18,7 @@ KnownCosts known_costs(const std::string& directory, const RunTrace& trace) {
     RunConfig config;
     read_config(source.measured->config, path, config);
     RunPlan run = unplaced_run(config);
-    place(run, trace.layout, trace.plan);
+    place(run, layout, plan);
     return {plan_costs(run, unit_seconds(source, run, config), source.machine), {}};
   } catch (const Error& error) {
     return {{}, error.message()};

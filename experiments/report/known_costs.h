@@ -1,4 +1,4 @@
-// What a run's costs.json says of the plan that its trace has.
+// What a run's costs.json says of its plan.
 // Invariant: pure but for reading the file; a run that was killed has no such file, and its report
 // is a report all the same.
 #pragma once
@@ -12,10 +12,11 @@
 namespace concertina {
 
 struct KnownCosts {
-  std::optional<Costs> costs;  // of trace.plan
+  std::optional<Costs> costs;  // of the plan
   std::string missing;         // why there are none
 };
 
-KnownCosts known_costs(const std::string& directory, const RunTrace& trace);
+/// Of the run in `directory`, for `plan` at `layout`.
+KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan);
 
 }  // namespace concertina

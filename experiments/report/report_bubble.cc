@@ -85,13 +85,14 @@ std::string bubble_section(const ReportFigures& figures) {
       "<h2>Bubble, by cause</h2>\n<p class=\"lead\">The share of a step in which a rank neither "
       "computes nor updates, mean of the recorded steps. Who waits for a rank that is still "
       "computing waits for that computation (schedule, imbalance, variation); from its end on, "
-      "for the transfer.</p>\n<div class=\"bar\">";
+      "for the transfer.</p>\n<figure><div class=\"bar\">";
   for (std::size_t c = 0; c < kCauses; ++c)
     text += html::key(fmt::format("c{}", c), name_of(static_cast<Cause>(c)));
   text +=
       "<span class=\"key\"><svg><line class=\"mark\" x1=\"7\" x2=\"7\" y1=\"0\" "
-      "y2=\"14\"/></svg>predicted bubble</span></div>\n";
-  text += cause_bars(figures) + "<p class=\"note\">";
+      "y2=\"14\"/></svg>predicted bubble</span>" +
+      html::save_button("bubble-by-cause") + "</div>\n";
+  text += cause_bars(figures) + "</figure>\n<p class=\"note\">";
   for (std::size_t c = 0; c < kCauses; ++c)
     text += fmt::format("<b>{}</b>: {}{}", name_of(static_cast<Cause>(c)),
                         meaning_of(static_cast<Cause>(c)), c + 1 < kCauses ? "; " : ".");

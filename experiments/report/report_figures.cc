@@ -1,13 +1,16 @@
 #include "experiments/report/report_figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 
 #include "core/error.h"
+#include "core/step_history.h"
 #include "core/tensor.h"
 #include "experiments/report/trace_costs.h"
+#include "experiments/report/tracing.h"
 #include "experiments/run/run_plan.h"
 #include "io/file.h"
 #include "parallel/plan/plan_index.h"
@@ -16,18 +19,52 @@
 namespace concertina {
 namespace {
 
-std::vector<MetricsPoint> read_metrics(const std::string& path) {
+/// The whole lines of `path` that are objects; none if there is no such file.
+std::vector<nlohmann::json> read_lines(const std::string& path) {
   std::ifstream file(path);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);)
+    // A line that is being written is no object.
+    if (nlohmann::json json = nlohmann::json::parse(line, nullptr, false); json.is_object())
+      lines.push_back(std::move(json));
+  return lines;
+}
+
+double number_in(const nlohmann::json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number() ? at->get<double>() : std::nan("");
+}
+
+std::string text_in(const nlohmann::json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+std::vector<MetricsPoint> read_metrics(const std::string& path) {
   std::vector<MetricsPoint> points;
-  for (std::string line; std::getline(file, line);) {
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object()) continue;  // a line that is being written
-    const auto number = [&](const char* key) {
-      const auto at = json.find(key);
-      return at != json.end() && at->is_number() ? at->get<double>() : 0.0;
-    };
-    points.push_back({number("step"), number("loss"), number("tokens_per_s")});
-  }
+  for (const nlohmann::json& json : read_lines(path))
+    points.push_back({.step = number_in(json, "step"),
+                      .loss = number_in(json, "loss"),
+                      .tokens_per_s = number_in(json, "tokens_per_s"),
+                      .step_ms = number_in(json, "step_ms"),
+                      .bubble = number_in(json, "bubble"),
+                      .lr = number_in(json, "lr"),
+                      .grad_norm = number_in(json, "grad_norm"),
+                      .time = text_in(json, "time")});
+  std::erase_if(points, [](const MetricsPoint& point) { return !std::isfinite(point.step); });
+  return points;
+}
+
+std::vector<ValidationPoint> read_validations(const std::string& path) {
+  std::vector<ValidationPoint> points;
+  const auto count = [](const nlohmann::json& json, const char* key) {
+    const double value = number_in(json, key);
+    return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
+  };
+  for (const nlohmann::json& json : read_lines(path))
+    if (text_in(json, "event") == "validation")
+      points.push_back({number_in(json, "step"), number_in(json, "loss"), count(json, "tokens"),
+                        count(json, "of_tokens")});
   return points;
 }
 
@@ -74,15 +111,46 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
 
 }  // namespace
 
-RunFiles load_run(const std::string& directory) {
+RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
   if (std::error_code error; !std::filesystem::is_regular_file(directory + "/config.toml", error))
     throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
-  RunFiles run{read_run_trace(directory + "/trace.json"),
-               read_metrics(directory + "/metrics.jsonl"),
-               read_file(directory + "/config.toml", 1 << 20),
-               {}};
-  run.known = known_costs(directory, run.trace);
+  RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
+               .metrics = read_metrics(directory + "/metrics.jsonl"),
+               .config = read_file(directory + "/config.toml", 1 << 20),
+               .known = {},
+               .validations = read_validations(directory + "/events.jsonl"),
+               .launches = read_lines(directory + "/launches.jsonl")};
+  if (std::ifstream file(directory + "/result.json"); file)
+    run.result = nlohmann::json::parse(file, nullptr, false);
+  if (!run.result.is_object()) run.result = nullptr;
+  run.known = known_costs(directory, run.trace.layout, run.trace.plan);
   return run;
+}
+
+StepTotals total(const std::vector<MetricsPoint>& metrics) {
+  StepTotals totals;
+  std::vector<double> seconds;
+  double idle = 0;
+  for (const MetricsPoint& point : metrics) {
+    const double time = point.step_ms * 1e-3;
+    if (!std::isfinite(time * point.tokens_per_s) || time <= 0) continue;
+    seconds.push_back(time);
+    totals.seconds += time;
+    totals.tokens += point.tokens_per_s * time;
+    if (std::isfinite(point.bubble)) idle += point.bubble * time;
+  }
+  totals.steps = static_cast<std::int64_t>(seconds.size());
+  totals.median_seconds = median(std::move(seconds));
+  if (totals.seconds > 0) totals.bubble = idle / totals.seconds;
+  return totals;
+}
+
+nlohmann::ordered_json to_json(const StepTotals& totals) {
+  return {{"steps", totals.steps},
+          {"tokens_per_s", totals.tokens_per_s()},
+          {"median_step_ms", totals.median_seconds * 1e3},
+          {"steps_s", totals.seconds},
+          {"bubble", totals.bubble}};
 }
 
 double ReportFigures::bubble() const {
@@ -91,6 +159,14 @@ double ReportFigures::bubble() const {
 
 double ReportFigures::predicted_bubble() const {
   return mean(ranks, [](const RankFigures& rank) { return rank.predicted_bubble; });
+}
+
+IdleCauses ReportFigures::causes() const {
+  IdleCauses causes;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    causes.by_cause[c] =
+        mean(ranks, [c](const RankFigures& rank) { return rank.causes.by_cause[c]; });
+  return causes;
 }
 
 ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known) {
@@ -160,10 +236,14 @@ nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figur
                      {"peak", to_json(rank.peak)},
                      {"predicted_peak", to_json(rank.predicted_peak)}});
   }
+  nlohmann::ordered_json recorded = nlohmann::ordered_json::array();
+  for (const auto& step : trace.steps) recorded.push_back(step[0].step);
   nlohmann::ordered_json json = {{"run", trace.run},
                                  {"schedule", trace.schedule},
                                  {"layout", short_form(trace.layout)},
                                  {"steps", trace.steps.size()},
+                                 {"recorded_steps", recorded},
+                                 {"typical_step", trace.steps[figures.typical][0].step},
                                  {"step_ms", figures.seconds * 1e3},
                                  {"predicted_step_ms", figures.predicted_seconds * 1e3},
                                  {"prediction_error", figures.error()},

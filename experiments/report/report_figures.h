@@ -17,9 +17,16 @@
 
 namespace concertina {
 
-/// What one line of metrics.jsonl says.
+/// What one line of metrics.jsonl says; NaN where it says null or nothing.
 struct MetricsPoint {
-  double step = 0, loss = 0, tokens_per_s = 0;
+  double step = 0, loss = 0, tokens_per_s = 0, step_ms = 0, bubble = 0, lr = 0, grad_norm = 0;
+  std::string time{};
+};
+
+/// A "validation" line of events.jsonl.
+struct ValidationPoint {
+  double step = 0, loss = 0;
+  std::int64_t tokens = 0, of_tokens = 0;  // 0: a program of before did not say
 };
 
 /// What a run directory holds.
@@ -28,9 +35,24 @@ struct RunFiles {
   std::vector<MetricsPoint> metrics;
   std::string config;  // config.toml
   KnownCosts known;    // costs.json
+  std::vector<ValidationPoint> validations{};
+  std::vector<nlohmann::json> launches{};  // lines of launches.jsonl, which a run may lack
+  nlohmann::json result{};                 // result.json, likewise; else null
 };
-/// Throws Error{bad_input} if there is no trace, or a damaged one.
-RunFiles load_run(const std::string& directory);
+/// The trace that begins at `step`, or the last one. Throws Error{bad_input} if there is no such
+/// trace, or a damaged one.
+RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step = {});
+
+/// All steps of a run, whatever launch they are of.
+struct StepTotals {
+  std::int64_t steps = 0;
+  double seconds = 0, tokens = 0;
+  double median_seconds = 0, bubble = 0;  // bubble: of all these seconds
+
+  double tokens_per_s() const { return seconds > 0 ? tokens / seconds : 0; }
+};
+StepTotals total(const std::vector<MetricsPoint>& metrics);
+nlohmann::ordered_json to_json(const StepTotals& totals);
 
 struct RankFigures {
   double bubble = 0, predicted_bubble = 0;
@@ -50,6 +72,8 @@ struct ReportFigures {
   double error() const { return predicted_seconds / seconds - 1; }
   double bubble() const;
   double predicted_bubble() const;
+  /// Means over ranks; they add up to bubble().
+  IdleCauses causes() const;
 };
 ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known);
 

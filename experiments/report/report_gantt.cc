@@ -50,7 +50,7 @@ class Gantt {
                     for (const ActionTime& time : record.actions)
                       times.push_back({time.start - span.start, time.end - span.start});
                     std::vector<GanttBox> boxes = action_boxes(trace_, rank, times, !by_column_);
-                    add_waits(record, computed[rank], span.start, boxes);
+                    add_waits(trace_.layout, record, computed[rank], span.start, boxes);
                     return boxes;
                   });
     const int height = kAxis + 2 * panel_height() + kGap;

@@ -1,6 +1,6 @@
 // The page of `report`: one file of HTML with its pictures, style and script in it.
-// Invariants: refers to nothing outside; says everything without its script, which only zooms;
-// well-formed XML; under 5 MB for any run.
+// Invariants: refers to nothing outside; says everything without its script, which zooms, reads
+// values off curves and saves figures as SVG; well-formed XML; under 5 MB for any run.
 #pragma once
 
 #include <string>

@@ -11,6 +11,10 @@ namespace concertina {
 
 std::string bubble_section(const ReportFigures& figures);
 std::string memory_section(const RunTrace& trace, const ReportFigures& figures);
+/// Curves over all steps; nothing of a run of less than two.
+std::string training_section(const RunFiles& run);
+/// Who, when, where and what: as far as the run directory knows.
+std::string about_section(const RunFiles& run);
 
 inline constexpr std::size_t kMaxTableRows = 256;
 

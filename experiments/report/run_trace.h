@@ -29,8 +29,15 @@ struct RunTrace {
   int ranks() const { return static_cast<int>(plan.rows.size()); }
 };
 
-/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer".
-std::string title(const Action& action);
+/// Stages count from 0 in each pipeline, and so in each replica.
+int stage_in_pipeline(const Layout& layout, int stage);
+/// Of each pipeline: pipelines on the same ranks are one replica.
+std::vector<int> replicas_of(const Layout& layout);
+
+/// "F", "SEND_B", "REDUCE", "STEP".
+std::string kind_name(Kind kind);
+/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer"; the stage of its pipeline.
+std::string title(const Action& action, const Layout& layout);
 
 /// Chrome's trace-event format: a process a rank; tracks for compute, for sends and for receives
 /// (more where they overlap); arrows from send to receive; counters for memory.

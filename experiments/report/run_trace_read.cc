@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "experiments/report/run_trace.h"
 #include "io/chrome_trace.h"
+#include "parallel/plan/check.h"
 
 namespace concertina {
 namespace {
@@ -27,8 +28,9 @@ class Reader {
 
   void see(const nlohmann::json& event) {
     const std::string phase = event.at("ph");
+    if (phase != "X" && phase != "C") return;
+    if (current_ == nullptr && (phase == "C" || event.at("cat") != "step")) fail();
     if (phase == "C") return counter(event);
-    if (phase != "X") return;
     const double start = event.at("ts").get<double>() * 1e-6;
     const double end = start + event.at("dur").get<double>() * 1e-6;
     const std::string category = event.at("cat");
@@ -56,10 +58,14 @@ class Reader {
   }
 
   void finish(RunTrace& trace) {
+    require_plan(trace);
+    const PlanIndex index(trace.plan, trace.layout);
     for (auto& [step, ranks] : steps_) {
       if (ranks.size() != trace.plan.rows.size()) fail();
       for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-        if (ranks[rank].actions.size() != trace.plan.rows[rank].size()) fail();
+        if (ranks[rank].actions.size() != trace.plan.rows[rank].size() ||
+            !known_transfers(index, ranks[rank]))
+          fail();
       trace.steps.push_back(std::move(ranks));
     }
     if (trace.steps.empty()) fail();
@@ -71,6 +77,35 @@ class Reader {
   }
 
  private:
+  /// What everything behind it takes for granted: a layout, and a plan for it that could run.
+  void require_plan(const RunTrace& trace) const {
+    if (trace.layout.pipelines.empty() || trace.plan.rows.empty()) fail();
+    for (const Pipeline& pipeline : trace.layout.pipelines)
+      if (pipeline.stages.empty()) fail();
+    const int microbatches = trace.layout.pipelines.back().last_microbatch;
+    validate(trace.layout, {.world = trace.ranks(),
+                            .units = trace.layout.unit_count(),
+                            .microbatches = microbatches,
+                            .leaves = microbatches});
+    const auto stages = static_cast<std::size_t>(trace.layout.stage_count());
+    if (trace.saved_bytes.size() != stages || trace.grad_bytes.size() != stages ||
+        check(trace.plan, trace.layout, limits_of(trace.plan)))
+      fail();
+  }
+
+  static bool known_transfers(const PlanIndex& index, const StepRecord& record) {
+    const auto known = [&](const Action& action) {
+      return is_transfer(action.kind) && index.find(action) >= 0 &&
+             index.find(counterpart(action)) >= 0;
+    };
+    return std::ranges::all_of(record.completions,
+                               [&](const Completion& one) { return known(one.transfer); }) &&
+           std::ranges::all_of(record.waits, [&](const WaitTime& wait) {
+             return (wait.what != WaitFor::receive && wait.what != WaitFor::send) ||
+                    known(wait.transfer);
+           });
+  }
+
   void counter(const nlohmann::json& event) {
     const nlohmann::json& args = event.at("args");
     if (args.contains("microbatches")) {

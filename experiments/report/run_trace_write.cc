@@ -59,9 +59,10 @@ class Writer {
     out_.slice(rank, kCompute, "step", fmt::format("step {}", record.step), record.start,
                record.end, fmt::format(R"({{"step":{}}})", record.step));
     for (std::size_t i = 0; i < row.size(); ++i)
-      out_.slice(rank, kCompute, "action", title(row[i]), record.actions[i].start,
+      out_.slice(rank, kCompute, "action", title(row[i], trace_.layout), record.actions[i].start,
                  record.actions[i].end,
-                 fmt::format(R"({{"i":{},"busy_us":{:.3f}}})", i, record.actions[i].busy * 1e6));
+                 fmt::format(R"({{"i":{},"busy_us":{:.3f},{}}})", i, record.actions[i].busy * 1e6,
+                             about(row[i])));
     for (const WaitTime& wait : record.waits)
       out_.slice(
           rank, kCompute, "wait", wait_title(wait), wait.start, wait.end,
@@ -89,11 +90,25 @@ class Writer {
     return trace_.steps[step][static_cast<std::size_t>(rank)];
   }
 
-  static std::string wait_title(const WaitTime& wait) {
+  /// For queries: what the action is, and the bytes that it sends, receives or leaves saved.
+  std::string about(const Action& action) const {
+    std::string text = fmt::format(R"("kind":"{}")", kind_name(action.kind));
+    if (action.stage >= 0)
+      text += fmt::format(R"(,"pipeline":{},"stage":{})", trace_.layout.pipeline_of(action.stage),
+                          stage_in_pipeline(trace_.layout, action.stage));
+    if (action.microbatch >= 0) text += fmt::format(R"(,"microbatch":{})", action.microbatch);
+    if (is_transfer(action.kind)) text += fmt::format(R"(,"bytes":{})", trace_.boundary_bytes);
+    if (action.kind == Kind::F && index_.stages()[static_cast<std::size_t>(action.stage)].trains)
+      text +=
+          fmt::format(R"(,"bytes":{})", trace_.saved_bytes[static_cast<std::size_t>(action.stage)]);
+    return text;
+  }
+
+  std::string wait_title(const WaitTime& wait) const {
     switch (wait.what) {
       case WaitFor::receive:
       case WaitFor::send:
-        return "wait for " + title(wait.transfer);
+        return "wait for " + title(wait.transfer, trace_.layout);
       case WaitFor::reduction:
         return "wait for gradients";
       case WaitFor::ranks:
@@ -133,8 +148,8 @@ class Writer {
     const bool send = is_send(action.kind);
     const double start = start_of(step, completion), end = completion.time;
     const int track = (send ? kSend : kReceive) + take_lane(lanes, start, end);
-    out_.slice(rank, track, "transfer", title(action), start, end,
-               fmt::format(R"({{"of":"{}"}})", to_text(action)));
+    out_.slice(rank, track, "transfer", title(action, trace_.layout), start, end,
+               fmt::format(R"({{"of":"{}",{}}})", to_text(action), about(action)));
     const int node = index_.find(send ? action : counterpart(action));
     const auto id = static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(index_.nodes()) +
                     static_cast<std::uint64_t>(node);
@@ -151,12 +166,17 @@ class Writer {
 };
 
 void name_tracks(const RunTrace& trace, const std::array<std::size_t, 2>& lanes, ChromeTrace& out) {
+  const std::vector<int> replicas = replicas_of(trace.layout);
   for (int rank = 0; rank < trace.ranks(); ++rank) {
     std::vector<int> stages;
-    for (int s = 0; s < trace.layout.stage_count(); ++s)
-      if (trace.layout.stage(s).rank == rank) stages.push_back(s);
-    out.process(rank, fmt::format("rank {}: stage{} {}", rank, stages.size() == 1 ? "" : "s",
-                                  fmt::join(stages, ", ")));
+    int replica = 0;
+    for (int s = 0; s < trace.layout.stage_count(); ++s) {
+      if (trace.layout.stage(s).rank != rank) continue;
+      stages.push_back(stage_in_pipeline(trace.layout, s));
+      replica = replicas[static_cast<std::size_t>(trace.layout.pipeline_of(s))];
+    }
+    out.process(rank, fmt::format("rank {}: replica {}, stage{} {}", rank, replica,
+                                  stages.size() == 1 ? "" : "s", fmt::join(stages, ", ")));
     out.track(rank, kCompute, "compute");
     for (const auto& [first, name, count] :
          {std::tuple{kSend, "send", lanes[0]}, std::tuple{kReceive, "receive", lanes[1]}})

@@ -1,5 +1,7 @@
 #include "experiments/report/tracing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -179,29 +181,63 @@ RunTrace gather_trace(RankEngine& engine, const RunConfig& config, const ClockOf
   return trace;
 }
 
-Tracing::Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done, std::string path)
+std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, const LogSection& log,
+                                       std::size_t actions) {
+  if (log.trace_at.empty() && log.trace_every == 0) {
+    const TraceWindow window = choose_window(done, steps, log.trace, actions);
+    return window.count > 0 ? std::vector{window} : std::vector<TraceWindow>{};
+  }
+  std::vector<TraceWindow> windows;
+  std::int64_t from = done + 1;  // no window begins before
+  while (from <= steps) {
+    std::int64_t first = steps + 1;
+    for (const std::int64_t step : log.trace_at)
+      if (step >= from) first = std::min(first, step);
+    if (log.trace_every > 0)
+      first = std::min(first, (from + log.trace_every - 1) / log.trace_every * log.trace_every);
+    if (first > steps) break;
+    // As many as of a launch that starts there.
+    const int count = choose_window(first - 1, steps, log.trace, actions).count;
+    if (count == 0) break;
+    windows.push_back({first, count});
+    from = first + count;
+  }
+  return windows;
+}
+
+std::string trace_path(const std::string& directory, std::optional<std::int64_t> step) {
+  return step ? fmt::format("{}/trace-{:08}.json", directory, *step) : directory + "/trace.json";
+}
+
+Tracing::Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done,
+                 std::string directory)
     : engine_(engine),
       config_(config),
-      path_(std::move(path)),
-      window_(choose_window(done, config.run.steps, config.log.trace,
-                            action_count(engine.run().plan))) {
-  engine.executor().recorder().keep(window_.first, window_.count);
+      directory_(std::move(directory)),
+      windows_(trace_windows(done, config.run.steps, config.log, action_count(engine.run().plan))) {
 }
 
 void Tracing::before_step(std::int64_t step) {
-  if (window_.count > 0 && step == window_.first) early_ = measure_offset(engine_.world());
+  if (!records() || step != windows_[next_].first) return;
+  engine_.executor().recorder().keep(step, windows_[next_].count);
+  early_ = measure_offset(engine_.world());
 }
 
 void Tracing::after_step(std::int64_t step) {
-  if (window_.count == 0 || step != window_.first + window_.count - 1) return;
-  const RunTrace trace = gather_trace(engine_, config_, early_);
+  if (!records() || step != windows_[next_].first + windows_[next_].count - 1) return;
+  RunTrace trace = gather_trace(engine_, config_, early_);
   engine_.executor().recorder().release();
+  const std::int64_t first = windows_[next_++].first;
   if (engine_.world().rank() > 0) return;
   try {
-    atomic_replace(path_, to_chrome_trace(trace));
+    const std::string text = to_chrome_trace(trace);
+    atomic_replace(trace_path(directory_), text);
+    if (!config_.log.trace_at.empty() || config_.log.trace_every > 0)
+      atomic_replace(trace_path(directory_, first), text);
   } catch (const Error& error) {
     log::warn("no trace was written: {} ({}); training goes on", error.message(), error.where());
   }
+  last_ = std::move(trace);
 }
 
 }  // namespace concertina

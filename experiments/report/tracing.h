@@ -1,9 +1,12 @@
 // Records some steps of a run into trace.json.
 // Invariant: nothing is written or sent within a step; the clocks are compared before the first
-// recorded step and behind the last, and the file is there from then on, whatever happens next.
+// recorded step of a window and behind its last, and the file is there from then on, whatever
+// happens next.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/report/run_trace.h"
 #include "experiments/run/rank_engine.h"
@@ -22,19 +25,35 @@ struct TraceWindow {
 /// `actions` on all ranks that the file would be large, but at least one.
 TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions);
 
+/// The same where log.trace_at or log.trace_every ask for other steps: windows of log.trace steps
+/// from each of these steps on that lies in the launch, ascending; one that begins within another
+/// is part of it.
+std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, const LogSection& log,
+                                       std::size_t actions);
+
+/// `<directory>/trace.json`, the last window of a run; with a step, the window that begins there:
+/// `<directory>/trace-00000500.json`, which a run has whose log.trace_at or log.trace_every say so.
+std::string trace_path(const std::string& directory, std::optional<std::int64_t> step = {});
+
 class Tracing {
  public:
-  /// Writes to `path` on rank 0. All functions are collective.
-  Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done, std::string path);
+  /// Writes into the run's `directory` on rank 0. All functions but last() are collective.
+  Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done, std::string directory);
   void before_step(std::int64_t step);
   void after_step(std::int64_t step);
+  /// What was recorded last, on rank 0.
+  const std::optional<RunTrace>& last() const { return last_; }
 
  private:
+  bool records() const { return next_ < windows_.size(); }
+
   RankEngine& engine_;
   const RunConfig& config_;
-  std::string path_;
-  TraceWindow window_;
+  std::string directory_;
+  std::vector<TraceWindow> windows_;
+  std::size_t next_ = 0;  // the current window, or the next one
   ClockOffset early_;
+  std::optional<RunTrace> last_;
 };
 
 /// Of the steps that `engine` kept, at least one; complete on rank 0 only. Collective. `early`:

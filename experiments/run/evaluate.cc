@@ -2,36 +2,51 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/run/gather.h"
 
 namespace concertina {
 
+std::string text_share(const Validation& validation) {
+  if (validation.targets == validation.of) return grouped(validation.of) + " tokens";
+  return fmt::format("{} of {} tokens", grouped(validation.targets), grouped(validation.of));
+}
+
 Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> dataset,
                     std::int64_t batches, const std::function<bool()>& stop) {
+  const double start = now();
   const RunPlan& run = engine.run();
-  ValidationSource source(std::move(dataset), run.samples * run.microbatches);
-  Validation result;
-  result.batches = batches == 0 ? source.batches() : std::min(batches, source.batches());
-  for (std::int64_t batch = 0; batch < result.batches; ++batch) {
-    engine.evaluate(batch, run.microbatches, source);
+  const std::int64_t samples = run.samples * run.microbatches;
+  Validation result{.of = dataset->validation_targets()};
+  ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
+  for (std::int64_t batch = 0; batch < source.batches(); ++batch) {
+    // Microbatches of nothing but padding are left out.
+    const std::int64_t valid = source.valid_targets(batch, samples);
+    engine.evaluate(batch, static_cast<int>((valid + run.rows() - 1) / run.rows()), source);
     const std::vector<double>& mine = engine.executor().losses();
     if (engine.watchdog() != nullptr) engine.watchdog()->at("gather of held-out losses");
     const std::vector<double> all = gather_values(engine.world(), mine);
     // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
     for (std::size_t m = 0; m < mine.size(); ++m)
       for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];
-    result.targets += source.valid_targets(batch);
-    if (!std::isfinite(result.loss))
-      throw_failure("the held-out loss is not finite: the model has diverged",
-                    fmt::format("batch {} of the held-out text", batch), kDivergedAdvice);
     if (stop && stop()) break;
   }
+  result.targets = source.targets();
   if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
+  result.seconds = now() - start;
   return result;
+}
+
+void require_finite(const Validation& validation, std::int64_t step) {
+  if (std::isfinite(validation.loss)) return;
+  throw_failure(fmt::format("the held-out loss is {}: the weights have diverged",
+                            number_text(validation.loss)),
+                fmt::format("step {}", step),
+                "a lower optimizer.lr or a longer lr.warmup, in a run of another run.name");
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Loss on the validation part, at any layout.
+// Loss on the held-out part of the text, at any layout.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,27 @@
 
 namespace concertina {
 
+/// Held-out tokens that `eval.batches` and `eval.periodic_batches` count by: the same text for runs
+/// of any batch.global and model.context.
+inline constexpr std::int64_t kEvaluationBatch = 4096;
+
 struct Validation {
-  double loss = 0;  // mean over the targets, nats
-  std::int64_t targets = 0, batches = 0;
+  double loss = 0;                   // mean over the targets, nats
+  std::int64_t targets = 0, of = 0;  // scored, and all that the held-out part has
+  double seconds = 0;                // that it took
 };
 
-/// The first `batches` global batches of the validation part (0: all of it). Collective; the same
-/// bits at any layout: losses are summed in microbatch order. No targets: loss 0. A loss that is
-/// not finite is a failure, on every rank. `stop`, asked after each batch on all ranks with the same
-/// answer, ends it early.
+/// "440,440 tokens", "32,768 of 440,440 tokens".
+std::string text_share(const Validation& validation);
+
+/// Over the first `batches` x kEvaluationBatch targets of the held-out part (0: all of it).
+/// Collective; the same bits at any layout: losses are summed in microbatch order. No targets: loss
+/// 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the result is
+/// of no use then.
 Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> dataset,
                     std::int64_t batches, const std::function<bool()>& stop = {});
+
+/// Throws a failure that names `step` if the loss is no number.
+void require_finite(const Validation& validation, std::int64_t step);
 
 }  // namespace concertina

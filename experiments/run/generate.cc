@@ -30,6 +30,7 @@ class ContextSource final : public BatchSource {
     for (std::int64_t s = 0; s < count; ++s)
       std::copy(text_.end() - length(), text_.end(), tokens.i32() + s * tokens_);
   }
+  std::int64_t valid_targets(std::int64_t, std::int64_t) const override { return 0; }
   std::int64_t tokens_per_sample() const override { return tokens_; }
 
  private:

@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 
+#include "core/clock.h"
+#include "core/version.h"
 #include "core/cpu/isa.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -23,10 +25,6 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint64_t>::max();
-
-std::string now_utc() {
-  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
-}
 
 std::string text_of(const OrderedJson& line) {
   return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
@@ -55,9 +53,11 @@ OrderedJson hosts_json(const Session& session) {
 
 OrderedJson launch_facts(const Session& session, std::int64_t from) {
   const RunConfig& config = session.config;
-  OrderedJson facts = {{"start", now_utc()},
+  OrderedJson facts = {{"start", utc_text()},
                        {"end", nullptr},
                        {"exit", nullptr},
+                       {"version", program_version().number},
+                       {"commit", program_version().commit},
                        {"program", program_build()},
                        {"command", command_line()},
                        {"ranks", session.world.size()},
@@ -86,7 +86,7 @@ LaunchRecord::LaunchRecord(std::string path, OrderedJson facts)
 
 void LaunchRecord::end(std::int64_t to, int exit_code) {
   const std::string before = text_of(line_);
-  line_["end"] = now_utc();
+  line_["end"] = utc_text();
   line_["exit"] = exit_code;
   line_["to"] = to;
   try {

@@ -1,5 +1,6 @@
 #include "experiments/run/monitor.h"
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -41,15 +42,25 @@ void Monitor::step(const StepMetrics& metrics) {
   });
 }
 
-void Monitor::validation(std::int64_t step, double loss) {
-  event(step, "validation", {{"loss", loss}});
-  if (tensorboard_)
-    attempt("TensorBoard", [&] { tensorboard_->scalar("validation/loss", step, loss); });
+void Monitor::validation(std::int64_t step, const Validation& result, bool final) {
+  event(step, "validation",
+        {{"loss", result.loss},
+         {"tokens", result.targets},
+         {"of_tokens", result.of},
+         {"seconds", result.seconds},
+         {"final", final}});
+  if (!final) curve_tokens_ = result.targets;
+  const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;
+  if (!tensorboard_) return;
+  attempt("TensorBoard", [&] {
+    tensorboard_->scalar(on_curve ? "validation/loss" : "validation/final_loss", step, result.loss);
+  });
 }
 
 void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details) {
   nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
   line.update(details);
+  line["time"] = utc_text();
   if (events_) attempt("events.jsonl", [&] { events_->write(line); });
 }
 

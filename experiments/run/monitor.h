@@ -9,6 +9,7 @@
 #include <set>
 
 #include "experiments/config/config.h"
+#include "experiments/run/evaluate.h"
 #include "experiments/run/progress.h"
 #include "io/metrics.h"
 #include "io/tensorboard.h"
@@ -21,7 +22,9 @@ class Monitor {
   Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
 
   void step(const StepMetrics& metrics);
-  void validation(std::int64_t step, double loss);
+  /// `final`: at the end of the run. Where it is over other text than those before it, it is no
+  /// point of their curve in TensorBoard.
+  void validation(std::int64_t step, const Validation& result, bool final);
   /// A line of events.jsonl: what happened, and what it cost.
   void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
   /// Before anything else writes to the terminal.
@@ -30,7 +33,7 @@ class Monitor {
  private:
   void attempt(const std::string& what, const std::function<void()>& write);
 
-  std::int64_t steps_;
+  std::int64_t steps_, curve_tokens_ = 0;  // of the evaluations before the end
   std::optional<JsonLines> metrics_, events_;
   std::optional<TensorBoardWriter> tensorboard_;
   std::set<std::string> failed_;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/clock.h"
+#include "core/number_text.h"
 
 namespace concertina {
 namespace {
@@ -50,8 +51,8 @@ std::string format_rate(double per_second) {
 }
 
 std::string progress_line(const ProgressFigures& figures) {
-  return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  bubble {:.0f}%  ETA {}", figures.step,
-                     figures.steps, figures.loss, format_rate(figures.tokens_per_s),
+  return fmt::format("step {}/{}  loss {}  {} tokens/s  bubble {:.0f}%  ETA {}", figures.step,
+                     figures.steps, number_text(figures.loss), format_rate(figures.tokens_per_s),
                      100 * figures.bubble, format_duration(figures.seconds_left));
 }
 

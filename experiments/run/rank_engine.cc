@@ -176,7 +176,8 @@ void RankEngine::load(std::int64_t batch, int count, BatchSource& source) {
 StepSummary RankEngine::train(std::int64_t step, BatchSource& source) {
   step_ = step;
   executor_.begin_step(step);
-  targets_ = static_cast<double>(run_.microbatches * run_.rows());
+  targets_ = static_cast<double>(source.valid_targets(step - 1, run_.microbatches * run_.samples));
+  CONCERTINA_CHECK(targets_ > 0, "step {} has no target to learn from", step);
   const double start = now();
   load(step - 1, run_.microbatches, source);
   const double load_seconds = now() - start;

@@ -95,6 +95,13 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
   return run;
 }
 
+std::int64_t parameter_count(const RunPlan& run) {
+  std::size_t count = 0;
+  for (const Bucket& bucket : run.buckets)
+    for (const BucketTensor& tensor : bucket.tensors) count += tensor.count;
+  return static_cast<std::int64_t>(count);
+}
+
 std::string short_form(const Layout& layout) {
   std::set<std::set<int>> replicas;  // the ranks of each; two opposite pipelines are one
   for (const Pipeline& pipeline : layout.pipelines) {

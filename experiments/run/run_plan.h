@@ -29,6 +29,9 @@ struct RunPlan {
 /// Throws Error{bad_input} if the world size, the model and the layout do not go together.
 RunPlan make_run_plan(const RunConfig& config, int world);
 
+/// Elements of all its tensors; a shared one counts once.
+std::int64_t parameter_count(const RunPlan& run);
+
 /// Of `numerics.compute`.
 Precision precision_of(const RunConfig& config);
 

@@ -103,13 +103,16 @@ nlohmann::json Session::identity() {
   return identity;
 }
 
-RunConfig with_fitting_layout(RunConfig config, int world) {
+namespace {
+
+/// Why the layout that `config` names cannot be that of `world` ranks; it then names none. Empty:
+/// it can.
+std::string drop_unfit_layout(RunConfig& config, int world) {
   ParallelSection& parallel = config.parallel;
   if (const std::string path = parallel.schedule; is_schedule_file(path)) {
-    if (file_fits(path, config, world)) return config;
-    log::info("{} is no schedule for these {} ranks: another layout is used", path, world);
+    if (file_fits(path, config, world)) return "";
     parallel = {};
-    return config;
+    return fmt::format("{} is no schedule for {} rank{}", path, world, world == 1 ? "" : "s");
   }
   std::set<int> ranks;
   for (const Pipeline& pipeline : parallel.layout.pipelines)
@@ -118,11 +121,25 @@ RunConfig with_fitting_layout(RunConfig config, int world) {
   const bool given = parallel.pp > 0 && parallel.dp > 0;
   if (ranks.empty() ? (given ? product == world : world % product == 0)
                     : static_cast<int>(ranks.size()) == world)
-    return config;
-  log::info("the run's own layout needs other ranks than these {}: another one is used", world);
+    return "";
+  std::string own = fmt::format("of {} ranks", ranks.size());
+  if (ranks.empty())
+    own = fmt::format("{}{}{}", parallel.pp > 0 ? fmt::format("pp={}", parallel.pp) : "",
+                      given ? " " : "", parallel.dp > 0 ? fmt::format("dp={}", parallel.dp) : "");
   parallel.pp = parallel.dp = 0;
   parallel.layout = {};
-  return config;
+  return fmt::format("the run's own layout ({}) does not fit {} rank{}", own, world,
+                     world == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::unique_ptr<Session> open_session(RunConfig config, MpiEnvironment& mpi,
+                                      const std::string& command) {
+  const std::string unfit = drop_unfit_layout(config, mpi.world().size());
+  auto session = std::make_unique<Session>(config, mpi, command);
+  if (!unfit.empty()) log::info("{}: {} is used", unfit, short_form(session->run.layout));
+  return session;
 }
 
 }  // namespace concertina

@@ -44,7 +44,8 @@ class Session {
 };
 
 /// For commands that only read what a run has learned: the layout that it was trained with if it
-/// fits `world` ranks, else one that follows from the world size (said in the log).
-RunConfig with_fitting_layout(RunConfig config, int world);
+/// fits the world, else one that follows from the world size (the log says which). Collective.
+std::unique_ptr<Session> open_session(RunConfig config, MpiEnvironment& mpi,
+                                      const std::string& command);
 
 }  // namespace concertina

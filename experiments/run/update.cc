@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/index.h"
+#include "core/number_text.h"
 
 namespace concertina {
 Update::Update(const RunPlan& run, const RunConfig& config, int rank)
@@ -161,7 +162,7 @@ StepSummary Update::summarize(std::int64_t step, double targets) {
   for (int m = 0; m < run_.microbatches; ++m) {
     const double loss = sums_[sums_begin_[at(loss_rank_[at(m)])] + at(m)];
     if (!std::isfinite(loss))
-      throw_failure(fmt::format("the loss of step {} is not finite", step),
+      throw_failure(fmt::format("the loss of step {} is {}", step, number_text(loss)),
                     fmt::format("rank {}, microbatch {}", loss_rank_[at(m)], m), kDivergedAdvice);
     summary.loss += loss;
   }

@@ -293,6 +293,10 @@ struct Fill {
     out->resize(*rc::gen::inRange<std::size_t>(0, 4));
     for (std::string& item : *out) item = text();
   }
+  void operator()(std::vector<std::int64_t>* out) const {
+    out->resize(*rc::gen::inRange<std::size_t>(0, 4));
+    for (std::int64_t& item : *out) (*this)(&item);
+  }
   void operator()(std::array<double, 2>* out) const {
     for (double& value : *out) (*this)(&value);
   }

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/number_text.h"
+#include "experiments/run/utilization.h"
+
 namespace concertina {
 namespace {
 
@@ -38,6 +41,41 @@ TEST(Progress, RatesKeepThreeDigits) {
 TEST(Progress, LineHasTheFigures) {
   EXPECT_EQ(progress_line(kFigures),
             "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  ETA 0:42");
+}
+
+TEST(Progress, WhatIsNoNumberIsSaidInWords) {
+  ProgressFigures figures = kFigures;
+  for (const double sign : {1.0, -1.0}) {
+    figures.loss = std::copysign(std::nan(""), sign);
+    EXPECT_EQ(progress_line(figures).substr(0, 24), "step 20/200  loss NaN  1");
+  }
+  EXPECT_EQ(number_text(-std::numeric_limits<double>::infinity()), "-infinity");
+  EXPECT_EQ(grouped(440440), "440,440");
+  EXPECT_EQ(grouped(-1234567), "-1,234,567");
+  EXPECT_EQ(grouped(999), "999");
+}
+
+TEST(Utilization, IsThatOfThePublishedFormula) {
+  RunConfig config;
+  // The 145.6B model of Narayanan et al. 2021, table 1: 80 layers, width 12288, batch 2304.
+  config.model = {"gpt", 80, 12288, 96, 2048, 51200};
+  config.batch.global = 2304;
+  const double B = 2304, s = 2048, l = 80, h = 12288, V = 51200;
+  const double recomputed = 96 * B * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h));
+  const double again = 24 * B * s * l * h * h * (1 + s / (6 * h));  // the layers' forward pass
+  EXPECT_NEAR(model_flops(config) / (recomputed - again), 1, 1e-12);
+
+  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA H100 80GB HBM3"), 0);  // runs on the CPU
+  config.run.device = "cuda";
+  config.numerics.compute = "bf16";
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "cuda: NVIDIA H200, 141 GB"), 989.5e12);
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA H100 PCIe"), 756.5e12);
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 312e12);
+  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA GeForce GTX 1080"), 0);
+  config.numerics.compute = "fp8";
+  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 0);
+  config.run.peak_tflops = 5;
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 5e12);
 }
 
 TEST(Progress, BarFitsEveryWidthAndGrowsWithTheSteps) {

@@ -1,7 +1,11 @@
 // trace.json and the report: what is written can be read, opens where it should, and stays small.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -83,7 +87,8 @@ TEST(Trace, IsWellFormedForPerfetto) {
   std::size_t sends = 0;
   for (int rank = 0; rank < trace.ranks(); ++rank)
     for (const Action& action : trace.plan.rows[static_cast<std::size_t>(rank)]) {
-      EXPECT_EQ((actions[{rank, title(action)}]), 2) << title(action);  // once a step
+      // Once a step.
+      EXPECT_EQ((actions[{rank, title(action, trace.layout)}]), 2) << to_text(action);
       sends += is_send(action.kind);
     }
   EXPECT_EQ(arrows.size(), 2 * sends);
@@ -139,11 +144,16 @@ TEST(Trace, WhatIsNoTraceIsRefused) {
     std::ofstream(path) << good.substr(0, length);
     EXPECT_THROW(read_run_trace(path), Error) << length;
   }
-  for (const auto& [from, to] : {std::pair{"\"cat\":\"action\"", "\"cat\":\"actions\""},
-                                 {"RECV_B", "RECV_X"},
-                                 {"\"ts\":", "\"t\":"},
-                                 {"\"step\":3}", "\"step\":4}"},
-                                 {"otherData", "data"}}) {
+  for (const auto& [from, to] :
+       {std::pair{"\"cat\":\"action\"", "\"cat\":\"actions\""},
+        {"RECV_B", "RECV_X"},
+        {"\"ts\":", "\"t\":"},
+        {"\"step\":3}", "\"step\":4}"},
+        {R"("layout":\[[^"]*"microbatches")", R"("layout":[],"x":[{"microbatches")"},
+        {R"("layout":\[\{"microbatches":\[0,)", R"("layout":[{"microbatches":[1,)"},
+        {R"(.*"cat":"step".*\n)", ""},
+        {"\"of\":\"0SEND_F1\"", "\"of\":\"0SEND_F99\""},
+        {"otherData", "data"}}) {
     std::ofstream(path) << std::regex_replace(good, std::regex(from), to,
                                               std::regex_constants::format_first_only);
     EXPECT_THROW(read_run_trace(path), Error) << from;
@@ -164,6 +174,30 @@ TEST(TraceWindow, LiesBehindTheWarmUpAndWithinTheRun) {
       }
   EXPECT_EQ(choose_window(0, 100, 10, 200000).count, 2);
   EXPECT_EQ(choose_window(0, 100, 10, 5000000).count, 1);
+}
+
+TEST(TraceWindow, LiesWhereItIsAskedFor) {
+  const auto firsts = [](std::int64_t done, const std::vector<std::int64_t>& at, std::int64_t every,
+                         int count = 2) {
+    LogSection log;
+    log.trace = count;
+    log.trace_at = at;
+    log.trace_every = every;
+    std::vector<std::pair<std::int64_t, int>> windows;
+    for (const TraceWindow& window : trace_windows(done, 20, log, 100))
+      windows.emplace_back(window.first, window.count);
+    return windows;
+  };
+  using Windows = std::vector<std::pair<std::int64_t, int>>;
+  EXPECT_EQ(firsts(0, {}, 0), (Windows{{3, 2}}));
+  EXPECT_EQ(firsts(0, {}, 0, 0), Windows{});
+  EXPECT_EQ(firsts(0, {11, 1, 20}, 0), (Windows{{1, 2}, {11, 2}, {20, 1}}));
+  EXPECT_EQ(firsts(5, {11, 1}, 0), (Windows{{11, 2}}));
+  EXPECT_EQ(firsts(5, {3}, 0), Windows{});
+  EXPECT_EQ(firsts(0, {}, 8), (Windows{{8, 2}, {16, 2}}));
+  EXPECT_EQ(firsts(8, {10}, 8), (Windows{{10, 2}, {16, 2}}));
+  EXPECT_EQ(firsts(0, {7, 8}, 0), (Windows{{7, 2}}));  // 8 is within the first
+  EXPECT_EQ(firsts(0, {}, 1).size(), 10U);
 }
 
 /// Every tag is closed in order, every attribute quoted: HTML that XML parsers take as well.
@@ -218,6 +252,99 @@ TEST(Report, IsOneWellFormedFile) {
   EXPECT_LT(page.size(), 300000U);
 }
 
+/// What follows `text` on the page, up to the next tag.
+std::string behind(const std::string& page, const std::string& text) {
+  const std::size_t at = page.find(text);
+  if (at == std::string::npos) return "";
+  return page.substr(at + text.size(), page.find('<', at + text.size()) - at - text.size());
+}
+
+TEST(Report, RatesAndStepsAreOfTheWholeRun) {
+  RunFiles run{some_trace(), {}, "[model]\nlayers = 3\n", {}};
+  // 1,000 tokens a step: in 1 s, in 1 s, in 4 s. The mean of the three rates is 750.
+  for (const double seconds : {1.0, 1.0, 4.0})
+    run.metrics.push_back({.step = static_cast<double>(run.metrics.size() + 1),
+                           .loss = 2,
+                           .tokens_per_s = 1000 / seconds,
+                           .step_ms = seconds * 1e3,
+                           .bubble = seconds == 4 ? 0.5 : 0.2,
+                           .lr = 1e-3,
+                           .grad_norm = 1,
+                           .time = "2026-11-22T02:15:09.042Z"});
+  const StepTotals totals = total(run.metrics);
+  EXPECT_DOUBLE_EQ(totals.tokens_per_s(), 500);
+  EXPECT_DOUBLE_EQ(totals.median_seconds, 1);
+  EXPECT_DOUBLE_EQ(totals.bubble, 2.4 / 6);
+  run.validations = {{2, 1.5, 4096, 440440}, {3, 1.4, 4096, 440440}, {3, 1.625, 440440, 440440}};
+  run.launches = {nlohmann::json{{"command", "concertina train <x>"},
+                                 {"program", {{"version", "0.1"}, {"commit", "abc"}}},
+                                 {"hosts", {{{"host", "node7"}, {"ranks", "0-3"}}}}}};
+  const std::string page = report_page(run, compute_figures(run.trace, {}));
+  expect_balanced(page);
+  EXPECT_EQ(behind(page, "<div class=\"tile\"><b>500</b><span>"),
+            "tokens per second: all tokens over the seconds of all steps");
+  EXPECT_NE(behind(page, "<div class=\"tile\"><b>1 s</b><span>").find("median of all 3; step 3"),
+            std::string::npos);
+  for (const char* text :
+       {"held-out loss at step 3, nats a token, over 440,440 tokens", "2026-11-22T02:15:09.042Z",
+        "concertina train &lt;x&gt;", "node7", "commit abc", "host node7, ranks 0-3",
+        "gradient norm", "learning rate", "held out 1.6250 over 440,440 of 440,440 tokens",
+        "class=\"save\" data-name=\"loss\"", "class=\"save\" data-name=\"timeline\"",
+        "@media print", "gpt, 3 layers"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.find("MB"), std::string::npos);
+  EXPECT_NE(page.find(" MiB"), std::string::npos);
+}
+
+TEST(Report, AnyFiguresMakeAPage) {
+  const RunTrace trace = some_trace();
+  const double none = std::nan(""), most = std::numeric_limits<double>::max();
+  for (const std::vector<double>& losses :
+       std::vector<std::vector<double>>{{8e6, 8e6, 8e6},
+                                        {8e15, 8e15, 8e15},
+                                        {1e300, -1e300, 3},
+                                        {none, none, none},
+                                        {2, none, 3},
+                                        {most, -most, 0},
+                                        {1, std::numeric_limits<double>::infinity(), 1},
+                                        {0, 0, 0}}) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(losses, ", ")));
+    RunFiles run{trace, {}, "not toml [", {}};
+    for (const double loss : losses)
+      run.metrics.push_back({.step = static_cast<double>(run.metrics.size() + 1),
+                             .loss = loss,
+                             .tokens_per_s = loss,
+                             .step_ms = loss,
+                             .bubble = loss,
+                             .lr = loss,
+                             .grad_norm = loss});
+    const std::string page = report_page(run, compute_figures(trace, {}));
+    expect_balanced(page);
+    EXPECT_LT(page.size(), 300000U);
+    EXPECT_EQ(page.find("nan"), std::string::npos);
+  }
+}
+
+TEST(Report, StagesCountFromZeroInEachReplica) {
+  const RunTrace trace = some_trace(2, 2);
+  EXPECT_EQ(title({Kind::F, 2, 5}, trace.layout), "F 5 stage 0");
+  EXPECT_EQ(replicas_of(trace.layout), (std::vector<int>{0, 1}));
+  const std::string json = to_chrome_trace(trace);
+  EXPECT_NE(json.find(R"("name":"rank 3: replica 1, stage 1")"), std::string::npos);
+  EXPECT_NE(json.find(R"("kind":"F","pipeline":1,"stage":0,"microbatch":4,"bytes":)"),
+            std::string::npos);
+  EXPECT_NE(json.find(R"("kind":"SEND_F","pipeline":1,"stage":0,"microbatch":4,"bytes":4096)"),
+            std::string::npos);
+  const std::string page = page_of(trace);
+  EXPECT_NE(page.find("F 5 stage 1\n"), std::string::npos);
+  EXPECT_EQ(page.find("stage 2\n"), std::string::npos);
+  EXPECT_EQ(page.find("stages by turns"), std::string::npos);
+  const Layout chunks = grid_layout(2, 1, 8, 2);
+  EXPECT_NE(page_of(synthetic_trace(chunks, "interleaved-1f1b", some_costs(chunks), 1))
+                .find("stages by turns"),
+            std::string::npos);
+}
+
 TEST(Report, StaysSmallForManyRanksAndMicrobatches) {
   const Layout layout = grid_layout(64, 1, 512);
   const std::string page = page_of(synthetic_trace(layout, "1f1b", some_costs(layout), 1));
@@ -242,6 +369,15 @@ TEST(Report, FiguresOfASimulatedRunAreThatSimulation) {
   EXPECT_NEAR(bubble, json.at("bubble").get<double>(), 1e-12);
 }
 
+TEST(Html, ASmoothedRateIsThatOfAllThatWasDone) {
+  std::vector<html::Point> points;
+  for (int i = 0; i < 400; ++i) points.push_back({i * 1.0, i % 2 == 0 ? 100.0 : 300.0});
+  EXPECT_NEAR(html::smoothed(points, 100, true).back().y, 150, 3);  // 2 / (1/100 + 1/300)
+  EXPECT_NEAR(html::smoothed(points, 100).back().y, 200, 3);
+  points[200].y = std::nan("");
+  EXPECT_EQ(html::smoothed(points, 100).size(), 399U);
+}
+
 TEST(Html, EscapesAndTicks) {
   EXPECT_EQ(html::escape("a<b & \"c\"\x01"), "a&lt;b &amp; &quot;c&quot;?");
   EXPECT_EQ(html::ticks(0, 100, 5).size(), 6U);
@@ -250,6 +386,10 @@ TEST(Html, EscapesAndTicks) {
   for (const double high : {1e-9, 0.37, 1.0, 12345.0})
     for (const double tick : html::ticks(0, high, 6)) EXPECT_LE(tick, high * 1.0001);
   EXPECT_EQ(html::ticks(3, 3, 5).size(), 1U);
+  // Steps far below the last digit of the number itself.
+  EXPECT_LE(html::ticks(8e6 - 1e-9, 8e6 + 1e-9, 4).size(), 5U);
+  EXPECT_EQ(html::bytes(1536), "1.5 KiB");
+  EXPECT_EQ(html::bytes(5.0 * 1024 * 1024), "5 MiB");
 }
 
 }  // namespace

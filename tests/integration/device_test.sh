@@ -17,6 +17,7 @@ heads = 2
 context = 16
 [data]
 text = "text"
+validation = 0.01
 [batch]
 global = 4
 microbatches = 2
@@ -26,8 +27,6 @@ threads = 1
 device = "cuda"
 [generate]
 tokens = 4
-[eval]
-batches = 1
 END
 
 # train PROGRAM RANKS NAME [--set ...]

@@ -2,6 +2,7 @@
 // after 20 steps are the same bits at every layout, number of threads and resume.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -160,6 +161,44 @@ TEST(LayoutBitsReference, ThreadsChangeNoBitOfAModelThatIsLargeEnoughToShare) {
   const Outcome one = train_threads(1, with_grid(config, 1, 1, "1f1b"), span);
   EXPECT_EQ(train_threads(1, threads(with_grid(config, 1, 1, "1f1b"), 2), span), one);
   EXPECT_EQ(train_threads(2, threads(with_grid(config, 2, 1, "gpipe"), 2), span), one);
+}
+
+/// The samples of another source without the targets of sample `first_hidden` and those behind it.
+class HidingSource final : public BatchSource {
+ public:
+  HidingSource(BatchSource& source, std::int64_t first_hidden)
+      : source_(source), first_hidden_(first_hidden) {}
+  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
+            View targets) override {
+    source_.load(step, first, count, tokens, targets);
+    const std::int64_t shown = std::clamp<std::int64_t>(first_hidden_ - first, 0, count);
+    if (!targets.empty())
+      std::fill(targets.i32() + shown * tokens_per_sample(),
+                targets.i32() + count * tokens_per_sample(), -1);
+  }
+  std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override {
+    return source_.valid_targets(step, std::min(samples, first_hidden_));
+  }
+  std::int64_t tokens_per_sample() const override { return source_.tokens_per_sample(); }
+
+ private:
+  BatchSource& source_;
+  std::int64_t first_hidden_;
+};
+
+TEST(IgnoredTargets, AreNoPartOfTheMean) {
+  RunConfig half = small_config();
+  half.batch = {12, 6};
+  StepSummary without, hidden;
+  with_rank_alone(half, [&](const RunPlan&, RankEngine& engine, BatchSource& source) {
+    without = engine.train(1, source);
+  });
+  with_rank_alone(small_config(), [&](const RunPlan&, RankEngine& engine, BatchSource& source) {
+    HidingSource hiding(source, 12);
+    hidden = engine.train(1, hiding);
+  });
+  EXPECT_NEAR(hidden.loss, without.loss, 1e-12 * without.loss);
+  EXPECT_NEAR(hidden.grad_norm, without.grad_norm, 1e-6 * without.grad_norm);
 }
 
 struct Resume {

@@ -27,7 +27,7 @@ void train_into(const std::string& directory, const RunConfig& config, int ranks
     engine.start(world);
     engine.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
-    Tracing tracing(engine, config, 0, directory + "/trace.json");
+    Tracing tracing(engine, config, 0, directory);
     for (std::int64_t step = 1; step <= config.run.steps; ++step) {
       tracing.before_step(step);
       engine.train(step, source);

@@ -132,8 +132,8 @@ TEST(ValidationSource, EachByteButTheFirstIsATargetOnceAndTheRestIsPadding) {
       bool padding = false;
       for (std::int64_t step = 0; step < source.batches(); ++step) {
         const auto x = load(source, step, 0, batch, false), y = load(source, step, 0, batch, true);
-        EXPECT_EQ(std::ssize(y) - std::ranges::count(y, -1), source.valid_targets(step));
-        EXPECT_GT(source.valid_targets(step), 0);
+        EXPECT_EQ(std::ssize(y) - std::ranges::count(y, -1), source.valid_targets(step, batch));
+        EXPECT_GT(source.valid_targets(step, batch), 0);
         // One sample at a time gives the same as all at once.
         const auto last = load(source, step, batch - 1, 1, true);
         EXPECT_TRUE(std::equal(last.begin(), last.end(), y.end() - sizes.tokens));
@@ -151,6 +151,26 @@ TEST(ValidationSource, EachByteButTheFirstIsATargetOnceAndTheRestIsPadding) {
       EXPECT_EQ(targets, part.substr(1));
       EXPECT_EQ(tokens, part.substr(0, part.size() - 1));
     }
+}
+
+TEST(ValidationSource, APartIsTheSameTextWhateverTheBatchAndTheContext) {
+  const std::string text = random_text(9000, 3);
+  for (const std::int64_t tokens : {1, 7, 16, 500})
+    for (const std::int64_t batch : {1, 3, 64})
+      for (const std::int64_t most : {1, 100, 899, 5000}) {
+        const Case c(text, tokens, 0.1);
+        ValidationSource source(c.dataset, batch, most);
+        EXPECT_EQ(source.targets(), std::min<std::int64_t>(most, 899));
+        std::string targets;
+        std::int64_t valid = 0;
+        for (std::int64_t step = 0; step < source.batches(); ++step) {
+          valid += source.valid_targets(step, batch);
+          for (const std::int32_t target : load(source, step, 0, batch, true))
+            if (target != -1) targets += static_cast<char>(target);
+        }
+        EXPECT_EQ(valid, source.targets());
+        EXPECT_EQ(targets, text.substr(8101, static_cast<std::size_t>(source.targets())));
+      }
 }
 
 TEST(Corpus, FilesAndGlobsAreJoinedInOrder) {

@@ -1,0 +1,57 @@
+#include "experiments/report/run_result.h"
+
+#include <numeric>
+
+#include "experiments/report/known_costs.h"
+#include "experiments/report/report_figures.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json recorded_json(const RunTrace& trace, const KnownCosts& known) {
+  const ReportFigures figures = compute_figures(trace, known);
+  const IdleCauses causes = figures.causes();
+  Json by_cause;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    by_cause[std::string(name_of(static_cast<Cause>(c)))] = causes.by_cause[c];
+  return {{"first_step", trace.steps.front().front().step},
+          {"steps", trace.steps.size()},
+          {"median_step_ms", figures.seconds * 1e3},
+          {"bubble", figures.bubble()},
+          {"bubble_causes", by_cause}};
+}
+
+}  // namespace
+
+Json predicted_figures(const Session& session, const std::string& directory,
+                       const std::optional<RunTrace>& trace) {
+  const RunPlan& run = session.run;
+  const KnownCosts known = known_costs(directory, run.layout, run.plan);
+  Json json;
+  if (known.costs) {
+    const Timeline timeline = simulate(run.plan, run.layout, *known.costs);
+    json["predicted_step_ms"] = timeline.makespan * 1e3;
+    json["predicted_bubble"] =
+        std::accumulate(timeline.bubble.begin(), timeline.bubble.end(), 0.0) /
+        static_cast<double>(timeline.bubble.size());
+  }
+  if (trace) json["recorded"] = recorded_json(*trace, known);
+  return json;
+}
+
+Json about_run(const Session& session) {
+  const RunConfig& config = session.config;
+  return {{"parameters", parameter_count(session.run)},
+          {"layout", short_form(session.run.layout)},
+          {"ranks", session.run.world},
+          {"schedule", config.parallel.schedule},
+          {"microbatches", session.run.microbatches},
+          {"device", config.run.device},
+          {"compute", config.numerics.compute},
+          {"seed", config.run.seed}};
+}
+
+}  // namespace concertina

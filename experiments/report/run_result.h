@@ -1,0 +1,23 @@
+// What result.json says beside the figures of its steps (experiments/run/launch_figures.h).
+// Invariant: of rank 0 alone, behind the last step and costs.json.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "experiments/report/run_trace.h"
+#include "experiments/run/session.h"
+
+namespace concertina {
+
+/// Keys: predicted_step_ms and predicted_bubble, of the model in the run's costs.json; recorded,
+/// where there is a trace: first_step, steps, median_step_ms (from the first rank's start to the
+/// last one's end), bubble, bubble_causes (shares of the step that add up to it), means over ranks.
+nlohmann::ordered_json predicted_figures(const Session& session, const std::string& directory,
+                                         const std::optional<RunTrace>& trace);
+
+/// Keys: parameters, layout, ranks, schedule, microbatches, device, compute, seed.
+nlohmann::ordered_json about_run(const Session& session);
+
+}  // namespace concertina

@@ -102,9 +102,14 @@ std::vector<double> ticks(double low, double high, int count) {
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0})
     if (factor * power >= rough) step = factor * power;
+  // Counted in whole numbers: where all values are nearly the same, adding a step changes nothing.
   std::vector<double> result;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high * (1 + 1e-12); ++i)
-    result.push_back(i * step + 0.0);  // no -0
+  const double first = std::ceil(low / step - 1e-9);
+  for (int i = 0; i <= 2 * count; ++i) {
+    const double tick = (first + i) * step + 0.0;  // no -0
+    if (!(tick <= high + std::abs(high) * 1e-12)) break;
+    if (result.empty() || tick > result.back()) result.push_back(tick);
+  }
   return result;
 }
 

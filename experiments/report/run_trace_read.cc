@@ -4,6 +4,8 @@
 #include "core/error.h"
 #include "experiments/report/run_trace.h"
 #include "io/chrome_trace.h"
+#include "parallel/plan/plan_grid.h"
+#include "parallel/plan/plan_index.h"
 
 namespace concertina {
 namespace {
@@ -44,22 +46,30 @@ class Reader {
       current_ = &steps_[args.at("step")].back();
       samples_ = 0;
     } else if (category == "action") {
-      current_->actions.push_back({start, end, args.at("busy_us").get<double>() * 1e-6});
+      current().actions.push_back({start, end, args.at("busy_us").get<double>() * 1e-6});
     } else if (category == "wait") {
       const auto what = std::ranges::find(kWaitNames, args.at("for").get<std::string>());
       if (what == kWaitNames.end()) fail();
-      current_->waits.push_back(
+      current().waits.push_back(
           {static_cast<WaitFor>(what - kWaitNames.begin()), action_of(args.at("of")), start, end});
     } else if (category == "transfer") {
-      current_->completions.push_back({action_of(args.at("of")), end});
+      current().completions.push_back({action_of(args.at("of")), end});
     }
   }
 
   void finish(RunTrace& trace) {
+    require_sound(trace);
+    const PlanIndex index(trace.plan, trace.layout);
+    const auto known = [&](const Action& action) {
+      return action.kind == Kind::STEP || index.contains(action);
+    };
     for (auto& [step, ranks] : steps_) {
       if (ranks.size() != trace.plan.rows.size()) fail();
       for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-        if (ranks[rank].actions.size() != trace.plan.rows[rank].size()) fail();
+        if (ranks[rank].actions.size() != trace.plan.rows[rank].size() ||
+            !std::ranges::all_of(ranks[rank].waits, known, &WaitTime::transfer) ||
+            !std::ranges::all_of(ranks[rank].completions, known, &Completion::transfer))
+          fail();
       trace.steps.push_back(std::move(ranks));
     }
     if (trace.steps.empty()) fail();
@@ -71,13 +81,39 @@ class Reader {
   }
 
  private:
+  /// Layout and plan are such that whoever reads the trace may index by what they say.
+  void require_sound(const RunTrace& trace) const {
+    const Layout& layout = trace.layout;
+    if (layout.pipelines.empty()) fail();
+    for (const Pipeline& pipeline : layout.pipelines)
+      if (pipeline.stages.empty() || pipeline.microbatches() < 1) fail();
+    const int microbatches = layout.pipelines.back().last_microbatch;
+    if (microbatches < 1 || static_cast<std::size_t>(microbatches) > kMostActions) fail();
+    validate(layout, {.world = static_cast<int>(trace.plan.rows.size()),
+                      .units = layout.pipelines[0].stages.back().last_unit,
+                      .microbatches = microbatches,
+                      .leaves = microbatches});
+    const auto stages = static_cast<std::size_t>(layout.stage_count());
+    if (layout.frozen_units < 0 || layout.frozen_units >= layout.unit_count() ||
+        trace.saved_bytes.size() != stages || trace.grad_bytes.size() != stages)
+      fail();
+    if (const auto violation = check(trace.plan, layout, limits_of(trace.plan)))
+      throw RefusedPlan(trace.plan, *violation, "the plan of this trace is wrong: ", path_);
+  }
+
+  /// Of the step event before.
+  StepRecord& current() {
+    if (current_ == nullptr) fail();
+    return *current_;
+  }
+
   void counter(const nlohmann::json& event) {
     const nlohmann::json& args = event.at("args");
     if (args.contains("microbatches")) {
-      current_->memory.at(samples_++).use.activations = args.at("microbatches");
+      current().memory.at(samples_++).use.activations = args.at("microbatches");
       return;
     }
-    MemorySample& sample = current_->memory.emplace_back();
+    MemorySample& sample = current().memory.emplace_back();
     sample.time = event.at("ts").get<double>() * 1e-6;
     sample.use.saved_bytes = args.at("saved activations");
     sample.use.boundary_bytes = args.at("boundary buffers");

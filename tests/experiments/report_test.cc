@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -143,6 +144,13 @@ TEST(Trace, WhatIsNoTraceIsRefused) {
                                  {"RECV_B", "RECV_X"},
                                  {"\"ts\":", "\"t\":"},
                                  {"\"step\":3}", "\"step\":4}"},
+                                 {"\"cat\":\"step\"", "\"cat\":\"steps\""},
+                                 {"\"layout\":\\[.*\\],\"frozen", "\"layout\":[],\"frozen"},
+                                 {"\"stages\":\\[\\[0", "\"stages\":[[7"},
+                                 {"\"frozen_units\":0", "\"frozen_units\":99"},
+                                 {"\"saved_bytes\":\\[[0-9]*,", "\"saved_bytes\":["},
+                                 {"\"plan\":\"0F0,", "\"plan\":\"0F1,"},
+                                 {"\"of\":\"[0-9]*RECV_F0", "\"of\":\"1RECV_F9"},
                                  {"otherData", "data"}}) {
     std::ofstream(path) << std::regex_replace(good, std::regex(from), to,
                                               std::regex_constants::format_first_only);
@@ -250,6 +258,8 @@ TEST(Html, EscapesAndTicks) {
   for (const double high : {1e-9, 0.37, 1.0, 12345.0})
     for (const double tick : html::ticks(0, high, 6)) EXPECT_LE(tick, high * 1.0001);
   EXPECT_EQ(html::ticks(3, 3, 5).size(), 1U);
+  for (const double low : {8e6, 1e16, 1e300, -8e6})  // one rounding error apart
+    EXPECT_LE(html::ticks(low, std::nextafter(low, 1e308), 4).size(), 9U);
 }
 
 }  // namespace

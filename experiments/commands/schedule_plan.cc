@@ -114,7 +114,7 @@ Planned read(const ScheduleOptions& options) {
 void require_room(std::int64_t stages, std::int64_t microbatches) {
   const auto actions = static_cast<double>(most_actions(stages, microbatches));
   const double bytes = actions * kActionBytes;
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  constexpr double kGibiByte = 1024.0 * 1024 * 1024;
   const auto machine = memory();
   const double most = machine ? static_cast<double>(machine->available) : bytes;
   if (actions <= static_cast<double>(kMostActions) && bytes <= most) return;
@@ -122,8 +122,8 @@ void require_room(std::int64_t stages, std::int64_t microbatches) {
       fmt::format(
           "the schedule can have {:.0f} actions, which take {:.1f} GiB to prove; at most {} "
           "and {:.1f} GiB are possible on this machine",
-          actions, bytes / kGiB, kMostActions,
-          std::min(most, static_cast<double>(kMostActions * kActionBytes)) / kGiB),
+          actions, bytes / kGibiByte, kMostActions,
+          std::min(most, static_cast<double>(kMostActions * kActionBytes)) / kGibiByte),
       "command line", "fewer ranks, microbatches or chunks");
 }
 

@@ -100,12 +100,14 @@ bool is_schedule_file(const std::string& text) {
 }
 
 ScheduleFile read_schedule_file(const std::string& path) {
-  constexpr const char* kFix =
+  constexpr const char* kScheduleFileHint =
       "a text file with one row of actions a rank, as `schedule show` prints it";
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) throw_input("there is no such schedule file", path, kFix);
-  const std::string text = read_input_file(path, kMostScheduleBytes, kFix);
-  if (text.empty()) throw_input("cannot read a schedule from this file: it is empty", path, kFix);
+  if (!fs::exists(path, ignored))
+    throw_input("there is no such schedule file", path, kScheduleFileHint);
+  const std::string text = read_input_file(path, kMostScheduleBytes, kScheduleFileHint);
+  if (text.empty())
+    throw_input("cannot read a schedule from this file: it is empty", path, kScheduleFileHint);
   ScheduleFile result{path, parse_plan(text, path), {}};
   result.layout = infer_layout(result.plan, path);
   return result;

@@ -87,14 +87,26 @@ std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
   return costs;
 }
 
-std::vector<Block> make_blocks(const Bucket& bucket) {
-  std::vector<Block> blocks;
+std::size_t block_count(const BucketTensor& tensor) {
+  return (tensor.count + kBlock - 1) / kBlock;
+}
+
+std::size_t block_count(const Bucket& bucket) {
+  std::size_t count = 0;
+  for (const BucketTensor& tensor : bucket.tensors) count += block_count(tensor);
+  return count;
+}
+
+Block block_at(const Bucket& bucket, std::size_t index) {
   for (int t = 0; t < static_cast<int>(bucket.tensors.size()); ++t) {
     const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(t)];
-    for (std::size_t at = 0; at < tensor.count; at += kBlock)
-      blocks.push_back({t, tensor.offset + at, std::min(kBlock, tensor.count - at)});
+    if (index < block_count(tensor)) {
+      const std::size_t begin = index * kBlock;
+      return {t, tensor.offset + begin, std::min(kBlock, tensor.count - begin)};
+    }
+    index -= block_count(tensor);
   }
-  return blocks;
+  CONCERTINA_CHECK(false, "{} has {} blocks fewer", bucket.name, index + 1);
 }
 
 }  // namespace concertina

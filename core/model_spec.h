@@ -90,6 +90,10 @@ struct Block {
   std::size_t offset = 0;  // elements, in the bucket
   std::size_t count = 0;
 };
-std::vector<Block> make_blocks(const Bucket& bucket);
+/// Blocks are numbered tensor by tensor. Both by arithmetic, in proportion to the bucket's tensors:
+/// a list of all blocks of a large model would be too long for each rank.
+std::size_t block_count(const BucketTensor& tensor);
+std::size_t block_count(const Bucket& bucket);
+Block block_at(const Bucket& bucket, std::size_t index);
 
 }  // namespace concertina

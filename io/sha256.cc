@@ -1,5 +1,6 @@
 #include "io/sha256.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -62,6 +63,10 @@ bool is_sha256_hex(std::string_view text) {
   return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
+}
+
+std::string openssl_version() {
+  return OpenSSL_version(OPENSSL_VERSION);
 }
 
 }  // namespace concertina

@@ -33,4 +33,7 @@ std::string sha256_hex(std::string_view text);
 /// 64 lower-case hex digits.
 bool is_sha256_hex(std::string_view text);
 
+/// The library that computes it, as it names itself: "OpenSSL 3.0.17 1 Jul 2025".
+std::string openssl_version();
+
 }  // namespace concertina

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
+#include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 
 namespace concertina {
@@ -42,6 +44,12 @@ void read_source(const std::string& argument, RunConfig& config) {
                 "command line", fs::exists(argument, error) ? "@" + argument : "@FILE.toml");
 }
 
+/// A broken argument may be of any length.
+std::string brief(const std::string& text) {
+  constexpr std::size_t kMost = 60;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
 }  // namespace
 
 void add_config_options(CLI::App& app, CommonOptions& options) {
@@ -60,6 +68,58 @@ void add_config_options(CLI::App& app, CommonOptions& options) {
 
 void add_json_option(CLI::App& app, CommonOptions& options) {
   app.add_flag("--json", options.json, "print the figures as one JSON object, nothing else");
+}
+
+CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
+  return {[low, high](std::string& text) -> std::string {
+            std::int64_t value = 0;
+            const char* end = text.data() + text.size();
+            const auto [parsed, error] = std::from_chars(text.data(), end, value);
+            const bool zeros = text.size() > 1 &&
+                               text.find_first_not_of("+-") != std::string::npos &&
+                               text[text.find_first_not_of("+-")] == '0';
+            if (error == std::errc::invalid_argument || parsed != end || zeros)
+              return fmt::format("'{}' is no whole number in decimal digits", brief(text));
+            if (error != std::errc{} || value < low || value > high)
+              return fmt::format("Value {} not in range {} to {}", brief(text), low, high);
+            return {};
+          },
+          fmt::format("from {} to {}", low, high)};
+}
+
+CLI::Validator number(double low, double high) {
+  return {[low, high](std::string& text) -> std::string {
+            double value = 0;
+            const char* end = text.data() + text.size();
+            const auto [parsed, error] = std::from_chars(text.data(), end, value);
+            if (error == std::errc::invalid_argument || parsed != end)
+              return fmt::format("'{}' is no number", brief(text));
+            if (error != std::errc{} || !(value >= low && value <= high))
+              return fmt::format("Value {} not in range {} to {}", brief(text), low, high);
+            return {};
+          },
+          fmt::format("from {} to {}", low, high)};
+}
+
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int with_places(const RunConfig& config, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    std::string place;
+    bool known = false;
+    for (const std::string& part : CLI::detail::split(error.where(), ',')) {
+      const std::string name = CLI::detail::trim_copy(part);
+      const bool is_key = find_key(name) != nullptr;
+      known = known || is_key;
+      place += (place.empty() ? "" : ", ") + (is_key ? config.where(name) : name);
+    }
+    if (!known) throw;
+    throw Error(error.code(), error.message(), place, error.fix(), error.system_error());
+  }
 }
 
 RunConfig load(const CommonOptions& options) {

@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,14 @@ struct CommonOptions {
 void add_config_options(CLI::App& app, CommonOptions& options);
 void add_json_option(CLI::App& app, CommonOptions& options);
 
+/// Option values that are checked as they are written: CLI::Range lets NaN through, and reads 010
+/// as eight. A whole number in decimal digits, from `low` to `high`; a finite number, likewise.
+CLI::Validator whole_number(std::int64_t low, std::int64_t high);
+CLI::Validator number(double low, double high);
+
+/// One line of JSON; bytes that are no UTF-8 (of a file's name) are replaced.
+std::string json_line(const nlohmann::ordered_json& json);
+
 /// Defaults, sources from left to right, then --set; validated. A run directory DIR means
 /// DIR/config.toml with run.dir and run.name set to where DIR is now.
 RunConfig load(const CommonOptions& options);
@@ -51,6 +61,10 @@ Error lost_output();
 /// This process' rank as the launcher's environment says, before MPI starts; 0 if it says nothing.
 int launcher_rank();
 
+/// Runs `body`. An error of its that is about a config key leaves with the place where that key was
+/// set: whoever finds the error may know the key alone.
+int with_places(const RunConfig& config, const std::function<int()>& body);
+
 /// For `Command::add`: makes the options, lets `declare` add its own to the app, and runs `body`
 /// once the config is loaded.
 template <class Options>
@@ -61,7 +75,7 @@ Runner with_config(CLI::App& app, void (*declare)(CLI::App&, Options&),
   declare(app, *options);
   return [options, body](MpiEnvironment& mpi) {
     options->config = load(*options);
-    return body(*options, mpi);
+    return with_places(options->config, [&] { return body(*options, mpi); });
   };
 }
 

@@ -14,6 +14,7 @@
 #include "experiments/run/machine.h"
 #include "experiments/run/threads.h"
 #include "io/hdf5_version.h"
+#include "io/sha256.h"
 #include "parallel/comm/tensor_communicator.h"
 
 namespace concertina {
@@ -33,6 +34,8 @@ Json library_versions() {
       {"boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000,
                             BOOST_VERSION % 100)},
       {"toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH)},
+      {"hdf5", hdf5_version()},
+      {"openssl", openssl_version()},
       {"CLI11", CLI11_VERSION},
       {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
                                     NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},

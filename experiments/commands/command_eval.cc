@@ -33,7 +33,7 @@ std::string commit_of(const std::string& checkpoints, std::int64_t step) {
 }
 
 /// Throws bad input unless what is held out now was held out when `commit` was trained.
-void require_held_out(const Session& session, const std::string& commit) {
+void require_held_out(Session& session, const std::string& commit) {
   const nlohmann::json then = open_manifest(commit).metadata, now = session.identity();
   const auto differs = [&](const char* key) {
     return then.contains(key) && then[key] != now.at(key);

@@ -1,8 +1,5 @@
 #include "experiments/commands/command_plan.h"
 
-#include <cmath>
-
-#include "core/error.h"
 #include "experiments/report/plan_report.h"
 #include "experiments/run/devices.h"
 
@@ -17,11 +14,11 @@ struct Options : CommonOptions {
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("--world", options.plan.world, "ranks to plan for; none is launched")
-      ->check(CLI::Range(1, kMostRanks))
+      ->check(whole_number(1, kMostRanks))
       ->capture_default_str();
   app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank, in place of measuring it")
       ->type_name("GFLOPS")
-      ->check(CLI::Range(1e-3, 1e9));
+      ->check(number(1e-3, 1e9));
   app.add_option("--costs", options.plan.costs,
                  "what to predict from: the directory of a run, or a machine file (*.toml)")
       ->type_name("RUN|FILE");
@@ -32,13 +29,11 @@ void declare(CLI::App& app, Options& options) {
 }
 
 int run_plan(const Options& options, MpiEnvironment&) {
-  if (std::isnan(options.plan.gflops))
-    throw_input("the rate is not a number", "--rate", "GFLOP/s of one rank, such as 100");
   // MPI never starts: under a launcher, too, one process does it all.
   if (launcher_rank() != 0) return 0;
   const nlohmann::ordered_json report =
       plan_report(options.config, options.plan, device_memory(options.config));
-  print_once(options.json ? report.dump() + "\n" : plan_text(report));
+  print_once(options.json ? json_line(report) : plan_text(report));
   return 0;
 }
 

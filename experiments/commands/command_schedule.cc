@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/commands/schedule_search.h"
+#include "experiments/costs/figure.h"
+#include "experiments/run/machine.h"
+#include "io/file.h"
 #include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
@@ -48,24 +52,29 @@ void declare_schedule(CLI::App& app, ScheduleOptions& options) {
 
 void declare_chunks(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--chunks", options.chunks, "stages a rank; 0: as many as it wants")
-      ->check(CLI::Range(0, 64))
-      ->capture_default_str();
+      ->check(whole_number(0, 64))
+      ->default_str("0");
 }
 
 void declare_frozen(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--frozen", options.frozen,
                  "leading stages that only run forward, fewer than there are (see freeze.units)")
-      ->check(CLI::Range(0, 65536))
+      ->check(whole_number(0, 65536))
       ->capture_default_str();
 }
 
 void declare_shape(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--ranks", options.ranks, "pipeline ranks; a file's rows say it themselves")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_option("--microbatches", options.microbatches, "microbatches of a step")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
+      ->check(whole_number(1, 4096))
+      ->default_str(fmt::to_string(kUsualRanks));
+  app.add_option("--microbatches", options.microbatches,
+                 "microbatches of a step; a file's rows say it themselves")
+      ->check(whole_number(1, 65536))
+      ->default_str(fmt::to_string(kUsualMicrobatches));
+  app.add_option("--leaves", options.leaves,
+                 "leaves of the gradient sum, a divisor of the microbatches (numerics.leaves of a "
+                 "run); left out: the largest that is at most 16")
+      ->check(whole_number(1, 65536));
 }
 
 void declare_costs(CLI::App& app, ScheduleOptions& options) {
@@ -73,9 +82,7 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
                  "seconds of F, I and W of a microbatch on a stage (search: on a rank), or the "
                  "directory of a run that has measured its units")
       ->type_name("F,I,W|RUN")
-      ->delimiter(',')
-      ->expected(1, 3)
-      ->default_str("1,1,1");
+      ->capture_default_str();
   app.add_option("--links", options.links.links,
                  "what messages take: a machine file (`bench links --write`), or a run; left out: "
                  "the links of the run in --costs, else transfers are free")
@@ -83,14 +90,33 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--boundary-bytes", options.links.boundary_bytes,
                  "of a message between stages; with --links and --costs F,I,W in seconds")
       ->type_name("BYTES")
-      ->check(CLI::Range(0.0, 1e15));
+      ->check(number(0, 1e15));
+}
+
+/// Throws unless a file can be made, or replaced, at `path`.
+void require_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  const char* why = nullptr;
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    why = "it is no regular file";
+  else if (!fs::is_directory(directory, error))
+    why = "its directory is not there";
+  else if (!writable(directory))
+    why = "its directory cannot be written to";
+  if (why != nullptr)
+    throw_input(fmt::format("cannot write the schedule here: {}", why), path,
+                "--write FILE in a directory of yours");
 }
 
 }  // namespace
 
 int run_schedule_list(const ScheduleOptions& options) {
   if (options.json)
-    fmt::print("{}\n", list_json().dump());
+    fmt::print("{}", json_line(list_json()));
   else if (options.details)
     print_details();
   else
@@ -103,18 +129,25 @@ int run_schedule_show(const ScheduleOptions& options) {
   return 0;
 }
 
+ScheduleCosts costs_of(const ScheduleOptions& options) {
+  // A path may have a comma.
+  std::error_code error;
+  if (std::filesystem::exists(options.costs, error))
+    return ScheduleCosts({options.costs}, options.links);
+  return ScheduleCosts(CLI::detail::split(options.costs, ','), options.links);
+}
+
 int run_schedule_search(const ScheduleOptions& options) {
-  const ScheduleSearch search{options.ranks, options.microbatches, options.memory, options.seed,
-                              options.max_chunks};
-  const FoundSchedule found = search_schedule(search, ScheduleCosts(options.costs, options.links));
-  if (!options.write.empty()) {
-    std::ofstream file(options.write);
-    file << to_text(found.plan);
-    if (!file.flush())
-      throw_failure("cannot write the schedule", options.write,
-                    "--write FILE in a directory of yours");
-  }
-  fmt::print("{}", options.json ? found.report.dump() + "\n" : search_table(found.report));
+  if (!options.write.empty()) require_writable(options.write);
+  ScheduleSearch search{.ranks = options.ranks.value_or(kUsualRanks),
+                        .microbatches = options.microbatches.value_or(kUsualMicrobatches),
+                        .memory = options.memory,
+                        .seed = options.seed,
+                        .max_chunks = options.max_chunks};
+  search.leaves = options.leaves;
+  const FoundSchedule found = search_schedule(search, costs_of(options));
+  if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
+  fmt::print("{}", options.json ? json_line(found.report) : search_table(found.report));
   return 0;
 }
 
@@ -147,12 +180,12 @@ Runner add_schedule(CLI::App& app) {
   check
       ->add_option("--activations", options->activations,
                    "most activations saved on a rank, in microbatches of stages; 0: any")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, 1 << 30));
   search
       ->add_option("--memory", options->memory,
                    "activations that a rank may keep, in microbatches of its share of the model "
                    "(1f1b keeps as many as ranks); 0: any number")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number(0, kMostFigure))
       ->capture_default_str();
   search
       ->add_option("--max-chunks", options->max_chunks,
@@ -160,9 +193,11 @@ Runner add_schedule(CLI::App& app) {
                                "that it has, up to this one; 0: {}, or with the costs of a run as "
                                "many as its units allow",
                                kMaxChunks))
-      ->check(CLI::Range(0, 64))
+      ->check(whole_number(0, 64))
       ->capture_default_str();
-  search->add_option("--seed", options->seed, "of the search's moves")->capture_default_str();
+  search->add_option("--seed", options->seed, "of the search's moves")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
   search->add_option("--write", options->write, "the schedule found, for parallel.schedule")
       ->type_name("FILE");
   for (CLI::App* with_json : {list, check, simulate, search})

@@ -1,6 +1,10 @@
 // `concertina schedule`: schedules as values, without MPI.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "experiments/commands/command.h"
 #include "experiments/costs/schedule_costs.h"
 #include "parallel/generate/schedule_registry.h"
@@ -10,10 +14,11 @@ namespace concertina {
 
 struct ScheduleOptions {
   std::string schedule;  // a name, or a file with one row of actions a rank
-  int ranks = 4, microbatches = 8, chunks = 0;
-  int frozen = 0;       // leading stages of each pipeline that do not train
-  int activations = 0;  // check: most microbatches of stages that a rank may save; 0: any
-  std::vector<std::string> costs{"1", "1", "1"};  // see ScheduleCosts
+  std::optional<int> ranks, microbatches, chunks;  // of a file: what it has, if they are given
+  std::optional<int> leaves;                       // of the gradient sum; else as `train` has it
+  int frozen = 0;               // leading stages of each pipeline that do not train
+  int activations = 0;          // check: most microbatches of stages that a rank may save; 0: any
+  std::string costs = "1,1,1";  // see ScheduleCosts
   LinkOptions links;
   double memory = 0;  // search: activations a rank
   std::uint64_t seed = 1;
@@ -28,7 +33,18 @@ struct Planned {
   Layout layout;
   const Schedule* schedule = nullptr;  // null: read from a file
   int chunks = 1;
+  int leaves = 1;  // of the reduction tree
 };
+
+/// Where the command line says nothing of a schedule with a name.
+inline constexpr int kUsualRanks = 4, kUsualMicrobatches = 8;
+
+/// What --costs and --links say.
+ScheduleCosts costs_of(const ScheduleOptions& options);
+
+/// Throws Error{bad_input} if so many microbatches on so many stages are more than a plan may have,
+/// or need more memory than this machine has free.
+void require_room(std::int64_t stages, std::int64_t microbatches);
 
 /// Checked, wherever it comes from: throws RefusedPlan (parallel/plan/plan_grid.h).
 Planned plan_of(const ScheduleOptions& options);

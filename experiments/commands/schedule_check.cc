@@ -38,7 +38,7 @@ void print(const RefusedPlan& refused) {
                     {"missing", missing},
                     {"grid", grid_around(refused.plan(), violation.places, violation.gap)},
                     {"try", advice_of(violation.rule)}};
-  fmt::print("{}\n", report.dump());
+  fmt::print("{}", json_line(report));
 }
 
 /// The plan, if it is right and saves no more than it may.
@@ -59,13 +59,21 @@ int run_schedule_check(const ScheduleOptions& options) {
     const Plan plan = accepted_plan(options);
     const std::size_t ranks = plan.rows.size(), actions = action_count(plan);
     if (options.json)
-      fmt::print("{}\n", Json{{"ok", true}, {"ranks", ranks}, {"actions", actions}}.dump());
+      fmt::print("{}", json_line({{"ok", true}, {"ranks", ranks}, {"actions", actions}}));
     else
       fmt::print("ok: {} ranks, {} actions: complete, ordered, free of deadlock\n", ranks, actions);
     return static_cast<int>(Exit::ok);
   } catch (const RefusedPlan& refused) {
     if (!options.json) throw;
     print(refused);
+    return static_cast<int>(Exit::bad_input);
+  } catch (const Error& error) {
+    if (!options.json || error.code() != Exit::bad_input) throw;
+    fmt::print("{}", json_line({{"ok", false},
+                                {"rule", nullptr},
+                                {"why", error.message()},
+                                {"at", error.where()},
+                                {"try", error.fix()}}));
     return static_cast<int>(Exit::bad_input);
   }
 }

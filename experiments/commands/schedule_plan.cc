@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "core/error.h"
 #include "experiments/commands/command_schedule.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/run/machine.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/reduction_tree.h"
 
@@ -28,31 +30,55 @@ void freeze(Layout& layout, int stages) {
   layout.frozen_units = stages;
 }
 
+/// Of `microbatches`: as --leaves says, or as many as `train` takes by default.
+int leaves_of(const ScheduleOptions& options, int microbatches) {
+  if (!options.leaves) return default_leaves(microbatches);
+  if (microbatches % *options.leaves != 0)
+    throw_input(
+        fmt::format("{} leaves do not divide {} microbatches", *options.leaves, microbatches),
+        "--leaves", fmt::format("a divisor of {}", microbatches));
+  return *options.leaves;
+}
+
 /// One replica of ranks x chunks stages, one unit a stage.
 Planned generate(const ScheduleOptions& options) {
   const Entry<Schedule>& schedule = find_schedule(options.schedule);
-  const Folding folding = folding_of(schedule, options.chunks);
-  const int stages = options.ranks * folding.chunks;
-  int leaves = default_leaves(options.microbatches);
-  if (leaves < folding.pipelines()) leaves = options.microbatches;
+  const Folding folding = folding_of(schedule, options.chunks.value_or(0));
+  const int ranks = options.ranks.value_or(kUsualRanks);
+  const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
+  const int stages = ranks * folding.chunks;
+  require_room(stages, microbatches);
+  int leaves = leaves_of(options, microbatches);
+  if (leaves < folding.pipelines() && !options.leaves) leaves = microbatches;
   std::vector<UnitRange> units;
   for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const Grid grid = fit({.world = options.ranks,
-                         .units = stages,
-                         .microbatches = options.microbatches,
-                         .leaves = leaves},
-                        options.ranks, 1, folding);
-  Planned result{{}, {}, &schedule.value, folding.chunks};
-  result.layout = make_layout(units, grid, options.microbatches, leaves, folding);
+  const Grid grid =
+      fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
+          1, folding);
+  Planned result{{}, {}, &schedule.value, folding.chunks, leaves};
+  result.layout = make_layout(units, grid, microbatches, leaves, folding);
   freeze(result.layout, options.frozen);
   Limits limits;
-  limits.leaf_microbatches = options.microbatches / leaves;
+  limits.leaf_microbatches = microbatches / leaves;
   result.plan = make_plan(result.layout, options.schedule, limits);
   if (options.compute_only) {
     const Plan all = expand(result.layout, schedule.value, schedule.name);
     result.plan = merge_input_weight(drop_frozen(all, result.layout), result.layout);
   }
   return result;
+}
+
+/// What the command line says of a file has to be what the file says itself.
+void require_agreement(const ScheduleOptions& options, const ScheduleFile& file, int microbatches) {
+  const auto ranks = static_cast<int>(file.plan.rows.size());
+  const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
+  const auto chunks = options.chunks.value_or(0) == 0 ? std::nullopt : options.chunks;
+  for (const auto& [option, given, is] : {std::tuple{"--ranks", options.ranks, ranks},
+                                          {"--microbatches", options.microbatches, microbatches},
+                                          {"--chunks", chunks, stages / ranks}})
+    if (given && *given != is)
+      throw_input(fmt::format("{} {} is given, but the file has {}", option, *given, is),
+                  options.schedule, fmt::format("leave out {}: the file's rows say it", option));
 }
 
 /// What `train` would run.
@@ -65,12 +91,18 @@ Planned read(const ScheduleOptions& options) {
   ScheduleFile file = read_schedule_file(options.schedule);
   freeze(file.layout, options.frozen);
   int microbatches = 0;
-  for (const Pipeline& pipeline : file.layout.pipelines)
+  std::int64_t cells = 0;
+  for (const Pipeline& pipeline : file.layout.pipelines) {
     microbatches = std::max(microbatches, pipeline.last_microbatch);
+    cells += std::ssize(pipeline.stages) * pipeline.microbatches();
+  }
+  require_room(1, cells);
+  require_agreement(options, file, microbatches);
   Limits limits;
-  limits.leaf_microbatches = microbatches / default_leaves(microbatches);
+  const int leaves = leaves_of(options, microbatches);
+  limits.leaf_microbatches = microbatches / leaves;
   Planned result{complete(std::move(file.plan), file.layout, options.schedule, limits),
-                 std::move(file.layout), nullptr, 1};
+                 std::move(file.layout), nullptr, 1, leaves};
   for (auto& row : result.plan.rows)
     if (options.compute_only)
       std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
@@ -78,6 +110,22 @@ Planned read(const ScheduleOptions& options) {
 }
 
 }  // namespace
+
+void require_room(std::int64_t stages, std::int64_t microbatches) {
+  const auto actions = static_cast<double>(most_actions(stages, microbatches));
+  const double bytes = actions * kActionBytes;
+  constexpr double kGibiByte = 1024.0 * 1024 * 1024;
+  const auto machine = memory();
+  const double most = machine ? static_cast<double>(machine->available) : bytes;
+  if (actions <= static_cast<double>(kMostActions) && bytes <= most) return;
+  throw_input(
+      fmt::format(
+          "the schedule can have {:.0f} actions, which take {:.1f} GiB to prove; at most {} "
+          "and {:.1f} GiB are possible on this machine",
+          actions, bytes / kGibiByte, kMostActions,
+          std::min(most, static_cast<double>(kMostActions * kActionBytes)) / kGibiByte),
+      "command line", "fewer ranks, microbatches or chunks");
+}
 
 Planned plan_of(const ScheduleOptions& options) {
   return is_name(options.schedule) ? generate(options) : read(options);

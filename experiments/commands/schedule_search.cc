@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <set>
 
 #include "core/error.h"
+#include "experiments/commands/command_schedule.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/search.h"
 #include "parallel/plan/reduction_tree.h"
@@ -21,12 +23,26 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks are 41 microbatches of stages
 
 /// One way to fold a pipeline onto the ranks.
-struct Field {
+struct SearchField {
   Folding folding;
   Layout layout;
   Limits limits;
   bool usual = false;  // what some schedule wants
 };
+
+/// How many times its share of the weights a rank keeps, at most: of opposite pipelines a rank
+/// holds two different stages.
+double copies_of_weights(const Layout& layout) {
+  std::vector<std::set<int>> units(static_cast<std::size_t>(rank_count(layout)));
+  std::size_t most = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) {
+      std::set<int>& held = units[static_cast<std::size_t>(stage.rank)];
+      for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) held.insert(unit);
+      most = std::max(most, held.size());
+    }
+  return static_cast<double>(most * units.size()) / layout.unit_count();
+}
 
 class Search {
  public:
@@ -34,15 +50,20 @@ class Search {
       : options_(options), costs_(costs), max_chunks_(max_chunks()) {}
 
   FoundSchedule run() {
+    require_room(std::int64_t{options_.ranks} * max_chunks_, options_.microbatches);
+    if (options_.leaves && options_.microbatches % *options_.leaves != 0)
+      throw_input(fmt::format("{} leaves do not divide {} microbatches", *options_.leaves,
+                              options_.microbatches),
+                  "--leaves", fmt::format("a divisor of {}", options_.microbatches));
     for (const Entry<Schedule>& schedule : schedules()) {
       if (schedule.value.searched) continue;
       const Chunks& chunks = schedule.value.chunks;
       for (int v = chunks.step; v <= std::min(chunks.most, max_chunks_); v += chunks.step)
         try_named(schedule, v);
     }
-    const Field* best = best_;
-    for (const Field& field : fields_)
-      if (field.usual || &field == best) try_searched(field);
+    const SearchField* best = best_;
+    for (const SearchField& field : fields_)
+      if ((field.usual || &field == best) && !perfect_) try_searched(field);
     if (best_ == nullptr)
       throw_input(
           fmt::format("no schedule keeps at most {:g} microbatches a rank", options_.memory),
@@ -64,19 +85,19 @@ class Search {
   }
 
   /// The field for a schedule; throws Error{bad_input} if it has none with these ranks.
-  Field& field_of(const Entry<Schedule>& schedule, int chunks) {
+  SearchField& field_of(const Entry<Schedule>& schedule, int chunks) {
     const Folding folding = folding_of(schedule, chunks);
-    for (Field& field : fields_)
+    for (SearchField& field : fields_)
       if (field.folding.chunks == folding.chunks && field.folding.placement == folding.placement)
         return field;
     fields_.push_back(make_field(folding));
     return fields_.back();
   }
 
-  Field make_field(const Folding& folding) const {
+  SearchField make_field(const Folding& folding) const {
     const int stages = options_.ranks * folding.chunks;
-    int leaves = default_leaves(options_.microbatches);
-    if (leaves < folding.pipelines()) leaves = options_.microbatches;
+    int leaves = options_.leaves.value_or(default_leaves(options_.microbatches));
+    if (leaves < folding.pipelines() && !options_.leaves) leaves = options_.microbatches;
     std::vector<UnitRange> units;
     for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
     const Grid grid = fit({.world = options_.ranks,
@@ -84,22 +105,26 @@ class Search {
                            .microbatches = options_.microbatches,
                            .leaves = leaves},
                           options_.ranks, 1, folding);
-    Field field{folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
+    SearchField field{folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
     field.limits.leaf_microbatches = options_.microbatches / leaves;
-    if (options_.memory > 0)
+    if (options_.memory > 0) {
+      // No rank can save more than all microbatches of all its stages.
+      const double all = static_cast<double>(options_.microbatches) * folding.chunks;
       field.limits.peak_activations.assign(
           static_cast<std::size_t>(options_.ranks),
-          static_cast<int>(options_.memory * folding.chunks + kRounding));
+          static_cast<int>(std::min(options_.memory * folding.chunks + kRounding, all)));
+    }
     return field;
   }
 
-  Costs costs_of(const Field& field, const Plan& plan) const {
-    return costs_.of(field.layout, plan, 1.0 / field.folding.chunks);
+  Costs costs_of(const SearchField& field, const Plan& plan) const {
+    return costs_.of(field.layout, plan, 1.0 / field.folding.chunks,
+                     options_.microbatches / field.limits.leaf_microbatches);
   }
 
   void try_named(const Entry<Schedule>& schedule, int chunks) {
     try {
-      Field& field = field_of(schedule, chunks);
+      SearchField& field = field_of(schedule, chunks);
       field.usual = field.usual || chunks == schedule.value.chunks.usual;
       const Plan plan = make_plan(field.layout, schedule.name,
                                   {.leaf_microbatches = field.limits.leaf_microbatches});
@@ -112,6 +137,7 @@ class Search {
                         {"chunks", chunks},
                         {"makespan", timeline.makespan},
                         {"share", static_cast<double>(peak) / chunks},
+                        {"weights", copies_of_weights(field.layout)},
                         {"within", within}});
       if (within) offer(field, plan, costs, schedule.name);
     } catch (const Error& error) {
@@ -119,7 +145,7 @@ class Search {
     }
   }
 
-  void try_searched(const Field& field) {
+  void try_searched(const SearchField& field) {
     // What is exchanged depends on the plan; what moves are judged by are compute actions alone.
     const Plan any =
         make_plan(field.layout, "gpipe", {.leaf_microbatches = field.limits.leaf_microbatches});
@@ -134,17 +160,20 @@ class Search {
   }
 
   /// Keeps a plan within the bound if it is the best so far.
-  void offer(const Field& field, const Plan& plan, const Costs& costs, std::string_view from) {
+  void offer(const SearchField& field, const Plan& plan, const Costs& costs, std::string_view from) {
     const Timeline timeline = simulate(plan, field.layout, costs);
     if (best_ != nullptr && timeline.makespan >= least_) return;
     best_ = &field;
     least_ = timeline.makespan;
+    // A rank that never idles: nothing can be shorter.
+    perfect_ = *std::min_element(timeline.bubble.begin(), timeline.bubble.end()) < kRounding;
     found_ = {plan,
               field.layout,
               {{"makespan", timeline.makespan},
                {"bubble", {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}}},
                {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
                {"chunks", field.folding.chunks},
+               {"weights", copies_of_weights(field.layout)},
                {"from", from},
                {"links", costs_.links(field.layout, costs)}}};
   }
@@ -152,10 +181,11 @@ class Search {
   const ScheduleSearch& options_;
   const ScheduleCosts& costs_;
   const int max_chunks_;
-  std::deque<Field> fields_;  // stay where they are
+  std::deque<SearchField> fields_;  // stay where they are
   Json named_ = Json::array();
-  const Field* best_ = nullptr;
+  const SearchField* best_ = nullptr;
   double least_ = kInf;
+  bool perfect_ = false;
   FoundSchedule found_;
 };
 
@@ -167,6 +197,11 @@ const Json& best_of(const std::vector<const Json*>& tries) {
     };
     return key(*a) < key(*b);
   });
+}
+
+/// The end of a line of the table.
+const char* weights_note(const Json& one) {
+  return one["weights"].get<double>() > 1 ? "  keeps weights twice\n" : "\n";
 }
 
 }  // namespace
@@ -185,21 +220,25 @@ std::string search_table(const Json& report) {
     for (; next < named.size() && named[next]["schedule"] == named[i]["schedule"]; ++next)
       tries.push_back(&named[next]);
     const Json& best = best_of(tries);
-    text += fmt::format(
-        "{:<20} {:>6} {:>10g} {:>12g} {:>7}{}\n", best["schedule"].get<std::string>(),
-        best["chunks"].get<int>(), best["makespan"].get<double>(), best["share"].get<double>(),
-        tries.size() == 1 ? fmt::format("{}", best["chunks"].get<int>())
-                          : fmt::format("{}..{}", (*tries.front())["chunks"].get<int>(),
-                                        (*tries.back())["chunks"].get<int>()),
-        best["within"].get<bool>() ? "" : "  too many");
+    text +=
+        fmt::format("{:<20} {:>6} {:>10g} {:>12g} {:>7}{}", best["schedule"].get<std::string>(),
+                    best["chunks"].get<int>(), best["makespan"].get<double>(),
+                    best["share"].get<double>(),
+                    tries.size() == 1 ? fmt::format("{}", best["chunks"].get<int>())
+                                      : fmt::format("{}..{}", (*tries.front())["chunks"].get<int>(),
+                                                    (*tries.back())["chunks"].get<int>()),
+                    best["within"].get<bool>() ? "" : "  too many") +
+        weights_note(best);
   }
   const int chunks = report["chunks"].get<int>();
   const auto peaks = report["peak_activations"]["microbatch_stages"].get<std::vector<int>>();
   return text +
-         fmt::format("{:<20} {:>6} {:>10g} {:>12g}\n",
+         fmt::format("{:<20} {:>6} {:>10g} {:>12g}{:>7}",
                      "found (" + report["from"].get<std::string>() + ")", chunks,
                      report["makespan"].get<double>(),
-                     static_cast<double>(*std::max_element(peaks.begin(), peaks.end())) / chunks);
+                     static_cast<double>(*std::max_element(peaks.begin(), peaks.end())) / chunks,
+                     "") +
+         weights_note(report);
 }
 
 }  // namespace concertina

@@ -6,7 +6,9 @@
 // slower than the best named schedule within the bound, at any number of chunks that was tried.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "experiments/costs/schedule_costs.h"
 
@@ -17,6 +19,7 @@ struct ScheduleSearch {
   double memory = 0;  // activations a rank: microbatches of its share of the model; 0: any number
   std::uint64_t seed = 1;
   int max_chunks = 0;  // stages a rank; 0: kMaxChunks, or all that the units of a model allow
+  std::optional<int> leaves{};        // of the gradient sum; else the default
   std::int64_t effort = 300'000'000;  // see SearchBounds; a few seconds for each way to fold
 };
 
@@ -29,7 +32,8 @@ struct FoundSchedule {
   /// Keys: makespan, bubble (mean, ranks), peak_activations (microbatch_stages), chunks, from (what
   /// it started with: a name, or "search"), links (see links_json()), max_chunks, named: a list of
   /// all that were tried, {schedule, chunks, makespan, share (most activations of a rank, in
-  /// microbatches of its share), within}.
+  /// microbatches of its share), weights, within}; and weights: how many times a rank keeps the
+  /// weights of its share: 2 for opposite pipelines, which `memory` does not count.
   nlohmann::ordered_json report;
 };
 

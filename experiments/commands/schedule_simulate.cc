@@ -5,6 +5,7 @@
 
 #include "experiments/commands/command_schedule.h"
 #include "experiments/costs/schedule_costs.h"
+#include "experiments/report/rank_lines.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -28,9 +29,11 @@ const char* describe(Wait wait) {
   return "";
 }
 
-/// The critical path, runs of actions that waited for nothing but their row as one line.
+/// The critical path, runs of actions that waited for nothing but their row as one line; of a long
+/// one, its ends.
 void print_path(const Plan& plan, const Timeline& timeline) {
-  fmt::print("\ncritical path\n");
+  constexpr std::size_t kEnd = 40;  // lines
+  std::vector<std::string> lines;
   const std::vector<PathStep>& path = timeline.critical_path;
   for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
     const auto text = [&](const PathStep& step) {
@@ -39,11 +42,20 @@ void print_path(const Plan& plan, const Timeline& timeline) {
     for (next = i + 1; next < path.size() && path[next].wait == Wait::none;) ++next;
     const Interval &first = timeline.rows[path[i].rank][path[i].position],
                    &last = timeline.rows[path[next - 1].rank][path[next - 1].position];
-    fmt::print("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
-               text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
-               path[i].wait == Wait::none
-                   ? ""
-                   : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited));
+    lines.push_back(
+        fmt::format("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
+                    text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
+                    path[i].wait == Wait::none
+                        ? ""
+                        : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited)));
+  }
+  fmt::print("\ncritical path\n");
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i >= kEnd && i + kEnd < lines.size()) {
+      if (i == kEnd) fmt::print("... {} lines more; --json has them\n", lines.size() - 2 * kEnd);
+      continue;
+    }
+    fmt::print("{}", lines[i]);
   }
 }
 
@@ -59,11 +71,25 @@ nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
   return json;
 }
 
+/// By rank, in the order of its row: [action, start, end], in the seconds of the costs.
+nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    nlohmann::ordered_json row = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
+      row.push_back(nlohmann::ordered_json::array(
+          {to_text(plan.rows[rank][i]), timeline.rows[rank][i].start, timeline.rows[rank][i].end}));
+    ranks.push_back(std::move(row));
+  }
+  return ranks;
+}
+
 /// What the schedule promises of its idle time, in its own measure; null if nothing.
 nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
   if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
   const ClosedForm& form = planned.schedule->bubble;
-  const auto claim = form.at(options.ranks, options.microbatches, planned.chunks);
+  const auto claim = form.at(options.ranks.value_or(kUsualRanks),
+                             options.microbatches.value_or(kUsualMicrobatches), planned.chunks);
   if (!claim) return nullptr;
   return {{"formula", form.text},
           {"measure", "span, at F = I = W and free transfers"},
@@ -100,19 +126,22 @@ void print_timeline(const Timeline& timeline, const nlohmann::ordered_json& bubb
   fmt::print("makespan {:g}  bubble {:.2f}% of it, mean of ranks\n", timeline.makespan,
              100 * timeline.mean_bubble);
   print_bubble(bubble);
-  fmt::print("{:>5} {:>10} {:>9} {:>36}\n", "rank", "busy", "bubble",
+  fmt::print("{:<16}{:>10} {:>9} {:>36}\n", "rank", "busy", "bubble",
              "peak activations, microbatch-stages");
+  RankLines lines;
   for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank)
-    fmt::print("{:>5} {:>10g} {:>8.2f}% {:>36}\n", rank, timeline.busy[rank],
-               100 * timeline.bubble[rank], timeline.peak_activations[rank]);
+    lines.add(static_cast<int>(rank),
+              fmt::format("{:>10g} {:>8.2f}% {:>36}", timeline.busy[rank],
+                          100 * timeline.bubble[rank], timeline.peak_activations[rank]));
+  fmt::print("{}", lines.text());
 }
 
 }  // namespace
 
 int run_schedule_simulate(const ScheduleOptions& options) {
-  const ScheduleCosts costs(options.costs, options.links);
+  const ScheduleCosts costs = costs_of(options);
   const Planned planned = plan_of(options);
-  const Costs of_plan = costs.of(planned.layout, planned.plan);
+  const Costs of_plan = costs.of(planned.layout, planned.plan, 1, planned.leaves);
   const Timeline timeline = simulate(planned.plan, planned.layout, of_plan);
   const nlohmann::ordered_json links = costs.links(planned.layout, of_plan);
   const nlohmann::ordered_json bubble = bubble_json(planned, timeline, options);
@@ -127,10 +156,11 @@ int run_schedule_simulate(const ScheduleOptions& options) {
       {"bubble", bubble},
       {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
       {"links", links},
-      {"critical_path", path_json(planned.plan, timeline)}};
+      {"critical_path", path_json(planned.plan, timeline)},
+      {"timeline", timeline_json(planned.plan, timeline)}};
   // Bytes and seconds need a model.
   if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
-  fmt::print("{}\n", figures.dump());
+  fmt::print("{}", json_line(figures));
   return 0;
 }
 

@@ -2,11 +2,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -15,6 +11,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_layout.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/config/input_file.h"
 
 namespace concertina {
 namespace {
@@ -215,16 +212,9 @@ void read_config(std::string_view toml, const std::string& source, RunConfig& co
 }
 
 void read_config_file(const std::string& path, RunConfig& config) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  // An empty file sets failbit on `text`, which is no error.
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) file.setstate(std::ios::badbit), errno = EISDIR;
-  if (!file)
-    throw_input(fmt::format("cannot read the config file: {}", std::strerror(errno)), path,
-                "@FILE.toml names an existing TOML file");
-  read_config(text.str(), path, config);
+  constexpr std::uint64_t kMostBytes = 16 << 20;
+  read_config(read_input_file(path, kMostBytes, "@FILE.toml names an existing TOML file"), path,
+              config);
 }
 
 void set_config(std::string_view assignment, RunConfig& config) {

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "core/error.h"
+#include "experiments/config/input_file.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/infer_layout.h"
 #include "parallel/plan/partition.h"
@@ -101,15 +100,15 @@ bool is_schedule_file(const std::string& text) {
 }
 
 ScheduleFile read_schedule_file(const std::string& path) {
+  constexpr const char* kScheduleFileHint =
+      "a text file with one row of actions a rank, as `schedule show` prints it";
   std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file && !fs::is_directory(path, ignored)) text << file.rdbuf();
-  if (!file || text.str().empty())
-    throw_input(fs::exists(path, ignored) ? "cannot read a schedule from this file"
-                                          : "there is no such schedule file",
-                path, "a text file with one row of actions a rank, as `schedule show` prints it");
-  ScheduleFile result{path, parse_plan(text.str(), path), {}};
+  if (!fs::exists(path, ignored))
+    throw_input("there is no such schedule file", path, kScheduleFileHint);
+  const std::string text = read_input_file(path, kMostScheduleBytes, kScheduleFileHint);
+  if (text.empty())
+    throw_input("cannot read a schedule from this file: it is empty", path, kScheduleFileHint);
+  ScheduleFile result{path, parse_plan(text, path), {}};
   result.layout = infer_layout(result.plan, path);
   return result;
 }

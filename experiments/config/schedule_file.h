@@ -3,6 +3,7 @@
 // file says what each rank does, never which units or samples.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct ScheduleFile {
   Plan plan;
   Layout layout;
 };
+
+/// A longer file is refused: it would have more actions than a plan may have (kMostActions).
+inline constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{256} << 20;
 
 /// Throws Error{bad_input} if the file cannot be read or is no schedule. It is not checked yet.
 ScheduleFile read_schedule_file(const std::string& path);

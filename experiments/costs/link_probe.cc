@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kProbeSeconds = 0.03;            // for each measurement, about
+constexpr double kProbeSeconds = 0.03;       // for each measurement, about
 constexpr double kLongest = 0.05;            // seconds of one message
 constexpr int kLooks = 24;                   // at the transfer, while computing
 constexpr std::size_t kTrial = 1 << 17;      // bytes of a first message

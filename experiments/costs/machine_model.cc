@@ -3,17 +3,24 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "core/error.h"
+#include "experiments/config/input_file.h"
+#include "experiments/costs/figure.h"
 
 namespace concertina {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMostMachineBytes = 64 << 20;  // of a machine file
+constexpr int kMostMachineRanks = 1 << 16;             // that a machine file may speak of
 
 template <class Owner>
 struct Number {
@@ -48,18 +55,20 @@ class Table {
       const auto found = json_.find(field.key);
       if (found == json_.end()) continue;
       seen_.push_back(field.key);
-      if (!found->is_number() || !(found->template get<double>() >= 0))
-        refuse(fmt::format("has {} = {}", field.key, found->dump()), "a number >= 0");
+      if (!found->is_number() || !is_figure(found->template get<double>()))
+        refuse(fmt::format("has {} = {}", field.key, value_text(*found)),
+               fmt::format("{}; or leave it out", kFigures));
       owner.*field.value = found->template get<double>();
     }
   }
-  int count(const char* key) {
+  std::optional<int> count(const char* key) {
     const auto found = json_.find(key);
-    if (found == json_.end()) return 0;
+    if (found == json_.end()) return std::nullopt;
     seen_.push_back(key);
     if (!found->is_number_integer() || found->get<std::int64_t>() < 0 ||
-        found->get<std::int64_t>() > 1 << 20)
-      refuse(fmt::format("has {} = {}", key, found->dump()), "a whole number >= 0");
+        found->get<std::int64_t>() >= kMostMachineRanks)
+      refuse(fmt::format("has {} = {}", key, value_text(*found)),
+             fmt::format("a whole number from 0 to {}", kMostMachineRanks - 1));
     return found->get<int>();
   }
   const nlohmann::json* child(const char* key) {
@@ -73,6 +82,10 @@ class Table {
       if (std::find(seen_.begin(), seen_.end(), key) == seen_.end())
         refuse(fmt::format("has the unknown key '{}'", key),
                "the keys that `concertina bench links` writes");
+  }
+  /// As a person wrote it: JSON has no word for NaN and infinity.
+  static std::string value_text(const nlohmann::json& value) {
+    return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
   }
   [[noreturn]] void refuse(const std::string& what, const std::string& fix) const {
     throw_input(fmt::format("{} {}", path_.empty() ? "the machine" : path_, what), source_, fix);
@@ -89,6 +102,15 @@ LinkCosts read_link(Table& table) {
   table.numbers(kLink, link);
   if (!(link.bandwidth > 0)) table.refuse("has bytes_per_s = 0", "a positive bandwidth");
   return link;
+}
+
+std::pair<int, int> read_ends(Table& table) {
+  const std::optional<int> from = table.count("from"), to = table.count("to");
+  if (!from || !to)
+    table.refuse(fmt::format("has no '{}'", from ? "to" : "from"), "from = RANK and to = RANK");
+  if (*from == *to)
+    table.refuse(fmt::format("is from rank {} to itself", *from), "two different ranks");
+  return {*from, *to};
 }
 
 Json link_json(const LinkCosts& link) {
@@ -122,7 +144,7 @@ MachineModel machine_from_json(const nlohmann::json& json, const std::string& so
   MachineModel machine;
   Table table(json, source, "");
   table.numbers(kRates, machine);
-  machine.ranks_per_host = table.count("ranks_per_host");
+  machine.ranks_per_host = table.count("ranks_per_host").value_or(0);
   for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
     if (const nlohmann::json* found = table.child(key)) {
       Table one(*found, source, key);
@@ -133,8 +155,10 @@ MachineModel machine_from_json(const nlohmann::json& json, const std::string& so
     if (!pairs->is_array()) table.refuse("has a `pair` that is no list", "[[pair]] tables");
     for (const nlohmann::json& pair : *pairs) {
       Table one(pair, source, "a pair");
-      const int from = one.count("from"), to = one.count("to");
-      machine.pairs[{from, to}] = read_link(one);
+      const std::pair<int, int> ends = read_ends(one);
+      if (!machine.pairs.emplace(ends, read_link(one)).second)
+        one.refuse(fmt::format("from {} to {} is there twice", ends.first, ends.second),
+                   "one [[pair]] for each two ranks");
       one.finish();
     }
   }
@@ -158,7 +182,9 @@ Json to_json(const MachineModel& machine) {
 
 MachineModel read_machine_file(const std::string& path) {
   try {
-    return machine_from_json(from_toml(toml::parse_file(path)), path);
+    const std::string text = read_input_file(
+        path, kMostMachineBytes, "a machine file, as `concertina bench links` writes it");
+    return machine_from_json(from_toml(toml::parse(text)), path);
   } catch (const toml::parse_error& error) {
     throw_input(
         std::string(error.description()),

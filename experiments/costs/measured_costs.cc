@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/config/input_file.h"
+#include "experiments/costs/figure.h"
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/run/gather.h"
@@ -20,7 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kCostsFileHint = "the directory of a run, its costs.json, or a machine file (*.toml)";
+constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // of costs.json
+constexpr const char* kCostsFileHint =
+    "the directory of a run, its costs.json, or a machine file (*.toml)";
 
 /// Seconds a byte of adding gradients to others.
 double combine_seconds(Backend& backend) {
@@ -61,14 +63,6 @@ class RankColumns {
   std::vector<double> all_;
   std::size_t width_;
 };
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw_input("cannot read this file", path, kCostsFileHint);
-  return text.str();
-}
 
 RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
   RunConfig config;
@@ -145,9 +139,9 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
       costs.names.push_back(unit.at("name").get<std::string>());
       const auto seconds = [&](const char* key) {
         const double value = unit.at(key).get<double>();
-        if (!(value >= 0))
+        if (!is_figure(value))
           throw_input(fmt::format("{} of {} is {}", key, costs.names.back(), value), source,
-                      "seconds >= 0");
+                      fmt::format("seconds: {}", kFigures));
         return value;
       };
       costs.units.push_back(
@@ -174,7 +168,8 @@ CostSource read_costs(const std::string& path) {
     source.machine = read_machine_file(file);
     return source;
   }
-  const nlohmann::json json = nlohmann::json::parse(read_text(file), nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(
+      read_input_file(file, kMostCostsFileBytes, kCostsFileHint), nullptr, false);
   if (json.is_discarded()) throw_input("this is no JSON", file, kCostsFileHint);
   source.measured = measured_from_json(json, file);
   source.machine = source.measured->machine;

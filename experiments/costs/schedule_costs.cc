@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <set>
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/costs/figure.h"
 #include "experiments/costs/plan_costs.h"
 #include "parallel/plan/partition.h"
 #include "parallel/plan/plan_index.h"
@@ -16,13 +16,14 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kCostsHint = "three numbers >= 0 such as 1,1,1, or a run with a costs.json";
+const std::string kCostsHint =
+    fmt::format("three numbers such as 1,1,1, each {}; or a run with a costs.json", kFigures);
 
 double number(const std::string& word) {
   double value = 0;
   const char* end = word.data() + word.size();
   const auto [parsed, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc{} || parsed != end || !std::isfinite(value) || value < 0)
+  if (error != std::errc{} || parsed != end || !is_figure(value))
     throw_input(fmt::format("'{}' is no cost", word), "--costs", kCostsHint);
   return value;
 }
@@ -111,8 +112,8 @@ std::optional<int> ScheduleCosts::units() const {
   return static_cast<int>(source_->measured->units.size());
 }
 
-Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) const {
-  if (source_) return measured_costs(layout, plan);
+Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share, int leaves) const {
+  if (source_) return measured_costs(layout, plan, leaves);
   Costs costs = unit_costs(layout);
   for (StageCosts& stage : costs.stages)
     stage = {stage_.forward * share, stage_.input * share, stage_.weight * share};
@@ -121,7 +122,7 @@ Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share) co
   return costs;
 }
 
-Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) const {
+Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan, int leaves) const {
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
   config.freeze = FreezeSection{};  // stages are cut as if all of them trained
@@ -131,7 +132,7 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan) cons
   run.microbatches = 0;
   for (const Pipeline& pipeline : cut.pipelines)
     run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
-  run.leaves = leaves_of(cut, run.microbatches);
+  run.leaves = leaves > 0 ? leaves : leaves_of(cut, run.microbatches);
   place(run, std::move(cut), plan);
   return plan_costs(run, unit_seconds(*source_, run, config), machine_);
 }

@@ -27,8 +27,9 @@ class ScheduleCosts {
   bool measured() const { return source_.has_value(); }
   /// Of the run's model: no layout can have more stages. Nothing where there is none.
   std::optional<int> units() const;
-  /// `share`: what part of the three numbers a stage takes.
-  Costs of(const Layout& layout, const Plan& plan, double share = 1) const;
+  /// `share`: what part of the three numbers a stage takes. `leaves` of the gradient sum; 0: as
+  /// many as the layout's pipelines need, or the default.
+  Costs of(const Layout& layout, const Plan& plan, double share = 1, int leaves = 0) const;
   /// See links_json(). `costs`: what of() said.
   nlohmann::ordered_json links(const Layout& layout, const Costs& costs) const;
 
@@ -36,7 +37,7 @@ class ScheduleCosts {
   void read_run(const std::string& path);
   void read_stage(const std::vector<std::string>& words);
   void read_links(const LinkOptions& options);
-  Costs measured_costs(const Layout& layout, const Plan& plan) const;
+  Costs measured_costs(const Layout& layout, const Plan& plan, int leaves) const;
 
   StageCosts stage_;
   std::optional<CostSource> source_;  // a run

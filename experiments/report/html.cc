@@ -111,6 +111,7 @@ std::vector<double> ticks(double low, double high, int count) {
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0})
     if (factor * power >= rough) step = factor * power;
+  // Counted in whole numbers: where all values are nearly the same, adding a step changes nothing.
   std::vector<double> result;
   const double first = std::ceil(low / step - 1e-9);
   for (int i = 0; i < kMostTicks; ++i) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "experiments/report/plan_report.h"
+#include "experiments/report/rank_lines.h"
 
 namespace concertina {
 namespace {
@@ -13,45 +14,6 @@ using Json = nlohmann::ordered_json;
 constexpr double kMiB = 1024.0 * 1024, kGiB = 1024 * kMiB;
 constexpr std::size_t kMostStagesInToml = 64;
 constexpr double kSameShare = 0.01;  // of a rank's total: less is no difference to a reader
-
-/// "3", "0-7", "0,32,...,480": numbers ascend.
-std::string list_text(const std::vector<int>& numbers) {
-  const int stride = numbers.size() > 1 ? numbers[1] - numbers[0] : 1;
-  bool even = true;
-  for (std::size_t i = 1; i < numbers.size(); ++i)
-    even = even && numbers[i] - numbers[i - 1] == stride;
-  if (even && stride == 1 && numbers.size() > 2)
-    return fmt::format("{}-{}", numbers.front(), numbers.back());
-  if (numbers.size() <= 4) return fmt::format("{}", fmt::join(numbers, ","));
-  if (even) return fmt::format("{},{},...,{}", numbers[0], numbers[1], numbers.back());
-  return fmt::format("{},{},... ({})", numbers[0], numbers[1], numbers.size());
-}
-
-/// Lines that are equal but for the ranks they are of, in order of their first rank.
-class Lines {
- public:
-  void add(int rank, const std::string& line) {
-    const auto same = std::find_if(lines_.begin(), lines_.end(),
-                                   [&](const Line& other) { return other.text == line; });
-    if (same == lines_.end())
-      lines_.push_back({line, {rank}});
-    else
-      same->ranks.push_back(rank);
-  }
-  std::string text() const {
-    std::string all;
-    for (const Line& line : lines_)
-      all += fmt::format("{:<16}{}\n", list_text(line.ranks), line.text);
-    return all;
-  }
-
- private:
-  struct Line {
-    std::string text;
-    std::vector<int> ranks;
-  };
-  std::vector<Line> lines_;
-};
 
 std::string units_text(const Json& names) {
   const auto first = names.front().get<std::string>(), last = names.back().get<std::string>();
@@ -162,7 +124,7 @@ std::string basis_text(const Json& report) {
 std::string times_text(const Json& report) {
   std::string text = fmt::format("{:<16}{:>12}{:>10}{:>38}\n", "rank", "busy ms", "bubble",
                                  "peak activations, microbatch-stages");
-  Lines lines;
+  RankLines lines;
   for (std::size_t rank = 0; rank < report["busy_ms"].size(); ++rank)
     lines.add(static_cast<int>(rank),
               fmt::format("{:>12.2f}{:>9.2f}%{:>38}", report["busy_ms"][rank].get<double>(),

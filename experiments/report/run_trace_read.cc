@@ -4,7 +4,8 @@
 #include "core/error.h"
 #include "experiments/report/run_trace.h"
 #include "io/chrome_trace.h"
-#include "parallel/plan/check.h"
+#include "parallel/plan/plan_grid.h"
+#include "parallel/plan/plan_index.h"
 
 namespace concertina {
 namespace {
@@ -46,25 +47,29 @@ class Reader {
       current_ = &steps_[args.at("step")].back();
       samples_ = 0;
     } else if (category == "action") {
-      current_->actions.push_back({start, end, args.at("busy_us").get<double>() * 1e-6});
+      current().actions.push_back({start, end, args.at("busy_us").get<double>() * 1e-6});
     } else if (category == "wait") {
       const auto what = std::ranges::find(kWaitNames, args.at("for").get<std::string>());
       if (what == kWaitNames.end()) fail();
-      current_->waits.push_back(
+      current().waits.push_back(
           {static_cast<WaitFor>(what - kWaitNames.begin()), action_of(args.at("of")), start, end});
     } else if (category == "transfer") {
-      current_->completions.push_back({action_of(args.at("of")), end});
+      current().completions.push_back({action_of(args.at("of")), end});
     }
   }
 
   void finish(RunTrace& trace) {
-    require_plan(trace);
+    require_sound(trace);
     const PlanIndex index(trace.plan, trace.layout);
+    const auto known = [&](const Action& action) {
+      return action.kind == Kind::STEP || index.contains(action);
+    };
     for (auto& [step, ranks] : steps_) {
       if (ranks.size() != trace.plan.rows.size()) fail();
       for (std::size_t rank = 0; rank < ranks.size(); ++rank)
         if (ranks[rank].actions.size() != trace.plan.rows[rank].size() ||
-            !known_transfers(index, ranks[rank]))
+            !std::ranges::all_of(ranks[rank].waits, known, &WaitTime::transfer) ||
+            !std::ranges::all_of(ranks[rank].completions, known, &Completion::transfer))
           fail();
       trace.steps.push_back(std::move(ranks));
     }
@@ -77,42 +82,39 @@ class Reader {
   }
 
  private:
-  /// What everything behind it takes for granted: a layout, and a plan for it that could run.
-  void require_plan(const RunTrace& trace) const {
-    if (trace.layout.pipelines.empty() || trace.plan.rows.empty()) fail();
-    for (const Pipeline& pipeline : trace.layout.pipelines)
-      if (pipeline.stages.empty()) fail();
-    const int microbatches = trace.layout.pipelines.back().last_microbatch;
-    validate(trace.layout, {.world = trace.ranks(),
-                            .units = trace.layout.unit_count(),
-                            .microbatches = microbatches,
-                            .leaves = microbatches});
-    const auto stages = static_cast<std::size_t>(trace.layout.stage_count());
-    if (trace.saved_bytes.size() != stages || trace.grad_bytes.size() != stages ||
-        check(trace.plan, trace.layout, limits_of(trace.plan)))
+  /// Layout and plan are such that whoever reads the trace may index by what they say.
+  void require_sound(const RunTrace& trace) const {
+    const Layout& layout = trace.layout;
+    if (layout.pipelines.empty()) fail();
+    for (const Pipeline& pipeline : layout.pipelines)
+      if (pipeline.stages.empty() || pipeline.microbatches() < 1) fail();
+    const int microbatches = layout.pipelines.back().last_microbatch;
+    if (microbatches < 1 || static_cast<std::size_t>(microbatches) > kMostActions) fail();
+    validate(layout, {.world = static_cast<int>(trace.plan.rows.size()),
+                      .units = layout.pipelines[0].stages.back().last_unit,
+                      .microbatches = microbatches,
+                      .leaves = microbatches});
+    const auto stages = static_cast<std::size_t>(layout.stage_count());
+    if (layout.frozen_units < 0 || layout.frozen_units >= layout.unit_count() ||
+        trace.saved_bytes.size() != stages || trace.grad_bytes.size() != stages)
       fail();
+    if (const auto violation = check(trace.plan, layout, limits_of(trace.plan)))
+      throw RefusedPlan(trace.plan, *violation, "the plan of this trace is wrong: ", path_);
   }
 
-  static bool known_transfers(const PlanIndex& index, const StepRecord& record) {
-    const auto known = [&](const Action& action) {
-      return is_transfer(action.kind) && index.find(action) >= 0 &&
-             index.find(counterpart(action)) >= 0;
-    };
-    return std::ranges::all_of(record.completions,
-                               [&](const Completion& one) { return known(one.transfer); }) &&
-           std::ranges::all_of(record.waits, [&](const WaitTime& wait) {
-             return (wait.what != WaitFor::receive && wait.what != WaitFor::send) ||
-                    known(wait.transfer);
-           });
+  /// Of the step event before.
+  StepRecord& current() {
+    if (current_ == nullptr) fail();
+    return *current_;
   }
 
   void counter(const nlohmann::json& event) {
     const nlohmann::json& args = event.at("args");
     if (args.contains("microbatches")) {
-      current_->memory.at(samples_++).use.activations = args.at("microbatches");
+      current().memory.at(samples_++).use.activations = args.at("microbatches");
       return;
     }
-    MemorySample& sample = current_->memory.emplace_back();
+    MemorySample& sample = current().memory.emplace_back();
     sample.time = event.at("ts").get<double>() * 1e-6;
     sample.use.saved_bytes = args.at("saved activations");
     sample.use.boundary_bytes = args.at("boundary buffers");

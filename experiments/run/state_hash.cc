@@ -43,9 +43,8 @@ std::string own_digests(const RankEngine& engine, int rank) {
     const int me = run.owners[b].index_of(rank);
     if (me < 0) continue;
     const Part& part = run.owners[b].parts[static_cast<std::size_t>(me)];
-    const std::vector<Block> blocks = make_blocks(run.buckets[b]);
     for (std::size_t i = part.first_block; i < part.last_block; ++i) {
-      digests += block_digest(engine, b, part, blocks[i]);
+      digests += block_digest(engine, b, part, block_at(run.buckets[b], i));
       if (engine.watchdog() != nullptr) engine.watchdog()->beat();
     }
   }

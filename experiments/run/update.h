@@ -70,8 +70,12 @@ class Update {
 
  private:
   const Part& own_part(std::size_t bucket) const;
-  void fill_sums(const GradientExchange& gradients, const std::vector<double>& losses);
-  void gather_sums(TraceRecorder& recorder);
+  void place_sums();
+  void place_squares();
+  std::size_t blocks_of(std::size_t bucket, std::size_t owner) const;
+  void fill_squares(const GradientExchange& gradients);
+  void add_squares(std::size_t bucket);
+  void gather_sums(const std::vector<double>& losses, TraceRecorder& recorder);
   StepSummary summarize(std::int64_t step, double targets);
   double total_squares(std::int64_t step);
   void update_part(std::size_t bucket, const UpdateStep& step, View gradient);
@@ -99,13 +103,21 @@ class Update {
   std::vector<Communicator*> groups_;
   std::vector<Work> works_;
 
-  // One message a rank: M losses, then the squares of its blocks, bucket by bucket.
+  // Squares go from a bucket's owners to the first of them, which adds them up, tensor by tensor;
+  // losses and these sums go to all. So a rank has 8 bytes for each block of its own parts, or, of
+  // buckets that it is the first owner of, for each of their blocks; and of the whole model 8 bytes
+  // per tensor and microbatch.
+  std::vector<double> squares_;
+  std::vector<std::size_t> own_squares_;               // by bucket: where those of the own part are
+  std::vector<std::vector<std::size_t>> all_squares_;  // by bucket, if first owner, and by owner
+  std::vector<Send> square_sends_;
+  std::vector<Receive> square_receives_;
   std::vector<double> sums_;             // of all ranks
   std::vector<std::size_t> sums_begin_;  // by rank, and the end
+  std::vector<std::size_t> loss_at_;     // by microbatch: index in sums_
+  std::vector<std::size_t> tensors_at_;  // by bucket: index in sums_ of its first tensor's
   std::vector<int> loss_rank_;           // by microbatch: the rank of its last stage
-  std::vector<Bytes> messages_;
-  std::vector<std::vector<int>> block_tensor_;  // by bucket and block
-  std::vector<std::size_t> cursors_;            // by rank: scratch of total_squares
+  std::vector<Bytes> messages_;          // of sums_, by rank
   Communicator* world_ = nullptr;
   Watchdog* watchdog_ = nullptr;
   Backend* backend_ = nullptr;

@@ -211,7 +211,19 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
   return plan;
 }
 
+std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches) {
+  constexpr std::int64_t kPerCell = 7;
+  return kPerCell * stages * microbatches;
+}
+
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits, bool overlap) {
+  std::int64_t actions = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
+  if (actions > static_cast<std::int64_t>(kMostActions))
+    throw_input(fmt::format("the schedule can have {} actions, at most {} are possible", actions,
+                            kMostActions),
+                kKey, "fewer ranks, microbatches or chunks");
   const Schedule& schedule = find_schedule(name).value;
   Plan plan = merge_input_weight(drop_frozen(expand(layout, schedule, name), layout), layout);
   if (overlap) plan = pair_overlaps(plan, layout);

@@ -3,6 +3,7 @@
 // proven.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -36,8 +37,13 @@ Plan add_reduction(const Plan& plan, const Layout& layout);
 Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {},
               bool overlap = false);
 
+/// Actions that a plan can have at most, for so many microbatches on so many stages: F, I, W and
+/// four transfers for each microbatch on each stage.
+std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
+
 /// All passes, for the schedule called `name`, which itself knows of no frozen units; `overlap`:
-/// pair_overlaps() too. Throws Error{bad_input} if there is none, or if it breaks `limits`.
+/// pair_overlaps() too. Throws Error{bad_input} if there is none, if the
+/// plan could have more than kMostActions, or if it breaks `limits`.
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
                bool overlap = false);
 

@@ -45,6 +45,17 @@ class Climb {
       if (!fits(rank, rows[rank])) return false;
     return true;
   }
+  /// Nothing can be shorter than what there is: some rank computes all the time.
+  bool perfect() const {
+    constexpr double kRounding = 1e-12;
+    double busiest = 0;
+    for (const std::vector<Action>& row : rows_) {
+      double seconds = 0;
+      for (const Action& action : row) seconds += judge_.seconds(action);
+      busiest = std::max(busiest, seconds);
+    }
+    return seconds_ <= busiest * (1 + kRounding);
+  }
   void offer(Rows rows) {
     if (!fits(rows)) return;
     if (const double seconds = judge_.makespan(rows); seconds < seconds_) {
@@ -55,6 +66,7 @@ class Climb {
 
   SearchResult run() && {
     if (seconds_ == kInf) return {};
+    bool done = perfect();
     std::size_t actions = 0;
     for (const std::vector<Action>& row : rows_) actions += row.size();
     const auto moves = std::max<std::int64_t>(
@@ -62,12 +74,13 @@ class Climb {
                  std::max<std::int64_t>(1, static_cast<std::int64_t>(actions / rows_.size())));
     Rows best = rows_;
     double least = seconds_;
-    for (std::int64_t i = 0; i < moves && actions > 1; ++i) {
+    for (std::int64_t i = 0; i < moves && !done; ++i) {
       const double left = 1 - static_cast<double>(i) / static_cast<double>(moves);
       move(kHottest * least * left * left);
       if (seconds_ < least) {
         least = seconds_;
         best = rows_;
+        done = perfect();
       }
     }
     return {Plan{std::move(best)}, least};
@@ -146,7 +159,7 @@ SearchResult search(const Layout& layout, const Costs& costs, const std::vector<
   // A rule looks at every stage before every action.
   std::int64_t left = bounds.effort;
   for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {
-    if (left < 0) break;
+    if (left < 0 || climb.perfect()) break;
     auto rows = greedy_rows(climb.judge(), rule);
     if (!rows) continue;
     for (const std::vector<Action>& row : *rows)

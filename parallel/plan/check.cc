@@ -40,8 +40,9 @@ constexpr std::array kTexts{
     RuleText{Rule::channel_order, "channel_order",
              "the RECVs from a rank in the order of the SENDs of that rank"},
     RuleText{Rule::leaf_order, "leaf_order",
-             "gradients of a stage in the order of the microbatches, or more leaves "
-             "(numerics.leaves = microbatches: any order)"},
+             "gradients of a stage in the order of the microbatches; or as many leaves as "
+             "microbatches, which allows any order: --leaves of `schedule`, numerics.leaves of a "
+             "run"},
     RuleText{Rule::memory, "memory",
              "that F later, behind a B or W that frees what is saved, or a larger bound"},
     RuleText{Rule::deadlock, "deadlock",

@@ -28,12 +28,20 @@ class Standstill {
     find_waits();
   }
 
+  /// Of a longer circle, the first and the last waits are what a person gets to see.
+  static constexpr std::size_t kFirstWaits = 7, kLastWaits = 3;
+
   Circle describe() const {
     Circle circle;
     const std::vector<const Wait*> waits = shortest();
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      circle.text += fmt::format("{}{}", i > 0 ? "\n" : "", line(*waits[i]));
       circle.send_buffer |= waits_for_buffer(*waits[i]);
+      if (i >= kFirstWaits && i + kLastWaits < waits.size()) {
+        if (i == kFirstWaits)
+          circle.text += fmt::format("\n... {} more", waits.size() - kFirstWaits - kLastWaits);
+        continue;
+      }
+      circle.text += fmt::format("{}{}", i > 0 ? "\n" : "", line(*waits[i]));
       for (const int node : {head_[waits[i]->from], waits[i]->message, waits[i]->behind})
         add_places(node, circle.places);
     }
@@ -131,8 +139,12 @@ class Standstill {
       return fmt::format("{} {} queued on rank {} behind that of {}", what,
                          is_action(head) ? "waits for the message of " + name(send) + "," : "is",
                          wait.to - ranks_, name(transfer(head_[wait.to]).send));
-    const std::string behind = fmt::format(
-        "stands behind action {} {}", at(head_[wait.to]).position, to_text(action(head_[wait.to])));
+    // The end of the message that waits may be the very action that its rank has stopped at.
+    const std::string behind =
+        wait.behind == head_[wait.to]
+            ? "waits itself"
+            : fmt::format("stands behind action {} {}", at(head_[wait.to]).position,
+                          to_text(action(head_[wait.to])));
     if (buffer && wait.behind == send)
       return fmt::format("{} waits for the send buffer of {}, which {}", what, name(send), behind);
     return fmt::format("{}{} waits for {}{}, which {}", what,

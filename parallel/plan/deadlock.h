@@ -12,7 +12,8 @@ namespace concertina {
 
 /// Ranks and messages that wait for each other, when nothing else can go on.
 struct Circle {
-  std::string text;           // a line a wait: who, for what, and why that does not come
+  /// A line per wait: who, for what, and why that does not come. Long ones leave out the middle.
+  std::string text;
   std::vector<Place> places;  // of the actions in `text`, each once
   bool send_buffer = false;   // one of them waits for the buffer of its own earlier SEND
 };

@@ -2,6 +2,7 @@
 // Invariant: no MPI, no threads, no clock here; the executor knows no schedule by name.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ struct Action {
   bool overlapped = false;
   bool operator==(const Action&) const = default;
 };
+
+/// Most actions of a plan. To prove and to predict one takes kActionBytes for each of them.
+inline constexpr std::size_t kMostActions = std::size_t{1} << 27;
+inline constexpr std::size_t kActionBytes = 128;
 
 /// rows[rank] in order of execution.
 struct Plan {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -40,15 +41,12 @@ std::string_view name_of(Kind kind) {
       ->second;
 }
 
-/// Pieces of `text` between separators.
-std::vector<std::string_view> pieces(std::string_view text, char separator) {
-  std::vector<std::string_view> result;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    result.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return result;
+/// Takes what `text` has before the next separator, and that; all of it where there is none.
+std::string_view take_piece(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view piece = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return piece;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -58,37 +56,63 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-/// Takes the digits that `text` starts with; none, or more than an index can have: nothing.
-std::optional<int> take_number(std::string_view& text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0 || digits > 9) return std::nullopt;
-  int number = 0;
-  for (const char digit : text.substr(0, digits)) number = 10 * number + (digit - '0');
-  text.remove_prefix(digits);
-  return number;
+/// As much of a broken input as a message can hold.
+std::string shown(std::string_view token) {
+  constexpr std::size_t kMost = 60;
+  if (token.size() <= kMost) return std::string(token);
+  return fmt::format("{}... ({} bytes)", token.substr(0, kMost), token.size());
 }
+
+/// A cell without the memory that a Cell takes.
+struct ParsedCell {
+  std::array<Action, 2> actions;
+  std::size_t count = 0;  // of actions
+  std::string note;
+
+  std::span<const Action> all() const { return std::span(actions).first(count); }
+};
+
+/// Where a token is, from 0.
+struct TokenPlace {
+  const std::string& source;
+  std::size_t row, column;
+};
 
 /// Reads one token.
 class CellParser {
  public:
-  CellParser(std::string_view token, const std::string& where) : token_(token), where_(where) {}
+  CellParser(std::string_view token, const TokenPlace& place) : token_(token), place_(place) {}
 
-  Cell parse() const {
+  ParsedCell parse() const {
     if (token_.empty()) return {};
     if (token_.front() == '(') return overlap();
-    if (token_ == name_of(Kind::STEP)) return {{{Kind::STEP, 0, -1}}, ""};
+    if (token_ == name_of(Kind::STEP)) return {{Action{Kind::STEP, 0, -1}}, 1, ""};
     return single(token_);
   }
 
  private:
   [[noreturn]] void refuse(std::string_view why) const {
-    throw_input(fmt::format("'{}' is no action: {}", token_, why), where_,
-                "<stage><kind><microbatch>, kind one of F, I, W, B, SEND_F, RECV_F, SEND_B, "
-                "RECV_B, as in 1SEND_F0; (<F>;<B or I>)OVERLAP_F_B, as in (0F1;1B0)OVERLAP_F_B; "
-                "<stage>REDUCE_GRAD; STEP");
+    throw_input(
+        fmt::format("'{}' is no action: {}", shown(token_), why),
+        fmt::format("{}:{}:{} (row:column)", place_.source, place_.row + 1, place_.column + 1),
+        "<stage><kind><microbatch>, kind one of F, I, W, B, SEND_F, RECV_F, SEND_B, "
+        "RECV_B, as in 1SEND_F0; (<F>;<B or I>)OVERLAP_F_B, as in (0F1;1B0)OVERLAP_F_B; "
+        "<stage>REDUCE_GRAD; STEP");
   }
 
-  Cell single(std::string_view text) const {
+  /// Takes the digits that `text` starts with; nothing if there are none.
+  std::optional<int> take_number(std::string_view& text) const {
+    constexpr std::size_t kMostDigits = 9;
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits == 0) return std::nullopt;
+    if (digits > kMostDigits) refuse("a number in it is too large, the largest is 999999999");
+    int number = 0;
+    for (const char digit : text.substr(0, digits)) number = 10 * number + (digit - '0');
+    text.remove_prefix(digits);
+    return number;
+  }
+
+  ParsedCell single(std::string_view text) const {
     const std::optional<int> stage = take_number(text);
     if (!stage) refuse("it does not start with a stage number");
     const std::size_t length = std::min(text.find_first_of("0123456789"), text.size());
@@ -98,14 +122,15 @@ class CellParser {
                                        [&](auto& entry) { return entry.first == name; });
         note != kNotes.end()) {
       const int microbatch = take_microbatch(text, note->second);
-      if (microbatch < 0) return {{}, fmt::format("{}{}", *stage, name)};
-      return {{}, fmt::format("{}{}{}", *stage, name, microbatch)};
+      if (microbatch < 0) return {{}, 0, fmt::format("{}{}", *stage, name)};
+      return {{}, 0, fmt::format("{}{}{}", *stage, name, microbatch)};
     }
     const auto kind = std::find_if(kNames.begin(), kNames.end(),
                                    [&](auto& entry) { return entry.second == name; });
     if (kind == kNames.end() || kind->first == Kind::STEP)
-      refuse(fmt::format("unknown kind '{}'", name));
-    return {{{kind->first, *stage, take_microbatch(text, kind->first != Kind::REDUCE)}}, ""};
+      refuse(fmt::format("unknown kind '{}'", shown(name)));
+    const int microbatch = take_microbatch(text, kind->first != Kind::REDUCE);
+    return {{Action{kind->first, *stage, microbatch}}, 1, ""};
   }
 
   /// What is left of a token; -1 where no microbatch is due.
@@ -117,25 +142,55 @@ class CellParser {
     return *microbatch;
   }
 
-  Cell overlap() const {
+  ParsedCell overlap() const {
     const std::size_t close = token_.find(')');
     if (close == std::string_view::npos || token_.substr(close + 1) != kOverlap)
       refuse("an overlap ends with )OVERLAP_F_B");
-    Cell cell;
-    for (const std::string_view part : pieces(token_.substr(1, close - 1), ';')) {
-      const std::vector<Action> actions = single(trimmed(part)).actions;
-      cell.actions.insert(cell.actions.end(), actions.begin(), actions.end());
+    ParsedCell cell;
+    std::string_view rest = token_.substr(1, close - 1);
+    while (!rest.empty() && cell.count < 2) {
+      const ParsedCell part = single(trimmed(take_piece(rest, ';')));
+      if (part.count == 1) cell.actions[cell.count++] = part.actions[0];
+      if (part.count == 0) break;
     }
-    const std::vector<Action>& both = cell.actions;
-    if (both.size() != 2 || both[0].kind != Kind::F || (!makes_input_gradient(both[1].kind)))
-      refuse("an overlap is an F and then a B or an I");
+    const auto& [forward, backward] = cell.actions;
+    if (cell.count != 2 || !rest.empty() || forward.kind != Kind::F ||
+        !makes_input_gradient(backward.kind))
+      refuse("an overlap is an F and then a B or an I, and nothing else");
     cell.actions[0].overlapped = true;
     return cell;
   }
 
   std::string_view token_;
-  const std::string& where_;
+  const TokenPlace& place_;
 };
+
+/// Calls row() for each row, and cell() for each of its cells.
+template <class OnRow, class OnCell>
+void read_cells(std::string_view text, const std::string& where, OnRow row, OnCell cell) {
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  std::size_t actions = 0;
+  for (std::size_t line = 0; !text.empty(); ++line) {
+    std::string_view rest = take_piece(text, '\n');
+    if (trimmed(rest).empty())
+      throw_input("a blank line between two rows: a rank without actions",
+                  fmt::format("{}:{}", where, line + 1),
+                  "one row a rank, each with a stage; blank lines at the end only");
+    row();
+    const auto cells = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ',')) + 1;
+    for (std::size_t column = 0; column < cells; ++column) {
+      const std::string_view token = trimmed(take_piece(rest, ','));
+      ParsedCell parsed = CellParser(token, {where, line, column}).parse();
+      actions += parsed.count;
+      if (actions > kMostActions)
+        throw_input(fmt::format("the schedule has more than {} actions", kMostActions), where,
+                    "fewer ranks, microbatches or chunks");
+      cell(std::move(parsed));
+    }
+  }
+  if (actions == 0)
+    throw_input("the schedule has no actions", where, "one row of actions a rank, as in 0F0,0B0");
+}
 
 std::string overlap_text(const Action& forward, const Action& backward) {
   return fmt::format("({};{}){}", to_text(forward), to_text(backward), kOverlap);
@@ -183,25 +238,13 @@ std::string to_text(const ScheduleText& schedule) {
 }
 
 ScheduleText parse_schedule(std::string_view text, const std::string& where) {
-  std::vector<std::string_view> lines = pieces(text, '\n');
-  while (!lines.empty() && trimmed(lines.back()).empty()) lines.pop_back();
   ScheduleText schedule;
-  bool has_actions = false;
-  for (std::size_t line = 0; line < lines.size(); ++line) {
-    if (trimmed(lines[line]).empty())
-      throw_input("a blank line between two rows: a rank without actions",
-                  fmt::format("{}:{}", where, line + 1),
-                  "one row a rank, each with a stage; blank lines at the end only");
-    std::vector<Cell>& row = schedule.rows.emplace_back();
-    const std::vector<std::string_view> tokens = pieces(lines[line], ',');
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const std::string place = fmt::format("{}:{}:{} (row:column)", where, line + 1, i + 1);
-      row.push_back(CellParser(trimmed(tokens[i]), place).parse());
-      has_actions |= !row.back().actions.empty();
-    }
-  }
-  if (!has_actions)
-    throw_input("the schedule has no actions", where, "one row of actions a rank, as in 0F0,0B0");
+  read_cells(
+      text, where, [&] { schedule.rows.emplace_back(); },
+      [&](ParsedCell&& cell) {
+        const auto actions = cell.all();
+        schedule.rows.back().push_back({{actions.begin(), actions.end()}, std::move(cell.note)});
+      });
   return schedule;
 }
 
@@ -214,8 +257,16 @@ Plan plan_of(const ScheduleText& schedule) {
   return plan;
 }
 
+// Not by way of ScheduleText, whose cells take memory where they are empty, too.
 Plan parse_plan(std::string_view text, const std::string& where) {
-  return plan_of(parse_schedule(text, where));
+  Plan plan;
+  read_cells(
+      text, where, [&] { plan.rows.emplace_back(); },
+      [&](ParsedCell&& cell) {
+        const auto actions = cell.all();
+        plan.rows.back().insert(plan.rows.back().end(), actions.begin(), actions.end());
+      });
+  return plan;
 }
 
 }  // namespace concertina

@@ -8,10 +8,18 @@
 namespace concertina {
 namespace {
 
-/// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order.
-std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, const Plan& plan) {
+/// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order;
+/// of the ranks that share a bucket with `me`. So it takes a rank's replicas, not the world.
+std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, const Plan& plan,
+                                                         const std::vector<BucketOwners>& owners,
+                                                         int me) {
+  std::vector<bool> wanted(plan.rows.size(), false);
+  for (const BucketOwners& one : owners)
+    if (one.index_of(me) >= 0)
+      for (const int rank : one.ranks) wanted[static_cast<std::size_t>(rank)] = true;
   std::vector<std::vector<std::vector<int>>> orders(plan.rows.size());
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    if (!wanted[rank]) continue;
     orders[rank].resize(static_cast<std::size_t>(layout.unit_count()));
     for (const Action& action : plan.rows[rank]) {
       if (!makes_weight_gradient(action.kind)) continue;
@@ -29,7 +37,7 @@ GradientExchange::GradientExchange(const std::vector<Bucket>& buckets,
                                    const std::vector<BucketOwners>& owners, const Layout& layout,
                                    const Plan& plan, int rank, int microbatches, int leaves)
     : microbatches_(microbatches), leaves_(leaves), buckets_(buckets), index_(buckets.size(), -1) {
-  const auto orders = weight_orders(layout, plan);
+  const auto orders = weight_orders(layout, plan, owners, rank);
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (owners[b].index_of(rank) >= 0 && !buckets[b].frozen)
       make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);

@@ -4,21 +4,39 @@
 
 namespace concertina {
 
+namespace {
+
+/// The first block from `first` on of which the middle is not before `target`; `count` if there is
+/// none. Middles ascend, so this is a binary search.
+std::size_t block_near(const Bucket& bucket, std::size_t first, std::size_t count,
+                       std::size_t target) {
+  while (first < count) {
+    const std::size_t middle = first + (count - first) / 2;
+    const Block block = block_at(bucket, middle);
+    if (block.offset + block.count / 2 < target)
+      first = middle + 1;
+    else
+      count = middle;
+  }
+  return first;
+}
+
+}  // namespace
+
 std::vector<Part> cut_bucket(const Bucket& bucket, int owners) {
-  const std::vector<Block> blocks = make_blocks(bucket);
+  const std::size_t blocks = block_count(bucket);
+  const auto offset = [&](std::size_t block) {
+    return block < blocks ? block_at(bucket, block).offset : bucket.elements;
+  };
   std::vector<Part> parts;
   std::size_t block = 0;
   for (int i = 0; i < owners; ++i) {
     const std::size_t target =
         bucket.elements * static_cast<std::size_t>(i + 1) / static_cast<std::size_t>(owners);
-    Part part;
-    part.first_block = block;
-    part.begin = block < blocks.size() ? blocks[block].offset : bucket.elements;
-    while (block < blocks.size() && blocks[block].offset + blocks[block].count / 2 < target)
-      ++block;
-    if (i + 1 == owners) block = blocks.size();
+    Part part{.begin = offset(block), .first_block = block};
+    block = i + 1 == owners ? blocks : block_near(bucket, block, blocks, target);
     part.last_block = block;
-    part.end = block < blocks.size() ? blocks[block].offset : bucket.elements;
+    part.end = offset(block);
     parts.push_back(part);
   }
   return parts;

@@ -1,5 +1,9 @@
 #include "parallel/simulate/costs.h"
 
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
 namespace concertina {
 
 StageCosts stage_costs(double forward, double input, double weight, double backward) {
@@ -27,6 +31,25 @@ double Costs::seconds(const Action& action) const {
   if (action.kind == Kind::I) return stage.input;
   if (action.kind == Kind::W) return stage.weight;
   return stage.input + stage.weight + stage.fused;
+}
+
+bool Costs::is_finite() const {
+  const auto finite = [](std::initializer_list<double> values) {
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  };
+  const auto link = [&](const LinkCosts& one) {
+    return finite({one.latency, one.send_cpu, one.receive_cpu}) && one.bandwidth > 0 &&
+           one.eager_bytes >= 0;
+  };
+  return finite({boundary_bytes, post, combine}) && link(local) && link(remote) &&
+         std::all_of(pairs.begin(), pairs.end(), [&](auto& pair) { return link(pair.second); }) &&
+         std::all_of(stages.begin(), stages.end(),
+                     [&](const StageCosts& one) {
+                       return finite({one.forward, one.input, one.weight, one.fused});
+                     }) &&
+         std::all_of(ranks.begin(), ranks.end(), [&](const RankCosts& one) {
+           return finite({one.load, one.norm, one.update, one.refresh});
+         });
 }
 
 Costs unit_costs(const Layout& layout) {

@@ -38,7 +38,7 @@ struct LinkCosts {
   double bandwidth = std::numeric_limits<double>::infinity();  // bytes a second
   double send_cpu = 0, receive_cpu = 0;                        // seconds a byte, of the rank's time
   /// Bytes that leave at once; the rest of a message waits for its receiver's answer
-  /// (parallel/simulate/message_clock.h). Infinite: not known.
+  /// (parallel/simulate/message_clock.h), whatever the bandwidth is. Infinite: not known.
   double eager_bytes = std::numeric_limits<double>::infinity();
   bool operator==(const LinkCosts&) const = default;
 };
@@ -79,6 +79,8 @@ struct Costs {
   double seconds(const Action& action) const;
   const LinkCosts& link(int from, int to) const;
   bool is_remote(int from, int to) const;
+  /// All seconds and bytes are finite numbers: what simulate() needs to come to an end.
+  bool is_finite() const;
 };
 
 /// F = I = W = 1, everything else 0.

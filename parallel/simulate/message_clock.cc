@@ -55,14 +55,17 @@ std::optional<double> MessageClock::posted(int message) {
   const double bytes = costs_.boundary_bytes;
   const double head = std::min(bytes, link.eager_bytes);
   const bool both = one.sent >= 0 && one.posted >= 0;
-  if (!std::isfinite(link.bandwidth) || !std::isfinite(link.eager_bytes)) {
+  // A link with a latency alone holds nothing up: what it carries is there when it is asked for.
+  const bool latency_alone = std::isinf(link.bandwidth) && link.receive_cpu == 0;
+  if (!std::isfinite(link.eager_bytes) && !latency_alone) {
     if (both) carry(message, bytes, std::max(one.sent, one.posted));
     return {};
   }
   if (one.sent >= 0 && one.phase == Message::Phase::none) {
     carry(message, head, one.sent);
     one.phase = Message::Phase::head;
-    if (head == bytes) return {};
+    one.eager = head == bytes;
+    if (one.eager) return {};
     one.head_end = std::exchange(one.end, -1);
   }
   if (!both || head == bytes) return {};

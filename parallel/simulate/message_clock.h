@@ -3,10 +3,12 @@
 // streams: its first bytes leave at its SEND; once the receiver has these, has posted its RECV and
 // looks at its transfers, it answers; the rest leaves when the sender sees the answer. An answer
 // stands in line behind what its own rank sends the other way. Where eager_bytes are not known
-// (infinite), a message leaves when both its ends are posted.
+// (infinite), a message leaves when both its ends are posted; but at its SEND where the link has a
+// latency alone (infinite bandwidth, no receive_cpu), as published simulations have it.
 // Invariant: calls come in order of time.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -21,11 +23,13 @@ struct Message {
   double start = 0;                         // of its way, or of the rest's
   int sender = -1, receiver = -1;           // nodes that posted its ends
   int behind = -1;                          // node that the message before it on its link is from
-  int waiter = -1;                          // rank that stands still until it has come
-  double copy = 0;                          // seconds of the receiver's time, behind `end`
+  /// Ranks that stand still until it has come: its receiver, and its sender for the buffer.
+  std::array<int, 2> waiters{-1, -1};
+  double copy = 0;     // seconds of the receiver's time, behind `end`
+  bool eager = false;  // all of it left without waiting for its receiver
 
   /// The node that it would have come earlier without.
-  int cause() const { return behind >= 0 ? behind : sent >= posted ? sender : receiver; }
+  int cause() const { return behind >= 0 ? behind : eager || sent >= posted ? sender : receiver; }
 
  private:
   friend class MessageClock;

@@ -57,7 +57,7 @@ void Simulation::copy_input(int rank, const Action& action) {
 bool Simulation::arrived(int rank, int message, Wait wait) {
   Message& one = messages_[message];
   if (one.end < 0) {
-    one.waiter = rank;
+    one.waiters[rank == messages_.to(message) ? 0 : 1] = rank;
     return false;
   }
   if (one.end > ranks_[at(rank)].clock) {
@@ -128,7 +128,9 @@ void Simulation::proceed(int message, double time) {
 
 void Simulation::passed(int message) {
   Message& one = messages_[message];
-  if (one.end >= 0 && one.waiter >= 0) events_.push({one.end, std::exchange(one.waiter, -1)});
+  if (one.end < 0) return;
+  for (int& waiter : one.waiters)
+    if (waiter >= 0) events_.push({one.end, std::exchange(waiter, -1)});
 }
 
 }  // namespace concertina

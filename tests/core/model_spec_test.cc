@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "tests/blocks.h"
 
 namespace concertina {
 namespace {
@@ -83,6 +84,21 @@ TEST(BlocksTest, CoverEveryElementOnceAndNoPadding) {
         RC_ASSERT(std::count(owner.begin(), owner.end(), t) == static_cast<long>(tensor.count));
         RC_ASSERT(owner[tensor.offset] == t);
         RC_ASSERT(owner[tensor.offset + tensor.count - 1] == t);
+      }
+    }
+  }));
+}
+
+TEST(BlocksTest, AreWhereArithmeticSays) {
+  EXPECT_TRUE(rc::check([] {
+    for (const Bucket& bucket : make_buckets(random_model())) {
+      const std::vector<Block> blocks = make_blocks(bucket);
+      RC_ASSERT(block_count(bucket) == blocks.size());
+      for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const Block block = block_at(bucket, i);
+        RC_ASSERT(block.tensor == blocks[i].tensor);
+        RC_ASSERT(block.offset == blocks[i].offset);
+        RC_ASSERT(block.count == blocks[i].count);
       }
     }
   }));

@@ -64,6 +64,8 @@ refused 'from 1 to' doctor --set batch.global=0
 refused 'one of 1, 2, 4, 8, 16, 32' doctor --set batch.microbatches=5
 refused '1f2b' doctor --set parallel.schedule=1f2b
 refused 'fp32, tf32, bf16, fp8' doctor --set numerics.compute=fp64
+ok 'hdf5 ' doctor
+ok 'OpenSSL' doctor
 ok 'mpi ' doctor @base.toml --set model.heads=4 --set run.threads=1
 json doctor --json
 refused 'one of: fp32, bf16, or a GPU: run.device = "cuda"' plan --world 2 --set numerics.compute=fp8
@@ -105,6 +107,81 @@ refused '--costs F,I,W --links machine.toml' schedule simulate 1f1b --costs mach
 refused '--boundary-bytes N as well' schedule simulate 1f1b --links machine.toml
 refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
 refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
+# Numbers that are none, or beyond all sense, are refused wherever they enter; nothing hangs.
+for bad in nan inf -1 1e308 1e-308 '' x; do
+  refused "'$bad' is no cost" schedule simulate 1f1b --costs "1,$bad,1"
+  refused "'$bad' is no cost" schedule search --costs "1,$bad,1"
+done
+for bad in nan inf -1 1e308 x; do
+  refused --boundary-bytes schedule simulate 1f1b --links machine.toml --boundary-bytes=$bad
+  refused --memory schedule search --memory=$bad
+  refused --rate plan --rate=$bad
+done
+for key in latency_s bytes_per_s send_cpu_s_per_byte eager_bytes; do
+  for bad in inf nan 1e308 1e-308; do
+    printf '[local]\n%s = %s\n' $key $bad >bad.toml
+    refused "local has $key" schedule simulate 1f1b --links bad.toml --boundary-bytes 1
+    refused "local has $key" plan --rate 1 --world 2 --costs bad.toml
+  done
+done
+refused "'010' is no whole number" schedule check 1f1b --ranks 010
+refused "'0x10' is no whole number" schedule check 1f1b --microbatches 0x10
+refused 'not in range 1 to 4096' schedule check 1f1b --ranks 99999999999999999999
+refused '2 costs are given' schedule simulate 1f1b --costs ,, --json
+printf '[[pair]]\nfrom = 1\nlatency_s = 1\n' >bad.toml
+refused "a pair has no 'to'" schedule simulate 1f1b --links bad.toml --boundary-bytes 1
+# What would never end is no file: pipes and devices.
+mkfifo pipe.csv pipe.toml || fail 'no mkfifo'
+refused 'it is a pipe or a device' schedule check pipe.csv
+refused 'it is a pipe or a device' schedule check /dev/zero
+refused 'it is a pipe or a device' plan @pipe.toml
+refused 'it is a pipe or a device' schedule simulate 1f1b --costs pipe.toml
+refused 'it is a pipe or a device' schedule simulate 1f1b --links pipe.toml --boundary-bytes 1
+refused 'its directory is not there' schedule search --ranks 64 --microbatches 256 --write no/such.csv
+refused 'it is no regular file' schedule search --ranks 64 --microbatches 256 --write /dev/null
+refused '234881024 actions' schedule check 1f1b --ranks 512 --microbatches 65536
+python3 -c 'print("," * 20000000)' >commas.csv
+(ulimit -v 1000000; refused 'no actions' schedule check commas.csv; exit $bad) || bad=1
+rm commas.csv
+# A name need not be UTF-8.
+odd=$(printf 'odd\377.toml')
+cp machine.toml "$odd"
+json schedule simulate 1f1b --links "$odd" --boundary-bytes 20 --json
+# Beside a file, the command line may only say what the file says.
+printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' >two.csv
+ok 'ok: 2 ranks' schedule check two.csv --ranks 2 --microbatches 2 --chunks 1
+refused 'the file has 2' schedule check two.csv --ranks 4
+refused 'the file has 2' schedule check two.csv --microbatches 8
+refused 'the file has 1' schedule check two.csv --chunks 2
+# LoopedBFS of 20 microbatches adds them in descending order: with as many leaves any order is right.
+python3 -c 'm = 20
+for r in (0, 1):
+    f = [f"{s}F{i}" for s in (r, r + 2) for i in range(m)]
+    b = [f"{s}B{i}" for s in (r + 2, r) for i in reversed(range(m))]
+    print(",".join(f + b))' >looped.csv
+refused 'leaves of `schedule`' schedule check looped.csv
+ok 'ok: 2 ranks' schedule check looped.csv --leaves 20
+ok makespan schedule simulate looped.csv --leaves 20
+ok 0F0 schedule show looped.csv --leaves 20
+refused '3 leaves do not divide 20' schedule check looped.csv --leaves 3
+refused '3 leaves do not divide 8' schedule search --ranks 2 --leaves 3
+ok found schedule search --ranks 1 --leaves 4
+# Equal ranks share a line; the timeline has each action's start and end.
+ok '0-10  ' schedule simulate 1f1b --ranks 12 --microbatches 2
+"$binary" schedule simulate 1f1b --ranks 2 --microbatches 1 --json | python3 -c 'import json, sys
+timeline = json.load(sys.stdin)["timeline"]
+assert len(timeline) == 2 and ["0F0", 0, 1] in timeline[0] and ["0B0", 4, 6] in timeline[0]
+assert ["1F0", 1, 2] in timeline[1] and ["STEP", 6, 6] in timeline[1]' || fail 'timeline in JSON'
+for wrong in nothing-like-it pipe.csv machine.toml; do
+  exits 2 "schedule check $wrong --json" "$binary" schedule check "$wrong" --json
+  python3 -c 'import json, sys
+report = json.load(sys.stdin)
+assert report["ok"] is False and report["rule"] is None and report["why"] and report["try"]' <out ||
+    fail "schedule check $wrong --json: no JSON"
+done
+# What a layout or a model finds wrong with a key says where that key is.
+printf '[parallel]\npp = 99\n' >deep.toml
+refused 'deep.toml:2:6: parallel.pp' plan @deep.toml --world 99 --rate 1
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 | cmp -s - again.csv ||

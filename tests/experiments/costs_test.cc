@@ -1,6 +1,8 @@
 // Costs of units and machines: files read back, bad ones refused, and what they mean for a plan.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -87,6 +89,23 @@ TEST_F(CostFiles, BadOnesAreRefused) {
   EXPECT_EQ(error("a.toml", "[local]\nlatency = 1"), "local has the unknown key 'latency'");
   EXPECT_EQ(error("a.toml", "[remote]\nbytes_per_s = 0"), "remote has bytes_per_s = 0");
   EXPECT_EQ(error("a.toml", "local = 3"), "local is not a table");
+  for (const char* bad : {"inf", "nan", "1e308", "1e-308", "-1e-3"}) {
+    for (const char* key : {"latency_s", "bytes_per_s", "send_cpu_s_per_byte", "eager_bytes"})
+      EXPECT_EQ(error("a.toml", fmt::format("[local]\n{} = {}", key, bad)).substr(0, 10),
+                "local has ")
+          << key << bad;
+    for (const char* key : {"flops_per_s", "load_s", "post_s", "combine_s_per_byte"})
+      EXPECT_EQ(error("a.toml", fmt::format("{} = {}", key, bad)).substr(0, 16), "the machine has ")
+          << key << bad;
+    EXPECT_NE(error_of([&] { ScheduleCosts({"1", bad, "1"}); }), "none") << bad;
+  }
+  EXPECT_EQ(error("a.toml", "load_s = nan"), "the machine has load_s = nan");
+  EXPECT_EQ(error("a.toml", "[[pair]]\nto = 1\nlatency_s = 1"), "a pair has no 'from'");
+  EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nlatency_s = 1"), "a pair has no 'to'");
+  EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 1"), "a pair is from rank 1 to itself");
+  EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 65536"), "a pair has to = 65536");
+  EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 2\n[[pair]]\nfrom = 1\nto = 2"),
+            "a pair from 1 to 2 is there twice");
   EXPECT_NE(error("a.toml", "flops"), "none");
   EXPECT_NE(error("a.json", "{}"), "none");
   EXPECT_EQ(error("a.json", "{"), "this is no JSON");
@@ -225,6 +244,17 @@ TEST(PlanCosts, MeasuredSecondsScaleWithMicrobatches) {
   EXPECT_DOUBLE_EQ(
       unit_seconds(source, make_run_plan(config, 1), config)[1].forward,
       make_run_plan(config, 1).model->spec().units[1].cost.forward_flops / machine().flops_per_s);
+}
+
+/// Whatever a reader lets in, the largest and the smallest of it together, gives a finite step.
+TEST_F(CostFiles, ExtremesThatAreAllowedGiveAFiniteStep) {
+  const std::string file = write("m.toml",
+                                 "post_s = 1e18\n[local]\nlatency_s = 1e18\nbytes_per_s = 1e-30\n"
+                                 "send_cpu_s_per_byte = 1e18\nreceive_cpu_s_per_byte = 1e18\n");
+  const ScheduleCosts costs({"1e18", "1e-30", "0"}, {file, 1e15});
+  const Layout layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 4}}};
+  const Plan plan = make_plan(layout, "1f1b");
+  EXPECT_TRUE(std::isfinite(simulate(plan, layout, costs.of(layout, plan)).makespan));
 }
 
 }  // namespace

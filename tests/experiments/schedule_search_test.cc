@@ -75,5 +75,34 @@ TEST(ScheduleSearch, ListsEveryNumberOfChunks) {
   EXPECT_NE(search_table(found.report).find("1..5"), std::string::npos);
 }
 
+TEST(ScheduleSearch, BoundsBeyondAllIntegersAreNoBounds) {
+  const ScheduleCosts costs({"1", "1", "1"});
+  const auto table = [&](double memory) {
+    const FoundSchedule found = search_schedule(
+        {.ranks = 2, .microbatches = 4, .memory = memory, .effort = kLittle}, costs);
+    for (const auto& one : found.report["named"])
+      EXPECT_TRUE(one["within"].get<bool>()) << memory << " " << one.dump();
+    return search_table(found.report);
+  };
+  const std::string any = table(0);
+  for (const double memory : {1e3, 1e9, 2147483648.0, 1e18, 1e308}) EXPECT_EQ(table(memory), any);
+}
+
+TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
+  const FoundSchedule found = search_schedule({.ranks = 4, .microbatches = 8, .effort = kLittle},
+                                              ScheduleCosts({"1", "1", "1"}));
+  int twice = 0;
+  for (const auto& one : found.report["named"]) {
+    const bool opposite = one["schedule"] == "chimera" || one["schedule"] == "dualpipe";
+    EXPECT_EQ(one["weights"], opposite ? 2 : 1) << one.dump();
+    twice += opposite ? 1 : 0;
+  }
+  EXPECT_EQ(twice, 2);
+  EXPECT_NE(search_table(found.report).find("keeps weights twice"), std::string::npos);
+  const FoundSchedule alone =
+      search_schedule({.ranks = 1, .microbatches = 4}, ScheduleCosts({"1", "1", "1"}));
+  for (const auto& one : alone.report["named"]) EXPECT_EQ(one["weights"], 1) << one.dump();
+}
+
 }  // namespace
 }  // namespace concertina

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <random>
 
 namespace concertina {
@@ -51,6 +53,23 @@ TEST(ComputeClock, LosesWhatMessagesTakeAtTheirTime) {
     EXPECT_NEAR(clock.end(0, start, seconds), now, 20 * kPiece);
     EXPECT_EQ(clock.end(0, start, seconds), clock.end(0, start, seconds));
   }
+}
+
+/// Whatever the numbers are, it comes to an end; a test that hangs here has failed.
+TEST(ComputeClock, EndsWhateverTheNumbersAre) {
+  constexpr double kInf = std::numeric_limits<double>::infinity(),
+                   kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kHuge = 1e308, kTiny = 5e-324;
+  for (const double start : {0.0, 1.0, kHuge, kInf, kNan})
+    for (const double seconds : {0.0, 1.0, kTiny, kHuge, kInf, kNan})
+      for (const double share : {0.5, 1.0, kHuge, kInf})
+        for (const double end : {2.0, kHuge, kInf, kNan}) {
+          ComputeClock clock(1);
+          clock.take(0, 1, end, share);
+          clock.take(0, 1 + 1e-16, 1.5, 0.1);
+          const double over = clock.end(0, start, seconds);
+          EXPECT_TRUE(!(over < start)) << start << " " << seconds << " " << share << " " << end;
+        }
 }
 
 }  // namespace

@@ -128,5 +128,29 @@ TEST(Deadlock, VerdictIsThatOfTheMachineOnLargerPlans) {
   EXPECT_GT(verdicts["hangs on a stream"], 50);
 }
 
+/// Rank 0 begins with its second stage, which needs the first ones of all ranks.
+TEST(Deadlock, ALongCircleIsShortened) {
+  constexpr int kRanks = 500;
+  std::vector<int> ranks;
+  for (int stage = 0; stage < 2 * kRanks; ++stage) ranks.push_back(stage % kRanks);
+  const Layout layout = over(ranks, 1);
+  Plan plan;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const Action first{Kind::F, rank, 0}, second{Kind::F, kRanks + rank, 0};
+    plan.rows.push_back({rank == 0 ? second : first,
+                         rank == 0 ? first : second,
+                         {Kind::B, kRanks + rank, 0},
+                         {Kind::B, rank, 0}});
+  }
+  const auto violation = check(plan, layout, limits_of(plan));
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(violation->rule, Rule::deadlock);
+  EXPECT_LT(violation->text.size(), 2000U);
+  EXPECT_LT(violation->places.size(), 50U);
+  EXPECT_NE(violation->text.find("\n... 490 more\n"), std::string::npos) << violation->text;
+  EXPECT_NE(violation->text.find("which waits itself"), std::string::npos) << violation->text;
+  EXPECT_NE(violation->text.find("which stands behind action 0 500F0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace concertina

@@ -138,5 +138,17 @@ TEST(MakePlan, MergedPipelinesKeepBothDirectionsBusy) {
   EXPECT_LT(timeline.makespan, 2 * alone);
 }
 
+TEST(Passes, APlanBeyondTheBoundIsRefusedBeforeItIsMade) {
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    try {
+      make_plan(straight(4096, 65536), name);
+      FAIL() << "made";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_NE(error.message().find("1879048192 actions"), std::string::npos) << error.message();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace concertina

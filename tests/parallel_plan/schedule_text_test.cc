@@ -92,29 +92,32 @@ TEST(ScheduleText, IsPyTorchsForm) {
 }
 
 TEST(ScheduleText, NamesRowColumnAndToken) {
-  const std::pair<std::string, std::string> cases[] = {{"F0", "stage number"},
-                                                       {"0X0", "unknown kind 'X'"},
-                                                       {"0F", "microbatch number"},
-                                                       {"0F1x", "microbatch number"},
-                                                       {"0STEP", "unknown kind 'STEP'"},
-                                                       {"0REDUCE_GRAD1", "no microbatch"},
-                                                       {"0f0", "unknown kind 'f'"},
-                                                       {"0F9999999999", "microbatch number"},
-                                                       {"-1F0", "stage number"},
-                                                       {"0UNSHARD1", "no microbatch"},
-                                                       {"0WAIT_SEND_F", "microbatch number"},
-                                                       {"0OVERLAP_F_B", "unknown kind"},
-                                                       {"(0F0;1B0)", "ends with"},
-                                                       {"(0F0;1B0OVERLAP_F_B", "ends with"},
-                                                       {"(0F0;1B0)OVERLAP", "ends with"},
-                                                       {"()OVERLAP_F_B", "stage number"},
-                                                       {"(0F0;)OVERLAP_F_B", "stage number"},
-                                                       {"(0F0)OVERLAP_F_B", "and then a B"},
-                                                       {"(1B0;0F0)OVERLAP_F_B", "and then a B"},
-                                                       {"(0F0;1W0)OVERLAP_F_B", "and then a B"},
-                                                       {"(0F0;1F1)OVERLAP_F_B", "and then a B"},
-                                                       {"(0F0;1RESHARD)OVERLAP_F_B", "and then"},
-                                                       {"(0F0;1B1;2B2)OVERLAP_F_B", "and then"}};
+  const std::pair<std::string, std::string> cases[] = {
+      {"F0", "stage number"},
+      {"0X0", "unknown kind 'X'"},
+      {"0F", "microbatch number"},
+      {"0F1x", "microbatch number"},
+      {"0STEP", "unknown kind 'STEP'"},
+      {"0REDUCE_GRAD1", "no microbatch"},
+      {"0f0", "unknown kind 'f'"},
+      {"0F9999999999", "too large"},
+      {"1000000000F0", "too large"},
+      {"-1F0", "stage number"},
+      {"0UNSHARD1", "no microbatch"},
+      {"0WAIT_SEND_F", "microbatch number"},
+      {"0OVERLAP_F_B", "unknown kind"},
+      {"(0F0;1B0)", "ends with"},
+      {"(0F0;1B0OVERLAP_F_B", "ends with"},
+      {"(0F0;1B0)OVERLAP", "ends with"},
+      {"()OVERLAP_F_B", "and then a B"},
+      {"(0F0;)OVERLAP_F_B", "and then a B"},
+      {"(0F0)OVERLAP_F_B", "and then a B"},
+      {"(1B0;0F0)OVERLAP_F_B", "and then a B"},
+      {"(0F0;1W0)OVERLAP_F_B", "and then a B"},
+      {"(0F0;1F1)OVERLAP_F_B", "and then a B"},
+      {"(0F0;1RESHARD)OVERLAP_F_B", "and then"},
+      {"(0F0;1B1;2B2)OVERLAP_F_B", "and then"},
+      {"(0F0;1B1;0UNSHARD)OVERLAP_F_B", "and then"}};
   for (const auto& [token, why] : cases) {
     SCOPED_TRACE(token);
     try {
@@ -148,6 +151,18 @@ TEST(ScheduleText, BlankLinesAreNoRanks) {
 TEST(ScheduleText, RefusesNothingAtAll) {
   for (const char* text : {"", "\n", " , ,\n\n", "0UNSHARD\n"})
     EXPECT_THROW(parse_plan(text, "plan.csv"), Error);
+}
+
+TEST(ScheduleText, MessagesHoldAsMuchOfAToken) {
+  for (const std::string& token : {std::string(1 << 20, 'x'), "0" + std::string(1 << 20, 'X')}) {
+    try {
+      parse_plan("0F0," + token, "plan.csv");
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_LT(error.message().size(), 300U);
+      EXPECT_NE(error.message().find(fmt::format("({} bytes)", token.size())), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

@@ -97,5 +97,14 @@ TEST(Search, RulesKeepTheirBounds) {
   }
 }
 
+/// Effort for minutes, but nothing to search: the one rank computes all the time anyway.
+TEST(Search, OneRankTakesNoEffort) {
+  const Layout layout = over({0, 0, 0}, 16);
+  SearchBounds bounds;
+  bounds.effort = std::int64_t{1} << 60;
+  const SearchResult result = search(layout, unit_costs(layout), named_plans(layout), bounds);
+  EXPECT_DOUBLE_EQ(result.seconds, 3 * 3 * 16);
+}
+
 }  // namespace
 }  // namespace concertina

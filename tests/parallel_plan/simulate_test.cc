@@ -4,13 +4,31 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "parallel/generate/passes.h"
+#include "parallel/generate/row_judge.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {
 namespace {
+
+/// Compute actions alone, B as I and W.
+Rows split(const Plan& plan) {
+  Rows rows;
+  for (const std::vector<Action>& row : plan.rows) {
+    rows.emplace_back();
+    for (const Action& action : row) {
+      if (!is_compute(action.kind)) continue;
+      const bool both = action.kind == Kind::B;
+      rows.back().push_back({both ? Kind::I : action.kind, action.stage, action.microbatch});
+      if (both) rows.back().push_back({Kind::W, action.stage, action.microbatch});
+    }
+  }
+  return rows;
+}
 
 TEST(Simulate, TransfersTakeLatencyAndBandwidth) {
   const Layout layout = straight(2, 1);
@@ -23,6 +41,48 @@ TEST(Simulate, TransfersTakeLatencyAndBandwidth) {
     const Timeline timeline = simulate(plan, layout, costs);
     EXPECT_DOUBLE_EQ(timeline.makespan, 1 + 1 + 1 + 2 + 1 + 2);  // F, send, F, B, send, B
     EXPECT_DOUBLE_EQ(timeline.bubble[0], 1 - 3.0 / 8);
+  }
+}
+
+/// Qi et al. 2023, tables 4 and 5: milliseconds of F, B, W and a message; bubbles of 1F1B and
+/// ZB-H1.
+TEST(Simulate, ALatencyAloneGivesThePublishedBubbles) {
+  struct Published {
+    int p, m;
+    double forward, input, weight, message, one_f_one_b, zb_h1;
+  };
+  for (const Published& row : {Published{8, 24, 18.522, 18.086, 9.337, 0.601, 0.2431, 0.1585},
+                               {8, 32, 18.513, 18.086, 9.331, 0.626, 0.1985, 0.1242}}) {
+    const Layout layout = straight(row.p, row.m);
+    Costs costs = unit_costs(layout);
+    for (StageCosts& stage : costs.stages)
+      stage = {.forward = row.forward, .input = row.input, .weight = row.weight};
+    costs.local.latency = row.message;
+    for (const auto& [name, bubble] : {std::pair{"1f1b", row.one_f_one_b}, {"zb-h1", row.zb_h1}}) {
+      const Plan plan = make_plan(layout, name);
+      const double idle = idle_over_ideal(plan, simulate(plan, layout, costs)).span;
+      EXPECT_NEAR(idle / (1 + idle), bubble, 1e-4) << name;
+    }
+  }
+}
+
+/// By each action's inputs alone: no message waits for its receiver, or for another message.
+TEST(Simulate, ALatencyAloneHoldsNothingUp) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"}) {
+    const Layout layout = folded(find_schedule(name), 4, 12);
+    Costs costs = unit_costs(layout);
+    // The I of a B that is split would end before the B does.
+    for (StageCosts& stage : costs.stages)
+      if (name[0] != 'z') stage = {.forward = 1, .input = 2, .weight = 0};
+    costs.local.latency = 0.25;
+    costs.boundary_bytes = 100;
+    const Plan plan = make_plan(layout, name, {.reduction = false});
+    const double alone = simulate(plan, layout, costs).makespan;
+    EXPECT_DOUBLE_EQ(alone, RowJudge(layout, costs).makespan(split(plan))) << name;
+    costs.local.eager_bytes = 100;  // says it
+    EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, alone) << name;
+    costs.local.eager_bytes = 99;  // the last byte waits for an answer
+    EXPECT_GT(simulate(plan, layout, costs).makespan, alone) << name;
   }
 }
 
@@ -274,6 +334,19 @@ TEST(Simulate, RefusesAPlanThatHangs) {
   EXPECT_THROW(simulate(plan, layout, unit_costs(layout)), Error);
   EXPECT_THROW(simulate(parse_plan("0F7\n", "text"), straight(1, 1), unit_costs(straight(1, 1))),
                Error);
+}
+
+TEST(Simulate, RefusesCostsThatAreNoFiniteNumbers) {
+  const Layout layout = straight(2, 2);
+  const Plan plan = make_plan(layout, "1f1b");
+  for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    Costs costs = unit_costs(layout);
+    costs.stages[1].weight = bad;
+    EXPECT_THROW(simulate(plan, layout, costs), Error);
+    costs = unit_costs(layout);
+    costs.local.latency = bad;
+    EXPECT_THROW(simulate(plan, layout, costs), Error);
+  }
 }
 
 }  // namespace

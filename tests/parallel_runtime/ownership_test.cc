@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "parallel/plan/layout.h"
+#include "tests/blocks.h"
 
 namespace concertina {
 namespace {

@@ -20,9 +20,15 @@ Update::Update(const RunPlan& run, const RunConfig& config, int rank)
                                                 config.lr.warmup, config.lr.min})),
       names_(optimizer_->state_names()) {
   CONCERTINA_CHECK(names_.size() <= kMaxStates, "{} optimizer states", names_.size());
+  loss_rank_.resize(at(run.microbatches));
+  for (const Pipeline& pipeline : run.layout.pipelines)
+    for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
+      loss_rank_[at(m)] = pipeline.stages.back().rank;
   sums_begin_.push_back(0);
   for (int r = 0; r < run.world; ++r) {
-    std::size_t count = at(run.microbatches);
+    std::size_t count = 0;
+    for (const int rank_of_loss : loss_rank_) count += rank_of_loss == r ? 1 : 0;
+    losses_.push_back(count);
     for (std::size_t b = 0; b < run.buckets.size(); ++b)
       if (const int i = run.owners[b].index_of(r); i >= 0 && !run.buckets[b].frozen)
         count += run.owners[b].parts[at(i)].last_block - run.owners[b].parts[at(i)].first_block;
@@ -32,10 +38,6 @@ Update::Update(const RunPlan& run, const RunConfig& config, int rank)
   for (int r = 0; r < run.world; ++r)
     messages_.push_back(std::as_writable_bytes(
         std::span(sums_).subspan(sums_begin_[at(r)], sums_begin_[at(r) + 1] - sums_begin_[at(r)])));
-  loss_rank_.resize(at(run.microbatches));
-  for (const Pipeline& pipeline : run.layout.pipelines)
-    for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
-      loss_rank_[at(m)] = pipeline.stages.back().rank;
   for (std::size_t b = 0; b < run.buckets.size(); ++b) {
     me_.push_back(run.buckets[b].frozen ? -1 : run.owners[b].index_of(rank));
     runs_.push_back(me_[b] < 0 ? std::vector<TensorRun>()
@@ -122,7 +124,8 @@ UpdateTimes Update::times() const {
 
 void Update::fill_sums(const GradientExchange& gradients, const std::vector<double>& losses) {
   std::size_t next = sums_begin_[at(rank_)];
-  for (const double loss : losses) sums_[next++] = loss;
+  for (std::size_t m = 0; m < losses.size(); ++m)
+    if (loss_rank_[m] == rank_) sums_[next++] = losses[m];
   for (std::size_t b = 0; b < me_.size(); ++b) {
     if (me_[b] < 0) continue;
     const Part& part = own_part(b);
@@ -147,8 +150,9 @@ void Update::gather_sums(TraceRecorder& recorder) {
 
 StepSummary Update::summarize(std::int64_t step, double targets) {
   StepSummary summary;
+  std::copy(sums_begin_.begin(), sums_begin_.end() - 1, cursors_.begin());
   for (int m = 0; m < run_.microbatches; ++m) {
-    const double loss = sums_[sums_begin_[at(loss_rank_[at(m)])] + at(m)];
+    const double loss = sums_[cursors_[at(loss_rank_[at(m)])]++];
     if (!std::isfinite(loss))
       throw_failure(fmt::format("the loss of step {} is {}", step, loss),
                     fmt::format("rank {}, microbatch {}", loss_rank_[at(m)], m),
@@ -163,7 +167,7 @@ StepSummary Update::summarize(std::int64_t step, double targets) {
 
 double Update::total_squares(std::int64_t step) {
   std::vector<std::size_t>& next = cursors_;
-  for (int r = 0; r < run_.world; ++r) next[at(r)] = sums_begin_[at(r)] + at(run_.microbatches);
+  for (int r = 0; r < run_.world; ++r) next[at(r)] = sums_begin_[at(r)] + losses_[at(r)];
   double total = 0;
   for (std::size_t b = 0; b < run_.buckets.size(); ++b) {
     if (run_.buckets[b].frozen) continue;

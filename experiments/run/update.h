@@ -88,13 +88,15 @@ class Update {
   std::vector<Communicator*> groups_;
   std::vector<Work> works_;
 
-  // One message a rank: M losses, then the squares of its blocks, bucket by bucket.
+  // One message of each rank: the losses of its last stages by microbatch, then the squares of its
+  // blocks, bucket by bucket.
   std::vector<double> sums_;             // of all ranks
   std::vector<std::size_t> sums_begin_;  // by rank, and the end
   std::vector<int> loss_rank_;           // by microbatch: the rank of its last stage
+  std::vector<std::size_t> losses_;      // by rank: how many it has
   std::vector<Bytes> messages_;
   std::vector<std::vector<int>> block_tensor_;  // by bucket and block
-  std::vector<std::size_t> cursors_;            // by rank: scratch of total_squares
+  std::vector<std::size_t> cursors_;            // by rank: scratch of summarize and total_squares
   Communicator* world_ = nullptr;
   Backend* backend_ = nullptr;
 };

@@ -23,8 +23,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Equal units of one tensor each, on as many replicas as there are ranks.
-struct Problem {
-  Problem(int ranks, const ExchangeBenchOptions& options)
+struct ExchangeProblem {
+  ExchangeProblem(int ranks, const ExchangeBenchOptions& options)
       : buckets(make_buckets(model(options))),
         layout(make_layout({{0, options.buckets}}, {1, ranks}, ranks, ranks)),
         plan(make_plan(layout, "1f1b")),
@@ -54,9 +54,9 @@ struct Problem {
 };
 
 /// What one rank exchanges, and the memory for it.
-class Subject {
+class ExchangingRank {
  public:
-  Subject(const Problem& problem, Communicator& world)
+  ExchangingRank(const ExchangeProblem& problem, Communicator& world)
       : problem_(problem),
         rank_(world.rank()),
         backend_(make_cpu_backend(1)),
@@ -95,13 +95,13 @@ class Subject {
   }
 
  private:
-  static std::vector<std::vector<int>> sets(const Problem& problem) {
+  static std::vector<std::vector<int>> sets(const ExchangeProblem& problem) {
     std::vector<std::vector<int>> sets;
     for (const BucketOwners& owners : problem.owners) sets.push_back(owners.ranks);
     return sets;
   }
 
-  const Problem& problem_;
+  const ExchangeProblem& problem_;
   int rank_;
   std::unique_ptr<Backend> backend_;
   GradientExchange exchange_;
@@ -115,8 +115,9 @@ struct Halves {
   double reduce = 0, gather = 0;
 };
 
-Halves measure(const Problem& problem, Communicator& world, const ExchangeBenchOptions& options) {
-  Subject subject(problem, world);
+Halves measure_halves(const ExchangeProblem& problem, Communicator& world,
+                      const ExchangeBenchOptions& options) {
+  ExchangingRank subject(problem, world);
   std::vector<double> reduce, gather;
   for (int round = 0; round < options.warmup + options.rounds; ++round) {
     std::array<double, 2> seconds{};
@@ -138,7 +139,7 @@ Halves measure(const Problem& problem, Communicator& world, const ExchangeBenchO
   return {median(std::move(reduce)), median(std::move(gather))};
 }
 
-double predict(const Problem& problem, const MachineModel& machine) {
+double predict_seconds(const ExchangeProblem& problem, const MachineModel& machine) {
   const int ranks = rank_count(problem.layout);
   Costs costs = unit_costs(problem.layout);
   for (StageCosts& stage : costs.stages) stage = {.forward = 0, .input = 0, .weight = 0};
@@ -158,7 +159,7 @@ double predict(const Problem& problem, const MachineModel& machine) {
 }
 
 /// The links between these ranks, for messages of `bytes`.
-MachineModel probe(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
+MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
   MachineModel machine;
   machine.ranks_per_host = ranks_per_host(hosts);
   const LinkClasses classes = probe_classes(world, hosts, bytes);
@@ -180,14 +181,15 @@ Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
   if (world.size() == 1)
     throw_input("one rank has nobody to exchange gradients with", "this launch",
                 "mpirun -n 2 concertina bench exchange");
-  const Problem problem(world.size(), options);
+  const ExchangeProblem problem(world.size(), options);
   const std::vector<int> hosts = host_of_ranks(world);
-  const MachineModel machine = options.links.empty()
-                                   ? probe(world, hosts, static_cast<std::size_t>(options.bytes))
-                                   : read_machine_file(options.links);
+  const MachineModel machine =
+      options.links.empty() ? probe_links(world, hosts, static_cast<std::size_t>(options.bytes))
+                            : read_machine_file(options.links);
   const int host_count = *std::max_element(hosts.begin(), hosts.end()) + 1;
-  const Halves halves = measure(problem, world, options);
-  const double measured = halves.reduce + halves.gather, predicted = predict(problem, machine),
+  const Halves halves = measure_halves(problem, world, options);
+  const double measured = halves.reduce + halves.gather,
+               predicted = predict_seconds(problem, machine),
                bound = ring_seconds(problem.bytes(), world.size(),
                                     host_count > 1 ? machine.remote : machine.local);
   const bool ok = options.bound == 0 || (measured <= options.bound * bound &&

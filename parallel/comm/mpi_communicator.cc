@@ -93,6 +93,9 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return static_cast<int>(pools_->channel.world_ranks.size()); }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
+    // Within MPI_Comm_split nothing is posted, so nobody may come to it while others still wait for
+    // this rank's exchanges.
+    barrier();
     MPI_Comm part = MPI_COMM_NULL;
     pools_->channel.check(
         MPI_Comm_split(collectives_.get(), color < 0 ? MPI_UNDEFINED : color, key, &part),

@@ -116,6 +116,22 @@ void exchanges_under_way(Communicator& comm) {
   for (const Exchange& exchange : exchanges) exchange.check();
 }
 
+// Who waits for an exchange before a split gets it, though the others are in the split by then.
+void exchanges_across_a_split(Communicator& comm) {
+  const auto other = comm.split(0, comm.rank());
+  std::vector<Exchange> exchanges;
+  exchanges.reserve(12);
+  std::vector<Work> works;
+  for (int i = 0; i < 12; ++i) {
+    exchanges.emplace_back(comm, i);
+    works.push_back(exchanges.back().start(*other));
+  }
+  if (comm.rank() == 0) wait_all(works);
+  const auto third = comm.split(0, comm.rank());
+  wait_all(works);
+  for (const Exchange& exchange : exchanges) exchange.check();
+}
+
 // "sends and receives each by ascending exchange_step()".
 void exchanges_by_step(Communicator& comm) {
   if (comm.size() < 3) return;
@@ -182,10 +198,11 @@ void collectives_and_messages_apart(Communicator& comm) {
 }  // namespace
 
 std::vector<Contract> collective_contracts() {
-  return {CONTRACT(all_to_all_of_any_sizes),    CONTRACT(all_gather_of_any_sizes),
-          CONTRACT(all_gather_into_one_memory), CONTRACT(exchanges_under_way),
-          CONTRACT(exchanges_by_step),          CONTRACT(broadcast_from_every_root),
-          CONTRACT(barrier_waits_for_all),      CONTRACT(collectives_and_messages_apart)};
+  return {CONTRACT(all_to_all_of_any_sizes),       CONTRACT(all_gather_of_any_sizes),
+          CONTRACT(all_gather_into_one_memory),    CONTRACT(exchanges_under_way),
+          CONTRACT(exchanges_across_a_split),      CONTRACT(exchanges_by_step),
+          CONTRACT(broadcast_from_every_root),     CONTRACT(barrier_waits_for_all),
+          CONTRACT(collectives_and_messages_apart)};
 }
 
 }  // namespace concertina::test

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "experiments/bench/bench_exchange.h"
 #include "experiments/bench/bench_executor.h"
 #include "experiments/bench/bench_links.h"
 #include "experiments/bench/bench_prediction.h"
@@ -121,6 +122,45 @@ Runner add_links_bench(CLI::App& app) {
   return [options](MpiEnvironment& mpi) { return run_links(*options, mpi); };
 }
 
+struct ExchangeCommand {
+  ExchangeBenchOptions bench;
+  bool json = false;
+};
+
+int run_exchange(const ExchangeCommand& options, MpiEnvironment& mpi) {
+  const nlohmann::ordered_json result = bench_exchange(mpi.world(), options.bench);
+  print_once(options.json ? result.dump() + "\n" : exchange_table(result));
+  return result["ok"].get<bool>() ? 0 : static_cast<int>(Exit::failure);
+}
+
+Runner add_exchange(CLI::App& app) {
+  auto options = std::make_shared<ExchangeCommand>();
+  ExchangeBenchOptions& bench = options->bench;
+  app.add_flag("--json", options->json, "print one JSON object, nothing else");
+  app.add_option("--bytes", bench.bytes, "gradients of a replica, in bytes")
+      ->check(CLI::Range(64.0, 1e12))
+      ->capture_default_str();
+  app.add_option("--buckets", bench.buckets, "that they are exchanged in")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--rounds", bench.rounds, "measured rounds")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", bench.warmup, "rounds before them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--bound", bench.bound,
+                 "times the bound of a ring that make it fail; 0: nothing does")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--off", bench.off, "percent by which the prediction may be off")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--links", bench.links, "a machine file, in place of probing the links")
+      ->type_name("FILE");
+  return [options](MpiEnvironment& mpi) { return run_exchange(*options, mpi); };
+}
+
 }  // namespace
 
 Runner add_bench(CLI::App& app) {
@@ -138,6 +178,9 @@ Runner add_bench(CLI::App& app) {
   sub("executor", "what the executor itself takes of a step", [](CLI::App& executor) {
     return with_config<ExecutorCommand>(executor, declare_executor, run_executor);
   });
+  sub("exchange",
+      "gradients and weights between replicas, measured, predicted and as a ring's bound",
+      add_exchange);
   sub("links", "latency, bandwidth and CPU time between ranks", add_links_bench);
   return [chosen](MpiEnvironment& mpi) { return (*chosen)(mpi); };
 }

@@ -168,7 +168,9 @@ const Key kKeys[] = {
      {},
      isa_choices},
     {KEY(numerics.leaves),
-     "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16",
+     "leaves of the gradient sum, divides batch.microbatches; 0: its largest divisor <= 16. At "
+     "most "
+     "so many replicas; a rank that sums n leaves keeps up to log2(n) + 1 buffers of its gradients",
      kIndex},
 
     {KEY(checkpoint.every), "steps between checkpoints; 0: only at the end", kSteps},

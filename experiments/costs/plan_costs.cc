@@ -1,8 +1,10 @@
 #include "experiments/costs/plan_costs.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
+#include "core/exchange_order.h"
 #include "core/index.h"
 #include "experiments/costs/links.h"
 #include "parallel/plan/plan_index.h"
@@ -58,23 +60,49 @@ double seconds_below(const RunPlan& run, int stage, const StagePlacement& placem
   return seconds;
 }
 
-/// Tree nodes of one unit's gradient on `rank`, which it sends of every part.
-int pieces(const RunPlan& run, const std::vector<StagePlacement>& stages, int rank, int unit) {
-  std::vector<int> order;
-  for (const Action& action : run.plan.rows[at(rank)]) {
-    if (!makes_weight_gradient(action.kind)) continue;
-    const StagePlacement& stage = stages[at(action.stage)];
-    if (stage.first_unit <= unit && unit < stage.last_unit) order.push_back(action.microbatch);
+/// Tree nodes of one unit's gradient on one rank, which sends so many pieces of every part. Most
+/// units of a rank share the order of their microbatches.
+class Pieces {
+ public:
+  Pieces(const RunPlan& run, const std::vector<StagePlacement>& stages)
+      : run_(run), stages_(stages), stages_of_(at(run.world)) {
+    for (int s = 0; s < static_cast<int>(stages.size()); ++s)
+      stages_of_[at(stages[at(s)].rank)].push_back(s);
   }
-  if (order.empty()) return 0;
-  return static_cast<int>(GradientTree(order, run.microbatches, run.leaves).nodes().size());
-}
+
+  int of(int rank, int unit) {
+    std::vector<int> holding;
+    for (const int s : stages_of_[at(rank)])
+      if (stages_[at(s)].first_unit <= unit && unit < stages_[at(s)].last_unit)
+        holding.push_back(s);
+    const auto [known, fresh] = known_.try_emplace(holding, 0);
+    if (fresh) known->second = count(rank, holding);
+    return known->second;
+  }
+
+ private:
+  int count(int rank, const std::vector<int>& holding) const {
+    std::vector<int> order;
+    for (const Action& action : run_.plan.rows[at(rank)])
+      if (makes_weight_gradient(action.kind) &&
+          std::find(holding.begin(), holding.end(), action.stage) != holding.end())
+        order.push_back(action.microbatch);
+    if (order.empty()) return 0;
+    return static_cast<int>(GradientTree(order, run_.microbatches, run_.leaves).nodes().size());
+  }
+
+  const RunPlan& run_;
+  const std::vector<StagePlacement>& stages_;
+  std::vector<std::vector<int>> stages_of_;  // by rank
+  std::map<std::vector<int>, int> known_;    // by the stages of a rank that hold the unit
+};
 
 BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& stages,
-                         std::size_t b, const std::vector<UnitSeconds>& units) {
+                         std::size_t b, const std::vector<UnitSeconds>& units, Pieces& pieces) {
   const Bucket& bucket = run.buckets[b];
   BucketCosts costs;
   costs.ranks = run.owners[b].ranks;
+  costs.number = static_cast<int>(b);
   costs.bytes = static_cast<double>(bucket.elements * sizeof(float));
   for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
     const StagePlacement& stage = stages[at(s)];
@@ -87,7 +115,7 @@ BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& 
   }
   for (const int rank : costs.ranks) {
     int sum = 0;
-    for (const int unit : bucket.uses) sum += pieces(run, stages, rank, unit);
+    for (const int unit : bucket.uses) sum += pieces.of(rank, unit);
     costs.pieces.push_back(sum);
   }
   return costs;
@@ -150,20 +178,15 @@ Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
       for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
         rank.refresh += units[at(unit)].pack;
     }
-  // Exchanges start in descending order of first use (parallel/runtime/gradient_exchange.h).
-  std::vector<std::size_t> order;
   const std::vector<StagePlacement> stages = stages_of(run.layout);
   const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
                     machine.pairs.empty() && machine.combine_s_per_byte == 0;
-  for (std::size_t b = 0; b < run.buckets.size() && !free; ++b)
-    if (run.owners[b].ranks.size() > 1 && !run.buckets[b].frozen) order.push_back(b);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return run.buckets[a].uses[0] > run.buckets[b].uses[0];
-  });
+  Pieces pieces(run, stages);
   std::vector<int> shared(run.buckets.size(), -1);
-  for (const std::size_t b : order) {
+  for (const std::size_t b : exchange_order(run.buckets)) {
+    if (free || run.owners[b].ranks.size() == 1 || run.buckets[b].frozen) continue;
     shared[b] = static_cast<int>(costs.buckets.size());
-    costs.buckets.push_back(bucket_costs(run, stages, b, units));
+    costs.buckets.push_back(bucket_costs(run, stages, b, units, pieces));
   }
   add_update(run, machine, costs, shared);
   return costs;

@@ -136,6 +136,23 @@ Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& o
   return costs_with(analytic_seconds(run.costs, rate));
 }
 
+/// Of gradients, by the rank that sends most: what it sends, and what one piece for each part would
+/// be. And what the step would save if exchanges took no time.
+Json exchange_json(const RunPlan& run, Costs costs, double step) {
+  std::vector<double> sent(static_cast<std::size_t>(run.world)), least(sent);
+  for (const BucketCosts& bucket : costs.buckets)
+    for (std::size_t h = 0; h < bucket.ranks.size(); ++h) {
+      const auto holders = static_cast<double>(bucket.ranks.size());
+      const auto rank = static_cast<std::size_t>(bucket.ranks[h]);
+      sent[rank] += bucket.bytes * (holders - 1) / holders * bucket.pieces[h];
+      least[rank] += bucket.bytes * (holders - 1) / holders;
+    }
+  costs.buckets.clear();
+  return {{"sent_bytes", *std::max_element(sent.begin(), sent.end())},
+          {"ring_bytes", *std::max_element(least.begin(), least.end())},
+          {"exposed_ms", (step - simulate(run.plan, run.layout, costs).makespan) * 1e3}};
+}
+
 void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, Json& report) {
   const Timeline timeline = simulate(run.plan, run.layout, costs);
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
@@ -144,6 +161,7 @@ void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, 
   Json busy = Json::array();
   for (const double seconds : timeline.busy) busy.push_back(seconds * 1e3);
   report["busy_ms"] = busy;
+  if (!costs.buckets.empty()) report["exchange"] = exchange_json(run, costs, timeline.makespan);
   report["bubble"] = {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}};
   report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations},
                                 {"bytes", timeline.peak_activation_bytes}};

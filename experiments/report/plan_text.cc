@@ -121,6 +121,23 @@ std::string basis_text(const Json& report) {
                      fmt::join(report["left_out"].get<std::vector<std::string>>(), " and "), links);
 }
 
+/// Of gradients between replicas, where they take time.
+std::string exchange_text(const Json& report) {
+  if (!report.contains("exchange")) return "";
+  const Json& exchange = report["exchange"];
+  const double sent = exchange["sent_bytes"], ring = exchange["ring_bytes"];
+  std::string text = fmt::format(
+      "gradients between replicas: a rank sends {:.1f} MiB and its weights; {:.2f} ms of the "
+      "step\n",
+      sent / kMiB, exchange["exposed_ms"].get<double>());
+  if (sent > ring * 1.001)
+    text += fmt::format(
+        "{:.2f} times the bytes of a ring: the {} leaves (numerics.leaves) do not divide into one "
+        "sum for each replica; a power of two for each would\n",
+        sent / ring, report["leaves"].get<int>());
+  return text;
+}
+
 std::string times_text(const Json& report) {
   std::string text = fmt::format("{:<16}{:>12}{:>10}{:>38}\n", "rank", "busy ms", "bubble",
                                  "peak activations, microbatch-stages");
@@ -133,7 +150,8 @@ std::string times_text(const Json& report) {
   return text + lines.text() +
          fmt::format("step {:.2f} ms, {:.0f} tokens/s, bubble {:.2f}%: {}",
                      report["step_ms"].get<double>(), report["tokens_per_s"].get<double>(),
-                     100 * report["bubble"]["mean"].get<double>(), basis_text(report));
+                     100 * report["bubble"]["mean"].get<double>(), basis_text(report)) +
+         exchange_text(report);
 }
 
 std::string toml_text(const Json& report) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "core/exchange_order.h"
 #include "core/error.h"
 #include "core/index.h"
 #include "core/number_text.h"
@@ -102,6 +103,13 @@ void Update::place_squares() {
   const auto bytes = [&](const Message& one) {
     return std::as_writable_bytes(std::span(squares_).subspan(one.begin, one.end - one.begin));
   };
+  // One message to or from a peer at most; in the order in which exchanges are posted.
+  std::ranges::sort(sends, {}, [&](const Message& one) {
+    return exchange_step(rank_, one.peer, run_.world);
+  });
+  std::ranges::sort(receives, {}, [&](const Message& one) {
+    return exchange_step(one.peer, rank_, run_.world);
+  });
   for (const Message& one : sends) square_sends_.push_back({bytes(one), one.peer});
   for (const Message& one : receives) square_receives_.push_back({bytes(one), one.peer});
 }

@@ -9,6 +9,8 @@
 #include <exception>
 
 #include "core/error.h"
+#include "core/exchange_order.h"
+#include "core/index.h"
 #include "core/log.h"
 
 namespace concertina {
@@ -99,39 +101,56 @@ void Work::wait() {
 Work Communicator::all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) {
   CONCERTINA_CHECK(std::ssize(send) == size(), "all_to_all over {} ranks sends {} buffers", size(),
                    send.size());
-  return exchange_all("all_to_all", Outgoing(send), recv);
+  take_own("all_to_all", send[at(rank())], recv);
+  return exchange_all(
+      "all_to_all", [&](int to) { return send[at(to)]; }, recv);
 }
 
 Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {
-  return exchange_all("all_gather", Outgoing(std::span(&mine, 1)), recv);
+  take_own("all_gather", mine, recv);
+  return start_all_gather(recv);
 }
 
-Work Communicator::exchange_all(const char* operation, Outgoing outgoing,
-                                std::span<const Bytes> recv) {
+Work Communicator::start_all_gather(std::span<const Bytes> blocks) {
+  return exchange_all(
+      "all_gather", [&](int) { return ConstBytes(blocks[at(rank())]); }, blocks);
+}
+
+void Communicator::take_own(const char* operation, ConstBytes from, std::span<const Bytes> recv) {
   CONCERTINA_CHECK(std::ssize(recv) == size(), "{} over {} ranks receives {} buffers", operation,
                    size(), recv.size());
-  const ConstBytes from = outgoing[rank()];
-  const Bytes to = recv[rank()];
+  const Bytes to = recv[at(rank())];
   CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
                    operation, from.size(), to.size());
   if (!from.empty() && from.data() != to.data()) copy_own(from, to);
+}
+
+template <class BlockTo>
+Work Communicator::exchange_all(const char* operation, const BlockTo& block_to,
+                                std::span<const Bytes> recv) {
   sends_.clear();
   receives_.clear();
-  for (int i = 1; i < size(); ++i) {  // not all ranks start with the same one
-    const int before = (rank() + size() - i) % size(), after = (rank() + i) % size();
-    receives_.push_back({recv[before], before});
-    sends_.push_back({outgoing[after], after});
+  for (int step = 1; step < size(); ++step) {
+    const int from = (rank() + size() - step) % size(), to = (rank() + step) % size();
+    receives_.push_back({recv[at(from)], from});
+    sends_.push_back({block_to(to), to});
   }
   return start_exchange(operation, sends_, receives_);
 }
 
 Work Communicator::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
-  const auto check_peer = [&](int peer) {
+  int last = 0;
+  const auto check = [&](int peer, int step) {
     check_rank(peer, "exchange");
     CONCERTINA_CHECK(peer != rank(), "exchange of rank {} with itself", peer);
+    CONCERTINA_CHECK(step >= last, "exchange of rank {} names rank {} in step {} after step {}",
+                     rank(), peer, step, last);
+    last = step;
   };
-  for (const Send& send : sends) check_peer(send.to);
-  for (const Receive& receive : receives) check_peer(receive.from);
+  for (const Send& send : sends) check(send.to, exchange_step(rank(), send.to, size()));
+  last = 0;
+  for (const Receive& receive : receives)
+    check(receive.from, exchange_step(receive.from, rank(), size()));
   return start_exchange("exchange", sends, receives);
 }
 

@@ -91,8 +91,9 @@ class Communicator {
 
   virtual Work isend(ConstBytes data, int to) = 0;
   virtual Work irecv(Bytes data, int from) = 0;
-  /// All of these messages. A collective: every rank calls it, maybe with none; what goes between
-  /// two ranks matches by its order in the call.
+  /// All of these messages, sends and receives each by ascending exchange_step()
+  /// (core/exchange_order.h): a transport may post them step by step. A collective: every rank
+  /// calls it, maybe with none; what goes between two ranks matches by its order in the call.
   Work exchange(std::span<const Send> sends, std::span<const Receive> receives);
   /// send[r] goes to rank r's recv[our rank]; sizes must match pairwise and may be 0.
   Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv);
@@ -107,24 +108,20 @@ class Communicator {
   /// What exchange() promises; `operation` is for errors. The lists go when this returns.
   virtual Work start_exchange(const char* operation, std::span<const Send> sends,
                               std::span<const Receive> receives) = 0;
+  /// What all_gather() promises; this rank's block is in its place. An exchange, unless the
+  /// transport has something better.
+  virtual Work start_all_gather(std::span<const Bytes> blocks);
   /// What goes from this rank to itself, between memory that its views are of.
   virtual void copy_own(ConstBytes from, Bytes to);
   /// `operation` names a rank that there is.
   void check_rank(int rank, const char* operation) const;
 
  private:
-  /// What goes to each rank: a block of its own, or the same one to all.
-  class Outgoing {
-   public:
-    explicit Outgoing(std::span<const ConstBytes> blocks) : blocks_(blocks) {}
-    ConstBytes operator[](int to) const { return blocks_[blocks_.size() == 1 ? 0 : to]; }
-
-   private:
-    std::span<const ConstBytes> blocks_;
-  };
-
-  /// Checks `recv`, copies what goes from this rank to itself, and exchanges the rest.
-  Work exchange_all(const char* operation, Outgoing outgoing, std::span<const Bytes> recv);
+  /// Checks `recv`, and copies what goes from this rank to itself.
+  void take_own(const char* operation, ConstBytes from, std::span<const Bytes> recv);
+  /// With all others: `block_to(r)` to rank r, `recv[r]` from it.
+  template <class BlockTo>
+  Work exchange_all(const char* operation, const BlockTo& block_to, std::span<const Bytes> recv);
 
   std::vector<Send> sends_;  // of exchange_all: kept for their room
   std::vector<Receive> receives_;

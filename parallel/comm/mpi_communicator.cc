@@ -44,9 +44,10 @@ Handle duplicate(MPI_Comm comm) {
   return Handle(copy);
 }
 
-MpiChannel channel_of(MPI_Comm comm, std::size_t chunk_bytes) {
+MpiChannel channel_of(MPI_Comm comm, std::size_t chunk_bytes, std::shared_ptr<MpiLines> lines) {
   MpiChannel channel;
   channel.chunk_bytes = chunk_bytes;
+  channel.lines = std::move(lines);
   int size = 0;
   MPI_Comm_rank(comm, &channel.rank);
   MPI_Comm_size(comm, &size);
@@ -64,8 +65,10 @@ MpiChannel channel_of(MPI_Comm comm, std::size_t chunk_bytes) {
 
 /// Works by the number of requests they have room for, so that reuse rarely has to grow one.
 struct MpiPools {
-  explicit MpiPools(MpiChannel its_channel) : channel(std::move(its_channel)) {}
+  explicit MpiPools(MpiChannel its_channel)
+      : channel(std::move(its_channel)), line(channel.lines) {}
   MpiChannel channel;
+  MpiLine line;
   WorkPool<MpiWork> single, collective;
   std::size_t most_requests = 0;  // that a collective was reserved for
 };
@@ -73,10 +76,11 @@ struct MpiPools {
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes over `comm`.
-  MpiCommunicator(Handle comm, std::size_t chunk_bytes)
+  MpiCommunicator(Handle comm, std::size_t chunk_bytes, std::shared_ptr<MpiLines> lines)
       : collectives_(duplicate(comm.get())),
         messages_(std::move(comm)),
-        pools_(std::make_unique<MpiPools>(channel_of(messages_.get(), chunk_bytes))) {}
+        pools_(std::make_unique<MpiPools>(
+            channel_of(messages_.get(), chunk_bytes, std::move(lines)))) {}
 
   ~MpiCommunicator() override {
     if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
@@ -89,18 +93,23 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return static_cast<int>(pools_->channel.world_ranks.size()); }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
+    // Within MPI_Comm_split nothing is posted, so nobody may come to it while others still wait for
+    // this rank's exchanges.
+    barrier();
     MPI_Comm part = MPI_COMM_NULL;
     pools_->channel.check(
         MPI_Comm_split(collectives_.get(), color < 0 ? MPI_UNDEFINED : color, key, &part),
         collectives_.get(), "split");
     if (part == MPI_COMM_NULL) return nullptr;
-    return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel.chunk_bytes);
+    return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel.chunk_bytes,
+                                             pools_->channel.lines);
   }
 
   void reserve(std::size_t messages, std::size_t collectives, std::size_t exchanged) override {
     pools_->most_requests = std::max(pools_->most_requests, exchanged);
     pools_->single.reserve(messages, [&] { return make(pools_->single); });
     pools_->collective.reserve(collectives, [&] { return make(pools_->collective); });
+    pools_->line.reserve(collectives);
   }
 
   void connect(std::span<const int>) override {}
@@ -158,9 +167,25 @@ class MpiCommunicator final : public Communicator {
                       std::span<const Receive> receives) override {
     MpiWork& state = take(pools_->collective, operation, collectives_);
     Work work(&state);
-    for (const auto& [data, from] : receives) state.receive(data, from);
-    for (const auto& [data, to] : sends) state.send(data, to);
+    state.plan_exchange(sends, receives);
+    line_up(state);
     return work;
+  }
+
+  Work start_all_gather(std::span<const Bytes> blocks) override {
+    std::size_t bytes = 0;
+    for (const Bytes block : blocks) bytes += block.size();
+    if (bytes > pools_->channel.chunk_bytes) return Communicator::start_all_gather(blocks);
+    MpiWork& state = take(pools_->collective, "all_gather", collectives_);
+    Work work(&state);
+    state.plan_gather(blocks);
+    line_up(state);
+    return work;
+  }
+
+  void line_up(MpiWork& state) {
+    state.join(pools_->line);
+    if (!state.done()) pools_->line.push(state);
   }
 
   Handle collectives_, messages_;
@@ -172,7 +197,8 @@ class MpiCommunicator final : public Communicator {
 std::unique_ptr<Communicator> make_mpi_world(MpiOptions options) {
   CONCERTINA_CHECK(options.chunk_bytes > 0 && options.chunk_bytes <= INT_MAX,
                    "MPI messages of {} bytes", options.chunk_bytes);
-  return std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), options.chunk_bytes);
+  return std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), options.chunk_bytes,
+                                           std::make_shared<MpiLines>());
 }
 
 }  // namespace concertina

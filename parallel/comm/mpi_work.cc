@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/exchange_order.h"
+#include "core/index.h"
 #include "core/log.h"
 #include "parallel/comm/mpi_ulfm.h"
 
@@ -40,14 +42,24 @@ MpiWork::MpiWork(WorkPool<MpiWork>& pool, const MpiChannel& channel, std::size_t
   parts_.reserve(requests);
   indices_.resize(requests);
   statuses_.resize(requests);
+  planned_.reserve(requests);
+  steps_.reserve(requests);
+  blocks_.reserve(channel_.world_ranks.size());
+  lengths_.reserve(blocks_.capacity());
+  offsets_.reserve(blocks_.capacity());
 }
 
 void MpiWork::begin(const char* operation, MPI_Comm comm) {
   operation_ = operation;
   comm_ = comm;
+  line_ = nullptr;
   requests_.clear();
   parts_.clear();
+  planned_.clear();
+  steps_.clear();
+  blocks_.clear();
   open_ = 0;
+  first_ = next_ = 0;
 }
 
 /// Calls `post_chunk(offset, count, request)` for each chunk; an empty message is one chunk.
@@ -60,7 +72,8 @@ void MpiWork::post(Type type, int peer, std::size_t bytes, const Post& post_chun
     const int error = post_chunk(offset, static_cast<int>(count), &request);
     if (error != MPI_SUCCESS) channel_.fail(error, comm_, operation_, peer, bytes);
     requests_.push_back(request);
-    parts_.push_back({type, peer, count});
+    parts_.push_back({type, peer, count, steps_.size() - 1});
+    if (!steps_.empty()) ++steps_.back().left;
     ++open_;
     offset += count;
   } while (offset < bytes);
@@ -94,11 +107,95 @@ void MpiWork::barrier() {
        [&](std::size_t, int, MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
 }
 
+void MpiWork::plan_exchange(std::span<const Send> sends, std::span<const Receive> receives) {
+  const int size = static_cast<int>(channel_.world_ranks.size()), me = channel_.rank;
+  std::size_t sent = 0, received = 0;
+  for (int step = 1; sent < sends.size() || received < receives.size(); ++step) {
+    for (; received < receives.size(); ++received) {
+      const auto& [data, from] = receives[received];
+      if (exchange_step(from, me, size) != step) break;
+      planned_.push_back({Type::receive, from, step, data.data(), data.size(), 0, 0});
+    }
+    for (; sent < sends.size(); ++sent) {
+      const auto& [data, to] = sends[sent];
+      if (exchange_step(me, to, size) != step) break;
+      // Only read.
+      planned_.push_back(
+          {Type::send, to, step, const_cast<std::byte*>(data.data()), data.size(), 0, 0});
+    }
+  }
+}
+
+void MpiWork::plan_gather(std::span<const Bytes> blocks) {
+  blocks_.assign(blocks.begin(), blocks.end());
+  const int size = static_cast<int>(blocks.size()), me = channel_.rank;
+  for (int i = 0; gather_round(i, size).blocks > 0; ++i) {
+    const auto [distance, count] = gather_round(i, size);
+    const int from = (me + distance) % size, to = (me + size - distance) % size;
+    plan_round(Type::receive, from, i, from, count);
+    plan_round(Type::send, to, i, me, count);
+  }
+}
+
+/// `count` blocks from block `first` on: two messages where they go over the end, as both ranks
+/// know, since the blocks of a message mostly lie side by side.
+void MpiWork::plan_round(Type type, int peer, int step, int first, int count) {
+  const int size = static_cast<int>(blocks_.size()), until_end = std::min(count, size - first);
+  planned_.push_back({type, peer, step, nullptr, 0, first, until_end});
+  if (until_end < count) planned_.push_back({type, peer, step, nullptr, 0, 0, count - until_end});
+}
+
+std::size_t MpiWork::post_step() {
+  steps_.emplace_back();
+  for (const int step = planned_[next_].step;
+       next_ < planned_.size() && planned_[next_].step == step; ++next_)
+    post_planned(planned_[next_]);
+  return steps_.back().bytes;
+}
+
+void MpiWork::post_planned(const Planned& message) {
+  if (message.count > 0) return post_blocks(message);
+  if (message.type == Type::receive) return receive({message.data, message.bytes}, message.peer);
+  steps_.back().bytes += message.bytes;
+  send({message.data, message.bytes}, message.peer);
+}
+
+/// One message, whatever lies between the blocks: the peer's may lie otherwise.
+void MpiWork::post_blocks(const Planned& message) {
+  lengths_.clear();
+  offsets_.clear();
+  std::size_t bytes = 0;
+  const std::byte* end = nullptr;
+  for (const Bytes block : std::span(blocks_).subspan(at(message.first), at(message.count))) {
+    if (block.empty()) continue;
+    if (block.data() == end) {
+      lengths_.back() += static_cast<int>(block.size());
+    } else {
+      lengths_.push_back(static_cast<int>(block.size()));
+      MPI_Get_address(block.data(), &offsets_.emplace_back());
+    }
+    end = block.data() + block.size();
+    bytes += block.size();
+  }
+  const bool send = message.type == Type::send;
+  if (send) steps_.back().bytes += bytes;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_create_hindexed(static_cast<int>(lengths_.size()), lengths_.data(), offsets_.data(),
+                           MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  post(message.type, message.peer, bytes, [&](std::size_t, int, MPI_Request* request) {
+    return send ? MPI_Isend(MPI_BOTTOM, 1, type, message.peer, kTag, comm_, request)
+                : MPI_Irecv(MPI_BOTTOM, 1, type, message.peer, kTag, comm_, request);
+  });
+  MPI_Type_free(&type);
+}
+
 /// Request `index` has completed with `error`.
-void MpiWork::finish(int index, int error, const MPI_Status& status) {
+void MpiWork::finish(std::size_t index, int error, const MPI_Status& status) {
   --open_;
   const Part& part = parts_[index];
   if (error != MPI_SUCCESS) channel_.fail(error, comm_, operation_, part.peer, part.bytes);
+  if (line_ != nullptr && --steps_[part.step].left == 0) line_->step_done(steps_[part.step].bytes);
   if (part.type != Type::receive) return;
   int count = 0;
   MPI_Get_count(&status, MPI_BYTE, &count);
@@ -116,16 +213,26 @@ bool MpiWork::test_one() {
   return open_ == 0;
 }
 
-bool MpiWork::test() {
-  if (open_ == 0) return true;
-  if (requests_.size() == 1) return test_one();
+void MpiWork::poll() {
+  while (first_ < requests_.size() && requests_[first_] == MPI_REQUEST_NULL) ++first_;
+  const int count = static_cast<int>(requests_.size() - first_);
+  if (count == 0) return;
   int done = 0;
-  const int error = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &done,
-                                 indices_.data(), statuses_.data());
+  const int error =
+      MPI_Testsome(count, &requests_[first_], &done, indices_.data(), statuses_.data());
   if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS)
     channel_.fail(error, comm_, operation_, -1, 0);
   for (int i = 0; i < done; ++i)
-    finish(indices_[i], error == MPI_SUCCESS ? MPI_SUCCESS : statuses_[i].MPI_ERROR, statuses_[i]);
+    finish(first_ + at(indices_[i]), error == MPI_SUCCESS ? MPI_SUCCESS : statuses_[i].MPI_ERROR,
+           statuses_[i]);
+}
+
+bool MpiWork::test() {
+  channel_.lines->advance();
+  if (line_ != nullptr) return done();
+  if (open_ == 0) return true;
+  if (requests_.size() == 1) return test_one();
+  poll();
   return open_ == 0;
 }
 
@@ -140,6 +247,7 @@ int MpiWork::waits_for() const {
 }
 
 void MpiWork::recycle() {
+  if (line_ != nullptr) line_->forget(*this);
   bool stuck = false;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;

@@ -1,6 +1,7 @@
 // A transfer over MPI: the requests it consists of, and what to say when one fails.
-// Invariants: every request is posted at once, so MPI's own progress suffices; a message of the
-// wrong size is an error, not a short read; reuse does not allocate.
+// Invariants: a message between two ranks is posted at once, so MPI's own progress suffices; an
+// exchange is posted step by step, by its line; a message of the wrong size is an error, not a
+// short read; reuse does not allocate.
 #pragma once
 
 #include <mpi.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "parallel/comm/communicator.h"
+#include "parallel/comm/mpi_line.h"
 #include "parallel/comm/work_pool.h"
 
 namespace concertina {
@@ -22,7 +24,8 @@ std::string mpi_text(int error);
 struct MpiChannel {
   std::vector<int> world_ranks;  // rank here -> rank in MPI_COMM_WORLD
   int rank = 0;
-  std::size_t chunk_bytes = 0;  // longest single MPI message
+  std::size_t chunk_bytes = 0;      // longest single MPI message
+  std::shared_ptr<MpiLines> lines;  // of the job
 
   /// Throws what MPI reported for `operation` with `peer` (-1: with all of them).
   [[noreturn]] void fail(int error, MPI_Comm comm, const char* operation, int peer,
@@ -43,6 +46,21 @@ class MpiWork final : public Work::State {
   void receive(Bytes data, int from);
   void broadcast(Bytes data, int root);
   void barrier();
+  /// For a line: each in the order of its steps (core/exchange_order.h).
+  void plan_exchange(std::span<const Send> sends, std::span<const Receive> receives);
+  /// For a line: an all-gather by doubling, `blocks[r]` from rank r.
+  void plan_gather(std::span<const Bytes> blocks);
+
+  // What its line does.
+  bool done() const { return next_ == planned_.size() && open_ == 0; }
+  bool all_posted() const { return next_ == planned_.size(); }
+  /// Whether the next step needs nothing that is still to come.
+  bool ready() const { return blocks_.empty() || open_ == 0; }
+  /// Posts the next step; bytes that it sends.
+  std::size_t post_step();
+  /// Takes note of what is done.
+  void poll();
+  void join(MpiLine& line) { line_ = &line; }
 
   bool test() override;
   /// Unfinished: cancels what can be cancelled. Collectives cannot: the state stays out of the
@@ -57,18 +75,42 @@ class MpiWork final : public Work::State {
     Type type;
     int peer;
     std::size_t bytes;
+    std::size_t step;  // index in steps_
+  };
+  /// A message to post: `bytes` from `data` on, or `count` blocks from block `first` on.
+  struct Planned {
+    Type type;
+    int peer, step;
+    std::byte* data;
+    std::size_t bytes;
+    int first, count;
+  };
+  struct Step {
+    int left = 0;           // requests
+    std::size_t bytes = 0;  // that it sends
   };
 
   template <class Post>
   void post(Type type, int peer, std::size_t bytes, const Post& post_chunk);
+  void plan_round(Type type, int peer, int step, int first, int count);
+  void post_planned(const Planned& message);
+  void post_blocks(const Planned& message);
   bool test_one();
-  void finish(int index, int error, const MPI_Status& status);
+  void finish(std::size_t index, int error, const MPI_Status& status);
 
   WorkPool<MpiWork>& pool_;
   const MpiChannel& channel_;
   const char* operation_ = "";
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int open_ = 0;  // requests not yet known to be done
+  MpiLine* line_ = nullptr;       // that posts it step by step
+  int open_ = 0;                  // requests not yet known to be done
+  std::size_t first_ = 0;         // request that may be open
+  std::size_t next_ = 0;          // planned message to post
+  std::vector<Planned> planned_;  // in ascending order of steps
+  std::vector<Step> steps_;       // posted ones
+  std::vector<Bytes> blocks_;     // of a gather, by rank
+  std::vector<int> lengths_;      // of a datatype
+  std::vector<MPI_Aint> offsets_;
   std::vector<MPI_Request> requests_;
   std::vector<Part> parts_;  // of the same index
   std::vector<int> indices_;

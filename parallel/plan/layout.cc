@@ -92,6 +92,19 @@ std::string advice(LayoutLimits limits, Folding folding) {
   return rule;
 }
 
+/// What lets `pipelines` pipelines share the gradient sum.
+std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
+  int leaves = limits.microbatches;
+  for (int divisor = limits.microbatches; divisor >= pipelines; --divisor)
+    if (limits.microbatches % divisor == 0 && (divisor % pipelines == 0 || leaves % pipelines != 0))
+      leaves = divisor;
+  if (leaves < pipelines)
+    return fmt::format("batch.microbatches = {} or a multiple, and numerics.leaves = {}", pipelines,
+                       pipelines);
+  return fmt::format("numerics.leaves = {}, which rounds the gradient sum in another order than {}",
+                     leaves, limits.leaves);
+}
+
 /// " with pp = 3", " with pp = 3 and dp = 2", or "" where the world size decides both.
 std::string asked(std::optional<int> pp, std::optional<int> dp) {
   if (!pp && !dp) return "";
@@ -183,12 +196,17 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
   if (pp && *pp % folding.rank_step != 0)
     throw_input(fmt::format("the schedule has no form for {} ranks", *pp), "parallel.pp",
                 advice(limits, folding));
-  if (const int pipelines = dp.value_or(1) * folding.pipelines(); pipelines > limits.leaves)
+  const bool divides = pp && !dp && *pp > 0 && limits.world % *pp == 0;
+  const int replicas = divides ? limits.world / *pp : dp.value_or(1);
+  if (const int pipelines = replicas * folding.pipelines(); pipelines > limits.leaves)
     throw_input(
-        fmt::format("{} {}, but the gradient sum has {} leaves of {} microbatches", pipelines,
-                    folding.pipelines() == 1 ? "replicas" : "pipelines (two a replica)",
+        fmt::format("{}{} {}, but the gradient sum has {} leaves of {} microbatches "
+                    "(numerics.leaves)",
+                    divides ? fmt::format("pp = {} on {} ranks is ", *pp, limits.world) : "",
+                    pipelines, folding.pipelines() == 1 ? "replicas" : "pipelines (two a replica)",
                     limits.leaves, limits.microbatches / limits.leaves),
-        "parallel.dp", advice(limits, folding));
+        divides ? "parallel.pp" : "parallel.dp",
+        fmt::format("{}; or {}", leaves_advice(limits, pipelines), advice(limits, folding)));
   for (const Grid& grid : fitting_grids(limits, folding))
     if ((!pp || *pp == grid.pp) && (!dp || *dp == grid.dp)) return grid;
   throw_input(fmt::format("no layout{} fits {} ranks", asked(pp, dp), limits.world),

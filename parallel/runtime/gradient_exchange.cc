@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/exchange_order.h"
 
 namespace concertina {
 namespace {
@@ -38,22 +39,14 @@ GradientExchange::GradientExchange(const std::vector<Bucket>& buckets,
                                    const Plan& plan, int rank, int microbatches, int leaves)
     : microbatches_(microbatches), leaves_(leaves), buckets_(buckets), index_(buckets.size(), -1) {
   const auto orders = weight_orders(layout, plan, owners, rank);
-  for (std::size_t b = 0; b < buckets.size(); ++b)
+  for (const std::size_t b : exchange_order(buckets))
     if (owners[b].index_of(rank) >= 0 && !buckets[b].frozen)
       make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);
-  // Backward ends with the first units: buckets start in descending order of their first use.
   std::map<std::vector<int>, std::vector<int>> groups;
   for (std::size_t i = 0; i < items_.size(); ++i)
     groups[items_[i].ranks].push_back(static_cast<int>(i));
   queue_of_.resize(items_.size());
   for (auto& [ranks, queue] : groups) {
-    std::stable_sort(queue.begin(), queue.end(), [&](int a, int b) {
-      const auto first_use = [&](int i) {
-        return buckets[static_cast<std::size_t>(items_[static_cast<std::size_t>(i)].bucket)]
-            .uses[0];
-      };
-      return first_use(a) > first_use(b);
-    });
     for (const int i : queue) queue_of_[static_cast<std::size_t>(i)] = queues_.size();
     queues_.push_back(queue);
   }
@@ -200,16 +193,16 @@ void GradientExchange::start(Item& item) {
   if (item.group == nullptr) return;
   sends_.clear();
   receives_.clear();
-  for (std::size_t peer = 0; peer < item.parts.size(); ++peer) {
-    if (static_cast<int>(peer) == item.me) continue;
-    for (const Piece& piece : item.arrivals[peer])
-      receives_.push_back({bytes_of(piece.memory), piece.peer});
-    const Part& part = item.parts[peer];
+  const int size = static_cast<int>(item.parts.size());
+  for (int step = 1; step < size; ++step) {  // of core/exchange_order.h
+    const int from = (item.me + size - step) % size, to = (item.me + step) % size;
+    for (const Piece& piece : item.arrivals[static_cast<std::size_t>(from)])
+      receives_.push_back({bytes_of(piece.memory), from});
+    const Part& part = item.parts[static_cast<std::size_t>(to)];
     if (part.count() == 0) continue;
     for (const Use& use : item.uses)
       for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
-        sends_.push_back({bytes_of(use.tree.node_memory(n).slice(part.begin, part.count())),
-                          static_cast<int>(peer)});
+        sends_.push_back({bytes_of(use.tree.node_memory(n).slice(part.begin, part.count())), to});
   }
   item.work = item.group->exchange(sends_, receives_);
 }

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "parallel/simulate/link_clock.h"
+#include "parallel/simulate/exchange_clock.h"
 
 namespace concertina {
 
@@ -14,19 +14,15 @@ class BucketClock {
  public:
   BucketClock(const Layout& layout, const Costs& costs, int ranks);
 
-  /// A bucket is done on one of its holders at `time`.
-  struct Start {
-    int bucket = 0, holder = 0;
-    double time = 0;
-    int node = -1;  // the action that did it
-  };
-  /// The starts that the end of a gradient of `stage` by action `node` brings.
-  std::vector<Start> gradient(int stage, double end, int node);
-  /// Ranks that have waited for what this start completes.
-  std::vector<int> start(const Start& start, LinkClock& links);
+  /// A gradient of `stage` ends at `end`, by action `node`: its buckets start once it is the last.
+  void gradient(int stage, double end, int node);
+  /// When a message of an exchange starts or ends next; infinite: never.
+  double next_time() const { return exchanges_.next_time(); }
+  /// That event; ranks that have waited for what it completes.
+  const std::vector<int>& advance(LinkClock& links);
 
-  /// The rank's exchanges of `stage`: false if some are still open (then `start` will name the
-  /// rank). Else moves `now` behind them, and `node` to the action that was waited for, if any.
+  /// The rank's exchanges of `stage`: false if some are still open (then advance() will name the
+  /// rank). Else moves `now` to their end, and `node` to the action that was waited for, if any.
   bool reduce(int rank, int stage, double& now, int& node);
 
   /// Ends of STEP's update on each rank, if all ranks start updating at `start`.
@@ -34,30 +30,27 @@ class BucketClock {
 
  private:
   struct Holder {
-    bool ready = false, counted = false;
-    int open = 0;       // stages of its rank whose last gradient is to come
-    int missing = 0;    // parts from other holders
-    double start = -1;  // of its exchange
-    int node = -1;
-    double arrived = 0;
-    int late = -1;  // node of the action that the last arrival came from
+    int open = 0;  // stages of its rank whose last gradient is to come
+    bool counted = false;
   };
   struct Item {
     std::vector<Holder> holders;
-    int group = 0;
+    int group = 0, exchange = 0;  // in exchanges_
   };
-  void exchange(int bucket, int a, int b, LinkClock& links);
   double cpu_seconds(int bucket, int holder, bool pieces) const;
   int holder_of(int bucket, int rank) const;
+  void add_item(int bucket, int group);
 
   const Costs& costs_;
   int ranks_;
+  bool copies_ = false;  // whether some messages are copies, in time of their ranks
+  ExchangeClock exchanges_{ExchangeClock::Pattern::scatter};
   std::vector<Item> items_;
-  std::vector<std::vector<int>> groups_;           // buckets of equal holders, in order
-  std::vector<std::vector<std::size_t>> started_;  // by group and holder: how many
-  std::vector<std::vector<int>> buckets_of_;       // by stage
-  std::vector<int> gradients_left_, rank_of_;      // by stage
-  std::vector<bool> waiting_;                      // by rank
+  std::vector<std::vector<int>> groups_;       // buckets of equal holders, in order
+  std::vector<std::vector<int>> buckets_of_;   // by stage
+  std::vector<int> gradients_left_, rank_of_;  // by stage
+  std::vector<bool> waiting_;                  // by rank
+  std::vector<int> woken_;
 };
 
 }  // namespace concertina

@@ -52,6 +52,7 @@ struct BucketCosts {
   std::vector<int> pieces;      // tree nodes that a holder sends of every part
   std::vector<double> updated;  // seconds from the start of the update to the end of its part
   double bytes = 0;             // of all parts
+  int number = 0;               // weights are gathered in ascending order of it
 };
 
 /// Seconds of one rank, once a step.

@@ -1,6 +1,8 @@
 // When messages pass the links between ranks, and what of their ranks' time they take meanwhile.
 // Invariant: calls come in the order in which messages are ready, so each link serves them first
-// come, first served; nothing is interrupted.
+// come, first served; nothing is interrupted. Between two hosts a message passes the link out of
+// one and then, at once or after others there, the link into the other: what waits there does not
+// keep the first link from the next message, as in a switch or among streams that share a link.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,8 @@ class LinkClock {
   };
   enum class Part { channel, out, in };
   Link& at(Part part, int from, int to);
+  /// Moves the passage to where the link is free; when that is.
+  static double wait(const Link& link, Passage& passage);
 
   const Costs& costs_;
   ComputeClock& compute_;

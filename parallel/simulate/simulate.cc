@@ -1,6 +1,7 @@
 #include "parallel/simulate/simulate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -45,9 +46,13 @@ double Simulation::norm(int rank) const {
   return costs_.ranks.empty() ? 0 : costs_.ranks[at(rank)].norm;
 }
 
-void Simulation::push(double time, const Due& due) {
-  due_.push_back(due);
-  events_.push({time, rank_count() + static_cast<int>(due_.size()) - 1});
+void Simulation::push(double time, int message) {
+  events_.push({time, rank_count() + message});
+}
+
+double Simulation::next_time() const {
+  const double exchange = buckets_.next_time();
+  return events_.empty() ? exchange : std::min(exchange, events_.top().time);
 }
 
 Timeline Simulation::run() && {
@@ -55,13 +60,17 @@ Timeline Simulation::run() && {
     if (!costs_.ranks.empty()) ranks_[at(rank)].clock = costs_.ranks[at(rank)].load;
     events_.push({ranks_[at(rank)].clock, rank});
   }
-  while (!events_.empty()) {
+  for (double time = next_time(); std::isfinite(time); time = next_time()) {
+    if (events_.empty() || time < events_.top().time) {
+      for (const int rank : buckets_.advance(links_)) events_.push({time, rank});
+      continue;
+    }
     const Event event = events_.top();
     events_.pop();
     if (event.who < rank_count())
       run_rank(event.who);
     else
-      run(due_[at(event.who - rank_count())], event.time);
+      proceed(event.who - rank_count(), event.time);
   }
   for (int rank = 0; rank < rank_count(); ++rank)
     CONCERTINA_CHECK(ranks_[at(rank)].position == plan_.rows[at(rank)].size(),
@@ -71,15 +80,9 @@ Timeline Simulation::run() && {
   return std::move(timeline_);
 }
 
-void Simulation::run(Due due, double time) {
-  if (due.message >= 0) return proceed(due.message, time);
-  for (const int rank : buckets_.start(due.start, links_)) events_.push({time, rank});
-}
-
 void Simulation::run_rank(int rank) {
   while (perform(rank))
-    if (!events_.empty() && events_.top().time < ranks_[at(rank)].clock)
-      return events_.push({ranks_[at(rank)].clock, rank});
+    if (next_time() < ranks_[at(rank)].clock) return events_.push({ranks_[at(rank)].clock, rank});
 }
 
 bool Simulation::perform(int rank) {
@@ -125,9 +128,7 @@ bool Simulation::compute(int rank, int count) {
 
 void Simulation::start_reductions(int rank, const Action& action) {
   if (!makes_weight_gradient(action.kind)) return;
-  for (const BucketClock::Start& start :
-       buckets_.gradient(action.stage, ranks_[at(rank)].clock, node(rank)))
-    push(start.time, {-1, start});
+  buckets_.gradient(action.stage, ranks_[at(rank)].clock, node(rank));
 }
 
 bool Simulation::other(int rank, const Action& action) {

@@ -115,14 +115,14 @@ bool Simulation::post(int rank, const Action& action) {
 }
 
 void Simulation::posted(int message) {
-  if (const auto next = messages_.posted(message)) push(*next, {message, {}});
+  if (const auto next = messages_.posted(message)) push(*next, message);
   passed(message);
 }
 
 void Simulation::proceed(int message, double time) {
   std::optional<double> next = messages_.proceed(message, time);
   while (next && *next == time) next = messages_.proceed(message, time);
-  if (next) push(*next, {message, {}});
+  if (next) push(*next, message);
   passed(message);
 }
 

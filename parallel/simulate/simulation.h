@@ -23,15 +23,10 @@ class Simulation {
  private:
   struct Event {
     double time;
-    int who;  // a rank, or ranks + index of what else is due
+    int who;  // a rank, or ranks + message
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : who > other.who;
     }
-  };
-  /// A message's next step, or the start of a bucket's exchange.
-  struct Due {
-    int message = -1;
-    BucketClock::Start start;
   };
   /// Compute under way on a rank: `seconds` of its own from `start` on.
   struct UnderWay {
@@ -60,8 +55,10 @@ class Simulation {
   int node(int rank) const;
 
   // Events.
-  void push(double time, const Due& due);
-  void run(Due due, double time);
+  /// A message's next step is due.
+  void push(double time, int message);
+  /// Of all that is due next; infinite: nothing is.
+  double next_time() const;
   /// Actions of a rank, as long as nothing else is due before its next one.
   void run_rank(int rank);
   /// The rank's next action, or pair of actions that overlap, or one of them further on its way;
@@ -117,7 +114,6 @@ class Simulation {
   std::vector<int> row_begin_;  // by rank: nodes of its row
   std::vector<Delay> delays_;   // by node
   std::vector<Rank> ranks_;
-  std::vector<Due> due_;
   std::vector<int> in_step_;
   std::vector<std::pair<int, Interval>> steps_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
+#include <utility>
 
+#include "core/error.h"
+#include "core/index.h"
 #include "tests/parallel_comm/conformance_room.h"
 
 namespace concertina::test {
@@ -42,6 +45,102 @@ void all_gather_of_any_sizes(Communicator& comm) {
     comm.all_gather(in_place ? ConstBytes(in[comm.rank()]) : ConstBytes(mine), recv).wait();
     for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(in[r], message(bytes(r), r, 0, 3));
   }
+}
+
+// The same into blocks of one memory, and into one with gaps on every other rank.
+void all_gather_into_one_memory(Communicator& comm) {
+  const std::size_t block = 5000, gap = comm.rank() % 2 == 0 ? 0 : 64;
+  Buffer all(at(comm.size()) * (block + gap));
+  std::vector<Bytes> recv;
+  for (int r = 0; r < comm.size(); ++r)
+    recv.push_back(Bytes(all).subspan(at(r) * (block + gap), block));
+  for (int round = 0; round < 3; ++round) {
+    const Buffer mine = message(block, comm.rank(), 0, round);
+    comm.all_gather(mine, recv).wait();
+    for (int r = 0; r < comm.size(); ++r) {
+      const Bytes got = recv[at(r)];
+      EXPECT_EQ(Buffer(got.begin(), got.end()), message(block, r, 0, round)) << "from rank " << r;
+    }
+  }
+}
+
+/// Messages of any sizes, several or none between two ranks, in the order that exchange() wants.
+class Exchange {
+ public:
+  Exchange(const Communicator& comm, int number) {
+    const int me = comm.rank(), size = comm.size();
+    for (int step = 1; step < size; ++step) {
+      const int from = (me + size - step) % size, to = (me + step) % size;
+      for (int i = 0; i < count(me, to, number); ++i)
+        out_.push_back({message(bytes(me, to, number + i), me, to, number + i), to});
+      for (int i = 0; i < count(from, me, number); ++i) {
+        in_.push_back({Buffer(bytes(from, me, number + i)), from});
+        expected_.push_back(message(bytes(from, me, number + i), from, me, number + i));
+      }
+    }
+    for (const auto& [data, to] : out_) sends_.push_back({data, to});
+    for (auto& [data, from] : in_) receives_.push_back({data, from});
+  }
+  Work start(Communicator& comm) const { return comm.exchange(sends_, receives_); }
+  void check() const {
+    for (std::size_t i = 0; i < in_.size(); ++i)
+      EXPECT_TRUE(in_[i].first == expected_[i]) << "from rank " << in_[i].second;
+  }
+
+ private:
+  static int count(int from, int to, int number) { return (from + 2 * to + number) % 3; }
+  static std::size_t bytes(int from, int to, int number) {
+    return static_cast<std::size_t>((from * 5 + to * 3 + number) % 4) * 70001;
+  }
+
+  std::vector<std::pair<Buffer, int>> out_, in_;
+  std::vector<Buffer> expected_;
+  std::vector<Send> sends_;
+  std::vector<Receive> receives_;
+};
+
+// "every rank calls it, maybe with none": many under way over two communicators, of which every
+// rank waits first for another one's.
+void exchanges_under_way(Communicator& comm) {
+  constexpr int kExchanges = 12;
+  const auto other = comm.split(0, comm.rank());
+  std::vector<Exchange> exchanges;
+  for (int i = 0; i < 2 * kExchanges; ++i) exchanges.emplace_back(comm, i);
+  std::vector<Work> first, second;
+  for (int i = 0; i < kExchanges; ++i) {
+    first.push_back(exchanges[at(2 * i)].start(comm));
+    second.push_back(exchanges[at(2 * i + 1)].start(*other));
+  }
+  if (comm.rank() % 2 == 1) std::swap(first, second);
+  for (std::vector<Work>* works : {&first, &second}) wait_all(*works);
+  for (const Exchange& exchange : exchanges) exchange.check();
+}
+
+// Who waits for an exchange before a split gets it, though the others are in the split by then.
+void exchanges_across_a_split(Communicator& comm) {
+  const auto other = comm.split(0, comm.rank());
+  std::vector<Exchange> exchanges;
+  exchanges.reserve(12);
+  std::vector<Work> works;
+  for (int i = 0; i < 12; ++i) {
+    exchanges.emplace_back(comm, i);
+    works.push_back(exchanges.back().start(*other));
+  }
+  if (comm.rank() == 0) wait_all(works);
+  const auto third = comm.split(0, comm.rank());
+  wait_all(works);
+  for (const Exchange& exchange : exchanges) exchange.check();
+}
+
+// "sends and receives each by ascending exchange_step()".
+void exchanges_by_step(Communicator& comm) {
+  if (comm.size() < 3) return;
+  Buffer data(4);
+  const auto [near, before] = neighbours(comm, 1);
+  const auto [far, long_before] = neighbours(comm, 2);
+  EXPECT_THROW(comm.exchange(std::vector<Send>{{data, far}, {data, near}}, {}), Error);
+  EXPECT_THROW(comm.exchange({}, std::vector<Receive>{{data, long_before}, {data, before}}), Error);
+  comm.barrier();
 }
 
 void broadcast_from_every_root(Communicator& comm) {
@@ -99,8 +198,10 @@ void collectives_and_messages_apart(Communicator& comm) {
 }  // namespace
 
 std::vector<Contract> collective_contracts() {
-  return {CONTRACT(all_to_all_of_any_sizes), CONTRACT(all_gather_of_any_sizes),
-          CONTRACT(broadcast_from_every_root), CONTRACT(barrier_waits_for_all),
+  return {CONTRACT(all_to_all_of_any_sizes),       CONTRACT(all_gather_of_any_sizes),
+          CONTRACT(all_gather_into_one_memory),    CONTRACT(exchanges_under_way),
+          CONTRACT(exchanges_across_a_split),      CONTRACT(exchanges_by_step),
+          CONTRACT(broadcast_from_every_root),     CONTRACT(barrier_waits_for_all),
           CONTRACT(collectives_and_messages_apart)};
 }
 

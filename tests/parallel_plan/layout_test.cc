@@ -156,6 +156,17 @@ TEST(Fit, ListsWhatDoesFit) {
   expect_part(refusal([&] { fit(limits, 6, {}); }), "6 stages, but the model has 4 units");
   expect_part(refusal([&] { fit(limits, {}, 6); }),
               "6 replicas, but the gradient sum has 4 leaves");
+  // 512 microbatches in 16 leaves: the key that bounds it, and what would do
+  const std::string wide = refusal([&] { fit({128, 64, 512, 16}, 4, {}); });
+  expect_part(wide, "pp = 4 on 128 ranks is 32 replicas, but the gradient sum has 16 leaves");
+  expect_part(wide, "numerics.leaves = 32, which");
+  EXPECT_EQ(fit({128, 64, 512, 32}, 4, {}), (Grid{4, 32}));
+  expect_part(refusal([&] { fit({12, 8, 60, 4}, {}, 6); }), "numerics.leaves = 6, which");
+  expect_part(refusal([&] { fit({12, 8, 9, 3}, {}, 6); }), "numerics.leaves = 9, which");
+  expect_part(refusal([&] {
+                fit({64, 8, 16, 16}, 2, {});
+              }),
+              "batch.microbatches = 32 or a multiple");
   const std::string none = refusal([&] { fit({7, 4, 8, 4}, {}, {}); });
   expect_part(none, "no layout fits 7 ranks");
   expect_part(none, "at most 4 stages");

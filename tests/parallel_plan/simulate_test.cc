@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -177,6 +178,47 @@ TEST(Simulate, AReductionAmongComputeWaitsForNothing) {
   const Timeline timeline = simulate(plan, layout, costs);
   EXPECT_DOUBLE_EQ(timeline.rows[0][4].start, 4);
   EXPECT_DOUBLE_EQ(timeline.rows[0][5].start, 4 + 7);  // STEP waits for what left at 4
+}
+
+/// Seconds of exchanging the gradients of GPT-2 medium (355 million parameters) between replicas of
+/// one rank on each host, and of gathering the weights, over what a ring would take.
+double over_a_ring(int replicas, const LinkCosts& link) {
+  const Layout layout = make_layout({{0, 1}}, {1, replicas}, replicas, replicas);
+  Costs costs = unit_costs(layout);
+  for (StageCosts& stage : costs.stages) stage = {.forward = 0, .input = 0, .weight = 0};
+  costs.remote = link;
+  std::vector<int> all;
+  for (int rank = 0; rank < replicas; ++rank) all.push_back(rank);
+  costs.hosts = all;
+  const std::vector<double> zeros(all.size());
+  double sum = 0;
+  for (int unit = 0; unit < 49; ++unit) {
+    const double parameters = unit == 0 ? 51.5e6 : unit % 2 == 0 ? 8.4e6 : 4.2e6;
+    costs.buckets.push_back({.ranks = all,
+                             .stages = all,
+                             .early = zeros,
+                             .pieces = std::vector<int>(all.size(), 1),
+                             .updated = zeros,
+                             .bytes = 4 * parameters,
+                             .number = unit});
+    sum += 4 * parameters;
+  }
+  const double ring = 2 * sum * (replicas - 1) / replicas / link.bandwidth;
+  return simulate(make_plan(layout, "1f1b"), layout, costs).makespan / ring;
+}
+
+TEST(Simulate, AnExchangeOfGradientsTakesLittleMoreThanARing) {
+  for (const int replicas : {2, 3, 8, 12, 16, 32, 100}) {
+    EXPECT_LT(over_a_ring(replicas, {.bandwidth = 25e9}), 1.4) << replicas;
+    EXPECT_LT(over_a_ring(replicas, {.latency = 5e-6, .bandwidth = 25e9}), 1.4) << replicas;
+    EXPECT_GE(over_a_ring(replicas, {.bandwidth = 25e9}), 1 - 1e-9) << replicas;
+  }
+}
+
+TEST(Simulate, AnExchangeOfAThousandReplicasTakesSeconds) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_LT(over_a_ring(1024, {.latency = 5e-6, .bandwidth = 25e9}), 1.6);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(Simulate, RanksOfAHostShareItsLink) {

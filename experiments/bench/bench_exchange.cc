@@ -1,0 +1,230 @@
+#include "experiments/bench/bench_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/arena.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/index.h"
+#include "core/step_history.h"
+#include "experiments/costs/link_probe.h"
+#include "experiments/costs/links.h"
+#include "experiments/run/gather.h"
+#include "parallel/generate/passes.h"
+#include "parallel/runtime/gradient_exchange.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Equal units of one tensor each, on as many replicas as there are ranks.
+struct ExchangeProblem {
+  ExchangeProblem(int ranks, const ExchangeBenchOptions& options)
+      : buckets(make_buckets(model(options))),
+        layout(make_layout({{0, options.buckets}}, {1, ranks}, ranks, ranks)),
+        plan(make_plan(layout, "1f1b")),
+        owners(assign_owners(buckets, layout)) {}
+
+  static ModelSpec model(const ExchangeBenchOptions& options) {
+    const auto elements = static_cast<std::int64_t>(options.bytes / sizeof(float) /
+                                                    static_cast<double>(options.buckets));
+    ModelSpec model;
+    for (int unit = 0; unit < options.buckets; ++unit)
+      model.units.push_back({fmt::format("{:05}", unit),
+                             {{"weight", {std::max<std::int64_t>(1, elements)}, false, {}, ""}},
+                             {}});
+    return model;
+  }
+  double bytes() const {
+    double sum = 0;
+    for (const Bucket& bucket : buckets)
+      sum += static_cast<double>(bucket.elements * sizeof(float));
+    return sum;
+  }
+
+  std::vector<Bucket> buckets;
+  Layout layout;
+  Plan plan;
+  std::vector<BucketOwners> owners;
+};
+
+/// What one rank exchanges, and the memory for it.
+class ExchangingRank {
+ public:
+  ExchangingRank(const ExchangeProblem& problem, Communicator& world)
+      : problem_(problem),
+        rank_(world.rank()),
+        backend_(make_cpu_backend(1)),
+        exchange_(problem.buckets, problem.owners, problem.layout, problem.plan, rank_,
+                  world.size(), world.size()),
+        groups_(world, sets(problem)),
+        arena_(exchange_.sum_bytes() + exchange_.staging_bytes() +
+               align_up(static_cast<std::size_t>(problem.bytes())) + problem.buckets.size() * 64) {
+    exchange_.attach(arena_);
+    exchange_.connect(groups_, *backend_);
+    for (std::size_t b = 0; b < problem.buckets.size(); ++b) {
+      const View weights = arena_.take(problem.buckets[b].elements, DType::f32, "weights");
+      parts_.emplace_back();
+      for (const Part& part : problem.owners[b].parts)
+        parts_.back().push_back(bytes_of(weights.slice(part.begin, part.count())));
+    }
+  }
+
+  /// Backward is over at once.
+  void reduce() {
+    for (std::size_t b = problem_.buckets.size(); b-- > 0;) {
+      const auto bucket = static_cast<int>(b);
+      const GradientTarget target = exchange_.begin(bucket, bucket, rank_);
+      if (!target.accumulate)
+        std::fill_n(target.gradient.f32(), target.gradient.count, static_cast<float>(rank_ + 1));
+      exchange_.end(bucket, bucket, rank_);
+    }
+    exchange_.finish();
+  }
+  void gather() {
+    std::vector<Work> works;
+    for (std::size_t b = 0; b < parts_.size(); ++b)
+      works.push_back(
+          groups_.find(problem_.owners[b].ranks)->all_gather(parts_[b][at(rank_)], parts_[b]));
+    for (Work& work : works) work.wait();
+  }
+
+ private:
+  static std::vector<std::vector<int>> sets(const ExchangeProblem& problem) {
+    std::vector<std::vector<int>> sets;
+    for (const BucketOwners& owners : problem.owners) sets.push_back(owners.ranks);
+    return sets;
+  }
+
+  const ExchangeProblem& problem_;
+  int rank_;
+  std::unique_ptr<Backend> backend_;
+  GradientExchange exchange_;
+  Groups groups_;
+  Arena arena_;
+  std::vector<std::vector<Bytes>> parts_;  // weights, by bucket and owner
+};
+
+/// Seconds of the slowest rank: both halves of each round.
+struct Halves {
+  double reduce = 0, gather = 0;
+};
+
+Halves measure_halves(const ExchangeProblem& problem, Communicator& world,
+                      const ExchangeBenchOptions& options) {
+  ExchangingRank subject(problem, world);
+  std::vector<double> reduce, gather;
+  for (int round = 0; round < options.warmup + options.rounds; ++round) {
+    std::array<double, 2> seconds{};
+    world.barrier();
+    double start = now();
+    subject.reduce();
+    seconds[0] = now() - start;
+    world.barrier();
+    start = now();
+    subject.gather();
+    seconds[1] = now() - start;
+    const std::vector<double> all = gather_values(world, seconds);
+    std::array<double, 2> slowest{};
+    for (std::size_t i = 0; i < all.size(); ++i) slowest[i % 2] = std::max(slowest[i % 2], all[i]);
+    if (round < options.warmup) continue;
+    reduce.push_back(slowest[0]);
+    gather.push_back(slowest[1]);
+  }
+  return {median(std::move(reduce)), median(std::move(gather))};
+}
+
+double predict_seconds(const ExchangeProblem& problem, const MachineModel& machine) {
+  const int ranks = rank_count(problem.layout);
+  Costs costs = unit_costs(problem.layout);
+  for (StageCosts& stage : costs.stages) stage = {.forward = 0, .input = 0, .weight = 0};
+  costs.combine = machine.combine_s_per_byte;
+  add_links(machine, ranks, costs);
+  std::vector<int> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  for (std::size_t b = problem.buckets.size(); b-- > 0;) {
+    BucketCosts& bucket = costs.buckets.emplace_back();
+    bucket.ranks = bucket.stages = all;
+    bucket.early.assign(at(ranks), 0.0);
+    bucket.pieces.assign(at(ranks), 1);
+    bucket.updated.assign(at(ranks), 0.0);
+    bucket.bytes = static_cast<double>(problem.buckets[b].elements * sizeof(float));
+  }
+  return simulate(problem.plan, problem.layout, costs).makespan;
+}
+
+/// The links between these ranks, for messages of `bytes`.
+MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
+  MachineModel machine;
+  machine.ranks_per_host = ranks_per_host(hosts);
+  const LinkClasses classes = probe_classes(world, hosts, bytes);
+  machine.local = classes.local;
+  machine.remote = classes.remote;
+  const Json of_first = gather_json(world, to_json(machine))[0];
+  return machine_from_json(of_first, "the probe of rank 0");
+}
+
+}  // namespace
+
+double ring_seconds(double bytes, int ranks, const LinkCosts& link) {
+  const double per_byte =
+      std::isinf(link.bandwidth) ? link.send_cpu + link.receive_cpu : 1 / link.bandwidth;
+  return 2.0 * (ranks - 1) / ranks * bytes * per_byte;
+}
+
+Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
+  if (world.size() == 1)
+    throw_input("one rank has nobody to exchange gradients with", "this launch",
+                "mpirun -n 2 concertina bench exchange");
+  const ExchangeProblem problem(world.size(), options);
+  const std::vector<int> hosts = host_of_ranks(world);
+  const MachineModel machine =
+      options.links.empty() ? probe_links(world, hosts, static_cast<std::size_t>(options.bytes))
+                            : read_machine_file(options.links);
+  const int host_count = *std::max_element(hosts.begin(), hosts.end()) + 1;
+  const Halves halves = measure_halves(problem, world, options);
+  const double measured = halves.reduce + halves.gather,
+               predicted = predict_seconds(problem, machine),
+               bound = ring_seconds(problem.bytes(), world.size(),
+                                    host_count > 1 ? machine.remote : machine.local);
+  const bool ok = options.bound == 0 || (measured <= options.bound * bound &&
+                                         std::abs(predicted / measured - 1) * 100 <= options.off);
+  return {{"ranks", world.size()},
+          {"hosts", host_count},
+          {"buckets", options.buckets},
+          {"bytes", problem.bytes()},
+          {"reduce_ms", halves.reduce * 1e3},
+          {"gather_ms", halves.gather * 1e3},
+          {"measured_ms", measured * 1e3},
+          {"ring_bound_ms", bound * 1e3},
+          {"predicted_ms", predicted * 1e3},
+          {"measured_over_bound", measured / bound},
+          {"predicted_over_bound", predicted / bound},
+          {"predicted_over_measured", predicted / measured},
+          {"machine", to_json(machine)},
+          {"ok", ok}};
+}
+
+std::string exchange_table(const Json& result) {
+  const auto number = [&](const char* key) { return result[key].get<double>(); };
+  return fmt::format(
+      "{} ranks on {} host{}, {:.1f} MB of gradients in {} buckets\n"
+      "{:<28}{:>12}{:>14}\n"
+      "{:<28}{:>12.2f}{:>14}\n"
+      "{:<28}{:>12.2f}{:>14.2f}\n"
+      "{:<28}{:>12.2f}{:>14.2f}\n"
+      "gradients {:.2f} ms, weights {:.2f} ms; predicted over measured {:.3f}\n",
+      result["ranks"].get<int>(), result["hosts"].get<int>(),
+      result["hosts"].get<int>() == 1 ? "" : "s", number("bytes") * 1e-6,
+      result["buckets"].get<int>(), "", "ms", "over a ring", "a ring's bound",
+      number("ring_bound_ms"), 1, "measured", number("measured_ms"), number("measured_over_bound"),
+      "predicted", number("predicted_ms"), number("predicted_over_bound"), number("reduce_ms"),
+      number("gather_ms"), number("predicted_over_measured"));
+}
+
+}  // namespace concertina

@@ -76,6 +76,7 @@ struct Context {
   Workspace workspace;
   bool bf16_products = false;  // the processor has them; else bf16 values are multiplied as fp32
   const PanelAttention<Bf16>* pair_attention = nullptr;  // where it has nothing better
+  const PanelProducts* panel_products = nullptr;         // of linear maps in fp32, likewise
 };
 
 }  // namespace concertina::cpu

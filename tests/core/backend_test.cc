@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 
+#include "core/cpu/team.h"
 #include "core/error.h"
 #include "tests/buffer.h"
 #include "tests/core/kernel_cases.h"
@@ -100,6 +104,48 @@ TEST_P(BackendTest, ThreadsNeverChangeABit) {
         }
       }
     }
+}
+
+TEST(TeamTest, EachPieceRunsOnce) {
+  for (const int threads : {1, 2, 5}) {
+    const cpu::Team team(threads);
+    for (const int pieces : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> times(static_cast<std::size_t>(pieces));
+      for (int round = 1; round <= 50; ++round) {
+        team.each(pieces, [&](std::int64_t i, int thread) {
+          EXPECT_LT(thread, threads);
+          ++times[static_cast<std::size_t>(i)];
+        });
+        for (const auto& count : times) ASSERT_EQ(count, round);
+      }
+    }
+  }
+}
+
+/// A thread that lost its core delays the piece that it is in: others take the rest of its share.
+TEST(TeamTest, AThreadThatStandsStillKeepsNoPieceFromOthers) {
+  const cpu::Team team(2);
+  std::atomic<int> done{0};
+  bool others_done = false;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  team.each(8, [&](std::int64_t i, int) {
+    if (i == 0) {
+      while (done < 7 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      others_done = done == 7;
+    }
+    ++done;
+  });
+  EXPECT_TRUE(others_done);
+}
+
+TEST(TeamTest, WhatAPieceThrowsReachesTheCaller) {
+  const cpu::Team team(3);
+  for (const std::int64_t bad : {0, 99})
+    EXPECT_THROW(team.each(100, [&](std::int64_t i, int) { CONCERTINA_CHECK(i != bad, "here"); }),
+                 Error);
+  std::atomic<int> done{0};
+  team.each(100, [&](std::int64_t, int) { ++done; });
+  EXPECT_EQ(done, 100);
 }
 
 TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {

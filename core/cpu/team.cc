@@ -21,15 +21,15 @@ using Gate = std::uint32_t;
 constexpr Gate kOpen = 1, kOne = 2, kInside = 0xFFFE, kRound = 0x10000;
 constexpr int kSpins = 2000;
 
-/// Pieces [next, end): each thread begins with a share of its own, to find its rows in its cache.
-struct alignas(64) Share {
-  std::atomic<std::int64_t> next{0};
-  std::int64_t end = 0;
-};
-
 }  // namespace
 
 class TeamThreads {
+  /// Pieces [next, end): each thread begins with a share of its own, to find its rows in its cache.
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
  public:
   explicit TeamThreads(int threads) : shares_(static_cast<std::size_t>(threads)) {
     for (int t = 1; t < threads; ++t) others_.emplace_back([this, t] { serve(t); });

@@ -8,13 +8,6 @@
 namespace concertina::cpu {
 namespace {
 
-using Int = std::int64_t;
-
-/// n cut up to whole vectors.
-constexpr Int padded(Int n) {
-  return (n + kLanes - 1) / kLanes * kLanes;
-}
-
 // Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
 // What the mask hides in the last vector counts as minus infinity.
 constexpr float kMasked = -1e30F;

@@ -30,14 +30,19 @@ class CpuBackend final : public Backend {
  public:
   CpuBackend(int threads, Isa isa)
       : isa_(isa),
-        context_{*isa.loops, Team(threads), Workspace(threads),
+        context_{*isa.loops,
+                 Team(threads),
+                 Workspace(threads),
                  isa.bf16_products && has_bf16_products(),
-                 has_bf16_products() && !has_amx_products() ? isa.pair_attention : nullptr} {}
+                 has_bf16_products() && !has_amx_products() ? isa.pair_attention : nullptr,
+                 has_packed_products() ? nullptr : isa.panel_products} {}
 
   std::string describe() const override {
     const dnnl_version_t* v = dnnl_version();
-    return fmt::format("cpu: {} thread{}, {} loops, oneDNN {}.{}.{}, bf16 {}", team_.threads(),
-                       team_.threads() == 1 ? "" : "s", isa_.name, v->major, v->minor, v->patch,
+    return fmt::format("cpu: {} thread{}, {} loops, {}oneDNN {}.{}.{}, bf16 {}", team_.threads(),
+                       team_.threads() == 1 ? "" : "s", isa_.name,
+                       context_.panel_products != nullptr ? "fp32 linear maps by them, " : "",
+                       v->major, v->minor, v->patch,
                        emulates(DType::bf16) ? "emulated by fp32"
                        : has_amx_products()  ? "by AMX"
                                              : "by AVX512-BF16");

@@ -16,6 +16,7 @@ namespace concertina::cpu {
 
 extern const LoopTable loops_baseline, loops_avx2, loops_avx512;
 extern const PanelAttention<Bf16> pair_attention;
+extern const PanelProducts panel_products;
 
 namespace {
 
@@ -48,7 +49,7 @@ const std::array<Kind, 6>& kinds() {
        cpu_isa::avx,
        " AVX ",
        [] { return __builtin_cpu_supports("avx") != 0; }},
-      {{"avx2", &loops_avx2},
+      {{"avx2", &loops_avx2, false, nullptr, &panel_products},
        cpu_isa::avx2,
        " AVX2 AVX2_VNNI AVX512_MIC AVX512_MIC_4OPS ",
        [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},

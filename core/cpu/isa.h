@@ -16,6 +16,8 @@ struct Isa {
   const LoopTable* loops;
   bool bf16_products = false;  // products of bf16 go with it, where the processor has them
   const PanelAttention<Bf16>* pair_attention = nullptr;  // needs AVX512-BF16
+  // Linear maps in fp32, where oneDNN would pack its operands in each call.
+  const PanelProducts* panel_products = nullptr;
 };
 
 /// All that there are, least first: baseline, avx, avx2, avx512, avx512_bf16, amx_bf16.

@@ -1,6 +1,7 @@
 // The loops between the products, and attention: one table of functions an instruction set.
 // Each table comes from the same source (loops.cc, panel_attention.cc, attention_loops.cc) compiled
-// with other flags, and pair_attention.cc is for AVX512-BF16 alone; isa.cc chooses at run time.
+// with other flags; pair_attention.cc is for AVX512-BF16 alone and panel_products.cc for AVX2;
+// isa.cc chooses at run time.
 // Plain pointers and no library headers in here: an inline function of a library that is compiled
 // with AVX-512 must never replace the portable one at link time. Invariant: every function is
 // serial and its result depends on its arguments alone; callers split work over threads by rows,
@@ -96,6 +97,25 @@ struct PanelAttention {
                   void* scratch);
   void (*backward)(const HeadShape& shape, const T* q, const T* k, const T* v, const T* y,
                    const float* lse, const T* dy, T* dq, T* dk, T* dv, void* scratch);
+};
+
+/// Products of linear maps in fp32 over packed panels (panel_products.cc).
+inline constexpr std::int64_t kPanelProductRows = 64;  // at most, of rows()
+struct PanelProducts {
+  // floats that pack() writes for B[k,n]
+  std::int64_t (*packed)(std::int64_t k, std::int64_t n);
+  // B[k,n], of which one stride is 1
+  void (*pack)(const float* b, std::int64_t b_row, std::int64_t b_column, std::int64_t k,
+               std::int64_t n, float* packed);
+  // c[m,n] = a[m,k] B[k,n], a and c row-major and dense
+  void (*rows)(const float* a, const float* packed, std::int64_t m, std::int64_t k, std::int64_t n,
+               float* c);
+  // floats of scratch for outer()
+  std::int64_t (*outer_scratch)(std::int64_t m, std::int64_t n);
+  // c[m,n] (+)= left[depth,m]^T right[depth,n]; all three with row strides
+  void (*outer)(const float* left, std::int64_t left_row, const float* right,
+                std::int64_t right_row, std::int64_t depth, std::int64_t m, std::int64_t n,
+                float* c, std::int64_t c_row, bool accumulate, float* scratch);
 };
 
 struct LoopTable {

@@ -103,8 +103,9 @@ template <int kRows, class Word>
     micro_tile<kRows, 1>(k, a, b.data + j * b.depth + b.first * kLanes, c + j, ldc, accumulate);
 }
 
-// 16 AVX-512 or 8 AVX accumulators hide the latency of the multiply-add and fit the registers.
-inline constexpr std::int64_t kTileRows = kLanes == 16 ? 8 : 4;
+// 16 AVX-512 or 12 AVX accumulators hide the latency of the multiply-add and fit the registers; of
+// AVX2's 16, two more hold a row of B and one an element of A.
+inline constexpr std::int64_t kTileRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 
 template <class Word>
 [[gnu::noinline]] void micro_gemm(std::int64_t m, std::int64_t n, std::int64_t k, Strided<Word> a,
@@ -114,7 +115,10 @@ template <class Word>
     c += rows * ldc;
     m -= rows;
   };
-  for (; m >= kTileRows; advance(kTileRows)) micro_rows<kTileRows>(n, k, a, b, c, ldc, accumulate);
+  // The last 8 rows of six by six are two times 4: 6 and 2 would take longer.
+  for (; m >= kTileRows && (kTileRows != 6 || m != 8); advance(kTileRows))
+    micro_rows<kTileRows>(n, k, a, b, c, ldc, accumulate);
+  for (; m >= 4; advance(4)) micro_rows<4>(n, k, a, b, c, ldc, accumulate);
   for (; m >= 2; advance(2)) micro_rows<2>(n, k, a, b, c, ldc, accumulate);
   if (m == 1) micro_rows<1>(n, k, a, b, c, ldc, accumulate);
 }

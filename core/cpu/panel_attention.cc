@@ -4,16 +4,7 @@
 namespace concertina::cpu {
 namespace {
 
-struct Floats {
-  using Element = float;
-  using Word = float;
-  static constexpr Int kElements = 1;
-
-  static void join(const float* row, Int, Int, float* line, Int n) {
-#pragma omp simd
-    for (Int j = 0; j < n; ++j) line[j] = row[j];
-  }
-
+struct Floats : FloatWords {
   static void store(const float* from, float factor, float* to, Int n) {
 #pragma omp simd
     for (Int j = 0; j < n; ++j) to[j] = factor * from[j];

@@ -10,6 +10,7 @@
 // Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once
 
+#include "core/cpu/attention_rows.h"
 #include "core/cpu/kernels.h"
 #include "core/cpu/panel_packing.h"
 
@@ -30,10 +31,6 @@ struct ScoreRows {
 // Rows of scores lie this far apart: never a power of two, or they would evict each other from L1.
 Int score_stride(Int n) {
   return n + kLanes;
-}
-
-Int at_most(Int n, Int most) {
-  return n < most ? n : most;
 }
 
 template <class Format>

@@ -4,11 +4,14 @@
 // Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once
 
-#include "core/cpu/attention_rows.h"
 #include "core/cpu/micro_gemm.h"
 
 namespace concertina::cpu {
 namespace {
+
+Int at_most(Int n, Int most) {
+  return n < most ? n : most;
+}
 
 // Scratch is cut in order; every piece starts on a cache line.
 struct Cutter {
@@ -18,6 +21,18 @@ struct Cutter {
     auto* piece = reinterpret_cast<Word*>(at);
     at += (count + 15) / 16 * 16;
     return piece;
+  }
+};
+
+// Words of one float.
+struct FloatWords {
+  using Element = float;
+  using Word = float;
+  static constexpr Int kElements = 1;
+
+  static void join(const float* row, Int, Int, float* line, Int n) {
+#pragma omp simd
+    for (Int j = 0; j < n; ++j) line[j] = row[j];
   }
 };
 

@@ -1,6 +1,7 @@
 #include "core/cpu/product.h"
 
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -18,11 +19,6 @@ using Int = std::int64_t;
                 "CPU backend", "an installation of oneDNN >= 2.6 for this processor");
 }
 
-bool may_use(dnnl::cpu_isa isa) {
-  const auto wanted = static_cast<unsigned>(isa);
-  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
-}
-
 dnnl_memory_t set(memory& m, const void* data) {
   m.set_data_handle(const_cast<void*>(data));
   return m.get();
@@ -33,6 +29,22 @@ dnnl_memory_t set(memory& m, const void* data) {
 dnnl::engine& engine() {
   static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
   return cpu;
+}
+
+bool may_use(dnnl::cpu_isa isa) {
+  const auto wanted = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
+bool has_packed_products() {
+  const auto matrix = [](memory::format_tag tag) {
+    return memory::desc({64, 64}, memory::data_type::f32, tag);
+  };
+  const dnnl::matmul::desc operation(matrix(memory::format_tag::ab),
+                                     matrix(memory::format_tag::any),
+                                     matrix(memory::format_tag::ab));
+  const dnnl::matmul::primitive_desc description(operation, engine());
+  return std::string_view(description.impl_info_str()).starts_with("brg");
 }
 
 bool has_bf16_products() {

@@ -12,6 +12,11 @@ namespace concertina::cpu {
 
 dnnl::engine& engine();
 
+/// Whether oneDNN may use these instructions: this processor has them, and ONEDNN_MAX_CPU_ISA does
+/// not say otherwise.
+bool may_use(dnnl::cpu_isa isa);
+/// Whether its products in fp32 keep packed weights packed (brgemm), or pack them in each call.
+bool has_packed_products();
 /// Whether this processor multiplies bf16, as far as oneDNN may use it; by which instructions.
 bool has_bf16_products();
 bool has_amx_products();

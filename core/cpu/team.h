@@ -7,42 +7,36 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
+#include <memory>
+#include <type_traits>
 
 #include "core/cpu/kernels.h"
 #include "core/tensor.h"
 
 namespace concertina::cpu {
 
+class TeamThreads;
+
 class Team {
  public:
-  explicit Team(int threads) : threads_(threads) {}
+  explicit Team(int threads);
+  ~Team();
   int threads() const { return threads_; }
 
-  /// f(piece, thread) for every piece in [0, pieces). Throws what f threw first, once all have run.
+  /// f(piece, thread) for every piece in [0, pieces). Threads begin at equal shares and then take
+  /// what others have not begun: one that lost its core delays the piece it is in and no other, and
+  /// one that does not come is not waited for. Throws what f threw first, once all have run.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
-    const int used = static_cast<int>(std::min<std::int64_t>(threads_, pieces));
-    if (used <= 1) {
-      // Libraries called in here would start threads of their own.
-      omp_set_num_threads(1);
+    omp_set_num_threads(1);  // libraries called in here would start threads of their own
+    if (threads_ == 1 || pieces <= 1) {
       for (std::int64_t i = 0; i < pieces; ++i) f(i, 0);
       return;
     }
-    // An exception must not leave a parallel region: the first is thrown after it.
-    std::exception_ptr thrown;
-#pragma omp parallel num_threads(used)
-    {
-      const int thread = omp_get_thread_num();
-#pragma omp for schedule(static)
-      for (std::int64_t i = 0; i < pieces; ++i) try {
-          f(i, thread);
-        } catch (...) {
-#pragma omp critical(concertina_team)
-          if (!thrown) thrown = std::current_exception();
-        }
-    }
-    if (thrown) std::rethrow_exception(thrown);
+    using Function = std::remove_reference_t<F>;
+    run(pieces,
+        {[](void* g, std::int64_t i, int thread) { (*static_cast<Function*>(g))(i, thread); },
+         const_cast<std::remove_const_t<Function>*>(&f)});
   }
 
   /// f(begin, end) over [0, n) in runs of `run`.
@@ -51,8 +45,17 @@ class Team {
     each((n + run - 1) / run, [&](std::int64_t i, int) { f(i * run, std::min(n, (i + 1) * run)); });
   }
 
+  /// A function of pieces without its type.
+  struct Work {
+    void (*call)(void* function, std::int64_t piece, int thread) = nullptr;
+    void* function = nullptr;
+  };
+
  private:
+  void run(std::int64_t pieces, Work work) const;
+
   int threads_;
+  mutable std::unique_ptr<TeamThreads> others_;  // started by the first run that wants them
 };
 
 /// Scratch that all operators of one backend share: one piece a thread. A piece has a part for an
@@ -85,6 +88,7 @@ struct Context {
   Workspace workspace;
   bool bf16_products = false;  // the processor has them; else bf16 values are multiplied as fp32
   const PanelAttention<Bf16>* pair_attention = nullptr;  // where it has nothing better
+  const PanelProducts* panel_products = nullptr;         // of linear maps in fp32, likewise
 };
 
 }  // namespace concertina::cpu

@@ -19,6 +19,13 @@ inline constexpr std::int64_t kLanes = 8;
 inline constexpr std::int64_t kLanes = 4;
 #endif
 
+using Int = std::int64_t;
+
+/// n cut up to whole vectors.
+constexpr Int padded(Int n) {
+  return (n + kLanes - 1) / kLanes * kLanes;
+}
+
 // Unaligned, may alias: loads and stores through it are legal anywhere in a float array.
 typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 

@@ -60,7 +60,7 @@ Json breakdown(const Profile& profile, double steps) {
 
 /// Seconds of each measured round, in which everything that is compared takes its turn.
 struct Rounds {
-  std::vector<double> step, products, bound, single;
+  std::vector<double> step, products, tiles, bound, single;
   std::vector<double> issued;  // without graphs, where there are some
   double flops = 0;            // of this rank's products, a step
 
@@ -91,13 +91,16 @@ Rounds measure(BenchEngine& bench, BenchEngine* single, Communicator& world,
     bench.profiled_step();
     if (!bench.times_in_passing()) bench.step();  // as it will be: it may record
   }
-  ProductsAlone products(bench.profile, make_backend(bench.config, bench.threads, world), 1);
+  ProductsAlone products(bench.profile, make_backend(bench.config, bench.threads, world), 1,
+                         bench.config.run.device == "cuda" ? 0 : bench.threads);
   products.measure();
   bench.profile.reset();
   for (int i = 0; i < options.steps; ++i) {
     if (single != nullptr) rounds.single.push_back(single->step());
     world.barrier();
-    rounds.products.push_back(largest(world, products.measure()));
+    const ProductsAlone::Seconds alone = products.measure();
+    rounds.products.push_back(largest(world, alone.best));
+    rounds.tiles.push_back(largest(world, alone.tiles));
     if (!bench.times_in_passing()) {
       bench.profiled_step();
       if (bench.config.run.graphs) rounds.issued.push_back(largest(world, bench.issued_step()));
@@ -134,6 +137,8 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
                  {"gemm_flops", rounds.flops},
                  {"gemm_ms", median(rounds.products) * 1e3},
                  {"gemm_limit", Rounds::ratio(rounds.products, rounds.step)},
+                 {"tiles_ms", median(rounds.tiles) * 1e3},
+                 {"tiles_limit", Rounds::ratio(rounds.tiles, rounds.step)},
                  {"peak_bytes", largest(world, static_cast<double>(bench.engine.arena().peak()))}};
   if (!rounds.issued.empty()) {
     result["issued_ms"] = median(rounds.issued) * 1e3;

@@ -18,8 +18,9 @@ struct BenchOptions {
 
 /// Collective over `world`; the same result on every rank but for `kernels` and `phases`, which are
 /// of the rank itself. Keys: step_ms, tokens_per_s (medians); gemm_flops (of this rank's step),
-/// gemm_ms (the products of the busiest rank alone, at the rate of each shape in the same round),
-/// gemm_limit = gemm_ms / step_ms; peak_bytes. With more than one rank also single_tokens_per_s
+/// gemm_ms (the products of the busiest rank alone, each at the best rate of its whole matrices in
+/// the same round), gemm_limit = gemm_ms / step_ms; tiles_ms and tiles_limit, the same at the rates
+/// of our tiles; peak_bytes. With more than one rank also single_tokens_per_s
 /// (rank 0 doing the whole batch, the others idle), scaling (speed-up over it / ranks), bound_ms
 /// (the schedule's makespan from what F, I, W, B and STEP took, waits and transfers free) and
 /// schedule_efficiency = bound_ms / step_ms. With CUDA graphs also issued_ms (a step whose kernels

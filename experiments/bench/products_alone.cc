@@ -12,12 +12,14 @@ double calls(const KernelTime& kernel, double steps) {
 
 }  // namespace
 
-ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps)
+ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps,
+                             int threads)
     : backend_(std::move(backend)) {
   std::size_t bytes = 0;
   for (const auto& [shape, times] : profile.products) {
     Case& one = cases_.emplace_back();
     one.linear = backend_->linear(shape);
+    if (threads > 0) one.whole = cpu::make_whole_products(shape, threads);
     one.shape = shape;
     one.calls = {calls(times.forward, steps), calls(times.input, steps),
                  calls(times.weight, steps)};
@@ -39,21 +41,35 @@ double ProductsAlone::flops() const {
   return sum;
 }
 
-double ProductsAlone::measure() {
-  double seconds = 0, best_rate = 1;
-  const auto add = [&](const Case& one, double calls, auto&& product) {
+ProductsAlone::Seconds ProductsAlone::measure() {
+  Seconds seconds;
+  double best_rate = 1;
+  const auto least = [&](auto&& product) {
+    double time = 1e9;
+    for (int i = 0; i < 4; ++i) time = std::min(time, kernel_seconds(backend_->clock(), product));
+    return time;
+  };
+  const auto add = [&](const Case& one, double calls, auto&& tiled, auto&& whole) {
     if (calls == 0) return;
-    double least = 1e9;
-    for (int i = 0; i < 4; ++i) least = std::min(least, kernel_seconds(backend_->clock(), product));
-    seconds += calls * least;
-    best_rate = std::max(best_rate, one.flops() / least);
+    const double tiles = least(tiled), best = one.whole ? std::min(tiles, least(whole)) : tiles;
+    seconds.tiles += calls * tiles;
+    seconds.best += calls * best;
+    best_rate = std::max(best_rate, one.flops() / best);
   };
   for (Case& one : cases_) {
-    add(one, one.calls[0], [&] { one.linear->forward(one.in, one.packed, {}, {}, one.out); });
-    add(one, one.calls[1], [&] { one.linear->backward_input(one.dy, one.packed, {}, one.dx); });
-    add(one, one.calls[2], [&] { one.linear->backward_weight(one.in, one.dy, one.dw, {}, true); });
+    Linear& linear = *one.linear;
+    add(
+        one, one.calls[0], [&] { linear.forward(one.in, one.packed, {}, {}, one.out); },
+        [&] { one.whole->forward(one.in, one.out); });
+    add(
+        one, one.calls[1], [&] { linear.backward_input(one.dy, one.packed, {}, one.dx); },
+        [&] { one.whole->backward_input(one.dy, one.dx); });
+    add(
+        one, one.calls[2], [&] { linear.backward_weight(one.in, one.dy, one.dw, {}, true); },
+        [&] { one.whole->backward_weight(one.in, one.dy, one.dw); });
   }
-  return seconds + attention_flops_ / best_rate;
+  const double attention = attention_flops_ / best_rate;
+  return {seconds.best + attention, seconds.tiles + attention};
 }
 
 void ProductsAlone::attach(Case& one) {

@@ -2,6 +2,11 @@
 """Runs `concertina bench step` and torch_step.py by turns and prints the table: bench_peers.sh
 calls it with the Python that has torch.
 
+--isa avx2 measures, on a processor with AVX-512, what one without it would do: both sides are held
+to AVX2. Ours: ONEDNN_MAX_CPU_ISA, which our own loops follow. PyTorch: the same for its oneDNN,
+MKL_ENABLE_INSTRUCTIONS for MKL's products in fp32 (MKL takes it on Intel's processors; on others it
+chooses by itself), ATEN_CPU_CAPABILITY for its kernels and what torch.compile generates.
+
 A round is one run of ours and one of each way that PyTorch has for the configuration; its ratio is
 to the fastest of them. The table has medians over rounds.
 """
@@ -62,19 +67,27 @@ GPU_CONFIGURATIONS = [
 ]
 # mfu: FLOPs of flops_per_token() over those of the GPU's square product of bf16. memory: PyTorch's
 # peak over ours.
-OURS = ("gemm_limit", "schedule_efficiency", "scaling", "mfu", "memory")
+OURS = ("gemm_limit", "tiles_limit", "schedule_efficiency", "scaling", "mfu", "memory")
 
 
-def required_of(configuration, compute, backend):
+def required_of(configuration, compute, isa, backend):
     """Figures are asked for in fp32 on a CPU and in bf16 on a GPU; of bf16 on a CPU only a ratio, on
     one rank, where the processor has AMX."""
     if compute == ("bf16" if backend.startswith("cuda") else "fp32"):
-        return configuration.required
+        avx2 = isa == "avx2" and configuration.name in AVX2_RATIOS
+        return {**configuration.required,
+                **({"ratio": AVX2_RATIOS[configuration.name]} if avx2 else {})}
     return {"ratio": 2.0} if configuration.ranks == 1 and "by AMX" in backend else {}
 
 
-def last_json(command, threads):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OMPI_ALLOW_RUN_AS_ROOT="1",
+ISAS = {"": {}, "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
+                         "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
+# Least ratios where both are held to AVX2: of their steps, products take a larger part.
+AVX2_RATIOS = {"pp=2": 1.3, "dp=2": 1.25}
+
+
+def last_json(command, threads, isa):
+    env = dict(os.environ, **ISAS[isa], OMP_NUM_THREADS=str(threads), OMPI_ALLOW_RUN_AS_ROOT="1",
                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -98,7 +111,7 @@ def ours(configuration, options):
         command += ["--set", key]
     if configuration.ranks > 1:
         command = [*MPIRUN, "-n", str(configuration.ranks), *command]
-    return last_json(command, configuration.threads)
+    return last_json(command, configuration.threads, options.isa)
 
 
 def peer(configuration, arguments, options):
@@ -111,7 +124,7 @@ def peer(configuration, arguments, options):
     if configuration.model:
         for key, value in {**configuration.model, "batch": configuration.batch}.items():
             command += [f"--{key}", str(value)]
-    return last_json(command + arguments, configuration.threads)
+    return last_json(command + arguments, configuration.threads, options.isa)
 
 
 def add_gpu_figures(configuration, mine, theirs):
@@ -144,7 +157,7 @@ def measure(configuration, options):
         if figure in mine[0]:
             row[figure] = statistics.median(m[figure] for m in mine)
     row["backend"] = mine[0]["backend"]
-    row["required"] = required_of(configuration, options.compute, row["backend"])
+    row["required"] = required_of(configuration, options.compute, options.isa, row["backend"])
     row["met"] = all(row[figure] >= least for figure, least in row["required"].items())
     return row
 
@@ -175,6 +188,8 @@ def main():
     parser.add_argument("--only", default="", help="configurations whose name has this text")
     parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"],
                         help="ours: numerics.compute; PyTorch: autocast")
+    parser.add_argument("--isa", default="", choices=[*ISAS],
+                        help="avx2: hold both sides to it")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"],
                         help="cuda: other models, on GPU 0")
     parser.add_argument("--json", action="store_true", help="one JSON object in place of the table")
@@ -187,7 +202,7 @@ def main():
     rows = [measure(c, options) for c in chosen]
     if options.json:
         print(json.dumps({"rounds": options.rounds, "steps": options.steps,
-                          "compute": options.compute, "rows": rows}))
+                          "compute": options.compute, "isa": options.isa, "rows": rows}))
     else:
         table(rows)
 

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/team.h"
+#include "core/cpu/whole_product.h"
 #include "core/error.h"
 #include "tests/buffer.h"
 #include "tests/core/kernel_cases.h"
@@ -122,6 +125,79 @@ TEST_P(BackendTest, ThreadsNeverChangeABit) {
         }
       }
     }
+}
+
+TEST(TeamTest, EachPieceRunsOnce) {
+  for (const int threads : {1, 2, 5}) {
+    const cpu::Team team(threads);
+    for (const int pieces : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> times(static_cast<std::size_t>(pieces));
+      for (int round = 1; round <= 50; ++round) {
+        team.each(pieces, [&](std::int64_t i, int thread) {
+          EXPECT_LT(thread, threads);
+          ++times[static_cast<std::size_t>(i)];
+        });
+        for (const auto& count : times) ASSERT_EQ(count, round);
+      }
+    }
+  }
+}
+
+/// A thread that lost its core delays the piece that it is in: others take the rest of its share.
+TEST(TeamTest, AThreadThatStandsStillKeepsNoPieceFromOthers) {
+  const cpu::Team team(2);
+  std::atomic<int> done{0};
+  bool others_done = false;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  team.each(8, [&](std::int64_t i, int) {
+    if (i == 0) {
+      while (done < 7 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      others_done = done == 7;
+    }
+    ++done;
+  });
+  EXPECT_TRUE(others_done);
+}
+
+TEST(TeamTest, WhatAPieceThrowsReachesTheCaller) {
+  const cpu::Team team(3);
+  for (const std::int64_t bad : {0, 99})
+    EXPECT_THROW(team.each(100, [&](std::int64_t i, int) { CONCERTINA_CHECK(i != bad, "here"); }),
+                 Error);
+  std::atomic<int> done{0};
+  team.each(100, [&](std::int64_t, int) { ++done; });
+  EXPECT_EQ(done, 100);
+}
+
+/// All weights of whole products are 0.01.
+TEST(WholeProductsTest, ComputeWhatLinearMapsCompute) {
+  constexpr std::int64_t kRows = 70, kIn = 40, kOut = 24;
+  Data data(13);
+  const Buffer x = data.normal(kRows * kIn), dy = data.normal(kRows * kOut),
+               weight(std::vector<float>(kIn * kOut, 0.01F)), sum = data.normal(kIn * kOut);
+  for (const bool transposed : {false, true})
+    for (const int threads : {1, 2}) {
+      const LinearShape shape{kRows, kIn, kOut, transposed};
+      const auto backend = make_cpu_backend(1);
+      const auto linear = backend->linear(shape);
+      const auto whole = cpu::make_whole_products(shape, threads);
+      const Buffer workspace = buffer_of_bytes(backend->workspace_bytes()),
+                   packed = buffer_of_bytes(linear->packed_bytes());
+      backend->set_workspace(workspace.data());
+      linear->pack(weight.view(), packed.data());
+      const Buffer y(kRows * kOut), dx(kRows * kIn), dw(sum.values());
+      const Buffer whole_y(kRows * kOut), whole_dx(kRows * kIn), whole_dw(sum.values());
+      linear->forward(x.view(), packed.data(), {}, {}, y.view());
+      linear->backward_input(dy.view(), packed.data(), {}, dx.view());
+      linear->backward_weight(x.view(), dy.view(), dw.view(), {}, true);
+      whole->forward(x.view(), whole_y.view());
+      whole->backward_input(dy.view(), whole_dx.view());
+      whole->backward_weight(x.view(), dy.view(), whole_dw.view());
+      EXPECT_LE(relative_error(whole_y.values(), y.values()), 1e-5);
+      EXPECT_LE(relative_error(whole_dx.values(), dx.values()), 1e-5);
+      EXPECT_LE(relative_error(whole_dw.values(), dw.values()), 1e-5);
+    }
+  EXPECT_EQ(cpu::make_whole_products({kRows, kIn, kOut, false, DType::bf16}, 1), nullptr);
 }
 
 TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {

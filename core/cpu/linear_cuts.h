@@ -1,0 +1,30 @@
+// What both kinds of products of linear maps share: their weights and how they are cut.
+#pragma once
+
+#include <cstdint>
+
+namespace concertina::cpu {
+
+/// B[k,n] of fp32 weights, with its strides in elements.
+struct Weights {
+  std::int64_t k, n, row, column;
+};
+
+// Rows of a tile: enough to reuse the weights from L3 (32 FLOP a byte), few enough that a tile of
+// 4C columns stays in L2 for its epilogue. Part of the numerics: changing it may change bits.
+inline constexpr std::int64_t kTileRows = 64;
+// Rows of x and dy that one pass of a weight gradient reads: the tiles of the pass share them in
+// L3. Tiles are as small as threads to share them want, and no smaller: a product copies what it
+// reads.
+inline constexpr std::int64_t kDepth = 1024, kOuterRows = 192, kOuterColumns = 384;
+
+/// [0, all) cut into pieces of `piece`; what is left over is the last one.
+struct Cuts {
+  std::int64_t all, piece;
+  std::int64_t count() const { return (all + piece - 1) / piece; }
+  bool last(std::int64_t i) const { return (i + 1) * piece > all; }
+  /// Of a whole piece, or of the one left over; 0: there is none.
+  std::int64_t length(bool last) const { return last ? all % piece : all < piece ? 0 : piece; }
+};
+
+}  // namespace concertina::cpu

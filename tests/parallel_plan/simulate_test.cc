@@ -17,7 +17,7 @@ namespace concertina {
 namespace {
 
 /// Compute actions alone, B as I and W.
-Rows split(const Plan& plan) {
+Rows i_and_w_rows(const Plan& plan) {
   Rows rows;
   for (const std::vector<Action>& row : plan.rows) {
     rows.emplace_back();
@@ -79,7 +79,7 @@ TEST(Simulate, ALatencyAloneHoldsNothingUp) {
     costs.boundary_bytes = 100;
     const Plan plan = make_plan(layout, name, {.reduction = false});
     const double alone = simulate(plan, layout, costs).makespan;
-    EXPECT_DOUBLE_EQ(alone, RowJudge(layout, costs).makespan(split(plan))) << name;
+    EXPECT_DOUBLE_EQ(alone, RowJudge(layout, costs).makespan(i_and_w_rows(plan))) << name;
     costs.local.eager_bytes = 100;  // says it
     EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, alone) << name;
     costs.local.eager_bytes = 99;  // the last byte waits for an answer

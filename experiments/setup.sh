@@ -1,5 +1,5 @@
 # Sourced by quickstart.sh and tests/run.sh with the top of the checkout as working directory:
-# packages, build, and the environment that mpirun wants. Touches apt only if something is missing.
+# packages, build, and the environment that mpirun wants (env.sh). Touches apt only if something is missing.
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -53,12 +53,4 @@ build() {
   ninja -C build -j "$jobs" "$@"
 }
 
-# Open MPI as root wants to be told twice; ranks that wait leave the cores to those that work;
-# containers forbid the system call with which Open MPI copies between processes.
-mpi_environment() {
-  if [ "$(id -u)" = 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  fi
-  export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
-  export OMPI_MCA_btl_vader_single_copy_mechanism=none
-}
+mpi_environment() { . experiments/env.sh; }

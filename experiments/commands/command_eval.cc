@@ -32,9 +32,11 @@ std::string commit_of(const std::string& checkpoints, std::int64_t step) {
                             : fmt::format("--step with one of: {}", fmt::join(steps, ", ")));
 }
 
-/// Throws bad input unless what is held out now was held out when `commit` was trained.
-void require_held_out(Session& session, const std::string& commit) {
-  const nlohmann::json then = open_manifest(commit).metadata, now = session.identity();
+/// Throws bad input unless what is held out now was held out when the checkpoint was made, whose
+/// metadata is `then`. Collective.
+void require_held_out(Session& session, const nlohmann::json& then) {
+  const std::string commit = checkpoint_directory(session.config);
+  const nlohmann::json now = session.identity();
   const auto differs = [&](const char* key) {
     return then.contains(key) && then[key] != now.at(key);
   };
@@ -79,9 +81,10 @@ int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
   const std::string checkpoints = checkpoint_directory(config);
   const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
   const std::unique_ptr<Session> session = open_session(config, mpi, "eval");
-  const std::int64_t step = require_checkpoint(session->engine, path);
+  nlohmann::json stored;
+  const std::int64_t step = require_checkpoint(session->engine, path, &stored);
   session->begin();
-  if (options.text.empty()) require_held_out(*session, commit_of(checkpoints, step));
+  if (options.text.empty()) require_held_out(*session, stored);
   const Validation result = evaluate(session->engine, session->dataset, config.eval.batches);
   if (result.targets == 0)
     throw_input("the text has no held-out part", config.where("data.validation"),

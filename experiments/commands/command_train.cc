@@ -439,6 +439,7 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   if (options.config.data.text.empty())
     throw_input("there is no text to train on", options.config.where("data.text"),
                 "--set data.text=FILE");
+  write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
   Training training(options, mpi);
   training.open();
   int code = static_cast<int>(Exit::failure);

@@ -297,8 +297,8 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
   }
 }
 
-std::int64_t require_checkpoint(RankEngine& engine, const std::string& path) {
-  const std::optional<std::int64_t> step = load_checkpoint(engine, path, {});
+std::int64_t require_checkpoint(RankEngine& engine, const std::string& path, Json* kept) {
+  const std::optional<std::int64_t> step = load_checkpoint(engine, path, {}, kept);
   if (!step)
     throw_input("there is no checkpoint", path,
                 "the directory of a run that `concertina train` has trained");

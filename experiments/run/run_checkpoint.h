@@ -44,6 +44,7 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
                                             nlohmann::json* stored = nullptr);
 
 /// For commands that need one: as above without an identity; no commit is an error.
-std::int64_t require_checkpoint(RankEngine& engine, const std::string& path);
+std::int64_t require_checkpoint(RankEngine& engine, const std::string& path,
+                                nlohmann::json* kept = nullptr);
 
 }  // namespace concertina

@@ -56,6 +56,8 @@ TEST(Team, AThrowInAThreadIsThrownAfterTheRegion) {
 }
 
 TEST(Isa, OneDnnsLimitIsThatOfTheLoopsToo) {
+  if (::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || ::getenv("DNNL_MAX_CPU_ISA") != nullptr)
+    GTEST_SKIP() << "the limit is set from outside";
   ASSERT_EQ(::setenv("DNNL_MAX_CPU_ISA", "sse41", 1), 0);
   EXPECT_EQ(cpu::choose_isa("").name, "baseline");
   EXPECT_THROW(cpu::choose_isa("avx2"), Error);

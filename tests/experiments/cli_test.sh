@@ -108,18 +108,18 @@ refused '--boundary-bytes N as well' schedule simulate 1f1b --links machine.toml
 refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
 refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
 # Numbers that are none, or beyond all sense, are refused wherever they enter; nothing hangs.
-for bad in nan inf -1 1e308 1e-308 '' x; do
-  refused "'$bad' is no cost" schedule simulate 1f1b --costs "1,$bad,1"
-  refused "'$bad' is no cost" schedule search --costs "1,$bad,1"
+for figure in nan inf -1 1e308 1e-308 '' x; do
+  refused "'$figure' is no cost" schedule simulate 1f1b --costs "1,$figure,1"
+  refused "'$figure' is no cost" schedule search --costs "1,$figure,1"
 done
-for bad in nan inf -1 1e308 x; do
-  refused --boundary-bytes schedule simulate 1f1b --links machine.toml --boundary-bytes=$bad
-  refused --memory schedule search --memory=$bad
-  refused --rate plan --rate=$bad
+for figure in nan inf -1 1e308 x; do
+  refused --boundary-bytes schedule simulate 1f1b --links machine.toml --boundary-bytes=$figure
+  refused --memory schedule search --memory=$figure
+  refused --rate plan --rate=$figure
 done
 for key in latency_s bytes_per_s send_cpu_s_per_byte eager_bytes; do
-  for bad in inf nan 1e308 1e-308; do
-    printf '[local]\n%s = %s\n' $key $bad >bad.toml
+  for figure in inf nan 1e308 1e-308; do
+    printf '[local]\n%s = %s\n' $key $figure >bad.toml
     refused "local has $key" schedule simulate 1f1b --links bad.toml --boundary-bytes 1
     refused "local has $key" plan --rate 1 --world 2 --costs bad.toml
   done

@@ -140,8 +140,8 @@ expect 0 1 mfu --set run.peak_tflops=0.5
 run=mfu holds 'MFU' 'near(r["mfu"], 72 * 24 * 24 * 2 * 32**2 * (1 + 24 / (6 * 32) + 256 / (12 * 2 * 32))
   / (r["steps_s"] / 8 * 0.5e12)) and all(l["mfu"] > 0 for l in m) and r["peak_tflops_per_rank"] == 0.5'
 
-# Weights that are no numbers: said in plain words, and no success.
-expect 1 1 diverged --set run.steps=1 --set optimizer.lr=1e30 --set lr.warmup=0
+# Weights that no loss can be computed with: said in plain words, and no success.
+expect 1 1 diverged --set run.steps=1 --set optimizer.lr=1e19 --set lr.warmup=0
 one_message 'the held-out loss is NaN' 'a diverged run'
 grep -aqF -e 'nan' out err && fail 'a diverged run says nan'
 run=diverged holds 'NaN in result.json' 'r["validation_loss"] is None'

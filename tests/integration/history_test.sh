@@ -94,7 +94,7 @@ import datetime, json, os, sys
 lines = [json.loads(line) for line in open('runs/plain/launches.jsonl')]
 assert [(l['from'], l['to'], l['exit']) for l in lines] == [(0, 6, 0), (6, 6, 0), (6, 8, 0), (8, 9, 0)]
 for l in lines:
-    begin, end = (datetime.datetime.strptime(l[k], '%Y-%m-%dT%H:%M:%SZ') for k in ('start', 'end'))
+    begin, end = (datetime.datetime.strptime(l[k], '%Y-%m-%dT%H:%M:%S.%fZ') for k in ('start', 'end'))
     assert begin <= end and l['command'][1] == 'train' and l['hosts'][0]['threads'] == [1]
     assert l['hosts'][0]['host'] == os.uname().nodename and l['hosts'][0]['load'] >= 0
     assert l['layout'] == 'pp1xdp1' and l['seed'] == 1 and l['program'] and l['isa'] and l['onednn']

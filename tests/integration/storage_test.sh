@@ -123,10 +123,10 @@ grep -q 'another run.name' message || fail 'the advice on divergence cannot be f
 commits diverged
 train 1 poison --set optimizer.lr=1e12 --set lr.warmup=0 --set checkpoint.every=1 \
   --set checkpoint.keep=1
-one_message 'not finite' 'the loss after weights of 1e12'
+one_message 'is NaN' 'the loss after weights of 1e12'
 if grep -qi nan err; then fail 'a message prints nan'; fi
 exits 1 'eval of a diverged model' "$binary" eval runs/poison --json
-one_message 'held-out loss is not finite' 'eval of a diverged model'
+one_message 'held-out loss is NaN' 'eval of a diverged model'
 
 # What a newer version thought worth keeping of a run is not ignored.
 train 0 newer

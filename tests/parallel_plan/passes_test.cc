@@ -119,7 +119,8 @@ TEST(MakePlan, NamesTheSchedulesThatExist) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_EQ(error.fix(), fmt::format("one of: {}", fmt::join(names_of(schedules()), ", ")));
+    EXPECT_EQ(error.fix(),
+              fmt::format("1f1b (one of: {})", fmt::join(names_of(schedules()), ", ")));
   }
 }
 

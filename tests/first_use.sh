@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# A newcomer: copies each command of README.md (the lines of its ```bash blocks), in order, into a
+# fresh shell on a tree that only the quick start has touched, as this user and, if that is root, as
+# another user too. Usage: tests/first_use.sh [--build DIR]
+# Without an option it clones the checkout and runs the quick start as it is: some minutes. With
+# --build the programs of DIR are taken instead, and the quick start's training is cut to some steps.
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=$(cd "$2" && pwd) && shift 2 ;;
+    *) echo "unknown option $1; usage: tests/first_use.sh [--build DIR]" >&2 && exit 2 ;;
+  esac
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+chmod 755 "$scratch"
+
+# commands FILE: what a reader would copy.
+commands() { awk '/^```bash$/ { on = 1; next } /^```/ { on = 0 } on' "$1"; }
+
+# as_user COMMAND...: as nobody, with a home of its own.
+as_user() {
+  env -i PATH="$PATH" HOME="$scratch/user" TMPDIR="$scratch/user" setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+
+# The quick start has been here: its text, its program, its run.
+prepare() {
+  local tree=$1
+  if [ -z "$build" ]; then
+    git clone -q "$top" "$tree"
+    (cd "$tree" && bash experiments/quickstart.sh)
+    return
+  fi
+  mkdir -p "$tree/build/experiments" "$tree/build/data"
+  git -C "$top" ls-files -z experiments tests parallel README.md |
+    (cd "$top" && xargs -0 cp --parents -t "$tree")
+  cp "$build/experiments/concertina" "$tree/build/experiments/"
+  for _ in $(seq 4000); do echo 'In the beginning God created the heaven and the earth.'; done \
+    >"$tree/build/data/bible.txt"
+  (cd "$tree" && . experiments/env.sh && mpirun -n 4 concertina train @experiments/quickstart.toml \
+    data.text=build/data/bible.txt run.steps=4 generate.tokens=0)
+}
+
+# follow TREE RUNNER...: every command of README in one shell, which stops at the first that fails.
+follow() {
+  local tree=$1
+  shift
+  # The quick start has run; tests and builds have a place of their own.
+  commands "$tree/README.md" | grep -vE '^(bash (experiments/quickstart|tests/run)\.sh|meson|ninja)' \
+    >"$scratch/commands"
+  [ -s "$scratch/commands" ] || { echo 'README has no ```bash block' >&2 && exit 1; }
+  chmod 644 "$scratch/commands"
+  (cd "$tree" && "$@" timeout 600 bash -e -o pipefail -x "$scratch/commands" </dev/null) ||
+    { echo "a command of README failed (as $(id -un), by '$*')" >&2 && exit 1; }
+}
+
+prepare "$scratch/tree"
+if [ "$(id -u)" = 0 ]; then
+  mkdir "$scratch/user"
+  cp -r "$scratch/tree" "$scratch/user/tree"
+  chown -R 65534:65534 "$scratch/user"
+  follow "$scratch/user/tree" as_user
+fi
+follow "$scratch/tree" env
+echo 'every command of README works'

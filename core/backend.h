@@ -1,4 +1,4 @@
-// The kernel interface that every backend implements (CPU now, CUDA next).
+// The kernel interface that every backend implements (CPU, CUDA).
 // Invariants: calls are ordered on the backend's stream; every size is explicit; nothing allocates
 // after the operators are made and the workspace is set; no kernel splits a reduction by thread,
 // so the number of threads never changes a bit.
@@ -35,7 +35,7 @@ struct LinearShape {
   Products products = Products::as_stored;
 };
 
-/// What is fused behind the product. Forward: `gelu` writes y = gelu(u) and what its gradient needs
+/// What is fused after the product. Forward: `gelu` writes y = gelu(u) and what its gradient needs
 /// into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: `gelu` multiplies dx[R,I] by
 /// the derivative, from what the map that produced this one's input kept in aux[R,I].
 struct Epilogue {
@@ -43,7 +43,7 @@ struct Epilogue {
   View operand{};  // aux (written forward, read backward) or residual (read)
 };
 
-/// A linear map with weights packed once a step into the layout that the product wants.
+/// A linear map with weights packed once per step into the layout that the product wants.
 class Linear {
  public:
   virtual ~Linear() = default;
@@ -144,8 +144,8 @@ class Backend {
   /// One AdamW update of w with moments m, v and gradient g (equal counts).
   virtual void adamw(const AdamW& rule, View w, View m, View v, View g) = 0;
 
-  /// Does what `issue` does, which issues the kernels of `pass`; or does again what it recorded
-  /// when it saw the same key before.
+  /// Calls `issue`, which issues the kernels of `pass`, or replays the recording that was made
+  /// under an equal key.
   virtual void repeat(const RepeatedPass& /*pass*/, const std::function<void()>& issue) { issue(); }
   /// Keys get new meanings: units or their memory change.
   virtual void forget_passes() {}

@@ -5,7 +5,7 @@
 // the host has issued it.
 //
 // What that makes of a rank's times, all of which are marks: an action lasts from the mark in front
-// of its first kernel to the one behind its last, with the gaps inside it. A rank idles between
+// of its first kernel to the one after its last, with the gaps inside it. A rank idles between
 // two actions where the device has nothing to do. A host that waits for a message while the device
 // still computes costs nothing: both ends of its wait pass when the device is through.
 #pragma once
@@ -17,13 +17,13 @@ namespace concertina {
 class KernelClock {
  public:
   virtual ~KernelClock() = default;
-  /// So many marks more, between two calls of settle(), are taken without making anything.
+  /// Makes room for `marks` more marks between two calls of settle(), which then allocate nothing.
   virtual void reserve(std::size_t marks) = 0;
-  /// A point behind all kernels issued so far: what time() takes.
+  /// A point after all kernels issued so far: the argument of time().
   virtual double mark() = 0;
-  /// Until all marks have passed. The next mark() forgets them.
+  /// Waits until all marks have passed. The next mark() forgets them.
   virtual void settle() = 0;
-  /// Of a mark, behind settle(): seconds, as now() has them.
+  /// The time of `mark` in seconds on the clock of now(). Call it after settle().
   virtual double time(double mark) const = 0;
   /// About what a mark costs the device; two in a row may be that far apart.
   virtual double mark_seconds() const = 0;

@@ -38,7 +38,7 @@ class Memory {
   /// A zeroed block. Its error says what `name` wanted, and what would help.
   virtual void* allocate(std::size_t bytes, std::string_view name) = 0;
   virtual void release(void* block, std::size_t bytes) noexcept = 0;
-  /// Between blocks and host memory, in any direction, behind all kernels issued so far; complete
+  /// Between blocks and host memory, in any direction, after all kernels issued so far; complete
   /// on return if one side is host memory.
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
   /// What blocks are taken from, where others take from it as well and it ends before the host's

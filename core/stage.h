@@ -24,9 +24,9 @@ struct StageMemory {
 };
 
 /// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
-/// and input stay as they are from F to B or W, output_grad from I to W. Frozen units only run
-/// forward: a stage of them alone has no `saved`, and what its first unit reads is free behind F
-/// where that unit is frozen. A stage below which nothing trains has no `input_grad`.
+/// and input stay as they are from F to B or W, output_grad from I to W. A fully frozen stage has
+/// no `saved`. If its first unit is frozen, its input may be released after F. A stage below which
+/// nothing trains has no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
   View tokens;                   // [R] int32, first stage
@@ -117,7 +117,7 @@ class Stage {
 
   /// All weights were written: pack them.
   virtual void refresh() = 0;
-  /// Once a step, behind an update: frozen weights are what they were.
+  /// Packs the weights that train: once per step, after an update.
   virtual void refresh_trained() { refresh(); }
 };
 

@@ -2,20 +2,8 @@
 // Invariant: a Manifest that `validate` let pass covers every part of every tensor exactly once,
 // and every number in it is safe to compute with.
 //
-// A checkpoint is a directory step-00000100/ with
-//
-//   shard-00000.h5 ...  one file per rank: HDF5, contiguous fp32 datasets <tensor>/<part>.<offset>
-//
-//   model.h5            virtual datasets <tensor>/<part>: whole tensors for h5py; nothing is
-//   restored
-//                       from it
-//
-//   manifest.json       the Manifest below, as JSON
-//
-//   manifest.sha256     the SHA-256 of manifest.json, as `sha256sum -c` reads it
-//
-// Beside the step-... directories: owner.json (checkpoint_owner.h), checkpoints.lock (file_lock.h),
-// and what is no commit (yet, or any more): step-....partial, .replaced, .removed.
+// io/README.md specifies the format: the files of a checkpoint, the manifest, what a reader must
+// check, and the commit protocol.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // GPT-2 (Radford et al. 2019; sizes from the config): embedding, then an attention and an MLP
-// half-block a layer, then final norm and a head tied to the token embedding.
+// half-block per layer, then final norm and a head tied to the token embedding.
 // Units: 0 embedding; 1 + 2l attention and 2 + 2l MLP of layer l; 2L + 1 head.
 #include <algorithm>
 #include <cmath>

@@ -18,7 +18,7 @@ struct LrConfig {
   double min = 0;           // what the schedule ends at, as a fraction of the peak
 };
 
-/// The shape behind the warm-up: `progress` in [0, 1] -> fraction of the peak, 1 at 0; shapes that
+/// The shape after the warm-up: `progress` in [0, 1] -> fraction of the peak, 1 at 0; shapes that
 /// fall end at `min`.
 using LrShape = double (*)(double progress, double min);
 

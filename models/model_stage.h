@@ -2,8 +2,8 @@
 // Invariants: all sizes are known once it is made, before any memory is attached; actions neither
 // allocate nor keep anything but what the caller's memory holds. Saved memory: each unit's own,
 // and the output of each unit but the last. Gradient memory likewise. Frozen units save nothing:
-// they take turns in a scratch of their own, and run as where nothing trains: what they put out
-// follows from the sample alone.
+// they share one scratch buffer and run in inference mode, so their output depends on the sample
+// alone.
 #pragma once
 
 #include <algorithm>

@@ -18,7 +18,7 @@ void append(std::vector<std::uint64_t>& words, const View& view) {
 
 void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
                     std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words) {
-  // By name, so that whoever adds a member comes by here.
+  // Destructured: a new member of UnitIo fails to compile here.
   const auto& [tokens, targets, input, output, input_grad, output_grad, saved, grads, loss_scale,
                training, random] = io;
   words.assign({word_of(&unit), static_cast<std::uint64_t>(pass), word_of(saved), word_of(grads),

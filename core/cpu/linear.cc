@@ -11,7 +11,7 @@ using Int = std::int64_t;
 
 constexpr Int kBiasColumns = 128;
 
-/// Epilogues are fused behind each tile of rows, while it is in the cache. `Rows`, `Outer`: the
+/// Epilogues are fused after each tile of rows, while it is in the cache. `Rows`, `Outer`: the
 /// products, by oneDNN or by our own loops.
 template <class T, template <class> class Rows, template <class> class Outer>
 class CpuLinear final : public Linear {

@@ -136,7 +136,7 @@ class Backward {
     store_rows<Format>(out_, p_, dq + first * shape_.stride, shape_.stride, rows, d_);
   }
 
-  // dv and dk of the keys that rows of the tile see: of those on the diagonal, only the rows behind
+  // dv and dk of the keys that rows of the tile see: of those on the diagonal, only the rows after
   // each strip of keys.
   void key_sums(Int i0, Int rows) {
     add_keys(0, i0, i0, 0, rows);

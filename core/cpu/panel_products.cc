@@ -1,5 +1,5 @@
 // Products of linear maps in fp32 for AVX2, where oneDNN (gemm:jit) packs its operands in every
-// call and what that costs decides how large a tile has to be. Weights are packed once a step, as
+// call and what that costs decides how large a tile has to be. Weights are packed once per step, as
 // panels; what a weight gradient reads is packed by blocks of its depth.
 //
 // Legend: M, N rows and columns of the result, K depth; C = c.

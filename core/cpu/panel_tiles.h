@@ -26,7 +26,7 @@ class PanelRows {
                  static_cast<float*>(to));
   }
 
-  /// `after(first_row, rows, tile)` runs on each tile [rows,n] of y behind its product.
+  /// `after(first_row, rows, tile)` runs on each tile [rows,n] of y after its product.
   template <class After>
   void run(const T* x, const void* b, T* y, After&& after) const {
     context_.team.runs(rows_, kTileRows, [&](std::int64_t first, std::int64_t end) {

@@ -32,7 +32,7 @@ class RowTiles {
   std::size_t packed_bytes() const { return main_->b_desc().get_size(); }
   void pack(const float* weights, void* to) const { packing_->run(weights, to); }
 
-  /// `after(first_row, rows, tile)` runs on each tile [rows,n] of fp32 behind its product.
+  /// `after(first_row, rows, tile)` runs on each tile [rows,n] of fp32 after its product.
   template <class After>
   void run(const T* x, const void* b, T* y, After&& after) const {
     context_.team.each((rows_ + tile_ - 1) / tile_, [&](std::int64_t i, int thread) {

@@ -58,7 +58,7 @@ class Team {
   mutable std::unique_ptr<TeamThreads> others_;  // started by the first run that wants them
 };
 
-/// Scratch that all operators of one backend share: one piece a thread. A piece has a part for an
+/// Scratch that all operators of one backend share: one piece per thread. A piece has a part for an
 /// operator and one for the product that it runs meanwhile.
 class Workspace {
  public:

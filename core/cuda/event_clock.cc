@@ -36,7 +36,7 @@ void EventClock::settle() {
 }
 
 /// Records origin_ in the idle stream; its time on the host's clock, which read both before and
-/// behind it. Again where the host was held up in between.
+/// after it. Again where the host was held up in between.
 double EventClock::calibrate() {
   for (int left = kTries;;) {
     const double before = now();

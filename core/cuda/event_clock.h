@@ -31,7 +31,7 @@ class EventClock final : public KernelClock {
   const Stream& stream_;
   Event origin_;
   std::deque<Event> events_;
-  std::vector<double> times_;  // of the marks taken, behind settle()
+  std::vector<double> times_;  // of the marks taken, after settle()
   std::size_t taken_ = 0;
   bool settled_ = false;
 };

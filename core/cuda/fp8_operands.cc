@@ -78,7 +78,7 @@ class Fp8Operands final : public LinearOperands {
     return {bytes, bytes + weights(), reinterpret_cast<float*>(bytes + 2 * weights())};
   }
 
-  // Scratch behind that of the products: x, its scale, dy, its scale, parts of a maximum.
+  // Scratch after that of the products: x, its scale, dy, its scale, parts of a maximum.
   std::byte* input_scratch() const {
     return static_cast<std::byte*>(context_.workspace.scratch()) + kProductScratch;
   }
@@ -89,7 +89,7 @@ class Fp8Operands final : public LinearOperands {
     return output_scratch() + shape_.rows * shape_.out + kScaleBytes;
   }
 
-  /// x[R,columns] at `to`, transposed if a product sums over its rows; its scale behind it.
+  /// x[R,columns] at `to`, transposed if a product sums over its rows; its scale after it.
   Quantized quantized(View x, Int columns, Format format, std::byte* to, bool flip) {
     CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(x.data) % kFp8Run == 0,
                      "fp8 of a matrix at {}", x.data);

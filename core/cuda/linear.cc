@@ -1,4 +1,4 @@
-// A linear map: its three products, and what is behind them where cuBLASLt does not do that.
+// A linear map: its three products, and what follows them where cuBLASLt does not do that.
 #include <optional>
 
 #include "core/cuda/kernels/kernels.h"

@@ -30,7 +30,7 @@ bool on_device(const void* memory) {
 
 /// mark() records a point of the kernels' stream and the copy's stream waits for it: a fetch reads
 /// what the kernels before it wrote, a deliver writes when those before it have read. No stream
-/// waits for the copy: whoever needs its end sees idle(), behind which it issues its kernels.
+/// waits for the copy: whoever needs its end sees idle(), after which it issues its kernels.
 class DeviceStaging final : public Staging {
  public:
   DeviceStaging(std::size_t bytes, cudaStream_t kernels, cudaStream_t to_host,

@@ -1,5 +1,5 @@
 // Passes of units as CUDA graphs. A pass is issued kernel by kernel when its key is first seen, so
-// that what libraries do at first use (load code, allocate) is behind it; recorded the second time;
+// that what libraries do at first use (load code, allocate) is over; recorded the second time;
 // from then on it is one call.
 // Invariants: a graph is launched under the key that it was recorded under alone, all words of
 // which are compared; there are never more graphs than `most`: keys beyond that are issued.

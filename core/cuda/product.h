@@ -29,7 +29,7 @@ struct ProductShape {
   DType out = DType::f32;
 };
 
-/// What is done behind the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
+/// What is done after the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
 /// `gelu_backward`: C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
 enum class Behind { nothing, bias, gelu, gelu_backward };
 
@@ -47,7 +47,7 @@ class BlasHandle {
 
 class Product {
  public:
-  /// Where cuBLASLt has no algorithm: an error if nothing is behind the product, else `able()` is
+  /// Where cuBLASLt has no algorithm: an error if nothing follows the product, else `able()` is
   /// false and the caller does that part itself.
   Product(cublasLtHandle_t handle, const ProductShape& shape, Behind behind);
 

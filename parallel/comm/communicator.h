@@ -1,6 +1,6 @@
 // Message passing, as the intersection of MPI and NCCL: no tags, FIFO per pair of ranks.
 // Invariants: buffers stay untouched by the caller until their Work is done; no call allocates
-// while no more Works are under way than ever before or were reserved; waiting yields the core.
+// as long as the Works under way stay within reserve() or an earlier peak; waiting yields the core.
 #pragma once
 
 #include <cstddef>

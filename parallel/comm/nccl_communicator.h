@@ -2,7 +2,7 @@
 // and tells of ranks that fail.
 //
 // Why no plan that `check` accepts can hang on it. NCCL's operations on one communicator run one
-// after the other, and one that waits for its peer keeps back all behind it. So each ordered pair
+// after the other, and one that waits for its peer keeps back all after it. So each ordered pair
 // of ranks that connect() names has a communicator and a stream of its own: what is at its head on
 // the one rank matches what is at its head on the other, whatever goes on beside it. That is a
 // FIFO channel a pair without buffering, and posts never wait: Channels::pairs of

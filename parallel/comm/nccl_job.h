@@ -58,7 +58,7 @@ class NcclJob {
   cuda::DeviceMemory& memory_;
   std::byte token_{};
   Work canary_;          // ends when the next rank is through, or with an error
-  bool closes_ = false;  // the ranks end together: this one owes the one before it the same
+  bool closes_ = false;  // orderly end: this rank also sends a token to the previous one
   std::vector<NcclLane*> active_;
   std::size_t lanes_ = 0;  // made so far
   std::vector<NcclHandle*> handles_;

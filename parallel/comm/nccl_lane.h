@@ -1,6 +1,6 @@
 // A NCCL communicator with a stream of its own, and what goes over it: messages in their order.
-// Invariants: no call here waits for another rank. What a lane is given starts behind the kernels
-// issued before that (an event that its stream waits for) and is done when an event behind it has
+// Invariants: no call here waits for another rank. What a lane is given starts after the kernels
+// issued before that (an event that its stream waits for) and is done when an event after it has
 // passed: no kernel ever waits for a lane, so kernels end whatever the other ranks do.
 #pragma once
 
@@ -33,7 +33,7 @@ class NcclWork final : public Work::State {
   /// Unfinished: the device may still use its events, so it is not used again.
   void recycle() override;
 
-  /// By whoever runs it: `stream` waits for the kernels before it; the calls; the end is behind
+  /// By whoever runs it: `stream` waits for the kernels before it; the calls; the end is after
   /// what is in `stream`.
   void hold(cudaStream_t stream) const { ready_.hold(stream); }
   void issue(const NcclHandle& handle, cudaStream_t stream) const;

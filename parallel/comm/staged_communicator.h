@@ -1,6 +1,6 @@
 // A communicator for memory that its transport cannot reach, such as a GPU's without CUDA-aware
 // MPI: messages pass through buffers in host memory (Memory::make_staging), and no call waits for a
-// copy. Invariants: a message leaves behind all kernels issued before its isend and lands behind
+// copy. Invariants: a message leaves after all kernels issued before its isend and lands after
 // all issued before its irecv; messages and collectives reach the transport in the order of their
 // calls; buffers are kept for the next message of their size, so after warm-up no call allocates.
 #pragma once

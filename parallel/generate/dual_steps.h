@@ -1,5 +1,5 @@
 // The eight steps of DualPipe and DualPipeV for one rank (DeepSeek-AI 2024, public implementation).
-// Invariant: each side's microbatches ascend for every kind of pass; every I has its W behind it.
+// Invariant: each side's microbatches ascend for every kind of pass; every I has its W after it.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // The order of 1F1B: some forwards ahead, then one forward and one backward by turns.
-// Invariant: for any lead a stage's backwards never wait for a forward that stands behind them.
+// Invariant: for any lead a stage's backwards never wait for a forward that stands after them.
 #pragma once
 
 #include "parallel/generate/schedule_registry.h"

@@ -40,7 +40,7 @@ Plan append_tails(Plan plan) {
                     fmt::format("the schedule '{}' is wrong for this layout: ", name), kKey);
 }
 
-/// For each action of a row, the number of its cell: an overlapped F and the action behind it are
+/// For each action of a row, the number of its cell: an overlapped F and the action after it are
 /// one, since transfers go around both.
 std::vector<int> cells_of(const std::vector<Action>& row) {
   std::vector<int> cells;

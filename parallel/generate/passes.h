@@ -21,7 +21,7 @@ Plan merge_input_weight(const Plan& plan, const Layout& layout);
 
 /// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on
 /// different ranks. All transfers get one order, that of their producers' ends with unit costs, and
-/// every row follows it: so no two ranks ever disagree, even on one stream a rank. Within that
+/// every row follows it: so no two ranks ever disagree, even on one stream per rank. In that
 /// order a RECV is posted one compute action before its consumer where it can be.
 Plan add_transfers(const Plan& plan, const Layout& layout);
 
@@ -29,7 +29,7 @@ Plan add_transfers(const Plan& plan, const Layout& layout);
 /// STEP, which waits for the reductions.
 Plan add_reduction(const Plan& plan, const Layout& layout);
 
-/// What a plan that was read from a file lacks, behind drop_frozen(): transfers, if it has none at
+/// Completes a plan that was read from a file, after drop_frozen(): transfers, if it has none at
 /// all; REDUCE and STEP, if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them
 /// where a reduction starts, and here that follows from the plan. `overlap`: pair_overlaps() too,
 /// if it has no transfers. Throws Error{bad_input} with `where` if the plan as it is, or what it

@@ -25,7 +25,7 @@ struct PipelineShape {
   int stages() const { return static_cast<int>(stage_rank.size()); }
 };
 
-/// Compute actions only (F, I, W, B), one row a rank of the shape.
+/// Compute actions only (F, I, W, B), one row per rank of the shape.
 using Generator = Rows (*)(const PipelineShape& shape);
 /// The same for two opposite pipelines on one set of ranks: what `up` does is numbered on from
 /// `down`, stages from down.stages() and microbatches from down.microbatches.
@@ -57,7 +57,7 @@ struct Schedule {
   Placement placement = Placement::loop;
   Chunks chunks{};
   bool any_layout = false;  // else layouts of another placement or number of chunks are refused
-  bool searched = false;    // made from the others: what they do on the layout is where it starts
+  bool searched = false;    // found by search, which starts from the other schedules
   int rank_step = 1;        // divides the number of ranks of a pipeline
   /// Where it is from, and its rule.
   const char* about = "";

@@ -28,7 +28,7 @@ Rows split(const Plan& plan, int ranks) {
   return rows;
 }
 
-/// Whether `later`, behind `earlier` in a row, has to stay there.
+/// Whether `later`, after `earlier` in a row, has to stay there.
 bool ordered(const Action& earlier, const Action& later) {
   return earlier.stage == later.stage &&
          (earlier.kind == later.kind || earlier.microbatch == later.microbatch);

@@ -16,7 +16,7 @@ struct WeightFill {
 
 /// `rows`: every F and I of the shape, in an order that cannot deadlock. Adds each W: where the
 /// next action of a row is not ready, or is an F and the row is at its limit, the oldest W that is
-/// left runs instead. The limit is kept if `rows` without any W keep it.
+/// left runs instead. The result keeps the limit if `rows` do before any W is added.
 Rows fill_weights(const PipelineShape& shape, const Rows& rows, const WeightFill& options);
 
 }  // namespace concertina

@@ -15,7 +15,7 @@ namespace concertina {
 /// What a plan has to be. The defaults are a plan that is ready to run.
 struct Limits {
   bool transfers = true;      // SEND and RECV at every boundary between ranks; else none at all
-  bool reduction = true;      // REDUCE a stage and STEP a rank; else none at all
+  bool reduction = true;      // REDUCE per stage, STEP per rank; else none at all
   int leaf_microbatches = 1;  // of the canonical reduction tree: microbatches / leaves
   std::vector<int> peak_activations{};  // at most, by rank, in microbatches of stages; empty: any
 };
@@ -24,12 +24,12 @@ struct Limits {
 Limits limits_of(const Plan& plan);
 
 enum class Rule {
-  shape,          // one row a rank
+  shape,          // one row per rank
   range,          // the action's stage or microbatch does not exist, or its kind is not due
   placement,      // it is in the row of a rank that does not hold the stage
   cover,          // missing, twice, or both B and I or W
   reduction,      // REDUCE or STEP is missing, or before gradients that it needs
-  overlap,        // not an F with a B or I of another microbatch right behind it
+  overlap,        // not an F directly followed by a B or I of another microbatch
   dependency,     // before something in its own row that it needs
   channel_order,  // two ranks disagree on the order of their messages
   leaf_order,     // gradients inside a leaf of the reduction tree not in ascending order

@@ -27,7 +27,7 @@ struct Checked {
 /// `action`, which is due in the row of `rank`, is not there; with the place where it belongs.
 Violation missing(const Plan& plan, int rank, const Action& action);
 
-/// One row a rank, and no fewer actions than forwards are due: so what follows takes memory and
+/// One row per rank, no fewer actions than forwards are due: so what follows takes memory and
 /// time in proportion to the plan, whatever numbers it has.
 Found check_size(const Plan& plan, const Layout& layout);
 
@@ -40,7 +40,7 @@ Found check_cover(const Checked& it);
 Found check_overlaps(const Checked& it);
 /// What an action needs from its own row stands before it.
 Found check_dependencies(const Checked& it);
-/// REDUCE comes behind all gradients of its stage. It may stand inside a row, as in PyTorch's
+/// REDUCE comes after all gradients of its stage. It may stand inside a row, as in PyTorch's
 /// files, since the executor never waits there: STEP does, which ends a row.
 Found check_reduction(const Checked& it);
 /// Channels have no tags: the k-th SEND from one rank to another meets the k-th RECV.

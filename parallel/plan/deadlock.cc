@@ -9,7 +9,7 @@ namespace {
 
 /// The standstill of a plan. What waits there is the head of a row, its first action that cannot
 /// run, or the head of a queue, a rank's first message that is not through. All else that is left
-/// stands behind these, so the graph of waits has two points a rank and few edges each.
+/// stands after these, so the graph of waits has two points per rank and few edges each.
 /// Point r is the row of rank r, point ranks + r its queue of messages.
 class Standstill {
  public:
@@ -174,7 +174,7 @@ class Standstill {
   const PlanIndex& index_;
   const PlanGraph& graph_;
   const int ranks_;
-  const bool queues_;                     // messages wait for each other: one stream a rank
+  const bool queues_;                     // messages wait for each other: one stream per rank
   std::vector<bool> open_;                // nodes that cannot run
   std::vector<int> head_;                 // by point: node, or -1 if the rank has come through
   std::vector<std::vector<Wait>> waits_;  // by point

@@ -127,8 +127,8 @@ class Inference {
     return placed(first, last, microbatches, before);
   }
 
-  /// Of things that take part in `width` F and `width` B each, one that has less than half of these
-  /// while most others do not.
+  /// Refuses the outlier: an item that has less than half of its `width` F and `width` B, while
+  /// most others have more.
   template <class PlaceOf>
   void require_majority(const std::map<int, int>& passes, int width, const char* what,
                         PlaceOf place_of) const {

@@ -28,7 +28,7 @@ class GraphBuilder {
  private:
   void edge(int from, int to) { edges_.emplace_back(from, to); }
 
-  /// One node for each SEND with a RECV, behind the one before it on the same channel.
+  /// One node for each SEND with a RECV, after the one before it on the same channel.
   void add_transfers() {
     std::vector<int> newest(index_.channels(), -1);  // transfer on each channel
     for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {

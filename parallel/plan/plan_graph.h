@@ -1,7 +1,7 @@
 // Who waits for whom in a plan: the common ground of check and simulate.
 // Nodes are the plan's actions (numbered as in PlanIndex), then its transfers. An action waits for
 // the action before it in its row; a transfer for both its ends; what consumes it, for the
-// transfer. An overlapped F and the action behind it are one: the F waits for what either needs,
+// transfer. An overlapped F and the action after it are one: the F waits for what either needs,
 // and its consumers wait for the other's end. Invariant: a plan of which `order` reaches every node
 // cannot deadlock on channels of that kind.
 #pragma once
@@ -36,7 +36,7 @@ struct PlanGraph {
   std::vector<int> edge_begin, edge_to;
 
   int nodes() const { return actions + static_cast<int>(transfers.size()); }
-  /// A topological order; nodes on a cycle, and those behind one, are left out.
+  /// A topological order; nodes on a cycle, and those after one, are left out.
   std::vector<int> order() const;
 };
 

@@ -1,4 +1,4 @@
-// A part of a plan for people: a row a rank, the actions around some places, these marked.
+// A part of a plan for people: one row per rank, the actions around some places, these marked.
 // Invariant: a few lines, however large the plan.
 #pragma once
 

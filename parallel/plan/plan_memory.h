@@ -20,14 +20,14 @@ struct StageSlots {
   bool operator==(const StageSlots&) const = default;
 };
 
-/// Pools of boundary buffers, one a rank and role, shared by the rank's stages (all boundaries have
-/// the same size). "Remote" means that the neighbour stage is on another rank.
-/// A buffer between two stages of one rank has one owner, the stage that reads it: what F of stage
-/// s writes is an input of s + 1, and what B or I of s + 1 writes is an output_grad of s.
+/// Pools of boundary buffers, one per rank and role, shared by the rank's stages (all boundaries
+/// have the same size). "Remote" means that the neighbour stage is on another rank. A buffer
+/// between two stages of one rank has one owner, the stage that reads it: what F of stage s writes
+/// is an input of s + 1, and what B or I of s + 1 writes is an output_grad of s.
 struct RowMemory {
   std::vector<StageSlots> stages;  // of the rank, ascending
-  /// From RECV_F's post (F of the previous stage, if it is local) until the stage's B or W ends;
-  /// but until F ends where the first unit is frozen, since no gradient needs its input.
+  /// Live from the posting of RECV_F (or the local producer's F) to the end of the stage's B or W;
+  /// to the end of F if the first unit is frozen, since no gradient needs its input.
   int inputs = 0;
   /// Of a stage that trains to a remote next stage: from F until B or W ends. By then the gradient
   /// has come back, so the send is over; no wait is needed.

@@ -1,4 +1,4 @@
-// A schedule is a value: one row of actions a rank.
+// A plan is a value: one row of actions per rank.
 // Invariant: no MPI, no threads, no clock here; the executor knows no schedule by name.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace concertina {
 /// F forward, I input gradient, W weight gradient, B = I + W. SEND_F/RECV_F activations to the
 /// next / from the previous stage, SEND_B/RECV_B gradients to the previous / from the next.
 /// A RECV posts the receive (the action that consumes it waits); a SEND starts the transfer.
-/// REDUCE stands anywhere behind the stage's last W and never waits: the reduction of a bucket
-/// starts by itself with its last gradient, and REDUCE only drives it. STEP, once a rank and last,
+/// REDUCE stands anywhere after the stage's last W and never waits: the reduction of a bucket
+/// starts by itself with its last gradient, and REDUCE only drives it. STEP, once per rank, last,
 /// waits for all reductions; then clipping, optimizer and weight gather.
 enum class Kind { F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE, STEP };
 
@@ -23,7 +23,7 @@ struct Action {
   Kind kind = Kind::F;
   int stage = 0;        // Layout's numbering
   int microbatch = -1;  // of the step; -1 for REDUCE and STEP
-  /// An F that runs interleaved with the action right behind it in the row, a B or I of another
+  /// An F that runs interleaved with the action right after it in the row, a B or I of another
   /// microbatch: both start once both can, and end together.
   bool overlapped = false;
   bool operator==(const Action&) const = default;
@@ -42,8 +42,8 @@ struct Plan {
 /// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
 std::string to_text(const Action& action);
 
-/// One line a rank, actions separated by commas, an overlapped F in one cell with the action behind
-/// it: the form of PyTorch's pipelining CSV (parallel/plan/schedule_text.h), with STEP added.
+/// One line per rank, actions separated by commas, an overlapped F in one cell with the action
+/// after it: the form of PyTorch's pipelining CSV (parallel/plan/schedule_text.h), with STEP added.
 std::string to_text(const Plan& plan);
 
 /// The inverse of to_text; what a schedule file may have besides actions is skipped. `where` names

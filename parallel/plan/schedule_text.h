@@ -1,4 +1,4 @@
-// The text form of schedules: PyTorch's pipelining CSV, one row a rank, one cell an action.
+// The text form of schedules: PyTorch's pipelining CSV, one row per rank, one cell per action.
 // Invariant: parse_schedule(to_text(x)) == x, and to_text(parse_schedule(t)) has t's tokens, idle
 // cells and all (blanks around a token are dropped, lines end with \n).
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// `actions`: one; an overlapped F and the B or I behind it, "(0F1;1B0)OVERLAP_F_B"; or none. Then
+/// `actions`: one; an overlapped F and the B or I after it, "(0F1;1B0)OVERLAP_F_B"; or none. Then
 /// `note` is empty in an idle cell, or it is an action that PyTorch's runtime has and that means
 /// nothing here: <stage>UNSHARD, RESHARD (weights are whole), <stage>WAIT_SEND_F<microbatch>,
 /// WAIT_SEND_B (a buffer is waited for where it is needed again) and <stage>WAIT_REDUCE_GRAD (STEP

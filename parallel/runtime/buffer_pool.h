@@ -1,7 +1,7 @@
 // Equal buffers that are handed out one at a time.
-// Invariants: as many as were attached, never more; a pool remembers how many were out at once. The
-// one given back last goes out first, but which ones go out when all are back is always the same:
-// steps of one plan find the same buffers.
+// Invariants: as many as were attached, never more; a pool remembers how many were in use at once.
+// Last in, first out, but sorted whenever all are back, so every step of a plan uses the same
+// buffers.
 #pragma once
 
 #include <cstddef>

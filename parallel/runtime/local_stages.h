@@ -62,7 +62,7 @@ class LocalStages {
   void begin(const Action& action);
   /// Gives back what no later action reads.
   void end(const Action& action);
-  /// In place of end(), behind an F that no gradient follows: gives back all.
+  /// In place of end(), after an F that no gradient follows: gives back all.
   void discard(const Action& forward);
   /// SEND or RECV.
   void start_transfer(const Action& action);

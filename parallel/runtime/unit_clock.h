@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// Seconds of a unit for one microbatch (pack: once a step); 0 where it was not seen.
+/// Seconds of a unit for one microbatch (pack: once per step); 0 where it was not seen.
 struct UnitSeconds {
   double forward = 0, input = 0, weight = 0, pack = 0;
   bool operator==(const UnitSeconds&) const = default;

@@ -20,7 +20,7 @@ struct StageCosts {
   double forward = 1, input = 1, weight = 1;
   double fused = 0;             // of B over I and W apart; negative where it saves something
   std::size_t saved_bytes = 0;  // from F to B or W
-  /// Units, behind each of which a rank looks at its transfers; 0: it looks all the time, as ranks
+  /// Units in the stage: a rank polls its transfers after each. 0: it polls continuously, as ranks
   /// that wait do.
   int units = 0;
 };
@@ -55,11 +55,11 @@ struct BucketCosts {
   int number = 0;               // weights are gathered in ascending order of it
 };
 
-/// Seconds of one rank, once a step.
+/// Seconds of one rank, once per step.
 struct RankCosts {
   double load = 0;     // before the first action
   double norm = 0;     // of its parts' gradients, before all ranks meet in STEP
-  double update = 0;   // of its parts, behind that
+  double update = 0;   // of its parts, after that
   double refresh = 0;  // packing the new weights
   bool operator==(const RankCosts&) const = default;
 };

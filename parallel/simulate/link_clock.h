@@ -22,7 +22,7 @@ class LinkClock {
     double start = 0, end = 0;
     int behind = -1;  // the message that it had to wait for, as its caller named it; else -1
   };
-  /// A message that both ends are ready for at `ready`; `name` >= 0 is for those behind it.
+  /// A message that both ends are ready for at `ready`; `name` >= 0 is for those after it.
   Passage carry(int from, int to, double bytes, double ready, int name);
 
  private:

@@ -25,7 +25,7 @@ struct Message {
   int behind = -1;                          // node that the message before it on its link is from
   /// Ranks that stand still until it has come: its receiver, and its sender for the buffer.
   std::array<int, 2> waiters{-1, -1};
-  double copy = 0;     // seconds of the receiver's time, behind `end`
+  double copy = 0;     // seconds of the receiver's time, after `end`
   bool eager = false;  // all of it left without waiting for its receiver
 
   /// The node that it would have come earlier without.

@@ -1,5 +1,5 @@
 // Predicts when each action of a plan runs.
-// An event queue of one entry a rank, in order of time: ranks of a host share its link to the
+// An event queue of one entry per rank, in order of time: ranks of a host share its link to the
 // others, and who comes first there depends on time, which no longest path through a fixed graph
 // can say. Invariant: pure; n log(ranks) in the number of actions; the same plan and costs give the
 // same timeline, whoever asks.
@@ -11,7 +11,7 @@ namespace concertina {
 
 /// Messages pass as parallel/simulate/message_clock.h says; in a plan without SEND and RECV they
 /// start when their producer ends. What consumes one waits for it, then does the receiver's part of
-/// the copy. An overlapped F and the action behind it have one interval, as long as both by
+/// the copy. An overlapped F and the action after it have one interval, as long as both by
 /// themselves: interleaving saves waits, not work. Behind a row's last compute, REDUCE (or
 /// STEP) waits for the stage's gradients from all holders and adds them; STEP, for all ranks.
 /// `plan` must pass check().

@@ -42,7 +42,7 @@ class Simulation {
   };
   struct Rank {
     std::size_t position = 0;  // in its row
-    std::size_t tail = 0;      // behind the row's last compute
+    std::size_t tail = 0;      // after the row's last compute
     std::vector<int> stages;   // that it holds
     double clock = 0;
     UnderWay under_way;

@@ -16,7 +16,7 @@ class StageMeans {
   /// The compute actions of one rank's step, without the waits inside them.
   void add(const std::vector<Action>& row, const StepRecord& record);
   /// Sums and counts, to be carried between ranks; add() takes in those of any number of ranks, one
-  /// behind the other.
+  /// after the other.
   const std::vector<double>& values() const { return values_; }
   void add(const std::vector<double>& values);
 

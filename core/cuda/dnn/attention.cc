@@ -15,7 +15,7 @@
 namespace concertina::cuda {
 namespace {
 
-// Up to 9.15, NVIDIA's own frontend (cudnn-frontend) masks keys behind the last token wherever they
+// Up to 9.15, NVIDIA's own frontend (cudnn-frontend) masks keys after the last token wherever they
 // do not fill a tile; our graphs do not.
 constexpr std::int64_t kAnyTokens = 91600, kKeyTile = 128;
 

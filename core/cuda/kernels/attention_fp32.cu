@@ -15,7 +15,7 @@ constexpr unsigned kFp32Threads = kWarps * 32;
 constexpr float kFp32Masked = -1e30F;
 static_assert(kOwn == kOther);
 
-/// Rows [first, first + 32) of a head, zero behind its end and right of its last column.
+/// Rows [first, first + 32) of a head, zero after its end and right of its last column.
 __device__ void load_tile(float* tile, HeadRows<const float> from, int first, const Heads& heads) {
   for (int i = static_cast<int>(threadIdx.x); i < kOther * kMostHeadDim; i += kFp32Threads) {
     const int row = i / kMostHeadDim, column = i % kMostHeadDim;

@@ -1,6 +1,6 @@
 // Tiles of attention on tensor cores in bf16: a warp has 16 of the block's 64 own rows, all other
 // rows of a tile, and sums in fp32 (FlashAttention-2, Dao 2023).
-// Invariant: a tile in shared memory is zero behind the head's last row and right of its last
+// Invariant: a tile in shared memory is zero after the head's last row and right of its last
 // column, so that products need no mask.
 //
 // Legend: D head dimension, kD that of the tile (a multiple of 16). Fragments: see ptx.cuh; sums of

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kLossThreads)
     for (int k = 0; k < N; ++k) sum += expf(x[k] - top);
     softmax = {top, sum};
   });
-  softmax = block_softmax(softmax);  // all have read `right` behind its barrier
+  softmax = block_softmax(softmax);  // all have read `right` after its barrier
   const float top = softmax.top;
   if (threadIdx.x == 0) row_loss[blockIdx.x] = top + logf(softmax.sum) - right[0];
   if (!training) return;

@@ -1,7 +1,7 @@
 // Loops over flat buffers: gradient sums, norms, the optimizer, casts, GELU and its derivative.
 //
 // N elements an access: 16 bytes where every buffer starts at a multiple of that; the elements
-// behind the last whole access are done one by one by the first threads of the grid.
+// after the last whole access are done one by one by the first threads of the grid.
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/reduce.cuh"

@@ -124,7 +124,7 @@ commits diverged
 train 1 poison --set optimizer.lr=1e12 --set lr.warmup=0 --set checkpoint.every=1 \
   --set checkpoint.keep=1
 one_message 'is NaN' 'the loss after weights of 1e12'
-if grep -qi nan err; then fail 'a message prints nan'; fi
+if grep -qE -e '-nan|nan' err; then fail 'a message prints nan'; fi
 exits 1 'eval of a diverged model' "$binary" eval runs/poison --json
 one_message 'held-out loss is NaN' 'eval of a diverged model'
 

@@ -218,7 +218,7 @@ class Training {
     if (session_.backend->emulates(session_.run.model->spec().activation))
       log::warn("this processor has no products of {}: they are emulated, and slower than fp32",
                 config.numerics.compute);
-    if (done_ > 0) log::info("resuming behind step {}", done_);
+    if (done_ > 0) log::info("resuming after step {}", done_);
     if (done_ > config.run.steps)
       log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done_,
                 config.run.steps);
@@ -314,7 +314,7 @@ class Training {
       monitor_->event(done_, "stop", {{"signal", signal}});
       monitor_->clear();
       log_passes();
-      log::warn("stopped by signal {} behind step {}; the same command resumes", signal, done_);
+      log::warn("stopped by signal {} after step {}; the same command resumes", signal, done_);
     }
     return static_cast<int>(Exit::preempted);
   }

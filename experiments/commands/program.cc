@@ -81,7 +81,7 @@ void add_version(CLI::App& app) {
 
 int run(int argc, char** argv, MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
-  CLI::App app("Trains transformers over elastic pipeline stages x data-parallel replicas.",
+  CLI::App app("Trains transformers over pipeline stages x data-parallel replicas.",
                "concertina");
   app.require_subcommand(1);
   Runner runner;

@@ -46,12 +46,21 @@ std::string field_text(const nlohmann::json& object, const char* key) {
   return at == object.end() ? "" : plain_text(*at);
 }
 
+std::string command_text(const nlohmann::json& launch) {
+  const auto words = launch.find("command");
+  if (words == launch.end() || !words->is_array()) return field_text(launch, "command");
+  std::string text;
+  for (const nlohmann::json& word : *words) text += (text.empty() ? "" : " ") + plain_text(word);
+  return text;
+}
+
 /// Where and by what: of the last launch; how many there were.
 void add_launch(const RunFiles& run, Facts& facts) {
   if (run.launches.empty()) return;
   const nlohmann::json& last = run.launches.back();
-  facts.add("program", field_text(last, "program"));
-  facts.add("command", field_text(last, "command"));
+  facts.add("program", fmt::format("concertina {}, commit {}", field_text(last, "version"),
+                                   field_text(last, "commit")));
+  facts.add("command", command_text(last));
   if (const auto hosts = last.find("hosts"); hosts != last.end() && hosts->is_array())
     for (const nlohmann::json& host : *hosts) facts.add("host", plain_text(host));
   if (run.launches.size() > 1)

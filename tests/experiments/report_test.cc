@@ -278,8 +278,9 @@ TEST(Report, RatesAndStepsAreOfTheWholeRun) {
   EXPECT_DOUBLE_EQ(totals.median_seconds, 1);
   EXPECT_DOUBLE_EQ(totals.bubble, 2.4 / 6);
   run.validations = {{2, 1.5, 4096, 440440}, {3, 1.4, 4096, 440440}, {3, 1.625, 440440, 440440}};
-  run.launches = {nlohmann::json{{"command", "concertina train <x>"},
-                                 {"program", {{"version", "0.1"}, {"commit", "abc"}}},
+  run.launches = {nlohmann::json{{"command", {"concertina", "train", "<x>"}},
+                                 {"version", "0.1"},
+                                 {"commit", "abc"},
                                  {"hosts", {{{"host", "node7"}, {"ranks", "0-3"}}}}}};
   const std::string page = report_page(run, compute_figures(run.trace, {}));
   expect_balanced(page);

@@ -131,6 +131,7 @@ TEST(NcclCommunicator, AnErrorOfNcclNamesTheRanks) {
     std::byte byte{};
     Gpu gpu(control.rank());
     const auto comm = make(Transport::nccl, control, gpu.memory);
+    control.barrier();  // links break once all are made
     try {
       emulation::break_links(true);
       if (control.rank() == 0) comm->irecv(Bytes(&byte, 1), 1).wait();

@@ -31,6 +31,10 @@ inline bool may_begin_step(int steps, double bytes) {
   return steps < kSteps || bytes < kBytes;
 }
 
+/// An all-gather of more bytes than this is an exchange, in which a rank waits for nobody's round
+/// before it sends; of less, latency counts, and doubling has log2(size) rounds of it.
+inline constexpr std::size_t kDoublingBytes = 1 << 16;
+
 /// One round of an all-gather by doubling (Bruck et al. 1997, "Efficient algorithms for all-to-all
 /// communications", section 4): a rank sends `blocks` blocks, from its own on in the order of the
 /// ring, to the rank `distance` before it, and receives as many from the rank `distance` after it,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/exchange_order.h"
 #include "core/log.h"
 #include "parallel/comm/mpi_environment.h"
 #include "parallel/comm/mpi_work.h"
@@ -175,7 +176,8 @@ class MpiCommunicator final : public Communicator {
   Work start_all_gather(std::span<const Bytes> blocks) override {
     std::size_t bytes = 0;
     for (const Bytes block : blocks) bytes += block.size();
-    if (bytes > pools_->channel.chunk_bytes) return Communicator::start_all_gather(blocks);
+    if (bytes > std::min<std::size_t>(kDoublingBytes, pools_->channel.chunk_bytes))
+      return Communicator::start_all_gather(blocks);
     MpiWork& state = take(pools_->collective, "all_gather", collectives_);
     Work work(&state);
     state.plan_gather(blocks);

@@ -137,7 +137,7 @@ std::vector<double> BucketClock::update(double start, LinkClock& links) const {
   std::vector<double> ends(at(ranks_), start), cpu(at(ranks_), 0.0);
   for (int rank = 0; rank < ranks_ && !costs_.ranks.empty(); ++rank)
     ends[at(rank)] += costs_.ranks[at(rank)].update;
-  ExchangeClock gathers(ExchangeClock::Pattern::gather);
+  ExchangeClock gathers;
   for (std::vector<int> buckets : groups_) {
     std::stable_sort(buckets.begin(), buckets.end(), [&](int a, int b) {
       return costs_.buckets[at(a)].number < costs_.buckets[at(b)].number;

@@ -44,7 +44,7 @@ class BucketClock {
   const Costs& costs_;
   int ranks_;
   bool copies_ = false;  // whether some messages are copies, in time of their ranks
-  ExchangeClock exchanges_{ExchangeClock::Pattern::scatter};
+  ExchangeClock exchanges_;
   std::vector<Item> items_;
   std::vector<std::vector<int>> groups_;       // buckets of equal holders, in order
   std::vector<std::vector<int>> buckets_of_;   // by stage

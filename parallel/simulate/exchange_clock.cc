@@ -14,15 +14,8 @@ constexpr int kMostSteps = 64;
 
 }  // namespace
 
-std::vector<ExchangeClock::Step> ExchangeClock::steps_of(int size) const {
+std::vector<ExchangeClock::Step> ExchangeClock::steps_of(int size) {
   std::vector<Step> steps;
-  if (pattern_ == Pattern::gather) {
-    for (int i = 0; gather_round(i, size).blocks > 0; ++i) {
-      const GatherRound round = gather_round(i, size);
-      steps.push_back({size - round.distance, static_cast<double>(round.blocks)});
-    }
-    return steps;
-  }
   const int all = size - 1, count = std::min(all, kMostSteps);
   for (int i = 0; i < count; ++i) {
     const int first = 1 + i * all / count, last = (i + 1) * all / count;
@@ -86,10 +79,7 @@ void ExchangeClock::begun(Group& group, int number, const Event& event, LinkCloc
 }
 
 bool ExchangeClock::may_post(const Group& group, const Line& line) const {
-  const int steps = static_cast<int>(group.steps.size());
-  if (line.next >= line.begun * steps) return false;
-  // A round of a gather sends on what those before it brought.
-  if (pattern_ == Pattern::gather && line.next % steps > 0 && !line.open.empty()) return false;
+  if (line.next >= line.begun * static_cast<int>(group.steps.size())) return false;
   return may_begin_step(static_cast<int>(line.open.size()), line.bytes);
 }
 

@@ -15,16 +15,10 @@ namespace concertina {
 
 class ExchangeClock {
  public:
-  /// scatter: each rank sends each other one what that one owns. gather: each rank's block goes to
-  /// all others, by doubling.
-  enum class Pattern { scatter, gather };
-
-  explicit ExchangeClock(Pattern pattern) : pattern_(pattern) {}
-
   /// Ranks that exchange with each other; returns the group's number.
   int add_group(std::vector<int> ranks);
   /// The next exchange of `group`; returns its number in it. `bytes[h]`: what holder h sends to
-  /// each other one, or its block.
+  /// each other one: what that one owns of the gradients, or its own part of the weights.
   int add_exchange(int group, std::vector<double> bytes);
 
   /// Holder `holder` has its part of the exchange at `time`, made by the action `node`; no earlier
@@ -91,14 +85,13 @@ class ExchangeClock {
     }
   };
 
-  std::vector<Step> steps_of(int size) const;
+  static std::vector<Step> steps_of(int size);
   void begun(Group& group, int number, const Event& event, LinkClock& links);
   void post(Group& group, int number, int holder, double now, LinkClock& links);
   bool may_post(const Group& group, const Line& line) const;
   void carry(Group& group, int number, int step, int from, double now, LinkClock& links);
   void close(Line& line, int step);
 
-  Pattern pattern_;
   std::vector<Group> groups_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t events_made_ = 0;

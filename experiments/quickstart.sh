@@ -19,7 +19,7 @@ fi
 mpi_environment
 command=(mpirun -n 4 concertina train @experiments/quickstart.toml "data.text=$text" "$@")
 say "training: ${command[*]}"
-echo 'Half a minute on two fast cores, three minutes at 8,000 tokens/s; each line below has the time left.'
+echo 'Under a minute on two fast cores, three minutes at 8,000 tokens/s; each line below has the time left.'
 "${command[@]}"
 
 say 'To go on, in this directory:'

@@ -1,6 +1,6 @@
 // The matrix products of a training step by themselves: what the step could not be faster than.
 // Invariant: the shapes and counts are those of a profile; the buffers are its own, and nothing is
-// fused behind a product. On a CPU each is measured twice, in our tiles and as one call of oneDNN:
+// fused after a product. On a CPU each is measured twice, in our tiles and as one call of oneDNN:
 // tiles that are too small would not be seen by themselves.
 #pragma once
 

@@ -30,8 +30,8 @@ void read_run_directory(const std::string& argument, RunConfig& config) {
 /// "table.key=value" without --set.
 bool is_assignment(const std::string& argument) {
   const std::size_t equals = argument.find('=');
-  return argument.front() != '@' && argument.find('.') < equals && argument.find('/') >= equals &&
-         equals != std::string::npos;
+  return equals != std::string::npos && argument.front() != '@' && argument.find('.') < equals &&
+         argument.find('/') >= equals;
 }
 
 void read_source(const std::string& argument, RunConfig& config) {

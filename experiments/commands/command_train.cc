@@ -226,7 +226,7 @@ class Training {
 
   static bool due(std::int64_t step, std::int64_t every) { return every > 0 && step % every == 0; }
 
-  /// Of a step of so many seconds; 0 where the peak rate is not known.
+  /// The model FLOPs utilization of a step of `seconds`; 0 where the peak rate is not known.
   double mfu(double seconds) const {
     const double peak = peak_flops_per_s(session_.config, session_.backend->describe());
     return peak > 0 ? model_flops(session_.config) / (seconds * peak * session_.world.size()) : 0;

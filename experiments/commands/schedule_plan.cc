@@ -30,7 +30,7 @@ void freeze(Layout& layout, int stages) {
   layout.frozen_units = stages;
 }
 
-/// Of `microbatches`: as --leaves says, or as many as `train` takes by default.
+/// Leaves of the gradient sum over `microbatches`: as --leaves says, else as `train` has them.
 int leaves_of(const ScheduleOptions& options, int microbatches) {
   if (!options.leaves) return default_leaves(microbatches);
   if (microbatches % *options.leaves != 0)

@@ -144,9 +144,9 @@ RunConfig with_absolute_paths(RunConfig config);
 /// microbatches (parallel/plan/reduction_tree.h). A layout never matters.
 int reduction_leaves(const RunConfig& config);
 
-/// Of the initial weights: `model.seed`, or `run.seed` where that is -1.
+/// The seed of the initial weights: `model.seed`, or `run.seed` where that is -1.
 std::uint64_t model_seed(const RunConfig& config);
-/// Of the order of the data: `data.seed`, or `run.seed` where that is -1.
+/// The seed of the order of the data: `data.seed`, or `run.seed` where that is -1.
 std::uint64_t data_seed(const RunConfig& config);
 /// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);

@@ -11,7 +11,7 @@ namespace concertina {
 namespace {
 
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 2048;
-constexpr double kRateSeconds = 0.25;  // of measuring, behind one run to warm up
+constexpr double kRateSeconds = 0.25;  // of measuring, after one run to warm up
 
 double flops(const LinearShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *

@@ -1,6 +1,7 @@
 #include "core/log.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <cstdlib>
 
@@ -22,6 +23,33 @@ void init(int rank, int size, const std::string& level, bool all_ranks) {
   if (rank != 0 && !all_ranks && wanted < spdlog::level::warn) wanted = spdlog::level::warn;
   logger->set_level(wanted);
   spdlog::set_default_logger(std::move(logger));
+}
+
+void flush() {
+  spdlog::default_logger_raw()->flush();
+}
+
+static spdlog::level::level_enum spdlog_level(Level level) {
+  switch (level) {
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warn:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+void write(Level level, fmt::string_view format, fmt::format_args arguments) noexcept {
+  try {
+    spdlog::logger& logger = *spdlog::default_logger_raw();
+    const spdlog::level::level_enum as = spdlog_level(level);
+    if (logger.should_log(as)) logger.log(as, fmt::vformat(format, arguments));
+  } catch (const std::exception&) {  // no memory: a line is lost, what is logged goes on
+  }
 }
 
 }  // namespace concertina::log

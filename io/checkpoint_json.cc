@@ -11,14 +11,12 @@
 namespace concertina {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kFormat = "concertina-checkpoint";
 constexpr std::int64_t kVersion = 1;
 constexpr std::uint64_t kMaxNumber = std::uint64_t{1} << 62;
 
 /// Whether `value` is an integer in [0, kMaxNumber].
-bool is_size(const json& value) {
+bool is_size(const nlohmann::json& value) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>() <= kMaxNumber;
   return value.is_number_integer() && value.get<std::int64_t>() >= 0;
 }
@@ -43,7 +41,8 @@ bool too_deep(const std::string& text) {
 /// An object on the way down a document, with the place for errors.
 class Reader {
  public:
-  Reader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
+  Reader(const nlohmann::json& object, std::string where)
+      : object_(object), where_(std::move(where)) {
     if (!object.is_object()) reject("not an object");
   }
 
@@ -52,20 +51,20 @@ class Reader {
                 "take another checkpoint: this one is damaged or of another program");
   }
 
-  const json& at(const char* key) const {
+  const nlohmann::json& at(const char* key) const {
     const auto found = object_.find(key);
     if (found == object_.end()) reject(fmt::format("'{}' is missing", key));
     return *found;
   }
 
   std::uint64_t number(const char* key) const {
-    const json& value = at(key);
+    const nlohmann::json& value = at(key);
     if (!is_size(value)) reject(fmt::format("'{}' is no number in [0, 2^62]", key));
     return value.get<std::uint64_t>();
   }
 
   std::string text(const char* key) const {
-    const json& value = at(key);
+    const nlohmann::json& value = at(key);
     if (!value.is_string()) reject(fmt::format("'{}' is no text", key));
     return value.get<std::string>();
   }
@@ -76,20 +75,20 @@ class Reader {
     return value;
   }
 
-  const json& list(const char* key) const {
-    const json& value = at(key);
+  const nlohmann::json& list(const char* key) const {
+    const nlohmann::json& value = at(key);
     if (!value.is_array()) reject(fmt::format("'{}' is no list", key));
     return value;
   }
 
-  Reader item(const json& value, const char* key, std::size_t index) const {
+  Reader item(const nlohmann::json& value, const char* key, std::size_t index) const {
     return Reader(value, fmt::format("{}, {}[{}]", where_, key, index));
   }
 
   const std::string& where() const { return where_; }
 
  private:
-  const json& object_;
+  const nlohmann::json& object_;
   std::string where_;
 };
 
@@ -97,7 +96,7 @@ class Reader {
 template <class Parse>
 auto parse_list(const Reader& reader, const char* key, Parse parse) {
   std::vector<decltype(parse(reader))> values;
-  const json& list = reader.list(key);
+  const nlohmann::json& list = reader.list(key);
   values.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i)
     values.push_back(parse(reader.item(list[i], key, i)));
@@ -112,7 +111,7 @@ StoredPiece parse_piece(const Reader& reader) {
   StoredPiece piece;
   piece.tensor = reader.text("tensor");
   if (piece.tensor.empty()) reader.reject("a tensor has no name");
-  for (const json& dim : reader.list("shape")) {
+  for (const nlohmann::json& dim : reader.list("shape")) {
     if (!is_size(dim)) reader.reject("'shape' holds something else than sizes");
     piece.shape.push_back(dim.get<std::int64_t>());
   }
@@ -128,8 +127,8 @@ ShardRecord parse_shard(const Reader& reader) {
           parse_list(reader, "pieces", parse_piece)};
 }
 
-json to_json(const StoredPiece& piece) {
-  json parts = json::array();
+nlohmann::json to_json(const StoredPiece& piece) {
+  nlohmann::json parts = nlohmann::json::array();
   for (const StoredPart& part : piece.parts)
     parts.push_back({{"name", part.name}, {"at", part.at}, {"sha256", part.sha256}});
   return {{"tensor", piece.tensor},
@@ -141,8 +140,8 @@ json to_json(const StoredPiece& piece) {
 
 }  // namespace
 
-json to_json(const ShardRecord& record) {
-  json pieces = json::array();
+nlohmann::json to_json(const ShardRecord& record) {
+  nlohmann::json pieces = nlohmann::json::array();
   for (const StoredPiece& piece : record.pieces) pieces.push_back(to_json(piece));
   return {{"file", record.file},
           {"bytes", record.bytes},
@@ -150,8 +149,8 @@ json to_json(const ShardRecord& record) {
           {"pieces", std::move(pieces)}};
 }
 
-json to_json(const Manifest& manifest) {
-  json shards = json::array();
+nlohmann::json to_json(const Manifest& manifest) {
+  nlohmann::json shards = nlohmann::json::array();
   for (const ShardRecord& record : manifest.shards) shards.push_back(to_json(record));
   return {{"format", kFormat},
           {"version", kVersion},
@@ -162,19 +161,20 @@ json to_json(const Manifest& manifest) {
           {"shards", std::move(shards)}};
 }
 
-ShardRecord parse_shard_record(const json& json, const std::string& where) {
-  return parse_shard(Reader(json, where));
+ShardRecord parse_shard_record(const nlohmann::json& record, const std::string& where) {
+  return parse_shard(Reader(record, where));
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& where) {
   const bool deep = too_deep(text);
-  const json document = deep ? json() : json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json document =
+      deep ? nlohmann::json() : nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Reader reader(document, where);
   if (reader.text("format") != kFormat) reader.reject("'format' is not " + std::string(kFormat));
   if (const auto version = reader.number("version"); version != kVersion)
     reader.reject(fmt::format("format version {}; this program reads {}", version, kVersion));
   if (reader.text("dtype") != "float32") reader.reject("'dtype' is not float32");
-  const json& metadata = reader.at("metadata");
+  const nlohmann::json& metadata = reader.at("metadata");
   if (!metadata.is_object() && !metadata.is_null()) reader.reject("'metadata' is no object");
   const Reader view(reader.at("view"), where + ", view");
   return {static_cast<std::int64_t>(reader.number("step")),

@@ -12,8 +12,8 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/version.h"
 #include "core/number_text.h"
+#include "core/version.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/report/run_result.h"
@@ -62,7 +62,7 @@ StepStatus gather_status(RankEngine& engine, double seconds) {
 }
 
 /// Bytes that a terminal may not like become '?'.
-std::string printable(std::string text) {
+std::string plain_ascii(std::string text) {
   for (char& c : text)
     if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
   return text;
@@ -409,7 +409,7 @@ class Training {
           "this launch\n",
           number_text(validation.loss), text_share(validation),
           100 * summary_.eval_seconds / summary_.launch_seconds);
-    if (!text.empty()) words += "\n" + printable(session_.config.generate.prompt + text) + "\n";
+    if (!text.empty()) words += "\n" + plain_ascii(session_.config.generate.prompt + text) + "\n";
     return words + fmt::format("\nrun directory: {}\n", directory_);
   }
 

@@ -22,8 +22,6 @@
 namespace concertina {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kMostText = 100;  // of a value in the message
 
@@ -74,12 +72,12 @@ std::string shortened(const std::string& text) {
   return text.size() <= kMostText ? text : text.substr(0, kMostText) + "...";
 }
 
-Json refusal_of(std::string what, std::string where, std::string fix) {
+nlohmann::json refusal_of(std::string what, std::string where, std::string fix) {
   return {{"what", what}, {"where", where}, {"fix", fix}};
 }
 
 /// The first of rank 0's claims that another rank does not share, or one that it has not.
-Json difference(const std::vector<std::vector<RankClaim>>& all, const RunConfig& config) {
+nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const RunConfig& config) {
   std::vector<std::string> keys;
   for (const std::vector<RankClaim>& claims : all)
     for (const RankClaim& claim : claims)
@@ -105,7 +103,7 @@ Json difference(const std::vector<std::vector<RankClaim>>& all, const RunConfig&
 }
 
 /// An instruction set that some ranks' processors lack; null if all have it.
-Json missing_isa(const std::vector<Hello>& hellos, const RunConfig& config) {
+nlohmann::json missing_isa(const std::vector<Hello>& hellos, const RunConfig& config) {
   if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
   const std::vector<std::string_view> names = cpu::isa_names();
   const auto wanted = std::find(names.begin(), names.end(), config.numerics.isa) - names.begin();
@@ -136,10 +134,10 @@ std::vector<Hello> gather_hellos(Communicator& world, const Hello& mine) {
 
 std::vector<std::vector<RankClaim>> gather_claims(Communicator& world,
                                                   const std::vector<RankClaim>& mine) {
-  Json json = Json::array();
+  nlohmann::json json = nlohmann::json::array();
   for (const RankClaim& claim : mine) json.push_back({claim.key, claim.value});
   // A path may be no UTF-8.
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::uint64_t length = text.size();
   if (world.rank() > 0) {
     world.isend(bytes_of_value(length), 0).wait();
@@ -152,17 +150,19 @@ std::vector<std::vector<RankClaim>> gather_claims(Communicator& world,
     text.resize(length);
     world.irecv(std::as_writable_bytes(std::span(text)), rank).wait();
     std::vector<RankClaim>& claims = all.emplace_back();
-    for (const Json& claim : Json::parse(text)) claims.push_back({claim[0], claim[1]});
+    for (const nlohmann::json& claim : nlohmann::json::parse(text))
+      claims.push_back({claim[0], claim[1]});
   }
   return all;
 }
 
-void throw_on_all(Communicator& world, const Json& refusal, std::uint64_t length) {
-  std::string text =
-      world.rank() == 0 ? refusal.dump(-1, ' ', false, Json::error_handler_t::replace) : "";
+void throw_on_all(Communicator& world, const nlohmann::json& refusal, std::uint64_t length) {
+  std::string text = world.rank() == 0
+                         ? refusal.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                         : "";
   text.resize(length, ' ');
   world.broadcast(std::as_writable_bytes(std::span(text)), 0).wait();
-  const Json all = Json::parse(text);
+  const nlohmann::json all = nlohmann::json::parse(text);
   throw_input(all["what"], all["where"], all["fix"]);
 }
 
@@ -189,7 +189,7 @@ std::string agree(Communicator& world, const RunConfig& config,
   std::copy(digest.begin(), digest.end(), hello.digest.begin());
   const std::vector<Hello> hellos = gather_hellos(world, hello);
   Answer answer{1, hello.isas, 0};
-  Json refusal;
+  nlohmann::json refusal;
   for (const Hello& other : hellos) {
     answer.isas = std::min(answer.isas, other.isas);
     if (other.digest != hello.digest) answer.alike = 0;
@@ -197,14 +197,16 @@ std::string agree(Communicator& world, const RunConfig& config,
   if (world.rank() == 0 && answer.alike == 1) {
     refusal = missing_isa(hellos, config);
     if (!refusal.is_null())
-      answer.refusal = refusal.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+      answer.refusal =
+          refusal.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
   }
   world.broadcast(bytes_of_value(answer), 0).wait();
   if (answer.alike == 0) {
     const auto all = gather_claims(world, mine);
     if (world.rank() == 0) {
       refusal = difference(all, config);
-      answer.refusal = refusal.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+      answer.refusal =
+          refusal.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
     }
     world.broadcast(bytes_of_value(answer), 0).wait();
   }

@@ -13,14 +13,12 @@
 namespace concertina {
 namespace {
 
-using nlohmann::json;
-
 /// Bad UTF-8 (a path, say) is shown as U+FFFD.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string dump(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-json error_json(const Error& error) {
+nlohmann::json error_json(const Error& error) {
   return {{"code", static_cast<int>(error.code())},
           {"what", error.message()},
           {"where", error.where()},
@@ -47,7 +45,7 @@ void gather_equal(Communicator& world, ConstBytes mine, Bytes all) {
 
 }  // namespace
 
-std::vector<json> gather_json(Communicator& world, const json& mine) {
+std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine) {
   std::string text = dump(mine);
   const std::uint64_t length = text.size();
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(world.size()));
@@ -58,13 +56,13 @@ std::vector<json> gather_json(Communicator& world, const json& mine) {
   text.resize(longest, ' ');
   std::string all(longest * lengths.size(), ' ');
   gather_equal(world, std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(all)));
-  std::vector<json> values;
+  std::vector<nlohmann::json> values;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank)
-    values.push_back(json::parse(all.substr(rank * longest, lengths[rank])));
+    values.push_back(nlohmann::json::parse(all.substr(rank * longest, lengths[rank])));
   return values;
 }
 
-std::vector<json> gather_json_on_first(Communicator& world, const json& mine) {
+std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nlohmann::json& mine) {
   std::string text = dump(mine);
   const auto length = static_cast<double>(text.size());
   const std::vector<double> lengths = gather_values(world, std::span(&length, 1));
@@ -72,26 +70,26 @@ std::vector<json> gather_json_on_first(Communicator& world, const json& mine) {
     world.isend(std::as_bytes(std::span(text)), 0).wait();
     return {};
   }
-  std::vector<json> values{json::parse(text)};
+  std::vector<nlohmann::json> values{nlohmann::json::parse(text)};
   for (int rank = 1; rank < world.size(); ++rank) {
     text.resize(static_cast<std::size_t>(lengths[static_cast<std::size_t>(rank)]));
     world.irecv(std::as_writable_bytes(std::span(text)), rank).wait();
-    values.push_back(json::parse(text));
+    values.push_back(nlohmann::json::parse(text));
   }
   return values;
 }
 
 void together(Communicator& world, const std::function<void()>& work,
               const std::function<void()>& cleanup) {
-  json mine;
+  nlohmann::json mine;
   try {
     work();
   } catch (const Error& error) {
     mine = error_json(error);
   }
-  const std::vector<json> all = gather_json(world, mine);
+  const std::vector<nlohmann::json> all = gather_json(world, mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const json& error = all[rank];
+    const nlohmann::json& error = all[rank];
     if (error.is_null()) continue;
     run_cleanup(cleanup);
     std::string where = error["where"];

@@ -19,11 +19,9 @@
 namespace concertina {
 namespace {
 
-using Json = nlohmann::json;
-
 /// `value` of rank 0 on every rank; if making it threw there, all ranks throw.
-Json from_first(Communicator& world, const std::function<Json()>& make) {
-  Json value;
+nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make) {
+  nlohmann::json value;
   together(world, [&] {
     if (world.rank() == 0) value = make();
   });
@@ -35,9 +33,9 @@ Json from_first(Communicator& world, const std::function<Json()>& make) {
 std::optional<std::string> path_from_first(
     Communicator& world, const std::string& directory,
     const std::function<std::optional<std::string>()>& make) {
-  const Json below = from_first(world, [&] {
+  const nlohmann::json below = from_first(world, [&] {
     const std::optional<std::string> path = make();
-    return path ? Json(path->substr(directory.size())) : Json();
+    return path ? nlohmann::json(path->substr(directory.size())) : nlohmann::json();
   });
   if (below.is_null()) return std::nullopt;
   return directory + below.get<std::string>();
@@ -104,26 +102,29 @@ void require_sound(const TensorPiece& piece, std::int64_t step) {
 }
 
 /// What is kept is fp32 in any precision and on any device.
-constexpr std::string_view kMayChange[] = {"numerics.compute", "numerics.attention", "run.device",
-                                           "numerics.isa", "oneDNN", "lr.steps"};
+constexpr std::string_view kMayChange[] = {
+    "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
 
 /// A config key that is younger than the checkpoint had its default.
-Json value_then(const Json& stored, const std::string& key) {
+nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
-  if (key == "model.seed" || key == "data.seed") return stored.value("run.seed", Json("absent"));
+  if (key == "model.seed" || key == "data.seed")
+    return stored.value("run.seed", nlohmann::json("absent"));
   const Key* known = find_key(key);
-  return known != nullptr ? Json(value_text(*known, RunConfig{})) : Json("absent");
+  return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
+                          : nlohmann::json("absent");
 }
 
 /// Throws unless the checkpoint is of a run with this identity, but for keys that may change.
-void check_identity(const Json& stored, const Json& now, const std::string& path) {
-  const auto text = [](const Json& one) {
+void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
+                    const std::string& path) {
+  const auto text = [](const nlohmann::json& one) {
     return one.is_string() ? one.get<std::string>() : one.dump();
   };
   for (const auto& [key, value] : now.items()) {
     // A sample of the text is compared in any case.
     if (key == kWholeText && !stored.contains(key)) continue;
-    const Json then = value_then(stored, key);
+    const nlohmann::json then = value_then(stored, key);
     if (may_change(key) || then == value) continue;
     throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
                             text(then), text(value)),
@@ -187,8 +188,8 @@ void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
 
 /// Nothing if there is no commit at `path`; `commit` is the one that is read.
 std::optional<std::int64_t> try_load(RankEngine& engine, const std::string& path,
-                                     const Json& identity, std::optional<std::string>& commit,
-                                     Json* kept) {
+                                     const nlohmann::json& identity,
+                                     std::optional<std::string>& commit, nlohmann::json* kept) {
   Communicator& world = engine.world();
   commit = path_from_first(world, path, [&] { return find_commit(path); });
   if (!commit) return std::nullopt;
@@ -197,7 +198,7 @@ std::optional<std::int64_t> try_load(RankEngine& engine, const std::string& path
     CheckpointReader reader(*commit);
     reader.on_beat(beat_of(engine));
     step = reader.manifest().step;
-    const Json& stored = reader.manifest().metadata;
+    const nlohmann::json& stored = reader.manifest().metadata;
     if (kept != nullptr) *kept = stored;
     if (!identity.empty()) check_identity(stored, identity, reader.directory());
     read_state(engine, world.rank(), reader);
@@ -212,17 +213,17 @@ bool may_change(std::string_view key) {
   return std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange);
 }
 
-Json numerics_identity(const RunConfig& config, const RunPlan& run,
-                       const std::string& data_fingerprint) {
-  Json identity;
+nlohmann::json numerics_identity(const RunConfig& config, const RunPlan& run,
+                                 const std::string& data_fingerprint) {
+  nlohmann::json identity;
   RunConfig copy = config;
   for (const Key& key : config_keys()) {
     const std::string_view section = key.name.substr(0, key.name.find('.'));
-    const bool numeric =
-        section == "model" || section == "batch" || section == "optimizer" || section == "freeze" ||
-        section == "lr" || key.name == "run.seed" || key.name == "data.tokenizer" ||
-        key.name == "data.validation" || key.name == "numerics.compute" ||
-        key.name == "numerics.attention" || key.name == "run.device";
+    const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
+                         section == "freeze" || section == "lr" || key.name == "run.seed" ||
+                         key.name == "data.tokenizer" || key.name == "data.validation" ||
+                         key.name == "numerics.compute" || key.name == "numerics.attention" ||
+                         key.name == "run.device";
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["model.seed"] = std::to_string(model_seed(config));
@@ -234,7 +235,7 @@ Json numerics_identity(const RunConfig& config, const RunPlan& run,
 }
 
 void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step,
-                     const Json& identity) {
+                     const nlohmann::json& identity) {
   const Watchdog::Patience patience(engine.watchdog(), "saving a checkpoint");
   Communicator& world = engine.world();
   const bool leads = world.rank() == 0;
@@ -249,7 +250,7 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
   const auto cleanup = [&] {
     if (leads) abandon_checkpoint(partial);
   };
-  Json record;
+  nlohmann::json record;
   together(
       world,
       [&] {
@@ -257,13 +258,14 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
             write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(engine)));
       },
       cleanup);
-  const std::vector<Json> records = gather_json_on_first(world, record);
+  const std::vector<nlohmann::json> records = gather_json_on_first(world, record);
   together(
       world,
       [&] {
         if (!leads) return;
         std::vector<ShardRecord> shards;
-        for (const Json& one : records) shards.push_back(parse_shard_record(one, partial));
+        for (const nlohmann::json& one : records)
+          shards.push_back(parse_shard_record(one, partial));
         write_manifest(partial, std::move(shards), identity);
       },
       cleanup);
@@ -278,7 +280,7 @@ void prune_checkpoints(const std::string& directory, int keep) {
 }
 
 std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::string& path,
-                                            const Json& identity, Json* kept) {
+                                            const nlohmann::json& identity, nlohmann::json* kept) {
   const Watchdog::Patience patience(engine.watchdog(), "loading a checkpoint");
   // A run that trains removes old commits, also while another process reads them.
   constexpr int kAttempts = 20;
@@ -288,7 +290,7 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
       return try_load(engine, path, identity, commit, kept);
     } catch (const Error&) {
       const bool gone = from_first(engine.world(), [&] {
-        return Json(commit && *commit != path && !std::filesystem::exists(*commit));
+        return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
       });
       if (!gone || attempt == kAttempts) throw;
     }
@@ -297,7 +299,7 @@ std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::strin
   }
 }
 
-std::int64_t require_checkpoint(RankEngine& engine, const std::string& path, Json* kept) {
+std::int64_t require_checkpoint(RankEngine& engine, const std::string& path, nlohmann::json* kept) {
   const std::optional<std::int64_t> step = load_checkpoint(engine, path, {}, kept);
   if (!step)
     throw_input("there is no checkpoint", path,

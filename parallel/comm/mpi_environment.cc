@@ -88,7 +88,7 @@ void abort_job(int code) {
   std::signal(SIGALRM, SIG_DFL);
   ::alarm(kAbortSeconds);
   log::warn("ending all ranks, exit code {}", code);
-  spdlog::default_logger()->flush();
+  log::flush();
   std::fflush(nullptr);
   if (mpi_running()) MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);

@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Greedy {
  public:
@@ -25,7 +25,7 @@ class Greedy {
       stages_of_[at(stage.rank)].push_back(s);
       const int count = stage.last_microbatch - stage.first_microbatch;
       ends_.push_back(
-          {std::vector<double>(at(count), kInf), std::vector<double>(at(count), kInf), 0, 0, 0});
+          {std::vector<double>(at(count), kNever), std::vector<double>(at(count), kNever), 0, 0, 0});
       left_ += 3 * count;
     }
   }
@@ -42,7 +42,7 @@ class Greedy {
     int forwards, gradients, weights;       // started
   };
   struct Choice {
-    double start = kInf;
+    double start = kNever;
     int rank = -1;
     Action action;
   };
@@ -60,13 +60,13 @@ class Greedy {
   double forward_ready(int stage) const {
     const Ends& own = ends_[at(stage)];
     const StageInfo& info = judge_.stages()[at(stage)];
-    if (own.forwards == static_cast<int>(own.forward.size())) return kInf;
+    if (own.forwards == static_cast<int>(own.forward.size())) return kNever;
     if (info.first) return 0;
     return ends_[at(stage - 1)].forward[at(own.forwards)] + judge_.message(stage - 1, stage);
   }
   double gradient_ready(int stage) const {
     const Ends& own = ends_[at(stage)];
-    if (own.gradients == own.forwards) return kInf;
+    if (own.gradients == own.forwards) return kNever;
     const double made = own.forward[at(own.gradients)];
     if (judge_.stages()[at(stage)].last) return made;
     return std::max(

@@ -13,6 +13,11 @@ std::string grouped(std::int64_t value) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  const std::string_view ending = noun.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : ending);
+}
+
 std::string number_text(double value, int decimals) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "infinity" : "-infinity";

@@ -3,14 +3,18 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace concertina {
 
 /// "440,440".
 std::string grouped(std::int64_t value);
 
-/// `value` with so many decimals (from 1e9 on, six digits); "NaN", "infinity" or "-infinity" where it is not finite: how a
-/// library prints these depends on the sign of a NaN, which means nothing.
+/// "1 rank", "2 ranks", "1,024 microbatches".
+std::string counted(std::int64_t count, std::string_view noun);
+
+/// `value` with so many decimals (from 1e9 on, six digits); "NaN", "infinity" or "-infinity" where
+/// it is not finite: how a library prints these depends on the sign of a NaN, which means nothing.
 std::string number_text(double value, int decimals = 4);
 
 }  // namespace concertina

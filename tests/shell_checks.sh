@@ -35,5 +35,10 @@ one_message() {
   grep -aqF -e "$1" message || fail "$2: wanted '$1'"
 }
 
+# last_is_ours WHAT: nothing follows our message in err, such as a paragraph of mpirun's.
+last_is_ours() {
+  tail -n 1 err | grep -aq '^  try: ' || fail "$1: the last line is not what to try"
+}
+
 # hash_of NAME: state_sha256 of runs/NAME.
 hash_of() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }

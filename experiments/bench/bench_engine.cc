@@ -10,7 +10,7 @@ namespace concertina {
 BenchEngine::BenchEngine(const RunConfig& its_config, Communicator& world)
     : config(its_config),
       threads(std::max(1, config.run.threads)),
-      run(make_run_plan(config, world.size())),
+      run(make_run_plan(config, world.size(), "mpirun -n {} concertina bench ...")),
       backend(make_backend(config, threads, world)),
       profiled(make_profile_backend(*backend, profile)),
       engine(run, config, world.rank(), *profiled),

@@ -99,6 +99,7 @@ class Training {
     const std::optional<std::int64_t> found =
         load_checkpoint(engine_, checkpoints_, identity_, &stored);
     done_ = found.value_or(0);
+    session_.launch_watch.committed(done_);
     if (session_.leads()) found ? refuse_from_scratch() : start_anew();
     if (!found) engine_.initialize();
     settle_lr_steps(stored);
@@ -209,14 +210,13 @@ class Training {
   void log_start() const {
     const RunConfig& config = session_.config;
     const int frozen = config.freeze.units;
-    const std::size_t stages = session_.run.layout.pipelines[0].stages.size();
-    log::info("{}: {}, {} stage{} a pipeline, {}, {}{}", directory_,
-              short_form(session_.run.layout), stages, stages == 1 ? "" : "s",
-              config.numerics.compute, session_.backend->describe(),
+    const auto stages = std::ssize(session_.run.layout.pipelines[0].stages);
+    log::info("{}: {}, {} per pipeline, {}, {}{}", directory_, short_form(session_.run.layout),
+              counted(stages, "stage"), config.numerics.compute, session_.backend->describe(),
               frozen > 0 ? fmt::format(", {} of {} units frozen", frozen, session_.run.costs.size())
                          : "");
     if (session_.backend->emulates(session_.run.model->spec().activation))
-      log::warn("this processor has no products of {}: they are emulated, and slower than fp32",
+      log::warn("this processor has no {} matrix instructions: emulation is slower than fp32",
                 config.numerics.compute);
     if (done_ > 0) log::info("resuming after step {}", done_);
     if (done_ > config.run.steps)
@@ -291,6 +291,7 @@ class Training {
       monitor_->event(step, "no checkpoint", {{"why", error.message()}});
       return;
     }
+    session_.launch_watch.committed(step);
     summary_.checkpoint_seconds += now() - start;
     unpruned_ = true;
     if (monitor_) monitor_->event(step, "checkpoint", {{"seconds", now() - start}});
@@ -305,8 +306,8 @@ class Training {
   void log_passes() const {
     const PassCounts passes = session_.backend->pass_counts();
     if (passes.issued + passes.replayed > 0)
-      log::info("{} of {} passes of units were launched as CUDA graphs, of which there are {}",
-                passes.replayed, passes.issued + passes.replayed, passes.recordings);
+      log::info("{} of {} unit passes were launched as CUDA graphs ({} graphs)", passes.replayed,
+                passes.issued + passes.replayed, passes.recordings);
   }
 
   int preempted(int signal) {
@@ -401,11 +402,11 @@ class Training {
     const Validation& validation = summary_.validation;
     std::string words = fmt::format("nothing was left to train at step {}\n", summary_.step);
     if (summary_.last)
-      words = fmt::format("trained {} steps, loss {}, {} tokens/s\n", summary_.step,
+      words = fmt::format("trained {}, loss {}, {} tokens/s\n", counted(summary_.step, "step"),
                           number_text(summary_.last->loss), format_rate(figures_.tokens_per_s()));
     if (validation.targets > 0)
       words += fmt::format(
-          "held-out loss {} nats a token, over {}; evaluations took {:.0f}% of "
+          "held-out loss {} nats per token, over {}; evaluations took {:.0f}% of "
           "this launch\n",
           number_text(validation.loss), text_share(validation),
           100 * summary_.eval_seconds / summary_.launch_seconds);
@@ -435,7 +436,6 @@ class Training {
 };
 
 int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
-  hold_stop_signals();
   if (options.config.data.text.empty())
     throw_input("there is no text to train on", options.config.where("data.text"),
                 "--set data.text=FILE");

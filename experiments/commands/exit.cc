@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <thread>
 
 #include "experiments/commands/command.h"
+#include "experiments/run/error_text.h"
 #include "experiments/run/signals.h"
 
 namespace concertina {
@@ -20,44 +22,42 @@ std::chrono::milliseconds grace(int rank) {
                    : std::chrono::milliseconds(3000 + std::min(50 * rank, 2000));
 }
 
+/// Before MPI has started no process can end the others without mpirun's two paragraphs on it. So
+/// every rank starts MPI, if it can in this time, and one ends them all.
+void start_to_end(MpiEnvironment& mpi, int code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    std::_Exit(code);
+  }).detach();
+  try {
+    mpi.world();
+  } catch (const Error&) {  // what is said of the first error is enough
+  }
+}
+
+void say(const Error& error, int rank) {
+  std::fflush(stdout);
+  const std::string text = error_text(error, rank);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 int fail(const Error& error, MpiEnvironment& mpi) {
   const int rank = mpi.started() ? mpi.world().rank() : launcher_rank();
   const int size = mpi.started() ? mpi.world().size() : std::max(1, expected_world_size());
   const int code = static_cast<int>(error.code());
-  if (rank > 0) release_sigterm();  // that is how a launcher ends us while rank 0 speaks
-  std::this_thread::sleep_for(grace(rank));
-  std::fflush(stdout);
-  const std::string text = error_text(error, size > 1 && rank > 0 ? rank : -1);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
-  // Before MPI has started the launcher ends the others: this process exits with an error.
+  if (rank == 0) say(error, -1);
+  if (size > 1 && !mpi.started()) start_to_end(mpi, code);
+  if (rank > 0) {
+    release_sigterm();  // that is how a launcher ends us while rank 0 speaks
+    std::this_thread::sleep_for(grace(rank));
+    say(error, size > 1 ? rank : -1);
+  }
   if (mpi.started() && size > 1) abort_job(code);
   return code;
 }
 
-/// Bytes of a broken input must not steer the terminal.
-std::string printable(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7f)
-      result += fmt::format("\\x{:02x}", byte);
-    else
-      result += c;
-  }
-  return result;
-}
-
 }  // namespace
-
-std::string error_text(const Error& error, int rank) {
-  const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
-  // Not what(): that ends at the first NUL of a broken input.
-  std::string text = fmt::format("concertina: error{}: {}\n", who, printable(error.message()));
-  if (!error.where().empty()) text += fmt::format("  at: {}\n", printable(error.where()));
-  if (!error.fix().empty()) text += fmt::format("  try: {}\n", printable(error.fix()));
-  return text;
-}
 
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
   try {

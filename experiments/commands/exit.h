@@ -17,7 +17,4 @@ namespace concertina {
 /// it, the error is theirs alone and they speak. That needs no communication, so it cannot hang.
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body);
 
-/// "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n"; names the rank unless it is negative.
-std::string error_text(const Error& error, int rank);
-
 }  // namespace concertina

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/commands/command_schedule.h"
 #include "parallel/plan/plan_grid.h"
 
@@ -61,7 +62,8 @@ int run_schedule_check(const ScheduleOptions& options) {
     if (options.json)
       fmt::print("{}", json_line({{"ok", true}, {"ranks", ranks}, {"actions", actions}}));
     else
-      fmt::print("ok: {} ranks, {} actions: complete, ordered, free of deadlock\n", ranks, actions);
+      fmt::print("ok: {}, {}: complete, ordered, free of deadlock\n", counted(ranks, "rank"),
+                 counted(actions, "action"));
     return static_cast<int>(Exit::ok);
   } catch (const RefusedPlan& refused) {
     if (!options.json) throw;

@@ -25,7 +25,7 @@ bool is_name(const std::string& text) {
 void freeze(Layout& layout, int stages) {
   for (const Pipeline& pipeline : layout.pipelines)
     if (const auto all = std::ssize(pipeline.stages); stages >= all)
-      throw_input(fmt::format("{} stages are frozen of {}: nothing is left to train", stages, all),
+      throw_input(fmt::format("--frozen {} of {} stages: nothing is left to train", stages, all),
                   "--frozen", fmt::format("--frozen from 0 to {}", all - 1));
   layout.frozen_units = stages;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/commands/command_schedule.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/search.h"
@@ -77,7 +78,8 @@ class Search {
   int max_chunks() const {
     const std::optional<int> units = costs_.units();
     if (units && *units < options_.ranks)
-      throw_input(fmt::format("the model has {} units for {} ranks", *units, options_.ranks),
+      throw_input(fmt::format("the model has {} for {}", counted(*units, "unit"),
+                              counted(options_.ranks, "rank")),
                   "--ranks", fmt::format("--ranks from 1 to {}", *units));
     const int most = units ? *units / options_.ranks : kMaxChunks;
     if (options_.max_chunks == 0) return most;
@@ -105,7 +107,8 @@ class Search {
                            .microbatches = options_.microbatches,
                            .leaves = leaves},
                           options_.ranks, 1, folding);
-    SearchField field{folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
+    SearchField field{
+        folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
     field.limits.leaf_microbatches = options_.microbatches / leaves;
     if (options_.memory > 0) {
       // No rank can save more than all microbatches of all its stages.
@@ -160,7 +163,8 @@ class Search {
   }
 
   /// Keeps a plan within the bound if it is the best so far.
-  void offer(const SearchField& field, const Plan& plan, const Costs& costs, std::string_view from) {
+  void offer(const SearchField& field, const Plan& plan, const Costs& costs,
+             std::string_view from) {
     const Timeline timeline = simulate(plan, field.layout, costs);
     if (best_ != nullptr && timeline.makespan >= least_) return;
     best_ = &field;

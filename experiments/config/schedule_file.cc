@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/config/input_file.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/infer_layout.h"
@@ -33,10 +34,10 @@ int microbatches(const ScheduleFile& file) {
 void require_fit(const ScheduleFile& file, const RunConfig& config, const LayoutLimits& limits) {
   const int rows = row_count(file), copies = limits.world / rows;
   if (limits.world % rows != 0)
-    throw_input(fmt::format("{} has {} rows, one a rank; the run has {} ranks", file.path, rows,
-                            limits.world),
+    throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
+                            counted(rows, "rank"), counted(limits.world, "rank")),
                 config.where(kKey),
-                fmt::format("{} ranks, or a multiple: replicas of {}", rows, rows));
+                fmt::format("{}, or a multiple of it for several replicas", counted(rows, "rank")));
   const ParallelSection& parallel = config.parallel;
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   for (const auto& [key, given, is] : {std::tuple{"parallel.pp", parallel.pp, rows},
@@ -46,16 +47,17 @@ void require_fit(const ScheduleFile& file, const RunConfig& config, const Layout
       throw_input(fmt::format("{} = {}, but {} makes it {}", key, given, file.path, is),
                   config.where(key), fmt::format("leave out {}", key));
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)
-    throw_input(fmt::format("{} has {} microbatches, a step has {} for {}", file.path,
-                            microbatches(file), limits.microbatches,
-                            copies == 1 ? "it" : fmt::format("{} replicas of it", copies)),
+    throw_input(fmt::format("{} has {} per replica; a step has {} for {}", file.path,
+                            counted(microbatches(file), "microbatch"), limits.microbatches,
+                            counted(copies, "replica")),
                 config.where("batch.microbatches"),
                 fmt::format("batch.microbatches = {}", copies * microbatches(file)));
   for (const Pipeline& pipeline : file.layout.pipelines)
     if (static_cast<int>(pipeline.stages.size()) > limits.units)
-      throw_input(fmt::format("{} has pipelines of {} stages, the model has {} units", file.path,
-                              pipeline.stages.size(), limits.units),
-                  config.where(kKey), "fewer stages, or a model with more layers");
+      throw_input(
+          fmt::format("{} has pipelines of {}, the model has {}", file.path,
+                      counted(std::ssize(pipeline.stages), "stage"), counted(limits.units, "unit")),
+          config.where(kKey), "fewer stages, or a model with more layers");
 }
 
 /// All replicas, with the model's units.
@@ -101,7 +103,7 @@ bool is_schedule_file(const std::string& text) {
 
 ScheduleFile read_schedule_file(const std::string& path) {
   constexpr const char* kScheduleFileHint =
-      "a text file with one row of actions a rank, as `schedule show` prints it";
+      "a text file with one line of actions per rank, as `schedule show` prints it";
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     throw_input("there is no such schedule file", path, kScheduleFileHint);

@@ -172,7 +172,7 @@ void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, 
 Json plan_report(const RunConfig& config, const PlanOptions& options,
                  const std::optional<MemoryBytes>& machine) {
   const int threads = std::max(1, config.run.threads);
-  const RunPlan run = make_run_plan(config, options.world);
+  const RunPlan run = make_run_plan(config, options.world, "--world {}");
   const std::vector<RankMemory> memory = predict_memory(run, config, threads);
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},

@@ -11,8 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json recorded_json(const RunTrace& trace, const KnownCosts& known) {
-  const ReportFigures figures = compute_figures(trace, known);
+Json recorded_json(const RunTrace& trace, const ReportFigures& figures) {
   const IdleCauses causes = figures.causes();
   Json by_cause;
   for (std::size_t c = 0; c < kCauses; ++c)
@@ -31,14 +30,18 @@ Json predicted_figures(const Session& session, const std::string& directory,
   const RunPlan& run = session.run;
   const KnownCosts known = known_costs(directory, run.layout, run.plan);
   Json json;
-  if (known.costs) {
+  if (trace) {  // as `report` predicts: what ranks that share cores lose is in the recorded times
+    const ReportFigures figures = compute_figures(*trace, known);
+    json["predicted_step_ms"] = figures.predicted_seconds * 1e3;
+    json["predicted_bubble"] = figures.predicted_bubble();
+    json["recorded"] = recorded_json(*trace, figures);
+  } else if (known.costs) {
     const Timeline timeline = simulate(run.plan, run.layout, *known.costs);
     json["predicted_step_ms"] = timeline.makespan * 1e3;
     json["predicted_bubble"] =
         std::accumulate(timeline.bubble.begin(), timeline.bubble.end(), 0.0) /
         static_cast<double>(timeline.bubble.size());
   }
-  if (trace) json["recorded"] = recorded_json(*trace, known);
   return json;
 }
 

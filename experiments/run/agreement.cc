@@ -64,10 +64,6 @@ std::string file_digest(const std::string& path) try {
   return "unreadable";
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", to_ranges(ranks));
-}
-
 std::string shortened(const std::string& text) {
   return text.size() <= kMostText ? text : text.substr(0, kMostText) + "...";
 }

@@ -132,6 +132,10 @@ std::optional<double> cpu_quota() {
   return std::nullopt;
 }
 
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", to_ranges(ranks));
+}
+
 std::string to_ranges(const std::vector<int>& numbers) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < numbers.size();) {

@@ -17,6 +17,8 @@ std::vector<int> one_per_core(const std::vector<int>& cpus);
 std::optional<double> cpu_quota();
 /// "0-3,8" from {0, 1, 2, 3, 8}; ascending.
 std::string to_ranges(const std::vector<int>& numbers);
+/// "rank 3", "ranks 0-3,8".
+std::string ranks_text(const std::vector<int>& ranks);
 
 std::string host_name();
 std::string cpu_model();

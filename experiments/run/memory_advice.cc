@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/config/schedule_file.h"
 
 namespace concertina {
@@ -45,7 +46,7 @@ std::string text(const Candidate& candidate, int microbatches) {
     change += fmt::format(" batch.microbatches={}", candidate.microbatches);
   if (!candidate.schedule.empty())
     change += fmt::format(" parallel.schedule={}", candidate.schedule);
-  return fmt::format("{} ({} a rank)", change, gib_text(candidate.bytes));
+  return fmt::format("{} ({} per rank)", change, gib_text(candidate.bytes));
 }
 
 }  // namespace
@@ -68,9 +69,8 @@ std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
     if (!fitting.empty()) return fmt::format("what fits: {}", fmt::join(fitting, "; "));
   }
   if (!least) return "no pp x dp of this world size fits the model";
-  return fmt::format(
-      "no layout of {} ranks fits, the smallest is {}: more ranks or a smaller model", run.world,
-      text(*least, run.microbatches));
+  return fmt::format("no layout of {} fits, the smallest is {}: more ranks or a smaller model",
+                     counted(run.world, "rank"), text(*least, run.microbatches));
 }
 
 std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& config, int threads,

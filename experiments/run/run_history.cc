@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "io/checkpoint_commit.h"
@@ -88,16 +89,16 @@ void require_no_steps(const RunHistory& history, const RunConfig& config) {
       !stdfs::equivalent(then, now, ignored) && stdfs::absolute(then) != stdfs::absolute(now);
   const std::string anew = "--from-scratch to begin at step 0 (the old logs are moved aside)";
   if (moved)
-    throw_input(fmt::format("{} has trained {} steps, but there is no checkpoint in {}; its "
+    throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}; its "
                             "config.toml has them in {}{}",
-                            run, history.steps, now, then,
+                            run, counted(history.steps, "step"), now, then,
                             newest_commit(then) ? "" : ", where there is none now"),
                 config.where("checkpoint.dir"),
                 fmt::format("--set checkpoint.dir={}, or {}", then, anew));
-  throw_input(fmt::format("{} has trained {} steps, but there is no checkpoint in {}: it was "
+  throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}: it was "
                           "removed or is not mounted, or the run ended before its first one "
                           "(checkpoint.every = {})",
-                          run, history.steps, now, config.checkpoint.every),
+                          run, counted(history.steps, "step"), now, config.checkpoint.every),
               run + "/metrics.jsonl", "bring the checkpoints back, or " + anew);
 }
 

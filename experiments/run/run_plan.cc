@@ -54,7 +54,19 @@ Folding schedule_folding(const RunConfig& config) {
   return folding_of(find_schedule(config.parallel.schedule), config.parallel.chunks);
 }
 
-RunPlan make_run_plan(const RunConfig& config, int world) {
+namespace {
+
+/// The fewest ranks that the layout in `config` is for; 1 where it names none.
+int ranks_asked(const RunConfig& config) {
+  const ParallelSection& parallel = config.parallel;
+  if (!parallel.layout.pipelines.empty()) return rank_count(parallel.layout);
+  if (is_schedule_file(parallel.schedule))
+    return std::max(1, parallel.dp) *
+           static_cast<int>(read_schedule_file(parallel.schedule).plan.rows.size());
+  return std::max(1, parallel.pp) * std::max(1, parallel.dp);
+}
+
+RunPlan plan_of_run(const RunConfig& config, int world) {
   RunPlan run;
   run.world = world;
   run.microbatches = config.batch.microbatches;
@@ -93,6 +105,29 @@ RunPlan make_run_plan(const RunConfig& config, int world) {
   }
   run.owners = assign_owners(run.buckets, run.layout);
   return run;
+}
+
+bool fits(const RunConfig& config, int world) {
+  try {
+    plan_of_run(config, world);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+RunPlan make_run_plan(const RunConfig& config, int world, const std::string& launch) {
+  try {
+    return plan_of_run(config, world);
+  } catch (const Error& error) {
+    if (launch.empty()) throw;
+    const int ranks = ranks_asked(config);
+    if (ranks == world || !fits(config, ranks)) throw;
+    throw Error(error.code(), error.message(), error.where(),
+                fmt::format("{}; or {}", fmt::format(fmt::runtime(launch), ranks), error.fix()));
+  }
 }
 
 std::int64_t parameter_count(const RunPlan& run) {

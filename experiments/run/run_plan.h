@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "experiments/config/config.h"
@@ -26,8 +27,10 @@ struct RunPlan {
   std::int64_t rows() const { return samples * tokens; }
 };
 
-/// Throws Error{bad_input} if the world size, the model and the layout do not go together.
-RunPlan make_run_plan(const RunConfig& config, int world);
+/// Throws Error{bad_input} if the world size, the model and the layout do not go together. Where
+/// the layout that `config` asks for fits another number N of ranks, the error says to try
+/// `launch` with N for its {}.
+RunPlan make_run_plan(const RunConfig& config, int world, const std::string& launch = {});
 
 /// Elements of all its tensors; a shared one counts once.
 std::int64_t parameter_count(const RunPlan& run);

@@ -1,5 +1,7 @@
 #include "experiments/run/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -8,6 +10,7 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
@@ -67,9 +70,10 @@ Session::Session(const RunConfig& given, MpiEnvironment& mpi, const std::string&
       world(mpi.world()),
       watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
                [](const std::string& report) {
-                 log::error("{}", report);
+                 log::error("{}; this ends all ranks", report);
                  abort_job(static_cast<int>(Exit::failure));
                }),
+      launch_watch(mpi),
       starting(std::in_place, &watchdog, "starting"),
       cores(gather_cores(mpi)),
       thread_counts(choose_threads(given, cores, world.rank())),
@@ -77,7 +81,8 @@ Session::Session(const RunConfig& given, MpiEnvironment& mpi, const std::string&
       dataset(open_data(given)),
       data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
       isa(agree(world, given, claims_of(given, command, data_fingerprint))),
-      run(make_run_plan(given, world.size())),
+      run(make_run_plan(given, world.size(),
+                        fmt::format("mpirun -n {{}} concertina {} ...", command))),
       backend(make_backend(with_isa(given, isa), threads, world)),
       engine(run, config, world.rank(), *backend) {
   require_memory(engine, config, threads, world);
@@ -112,7 +117,7 @@ std::string drop_unfit_layout(RunConfig& config, int world) {
   if (const std::string path = parallel.schedule; is_schedule_file(path)) {
     if (file_fits(path, config, world)) return "";
     parallel = {};
-    return fmt::format("{} is no schedule for {} rank{}", path, world, world == 1 ? "" : "s");
+    return fmt::format("{} is no schedule for {}", path, counted(world, "rank"));
   }
   std::set<int> ranks;
   for (const Pipeline& pipeline : parallel.layout.pipelines)
@@ -122,14 +127,13 @@ std::string drop_unfit_layout(RunConfig& config, int world) {
   if (ranks.empty() ? (given ? product == world : world % product == 0)
                     : static_cast<int>(ranks.size()) == world)
     return "";
-  std::string own = fmt::format("of {} ranks", ranks.size());
+  std::string own = "of " + counted(std::ssize(ranks), "rank");
   if (ranks.empty())
     own = fmt::format("{}{}{}", parallel.pp > 0 ? fmt::format("pp={}", parallel.pp) : "",
                       given ? " " : "", parallel.dp > 0 ? fmt::format("dp={}", parallel.dp) : "");
   parallel.pp = parallel.dp = 0;
   parallel.layout = {};
-  return fmt::format("the run's own layout ({}) does not fit {} rank{}", own, world,
-                     world == 1 ? "" : "s");
+  return fmt::format("the run's own layout ({}) does not fit {}", own, counted(world, "rank"));
 }
 
 }  // namespace

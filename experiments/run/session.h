@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "experiments/run/launch_watch.h"
 #include "experiments/run/rank_engine.h"
 #include "experiments/run/threads.h"
 #include "io/text_dataset.h"
@@ -23,6 +24,7 @@ class Session {
   const RunConfig config;
   Communicator& world;
   Watchdog watchdog;
+  LaunchWatch launch_watch;
   std::optional<Watchdog::Patience> starting;  // until begin()
   const std::vector<RankCores> cores;          // by rank
   const std::vector<int> thread_counts;

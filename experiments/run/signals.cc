@@ -34,6 +34,11 @@ void release_sigterm() {
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+bool sigterm_waits() {
+  sigset_t set;
+  return sigpending(&set) == 0 && sigismember(&set, SIGTERM) == 1;
+}
+
 int stop_signal() {
   const sigset_t set = stop_signals();
   const timespec now{};

@@ -10,6 +10,8 @@ namespace concertina {
 void hold_stop_signals();
 /// SIGTERM and SIGINT end the process again: for a rank that waits to be ended.
 void release_sigterm();
+/// Whether a SIGTERM waits that nobody has asked for yet. From any thread.
+bool sigterm_waits();
 /// The first signal that came, 0 if none did. One thread asks.
 int stop_signal();
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/number_text.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/machine.h"
 
@@ -58,18 +59,18 @@ std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     wanted[ranks[r].host] += threads[r];
     if (threads[r] > static_cast<int>(ranks[r].cpus.size()))
-      warnings.push_back(
-          fmt::format("rank {} on {} wants {} threads but is bound to CPU {}: launch with "
-                      "`mpirun --map-by slot:PE={} --bind-to core` or `--bind-to none`",
-                      r, ranks[r].host, threads[r], to_ranges(ranks[r].cpus), threads[r]));
+      warnings.push_back(fmt::format(
+          "rank {} on {} wants {} but is bound to CPU {}: launch with "
+          "`mpirun --map-by slot:PE={} --bind-to core` or `--bind-to none`",
+          r, ranks[r].host, counted(threads[r], "thread"), to_ranges(ranks[r].cpus), threads[r]));
   }
   for (const auto& [host, count] : wanted)
     if (const int cores = host_cores(ranks, host); count > cores)
       warnings.push_back(
-          fmt::format("{} has {} core{} for {} threads of {} rank{}: it works, but slower than "
-                      "fewer ranks or threads would",
-                      host, cores, cores == 1 ? "" : "s", count, host_ranks(ranks, host),
-                      host_ranks(ranks, host) == 1 ? "" : "s"));
+          fmt::format("{} has {} for {} of {}: it works, but slower than fewer ranks or threads "
+                      "would",
+                      host, counted(cores, "core"), counted(count, "thread"),
+                      counted(host_ranks(ranks, host), "rank")));
   return warnings;
 }
 

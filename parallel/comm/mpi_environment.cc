@@ -1,5 +1,6 @@
 #include "parallel/comm/mpi_environment.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <mpi-ext.h>
 #endif
 
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +18,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "parallel/comm/mpi_communicator.h"
+#include "parallel/comm/mpi_local_ranks.h"
 #include "parallel/comm/mpi_work.h"
 
 namespace concertina {
@@ -28,6 +31,15 @@ constexpr unsigned kAbortSeconds = 10;
 /// in line behind all that its rank has under way, so pipelines whose two directions are in use
 /// would hardly use one at a time. For each of these sizes MPI keeps some buffers.
 constexpr const char* kEagerBytes = "1048576";
+
+/// For abort_job(), which anybody may call.
+std::atomic<LocalRanks*> the_local_ranks = nullptr;
+
+/// What mpirun's option --quiet sets in mpirun, here in this process alone and only at its end:
+/// MPI_Abort would bury our message under a paragraph of its own. Open MPI 5 has no such variable.
+void silence_mpi() {
+  if (void* quiet = ::dlsym(RTLD_DEFAULT, "orte_execute_quiet")) *static_cast<bool*>(quiet) = true;
+}
 
 bool mpi_running() {
   int started = 0, ended = 0;
@@ -87,9 +99,10 @@ void check_launch(const std::optional<LaunchRequest>& request, int ranks) {
 void abort_job(int code) {
   std::signal(SIGALRM, SIG_DFL);
   ::alarm(kAbortSeconds);
-  log::warn("ending all ranks, exit code {}", code);
+  if (LocalRanks* ranks = the_local_ranks.load()) ranks->leave();
   log::flush();
   std::fflush(nullptr);
+  silence_mpi();
   if (mpi_running()) MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }
@@ -110,7 +123,15 @@ std::string mpi_cuda_aware() {
 #endif
 }
 
+MpiEnvironment::MpiEnvironment() = default;
+
+LocalState MpiEnvironment::local_state() const {
+  return local_ranks_ == nullptr ? LocalState{} : local_ranks_->state();
+}
+
 void MpiEnvironment::start() {
+  int ended = 0;
+  if (MPI_Finalized(&ended); ended != 0) throw_failure("MPI has ended", "starting MPI");
   // Ranks may outnumber cores: MPI must not spin in the calls that we do not wait for ourselves.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
@@ -136,6 +157,10 @@ void MpiEnvironment::start() {
     throw_failure("MPI_Comm_split_type failed: " + mpi_text(error), "starting MPI");
   MPI_Comm_rank(local, &local_rank_);
   MPI_Comm_size(local, &local_size_);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  local_ranks_ = std::make_unique<LocalRanks>(local, rank);
+  the_local_ranks = local_ranks_.get();
   MPI_Comm_free(&local);
   world_ = make_mpi_world();
 }
@@ -160,6 +185,8 @@ MpiEnvironment::~MpiEnvironment() {
     abort_job(static_cast<int>(Exit::failure));
   }
   world_.reset();
+  the_local_ranks = nullptr;
+  local_ranks_.reset();
   if (const int error = MPI_Finalize(); error != MPI_SUCCESS)
     log::error("MPI_Finalize failed: {}", mpi_text(error));
 }

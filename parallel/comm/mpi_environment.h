@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "parallel/comm/communicator.h"
 
 namespace concertina {
+
+class LocalRanks;
 
 /// Ranks that the launcher was asked for: OMPI_COMM_WORLD_SIZE, else SLURM_STEP_NUM_TASKS (Slurm's
 /// other variables mislead under mpirun), else PMI_SIZE. Empty where no launcher is seen.
@@ -25,7 +28,15 @@ int expected_world_size();
 void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 
 /// Ends every rank of the job with `code`, from any thread, also if MPI hangs or never started.
+/// Says nothing, and keeps Open MPI 4 from adding its own paragraph: the caller has said why.
 [[noreturn]] void abort_job(int code);
+
+/// What is known of the processes of this host's ranks.
+struct LocalState {
+  std::vector<int> dead;         // ranks of the world whose process is gone
+  bool somebody_leaves = false;  // a rank ends the job on purpose, and has said why
+  bool speaks = false;           // this is the lowest rank of the host that lives
+};
 
 /// Whether the MPI that we were built with can report failed ranks.
 bool ulfm_available();
@@ -38,7 +49,7 @@ std::string mpi_cuda_aware();
 /// Destroyed by an exception it does that itself, but can no longer say why.
 class MpiEnvironment {
  public:
-  MpiEnvironment() = default;
+  MpiEnvironment();
   ~MpiEnvironment();
   MpiEnvironment(const MpiEnvironment&) = delete;
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;
@@ -46,6 +57,8 @@ class MpiEnvironment {
   /// Starts MPI on the first call (main thread, collective). Throws as check_launch does.
   Communicator& world();
   bool started() const { return world_ != nullptr; }
+  /// After the first world(); from any thread. Waits for nobody.
+  LocalState local_state() const;
   /// Ranks on this host, and our number among them; start MPI too.
   int local_rank();
   int local_size();
@@ -54,6 +67,7 @@ class MpiEnvironment {
   void start();
 
   std::unique_ptr<Communicator> world_;
+  std::unique_ptr<LocalRanks> local_ranks_;
   bool owns_mpi_ = false;
   int local_rank_ = 0, local_size_ = 1;
 };

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/number_text.h"
 
 namespace concertina {
 namespace {
@@ -25,8 +26,9 @@ void validate_stages(const Pipeline& pipeline, int number, const LayoutLimits& l
       throw_input(fmt::format("rank {} does not exist", stage.rank), place(number, s),
                   fmt::format("a rank in [0, {})", limits.world));
     if (stage.last_unit <= stage.first_unit)
-      throw_input(fmt::format("units [{}, {}) are none", stage.first_unit, stage.last_unit),
-                  place(number, s), "at least one unit a stage");
+      throw_input(
+          fmt::format("the stage is empty: units [{}, {})", stage.first_unit, stage.last_unit),
+          place(number, s), "at least one unit per stage");
     if (stage.first_unit != next)
       throw_input(
           fmt::format("units start at {}, but the stages before end at {}", stage.first_unit, next),
@@ -34,8 +36,8 @@ void validate_stages(const Pipeline& pipeline, int number, const LayoutLimits& l
     next = stage.last_unit;
   }
   if (next != limits.units)
-    throw_input(fmt::format("the stages hold units [0, {}), but the model has {} units", next,
-                            limits.units),
+    throw_input(fmt::format("the stages hold units [0, {}), but the model has {}", next,
+                            counted(limits.units, "unit")),
                 fmt::format("{}, pipeline {}", kKey, number),
                 fmt::format("the last stage ends at {}", limits.units));
 }
@@ -54,9 +56,10 @@ void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
         fmt::format("[{}, {})", pipeline.first_microbatch, pipeline.last_microbatch);
     const std::string where = fmt::format("{}, pipeline {}", kKey, p);
     if (pipeline.microbatches() < 1)
-      throw_input(fmt::format("microbatches {} are none", range), where, "at least one a pipeline");
+      throw_input(fmt::format("the pipeline is empty: microbatches {}", range), where,
+                  "at least one microbatch per pipeline");
     if (pipeline.first_microbatch != next)
-      throw_input(fmt::format("microbatches {} where {} was due", range, next), where,
+      throw_input(fmt::format("microbatches {}, expected to start at {}", range, next), where,
                   fmt::format("each of the {} microbatches once", limits.microbatches));
     if (pipeline.last_microbatch % leaf != 0)
       throw_input(fmt::format("microbatches {} cut a leaf of the gradient sum in two", range),
@@ -77,17 +80,19 @@ std::string list(const std::vector<Grid>& grids) {
 /// What would be right where `fit` found nothing.
 std::string advice(LayoutLimits limits, Folding folding) {
   const std::vector<Grid> grids = fitting_grids(limits, folding);
-  if (!grids.empty()) return fmt::format("on {} ranks, one of: {}", limits.world, list(grids));
+  if (!grids.empty())
+    return fmt::format("on {}, one of: {}", counted(limits.world, "rank"), list(grids));
   std::string rule = fmt::format(
-      "pp x dp = ranks, with at most {} stages (the model's units) and at most {} replicas "
-      "(numerics.leaves)",
-      limits.units / folding.chunks, limits.leaves / folding.pipelines());
+      "pp x dp = ranks, with at most {} (the model's units) and at most {} (numerics.leaves)",
+      counted(limits.units / folding.chunks, "stage"),
+      counted(limits.leaves / folding.pipelines(), "replica"));
   if (folding.rank_step > 1)
     rule += fmt::format(", pp a multiple of {} (the schedule)", folding.rank_step);
   for (--limits.world; limits.world > 0; --limits.world) {
     const std::vector<Grid> nearest = fitting_grids(limits, folding);
     if (!nearest.empty())
-      return fmt::format("{}; on {} ranks, one of: {}", rule, limits.world, list(nearest));
+      return fmt::format("{}; on {}, one of: {}", rule, counted(limits.world, "rank"),
+                         list(nearest));
   }
   return rule;
 }
@@ -165,7 +170,8 @@ void validate(const Layout& layout, const LayoutLimits& limits) {
   for (int rank = 0; rank < limits.world; ++rank)
     if (!used.contains(rank))
       throw_input(fmt::format("rank {} has no stage", rank), kKey,
-                  fmt::format("a stage for each of the {} ranks, or fewer ranks", limits.world));
+                  fmt::format("a stage for every one of {}, or fewer ranks",
+                              counted(limits.world, "rank")));
 }
 
 int rank_of_stage(Placement placement, int stage, int p) {
@@ -190,26 +196,28 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
                 "batch.microbatches, numerics.leaves",
                 "at least two leaves, of a microbatch or more");
   if (pp && *pp * folding.chunks > limits.units)
-    throw_input(
-        fmt::format("{} stages, but the model has {} units", *pp * folding.chunks, limits.units),
-        "parallel.pp", advice(limits, folding));
+    throw_input(fmt::format("{}, but the model has {}", counted(*pp * folding.chunks, "stage"),
+                            counted(limits.units, "unit")),
+                "parallel.pp", advice(limits, folding));
   if (pp && *pp % folding.rank_step != 0)
-    throw_input(fmt::format("the schedule has no form for {} ranks", *pp), "parallel.pp",
+    throw_input(fmt::format("the schedule has no form for {}", counted(*pp, "rank")), "parallel.pp",
                 advice(limits, folding));
   const bool divides = pp && !dp && *pp > 0 && limits.world % *pp == 0;
   const int replicas = divides ? limits.world / *pp : dp.value_or(1);
   if (const int pipelines = replicas * folding.pipelines(); pipelines > limits.leaves)
     throw_input(
-        fmt::format("{}{} {}, but the gradient sum has {} leaves of {} microbatches "
-                    "(numerics.leaves)",
-                    divides ? fmt::format("pp = {} on {} ranks is ", *pp, limits.world) : "",
-                    pipelines, folding.pipelines() == 1 ? "replicas" : "pipelines (two a replica)",
-                    limits.leaves, limits.microbatches / limits.leaves),
+        fmt::format(
+            "{}{}{}, but the gradient sum has {} of {} (numerics.leaves)",
+            divides ? fmt::format("pp = {} on {} is ", *pp, counted(limits.world, "rank")) : "",
+            counted(pipelines, folding.pipelines() == 1 ? "replica" : "pipeline"),
+            folding.pipelines() == 1 ? "" : " (two per replica)",
+            limits.leaves == 1 ? "one leaf" : fmt::format("{} leaves", limits.leaves),
+            counted(limits.microbatches / limits.leaves, "microbatch")),
         divides ? "parallel.pp" : "parallel.dp",
         fmt::format("{}; or {}", leaves_advice(limits, pipelines), advice(limits, folding)));
   for (const Grid& grid : fitting_grids(limits, folding))
     if ((!pp || *pp == grid.pp) && (!dp || *dp == grid.dp)) return grid;
-  throw_input(fmt::format("no layout{} fits {} ranks", asked(pp, dp), limits.world),
+  throw_input(fmt::format("no layout{} fits {}", asked(pp, dp), counted(limits.world, "rank")),
               "parallel.pp, parallel.dp", advice(limits, folding));
 }
 

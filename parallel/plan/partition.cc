@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "partitioner_table.h"
 
 namespace concertina {
@@ -42,8 +43,9 @@ std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
   const Partitioner make = lookup(partitioners(), name, "partitioner", "parallel.partition");
   const int units = static_cast<int>(costs.size());
   if (parts < 1 || parts > units)
-    throw_input(fmt::format("cannot cut {} units into {} stages", units, parts), "parallel.pp",
-                fmt::format("between 1 and {} stages", units));
+    throw_input(
+        fmt::format("cannot cut {} into {}", counted(units, "unit"), counted(parts, "stage")),
+        "parallel.pp", fmt::format("between 1 and {}", counted(units, "stage")));
   for (int unit = 0; unit < units; ++unit)
     if (!std::isfinite(costs[unit]) || costs[unit] < 0)
       throw_input(fmt::format("unit {} costs {}", unit, costs[unit]), "the partitioner's costs",

@@ -11,6 +11,7 @@ refused() {
   exits 2 "$*" "$mpirun" -n 4 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
   one_message "$text" "$*"
   [ "$(grep -c 'concertina: error' err)" = 1 ] || fail "$*: the message is repeated"
+  last_is_ours "$*"
 }
 
 refused 'unknown key batch.globl' "$binary" doctor --set batch.globl=3

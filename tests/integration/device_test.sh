@@ -52,10 +52,10 @@ for compute in fp32 tf32 bf16 fp8; do
   train "$gpu_program" 2 "two-$compute" $set_compute --set parallel.pp=2
   same_hash "one-$compute" "two-$compute"
 done
-grep -q '[1-9][0-9]* of [0-9]* passes of units were launched as CUDA graphs' err ||
+grep -q '[1-9][0-9]* of [0-9]* unit passes were launched as CUDA graphs' err ||
   fail "the log does not count passes"
 train "$gpu_program" 2 plain --set numerics.compute=fp8 --set run.graphs=false
-grep -q ' 0 of [0-9]* passes of units were launched as CUDA graphs' err || fail "graphs are not off"
+grep -q ' 0 of [0-9]* unit passes were launched as CUDA graphs' err || fail "graphs are not off"
 same_hash two-fp8 plain
 train "$gpu_program" 4 four --set parallel.pp=2 --set parallel.dp=2 --set numerics.leaves=2
 train "$gpu_program" 1 whole --set numerics.leaves=2

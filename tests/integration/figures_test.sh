@@ -31,7 +31,7 @@ folder = "runs/" + sys.argv[1]
 r = json.load(open(folder + "/result.json"))
 m = [json.loads(line) for line in open(folder + "/metrics.jsonl")]
 e = [json.loads(line) for line in open(folder + "/events.jsonl")]
-def near(a, b): return abs(a - b) <= 1e-9 * abs(b)
+def near(a, b, t=1e-9): return abs(a - b) <= t * abs(b)
 if not eval("(" + sys.argv[2] + ")"):
     print("result.json:", r)
     sys.exit(1)
@@ -74,6 +74,11 @@ holds 'bubble' '0 < r["bubble"] < 1 and 0 < r["predicted_bubble"] < 1'
 holds 'causes' 'near(sum(r["recorded"]["bubble_causes"].values()), r["recorded"]["bubble"])'
 holds 'recorded' 'r["recorded"]["first_step"] == 3 and r["recorded"]["steps"] == 4'
 holds 'prediction' '0 < r["predicted_step_ms"] < 100 * r["median_step_ms"]'
+exits 0 'report' "$binary" report runs/a --json
+report_says() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+holds 'the prediction is the one in the report' \
+  "near(r['predicted_step_ms'], $(report_says predicted_step_ms), 1e-4) and
+   near(r['predicted_bubble'], $(report_says predicted_bubble), 1e-4)"
 holds 'setup' '(r["layout"], r["ranks"], r["schedule"], r["seed"]) == ("pp2xdp1", 2, "1f1b", 1)'
 holds 'last step' 'all(r[k] == m[-1][k] for k in ("loss", "grad_norm", "lr", "peak_bytes"))'
 holds 'hash' 're.fullmatch("[0-9a-f]{64}", r["state_sha256"])'

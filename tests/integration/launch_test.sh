@@ -50,6 +50,7 @@ disagree() {
     $mpirun -n 1 "$binary" train @base.toml --set run.name=differ $common $3 : \
     -n 1 "$binary" train @base.toml --set run.name=differ $common $4
   one_message "the ranks do not agree on $1: " "ranks that differ in $1"
+  last_is_ours "ranks that differ in $1"
   grep -q 'on rank 0, .* on rank 1' message || fail "$1: the message does not say who has what"
   [ $(($(date +%s) - began)) -lt 10 ] || fail "$1: refused too late"
   [ ! -e runs/differ ] || { fail "$1: a refused launch left a run directory"; rm -r runs/differ; }
@@ -166,6 +167,31 @@ interrupted() {
   ls "runs/$2/checkpoints" | grep -q '^step-' || fail "SIGINT at $1 ranks: nothing was committed"
   grep -q '"exit":75' "runs/$2/launches.jsonl" || fail 'launches.jsonl does not say how it ended'
 }
+# So does mpirun's own Ctrl-C: it sends SIGTERM a second later, and SIGKILL after one more.
+started 2 mpirun-int --set parallel.pp=2
+kill -INT "$(cat pid)"
+wait $process
+grep -q '"exit":75' runs/mpirun-int/launches.jsonl || fail 'SIGINT of mpirun: nothing was committed'
+grep -q 'stopped by signal 15 after step [0-9]*; the same command resumes' err ||
+  fail 'SIGINT of mpirun: the program does not say that it was stopped'
+# A rank that dies is named by another, with what to do.
+dies() {
+  dead=$1 fix=$2 signal=$3; shift 3
+  started 3 dies --set parallel.dp=3 --set batch.global=12 --set batch.microbatches=12 "$@"
+  for child in $(children_of "$(cat pid)"); do
+    [ "$(rank_of "$child")" != "$dead" ] || kill "-$signal" "$child"
+  done
+  wait $process
+  got=$?
+  [ $got != 0 ] || fail "rank $dead dies of $signal: exit code 0"
+  one_message "rank $dead has died" "rank $dead dies of $signal"
+  [ "$(grep -c 'concertina: error' err)" = 1 ] || fail "rank $dead dies: said more than once"
+  grep -q "$fix" message || fail "rank $dead dies of $signal: wanted '$fix'"
+  rm -rf runs/dies
+}
+dies 0 'the same command with --from-scratch: there is no checkpoint yet' KILL
+dies 1 'the same command: it resumes after step [1-9]' KILL --set checkpoint.every=1
+dies 2 'the same command: it resumes after step [1-9]' SEGV --set checkpoint.every=1
 interrupted 1 ctrl-c
 interrupted 2 ctrl-c-2 --set parallel.pp=2
 # Also after the last step: the state is saved, what is shown of it is left out.
@@ -187,5 +213,19 @@ one_message 'are free' 'a model larger than the memory'
 grep -q 'rank 0 needs' message || fail 'the message does not say what the rank needs'
 [ ! -e runs/large ] || fail 'a refused launch left a run directory'
 code=2 train 3 misfit --set parallel.pp=2
+one_message 'no layout with pp = 2 fits 3 ranks' 'an unfit layout'
+grep -q 'try: mpirun -n 2 concertina train ...; or on 3 ranks, one of: pp=1 dp=3' message ||
+  fail 'an unfit layout: the message does not say how many ranks would fit'
+last_is_ours 'an unfit layout'
 [ ! -e runs/misfit ] || fail 'a refused layout left a run directory'
+# Without a launcher, and for a run that was trained on more ranks.
+exits 2 'two stages without mpirun' "$binary" train @base.toml parallel.pp=2 run.name=misfit
+one_message 'no layout with pp = 2 fits 1 rank' 'two stages without mpirun'
+grep -q 'try: mpirun -n 2 concertina train ...' message || fail 'mpirun -n 2 is not proposed'
+exits 2 'a run of two ranks on one' "$binary" train runs/baseline-pp run.steps=9
+grep -q 'try: mpirun -n 2 concertina train ...' err || fail 'a run of two ranks: not proposed'
+printf '0F0,0B0\n1F0,1B0\n2F0,2B0\n' > three.csv
+exits 2 'a schedule file on too few ranks' "$binary" train @base.toml run.name=misfit \
+  batch.microbatches=1 parallel.schedule=three.csv
+grep -q 'try: mpirun -n 3 concertina train ...' err || fail 'a schedule file: 3 ranks are not proposed'
 exit $bad

@@ -21,7 +21,8 @@ expect() {
 
 expect 0 '^3 ranks, 3 here' "$@" -n 3 "$program" world
 expect 0 '^1 ranks, 1 here' env -u OMPI_COMM_WORLD_SIZE "$program" world
-expect 75 'ending all ranks, exit code 75' "$@" -n 3 "$program" abort
+expect 75 '^3 ranks, 3 here' "$@" -n 3 "$program" abort
+[ "$(wc -l < out)" = 1 ] || fail 'MPI_Abort says more than we do'
 expect 1 'the culprit throws' "$@" -n 3 "$program" exception
 expect 1 'an exception left the scope of MPI' "$@" -n 3 "$program" unwind
 expect 137 'signal 9' "$@" -n 3 "$program" kill

@@ -51,15 +51,18 @@ TEST(Layout, RefusesEachFaultWithItsPlace) {
   expect_part(with([](Layout& l) { l.pipelines[0].stages[1].rank = 3; }), "a rank in [0, 3)");
   expect_part(with([](Layout& l) { l.pipelines[0].stages[1].rank = -1; }), "rank -1");
   expect_part(with([](Layout& l) { l.pipelines[0].stages[1].last_unit = 2; }),
-              "pipeline 0, stage 1 | at least one unit a stage");
+              "pipeline 0, stage 1 | at least one unit per stage");
   expect_part(with([](Layout& l) { l.pipelines[0].stages[1].first_unit = 1; }),
               "units start at 1, but the stages before end at 2");
   expect_part(with([](Layout& l) { l.pipelines[0].stages[0].first_unit = 1; }), "units start at 1");
   expect_part(with([](Layout& l) { l.pipelines[1].stages[0].last_unit = 3; }),
               "but the model has 4 units");
-  expect_part(with([](Layout& l) { l.pipelines[1].first_microbatch = 3; }), "[3, 6) where 4");
-  expect_part(with([](Layout& l) { l.pipelines[1].first_microbatch = 5; }), "[5, 6) where 4");
-  expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 4; }), "[4, 4) are none");
+  expect_part(with([](Layout& l) { l.pipelines[1].first_microbatch = 3; }),
+              "[3, 6), expected to start at 4");
+  expect_part(with([](Layout& l) { l.pipelines[1].first_microbatch = 5; }),
+              "[5, 6), expected to start at 4");
+  expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 4; }),
+              "the pipeline is empty: microbatches [4, 4)");
   expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 5; }),
               "hold microbatches [0, 5)");
   expect_part(with([](Layout& l) { l.pipelines[1].last_microbatch = 7; }),
@@ -125,7 +128,7 @@ TEST(Fit, CountsPipelinesAndStepsOfRanks) {
   expect_part(refusal([&] {
                 fit({4, 8, 8, 2}, {}, 2, opposite);
               }),
-              "4 pipelines (two a replica), but the gradient sum has 2 leaves");
+              "4 pipelines (two per replica), but the gradient sum has 2 leaves");
   expect_part(refusal([&] { fit({2, 8, 1, 1}, {}, {}, opposite); }), "the only leaf");
 }
 

@@ -1,0 +1,48 @@
+// What can befall a launch while its main thread is in a step: the death of another rank, after
+// which that step never ends, or a launcher that will not wait until it has ended.
+// Invariant: it only says what happened, what to do, and ends a launch that can never go on.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/error.h"
+#include "parallel/comm/mpi_environment.h"
+
+namespace concertina {
+
+class LaunchWatch {
+ public:
+  /// Starts a thread if this host has other ranks. `mpi` has started and outlives the watch.
+  explicit LaunchWatch(MpiEnvironment& mpi);
+  ~LaunchWatch();
+  LaunchWatch(const LaunchWatch&) = delete;
+  LaunchWatch& operator=(const LaunchWatch&) = delete;
+
+  /// The command trains, and its newest checkpoint is of `step`; 0: there is none yet.
+  void committed(std::int64_t step) noexcept { committed_ = step; }
+
+ private:
+  void watch();
+  bool sleep(double seconds);  // false: this launch is over
+  void tell_of_dead(const std::vector<int>& ranks);
+  void tell_of_signal();
+
+  MpiEnvironment& mpi_;
+  const int rank_, size_;
+  std::atomic<std::int64_t> committed_ = -1;  // the command does not train
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+/// "rank 2 has died" or "ranks 0,2-3 have died", with what to try after that. `committed`: as of
+/// LaunchWatch::committed(), -1 for a command that does not train.
+Error death_of(const std::vector<int>& ranks, std::int64_t committed);
+
+}  // namespace concertina

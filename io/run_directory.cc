@@ -1,9 +1,11 @@
 #include "io/run_directory.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 
@@ -71,6 +73,18 @@ void refuse_unwritable(const std::function<void()>& prepare) {
 bool RunDirectory::exists(const std::string& root, const std::string& name) {
   std::error_code error;
   return stdfs::is_regular_file(checked_path(root, name) + "/config.toml", error);
+}
+
+void RunDirectory::require_usable(const std::string& root, const std::string& name) {
+  stdfs::path path = stdfs::absolute(checked_path(root, name));
+  std::error_code error;
+  if (stdfs::exists(path, error) && !exists(root, name)) require_own(path.string());
+  while (!stdfs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  const bool directory = stdfs::is_directory(path, error);
+  if (directory && ::access(path.c_str(), W_OK | X_OK) == 0) return;
+  const int code = directory ? errno : ENOTDIR;
+  throw Error(Exit::bad_input, fmt::format("nothing can be written here: {}", std::strerror(code)),
+              path.string(), "another run.dir", code);
 }
 
 RunDirectory::RunDirectory(const std::string& root, const std::string& name,

@@ -18,6 +18,10 @@ class RunDirectory {
   RunDirectory(const std::string& root, const std::string& name,
                const std::string& checkpoints = {});
 
+  /// Throws what the constructor would for a wrong name, a directory that has other things in it,
+  /// or one where this user cannot write. Changes nothing.
+  static void require_usable(const std::string& root, const std::string& name);
+
   /// Whether `root`/`name` is a run: it has a config.toml.
   static bool exists(const std::string& root, const std::string& name);
 

@@ -60,7 +60,7 @@ bool settled(const std::vector<FileStamp>& stamps) {
 }  // namespace
 
 std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
-                              const std::function<void()>& progress) {
+                              const std::function<void()>& progress, bool remember) {
   const std::vector<FileStamp> before = corpus.stamps();
   const Json stamps = to_json(before);
   if (std::string digest = recall(memory, stamps); !digest.empty()) return digest;
@@ -70,7 +70,7 @@ std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
     throw_failure("the text changed while it was read", before.front().path,
                   "start again once nothing writes to the files of data.text");
   try {
-    if (lasting) atomic_replace(memory, dump({{"sha256", digest}, {"files", stamps}}));
+    if (lasting && remember) atomic_replace(memory, dump({{"sha256", digest}, {"files", stamps}}));
   } catch (const Error& error) {
     log::debug("{}", error.what());
   }

@@ -11,8 +11,8 @@ namespace concertina {
 /// corpus.whole_sha256(), or what the file `memory` remembers of it for files with these stamps.
 /// Remembers it there where it can (a failure to write is no error), but not for files that changed
 /// in the last two seconds: a file system's clock may be too coarse to tell two writes apart.
-/// A failure if the text changes while it is read.
+/// Nor where `remember` is false. A failure if the text changes while it is read.
 std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
-                              const std::function<void()>& progress = {});
+                              const std::function<void()>& progress = {}, bool remember = true);
 
 }  // namespace concertina

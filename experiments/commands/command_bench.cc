@@ -59,6 +59,7 @@ void declare_prediction(CLI::App& app, PredictionCommand& options) {
   add_json_option(app, options);
   app.add_option("--schedules", options.bench.schedules,
                  "NAME or NAME:CHUNKS; costs are measured in the first one's steps")
+      ->type_name("NAME")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--steps", options.bench.steps, "measured steps of each")

@@ -12,6 +12,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/command_bench.h"
 #include "experiments/commands/command_checkpoint.h"
+#include "experiments/commands/command_completion.h"
 #include "experiments/commands/command_doctor.h"
 #include "experiments/commands/command_eval.h"
 #include "experiments/commands/command_generate.h"
@@ -35,6 +36,7 @@ constexpr Command kCommands[] = {
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
     {"report", "a page on a run: timelines predicted and measured, bubble, memory", add_report},
     {"bench", "measure this machine", add_bench},
+    {"completion", "completion in the shell: a script for bash or zsh", add_completion},
     {"doctor", "check machine, launch and libraries", add_doctor},
 };
 
@@ -70,19 +72,18 @@ std::string command_path(CLI::App* app) {
 /// The version with the libraries in use, for `app` and every subcommand of it.
 void add_version(CLI::App& app) {
   app.set_version_flag("--version", std::function<std::string()>([] {
-    std::string text = fmt::format("concertina {}\n", version_line());
-    const nlohmann::ordered_json libraries = library_versions();
-    for (const auto& [name, version] : libraries.items())
-      text += fmt::format("  {} {}\n", name, version.get<std::string>());
-    return text;
-  }));
+                         std::string text = fmt::format("concertina {}\n", version_line());
+                         const nlohmann::ordered_json libraries = library_versions();
+                         for (const auto& [name, version] : libraries.items())
+                           text += fmt::format("  {} {}\n", name, version.get<std::string>());
+                         return text;
+                       }));
   for (CLI::App* sub : app.get_subcommands({})) add_version(*sub);
 }
 
 int run(int argc, char** argv, MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
-  CLI::App app("Trains transformers over pipeline stages x data-parallel replicas.",
-               "concertina");
+  CLI::App app("Trains transformers over pipeline stages x data-parallel replicas.", "concertina");
   app.require_subcommand(1);
   Runner runner;
   for (const Command& command : kCommands) {
@@ -90,6 +91,9 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
     sub->final_callback([&runner, add = command.add(*sub)] { runner = add; });
   }
   add_version(app);
+  app.add_flag_callback(
+      "--help-config", [] { throw CLI::CallForAllHelp(); },
+      "print all config keys with type, default and meaning");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

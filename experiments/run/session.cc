@@ -95,10 +95,10 @@ void Session::begin() {
   starting.reset();
 }
 
-nlohmann::json Session::identity() {
+nlohmann::json Session::identity(bool remember) {
   if (dataset == nullptr) return numerics_identity(config, run, "");
-  const TextIdentity text =
-      text_identity(world, dataset->corpus(), run_directory(config), [this] { watchdog.beat(); });
+  const TextIdentity text = text_identity(world, dataset->corpus(), run_directory(config), remember,
+                                          [this] { watchdog.beat(); });
   nlohmann::json identity = numerics_identity(config, run, text.sampled);
   identity[kWholeText] = text.whole;
   if (!isa.empty()) {

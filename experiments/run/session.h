@@ -38,8 +38,8 @@ class Session {
 
   bool leads() const { return world.rank() == 0; }
   /// numerics_identity() of this run with its whole text, and what of the machine decides bits.
-  /// Collective.
-  nlohmann::json identity();
+  /// `remember`: the text's SHA-256, in the run directory. Collective.
+  nlohmann::json identity(bool remember = true);
   /// Collective, once every rank has its weights: from now on a rank that stands still ends the
   /// run.
   void begin();

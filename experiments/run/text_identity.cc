@@ -41,7 +41,7 @@ bool first_of_host(const std::vector<nlohmann::json>& ranks, int rank) {
 }  // namespace
 
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
-                           const std::function<void()>& progress) {
+                           bool remember, const std::function<void()>& progress) {
   const int rank = world.rank();
   nlohmann::json mine;
   together(world, [&] {
@@ -55,7 +55,8 @@ TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std:
   together(world, [&] {
     if (!reads) return;
     const std::string name = rank == 0 ? "text" : "text." + name_of_this_host();
-    digests = {{"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress)}};
+    digests = {
+        {"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress, remember)}};
     if (rank == 0) digests["sampled"] = corpus.fingerprint();
   });
   const std::vector<nlohmann::json> all = gather_json(world, digests);

@@ -18,10 +18,11 @@ struct TextIdentity {
 };
 
 /// Of rank 0's `corpus`. Bad input that names a rank if another host has another text. The digest
-/// is remembered in `directory`/text.json, which need not exist. `progress`: as of whole_sha256().
+/// is remembered in `directory`/text.json, which need not exist; only read there unless `remember`.
+/// `progress`: as of whole_sha256().
 /// Collective.
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
-                           const std::function<void()>& progress);
+                           bool remember, const std::function<void()>& progress);
 
 /// Throws a failure, on all ranks, if a rank's files are not what they were at `stamps` and their
 /// content is not `whole` any more; else `stamps` are theirs as of now. Collective.

@@ -253,6 +253,53 @@ refused 'microbatch 1 has no forward' schedule check huge.csv
 printf '0F0,\000\033[2J\377\n\n,,\001' >noise.csv
 refused 'noise.csv' schedule show noise.csv
 
+# Completion, in bash itself: COMPREPLY for a line that ends where TAB is pressed.
+"$binary" completion bash > completion.bash
+cat > complete.sh << 'END'
+source completion.bash
+COMP_LINE=$1 COMP_POINT=${#1}
+_concertina
+printf '%s\n' "${COMPREPLY[@]}"
+END
+mkdir -p runs/done runs/empty && : > runs/done/config.toml && mkdir -p bin && ln -sf "$binary" bin/concertina
+# completes LINE WORDS: these and no others.
+completes() {
+  PATH="$scratch/bin:$PATH" bash complete.sh "$1" > out 2> err
+  [ "$(tr '\n' ' ' < out)" = "$2 " ] || fail "completion of '$1': wanted '$2'"
+}
+completes 'concertina sch' 'schedule'
+completes 'concertina schedule s' 'search show simulate'
+completes 'concertina schedule show zb-' 'zb-h1 zb-h2 zb-v'
+completes 'concertina schedule simulate 1f1b --lea' '--leaves'
+completes 'concertina train --from' '--from-scratch'
+completes 'concertina train parallel.pp' 'parallel.pp='
+completes 'concertina train --set optimizer.beta' 'optimizer.betas='
+completes 'concertina train --set parallel.schedule=zb-' 'zb-h1 zb-h2 zb-v'
+completes 'concertina train run.device=' 'cpu cuda'
+completes 'concertina train parallel.overlap=t' 'true'
+completes 'concertina eval runs/d' 'runs/done'
+completes 'concertina report ' 'runs/done'
+completes 'concertina train @two' ''
+completes 'concertina train @deep' '@deep.toml'
+completes 'concertina schedule check compu' 'compute.csv'
+completes 'mpirun -n 4 bin/concertina train data.tok' 'data.tokenizer='
+completes 'mpirun -n 4 something els' ''
+ok '#compdef concertina' completion zsh
+refused 'shell' completion fish
+ok 'one of: cpu, cuda' --help-config
+# Every subcommand and every option of its help is completed.
+every() {
+  "$binary" $1 --help | sed -n 's/^ *\(-h,\)*\(--[a-z-]*\).*/\2/p' | sort -u > wanted
+  [ -s wanted ] || fail "no options in the help of '$1'"
+  while read -r option; do
+    "$binary" completion words -- $1 "$option" | grep -qx -e "$option" ||
+      fail "'$1' does not complete $option"
+  done < wanted
+}
+for command in '' train eval generate plan 'schedule simulate' 'schedule search' 'bench links' report; do
+  every "$command"
+done
+
 refused 'no such directory' checkpoint inspect nowhere
 refused 'no checkpoint here' checkpoint verify .
 mkdir -p step-00000001

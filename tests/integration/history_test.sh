@@ -42,6 +42,34 @@ refused() {
 lines() { wc -l < "$1"; }
 rate() { sed -n "s/^{\"step\":$2,.*\"lr\":\([^,]*\),.*/\1/p" "runs/$1/metrics.jsonl"; }
 
+# A dry run says what would be done, and leaves nothing: neither where nothing is yet nor in a run.
+listing() { find . -type f ! -name out ! -name err ! -name message ! -name listed -printf '%p %s %T@ %i\n' | sort; }
+listing > listed
+train dry --dry-run
+grep -q '^dry run: nothing is trained or written' out || fail 'a dry run does not say so'
+grep -q '^run  *runs/dry (new)' out || fail 'a dry run does not say where it would write'
+grep -q '^layout  *pp1xdp1 on 1 rank, 1f1b, 4 microbatches in 4 leaves' out || fail 'layout'
+grep -q '^steps  *1 to 6, from new weights' out || fail 'a dry run does not say its steps'
+grep -q '^tokens  *128 per step, 768 in 6 steps; the text has ' out || fail 'tokens'
+grep -q '^learning rate cosine of 0.001, warm-up of 2 steps, reaches its end at step 6' out || fail 'lr'
+grep -q '^memory  *[0-9.]* MiB on the largest rank, ' out || fail 'memory'
+grep -q '^step  *[0-9.]* ms predicted (matrix products alone)' out || fail 'predicted step'
+[ ! -e runs ] || fail 'a dry run made a directory'
+listing | cmp -s listed - || fail 'a dry run left a file'
+refused 'nothing can be written here' dry --set run.dir=text --dry-run
+train dry --set run.steps=4
+listing > listed
+train dry --dry-run
+grep -q '^run  *runs/dry (exists)' out || fail 'a dry run does not see the run'
+grep -q '^steps  *5 to 6, resuming after the checkpoint of step 4 in runs/dry/checkpoints' out ||
+  fail 'a dry run does not say what would be resumed'
+grep -q '^learning rate .* reaches its end at step 4' out || fail 'the horizon is that of the run'
+grep -q '^step  *[0-9.]* ms predicted (from the costs.json of this run)' out || fail 'costs.json'
+grep -qF 'run.steps = 6 (was 4)' out || fail 'a dry run does not say what changed'
+refused 'model.width was 32, now it is 64' dry --set model.width=64 --dry-run
+refused '--from-scratch, but there are checkpoints' dry --from-scratch --dry-run
+listing | cmp -s listed - || fail "a dry run changed a run: $(listing | diff listed -)"
+
 # Steps that were trained are never begun again without a word.
 train ck --set checkpoint.dir=elsewhere --set checkpoint.every=2
 cp runs/ck/metrics.jsonl kept

@@ -1,0 +1,176 @@
+#include "experiments/commands/completion.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <variant>
+
+#include "experiments/config/config_keys.h"
+#include "parallel/generate/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+constexpr const char* kBash = R"sh(# Completion of concertina in bash, also after `mpirun ... concertina`.
+_concertina() {
+  local line=${COMP_LINE:0:COMP_POINT} i=0 keep
+  local -a words
+  read -ra words <<< "$line"
+  case $line in *[[:space:]]) words+=('') ;; esac
+  while ((i < ${#words[@]})) && [[ ${words[i]##*/} != concertina ]]; do ((++i)); done
+  ((i + 1 < ${#words[@]})) || return 0
+  mapfile -t COMPREPLY < <("${words[i]}" completion words -- "${words[@]:i+1}" 2> /dev/null)
+  # Readline replaces only what follows the last '='.
+  if [[ $COMP_WORDBREAKS == *=* && ${words[-1]} == *=* ]]; then
+    keep=${words[-1]%"${words[-1]##*=}"}
+    COMPREPLY=("${COMPREPLY[@]#"$keep"}")
+  fi
+  if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=/] ]]; then
+    compopt -o nospace 2> /dev/null
+  fi
+  return 0
+}
+complete -o default -F _concertina concertina
+complete -p mpirun > /dev/null 2>&1 || complete -o default -F _concertina mpirun
+)sh";
+
+constexpr const char* kZsh = R"sh(#compdef concertina
+# Completion of concertina in zsh.
+_concertina() {
+  local -a candidates
+  candidates=(${(f)"$(${words[1]} completion words -- "${(@)words[2,CURRENT]}" 2> /dev/null)"})
+  compadd -S '' -- ${(M)candidates:#*[=/]}
+  compadd -- ${candidates:#*[=/]}
+}
+if [ "$funcstack[1]" = _concertina ]; then _concertina "$@"; else compdef _concertina concertina; fi
+)sh";
+
+using Words = std::set<std::string>;
+
+void add_names(const std::vector<std::string_view>& names, const std::string& before,
+               Words& result) {
+  for (const std::string_view name : names) result.insert(before + std::string(name));
+}
+
+/// Paths that begin with `text`; directories end with '/'. `wanted`: of a path that is no
+/// directory.
+void add_paths(const std::string& text, const std::string& before, Words& result,
+               const std::string& extension = "") {
+  const std::size_t slash = text.rfind('/') + 1;
+  const std::string folder = text.substr(0, slash), start = text.substr(slash);
+  std::error_code error;
+  for (stdfs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(start) || (start.empty() && name.front() == '.')) continue;
+    std::error_code ignored;
+    const bool directory = it->is_directory(ignored);
+    if (directory || name.ends_with(extension))
+      result.insert(before + folder + name + (directory ? "/" : ""));
+  }
+}
+
+/// Run directories below runs/ or, once a path is begun, in the directory that it names.
+void add_runs(const std::string& text, Words& result) {
+  const std::size_t slash = text.rfind('/') + 1;
+  const std::string folder = slash == 0 ? "runs/" : text.substr(0, slash);
+  std::error_code error;
+  for (stdfs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (stdfs::is_regular_file(it->path() / "config.toml", ignored))
+      result.insert(folder + it->path().filename().string());
+  }
+}
+
+/// Of "table.key=VALUE", `text` so far.
+void add_assignments(const std::string& text, Words& result) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    for (const Key& key : config_keys()) result.insert(std::string(key.name) + "=");
+    return;
+  }
+  const Key* key = find_key(text.substr(0, equals));
+  if (key == nullptr) return;
+  const std::string before = text.substr(0, equals + 1), value = text.substr(equals + 1);
+  RunConfig config;
+  const Field field = key->field(config);
+  if (std::holds_alternative<bool*>(field)) add_names({"false", "true"}, before, result);
+  if (key->choices != nullptr) add_names(key->choices(), before, result);
+  const bool text_value = std::holds_alternative<std::string*>(field) ||
+                          std::holds_alternative<std::vector<std::string>*>(field);
+  if (key->is_file != nullptr || (text_value && key->choices == nullptr))
+    add_paths(value, before, result);
+}
+
+/// What an option's type_name() says: kinds of values, or the values themselves in small letters.
+void add_values(const CLI::Option& option, const std::string& text, Words& result) {
+  for (const std::string& kind : CLI::detail::split(option.get_type_name(), '|')) {
+    if (kind == "TABLE.KEY=VALUE") {
+      add_assignments(text, result);
+    } else if (kind == "RUN") {
+      add_runs(text, result);
+    } else if (kind == "NAME") {
+      add_names(names_of(schedules()), "", result);
+    } else if (kind == "@FILE") {
+      if (text.starts_with('@')) add_paths(text.substr(1), "@", result, ".toml");
+    } else if (kind == "FILE" || kind == "DIRECTORY") {
+      add_paths(text, "", result);
+    } else if (std::all_of(kind.begin(), kind.end(), [](char c) { return c >= 'a' && c <= 'z'; })) {
+      result.insert(kind);
+    }
+  }
+}
+
+void add_options(const CLI::App& app, Words& result) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) result.insert("--" + name);
+}
+
+const CLI::Option* option_of(const CLI::App& app, const std::string& word) {
+  return word.starts_with("--") ? app.get_option_no_throw(word) : nullptr;
+}
+
+const CLI::App* subcommand_of(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (sub->get_name() == word) return sub;
+  return nullptr;
+}
+
+bool takes_value(const CLI::Option* option) {
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+}  // namespace
+
+std::vector<std::string> complete(const CLI::App& program, const std::vector<std::string>& words) {
+  const std::string text = words.empty() ? "" : words.back();
+  const CLI::App* app = &program;
+  const CLI::Option* before = nullptr;  // whose value `text` is
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    before = takes_value(before) ? nullptr : option_of(*app, words[i]);
+    if (const CLI::App* sub = subcommand_of(*app, words[i])) app = sub;
+  }
+  Words result;
+  if (takes_value(before)) {
+    add_values(*before, text, result);
+  } else if (text.starts_with('-')) {
+    add_options(*app, result);
+  } else {
+    for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; }))
+      result.insert(sub->get_name());
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional()) add_values(*option, text, result);
+  }
+  std::vector<std::string> fitting;
+  for (const std::string& word : result)
+    if (word.starts_with(text)) fitting.push_back(word);
+  return fitting;
+}
+
+std::string completion_script(const std::string& shell) {
+  return shell == "zsh" ? kZsh : kBash;
+}
+
+}  // namespace concertina

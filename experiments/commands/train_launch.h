@@ -1,0 +1,59 @@
+// A launch of `train` up to its first step: what is trained, from which step on, and where.
+// Invariants: all ranks know the same; rank 0 alone touches the run directory; a launch that is
+// refused and a dry run have written nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "experiments/commands/command.h"
+#include "experiments/run/launch_record.h"
+#include "experiments/run/monitor.h"
+#include "experiments/run/run_history.h"
+#include "experiments/run/session.h"
+#include "io/run_directory.h"
+
+namespace concertina {
+
+struct TrainOptions : CommonOptions {
+  bool from_scratch = false, dry_run = false;
+};
+
+class TrainLaunch {
+ public:
+  /// Refuses what cannot run. Collective, as open().
+  TrainLaunch(const TrainOptions& options, MpiEnvironment& mpi);
+
+  /// Makes or opens the run directory and loads the newest commit, if there is one. A dry run
+  /// makes nothing: it has no monitor and keeps no record.
+  void open();
+  /// The launch is over after step `step` of the run.
+  void ended(std::int64_t step, int exit_code);
+
+  const double started = now();
+  Session session;
+  const std::string directory, checkpoints;
+  std::vector<FileStamp> text_stamps;  // before anything was read
+  nlohmann::json identity;
+  RunConfig resolved;                // with the step at which the learning rate ends
+  RunHistory history;                // on rank 0
+  std::int64_t done = 0;             // steps of the run, before this launch
+  std::unique_ptr<Monitor> monitor;  // on rank 0
+
+ private:
+  void start_anew();
+  void refuse_from_scratch() const;
+  void settle_lr_steps(const nlohmann::json& stored);
+  void open_logs(const nlohmann::json& stored);
+  void log_differences(const nlohmann::json& stored, bool trains) const;
+  void log_start() const;
+
+  const bool from_scratch_, dry_run_;
+  std::optional<RunDirectory> owned_;   // on rank 0
+  std::optional<LaunchRecord> record_;  // on rank 0
+};
+
+}  // namespace concertina

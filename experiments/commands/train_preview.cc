@@ -1,0 +1,125 @@
+#include "experiments/commands/train_preview.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/number_text.h"
+#include "experiments/report/known_costs.h"
+#include "experiments/report/plan_report.h"
+#include "experiments/run/devices.h"
+#include "experiments/run/memory_advice.h"
+#include "experiments/run/predict_memory.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+std::string line(std::string_view name, const std::string& text) {
+  return fmt::format("{:<14}{}\n", name, text);
+}
+
+std::int64_t steps_left(const TrainLaunch& launch) {
+  return std::max<std::int64_t>(0, launch.session.config.run.steps - launch.done);
+}
+
+std::string run_text(const TrainLaunch& launch) {
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(launch.directory + "/config.toml", ignored);
+  return launch.directory + (there ? " (exists)" : " (new)");
+}
+
+std::string steps_text(const TrainLaunch& launch) {
+  const std::int64_t last = launch.session.config.run.steps;
+  const std::string from = launch.done > 0
+                               ? fmt::format(", resuming after the checkpoint of step {} in {}",
+                                             launch.done, launch.checkpoints)
+                               : ", from new weights";
+  if (steps_left(launch) == 0) return fmt::format("nothing is left to train{}", from);
+  return fmt::format("{} to {}{}", launch.done + 1, last, from);
+}
+
+std::string tokens_text(const TrainLaunch& launch) {
+  const RunConfig& config = launch.session.config;
+  const std::int64_t step = std::int64_t{config.batch.global} * config.model.context;
+  return fmt::format("{} per step, {} in {}; the text has {} bytes", grouped(step),
+                     grouped(step * steps_left(launch)), counted(steps_left(launch), "step"),
+                     grouped(static_cast<std::int64_t>(launch.session.dataset->corpus().size())));
+}
+
+std::string lr_text(const TrainLaunch& launch) {
+  const LrSection& lr = launch.resolved.lr;
+  return fmt::format("{} of {:g}, warm-up of {}, reaches its end at step {}", lr.schedule,
+                     launch.resolved.optimizer.lr, counted(lr.warmup, "step"), lr.steps);
+}
+
+/// From the run's own costs, else from its products at the rate of this machine.
+std::string step_text(const TrainLaunch& launch) {
+  const Session& session = launch.session;
+  const RunPlan& run = session.run;
+  const KnownCosts known = known_costs(launch.directory, run.layout, run.plan);
+  double ms = 0;
+  std::string basis = "from the costs.json of this run";
+  if (known.costs) {
+    ms = simulate(run.plan, run.layout, *known.costs).makespan * 1e3;
+  } else {
+    RunConfig config = session.config;
+    config.run.threads = session.threads;
+    ms = plan_report(config, {.world = run.world}, {})["step_ms"].get<double>();
+    basis = "matrix products alone";
+  }
+  return fmt::format("{:.2f} ms predicted ({}), {:.1f} s for {}", ms, basis,
+                     ms * 1e-3 * static_cast<double>(steps_left(launch)),
+                     counted(steps_left(launch), "step"));
+}
+
+std::string memory_text(const TrainLaunch& launch) {
+  const Session& session = launch.session;
+  const double mib = static_cast<double>(largest_total(
+                         predict_memory(session.run, session.config, session.threads))) /
+                     (1 << 20);
+  std::string text = fmt::format("{:.1f} MiB on the largest rank", mib);
+  if (const auto machine = device_memory(session.config))
+    text += fmt::format(", {} free on {}", gib_text(machine->available), machine->name);
+  return text;
+}
+
+std::string checkpoints_text(const TrainLaunch& launch) {
+  const CheckpointSection& checkpoint = launch.session.config.checkpoint;
+  const std::string when = checkpoint.every > 0
+                               ? fmt::format("every {}", counted(checkpoint.every, "step"))
+                               : "after the last step only";
+  return fmt::format("{}, the newest {} are kept, in {}", when, checkpoint.keep,
+                     launch.checkpoints);
+}
+
+}  // namespace
+
+std::string train_preview(const TrainLaunch& launch) {
+  const Session& session = launch.session;
+  const RunConfig& config = session.config;
+  const RunPlan& run = session.run;
+  std::string text = "dry run: nothing is trained or written\n";
+  text += line("run", run_text(launch));
+  text += line("model", fmt::format("{}, {} parameters, {}, {}", config.model.family,
+                                    grouped(parameter_count(run)), config.numerics.compute,
+                                    session.backend->describe()));
+  text +=
+      line("layout",
+           fmt::format("{} on {}, {}, {} in {}", short_form(run.layout), counted(run.world, "rank"),
+                       config.parallel.schedule, counted(run.microbatches, "microbatch"),
+                       run.leaves == 1 ? "one leaf" : fmt::format("{} leaves", run.leaves)));
+  text += line("steps", steps_text(launch));
+  text += line("tokens", tokens_text(launch));
+  text += line("learning rate", lr_text(launch));
+  text += line("memory", memory_text(launch));
+  text += line("step", step_text(launch));
+  text += line("checkpoints", checkpoints_text(launch));
+  if (launch.history.config)
+    for (const std::string& change : changed_keys(*launch.history.config, launch.resolved))
+      text += line("changed", change);
+  return text;
+}
+
+}  // namespace concertina

@@ -1,0 +1,14 @@
+// What `train --dry-run` says: what the launch would do, without a step.
+#pragma once
+
+#include <string>
+
+#include "experiments/commands/train_launch.h"
+
+namespace concertina {
+
+/// Of a launch that is open; on rank 0. Lines for a person. Where the run has no costs.json the
+/// step is predicted from matrix products, whose rate is measured for about a second.
+std::string train_preview(const TrainLaunch& launch);
+
+}  // namespace concertina

@@ -1,0 +1,96 @@
+#include "experiments/commands/train_result.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/number_text.h"
+#include "core/version.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/report/run_result.h"
+#include "experiments/run/utilization.h"
+#include "io/run_directory.h"
+
+namespace concertina {
+namespace {
+
+/// Bytes that a terminal may not like become '?'.
+std::string for_terminal(std::string text) {
+  for (char& c : text)
+    if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
+  return text;
+}
+
+}  // namespace
+
+double model_flops_utilization(const Session& session, double seconds) {
+  const double peak = peak_flops_per_s(session.config, session.backend->describe());
+  return peak > 0 ? model_flops(session.config) / (seconds * peak * session.world.size()) : 0;
+}
+
+void log_passes(const Backend& backend) {
+  const PassCounts passes = backend.pass_counts();
+  if (passes.issued + passes.replayed > 0)
+    log::info("{} of {} unit passes were launched as CUDA graphs ({} graphs)", passes.replayed,
+              passes.issued + passes.replayed, passes.recordings);
+}
+
+void save_costs(TrainLaunch& launch) {
+  Session& session = launch.session;
+  const Watchdog::Patience patience(&session.watchdog, "measuring links");
+  const MeasuredCosts costs =
+      measure_costs(session.engine, session.config, *session.backend, session.threads);
+  if (!launch.monitor) return;
+  try {
+    write_result(launch.directory + "/costs.json", to_json(costs));
+  } catch (const Error& error) {
+    log::warn("no costs were written: {} ({})", error.message(), error.where());
+  }
+}
+
+void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
+                 const LaunchSummary& summary, const std::string& hash,
+                 const std::optional<RunTrace>& trace) {
+  const std::string path = launch.directory + "/result.json";
+  const Session& session = launch.session;
+  if (!summary.last && std::filesystem::exists(path)) return;
+  nlohmann::ordered_json result = to_json(figures, summary);
+  const double share = summary.last
+                           ? model_flops_utilization(
+                                 session, figures.seconds() / static_cast<double>(figures.steps()))
+                           : 0;
+  if (share > 0)
+    result.update({{"mfu", share},
+                   {"peak_tflops_per_rank",
+                    peak_flops_per_s(session.config, session.backend->describe()) * 1e-12}});
+  if (summary.last) result.update(predicted_figures(session, launch.directory, trace));
+  result.update(about_run(session));
+  if (!session.isa.empty()) result["isa"] = session.isa;
+  result.update({{"version", program_version().number},
+                 {"commit", program_version().commit},
+                 {"time", utc_text()},
+                 {"state_sha256", hash}});
+  write_result(path, result);
+}
+
+std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,
+                          const LaunchSummary& summary, const std::string& text) {
+  const Validation& validation = summary.validation;
+  std::string words = fmt::format("nothing was left to train at step {}\n", summary.step);
+  if (summary.last)
+    words = fmt::format("trained {}, loss {}, {} tokens/s\n", counted(summary.step, "step"),
+                        number_text(summary.last->loss), format_rate(figures.tokens_per_s()));
+  if (validation.targets > 0)
+    words += fmt::format(
+        "held-out loss {} nats per token, over {}; evaluations took {:.0f}% of this launch\n",
+        number_text(validation.loss), text_share(validation),
+        100 * summary.eval_seconds / summary.launch_seconds);
+  const std::string& prompt = launch.session.config.generate.prompt;
+  if (!text.empty()) words += "\n" + for_terminal(prompt + text) + "\n";
+  return words + fmt::format("\nrun directory: {}\n", launch.directory);
+}
+
+}  // namespace concertina

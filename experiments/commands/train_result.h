@@ -1,0 +1,33 @@
+// What `train` leaves and says at its end: costs.json, result.json, the closing words.
+// Invariant: on rank 0, after the last checkpoint; a file that cannot be written is a warning where
+// the run is whole without it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "experiments/commands/train_launch.h"
+#include "experiments/report/run_trace.h"
+#include "experiments/run/launch_figures.h"
+
+namespace concertina {
+
+/// The model FLOPs utilization of a step of `seconds`; 0 where the peak rate is not known.
+double model_flops_utilization(const Session& session, double seconds);
+
+/// How the leader's kernels were issued, where that can differ.
+void log_passes(const Backend& backend);
+
+/// costs.json: what this launch's steps took, for predictions. Collective.
+void save_costs(TrainLaunch& launch);
+
+/// result.json. A launch that trained nothing leaves an earlier one's as it was.
+void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
+                 const LaunchSummary& summary, const std::string& hash,
+                 const std::optional<RunTrace>& trace);
+
+/// For stdout; `text` was generated, or is empty.
+std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,
+                          const LaunchSummary& summary, const std::string& text);
+
+}  // namespace concertina

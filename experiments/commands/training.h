@@ -1,0 +1,59 @@
+// The loop of `train`: steps, evaluations, checkpoints, the end.
+// Invariant: all ranks take the same decisions; what is shown or written for people never changes
+// what is trained.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "experiments/commands/train_launch.h"
+#include "experiments/report/run_trace.h"
+#include "experiments/run/evaluate.h"
+#include "experiments/run/launch_figures.h"
+
+namespace concertina {
+
+/// What all ranks must know of a step that has just ended.
+struct StepStatus {
+  double bubble = 0;      // idle share, mean over ranks
+  double peak_bytes = 0;  // largest of any rank
+  int signal = 0;         // that any rank got
+};
+
+class Training {
+ public:
+  /// `launch` is open and outlives this.
+  explicit Training(TrainLaunch& launch);
+
+  /// Trains what is left, and returns the exit code. Collective.
+  int run();
+  /// Steps of the run that are done.
+  std::int64_t done() const { return done_; }
+
+ private:
+  void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
+              double seconds);
+  Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
+                            const std::function<bool()>& stop = {});
+  void periodic_validation(std::int64_t step);
+  Validation final_validation(const std::function<bool()>& stop);
+  void save(std::int64_t step, bool last);
+  void prune();
+  bool told_to_stop();
+  int preempted(int signal);
+  int finish(const std::optional<RunTrace>& trace);
+
+  const double start_;  // of the launch
+  TrainLaunch& launch_;
+  RankEngine& engine_;
+  TrainingSource source_;
+  LaunchFigures figures_;
+  LaunchSummary summary_;
+  bool told_eval_share_ = false;
+  bool unpruned_ = true;  // the newest checkpoint has not led to anything yet
+  std::int64_t done_;     // steps
+  int stopped_by_ = 0;    // signal that any rank got after the last step
+};
+
+}  // namespace concertina

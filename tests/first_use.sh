@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A newcomer: copies each command of README.md (the lines of its ```bash blocks), in order, into a
-# fresh shell on a tree that only the quick start has touched, as this user and, if that is root, as
-# another user too. Usage: tests/first_use.sh [--build DIR]
+# A newcomer: copies each command of README.md and then of the other documents (the lines of their
+# ```bash blocks), in order, into a fresh shell on a tree that only the quick start has touched, as
+# this user and, if that is root, as another user too. A ```toml block is saved first, under the name
+# in its first line. Usage: tests/first_use.sh [--build DIR]
 # Without an option it clones the checkout and runs the quick start as it is: some minutes. With
 # --build the programs of DIR are taken instead, and the quick start's training is cut to some steps.
 set -euo pipefail
@@ -36,6 +37,9 @@ prepare() {
   fi
   mkdir -p "$tree/build/experiments" "$tree/build/data"
   cp -r "$top/experiments" "$top/README.md" "$tree"
+  for folder in core parallel models io .github; do
+    mkdir -p "$tree/$folder" && cp "$top/$folder"/*.md "$tree/$folder/"
+  done
   cp "$build/experiments/concertina" "$tree/build/experiments/"
   for _ in $(seq 4000); do echo 'In the beginning God created the heaven and the earth.'; done \
     >"$tree/build/data/bible.txt"
@@ -43,17 +47,31 @@ prepare() {
     data.text=build/data/bible.txt run.steps=4 generate.tokens=0)
 }
 
-# follow TREE RUNNER...: every command of README in one shell, which stops at the first that fails.
+# save_files FILE: its ```toml blocks that begin with "# NAME.toml".
+save_files() {
+  awk '/^```toml$/ { on = 1; name = ""; next } /^```/ { on = 0 }
+    on && name == "" { name = /^# [a-z]+\.toml/ ? $2 : "/dev/null"; sub(/:$/, "", name) }
+    on { print > name }' "$1"
+}
+
+# follow TREE RUNNER...: every command of the documents in one shell, which stops at the first that
+# fails.
 follow() {
   local tree=$1
   shift
   # The quick start has run; tests and builds have a place of their own.
-  commands "$tree/README.md" | grep -vE '^(bash (experiments/quickstart|tests/run)\.sh|meson|ninja)' \
-    >"$scratch/commands"
-  [ -s "$scratch/commands" ] || { echo 'README has no ```bash block' >&2 && exit 1; }
+  local documents
+  documents=$(cd "$tree" && ls README.md experiments/*.md parallel/*.md models/*.md core/*.md io/*.md .github/*.md)
+  : >"$scratch/commands"
+  for document in $documents; do
+    (cd "$tree" && save_files "$document")
+    commands "$tree/$document" | grep -vE '^(bash (experiments/quickstart|tests/run)\.sh|meson|ninja)' \
+      >>"$scratch/commands" || true
+  done
+  [ "$(grep -c concertina "$scratch/commands")" -ge 12 ] || { echo 'too few commands were found' >&2 && exit 1; }
   chmod 644 "$scratch/commands"
   (cd "$tree" && "$@" timeout 600 bash -e -o pipefail -x "$scratch/commands" </dev/null) ||
-    { echo "a command of README failed (as $(id -un), by '$*')" >&2 && exit 1; }
+    { echo "a command of the documents failed (as $(id -un), by '$*')" >&2 && exit 1; }
 }
 
 prepare "$scratch/tree"
@@ -64,4 +82,4 @@ if [ "$(id -u)" = 0 ]; then
   follow "$scratch/user/tree" as_user
 fi
 follow "$scratch/tree" env
-echo 'every command of README works'
+echo 'every command of the documents works'

@@ -66,15 +66,16 @@ void ChromeTrace::slice(int process, int track, std::string_view category, std::
                     args.empty() ? "" : R"(,"args":)", args));
 }
 
-void ChromeTrace::arrow_start(int process, int track, std::uint64_t id, double time) {
-  event(fmt::format(R"({{"ph":"s","pid":{},"tid":{},"cat":"send","name":"send","id":{},"ts":{}}})",
-                    process, track, id, micros(time)));
+void ChromeTrace::arrow_start(int process, int track, std::uint64_t id, double time,
+                              std::string_view name) {
+  event(fmt::format(R"({{"ph":"s","pid":{},"tid":{},"cat":{},"name":{},"id":{},"ts":{}}})", process,
+                    track, quoted(name), quoted(name), id, micros(time)));
 }
 
-void ChromeTrace::arrow_end(int process, int track, std::uint64_t id, double time) {
-  event(fmt::format(
-      R"({{"ph":"f","bp":"e","pid":{},"tid":{},"cat":"send","name":"send","id":{},"ts":{}}})",
-      process, track, id, micros(time)));
+void ChromeTrace::arrow_end(int process, int track, std::uint64_t id, double time,
+                            std::string_view name) {
+  event(fmt::format(R"({{"ph":"f","bp":"e","pid":{},"tid":{},"cat":{},"name":{},"id":{},"ts":{}}})",
+                    process, track, quoted(name), quoted(name), id, micros(time)));
 }
 
 void ChromeTrace::counter(int process, std::string_view name, double time,

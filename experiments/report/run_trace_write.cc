@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "experiments/report/run_trace.h"
 #include "io/chrome_trace.h"
@@ -51,7 +53,10 @@ int take_lane(std::vector<double>& lanes, double start, double end) {
 class Writer {
  public:
   Writer(const RunTrace& trace, ChromeTrace& out)
-      : trace_(trace), out_(out), index_(trace.plan, trace.layout) {}
+      : trace_(trace),
+        out_(out),
+        index_(trace.plan, trace.layout),
+        reductions_(find_reductions(trace)) {}
 
   void write(std::size_t step, int rank) {
     const StepRecord& record = at(step, rank);
@@ -82,10 +87,62 @@ class Writer {
       lanes_[direction] = std::max(lanes_[direction], lanes[direction].size());
   }
 
+  /// Arrows of the gradient exchange of a step: for each stage's units, from the REDUCE of the
+  /// holder that came last, for which the others waited, to the STEP of each other holder.
+  void write_exchange(std::size_t step) {
+    for (const auto& [units, holders] : reductions_) {
+      const auto last = std::ranges::max_element(
+          holders, {}, [&](const Place& one) { return action_at(step, one).start; });
+      for (const Place& other : holders) {
+        if (other.rank == last->rank) continue;
+        const int stop = last_step(other.rank);
+        if (stop < 0) continue;
+        const ActionTime& from = action_at(step, *last);
+        const ActionTime& to = action_at(step, {other.rank, stop});
+        const std::uint64_t id = message_ids() + exchange_ids_++;
+        out_.arrow_start(last->rank, kCompute, id, from.start, "gradients");
+        out_.arrow_end(other.rank, kCompute, id,
+                       std::clamp(from.end, to.start + (to.end - to.start) / 2, to.end),
+                       "gradients");
+      }
+    }
+  }
+
   /// Most tracks of any rank and step: sends, receives.
   const std::array<std::size_t, 2>& lanes() const { return lanes_; }
 
  private:
+  /// Of REDUCE actions, by the units of their stage: where each holder has its own.
+  static std::map<std::pair<int, int>, std::vector<Place>> find_reductions(const RunTrace& trace) {
+    std::map<std::pair<int, int>, std::vector<Place>> found;
+    for (int rank = 0; rank < trace.ranks(); ++rank) {
+      const auto& row = trace.plan.rows[static_cast<std::size_t>(rank)];
+      for (int i = 0; i < std::ssize(row); ++i) {
+        const Action& action = row[static_cast<std::size_t>(i)];
+        if (action.kind != Kind::REDUCE) continue;
+        const StagePlacement& stage = trace.layout.stage(action.stage);
+        found[{stage.first_unit, stage.last_unit}].push_back({rank, i});
+      }
+    }
+    return found;
+  }
+
+  /// Position of the STEP of `rank`; -1 if its row has none.
+  int last_step(int rank) const {
+    const auto& row = trace_.plan.rows[static_cast<std::size_t>(rank)];
+    const auto found = std::ranges::find(row, Kind::STEP, &Action::kind);
+    return found == row.end() ? -1 : static_cast<int>(found - row.begin());
+  }
+
+  const ActionTime& action_at(std::size_t step, const Place& place) const {
+    return at(step, place.rank).actions[static_cast<std::size_t>(place.position)];
+  }
+
+  /// Arrows of messages have smaller ids.
+  std::uint64_t message_ids() const {
+    return trace_.steps.size() * static_cast<std::uint64_t>(index_.nodes());
+  }
+
   const StepRecord& at(std::size_t step, int rank) const {
     return trace_.steps[step][static_cast<std::size_t>(rank)];
   }
@@ -162,6 +219,8 @@ class Writer {
   const RunTrace& trace_;
   ChromeTrace& out_;
   const PlanIndex index_;
+  const std::map<std::pair<int, int>, std::vector<Place>> reductions_;
+  std::uint64_t exchange_ids_ = 0;
   std::array<std::size_t, 2> lanes_{1, 1};
 };
 
@@ -192,6 +251,7 @@ std::string to_chrome_trace(const RunTrace& trace) {
   Writer writer(trace, out);
   for (std::size_t step = 0; step < trace.steps.size(); ++step)
     for (int rank = 0; rank < trace.ranks(); ++rank) writer.write(step, rank);
+  for (std::size_t step = 0; step < trace.steps.size(); ++step) writer.write_exchange(step);
   name_tracks(trace, writer.lanes(), out);
   return out.finish();
 }

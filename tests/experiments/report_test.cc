@@ -65,6 +65,7 @@ TEST(Trace, IsWellFormedForPerfetto) {
   std::map<std::uint64_t, std::vector<std::pair<char, double>>> arrows;
   std::map<std::pair<int, std::string>, double> counters;
   std::set<int> named;
+  std::size_t exchanges = 0;
   for (const nlohmann::json& event : json.at("traceEvents")) {
     const std::string phase = event.at("ph");
     const int process = event.at("pid");
@@ -76,6 +77,7 @@ TEST(Trace, IsWellFormedForPerfetto) {
       if (event.at("cat") == "action") ++actions[{process, event.at("name")}];
     }
     if (phase == "s" || phase == "f") arrows[event.at("id")].emplace_back(phase[0], event.at("ts"));
+    if (phase == "s") exchanges += event.at("name") == "gradients";
     if (phase == "C") {
       double& last = counters[{process, event.at("name")}];
       ASSERT_GE(event.at("ts").get<double>(), last);
@@ -91,7 +93,9 @@ TEST(Trace, IsWellFormedForPerfetto) {
       EXPECT_EQ((actions[{rank, title(action, trace.layout)}]), 2) << to_text(action);
       sends += is_send(action.kind);
     }
-  EXPECT_EQ(arrows.size(), 2 * sends);
+  EXPECT_EQ(exchanges,
+            2U * 3);  // a step: from the last holder of each of 3 stages to the other one
+  EXPECT_EQ(arrows.size(), 2 * sends + exchanges);
   for (const auto& [id, ends] : arrows) {
     ASSERT_EQ(ends.size(), 2U);
     const std::size_t start = ends[0].first == 's' ? 0 : 1;

@@ -55,6 +55,8 @@ for run in stages replicas grid one; do
 done
 [ "$(grep -c '"ph":"s"' runs/stages/trace.json)" = 64 ] || fail 'arrows: 8 + 8 a step'
 [ "$(grep -c '"ph":"f"' runs/stages/trace.json)" = 64 ] || fail 'ends of arrows'
+[ "$(grep -c '"ph":"s".*"name":"gradients"' runs/replicas/trace.json)" = 4 ] ||
+  fail 'arrows of the gradient exchange: one a step'
 report runs/stages --output page.html && [ -s page.html ] || fail '--output'
 
 # Recording changes nothing, and can be left out.

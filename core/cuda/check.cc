@@ -11,7 +11,7 @@ namespace {
 const char* advice(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:
-      return "fewer samples a microbatch, more stages, or a GPU that nobody else uses";
+      return "fewer samples per microbatch, more stages, or a GPU that nobody else uses";
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
     case cudaErrorInsufficientDriver:

@@ -25,7 +25,7 @@ bool on_device(const void* memory) {
   throw_failure(fmt::format("{}: {} bytes of device memory wanted, {} of {} are free", name, bytes,
                             free, total),
                 fmt::format("GPU {}", device),
-                "fewer samples a microbatch, more stages, or a GPU that nobody else uses");
+                "fewer samples per microbatch, more stages, or a GPU that nobody else uses");
 }
 
 /// mark() records a point of the kernels' stream and the copy's stream waits for it: a fetch reads

@@ -69,7 +69,7 @@ void print_result(const EvalOptions& options, const Session& session, std::int64
                "\n");
   else
     print_once(fmt::format(
-        "step {}: held-out loss {:.4f} nats a token, {:.4f} bits, perplexity {:.3f}, over {}\n",
+        "step {}: held-out loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n",
         step, result.loss, bits, std::exp(result.loss), text_share(result)));
 }
 

@@ -38,20 +38,20 @@ void print_details() {
       fmt::print("    no closed form claimed\n");
   }
   fmt::print(
-      "\np ranks, m microbatches, v chunks (stages) a rank. bubble: idle over ideal time between "
+      "\np ranks, m microbatches, v chunks (stages) per rank. bubble: idle over ideal time between "
       "a\n"
       "rank's first and last action, at F = I = W; saves: most microbatches of stages at a time\n");
 }
 
 void declare_schedule(CLI::App& app, ScheduleOptions& options) {
   app.add_option("schedule", options.schedule,
-                 "name (`schedule list`), or file with one row of actions a rank")
+                 "name (`schedule list`), or file with one row of actions per rank")
       ->type_name("NAME|FILE")
       ->required();
 }
 
 void declare_chunks(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--chunks", options.chunks, "stages a rank; 0: as many as it wants")
+  app.add_option("--chunks", options.chunks, "stages per rank; 0: as many as it wants")
       ->check(whole_number(0, 64))
       ->default_str("0");
 }
@@ -64,11 +64,11 @@ void declare_frozen(CLI::App& app, ScheduleOptions& options) {
 }
 
 void declare_shape(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--ranks", options.ranks, "pipeline ranks; a file's rows say it themselves")
+  app.add_option("--ranks", options.ranks, "pipeline ranks; a schedule file says it itself")
       ->check(whole_number(1, 4096))
       ->default_str(fmt::to_string(kUsualRanks));
   app.add_option("--microbatches", options.microbatches,
-                 "microbatches of a step; a file's rows say it themselves")
+                 "microbatches of a step; a schedule file says it itself")
       ->check(whole_number(1, 65536))
       ->default_str(fmt::to_string(kUsualMicrobatches));
   app.add_option("--leaves", options.leaves,
@@ -163,7 +163,7 @@ Runner add_schedule(CLI::App& app) {
     return added;
   };
   CLI::App* list = sub("list", "names of all schedules", run_schedule_list);
-  CLI::App* show = sub("show", "one row of actions a rank", run_schedule_show);
+  CLI::App* show = sub("show", "one row of actions per rank", run_schedule_show);
   CLI::App* check = sub("check", "prove it complete and free of deadlock", run_schedule_check);
   CLI::App* simulate =
       sub("simulate", "predict makespan, bubble and memory", run_schedule_simulate);
@@ -188,11 +188,12 @@ Runner add_schedule(CLI::App& app) {
       ->check(number(0, kMostFigure))
       ->capture_default_str();
   search
-      ->add_option("--max-chunks", options->max_chunks,
-                   fmt::format("each schedule is tried with every number of chunks (stages a rank) "
-                               "that it has, up to this one; 0: {}, or with the costs of a run as "
-                               "many as its units allow",
-                               kMaxChunks))
+      ->add_option(
+          "--max-chunks", options->max_chunks,
+          fmt::format("each schedule is tried with every number of chunks (stages per rank) "
+                      "that it has, up to this one; 0: {}, or with the costs of a run as "
+                      "many as its units allow",
+                      kMaxChunks))
       ->check(whole_number(0, 64))
       ->capture_default_str();
   search->add_option("--seed", options->seed, "of the search's moves")

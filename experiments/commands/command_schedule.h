@@ -13,7 +13,7 @@
 namespace concertina {
 
 struct ScheduleOptions {
-  std::string schedule;  // a name, or a file with one row of actions a rank
+  std::string schedule;  // a name, or a file with one row of actions per rank
   std::optional<int> ranks, microbatches, chunks;  // of a file: what it has, if they are given
   std::optional<int> leaves;                       // of the gradient sum; else as `train` has it
   int frozen = 0;               // leading stages of each pipeline that do not train

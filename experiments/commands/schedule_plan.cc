@@ -78,7 +78,7 @@ void require_agreement(const ScheduleOptions& options, const ScheduleFile& file,
                                           {"--chunks", chunks, stages / ranks}})
     if (given && *given != is)
       throw_input(fmt::format("{} {} is given, but the file has {}", option, *given, is),
-                  options.schedule, fmt::format("leave out {}: the file's rows say it", option));
+                  options.schedule, fmt::format("leave out {}: the file says it", option));
 }
 
 /// What `train` would run.

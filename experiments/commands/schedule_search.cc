@@ -67,7 +67,7 @@ class Search {
       if ((field.usual || &field == best) && !perfect_) try_searched(field);
     if (best_ == nullptr)
       throw_input(
-          fmt::format("no schedule keeps at most {:g} microbatches a rank", options_.memory),
+          fmt::format("no schedule keeps at most {:g} microbatches per rank", options_.memory),
           "--memory", fmt::format("{} is what 1f1b keeps", options_.ranks));
     found_.report["max_chunks"] = max_chunks_;
     found_.report["named"] = named_;

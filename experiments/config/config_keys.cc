@@ -73,14 +73,14 @@ const Key kKeys[] = {
      kNotNegative},
     {KEY(run.steps), "optimizer steps of the whole run", kSteps},
     {KEY(run.threads),
-     "threads a rank; 0: the cores it may use / the ranks that share them",
+     "threads per rank; 0: the cores it may use / the ranks that share them",
      {0, 4096}},
     {KEY(run.watchdog),
      "seconds without progress in a step until each rank says whom it waits for; a quarter of that "
      "later the run ends. 0: never. While a run starts, loads, saves or measures, ranks only warn",
      {0, 1e6}},
     {KEY(run.peak_tflops),
-     "10^12 floating-point operations a second that the device of a rank can do in "
+     "10^12 floating-point operations per second that the device of a rank can do in "
      "numerics.compute, for MFU; 0: by the data sheet of an A100, H100 or H200, else no MFU",
      kNotNegative},
     {KEY(run.device), "where the kernels run", {}, device_names},
@@ -128,11 +128,11 @@ const Key kKeys[] = {
      "start, kept when run.steps grows later",
      kSteps},
 
-    {KEY(parallel.pp), "pipeline stages (ranks a pipeline); 0: follows from the world size",
+    {KEY(parallel.pp), "pipeline stages (ranks per pipeline); 0: follows from the world size",
      kIndex},
     {KEY(parallel.dp), "replicas of the pipeline; 0: follows from the world size", kIndex},
     {KEY(parallel.chunks),
-     "stages a rank holds of one pipeline; 0: as many as the schedule wants",
+     "stages per rank of one pipeline; 0: as many as the schedule wants",
      {0, 1024}},
     {KEY(parallel.schedule),
      "pipeline schedule; a path runs a schedule of your own",
@@ -140,7 +140,7 @@ const Key kKeys[] = {
      schedule_names,
      is_schedule_file},
     {KEY(parallel.overlap),
-     "forwards run interleaved with the backwards behind them, where that costs no wait",
+     "forwards run interleaved with the backwards after them, where that costs no wait",
      {}},
     {KEY(parallel.transport),
      "of messages between GPUs: nccl, through host memory, or what works (auto)",
@@ -196,7 +196,7 @@ const Key kKeys[] = {
     {KEY(log.every), "steps between lines in the log", {1, 1e15}},
     {KEY(log.tensorboard), "write TensorBoard scalars into the run directory", {}},
     {KEY(log.trace),
-     "steps to record in trace.json, behind the first two of a launch; 0: none (see `report`)",
+     "steps to record in trace.json, after the first two of a launch; 0: none (see `report`)",
      kIndex},
     {KEY(log.trace_at),
      "steps from which on log.trace steps are recorded, in place of the start of a launch; each is "

@@ -115,7 +115,7 @@ std::string basis_text(const Json& report) {
   if (report.contains("costs_from"))
     return fmt::format("from the costs that {} measured\n{}",
                        report["costs_from"].get<std::string>(), links);
-  return fmt::format("products alone, at {:.1f} GFLOP/s a rank\n({}); {} come on top\n{}",
+  return fmt::format("products alone, at {:.1f} GFLOP/s per rank\n({}); {} come on top\n{}",
                      report["rate_gflops_per_s"].get<double>(),
                      report["rate_from"].get<std::string>(),
                      fmt::join(report["left_out"].get<std::vector<std::string>>(), " and "), links);

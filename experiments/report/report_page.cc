@@ -41,7 +41,7 @@ std::string step_tile(const RunFiles& run, const ReportFigures& figures, const S
                   html::duration(figures.predicted_seconds), 100 * figures.error());
   if (all.steps == 0) return tile(html::duration(figures.seconds), recorded);
   return tile(html::duration(all.median_seconds),
-              fmt::format("a step, median of all {}; {}", grouped(all.steps), recorded));
+              fmt::format("per step, median of all {}; {}", grouped(all.steps), recorded));
 }
 
 std::string bubble_tile(const RunFiles& run, const ReportFigures& figures, const StepTotals& all) {
@@ -81,7 +81,7 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
   if (!run.validations.empty()) {
     const ValidationPoint& last = run.validations.back();
     text += tile(number_text(last.loss),
-                 fmt::format("held-out loss at step {:.0f}, nats a token{}", last.step,
+                 fmt::format("held-out loss at step {:.0f}, nats per token{}", last.step,
                              last.tokens > 0 ? ", over " + grouped(last.tokens) + " tokens" : ""));
   }
   if (run.result.is_object() && run.result.contains("mfu") && run.result["mfu"].is_number())
@@ -126,7 +126,7 @@ std::string timeline(const RunFiles& run, const ReportFigures& figures) {
           html::key("wo", "waiting in the optimizer");
   if (chunks_of(run.trace) > 1)
     text += "<span class=\"key\">" + html::key("f", "") + html::key("f odd", "") +
-            "a rank's stages by turns: dark the 1st, 3rd, ..., light the 2nd, 4th, ...</span>";
+            "a rank's stages: dark the 1st, 3rd, ..., light the 2nd, 4th, ...</span>";
   text += html::save_button("timeline") + "<span class=\"zoom\">zoom";
   for (const int zoom : {1, 2, 4, 8, 16})
     text +=
@@ -177,7 +177,7 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures) {
           memory_section(run.trace, figures) + training_section(run) + about_section(run) +
           setup(run);
   text += fmt::format(
-      "<p class=\"note\">Ranks' clocks were compared by ping-pong before and behind the recorded "
+      "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the recorded "
       "steps; times of different ranks are right to {}. trace.json of the same directory opens in "
       "Perfetto.</p>\n</main>\n<script>{}</script>\n</body></html>\n",
       html::duration(run.trace.clock_error), kReportScript);

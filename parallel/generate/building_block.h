@@ -1,4 +1,4 @@
-// Schedules with two chunks a rank in a V, made by repeating one microbatch's passes (Qi et al.
+// Schedules with two chunks per rank in a V, made by repeating one microbatch's passes (Qi et al.
 // 2024, "Pipeline Parallelism with Controllable Memory", sections 3 and 4).
 // Invariant: passes of different microbatches never want one rank at one time, so in the steady
 // state every rank is busy, and saves its building block's lifespan over the interval.

@@ -19,7 +19,7 @@ std::string describe(const Schedule& schedule) {
   std::string text = kPlacements[static_cast<int>(schedule.placement)];
   if (schedule.any_layout) text = "any layout";
   if (schedule.chunks.most > 1 || schedule.chunks.step > 1)
-    text += fmt::format(", chunks a rank: {}", rule(schedule.chunks));
+    text += fmt::format(", chunks per rank: {}", rule(schedule.chunks));
   if (schedule.rank_step > 1) text += fmt::format(", ranks: a multiple of {}", schedule.rank_step);
   return text;
 }
@@ -31,7 +31,7 @@ Folding folding_of(const Entry<Schedule>& schedule, int chunks) {
     throw_input(fmt::format("the schedule '{}' has no form with {}", schedule.name,
                             counted(count, "chunk")),
                 "parallel.chunks",
-                fmt::format("chunks a rank: {}; or leave it out", rule(schedule.value.chunks)));
+                fmt::format("chunks per rank: {}; or leave it out", rule(schedule.value.chunks)));
   return {count, schedule.value.placement, schedule.value.rank_step};
 }
 

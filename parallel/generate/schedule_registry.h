@@ -77,7 +77,7 @@ std::span<const Entry<Schedule>> schedules();
 /// number. Throws Error{bad_input} with the rule if the schedule has no form with that number.
 Folding folding_of(const Entry<Schedule>& schedule, int chunks);
 
-/// Where the stages have to be, in words: "2 chunks a rank in a wave".
+/// Where the stages have to be, in words: "2 chunks per rank in a wave".
 std::string describe(const Schedule& schedule);
 
 /// The entry called `name`; throws Error{bad_input} that lists the names.

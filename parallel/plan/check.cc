@@ -21,7 +21,7 @@ struct RuleText {
 };
 
 constexpr std::array kTexts{
-    RuleText{Rule::shape, "shape", "one row of actions a rank, and a stage on each rank"},
+    RuleText{Rule::shape, "shape", "one row of actions per rank, and a stage on each rank"},
     RuleText{Rule::range, "range",
              "stages and microbatches from 0 without a gap, each microbatch on every stage of its "
              "pipeline"},
@@ -30,7 +30,7 @@ constexpr std::array kTexts{
              "for each microbatch on each stage one F, and one B or one I and one W; a SEND and a "
              "RECV wherever the next stage is on another rank, or none at all (they are added)"},
     RuleText{Rule::reduction, "reduction",
-             "a REDUCE_GRAD for each stage behind its last B or W and STEP at the end of each row, "
+             "a REDUCE_GRAD for each stage after its last B or W and STEP at the end of each row, "
              "or none at all (they are added)"},
     RuleText{Rule::overlap, "overlap",
              "(<F>;<B or I>)OVERLAP_F_B of two microbatches, as in (0F1;1B0)OVERLAP_F_B"},
@@ -44,7 +44,7 @@ constexpr std::array kTexts{
              "microbatches, which allows any order: --leaves of `schedule`, numerics.leaves of a "
              "run"},
     RuleText{Rule::memory, "memory",
-             "that F later, behind a B or W that frees what is saved, or a larger bound"},
+             "that F later, after a B or W that frees what is saved, or a larger bound"},
     RuleText{Rule::deadlock, "deadlock",
              "in each row the action that another rank waits for in front of the one that waits: "
              "a RECV before the SEND or the work that is answered only after it"},
@@ -96,14 +96,14 @@ Found check_deadlock(const Checked& it) {
     auto circle = find_deadlock(it.plan, it.index, channels);
     if (!circle) return std::nullopt;
     return Violation{circle->send_buffer ? Rule::send_buffer : rule,
-                     fmt::format("{}, these wait in a circle:\n{}", how, circle->text),
+                     fmt::format("{}, these wait in a cycle:\n{}", how, circle->text),
                      std::move(circle->places)};
   };
   const auto paired = [&] { return find(Channels::pairs, Rule::deadlock, "without buffering"); };
   if (!it.limits.transfers) return paired();
   // A stream only adds waits to those of pairs: what it lets through need not be looked at twice.
   Found streamed =
-      find(Channels::stream, Rule::stream_order, "with one stream of transfers a rank");
+      find(Channels::stream, Rule::stream_order, "with one stream of transfers per rank");
   if (!streamed) return std::nullopt;
   Found simpler = paired();
   return simpler ? simpler : streamed;

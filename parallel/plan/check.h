@@ -35,7 +35,7 @@ enum class Rule {
   leaf_order,     // gradients inside a leaf of the reduction tree not in ascending order
   memory,         // more activations saved than allowed
   deadlock,       // no order of execution without buffering
-  stream_order,   // none with one stream of transfers a rank
+  stream_order,   // none with one stream of transfers per rank
   send_buffer,    // none with kSendBuffers gradients of a rank on their way
 };
 

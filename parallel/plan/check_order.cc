@@ -59,7 +59,7 @@ Found check_overlaps(const Checked& it) {
       const Kind next = position + 1 < std::ssize(row) ? row[position + 1].kind : Kind::STEP;
       if (action.kind != Kind::F || !makes_input_gradient(next))
         return it.violation(Rule::overlap,
-                            it.name(node) + ": only an F overlaps, with a B or I right behind it",
+                            it.name(node) + ": only an F overlaps, with a B or I right after it",
                             {node});
       if (action.microbatch == row[position + 1].microbatch)
         return it.violation(

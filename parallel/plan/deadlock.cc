@@ -136,14 +136,14 @@ class Standstill {
     const std::string what = is_action(head) ? name(head) : "the message of " + name(send);
     const bool buffer = waits_for_buffer(wait);
     if (wait.behind < 0)
-      return fmt::format("{} {} queued on rank {} behind that of {}", what,
+      return fmt::format("{} {} queued on rank {} after that of {}", what,
                          is_action(head) ? "waits for the message of " + name(send) + "," : "is",
                          wait.to - ranks_, name(transfer(head_[wait.to]).send));
     // The end of the message that waits may be the very action that its rank has stopped at.
     const std::string behind =
         wait.behind == head_[wait.to]
             ? "waits itself"
-            : fmt::format("stands behind action {} {}", at(head_[wait.to]).position,
+            : fmt::format("is queued after action {} {}", at(head_[wait.to]).position,
                           to_text(action(head_[wait.to])));
     if (buffer && wait.behind == send)
       return fmt::format("{} waits for the send buffer of {}, which {}", what, name(send), behind);

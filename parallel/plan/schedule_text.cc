@@ -175,7 +175,7 @@ void read_cells(std::string_view text, const std::string& where, OnRow row, OnCe
     if (trimmed(rest).empty())
       throw_input("a blank line between two rows: a rank without actions",
                   fmt::format("{}:{}", where, line + 1),
-                  "one row a rank, each with a stage; blank lines at the end only");
+                  "one row per rank, each with a stage; blank lines at the end only");
     row();
     const auto cells = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ',')) + 1;
     for (std::size_t column = 0; column < cells; ++column) {
@@ -189,7 +189,7 @@ void read_cells(std::string_view text, const std::string& where, OnRow row, OnCe
     }
   }
   if (actions == 0)
-    throw_input("the schedule has no actions", where, "one row of actions a rank, as in 0F0,0B0");
+    throw_input("the schedule has no actions", where, "one row of actions per rank, as in 0F0,0B0");
 }
 
 std::string overlap_text(const Action& forward, const Action& backward) {

@@ -27,7 +27,7 @@ std::optional<Claim> peak(int p, int m, int v) {
 Schedule schedule_1f1b() {
   return {.generate = generate,
           .any_layout = true,
-          .about = "one forward, one backward by turns (Narayanan et al. 2021)",
+          .about = "one forward and one backward, alternately (Narayanan et al. 2021)",
           .bubble = {"(p-1)/m", bubble},
           .peak = {"min(m, p)", peak}};
 }

@@ -1,5 +1,5 @@
 // Interleaved 1F1B (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU
-// Clusters Using Megatron-LM", section 2.2.2 and figure 4 bottom): v chunks a rank; p microbatches
+// Clusters Using Megatron-LM", section 2.2.2 and figure 4 bottom): v chunks per rank; p microbatches
 // at a time pass a chunk before the rank goes on to the next one. Rank r runs 2 (p - 1 - r) +
 // (v - 1) p forwards ahead, then alternates.
 // Published for m % p == 0. Any other m has the order of the next multiple of p, without the
@@ -56,7 +56,7 @@ std::optional<Claim> peak(int p, int m, int v) {
 Schedule schedule_interleaved_1f1b() {
   return {.generate = generate,
           .chunks = {.usual = 2},
-          .about = "1f1b over v chunks a rank (Narayanan et al. 2021)",
+          .about = "1f1b over v chunks per rank (Narayanan et al. 2021)",
           .bubble = {"(p-1)/(v m) if p divides m", bubble},
           .peak = {"min(v m, (v+1) p - 1)", peak}};
 }

@@ -16,7 +16,7 @@ constexpr std::array<Name, kCauses> kNames{{
     {"imbalance", "waiting for stages that cost more than the mean of their pipeline"},
     {"variation", "waiting because equal actions did not take equal time"},
     {"transfer",
-     "activations and gradients under way between ranks, and the turns that ranks take on a core"},
+     "activations and gradients under way between ranks, and the time-sharing of cores by ranks"},
     {"reduction", "gradients of other holders under way, and their addition"},
     {"optimizer", "losses, norms and updated weights of other ranks under way"},
     {"other", "data loading, late starts and bookkeeping"},

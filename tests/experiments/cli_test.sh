@@ -84,7 +84,7 @@ ok 1f1b schedule list
 ok 'bubble (p-1)/m' schedule list --long
 ok 'no closed form claimed' schedule list --long
 refused 'a multiple of 2' schedule check dualpipe --ranks 3
-refused 'chunks a rank: 2' schedule show zb-v --chunks 3
+refused 'chunks per rank: 2' schedule show zb-v --chunks 3
 json schedule list --json
 for schedule in $("$binary" schedule list); do
   ok ok: schedule check "$schedule" --ranks 4 --microbatches 6

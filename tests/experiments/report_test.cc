@@ -293,7 +293,7 @@ TEST(Report, RatesAndStepsAreOfTheWholeRun) {
   EXPECT_NE(behind(page, "<div class=\"tile\"><b>1 s</b><span>").find("median of all 3; step 3"),
             std::string::npos);
   for (const char* text :
-       {"held-out loss at step 3, nats a token, over 440,440 tokens", "2026-11-22T02:15:09.042Z",
+       {"held-out loss at step 3, nats per token, over 440,440 tokens", "2026-11-22T02:15:09.042Z",
         "concertina train &lt;x&gt;", "node7", "commit abc", "host node7, ranks 0-3",
         "gradient norm", "learning rate", "held out 1.6250 over 440,440 of 440,440 tokens",
         "class=\"save\" data-name=\"loss\"", "class=\"save\" data-name=\"timeline\"",
@@ -345,10 +345,10 @@ TEST(Report, StagesCountFromZeroInEachReplica) {
   const std::string page = page_of(trace);
   EXPECT_NE(page.find("F 5 stage 1\n"), std::string::npos);
   EXPECT_EQ(page.find("stage 2\n"), std::string::npos);
-  EXPECT_EQ(page.find("stages by turns"), std::string::npos);
+  EXPECT_EQ(page.find("a rank's stages: dark the 1st"), std::string::npos);
   const Layout chunks = grid_layout(2, 1, 8, 2);
   EXPECT_NE(page_of(synthetic_trace(chunks, "interleaved-1f1b", some_costs(chunks), 1))
-                .find("stages by turns"),
+                .find("a rank's stages: dark the 1st"),
             std::string::npos);
 }
 

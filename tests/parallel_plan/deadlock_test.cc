@@ -149,7 +149,7 @@ TEST(Deadlock, ALongCircleIsShortened) {
   EXPECT_LT(violation->places.size(), 50U);
   EXPECT_NE(violation->text.find("\n... 490 more\n"), std::string::npos) << violation->text;
   EXPECT_NE(violation->text.find("which waits itself"), std::string::npos) << violation->text;
-  EXPECT_NE(violation->text.find("which stands behind action 0 500F0"), std::string::npos);
+  EXPECT_NE(violation->text.find("which is queued after action 0 500F0"), std::string::npos);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include "core/backend.h"
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
-#include "core/version.h"
 #include "experiments/run/machine.h"
+#include "experiments/run/program.h"
 #include "experiments/run/threads.h"
 #include "io/hdf5_version.h"
 #include "io/sha256.h"
@@ -162,7 +162,7 @@ Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
                     {"writable", writable(config.run.dir)}};
   report["gpu"] = gpus();
   report["libraries"] = library_versions();
-  report["version"] = version_line();
+  report["version"] = program_identity();
   report["warnings"] = warnings_of(config, report, cores, threads);
   return report;
 }

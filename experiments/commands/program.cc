@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/nearest.h"
-#include "core/version.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/command_bench.h"
 #include "experiments/commands/command_checkpoint.h"
@@ -22,6 +21,7 @@
 #include "experiments/commands/command_train.h"
 #include "experiments/commands/exit.h"
 #include "experiments/config/config_keys.h"
+#include "experiments/run/program.h"
 #include "experiments/run/signals.h"
 
 namespace concertina {
@@ -72,7 +72,7 @@ std::string command_path(CLI::App* app) {
 /// The version with the libraries in use, for `app` and every subcommand of it.
 void add_version(CLI::App& app) {
   app.set_version_flag("--version", std::function<std::string()>([] {
-                         std::string text = fmt::format("concertina {}\n", version_line());
+                         std::string text = fmt::format("concertina {}\n", program_identity());
                          const nlohmann::ordered_json libraries = library_versions();
                          for (const auto& [name, version] : libraries.items())
                            text += fmt::format("  {} {}\n", name, version.get<std::string>());

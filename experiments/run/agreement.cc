@@ -166,7 +166,7 @@ void throw_on_all(Communicator& world, const nlohmann::json& refusal, std::uint6
 
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data) {
-  std::vector<RankClaim> claims{{"the program", program_build()}, {"the command", command}};
+  std::vector<RankClaim> claims{{"the program", program_identity()}, {"the command", command}};
   for (const Key& key : config_keys()) {
     const bool file = key.name == "parallel.schedule" && is_schedule_file(config.parallel.schedule);
     if (may_differ(key.name)) continue;

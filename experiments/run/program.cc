@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/version.h"
+
 namespace concertina {
 namespace {
 
@@ -49,6 +51,10 @@ std::string program_build() {
   std::string text;
   ::dl_iterate_phdr(find_build_id, &text);
   return text.empty() ? "unknown" : "build " + text;
+}
+
+std::string program_identity() {
+  return fmt::format("{}, {}", version_line(), program_build());
 }
 
 std::vector<std::string> command_line() {

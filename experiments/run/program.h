@@ -10,6 +10,9 @@ namespace concertina {
 /// linked.
 std::string program_build();
 
+/// Version, commit, compiler and build: what ranks compare and --version says.
+std::string program_identity();
+
 /// The words of this process' command line.
 std::vector<std::string> command_line();
 

@@ -97,7 +97,7 @@ cp experiments/gpu_check.sh "$top/"
 cp -r experiments/peers "$top/peers"
 rm -rf "$top/peers/__pycache__"
 cp tests/shell_checks.sh "$top/tests/"
-cp tests/integration/device_test.sh "$top/tests/integration/"
+cp tests/integration/{device_test,training_checks}.sh "$top/tests/integration/"
 
 tar -C "$scratch" -c concertina-bundle | xz -T0 $effort > "$out"
 mib=$(awk -v bytes="$(stat -c %s "$out")" 'BEGIN { printf "%.1f", bytes / 1048576 }')

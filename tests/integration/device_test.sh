@@ -6,7 +6,7 @@ set -u
 # A bundle's programs are links to one launcher: their names count.
 concertina=$(realpath -s -- "$1") gpu_program=$(realpath -s -- "$2"); shift 2
 mpirun=$*
-. "$(dirname -- "$0")/../shell_checks.sh"
+. "$(dirname -- "$0")/training_checks.sh"
 
 awk 'BEGIN { for (i = 0; i < 400; ++i) printf "one ship under far stars %d\n", i % 7 }' > text
 cat > base.toml << 'END'
@@ -31,9 +31,8 @@ END
 
 # train PROGRAM RANKS NAME [--set ...]
 train() {
-  program=$1 ranks=$2 name=$3; shift 3
-  exits "${code:-0}" "train $ranks $name $*" \
-    $mpirun -n "$ranks" "$program" train @base.toml --set "run.name=$name" "$@"
+  binary=$1; shift
+  expect "${code:-0}" "$@"
 }
 # refused TEXT PROGRAM RANKS NAME [--set ...]
 refused() {

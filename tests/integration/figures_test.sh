@@ -3,16 +3,9 @@
 # `generate` and `report` make of them. Every figure is held against what it is computed from.
 # usage: figures_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 set -u
-binary=$(realpath -- "$1"); shift
+binary=$(realpath -- "$1") tests=$(dirname -- "$(realpath -- "$0")"); shift
 mpirun=$*
-. "$(dirname -- "$0")/../shell_checks.sh"
-
-# expect CODE RANKS NAME [--set ...]: trains one run, which exits with CODE.
-expect() {
-  code=$1 ranks=$2 name=$3; shift 3
-  exits "$code" "train $ranks $name $*" \
-    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@"
-}
+. "$tests/training_checks.sh"
 
 # refused CODE TEXT ARGUMENTS...: one message with TEXT, no NaN by a library's name for it.
 refused() {
@@ -79,6 +72,9 @@ report_says() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.a
 holds 'the prediction is the one in the report' \
   "near(r['predicted_step_ms'], $(report_says predicted_step_ms), 1e-4) and
    near(r['predicted_bubble'], $(report_says predicted_bubble), 1e-4)"
+guide=$tests/../../experiments/README.md
+holds 'the guide lists every key' "not [k for k in [*r, *r['recorded'], *m[-1],
+   *json.loads(open(folder + '/launches.jsonl').readline())] if '\`' + k + '\`' not in open('$guide').read()]"
 holds 'setup' '(r["layout"], r["ranks"], r["schedule"], r["seed"]) == ("pp2xdp1", 2, "1f1b", 1)'
 holds 'last step' 'all(r[k] == m[-1][k] for k in ("loss", "grad_norm", "lr", "peak_bytes"))'
 holds 'hash' 're.fullmatch("[0-9a-f]{64}", r["state_sha256"])'

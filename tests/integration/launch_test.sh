@@ -6,41 +6,13 @@
 set -u
 binary=$(realpath -- "$1") slow=$(realpath -- "$2"); shift 2
 mpirun=$*
-. "$(dirname -- "$0")/../shell_checks.sh"
+. "$(dirname -- "$0")/training_checks.sh"
 
-awk 'BEGIN { for (i = 0; i < 900; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
+tiny_run 4 'watchdog = 20'
 sed 's/far/red/' text > text2
-cat > base.toml << 'END'
-[run]
-steps = 4
-threads = 1
-watchdog = 20
-[model]
-layers = 2
-width = 32
-heads = 2
-context = 16
-[data]
-text = "text"
-[batch]
-global = 8
-microbatches = 4
-[generate]
-tokens = 0
-[eval]
-batches = 1
-[lr]
-warmup = 2
-[log]
-tensorboard = false
-END
 
 # train RANKS NAME [--set ...]: exits with $code, 0 if that is not set.
-train() {
-  ranks=$1 name=$2; shift 2
-  exits "${code:-0}" "train $ranks $name $*" \
-    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@"
-}
+train() { expect "${code:-0}" "$@"; }
 
 # disagree KEY COMMON FIRST SECOND: two ranks that differ by their options are refused, and soon.
 disagree() {
@@ -116,12 +88,6 @@ slowly 1 slow --set parallel.dp=2 --set run.steps=3
 grep -q 'trained 3 steps' out || fail 'the slow run did not go on'
 exits 2 'too long a watchdog' "$binary" train @base.toml --set run.watchdog=1e11
 one_message 'run.watchdog = 100000000000 is out of range' 'too long a watchdog'
-
-children_of() {
-  cat /proc/[0-9]*/status 2> /dev/null | awk -v parent="$1" '$1 == "Pid:" { pid = $2 }
-    $1 == "PPid:" && $2 == parent { print pid }'
-}
-rank_of() { tr '\0' '\n' < "/proc/$1/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p'; }
 
 # started RANKS NAME [--set ...]: in the background, until some steps are done.
 started() {

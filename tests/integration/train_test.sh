@@ -6,27 +6,14 @@
 set -u
 binary=$(realpath -- "$1"); shift
 mpirun=$*
-. "$(dirname -- "$0")/../shell_checks.sh"
+. "$(dirname -- "$0")/training_checks.sh"
 steps=300
-
-# expect CODE RANKS NAME [--set ...]: trains one run, which exits with CODE.
-expect() {
-  code=$1 ranks=$2 name=$3; shift 3
-  exits "$code" "train $ranks $name $*" \
-    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@"
-}
 
 # refused CODE TEXT RANKS NAME [--set ...]: exits with CODE, and one message of three lines has TEXT.
 refused() {
   refused_code=$1 text=$2; shift 2
   expect "$refused_code" "$@"
   one_message "$text" "train $*"
-}
-
-# children_of PID: without procps, which a small machine lacks.
-children_of() {
-  cat /proc/[0-9]*/status 2> /dev/null | awk -v parent="$1" '$1 == "Pid:" { pid = $2 }
-    $1 == "PPid:" && $2 == parent { print pid }'
 }
 
 # stopped SIGNAL TARGET LINES RANKS NAME [--set ...]: once metrics.jsonl has LINES lines, mpirun
@@ -130,7 +117,7 @@ for ranks in 1 2 4; do
 done
 cmp -s loss.1 loss.4 && cmp -s loss.1 loss.2 || fail 'eval differs'
 refused 2 'is a schedule for 2 ranks, the run has 3 ranks' 3 bad --set parallel.schedule=own.csv
-refused 2 'has 6 microbatches, a step has 12 for it' 2 bad --set parallel.schedule=own.csv
+refused 2 'has 6 microbatches per replica; a step has 12 for 1 replica' 2 bad --set parallel.schedule=own.csv
 refused 2 'there is no such schedule file' 2 bad --set parallel.schedule=other.csv
 sed 's/0B0/0B1/' own.csv > twice.csv
 refused 2 'repeats' 4 bad --set parallel.schedule=twice.csv

@@ -27,7 +27,7 @@ std::vector<Known> waits() {
       {"both ranks send first", two,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
-       "stream_order", "0SEND_F1 is queued on rank 1 behind that of rank 1 action 3 1SEND_B0"},
+       "stream_order", "0SEND_F1 is queued on rank 1 after that of rank 1 action 3 1SEND_B0"},
       {"one of them receives first", two,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1B0,1RECV_F1,1SEND_B0,1F1,1B1,1SEND_B1\n",
@@ -36,10 +36,10 @@ std::vector<Known> waits() {
        "0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
        "deadlock",
-       "without buffering, these wait in a circle:\n"
-       "rank 0 action 3 0B0 waits for rank 1 action 5 1SEND_B0 to be posted, which stands behind "
+       "without buffering, these wait in a cycle:\n"
+       "rank 0 action 3 0B0 waits for rank 1 action 5 1SEND_B0 to be posted, which comes after "
        "action 3 1F1\n"
-       "rank 1 action 3 1F1 waits for rank 0 action 5 0SEND_F1 to be posted, which stands behind "
+       "rank 1 action 3 1F1 waits for rank 0 action 5 0SEND_F1 to be posted, which comes after "
        "action 3 0B0"},
       {"it sends that first", two,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
@@ -215,10 +215,10 @@ TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
   auto violation = check(plan, layout, limits_of(plan));
   ASSERT_TRUE(violation);
   EXPECT_EQ(violation->text,
-            "with one stream of transfers a rank, these wait in a circle:\n"
-            "the message of rank 0 action 3 0SEND_F1 is queued on rank 1 behind that of rank 1 "
+            "with one stream of transfers a rank, these wait in a cycle:\n"
+            "the message of rank 0 action 3 0SEND_F1 is queued on rank 1 after that of rank 1 "
             "action 2 1SEND_F0\n"
-            "the message of rank 1 action 2 1SEND_F0 is queued on rank 0 behind that of rank 0 "
+            "the message of rank 1 action 2 1SEND_F0 is queued on rank 0 after that of rank 0 "
             "action 3 0SEND_F1");
 
   // The first cure tried there, on rank 1 each RECV before the SEND ahead of it, hangs later.
@@ -229,7 +229,7 @@ TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
   violation = check(plan, layout, limits_of(plan));
   ASSERT_TRUE(violation);
   EXPECT_EQ(violation->rule, Rule::stream_order);
-  EXPECT_NE(violation->text.find("3SEND_B0 is queued on rank 0 behind that of rank 0 action 11 "
+  EXPECT_NE(violation->text.find("3SEND_B0 is queued on rank 0 after that of rank 0 action 11 "
                                  "0SEND_F2"),
             std::string::npos)
       << violation->text;

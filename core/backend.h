@@ -33,6 +33,7 @@ struct LinearShape {
   bool transposed = false;
   DType compute = DType::f32;
   Products products = Products::as_stored;
+  bool operator==(const LinearShape&) const = default;
 };
 
 /// What is fused after the product. Forward: `gelu` writes y = gelu(u) and what its gradient needs
@@ -64,6 +65,7 @@ class Linear {
 struct AttentionShape {
   std::int64_t samples = 0, tokens = 0, heads = 0, head_dim = 0;
   DType compute = DType::f32;
+  bool operator==(const AttentionShape&) const = default;
 };
 
 class Attention {

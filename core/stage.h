@@ -21,6 +21,7 @@ struct StageMemory {
   std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one B
   std::size_t frozen_bytes = 0;     // likewise: scratch of one F through frozen units
   DType activation = DType::f32;    // of what crosses a boundary
+  std::size_t loss_rows = 0;        // of row_loss(); none where the stage does not end the model
 };
 
 /// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
@@ -105,8 +106,9 @@ class Stage {
     for (int unit = last_unit(); unit-- > first_trained();) backward_weight_unit(unit, io, sink);
   }
 
-  /// Last stage, after forward: the microbatch's summed loss over valid targets, rows in order.
-  virtual double loss(const MicrobatchIo& io) const = 0;
+  /// Last stage, from forward until B or W: the loss of each row, [R] fp32, 0 where its target is
+  /// not valid.
+  virtual View row_loss(const MicrobatchIo& io) const = 0;
   /// Last stage, after forward with training == false: [R,V].
   virtual View logits(const MicrobatchIo& io) const = 0;
 

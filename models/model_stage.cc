@@ -96,6 +96,7 @@ void ModelStage::place_memory() {
   memory_.workspace_bytes =
       shared_grads_ + (trained > 0 ? std::min<std::size_t>(2, trained - 1) * boundary : 0);
   memory_.frozen_bytes = frozen_edges() * boundary + forward;
+  memory_.loss_rows = slots_.back().unit->result(nullptr).row_loss.count;
 }
 
 std::size_t ModelStage::packed_bytes() const {
@@ -221,14 +222,10 @@ void ModelStage::backward_weight_unit(int unit, const MicrobatchIo& io, Gradient
   weight_gradient(slot, io, unit_io(slot, io, Grads::separate), sink);
 }
 
-double ModelStage::loss(const MicrobatchIo& io) const {
+View ModelStage::row_loss(const MicrobatchIo& io) const {
   const View rows = slots_.back().unit->result(saved_of(slots_.size() - 1, io)).row_loss;
   CONCERTINA_CHECK(!rows.empty(), "loss of a stage that does not end the model");
-  backend_.synchronize();
-  const View host = host_view(backend_.memory(), rows, host_rows_);
-  double sum = 0;
-  for (std::size_t r = 0; r < host.count; ++r) sum += static_cast<double>(host.f32()[r]);
-  return sum;
+  return rows;
 }
 
 View ModelStage::logits(const MicrobatchIo& io) const {

@@ -42,7 +42,7 @@ class ModelStage final : public Stage {
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   void backward_input_unit(int unit, const MicrobatchIo& io) override;
   void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
-  double loss(const MicrobatchIo& io) const override;
+  View row_loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
   void set_workspace(void* workspace, void* frozen) override {
     workspace_ = workspace;
@@ -100,8 +100,7 @@ class ModelStage final : public Stage {
   std::vector<Slot> slots_;
   std::vector<int> held_;
   StageMemory memory_;
-  mutable std::vector<std::byte> host_rows_;  // of loss()
-  std::size_t shared_grads_ = 0;              // bytes: the workspace's part for one unit's `grads`
+  std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
   void* workspace_ = nullptr;
   void* frozen_scratch_ = nullptr;  // edges between frozen units, then what one of them keeps
   UnitObserver* observer_ = nullptr;

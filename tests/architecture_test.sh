@@ -1,5 +1,6 @@
 #!/bin/sh
-# Who may include what, and what lies at the top level (README, "Architecture").
+# Who may include what, which names are defined once, and what lies at the top level (README,
+# "Architecture").
 # usage: architecture_test.sh SOURCE_ROOT. First it proves, on made-up trees, that each rule can fail.
 set -u
 
@@ -20,6 +21,36 @@ forbid() {
     grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$root/$file" |
       while read -r line; do echo "$file:$line: $why"; done
   done
+}
+
+# defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked
+# together they are one type to the linker, whatever each file thinks (the one definition rule).
+# Anonymous namespaces are a file's own. As clang-format writes them: a namespace ends with a comment.
+defined_twice() {
+  root=$1; shift
+  files=$(sources "$root" "$@" | sort)
+  [ -z "$files" ] || (cd "$root" && awk '
+    FNR == 1 { depth = 0; anonymous = 0 }
+    /^(inline )?namespace( [a-z_0-9:]+)? [{]$/ {
+      sub(/^inline /, "")
+      space[++depth] = $2 == "{" ? "" : $2
+      anonymous += $2 == "{"
+      next
+    }
+    /^}  \/\/ namespace/ { anonymous -= space[depth--] == ""; next }
+    depth > 0 && anonymous == 0 &&
+    /^(template <.*> )?(struct|class|union|enum|enum class) [A-Za-z_0-9:]+( final)?(( :| [{]).*)?$/ {
+      type = $0
+      sub(/^template <.*> /, "", type)
+      sub(/^(enum class|struct|class|union|enum) /, "", type)
+      sub(/[ :{].*/, "", type)
+      name = ""
+      for (i = 1; i <= depth; ++i) name = name space[i] "::"
+      name = name type
+      if (!(name in file)) file[name] = FILENAME
+      else if (file[name] != FILENAME)
+        print FILENAME ":" FNR ": " name " is also defined in " file[name]
+    }' $files)
 }
 
 # violations ROOT: one line each.
@@ -54,6 +85,7 @@ violations() {
     experiments/run
   forbid "$1" 'no room of experiments needs the commands' 'experiments/(bench|commands)/' $none \
     experiments/costs experiments/report
+  defined_twice "$1" $all
   for path in "$1"/*; do
     case ${path##*/} in
       meson.build|meson_options.txt|core|parallel|models|io|experiments|tests|README.md|LICENSE) ;;
@@ -63,9 +95,12 @@ violations() {
   done
 }
 
-# must_fail FILE TEXT: a tree with this file breaks a rule. must_pass: it does not.
+# must_fail FILE TEXT [FILE TEXT]: a tree with these files breaks a rule. must_pass: it does not.
 made_up() {
-  mkdir -p "$scratch/${1%/*}" && printf '%s\n' "$2" > "$scratch/$1"
+  while [ $# -gt 1 ]; do
+    mkdir -p "$scratch/${1%/*}" && printf '%s\n' "$2" > "$scratch/$1"
+    shift 2
+  done
   found=$(violations "$scratch")
   rm -rf "${scratch:?}"/*
 }
@@ -76,6 +111,12 @@ must_fail() {
 must_pass() {
   made_up "$@"
   [ -z "$found" ] || { echo "self-test: '$2' in $1 should be allowed: $found"; bad=1; }
+}
+
+# in_namespace LINE [" NAME"]: the line inside `namespace concertina` or, inside that, another.
+in_namespace() {
+  printf 'namespace concertina {\n%s\n%s\n};\n%s\n}  // namespace concertina\n' \
+    "${2+namespace$2 {}" "$1" "${2+\}  // namespace$2}"
 }
 
 bad=0
@@ -100,6 +141,11 @@ must_fail parallel/plan/a.cc '#include "parallel/simulate/simulate.h"'
 must_fail parallel/runtime/a.cc '#include "parallel/generate/passes.h"'
 must_fail experiments/run/a.cc '#include "experiments/report/html.h"'
 must_fail src/a.cc 'int x;'
+must_fail core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'class X final : public Y {')"
+must_fail core/a.h "$(in_namespace 'enum class X { a };')" io/a.cc "$(in_namespace 'template <class T> struct X {')"
+must_pass core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'struct X;')"
+must_pass core/a.h "$(in_namespace 'struct X {' '')" io/a.cc "$(in_namespace 'struct X {')"
+must_pass core/a.h "$(in_namespace 'struct X {' ' a')" io/a.cc "$(in_namespace 'struct X {' ' b::c')"
 must_pass parallel/comm/mpi_a.h '#include <mpi.h>'
 must_pass parallel/comm/nccl_a.cc '#include <cuda_runtime.h>'
 must_pass core/cuda/a.cu '#include <cuda_runtime.h>'

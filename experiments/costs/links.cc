@@ -28,6 +28,13 @@ std::set<std::pair<int, int>> exchanges(const Layout& layout) {
   return pairs;
 }
 
+int ranks_of(const Layout& layout) {
+  int ranks = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) ranks = std::max(ranks, stage.rank + 1);
+  return ranks;
+}
+
 std::string links_text(const LinkSource& source, bool free, const Costs& costs) {
   if (free && source.name.empty())
     return "none given: transfers are free; give --links machine.toml";
@@ -38,6 +45,16 @@ std::string links_text(const LinkSource& source, bool free, const Costs& costs) 
       costs.hosts.empty() ? 1 : *std::max_element(costs.hosts.begin(), costs.hosts.end()) + 1;
   return fmt::format("from {}, all ranks on {}", source.name,
                      hosts == 1 ? "one host" : fmt::format("{} hosts", hosts));
+}
+
+/// A machine may have more ranks than a plan; one who wrote a pair by hand may have counted from 1.
+std::string unused_pairs_text(int ranks, const Costs& costs) {
+  const auto unused = std::ranges::count_if(costs.pairs, [&](const auto& pair) {
+    return std::max(pair.first.first, pair.first.second) >= ranks;
+  });
+  if (unused == 0) return {};
+  return fmt::format("; {} of {} pairs have ranks other than 0 to {} and are not used", unused,
+                     costs.pairs.size(), ranks - 1);
 }
 
 }  // namespace
@@ -70,6 +87,7 @@ nlohmann::ordered_json links_json(const LinkSource& source, const Layout& layout
   if (!source.name.empty()) json["from"] = source.name;
   json["free"] = free;
   json["text"] = pairs.empty() ? "none needed" : links_text(source, free, costs);
+  json["text"] = json["text"].get<std::string>() + unused_pairs_text(ranks_of(layout), costs);
   return json;
 }
 

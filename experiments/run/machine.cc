@@ -71,23 +71,28 @@ std::optional<GroupMemory> group_memory(const std::string& directory, const char
   return GroupMemory{*limit, std::max(0.0, *limit - std::max(0.0, *used - files))};
 }
 
-/// The control groups that bound this process: its own and those above it (version 2), or what a
-/// container sees of version 1.
-std::vector<GroupMemory> group_memories() {
+/// The control groups that bound this process: its own and those above it, of version 2 or 1 (a
+/// line of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A container may see its
+/// own group as the root, whatever the line says.
+std::vector<GroupMemory> group_memories(const std::string& root) {
   std::vector<GroupMemory> all;
-  std::ifstream file("/proc/self/cgroup");
+  std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    if (line.compare(0, 3, "0::") != 0) continue;
-    for (fs::path path = line.substr(3); !path.empty(); path = path.parent_path()) {
-      const std::string directory = "/sys/fs/cgroup" + path.string() + "/";
-      if (const auto group = group_memory(directory, "memory.max", "memory.current", ""))
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool two = controllers == ",,";
+    if (!two && controllers.find(",memory,") == std::string::npos) continue;
+    const std::string mount = root + (two ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
+    for (fs::path path = line.substr(second + 1); !path.empty(); path = path.parent_path()) {
+      const std::string directory = mount + path.string() + "/";
+      if (const auto group = two ? group_memory(directory, "memory.max", "memory.current", "")
+                                 : group_memory(directory, "memory.limit_in_bytes",
+                                                "memory.usage_in_bytes", "total_"))
         all.push_back(*group);
       if (path == path.parent_path()) break;
     }
   }
-  if (const auto group = group_memory("/sys/fs/cgroup/memory/", "memory.limit_in_bytes",
-                                      "memory.usage_in_bytes", "total_"))
-    all.push_back(*group);
   return all;
 }
 
@@ -171,15 +176,15 @@ std::vector<std::string> cpu_instruction_sets() {
   return sets;
 }
 
-std::optional<MemoryBytes> memory() {
+std::optional<MemoryBytes> memory(const std::string& root) {
   std::map<std::string, std::uint64_t> fields;
-  std::ifstream file("/proc/meminfo");
+  std::ifstream file(root + "/proc/meminfo");
   std::string key, unit;
   for (std::uint64_t kib = 0; file >> key >> kib; std::getline(file, unit))
     fields[key] = kib * 1024;
   if (fields.count("MemTotal:") == 0 || fields.count("MemAvailable:") == 0) return std::nullopt;
   MemoryBytes bytes{fields["MemTotal:"], fields["MemAvailable:"]};
-  for (const GroupMemory& group : group_memories()) {
+  for (const GroupMemory& group : group_memories(root)) {
     if (group.limit >= static_cast<double>(fields["MemTotal:"])) continue;
     bytes.total = std::min(bytes.total, static_cast<std::uint64_t>(group.limit));
     bytes.available = std::min(bytes.available, static_cast<std::uint64_t>(group.left));

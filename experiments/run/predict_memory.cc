@@ -3,12 +3,74 @@
 #include <algorithm>
 #include <map>
 
+#include "core/backend_around.h"
 #include "experiments/run/devices.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/runtime/gradient_tree.h"
 
 namespace concertina {
 namespace {
+
+/// An operator that is only asked what it takes; units of equal shape share it.
+class SharedLinear final : public Linear {
+ public:
+  explicit SharedLinear(std::shared_ptr<Linear> inner) : inner_(std::move(inner)) {}
+  std::size_t packed_bytes() const override { return inner_->packed_bytes(); }
+  void pack(View weight, void* packed) override { inner_->pack(weight, packed); }
+  void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
+    inner_->forward(x, packed, bias, epilogue, y);
+  }
+  void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
+    inner_->backward_input(dy, packed, epilogue, dx);
+  }
+  void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
+    inner_->backward_weight(x, dy, dweight, dbias, accumulate);
+  }
+
+ private:
+  std::shared_ptr<Linear> inner_;
+};
+
+class SharedAttention final : public Attention {
+ public:
+  explicit SharedAttention(std::shared_ptr<Attention> inner) : inner_(std::move(inner)) {}
+  void forward(View qkv, View y, View lse) override { inner_->forward(qkv, y, lse); }
+  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+    inner_->backward(dy, qkv, y, lse, dqkv);
+  }
+
+ private:
+  std::shared_ptr<Attention> inner_;
+};
+
+/// Makes one operator of each shape: a rank may have a thousand layers.
+class SharedOperators final : public BackendAround {
+ public:
+  using BackendAround::BackendAround;
+  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
+    return std::make_unique<SharedLinear>(
+        shared(shape, linears_, [&] { return inner().linear(shape); }));
+  }
+  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+    return std::make_unique<SharedAttention>(
+        shared(shape, attentions_, [&] { return inner().attention(shape); }));
+  }
+
+ private:
+  template <class Shape, class Operator, class Make>
+  static std::shared_ptr<Operator> shared(
+      const Shape& shape, std::vector<std::pair<Shape, std::shared_ptr<Operator>>>& known,
+      const Make& make) {
+    for (const auto& [one, made] : known)
+      if (one == shape) return made;
+    return known.emplace_back(shape, make()).second;
+  }
+  void before(const KernelCall&) override {}
+  void after() override {}
+
+  std::vector<std::pair<LinearShape, std::shared_ptr<Linear>>> linears_;
+  std::vector<std::pair<AttentionShape, std::shared_ptr<Attention>>> attentions_;
+};
 
 /// Everything that a rank's memory follows from, as numbers: equal keys, equal memory.
 using MemoryKey = std::vector<std::size_t>;
@@ -69,8 +131,8 @@ std::vector<RankMemory> predict_memory(const RunPlan& run, const RunConfig& conf
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) {
       // A backend of its own: its workspace grows with every operator that is made on it.
-      const std::unique_ptr<Backend> backend = make_sizing_backend(config, threads);
-      at->second = RankEngine(run, config, rank, *backend).memory();
+      SharedOperators backend(make_sizing_backend(config, threads));
+      at->second = RankEngine(run, config, rank, backend).memory();
     }
     result.push_back(at->second);
   }

@@ -77,7 +77,8 @@ RankMemory RankEngine::memory() const {
        {"activations", executor_.saved_bytes()},
        {"stage boundaries", executor_.boundary_bytes()},
        {"workspace", align_up(workspace) + align_up(frozen) + align_up(backend_.workspace_bytes())},
-       {"tokens", 2 * rows_bytes(run_)}}};
+       {"tokens", 2 * rows_bytes(run_)},
+       {"losses", executor_.loss_bytes()}}};
 }
 
 void RankEngine::start(Communicator& world, Watchdog* watchdog) {
@@ -103,7 +104,7 @@ void RankEngine::start(Communicator& world, Watchdog* watchdog) {
   backend_.set_workspace(arena_.take(backend_.workspace_bytes(), "kernel workspace"));
   update_.attach(arena_, weights_);
   exchange_.attach(arena_);
-  executor_.attach(arena_);
+  executor_.attach(arena_, backend_.memory());
   const auto rows = static_cast<std::size_t>(run_.microbatches * run_.rows());
   input_.tokens = arena_.take(rows, DType::i32, "tokens");
   input_.targets = arena_.take(rows, DType::i32, "targets");

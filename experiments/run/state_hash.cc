@@ -9,14 +9,9 @@ namespace {
 
 constexpr std::size_t kHex = 64;  // digits of a digest
 
-std::size_t owned_blocks(const RunPlan& run, int rank) {
-  std::size_t blocks = 0;
-  for (const BucketOwners& owners : run.owners)
-    if (const int me = owners.index_of(rank); me >= 0) {
-      const Part& part = owners.parts[static_cast<std::size_t>(me)];
-      blocks += part.last_block - part.first_block;
-    }
-  return blocks;
+/// Characters of the digests of a part.
+std::size_t digests_length(const Part& part) {
+  return kHex * (part.last_block - part.first_block);
 }
 
 std::string block_digest(const RankEngine& engine, std::size_t bucket, const Part& part,
@@ -36,45 +31,63 @@ std::string block_digest(const RankEngine& engine, std::size_t bucket, const Par
   return hash.hex();
 }
 
-std::string own_digests(const RankEngine& engine, int rank) {
-  const RunPlan& run = engine.run();
+std::string part_digests(const RankEngine& engine, std::size_t bucket, const Part& part) {
   std::string digests;
-  for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-    const int me = run.owners[b].index_of(rank);
-    if (me < 0) continue;
-    const Part& part = run.owners[b].parts[static_cast<std::size_t>(me)];
-    for (std::size_t i = part.first_block; i < part.last_block; ++i) {
-      digests += block_digest(engine, b, part, block_at(run.buckets[b], i));
-      if (engine.watchdog() != nullptr) engine.watchdog()->beat();
-    }
+  digests.reserve(digests_length(part));
+  for (std::size_t i = part.first_block; i < part.last_block; ++i) {
+    digests += block_digest(engine, bucket, part, block_at(engine.run().buckets[bucket], i));
+    if (engine.watchdog() != nullptr) engine.watchdog()->beat();
   }
   return digests;
+}
+
+/// `see(bucket, part, rank)` of every part of the state, in the order that is hashed.
+template <class See>
+void each_part(const RunPlan& run, const See& see) {
+  for (std::size_t b = 0; b < run.owners.size(); ++b)
+    for (std::size_t i = 0; i < run.owners[b].ranks.size(); ++i)
+      if (const Part& part = run.owners[b].parts[i]; part.last_block > part.first_block)
+        see(b, part, run.owners[b].ranks[i]);
+}
+
+/// All ranks make their digests at the same time; what waits to be sent is small beside the state.
+void send_digests(RankEngine& engine, int rank) {
+  std::vector<std::string> digests;
+  each_part(engine.run(), [&](std::size_t bucket, const Part& part, int owner) {
+    if (owner == rank) digests.push_back(part_digests(engine, bucket, part));
+  });
+  for (const std::string& one : digests)
+    engine.world().isend(std::as_bytes(std::span(one)), 0).wait();
+}
+
+/// On rank 0, which keeps the digests of one part at a time.
+std::string hash_digests(RankEngine& engine) {
+  Sha256 hash;
+  each_part(engine.run(), [&](std::size_t bucket, const Part& part, int owner) {
+    std::string digests;
+    if (owner == 0) {
+      digests = part_digests(engine, bucket, part);
+    } else {
+      digests.resize(digests_length(part));
+      engine.world().irecv(std::as_writable_bytes(std::span(digests)), owner).wait();
+    }
+    hash.update(digests);
+  });
+  return hash.hex();
 }
 
 }  // namespace
 
 std::string state_sha256(RankEngine& engine) {
   const Watchdog::Patience patience(engine.watchdog(), "state hash");
-  const RunPlan& run = engine.run();
   Communicator& world = engine.world();
-  std::vector<std::string> digests;
-  std::vector<Bytes> parts;
-  for (int rank = 0; rank < run.world; ++rank)
-    digests.emplace_back(kHex * owned_blocks(run, rank), ' ');
-  for (std::string& one : digests) parts.push_back(std::as_writable_bytes(std::span(one)));
-  const std::string mine = own_digests(engine, world.rank());
-  world.all_gather(std::as_bytes(std::span(mine)), parts).wait();
-
-  std::vector<std::size_t> next(digests.size(), 0);
-  Sha256 hash;
-  for (const BucketOwners& owners : run.owners)
-    for (std::size_t i = 0; i < owners.ranks.size(); ++i) {
-      const auto rank = static_cast<std::size_t>(owners.ranks[i]);
-      const std::size_t length = kHex * (owners.parts[i].last_block - owners.parts[i].first_block);
-      hash.update(std::string_view(digests[rank]).substr(next[rank], length));
-      next[rank] += length;
-    }
-  return hash.hex();
+  std::string hash(kHex, ' ');
+  if (world.rank() == 0)
+    hash = hash_digests(engine);
+  else
+    send_digests(engine, world.rank());
+  world.broadcast(std::as_writable_bytes(std::span(hash)), 0).wait();
+  return hash;
 }
 
 }  // namespace concertina

@@ -8,8 +8,8 @@
 namespace concertina {
 
 /// SHA-256 over the SHA-256 of each block of the canonical grid (weights, then each optimizer
-/// state), buckets and blocks in order: the same at any layout. Collective; 32 bytes a block
-/// (16 KiB of weights) go to every rank.
+/// state), buckets and blocks in order: the same at any layout. Collective; 64 bytes per block
+/// (16 KiB of weights) go to rank 0, and the hash to every rank.
 std::string state_sha256(RankEngine& engine);
 
 }  // namespace concertina

@@ -30,11 +30,14 @@ std::string stamp_digest(const Corpus& corpus) {
   return hash.hex();
 }
 
-/// Whether no rank before this one is on its host.
-bool first_of_host(const std::vector<nlohmann::json>& ranks, int rank) {
-  for (int r = 0; r < rank; ++r)
-    if (ranks[static_cast<std::size_t>(r)]["host"] == ranks[static_cast<std::size_t>(rank)]["host"])
+/// Whether no rank before this one sees its files: rank 0's, or the same ones on its host.
+bool first_to_see(const std::vector<nlohmann::json>& ranks, int rank) {
+  const nlohmann::json& mine = ranks[static_cast<std::size_t>(rank)];
+  for (int r = 0; r < rank; ++r) {
+    const nlohmann::json& other = ranks[static_cast<std::size_t>(r)];
+    if (other["stamps"] == mine["stamps"] && (r == 0 || other["host"] == mine["host"]))
       return false;
+  }
   return true;
 }
 
@@ -49,12 +52,12 @@ TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std:
         {"host", name_of_this_host()}, {"stamps", stamp_digest(corpus)}, {"bytes", corpus.size()}};
   });
   const std::vector<nlohmann::json> ranks = gather_json(world, mine);
-  const bool reads =
-      rank == 0 || (mine["stamps"] != ranks[0]["stamps"] && first_of_host(ranks, rank));
+  const bool reads = first_to_see(ranks, rank);
   nlohmann::json digests;
   together(world, [&] {
     if (!reads) return;
-    const std::string name = rank == 0 ? "text" : "text." + name_of_this_host();
+    const std::string name =
+        rank == 0 ? "text" : fmt::format("text.{}.{}", name_of_this_host(), rank);
     digests = {
         {"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress, remember)}};
     if (rank == 0) digests["sampled"] = corpus.fingerprint();

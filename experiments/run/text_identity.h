@@ -1,6 +1,6 @@
 // What text a run is trained on, the same on every rank, at its start and as long as it lasts.
 // Invariant: the whole text is read once per copy, not per rank: by rank 0, and by the first rank
-// of each host whose files are not those of rank 0.
+// of a host that sees files which are not those of rank 0.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ struct TextIdentity {
   std::string whole;    // Corpus::whole_sha256()
 };
 
-/// Of rank 0's `corpus`. Bad input that names a rank if another host has another text. The digest
-/// is remembered in `directory`/text.json, which need not exist; only read there unless `remember`.
+/// Of rank 0's `corpus`. Bad input that names a rank if it reads another text. The digest is
+/// remembered in `directory`/text.json, which need not exist; only read there unless `remember`.
 /// `progress`: as of whole_sha256().
 /// Collective.
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,

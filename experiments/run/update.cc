@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "core/exchange_order.h"
 #include "core/error.h"
+#include "core/exchange_order.h"
 #include "core/index.h"
 #include "core/number_text.h"
 
@@ -31,8 +31,6 @@ Update::Update(const RunPlan& run, const RunConfig& config, int rank)
                                : tensor_runs(run.buckets[b], own_part(b)));
   }
   states_.resize(run.buckets.size());
-  place_sums();
-  place_squares();
 }
 
 /// Each rank's message: the losses of its last stages, then the sums of the buckets that it is the
@@ -104,12 +102,10 @@ void Update::place_squares() {
     return std::as_writable_bytes(std::span(squares_).subspan(one.begin, one.end - one.begin));
   };
   // One message to or from a peer at most; in the order in which exchanges are posted.
-  std::ranges::sort(sends, {}, [&](const Message& one) {
-    return exchange_step(rank_, one.peer, run_.world);
-  });
-  std::ranges::sort(receives, {}, [&](const Message& one) {
-    return exchange_step(one.peer, rank_, run_.world);
-  });
+  std::ranges::sort(sends, {},
+                    [&](const Message& one) { return exchange_step(rank_, one.peer, run_.world); });
+  std::ranges::sort(receives, {},
+                    [&](const Message& one) { return exchange_step(one.peer, rank_, run_.world); });
   for (const Message& one : sends) square_sends_.push_back({bytes(one), one.peer});
   for (const Message& one : receives) square_receives_.push_back({bytes(one), one.peer});
 }
@@ -159,6 +155,8 @@ void Update::connect(Communicator& world, const Groups& groups, Backend& backend
   world_ = &world;
   watchdog_ = watchdog;
   backend_ = &backend;
+  place_sums();
+  place_squares();
   for (std::size_t b = 0; b < run_.owners.size(); ++b)
     groups_.push_back(run_.buckets[b].frozen ? nullptr : groups.find(run_.owners[b].ranks));
   works_.reserve(groups_.size());

@@ -106,7 +106,7 @@ class Update {
   // Squares go from a bucket's owners to the first of them, which adds them up, tensor by tensor;
   // losses and these sums go to all. So a rank has 8 bytes for each block of its own parts, or, of
   // buckets that it is the first owner of, for each of their blocks; and of the whole model 8 bytes
-  // per tensor and microbatch.
+  // per tensor and microbatch. Made when ranks are connected: `plan` makes engines of any size.
   std::vector<double> squares_;
   std::vector<std::size_t> own_squares_;               // by bucket: where those of the own part are
   std::vector<std::vector<std::size_t>> all_squares_;  // by bucket, if first owner, and by owner

@@ -1,4 +1,6 @@
-// The partition whose costliest stage is cheapest: exact dynamic programming, O(units^2 parts).
+// The partition whose costliest stage is cheapest: exact dynamic programming. The last range of a
+// best partition costs no more than the partition, so only such ranges are looked at: O(units^2)
+// where costs are alike, O(units^2 parts) at most.
 // Of all optimal partitions it takes the one with the smallest sum of squared stage costs, of those
 // the one that cuts earliest from the back; so the result depends on the costs alone.
 #include <algorithm>
@@ -17,7 +19,8 @@ struct Table {
   std::vector<std::vector<int>> start;
 };
 
-/// `extend(value so far, cost of one more range)` is the value with that range; smaller is better.
+/// `extend(value so far, cost of one more range)` is the value with that range; smaller is better,
+/// and it grows with both. Of equal values the range that starts first counts.
 template <class Extend>
 Table solve(const std::vector<double>& prefix, int parts, Extend extend) {
   const int units = static_cast<int>(prefix.size()) - 1;
@@ -26,11 +29,13 @@ Table solve(const std::vector<double>& prefix, int parts, Extend extend) {
   table.value[0][0] = 0;
   for (int part = 1; part <= parts; ++part) {
     for (int last = part; last <= units; ++last) {
-      for (int first = part - 1; first < last; ++first) {
-        if (table.value[part - 1][first] == kNever) continue;
-        const double value = extend(table.value[part - 1][first], prefix[last] - prefix[first]);
-        if (value >= table.value[part][last]) continue;
-        table.value[part][last] = value;
+      double& best = table.value[part][last];
+      for (int first = last - 1; first >= part - 1; --first) {
+        const double cost = prefix[last] - prefix[first], alone = extend(0, cost);
+        if (alone > best || alone == kNever) break;  // longer ranges cost more
+        const double value = extend(table.value[part - 1][first], cost);
+        if (value == kNever || value > best) continue;
+        best = value;
         table.start[part][last] = first;
       }
     }

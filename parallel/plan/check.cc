@@ -93,11 +93,11 @@ Violation Checked::violation(Rule rule, std::string text, std::initializer_list<
 
 Found check_deadlock(const Checked& it) {
   const auto find = [&](Channels channels, Rule rule, const char* how) -> Found {
-    auto circle = find_deadlock(it.plan, it.index, channels);
-    if (!circle) return std::nullopt;
-    return Violation{circle->send_buffer ? Rule::send_buffer : rule,
-                     fmt::format("{}, these wait in a cycle:\n{}", how, circle->text),
-                     std::move(circle->places)};
+    auto cycle = find_deadlock(it.plan, it.index, channels);
+    if (!cycle) return std::nullopt;
+    return Violation{cycle->send_buffer ? Rule::send_buffer : rule,
+                     fmt::format("{}, these wait in a cycle:\n{}", how, cycle->text),
+                     std::move(cycle->places)};
   };
   const auto paired = [&] { return find(Channels::pairs, Rule::deadlock, "without buffering"); };
   if (!it.limits.transfers) return paired();

@@ -28,24 +28,24 @@ class Standstill {
     find_waits();
   }
 
-  /// Of a longer circle, the first and the last waits are what a person gets to see.
+  /// Of a longer cycle, the first and the last waits are what a person gets to see.
   static constexpr std::size_t kFirstWaits = 7, kLastWaits = 3;
 
-  Circle describe() const {
-    Circle circle;
+  Cycle describe() const {
+    Cycle cycle;
     const std::vector<const Wait*> waits = shortest();
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      circle.send_buffer |= waits_for_buffer(*waits[i]);
+      cycle.send_buffer |= waits_for_buffer(*waits[i]);
       if (i >= kFirstWaits && i + kLastWaits < waits.size()) {
         if (i == kFirstWaits)
-          circle.text += fmt::format("\n... {} more", waits.size() - kFirstWaits - kLastWaits);
+          cycle.text += fmt::format("\n... {} more", waits.size() - kFirstWaits - kLastWaits);
         continue;
       }
-      circle.text += fmt::format("{}{}", i > 0 ? "\n" : "", line(*waits[i]));
+      cycle.text += fmt::format("{}{}", i > 0 ? "\n" : "", line(*waits[i]));
       for (const int node : {head_[waits[i]->from], waits[i]->message, waits[i]->behind})
-        add_places(node, circle.places);
+        add_places(node, cycle.places);
     }
-    return circle;
+    return cycle;
   }
 
  private:
@@ -121,7 +121,7 @@ class Standstill {
       while (best.back()->from != start) best.push_back(via[best.back()->from]);
       std::reverse(best.begin(), best.end());
     }
-    CONCERTINA_CHECK(!best.empty(), "the plan stops, but nothing waits in a circle");
+    CONCERTINA_CHECK(!best.empty(), "the plan stops, but nothing waits in a cycle");
     return best;
   }
 
@@ -143,7 +143,7 @@ class Standstill {
     const std::string behind =
         wait.behind == head_[wait.to]
             ? "waits itself"
-            : fmt::format("is queued after action {} {}", at(head_[wait.to]).position,
+            : fmt::format("comes after action {} {}", at(head_[wait.to]).position,
                           to_text(action(head_[wait.to])));
     if (buffer && wait.behind == send)
       return fmt::format("{} waits for the send buffer of {}, which {}", what, name(send), behind);
@@ -182,7 +182,7 @@ class Standstill {
 
 }  // namespace
 
-std::optional<Circle> find_deadlock(const Plan& plan, const PlanIndex& index, Channels channels) {
+std::optional<Cycle> find_deadlock(const Plan& plan, const PlanIndex& index, Channels channels) {
   const PlanGraph graph = make_graph(plan, index, channels);
   const std::vector<int> order = graph.order();
   if (static_cast<int>(order.size()) == graph.nodes()) return std::nullopt;

@@ -96,17 +96,23 @@ class RowGauges {
   int gradient_sends_ = 0, activation_sends_ = 0;
 };
 
+RowMemory row_memory(const std::vector<Action>& row, const std::vector<StageInfo>& stages) {
+  RowGauges gauges(stages);
+  for (const Action& action : row) gauges.run(action);
+  return gauges.result();
+}
+
 }  // namespace
 
 std::vector<RowMemory> plan_memory(const Plan& plan, const Layout& layout) {
   const std::vector<StageInfo> stages = stage_infos(layout);
   std::vector<RowMemory> result;
-  for (const std::vector<Action>& row : plan.rows) {
-    RowGauges gauges(stages);
-    for (const Action& action : row) gauges.run(action);
-    result.push_back(gauges.result());
-  }
+  for (const std::vector<Action>& row : plan.rows) result.push_back(row_memory(row, stages));
   return result;
+}
+
+RowMemory plan_memory(const Plan& plan, const Layout& layout, int rank) {
+  return row_memory(plan.rows[static_cast<std::size_t>(rank)], stage_infos(layout));
 }
 
 std::size_t peak_saved(const std::vector<Action>& row,

@@ -48,6 +48,8 @@ struct RowMemory {
 
 /// By rank. `plan` has its transfers and passes check().
 std::vector<RowMemory> plan_memory(const Plan& plan, const Layout& layout);
+/// Of one rank, without a look at the others' rows.
+RowMemory plan_memory(const Plan& plan, const Layout& layout, int rank);
 
 /// The largest sum of `weight(stage)` over microbatches between F and B or W. It must be 0 for a
 /// frozen stage, which saves nothing.

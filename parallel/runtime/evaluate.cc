@@ -1,19 +1,18 @@
 // Forward passes alone, for a loss on held-out text.
-#include <algorithm>
-
 #include "parallel/runtime/executor.h"
 
 namespace concertina {
 
 void Executor::evaluate(const StepInput& input, int count,
                         const std::function<void(int, View)>& see) {
-  std::fill(losses_.begin(), losses_.end(), 0.0);
+  losses_.begin();
   // Microbatch by microbatch, stage by stage: the same order on every rank, so no rank waits for
   // one that waits for it.
   for (int microbatch = 0; microbatch < count; ++microbatch)
     for (const LocalStage& stage : stages_.all())
       if (microbatch >= stage.info.first_microbatch && microbatch < stage.info.last_microbatch)
         evaluate_one(stage, microbatch, input, see);
+  losses_.read();
 }
 
 void Executor::evaluate_one(const LocalStage& stage, int microbatch, const StepInput& input,
@@ -26,7 +25,7 @@ void Executor::evaluate_one(const LocalStage& stage, int microbatch, const StepI
   io.training = false;
   stage.stage->forward(io);
   if (stage.info.last) {
-    losses_[static_cast<std::size_t>(microbatch)] = stage.stage->loss(io);
+    losses_.keep(microbatch, stage.stage->row_loss(io));
     if (see) see(microbatch, stage.stage->logits(io));
   }
   if (stage.info.remote_next) stages_.start_transfer({Kind::SEND_F, stage.id, microbatch});

@@ -36,12 +36,12 @@ Executor::Executor(const Layout& layout, const Plan& plan, const std::vector<Sta
                    int rank, int microbatches, KernelClock& clock)
     : layout_(layout),
       row_(plan.rows[static_cast<std::size_t>(rank)]),
-      memory_(plan_memory(plan, layout)[static_cast<std::size_t>(rank)]),
+      memory_(plan_memory(plan, layout, rank)),
       recorder_(row_, rank, most_turns(layout_, row_), clock),
       transfers_(layout_, recorder_),
       stages_(layout_, memory_, stages, microbatches, transfers_),
       unit_clock_(layout.unit_count(), most_laps(layout_, row_, rank), clock),
-      losses_(static_cast<std::size_t>(microbatches)) {
+      losses_(stages_.all(), microbatches) {
   for (const LocalStage& one : stages_.all()) one.stage->observe(&unit_clock_);
 }
 
@@ -100,7 +100,7 @@ void Executor::advance(Pass& pass) {
 void Executor::end_pass(const Pass& pass) {
   const Action& action = pass.action;
   if (action.kind == Kind::F && pass.stage->info.last)
-    losses_[static_cast<std::size_t>(action.microbatch)] = pass.stage->stage->loss(pass.io);
+    losses_.keep(action.microbatch, pass.stage->stage->row_loss(pass.io));
   stages_.end(action);
   note_memory();
 }
@@ -134,7 +134,7 @@ void Executor::end_step() {
 }
 
 void Executor::run(const StepInput& input) {
-  std::fill(losses_.begin(), losses_.end(), 0.0);
+  losses_.begin();
   for (std::size_t i = 0; i < row_.size(); ++i) {
     const Action& action = row_[i];
     await(action);
@@ -151,7 +151,7 @@ void Executor::run(const StepInput& input) {
     else if (is_compute(action.kind))
       compute(i, input);
     else if (action.kind == Kind::STEP)
-      update_();
+      losses_.read(), update_();
     else if (action.kind == Kind::REDUCE)
       exchange_->progress();  // STEP waits for all of them
     else

@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "parallel/runtime/gradient_exchange.h"
 #include "parallel/runtime/local_stages.h"
+#include "parallel/runtime/row_losses.h"
 #include "parallel/runtime/trace_recorder.h"
 #include "parallel/runtime/transfers.h"
 #include "parallel/runtime/unit_clock.h"
@@ -27,7 +28,12 @@ class Executor {
   /// Bytes of attach(), by what they hold.
   std::size_t saved_bytes() const { return stages_.saved_bytes(); }
   std::size_t boundary_bytes() const { return stages_.boundary_bytes(); }
-  void attach(Arena& arena) { stages_.attach(arena); }
+  std::size_t loss_bytes() const { return losses_.bytes(); }
+  /// `arena`: of `memory`, which outlives the executor.
+  void attach(Arena& arena, Memory& memory) {
+    stages_.attach(arena);
+    losses_.attach(arena, memory);
+  }
   /// Collective.
   void connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog);
   /// Runs at the row's STEP.
@@ -50,8 +56,9 @@ class Executor {
   /// What the units of this rank's stages take.
   UnitClock& unit_clock() { return unit_clock_; }
   const UnitClock& unit_clock() const { return unit_clock_; }
-  /// Summed losses of the microbatches whose last stage is here (others 0).
-  const std::vector<double>& losses() const { return losses_; }
+  /// At STEP and after evaluate(): summed losses of the microbatches whose last stage is here
+  /// (others 0).
+  const std::vector<double>& losses() const { return losses_.sums(); }
   /// Most slots in use at once so far, in the shape of plan_memory's prediction.
   RowMemory measured() const { return stages_.measured(); }
 
@@ -87,7 +94,7 @@ class Executor {
   Watchdog* watchdog_ = nullptr;
   std::function<void()> update_;
   UnitClock unit_clock_;
-  std::vector<double> losses_;
+  RowLosses losses_;
 };
 
 }  // namespace concertina

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 
 #include "core/error.h"
+#include "experiments/run/text_identity.h"
+#include "io/sha256.h"
 #include "parallel/comm/thread_communicator.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {
@@ -58,6 +62,36 @@ TEST(Agreement, ASetOfInstructionsThatIsNamedIsTakenOrRefused) {
   EXPECT_EQ(named("avx2"), "not on ranks 0-1: avx2");
   EXPECT_EQ(named("auto"), "baseline");
   ::unsetenv("DNNL_MAX_CPU_ISA");
+}
+
+/// What rank r is told where it reads the file `of_rank[r]` of this host.
+std::string text_answer(const std::vector<std::string>& of_rank) {
+  const TemporaryDirectory directory;
+  for (const std::string& name : of_rank)  // all of one size; a name's first letter is its content
+    std::ofstream(directory.path() + "/" + name) << std::string(1000, name[0]);
+  std::string answer;
+  run_threads(static_cast<int>(of_rank.size()), [&](Communicator& world) {
+    const std::string& name = of_rank[static_cast<std::size_t>(world.rank())];
+    const Corpus corpus({directory.path() + "/" + name}, "");
+    std::string mine = "agreed";
+    try {
+      EXPECT_EQ(text_identity(world, corpus, directory.path(), [] {}).whole,
+                sha256_hex(std::string(1000, name[0])));
+    } catch (const Error& error) {
+      mine = error.message();
+    }
+    world.barrier();
+    if (world.rank() == 0) answer = mine;
+  });
+  return answer;
+}
+
+// Sizes agree, and ranks on one host may be told different files.
+TEST(TextIdentity, IsOfTheContentThatEachRankReads) {
+  EXPECT_EQ(text_answer({"a", "a", "a"}), "agreed");
+  EXPECT_EQ(text_answer({"a", "a2", "a3"}), "agreed");
+  EXPECT_NE(text_answer({"a", "b"}).find("rank 1 on "), std::string::npos);
+  EXPECT_NE(text_answer({"a", "a2", "b", "b"}).find("rank 2 on "), std::string::npos);
 }
 
 }  // namespace

@@ -130,6 +130,9 @@ refused 'not in range 1 to 4096' schedule check 1f1b --ranks 9999999999999999999
 refused '2 costs are given' schedule simulate 1f1b --costs ,, --json
 printf '[[pair]]\nfrom = 1\nlatency_s = 1\n' >bad.toml
 refused "a pair has no 'to'" schedule simulate 1f1b --links bad.toml --boundary-bytes 1
+printf '[local]\nlatency_s = 1\n[[pair]]\nfrom = 1\nto = 4\nlatency_s = 1\n' >bad.toml
+ok '1 of 1 pairs have ranks other than 0 to 3 and are not used' \
+  schedule simulate 1f1b --ranks 4 --links bad.toml --boundary-bytes 1
 # What would never end is no file: pipes and devices.
 mkfifo pipe.csv pipe.toml || fail 'no mkfifo'
 refused 'it is a pipe or a device' schedule check pipe.csv

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "core/cuda/device.h"
 #include "experiments/run/threads.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {
@@ -39,6 +42,32 @@ TEST(Machine, ReadsThisMachine) {
   EXPECT_TRUE(disk_free("no/such/directory/yet"));
   EXPECT_TRUE(writable(testing::TempDir() + "/not/yet/there"));
   EXPECT_FALSE(writable("/proc/version/none"));  // below a file
+}
+
+/// What a batch system or a container allows counts, also in a group above that of the process.
+TEST(Machine, MemoryIsThatOfTheControlGroup) {
+  const TemporaryDirectory directory;
+  const std::string root = directory.path();
+  const auto write = [&](const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  const auto available = [&] { return memory(root)->available; };
+  write("/proc/meminfo", "MemTotal: 8000 kB\nMemFree: 1000 kB\nMemAvailable: 6000 kB\n");
+  EXPECT_EQ(available(), 6000U * 1024);
+  write("/proc/self/cgroup", "9:cpu,memory:/job/step\n0::/user/job\n");
+  EXPECT_EQ(available(), 6000U * 1024);
+  write("/sys/fs/cgroup/user/memory.max", "3000000\n");
+  write("/sys/fs/cgroup/user/memory.current", "1000000\n");
+  write("/sys/fs/cgroup/user/memory.stat", "anon 400000\ninactive_file 600000\n");
+  write("/sys/fs/cgroup/user/job/memory.max", "max\n");
+  write("/sys/fs/cgroup/user/job/memory.current", "0\n");
+  EXPECT_EQ(available(), 2600000U);  // pages of files can be taken back
+  write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
+  write("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "500000\n");
+  EXPECT_EQ(available(), 1500000U);
+  EXPECT_EQ(memory(root)->total, 2000000U);
 }
 
 TEST(Machine, GpusAndTheirStatusAgree) {

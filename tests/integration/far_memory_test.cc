@@ -2,6 +2,7 @@
 // the bits of host memory, at any layout. Whoever reads a tensor without a copy ends the process.
 #include <gtest/gtest.h>
 
+#include "core/backend_around.h"
 #include "tests/far_backend.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
@@ -25,6 +26,77 @@ TEST(FarMemory, BitsAreThoseOfHostMemory) {
           expected);
     }
   }
+}
+
+/// Far memory that counts how often host code waits for it.
+class WaitedMemory final : public Memory {
+ public:
+  void* allocate(std::size_t bytes, std::string_view name) override {
+    const auto* block = static_cast<std::byte*>(host_memory().allocate(bytes, name));
+    blocks_.push_back({block, bytes});
+    return const_cast<std::byte*>(block);
+  }
+  void release(void* block, std::size_t bytes) noexcept override {
+    host_memory().release(block, bytes);
+  }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    waits += !inside(from) || !inside(to);
+    host_memory().copy(from, to, bytes);
+  }
+
+  int waits = 0;
+
+ private:
+  bool inside(const void* data) const {
+    return std::ranges::any_of(blocks_, [&](std::span<const std::byte> block) {
+      return data >= block.data() && data < block.data() + block.size();
+    });
+  }
+  std::vector<std::span<const std::byte>> blocks_;
+};
+
+class WaitedBackend final : public BackendAround {
+ public:
+  WaitedBackend() : BackendAround(make_cpu_backend(1)) {}
+  Memory& memory() override { return memory_; }
+  void synchronize() override {
+    ++memory_.waits;
+    BackendAround::synchronize();
+  }
+  int take_waits() { return std::exchange(memory_.waits, 0); }
+
+ private:
+  void before(const KernelCall&) override {}
+  void after() override {}
+  WaitedMemory memory_;
+};
+
+/// Times that the host waits for a device, and the bits, of a step of so many microbatches.
+std::pair<int, double> waits_of_a_step(int microbatches) {
+  RunConfig config = small_config();
+  config.batch.microbatches = microbatches;
+  config.numerics.leaves = 2;
+  std::pair<int, double> result;
+  run_threads(1, [&](Communicator& world) {
+    const RunPlan run = make_run_plan(config, 1);
+    WaitedBackend backend;
+    RankEngine engine(run, config, 0, backend);
+    engine.start(world);
+    engine.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    engine.train(1, source);
+    backend.take_waits();
+    const double loss = engine.train(2, source).loss;
+    result = {backend.take_waits(), loss};
+  });
+  return result;
+}
+
+TEST(FarMemory, HostDoesNotWaitForEachMicrobatch) {
+  const auto [few, loss] = waits_of_a_step(2);
+  const auto [many, same_loss] = waits_of_a_step(24);
+  EXPECT_EQ(few, many);
+  EXPECT_NEAR(loss, same_loss, 1e-6);
 }
 
 TEST(FarMemory, CheckpointsGoBetweenItAndHostMemory) {

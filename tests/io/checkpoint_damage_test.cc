@@ -83,6 +83,18 @@ TEST_F(DamageTest, NoFlippedBitIsSilent) {
   EXPECT_EQ(verify(commit_), std::vector<std::string>{});
 }
 
+TEST_F(DamageTest, WhatWasSoundOnceIsHashedAgain) {
+  CheckpointReader reader(commit_);
+  for (const ShardRecord& shard : open_manifest(commit_).shards)
+    for (const StoredPiece& piece : shard.pieces) {
+      const StoredPart& part = piece.parts.front();
+      std::vector<float> values(piece.count);
+      reader.read(piece.tensor, part.name, piece.offset, values);
+      const Flip flip(commit_ + "/" + shard.file, part.at, 3);
+      EXPECT_ERROR(reader.read(piece.tensor, part.name, piece.offset, values), "SHA-256");
+    }
+}
+
 TEST_F(DamageTest, EveryTruncationAndLossIsNamed) {
   for (const std::string name :
        {"shard-00000.h5", "shard-00002.h5", "manifest.json", "manifest.sha256"}) {

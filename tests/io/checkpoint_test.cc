@@ -1,6 +1,9 @@
 // Checkpoints: what is written at one sharding is read at any other; commits appear whole.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "io/checkpoint_view.h"
 #include "io/file.h"
 #include "tests/io/checkpoint_fixture.h"
@@ -102,6 +105,23 @@ TEST_F(CheckpointTest, ListsNewestAndPrunes) {
   begin_checkpoint(checkpoints(), 6);
   EXPECT_FALSE(std::filesystem::exists(checkpoints() + "/step-00000099.partial"));
   EXPECT_TRUE(std::filesystem::exists(checkpoints() + "/best"));
+}
+
+/// `eval` beside a run that keeps one commit.
+TEST_F(CheckpointTest, WhatIsRemovedMeanwhileIsNoDamage) {
+  std::atomic<bool> done = false;
+  const TestModel small{random_tensor("t", {3}, {"weight"}, random_)};
+  std::thread saver([&] {
+    Random random{7};
+    for (std::int64_t step = 1; step <= 300; ++step) {
+      save(checkpoints(), step, cut(small, 1, random));
+      prune(checkpoints(), 1);
+    }
+    done = true;
+  });
+  while (!done) EXPECT_NO_THROW(open_newest(checkpoints()));
+  saver.join();
+  EXPECT_EQ(open_newest(checkpoints())->manifest.step, 300);
 }
 
 TEST_F(CheckpointTest, ACommitOfTheSameStepIsReplaced) {

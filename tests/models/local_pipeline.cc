@@ -135,7 +135,11 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
       io.input = {};
     }
   }
-  return stages_.back()->loss(io_.back());
+  backend_.synchronize();
+  double sum = 0;
+  const View rows = stages_.back()->row_loss(io_.back());
+  for (const float loss : std::span(rows.f32(), rows.count)) sum += static_cast<double>(loss);
+  return sum;
 }
 
 double LocalPipeline::train(View tokens, View targets, float loss_scale, int microbatch,

@@ -341,7 +341,7 @@ TEST(ModelStageTest, OnlyTheLastStageHasALoss) {
   const auto model = make_model("gpt", kConfig);
   const auto backend = make_oracle_backend();
   const LocalPipeline pipeline(*backend, *model, {0, 3, 6});
-  EXPECT_THROW(pipeline.stages().front()->loss({}), Error);
+  EXPECT_THROW(pipeline.stages().front()->row_loss({}), Error);
   EXPECT_THROW(pipeline.stages().front()->logits({}), Error);
 }
 

@@ -208,15 +208,14 @@ TEST(Check, RefusesBothSendFirstOnOneStream) {
               "action 3 0SEND_F1");
 }
 
-TEST(Check, RefusesWaitsInACircle) {
+TEST(Check, RefusesWaitsInACycle) {
   // Each rank runs the other's successor first.
   expect_rule("0F0,3F1,0F1,3F0,0B0,0B1,3B0,3B1\n1F0,2F1,1F1,2F0,1B0,1B1,2B0,2B1\n",
               over({0, 1, 1, 0}, 2), Rule::dependency, "which it needs");
   const Layout layout = opposite(2, 1);  // stages 0, 1 on ranks 0, 1; 2, 3 on ranks 1, 0
-  expect_rule(
-      "3F1,0F0,0B0,3B1\n1F0,2F1,2B1,1B0\n", layout, Rule::deadlock,
-      "rank 0 action 0 3F1 waits for rank 1 action 1 2F1, which is queued after action 0 1F0\n"
-      "rank 1 action 0 1F0 waits for rank 0 action 1 0F0, which is queued after action 0 3F1");
+  expect_rule("3F1,0F0,0B0,3B1\n1F0,2F1,2B1,1B0\n", layout, Rule::deadlock,
+              "rank 0 action 0 3F1 waits for rank 1 action 1 2F1, which comes after action 0 1F0\n"
+              "rank 1 action 0 1F0 waits for rank 0 action 1 0F0, which comes after action 0 3F1");
 }
 
 TEST(Check, RefusesToRunOutOfSendBuffers) {
@@ -230,7 +229,7 @@ TEST(Check, RefusesToRunOutOfSendBuffers) {
   expect_rule(head + "0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n" + late, straight(2, 3),
               Rule::send_buffer,
               "rank 1 action 8 1B2 waits for the send buffer of rank 1 action 9 1SEND_B0, which "
-              "is queued after action 8 1B2");
+              "comes after action 8 1B2");
 }
 
 TEST(Check, RefusesDescendingGradientsInsideALeaf) {

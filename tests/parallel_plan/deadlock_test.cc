@@ -1,5 +1,5 @@
 // The checker's verdict against a machine that runs the plan (rendezvous.h): on small plans in
-// every possible order, and with the shortest circle counted a second time.
+// every possible order, and with the shortest cycle counted a second time.
 #include "parallel/plan/deadlock.h"
 
 #include <gtest/gtest.h>
@@ -33,14 +33,14 @@ std::string kind_of(Outcome pairs, Outcome stream) {
   return stream == Outcome::runs ? "runs" : "hangs on a stream";
 }
 
-bool is_circle(const Violation& violation) {
+bool is_cycle(const Violation& violation) {
   return violation.rule == Rule::deadlock || violation.rule == Rule::stream_order ||
          violation.rule == Rule::send_buffer;
 }
 
 std::string kind_of(const std::optional<Violation>& violation) {
   if (!violation) return "runs";
-  if (!is_circle(*violation)) return "wrong";
+  if (!is_cycle(*violation)) return "wrong";
   return violation->text.starts_with("without buffering") ? "hangs" : "hangs on a stream";
 }
 
@@ -54,9 +54,9 @@ std::string agree(const Plan& plan, const Layout& layout, int leaf_microbatches)
   const std::string verdict = kind_of(pairs.explore(kMostStates), stream.explore(kMostStates));
   EXPECT_EQ(kind_of(violation), verdict) << (violation ? violation->text : "accepted") << "\n"
                                          << to_text(plan);
-  if (violation && is_circle(*violation)) {
+  if (violation && is_cycle(*violation)) {
     const auto lines = std::count(violation->text.begin(), violation->text.end(), '\n');
-    EXPECT_EQ(lines, (verdict == "hangs" ? pairs : stream).shortest_circle())
+    EXPECT_EQ(lines, (verdict == "hangs" ? pairs : stream).shortest_cycle())
         << violation->text << "\n"
         << to_text(plan);
     EXPECT_FALSE(violation->places.empty());
@@ -129,7 +129,7 @@ TEST(Deadlock, VerdictIsThatOfTheMachineOnLargerPlans) {
 }
 
 /// Rank 0 begins with its second stage, which needs the first ones of all ranks.
-TEST(Deadlock, ALongCircleIsShortened) {
+TEST(Deadlock, ALongCycleIsShortened) {
   constexpr int kRanks = 500;
   std::vector<int> ranks;
   for (int stage = 0; stage < 2 * kRanks; ++stage) ranks.push_back(stage % kRanks);
@@ -149,7 +149,7 @@ TEST(Deadlock, ALongCircleIsShortened) {
   EXPECT_LT(violation->places.size(), 50U);
   EXPECT_NE(violation->text.find("\n... 490 more\n"), std::string::npos) << violation->text;
   EXPECT_NE(violation->text.find("which waits itself"), std::string::npos) << violation->text;
-  EXPECT_NE(violation->text.find("which is queued after action 0 500F0"), std::string::npos);
+  EXPECT_NE(violation->text.find("which comes after action 0 500F0"), std::string::npos);
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ std::vector<Known> waits() {
        "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
        "deadlock",
        "without buffering, these wait in a cycle:\n"
-       "rank 0 action 3 0B0 waits for rank 1 action 5 1SEND_B0 to be posted, which is queued after "
+       "rank 0 action 3 0B0 waits for rank 1 action 5 1SEND_B0 to be posted, which comes after "
        "action 3 1F1\n"
-       "rank 1 action 3 1F1 waits for rank 0 action 5 0SEND_F1 to be posted, which is queued after "
+       "rank 1 action 3 1F1 waits for rank 0 action 5 0SEND_F1 to be posted, which comes after "
        "action 3 0B0"},
       {"it sends that first", two,
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"

@@ -208,7 +208,7 @@ std::vector<int> Machine::obstacles(const State& state, End end) const {
   return points;
 }
 
-int Machine::shortest_circle() const {
+int Machine::shortest_cycle() const {
   std::mt19937 random;
   const State state = last_state(random);
   const int ranks = static_cast<int>(plan_.rows.size()), points = 2 * ranks;

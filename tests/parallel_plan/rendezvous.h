@@ -36,7 +36,7 @@ class Machine {
   /// Every execution. They must all end in the same way; `ends` gets how many ends there are.
   Outcome explore(std::size_t most_states) const;
   /// Of a plan that hangs: the fewest rows and streams of which each waits for the next.
-  int shortest_circle() const;
+  int shortest_cycle() const;
 
  private:
   struct Stage {

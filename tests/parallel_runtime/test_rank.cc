@@ -29,11 +29,11 @@ TestRank::TestRank(const Plan& plan, const Layout& layout, std::vector<Bucket> b
   std::vector<std::vector<int>> holders;
   for (const BucketOwners& owners : owners_) holders.push_back(owners.ranks);
   groups_ = std::make_unique<Groups>(world, holders);
-  arena_.reserve(executor_.saved_bytes() + executor_.boundary_bytes() + exchange_.sum_bytes() +
-                 exchange_.staging_bytes());
-  executor_.attach(arena_);
-  CONCERTINA_CHECK(arena_.used() == executor_.saved_bytes() + executor_.boundary_bytes(),
-                   "the executor takes other memory than it says");
+  const std::size_t bytes =
+      executor_.saved_bytes() + executor_.boundary_bytes() + executor_.loss_bytes();
+  arena_.reserve(bytes + exchange_.sum_bytes() + exchange_.staging_bytes());
+  executor_.attach(arena_, host_memory());
+  CONCERTINA_CHECK(arena_.used() == bytes, "the executor takes other memory than it says");
   exchange_.attach(arena_);
   exchange_.connect(*groups_, *backend_);
   executor_.connect(world, exchange_, nullptr);

@@ -47,7 +47,10 @@ void step(TestRank& rank, int microbatches, TinyResult& result) {
 
 StageMemory TinyStage::memory() const {
   const auto floats = [](int count) { return static_cast<std::size_t>(count) * sizeof(float); };
-  return {floats((units() + 1) * kTinyWidth), floats(units() * kTinyWidth), floats(kTinyWidth), 0};
+  return {.saved_bytes = floats((units() + 1) * kTinyWidth),
+          .grad_bytes = floats(units() * kTinyWidth),
+          .boundary_bytes = floats(kTinyWidth),
+          .loss_rows = kTinyWidth};
 }
 
 /// The input of a unit, [kTinyWidth]; that of the last unit + 1 is the output of the stage.
@@ -67,11 +70,10 @@ void TinyStage::forward_unit(int unit, const MicrobatchIo& io) {
   if (unit + 1 == at_.last_unit && first_trained_ > at_.first_unit) fill_nan(io.input);
 }
 
-double TinyStage::loss(const MicrobatchIo& io) const {
+View TinyStage::row_loss(const MicrobatchIo& io) const {
   const float* y = saved(io, kTinyUnits);
-  double sum = 0;
-  for (int i = 0; i < kTinyWidth; ++i) sum += static_cast<double>(y[i]) * static_cast<double>(y[i]);
-  return sum;
+  for (int i = 0; i < kTinyWidth; ++i) losses_[i] = y[i] * y[i];
+  return {losses_, kTinyWidth, DType::f32};
 }
 
 View TinyStage::logits(const MicrobatchIo& io) const {

@@ -32,7 +32,7 @@ class TinyStage final : public Stage {
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   void backward_input_unit(int unit, const MicrobatchIo& io) override;
   void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
-  double loss(const MicrobatchIo& io) const override;
+  View row_loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
   void set_workspace(void*, void*) override {}
   void refresh() override {}
@@ -49,6 +49,7 @@ class TinyStage final : public Stage {
   int first_trained_;
   const std::vector<Bucket>& buckets_;
   float grads_[kTinyUnits * kTinyWidth] = {};                  // of a B
+  mutable float losses_[kTinyWidth] = {};                      // of the microbatch before
   mutable float scratch_[(kTinyUnits + 1) * kTinyWidth] = {};  // of an F of frozen units alone
 };
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/predict_memory.h"
+#include "tests/own_figures.h"
 
 namespace concertina {
 namespace {
@@ -155,6 +156,42 @@ TEST(PlanReport, LargeWorldsStayShort) {
   const auto plan = report(config, 512, kPlenty);
   EXPECT_EQ(plan["bubble"]["ranks"].size(), 512U);
   EXPECT_LT(lines(plan_text(plan)), 128);
+}
+
+/// A plan is arithmetic: no table of a model's 4096-element blocks, no engine for each rank, whose
+/// memory would be that of the model that nobody has yet.
+TEST(PlanReport, LargeModelsTakeSecondsAndLittleMemory) {
+  const std::vector<std::string> gpt3{"model.layers=96", "model.width=12288", "model.heads=96",
+                                      "model.context=2048"};
+  const auto with = [](std::vector<std::string> sets, const std::vector<std::string>& more) {
+    sets.insert(sets.end(), more.begin(), more.end());
+    return small(sets);
+  };
+  struct Large {
+    RunConfig config;
+    int world;
+  };
+  for (const Large& large :
+       {Large{with(gpt3, {}), 1}, Large{with(gpt3, {"parallel.pp=16"}), 16},
+        Large{with(gpt3, {"parallel.pp=16", "batch.global=512", "batch.microbatches=128",
+                          "numerics.leaves=32"}),
+              512},
+        Large{small({"model.layers=2000", "model.width=1024", "parallel.pp=64"}), 64},
+        Large{small({"model.layers=20", "model.width=1048576"}), 1}}) {
+    const double start = cpu_seconds();
+    const auto plan = report(large.config, large.world, 1);  // looks for what fits, everywhere
+    const double seconds = cpu_seconds() - start;
+    EXPECT_NE(plan["warnings"][0].get<std::string>().find("no layout"), std::string::npos);
+    std::printf("%s, %.3g parameters: %.2f s of CPU, peak %.0f MB\n",
+                plan["layout"].get<std::string>().c_str(), plan["parameters"].get<double>(),
+                seconds, peak_bytes() * 1e-6);
+    if (kOptimised) {
+      EXPECT_LT(seconds, 10);  // below 4 on a quiet machine
+    }
+  }
+  if (kOptimised) {
+    EXPECT_LT(peak_bytes(), 200e6);
+  }
 }
 
 TEST(PlanReport, WorldThatNoLayoutFits) {

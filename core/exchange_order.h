@@ -26,8 +26,8 @@ inline int exchange_step(int from, int to, int size) {
 /// which send `bytes` together: enough for the next message to be there when one ends, too few for
 /// many ranks to send to one at the same time.
 inline bool may_begin_step(int steps, double bytes) {
-  constexpr int kSteps = 4;
-  constexpr double kBytes = 1 << 18;
+  constexpr int kSteps = 3;
+  constexpr double kBytes = 1 << 15;
   return steps < kSteps || bytes < kBytes;
 }
 

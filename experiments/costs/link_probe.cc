@@ -154,13 +154,22 @@ class End {
 /// What one end measured.
 struct LinkFigures {
   double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
+  double half = 0;  // seconds of a message of half the bytes
 };
+
+/// Between hosts, of the second half of a message: what passes at once (a switch's buffer, a token
+/// bucket that has filled up) is in the first, and would make a short message's rate too high.
+double stream_seconds(const LinkFigures& lead, double handshake) {
+  const double first = lead.half - lead.latency - (lead.bytes / 2 > lead.eager ? handshake : 0);
+  const double whole = lead.message - lead.latency - (lead.bytes > lead.eager ? handshake : 0);
+  return std::max({2 * (whole - first), whole, 1e-9});
+}
 
 LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
   LinkCosts link{.latency = lead.latency};
-  // There and back for the answer, where there is one.
-  const double handshake = remote && lead.bytes > lead.eager ? 2 * lead.latency : 0;
-  const double seconds = std::max(lead.message - lead.latency - handshake, 1e-9);
+  // Beyond the eager bytes a message is announced and answered first.
+  const double seconds =
+      remote ? stream_seconds(lead, 2 * lead.latency) : std::max(lead.message - lead.latency, 1e-9);
   double send = std::clamp(lead.cpu, 0.0, seconds);
   receive = std::clamp(receive, 0.0, seconds);
   if (remote) {
@@ -189,15 +198,20 @@ LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool 
     mine = {.latency = end.message(8),
             .message = end.message(most),
             .bytes = static_cast<double>(most)};
-    if (remote) mine.eager = static_cast<double>(end.eager());
+    if (remote) {
+      mine.eager = static_cast<double>(end.eager());
+      mine.half = end.message(most / 2);
+    }
     mine.cpu = end.overlap(spin, std::max((remote ? 1.5 : 4) * mine.message, 1e-3), most);
   }
-  const std::array<double, 5> figures{mine.latency, mine.message, mine.cpu, mine.bytes, mine.eager};
+  const std::array<double, 6> figures{mine.latency, mine.message, mine.cpu,
+                                      mine.bytes,   mine.eager,   mine.half};
   const std::vector<double> all = gather_values(world, figures);
   const auto of = [&](int rank, std::size_t figure) {
     return all[static_cast<std::size_t>(rank) * figures.size() + figure];
   };
-  return link_of({of(a, 0), of(a, 1), of(a, 2), of(a, 3), of(a, 4)}, of(b, 2), remote);
+  const LinkFigures lead{of(a, 0), of(a, 1), of(a, 2), of(a, 3), of(a, 4), of(a, 5)};
+  return link_of(lead, of(b, 2), remote);
 }
 
 std::vector<int> host_of_ranks(Communicator& world) {

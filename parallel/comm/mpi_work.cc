@@ -156,8 +156,14 @@ std::size_t MpiWork::post_step() {
 void MpiWork::post_planned(const Planned& message) {
   if (message.count > 0) return post_blocks(message);
   if (message.type == Type::receive) return receive({message.data, message.bytes}, message.peer);
+  // Synchronous: a step ends when its receiver has it. A message that the network's buffers took in
+  // at once would let this rank run ahead and flood its link, until packets are lost.
   steps_.back().bytes += message.bytes;
-  send({message.data, message.bytes}, message.peer);
+  post(Type::send, message.peer, message.bytes,
+       [&](std::size_t offset, int count, MPI_Request* request) {
+         return MPI_Issend(message.data + offset, count, MPI_BYTE, message.peer, kTag, comm_,
+                           request);
+       });
 }
 
 /// One message, whatever lies between the blocks: the peer's may lie otherwise.

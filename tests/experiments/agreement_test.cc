@@ -75,7 +75,7 @@ std::string text_answer(const std::vector<std::string>& of_rank) {
     const Corpus corpus({directory.path() + "/" + name}, "");
     std::string mine = "agreed";
     try {
-      EXPECT_EQ(text_identity(world, corpus, directory.path(), [] {}).whole,
+      EXPECT_EQ(text_identity(world, corpus, directory.path(), true, [] {}).whole,
                 sha256_hex(std::string(1000, name[0])));
     } catch (const Error& error) {
       mine = error.message();

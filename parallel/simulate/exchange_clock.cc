@@ -44,7 +44,7 @@ int ExchangeClock::add_exchange(int group, std::vector<double> bytes) {
 void ExchangeClock::begin(int group, int exchange, int holder, double time, int node) {
   Group& one = groups_[at(group)];
   one.progress[at(exchange) * one.ranks.size() + at(holder)].node = node;
-  events_.push({time, events_made_++, group, holder, -1, exchange});
+  events_.push({time, events_made_++, Event::Kind::ready, group, holder, exchange});
 }
 
 const std::vector<ExchangeClock::End>& ExchangeClock::advance(LinkClock& links) {
@@ -52,30 +52,44 @@ const std::vector<ExchangeClock::End>& ExchangeClock::advance(LinkClock& links) 
   const Event event = events_.top();
   events_.pop();
   Group& group = groups_[at(event.group)];
-  if (event.step < 0) {
-    begun(group, event.group, event, links);
-    return ends_;
-  }
-  const int size = static_cast<int>(group.ranks.size());
-  const int ahead = group.steps[at(event.step) % group.steps.size()].ahead;
-  for (const int holder : {event.holder, (event.holder + ahead) % size}) {
-    close(group.lines[at(holder)], event.step);
-    post(group, event.group, holder, event.time, links);
+  switch (event.kind) {
+    case Event::Kind::ready:
+      begun(group, event, links);
+      break;
+    case Event::Kind::arrived:
+      arrived(group, event, links);
+      break;
+    case Event::Kind::answered:
+      close(group.lines[at(event.holder)], event.number_of);
+      post(group, event.group, event.holder, event.time, links);
   }
   return ends_;
 }
 
-void ExchangeClock::begun(Group& group, int number, const Event& event, LinkClock& links) {
+/// The receiver goes on, and answers the sender.
+void ExchangeClock::arrived(Group& group, const Event& event, LinkClock& links) {
+  const int size = static_cast<int>(group.ranks.size());
+  const int ahead = group.steps[at(event.number_of) % group.steps.size()].ahead;
+  const int receiver = (event.holder + ahead) % size;
+  const double answered =
+      links.carry(group.ranks[at(receiver)], group.ranks[at(event.holder)], 0, event.time, -1).end;
+  events_.push({answered, events_made_++, Event::Kind::answered, event.group, event.holder,
+                event.number_of});
+  close(group.lines[at(receiver)], event.number_of);
+  post(group, event.group, receiver, event.time, links);
+}
+
+void ExchangeClock::begun(Group& group, const Event& event, LinkClock& links) {
   Line& line = group.lines[at(event.holder)];
   const auto progress = [&](int exchange) -> Progress& {
     return group.progress[at(exchange) * group.ranks.size() + at(event.holder)];
   };
-  progress(event.exchange).ready = true;
+  progress(event.number_of).ready = true;
   for (; line.begun < static_cast<int>(group.bytes.size()); ++line.begun) {
     if (!progress(line.begun).ready) break;
     progress(line.begun).begun = event.time;
   }
-  post(group, number, event.holder, event.time, links);
+  post(group, event.group, event.holder, event.time, links);
 }
 
 bool ExchangeClock::may_post(const Group& group, const Line& line) const {
@@ -119,7 +133,7 @@ void ExchangeClock::carry(Group& group, int number, int step, int from, double n
     }
     if (--mine.missing == 0) ends_.push_back({number, exchange, holder});
   }
-  events_.push({end, events_made_++, number, from, step, -1});
+  events_.push({end, events_made_++, Event::Kind::arrived, number, from, step});
 }
 
 void ExchangeClock::close(Line& line, int step) {

@@ -1,7 +1,8 @@
 // When the messages of exchanges pass: posted step by step, as communicators do
 // (core/exchange_order.h, parallel/comm/mpi_line.h).
 // Invariants: exchanges of one group start in one order on each of its ranks; a message passes once
-// both its ends are posted; events come in order of time.
+// both its ends are posted; it is done on its receiver when it is there, on its sender when the
+// receiver's answer is, which waits for its turn in the links; events come in order of time.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class ExchangeClock {
     double parts = 1;
   };
   struct Open {
-    int step = 0, left = 2;  // messages: one out, one in
+    int step = 0, left = 2;  // one message to be answered, one to arrive
     double bytes = 0;
   };
   /// Of one holder: its exchanges' steps are numbered through.
@@ -76,21 +77,22 @@ class ExchangeClock {
   };
   struct Event {
     double time = 0;
-    std::int64_t number = 0;  // among equal times the first made comes first
-    int group = 0, holder = 0;
-    int step = -1;      // that the holder's message of it ends, or
-    int exchange = -1;  // that it has its part of this
+    std::int64_t made = 0;  // among equal times the first made comes first
+    enum class Kind { ready, arrived, answered } kind = Kind::ready;
+    int group = 0, holder = 0;  // that has its part of an exchange, or sent a message
+    int number_of = -1;         // the exchange, or the step of the message
     bool operator>(const Event& other) const {
-      return time != other.time ? time > other.time : number > other.number;
+      return time != other.time ? time > other.time : made > other.made;
     }
   };
 
   static std::vector<Step> steps_of(int size);
-  void begun(Group& group, int number, const Event& event, LinkClock& links);
+  void begun(Group& group, const Event& event, LinkClock& links);
   void post(Group& group, int number, int holder, double now, LinkClock& links);
   bool may_post(const Group& group, const Line& line) const;
   void carry(Group& group, int number, int step, int from, double now, LinkClock& links);
-  void close(Line& line, int step);
+  void arrived(Group& group, const Event& event, LinkClock& links);
+  static void close(Line& line, int step);
 
   std::vector<Group> groups_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

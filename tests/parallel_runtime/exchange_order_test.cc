@@ -52,8 +52,8 @@ TEST(ExchangeOrder, BackwardEndsWithTheFirstUnits) {
 
 TEST(ExchangeOrder, SomeStepsOrSomeBytesMayBeUnderWay) {
   EXPECT_TRUE(may_begin_step(0, 1e12));
-  EXPECT_TRUE(may_begin_step(3, 1e12));
-  EXPECT_FALSE(may_begin_step(4, 1e12));
+  EXPECT_TRUE(may_begin_step(2, 1e12));
+  EXPECT_FALSE(may_begin_step(3, 1e12));
   EXPECT_TRUE(may_begin_step(100, 1000));
 }
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
@@ -129,6 +130,14 @@ LocalState MpiEnvironment::local_state() const {
   return local_ranks_ == nullptr ? LocalState{} : local_ranks_->state();
 }
 
+/// Whether a process here may read another's memory by system calls: some containers refuse them,
+/// and Open MPI 4 would meet that in the middle of a message.
+static bool may_copy_from_processes() {
+  char from = 1, to = 0;
+  const iovec source{&from, 1}, target{&to, 1};
+  return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
+}
+
 void MpiEnvironment::start() {
   int ended = 0;
   if (MPI_Finalized(&ended); ended != 0) throw_failure("MPI has ended", "starting MPI");
@@ -136,6 +145,7 @@ void MpiEnvironment::start() {
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
     ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
+  if (!may_copy_from_processes()) ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   int provided = 0;
   if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
       error != MPI_SUCCESS)

@@ -27,7 +27,7 @@ inline int exchange_step(int from, int to, int size) {
 /// many ranks to send to one at the same time.
 inline bool may_begin_step(int steps, double bytes) {
   constexpr int kSteps = 3;
-  constexpr double kBytes = 1 << 15;
+  constexpr double kBytes = 3 << 15;
   return steps < kSteps || bytes < kBytes;
 }
 

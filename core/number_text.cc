@@ -14,8 +14,9 @@ std::string grouped(std::int64_t value) {
 }
 
 std::string counted(std::int64_t count, std::string_view noun) {
-  const std::string_view ending = noun.ends_with("ch") ? "es" : "s";
-  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : ending);
+  if (count == 1) return fmt::format("1 {}", noun);
+  if (noun == "leaf") return fmt::format("{} leaves", grouped(count));
+  return fmt::format("{} {}{}", grouped(count), noun, noun.ends_with("ch") ? "es" : "s");
 }
 
 std::string number_text(double value, int decimals) {

@@ -10,7 +10,7 @@ namespace concertina {
 /// "440,440".
 std::string grouped(std::int64_t value);
 
-/// "1 rank", "2 ranks", "1,024 microbatches".
+/// A count with its noun: "1 rank", "2 leaves", "1,024 microbatches".
 std::string counted(std::int64_t count, std::string_view noun);
 
 /// `value` with so many decimals (from 1e9 on, six digits); "NaN", "infinity" or "-infinity" where

@@ -165,7 +165,8 @@ std::string bench_step_table(const Json& result) {
     text += value.is_number_float() ? fmt::format("{:<22} {:.6g}\n", key, value.get<double>())
                                     : fmt::format("{:<22} {}\n", key, value.dump());
   }
-  text += fmt::format("\n{:<30} {:>10} {:>8} {:>9}\n", "rank 0, per step", "ms", "calls", "GFLOP/s");
+  text +=
+      fmt::format("\n{:<30} {:>10} {:>8} {:>9}\n", "rank 0, per step", "ms", "calls", "GFLOP/s");
   for (const auto& [name, kernel] : result["kernels"].items())
     text += fmt::format("{:<30} {:>10.2f} {:>8.0f} {:>9}\n", name, kernel["ms"].get<double>(),
                         kernel["calls"].get<double>(),

@@ -1,5 +1,6 @@
 #include "experiments/commands/command_generate.h"
 
+#include "experiments/run/error_text.h"
 #include "experiments/run/generate.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/session.h"
@@ -25,7 +26,7 @@ int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
             -1, ' ', false, nlohmann::json::error_handler_t::replace) +
         "\n");
   else
-    print_once(wanted.prompt + text + "\n");
+    print_once(terminal_text(wanted.prompt + text) + "\n");
   return 0;
 }
 

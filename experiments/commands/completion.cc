@@ -13,7 +13,8 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-constexpr const char* kBash = R"sh(# Completion of concertina in bash, also after `mpirun ... concertina`.
+constexpr const char* kBash =
+    R"sh(# Completion of concertina in bash, also after `mpirun ... concertina`.
 _concertina() {
   local line=${COMP_LINE:0:COMP_POINT} i=0 keep
   local -a words
@@ -54,8 +55,8 @@ void add_names(const std::vector<std::string_view>& names, const std::string& be
   for (const std::string_view name : names) result.insert(before + std::string(name));
 }
 
-/// Paths that begin with `text`; directories end with '/'. `wanted`: of a path that is no
-/// directory.
+/// Adds the paths that begin with `text`, each after `before`: directories, which end with '/', and
+/// files that end with `extension`.
 void add_paths(const std::string& text, const std::string& before, Words& result,
                const std::string& extension = "") {
   const std::size_t slash = text.rfind('/') + 1;
@@ -72,7 +73,7 @@ void add_paths(const std::string& text, const std::string& before, Words& result
   }
 }
 
-/// Run directories below runs/ or, once a path is begun, in the directory that it names.
+/// Adds the run directories below runs/ or, once a path is begun, in the directory that it names.
 void add_runs(const std::string& text, Words& result) {
   const std::size_t slash = text.rfind('/') + 1;
   const std::string folder = slash == 0 ? "runs/" : text.substr(0, slash);
@@ -84,7 +85,7 @@ void add_runs(const std::string& text, Words& result) {
   }
 }
 
-/// Of "table.key=VALUE", `text` so far.
+/// Adds what could continue `text`, the beginning of "table.key=VALUE".
 void add_assignments(const std::string& text, Words& result) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {

@@ -105,11 +105,10 @@ std::string train_preview(const TrainLaunch& launch) {
   text += line("model", fmt::format("{}, {} parameters, {}, {}", config.model.family,
                                     grouped(parameter_count(run)), config.numerics.compute,
                                     session.backend->describe()));
-  text +=
-      line("layout",
-           fmt::format("{} on {}, {}, {} in {}", short_form(run.layout), counted(run.world, "rank"),
-                       config.parallel.schedule, counted(run.microbatches, "microbatch"),
-                       run.leaves == 1 ? "one leaf" : fmt::format("{} leaves", run.leaves)));
+  text += line("layout",
+               fmt::format("{} on {}, {}, {} in {}", short_form(run.layout),
+                           counted(run.world, "rank"), config.parallel.schedule,
+                           counted(run.microbatches, "microbatch"), counted(run.leaves, "leaf")));
   text += line("steps", steps_text(launch));
   text += line("tokens", tokens_text(launch));
   text += line("learning rate", lr_text(launch));

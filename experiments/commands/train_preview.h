@@ -7,8 +7,8 @@
 
 namespace concertina {
 
-/// Of a launch that is open; on rank 0. Lines for a person. Where the run has no costs.json the
-/// step is predicted from matrix products, whose rate is measured for about a second.
+/// The preview of an open launch, in lines for a person; on rank 0. Where the run has no costs.json
+/// the step is predicted from matrix products, whose rate is measured for about a second.
 std::string train_preview(const TrainLaunch& launch);
 
 }  // namespace concertina

@@ -11,20 +11,11 @@
 #include "core/version.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/report/run_result.h"
+#include "experiments/run/error_text.h"
 #include "experiments/run/utilization.h"
 #include "io/run_directory.h"
 
 namespace concertina {
-namespace {
-
-/// Bytes that a terminal may not like become '?'.
-std::string for_terminal(std::string text) {
-  for (char& c : text)
-    if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
-  return text;
-}
-
-}  // namespace
 
 double model_flops_utilization(const Session& session, double seconds) {
   const double peak = peak_flops_per_s(session.config, session.backend->describe());
@@ -89,7 +80,7 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
         number_text(validation.loss), text_share(validation),
         100 * summary.eval_seconds / summary.launch_seconds);
   const std::string& prompt = launch.session.config.generate.prompt;
-  if (!text.empty()) words += "\n" + for_terminal(prompt + text) + "\n";
+  if (!text.empty()) words += "\n" + terminal_text(prompt + text) + "\n";
   return words + fmt::format("\nrun directory: {}\n", launch.directory);
 }
 

@@ -48,8 +48,7 @@ double tokens_of_step(const RunConfig& config) {
 }  // namespace
 
 Training::Training(TrainLaunch& launch)
-    : start_(launch.started),
-      launch_(launch),
+    : launch_(launch),
       engine_(launch.session.engine),
       source_(launch.session.dataset, data_seed(launch.session.config),
               launch.session.config.batch.global),
@@ -193,7 +192,7 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   if (config.generate.tokens > 0) text = generate(engine_, config.generate, config.run.seed, stop);
   if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
   const std::string hash = state_sha256(engine_);
-  summary_.launch_seconds = now() - start_;
+  summary_.launch_seconds = now() - launch_.started;
   if (launch_.monitor) {
     launch_.monitor->clear();
     log_passes(*launch_.session.backend);

@@ -44,7 +44,6 @@ class Training {
   int preempted(int signal);
   int finish(const std::optional<RunTrace>& trace);
 
-  const double start_;  // of the launch
   TrainLaunch& launch_;
   RankEngine& engine_;
   TrainingSource source_;

@@ -28,13 +28,6 @@ std::set<std::pair<int, int>> exchanges(const Layout& layout) {
   return pairs;
 }
 
-int ranks_of(const Layout& layout) {
-  int ranks = 0;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) ranks = std::max(ranks, stage.rank + 1);
-  return ranks;
-}
-
 std::string links_text(const LinkSource& source, bool free, const Costs& costs) {
   if (free && source.name.empty())
     return "none given: transfers are free; give --links machine.toml";
@@ -87,7 +80,7 @@ nlohmann::ordered_json links_json(const LinkSource& source, const Layout& layout
   if (!source.name.empty()) json["from"] = source.name;
   json["free"] = free;
   json["text"] = pairs.empty() ? "none needed" : links_text(source, free, costs);
-  json["text"] = json["text"].get<std::string>() + unused_pairs_text(ranks_of(layout), costs);
+  json["text"] = json["text"].get<std::string>() + unused_pairs_text(rank_count(layout), costs);
   return json;
 }
 

@@ -11,10 +11,10 @@
 
 namespace concertina {
 
-/// Keys: predicted_step_ms and predicted_bubble, as the report has them for the typical recorded step,
-/// without a trace from costs.json alone; recorded,
-/// where there is a trace: first_step, steps, median_step_ms (from the first rank's start to the
-/// last one's end), bubble, bubble_causes (shares of the step that add up to it), means over ranks.
+/// Keys: predicted_step_ms and predicted_bubble, as the report has them for the typical recorded
+/// step, without a trace from costs.json alone; recorded, where there is a trace: first_step,
+/// steps, median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
+/// (shares of the step that add up to it), means over ranks.
 nlohmann::ordered_json predicted_figures(const Session& session, const std::string& directory,
                                          const std::optional<RunTrace>& trace);
 

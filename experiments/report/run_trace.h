@@ -40,8 +40,8 @@ std::string kind_name(Kind kind);
 std::string title(const Action& action, const Layout& layout);
 
 /// Chrome's trace-event format: a process a rank; tracks for compute, for sends and for receives
-/// (more where they overlap); arrows from send to receive, and from the last REDUCE of a stage to the STEPs
-/// that waited for it; counters for memory.
+/// (more where they overlap); arrows from send to receive, and from the last REDUCE of a stage to
+/// the STEPs that waited for it; counters for memory.
 std::string to_chrome_trace(const RunTrace& trace);
 
 /// Reads what to_chrome_trace() wrote. Throws Error{bad_input} on anything else.

@@ -112,7 +112,7 @@ class Writer {
   const std::array<std::size_t, 2>& lanes() const { return lanes_; }
 
  private:
-  /// Of REDUCE actions, by the units of their stage: where each holder has its own.
+  /// Finds the REDUCE of each holder of a stage, by the units of that stage.
   static std::map<std::pair<int, int>, std::vector<Place>> find_reductions(const RunTrace& trace) {
     std::map<std::pair<int, int>, std::vector<Place>> found;
     for (int rank = 0; rank < trace.ranks(); ++rank) {

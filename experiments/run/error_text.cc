@@ -3,22 +3,18 @@
 #include <fmt/format.h>
 
 namespace concertina {
-namespace {
 
-/// Bytes of a broken input must not steer the terminal.
 std::string terminal_text(const std::string& text) {
   std::string result;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7f)
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f)
       result += fmt::format("\\x{:02x}", byte);
     else
       result += c;
   }
   return result;
 }
-
-}  // namespace
 
 std::string error_text(const Error& error, int rank) {
   const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);

@@ -28,7 +28,8 @@ Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
   return {Exit::failure,
           fmt::format("{} {} died: killed from outside, out of memory, or a crash",
                       ranks_text(ranks), ranks.size() == 1 ? "has" : "have"),
-          fmt::format("{}; `dmesg` there names processes that were killed for memory", host_name()), fix};
+          fmt::format("{}; `dmesg` there names processes that were killed for memory", host_name()),
+          fix};
 }
 
 LaunchWatch::LaunchWatch(MpiEnvironment& mpi)
@@ -60,8 +61,7 @@ void LaunchWatch::tell_of_dead(const std::vector<int>& ranks) {
 void LaunchWatch::tell_of_signal() {
   log::warn(
       "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks a second after Ctrl-C "
-      "or "
-      "SIGTERM; `kill -USR1 {}` (mpirun) waits for the checkpoint",
+      "or SIGTERM; `kill -USR1 {}` (mpirun) waits for the checkpoint",
       ::getppid());
 }
 

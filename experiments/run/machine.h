@@ -31,8 +31,8 @@ struct MemoryBytes {
   std::uint64_t total = 0, available = 0;
   std::string name = "this machine";
 };
-/// Of the machine, or of a control group that bounds this process where that is less. `root`: where
-/// /proc and /sys are.
+/// The memory of the machine, or of a control group that bounds this process where that is less.
+/// `root`: where /proc and /sys are.
 std::optional<MemoryBytes> memory(const std::string& root = "");
 
 /// Free bytes on the file system that holds `path`, or will once it is made.

@@ -17,10 +17,9 @@ struct TextIdentity {
   std::string whole;    // Corpus::whole_sha256()
 };
 
-/// Of rank 0's `corpus`. Bad input that names a rank if it reads another text. The digest is
-/// remembered in `directory`/text.json, which need not exist; only read there unless `remember`.
-/// `progress`: as of whole_sha256().
-/// Collective.
+/// The identity of rank 0's `corpus`. Throws bad input that names a rank if it reads another text.
+/// The digest is remembered in `directory`/text.json, which need not exist; only read there unless
+/// `remember`. `progress`: as of whole_sha256(). Collective.
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
                            bool remember, const std::function<void()>& progress);
 

@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Of this process' PID namespace; 0 where the system does not say.
+/// The number of this process' PID namespace; 0 where the system does not say.
 std::uint64_t process_numbering() {
   struct stat status {};
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;

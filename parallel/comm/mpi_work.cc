@@ -83,9 +83,10 @@ void MpiWork::post(Type type, int peer, std::size_t bytes, const Post& post_chun
   }
 }
 
-void MpiWork::send(ConstBytes data, int to) {
+void MpiWork::send(ConstBytes data, int to, bool synchronous) {
+  const auto call = synchronous ? MPI_Issend : MPI_Isend;
   post(Type::send, to, data.size(), [&](std::size_t offset, int count, MPI_Request* request) {
-    return MPI_Isend(data.data() + offset, count, MPI_BYTE, to, kTag, comm_, request);
+    return call(data.data() + offset, count, MPI_BYTE, to, kTag, comm_, request);
   });
 }
 
@@ -159,11 +160,7 @@ void MpiWork::post_planned(const Planned& message) {
   // Synchronous: a step ends when its receiver has it. A message that the network's buffers took in
   // at once would let this rank run ahead and flood its link, until packets are lost.
   steps_.back().bytes += message.bytes;
-  post(Type::send, message.peer, message.bytes,
-       [&](std::size_t offset, int count, MPI_Request* request) {
-         return MPI_Issend(message.data + offset, count, MPI_BYTE, message.peer, kTag, comm_,
-                           request);
-       });
+  send({message.data, message.bytes}, message.peer, /*synchronous=*/true);
 }
 
 /// One message, whatever lies between the blocks: the peer's may lie otherwise.

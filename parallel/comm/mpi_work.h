@@ -42,7 +42,8 @@ class MpiWork final : public Work::State {
 
   void begin(const char* operation, MPI_Comm comm);
   /// Messages longer than a chunk are several, first in, first out.
-  void send(ConstBytes data, int to);
+  /// `synchronous`: the send is done when its receiver has begun to receive.
+  void send(ConstBytes data, int to, bool synchronous = false);
   void receive(Bytes data, int from);
   void broadcast(Bytes data, int root);
   void barrier();

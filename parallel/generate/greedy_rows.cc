@@ -24,8 +24,8 @@ class Greedy {
       const StageInfo& stage = judge.stages()[at(s)];
       stages_of_[at(stage.rank)].push_back(s);
       const int count = stage.last_microbatch - stage.first_microbatch;
-      ends_.push_back(
-          {std::vector<double>(at(count), kNever), std::vector<double>(at(count), kNever), 0, 0, 0});
+      ends_.push_back({std::vector<double>(at(count), kNever),
+                       std::vector<double>(at(count), kNever), 0, 0, 0});
       left_ += 3 * count;
     }
   }

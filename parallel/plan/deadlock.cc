@@ -28,7 +28,7 @@ class Standstill {
     find_waits();
   }
 
-  /// Of a longer cycle, the first and the last waits are what a person gets to see.
+  /// A longer cycle is shown by its first and its last waits.
   static constexpr std::size_t kFirstWaits = 7, kLastWaits = 3;
 
   Cycle describe() const {

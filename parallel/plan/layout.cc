@@ -210,8 +210,7 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
             "{}{}{}, but the gradient sum has {} of {} (numerics.leaves)",
             divides ? fmt::format("pp = {} on {} is ", *pp, counted(limits.world, "rank")) : "",
             counted(pipelines, folding.pipelines() == 1 ? "replica" : "pipeline"),
-            folding.pipelines() == 1 ? "" : " (two per replica)",
-            limits.leaves == 1 ? "one leaf" : fmt::format("{} leaves", limits.leaves),
+            folding.pipelines() == 1 ? "" : " (two per replica)", counted(limits.leaves, "leaf"),
             counted(limits.microbatches / limits.leaves, "microbatch")),
         divides ? "parallel.pp" : "parallel.dp",
         fmt::format("{}; or {}", leaves_advice(limits, pipelines), advice(limits, folding)));

@@ -60,7 +60,7 @@ const std::vector<ExchangeClock::End>& ExchangeClock::advance(LinkClock& links) 
       arrived(group, event, links);
       break;
     case Event::Kind::answered:
-      close(group.lines[at(event.holder)], event.number_of);
+      close(group.lines[at(event.holder)], event.index);
       post(group, event.group, event.holder, event.time, links);
   }
   return ends_;
@@ -69,13 +69,13 @@ const std::vector<ExchangeClock::End>& ExchangeClock::advance(LinkClock& links) 
 /// The receiver goes on, and answers the sender.
 void ExchangeClock::arrived(Group& group, const Event& event, LinkClock& links) {
   const int size = static_cast<int>(group.ranks.size());
-  const int ahead = group.steps[at(event.number_of) % group.steps.size()].ahead;
+  const int ahead = group.steps[at(event.index) % group.steps.size()].ahead;
   const int receiver = (event.holder + ahead) % size;
   const double answered =
       links.carry(group.ranks[at(receiver)], group.ranks[at(event.holder)], 0, event.time, -1).end;
-  events_.push({answered, events_made_++, Event::Kind::answered, event.group, event.holder,
-                event.number_of});
-  close(group.lines[at(receiver)], event.number_of);
+  events_.push(
+      {answered, events_made_++, Event::Kind::answered, event.group, event.holder, event.index});
+  close(group.lines[at(receiver)], event.index);
   post(group, event.group, receiver, event.time, links);
 }
 
@@ -84,7 +84,7 @@ void ExchangeClock::begun(Group& group, const Event& event, LinkClock& links) {
   const auto progress = [&](int exchange) -> Progress& {
     return group.progress[at(exchange) * group.ranks.size() + at(event.holder)];
   };
-  progress(event.number_of).ready = true;
+  progress(event.index).ready = true;
   for (; line.begun < static_cast<int>(group.bytes.size()); ++line.begun) {
     if (!progress(line.begun).ready) break;
     progress(line.begun).begun = event.time;

@@ -80,7 +80,7 @@ class ExchangeClock {
     std::int64_t made = 0;  // among equal times the first made comes first
     enum class Kind { ready, arrived, answered } kind = Kind::ready;
     int group = 0, holder = 0;  // that has its part of an exchange, or sent a message
-    int number_of = -1;         // the exchange, or the step of the message
+    int index = -1;             // the exchange, or the step of the message
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : made > other.made;
     }

@@ -103,10 +103,10 @@ TEST(Config, EveryFieldHasOneKey) {
     EXPECT_TRUE(places.insert(place).second) << key.name << " shares its field";
     EXPECT_FALSE(key.meaning.empty());
   }
-  const std::size_t fields = fields_of<RunSection, ModelSection, DataSection, BatchSection,
-                                       FreezeSection, OptimizerSection, LrSection, ParallelSection,
-                                       NumericsSection, CheckpointSection, EvalSection,
-                                       GenerateSection, LogSection>();
+  const std::size_t fields =
+      fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection,
+                OptimizerSection, LrSection, ParallelSection, NumericsSection, CheckpointSection,
+                EvalSection, GenerateSection, LogSection>();
   EXPECT_EQ(names.size(), fields);
   // The sections, the fields that no key sets, and no section more.
   EXPECT_EQ(field_count<RunConfig>(), 14U);

@@ -27,6 +27,8 @@ class Arena {
   std::size_t mark() const { return used_; }
   void rewind(std::size_t mark) { used_ = mark; }
 
+  /// The start of the block; null before `reserve`.
+  void* data() const { return block_; }
   std::size_t capacity() const { return capacity_; }
   std::size_t used() const { return used_; }
   std::size_t peak() const { return peak_; }

@@ -112,6 +112,8 @@ class Backend {
   /// Scratch that the operators made so far share.
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* workspace) = 0;
+  /// All operators made so far are gone: workspace_bytes() and the room of clock() start anew.
+  virtual void forget_operators() = 0;
 
   /// y[R,C] = (x - mean) rstd gamma + beta, statistics kept in mean[R], rstd[R]; eps = 1e-5.
   virtual void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) = 0;

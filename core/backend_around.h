@@ -221,6 +221,7 @@ class BackendAround : public Backend, public KernelHook {
     inner_.adamw(rule, w, m, v, g);
   }
   // Of repeat() Backend's own: the hook sees every kernel.
+  void forget_operators() override { inner_.forget_operators(); }
   void forget_passes() override { inner_.forget_passes(); }
   PassCounts pass_counts() const override { return inner_.pass_counts(); }
   Memory& memory() override { return inner_.memory(); }

@@ -8,6 +8,7 @@ namespace {
 class HostClock final : public KernelClock {
  public:
   void reserve(std::size_t) override {}
+  void forget_room() override {}
   double mark() override { return now(); }
   void settle() override {}
   double time(double mark) const override { return mark; }

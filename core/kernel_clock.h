@@ -19,6 +19,8 @@ class KernelClock {
   virtual ~KernelClock() = default;
   /// Makes room for `marks` more marks between two calls of settle(), which then allocate nothing.
   virtual void reserve(std::size_t marks) = 0;
+  /// All who reserved room are gone: those who come next share it.
+  virtual void forget_room() = 0;
   /// A point after all kernels issued so far: the argument of time().
   virtual double mark() = 0;
   /// Waits until all marks have passed. The next mark() forgets them.

@@ -29,6 +29,31 @@ std::int64_t ParameterSpec::count() const {
   return n;
 }
 
+std::vector<Field> fields_of(const ModelSpec& model) {
+  std::vector<Field> fields;
+  for (const UnitSpec& unit : model.units) {
+    CONCERTINA_CHECK(unit.reads.size() <= kMostReads, "{} reads {} fields", unit.name,
+                     unit.reads.size());
+    for (const Field& field : unit.reads) {
+      const auto known = std::find_if(fields.begin(), fields.end(),
+                                      [&](const Field& one) { return one.name == field.name; });
+      if (known == fields.end())
+        fields.push_back(field);
+      else
+        CONCERTINA_CHECK(*known == field, "two forms of the field {}", field.name);
+    }
+  }
+  return fields;
+}
+
+std::vector<int> read_indices(const UnitSpec& unit, const std::vector<Field>& fields) {
+  std::vector<int> indices;
+  for (const Field& field : unit.reads)
+    indices.push_back(
+        static_cast<int>(std::find(fields.begin(), fields.end(), field) - fields.begin()));
+  return indices;
+}
+
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
   std::vector<Bucket> buckets;
   std::map<std::string, std::size_t> shared;  // name -> index in buckets

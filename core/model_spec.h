@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch.h"
 #include "core/tensor.h"
 
 namespace concertina {
@@ -41,14 +42,26 @@ struct UnitSpec {
   std::string name;  // e.g. "003.mlp"; unique, sorts in unit order
   std::vector<ParameterSpec> parameters;
   UnitCost cost;
+  std::vector<Field> reads{};  // of the batch, on whatever stage the unit is; at most kMostReads
 };
+
+/// Fields of a batch that one unit may read.
+inline constexpr std::size_t kMostReads = 4;
 
 struct ModelSpec {
   std::vector<UnitSpec> units;
   std::size_t boundary_bytes = 0;  // activations that cross any stage boundary, a microbatch
   DType activation = DType::f32;   // of their elements
   std::int64_t tokens_per_sample = 0, vocabulary = 0, samples = 0;  // samples of one microbatch
+
+  /// Tokens of one microbatch.
+  std::int64_t rows() const { return samples * tokens_per_sample; }
 };
+
+/// What the units of `model` read, each field once, in the order of the units.
+std::vector<Field> fields_of(const ModelSpec& model);
+/// The index of each of `unit`'s reads in `fields`, which are fields_of() its model.
+std::vector<int> read_indices(const UnitSpec& unit, const std::vector<Field>& fields);
 
 /// A run of one tensor inside a bucket.
 struct BucketTensor {

@@ -22,6 +22,7 @@ class ProfileClock final : public KernelClock {
   void add(const Timed& call) { calls_.push_back(call); }
 
   void reserve(std::size_t marks) override { inner_.reserve(marks); }
+  void forget_room() override { inner_.forget_room(); }
   double mark() override { return inner_.mark(); }
   void settle() override {
     inner_.settle();

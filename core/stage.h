@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,14 +25,13 @@ struct StageMemory {
   std::size_t loss_rows = 0;        // of row_loss(); none where the stage does not end the model
 };
 
-/// One microbatch as a stage sees it. Views that a stage has no use for are empty. Tokens, targets
-/// and input stay as they are from F to B or W, output_grad from I to W. A fully frozen stage has
+/// One microbatch as a stage sees it. Views that a stage has no use for are empty. Fields and input
+/// stay as they are from F to B or W, output_grad from I to W. A fully frozen stage has
 /// no `saved`. If its first unit is frozen, its input may be released after F. A stage below which
 /// nothing trains has no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
-  View tokens;                   // [R] int32, first stage
-  View targets;                  // [R] int32, last stage
+  std::span<const View> fields;  // fields_of() the model, for its samples: those that a unit reads
   View input, output;            // [R,C]; input is empty at the first stage, output at the last
   View input_grad, output_grad;  // [R,C], likewise
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
@@ -111,6 +111,13 @@ class Stage {
   virtual View row_loss(const MicrobatchIo& io) const = 0;
   /// Last stage, after forward with training == false: [R,V].
   virtual View logits(const MicrobatchIo& io) const = 0;
+
+  /// Bytes for the packed weights of all units.
+  virtual std::size_t packed_bytes() const { return 0; }
+  /// `weights[b]`: all elements of bucket b (make_buckets()), fp32; empty where the stage does not
+  /// hold it. The views and `packed` stay valid while the stage is used. Call refresh() before the
+  /// first action.
+  virtual void attach(std::span<const View> /*weights*/, void* /*packed*/) {}
 
   /// Memory of StageMemory::workspace_bytes and of frozen_bytes, before the first action. Stages of
   /// one rank may share it: one B alone, and one F through frozen units, keep something there from

@@ -58,7 +58,8 @@ void check_request(std::int64_t step, std::int64_t first, std::int64_t count, st
 
 TextDataset::TextDataset(const TextOptions& options)
     : corpus_((require_tokenizer(options.tokenizer, "data.tokenizer"), options.text), "data.text"),
-      tokens_(options.tokens_per_sample) {
+      tokens_(options.tokens_per_sample),
+      fields_(text_fields(options.tokens_per_sample)) {
   CONCERTINA_CHECK(tokens_ >= 1, "{} tokens a sample", tokens_);
   const std::uint64_t tail = validation_share(corpus_.size(), options.validation);
   train_bytes_ = corpus_.size() - tail;
@@ -127,9 +128,10 @@ TrainingSource::Place TrainingSource::place(std::uint64_t index) {
   return {epoch_.number, epoch_.offset + epoch_.order(index - epoch_.first) * length};
 }
 
-void TrainingSource::load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-                          View targets) {
-  const std::int64_t length = tokens_per_sample();
+void TrainingSource::load(std::int64_t step, std::int64_t first, std::int64_t count,
+                          std::span<const View> views) {
+  const View tokens = views[0], targets = views[1];
+  const std::int64_t length = dataset_->tokens_per_sample();
   check_request(step, first, count, global_batch_, length, tokens, targets);
   CONCERTINA_CHECK(step < std::numeric_limits<std::int64_t>::max() / global_batch_, "step {}",
                    step);
@@ -148,18 +150,20 @@ ValidationSource::ValidationSource(std::shared_ptr<const TextDataset> dataset, s
 }
 
 std::int64_t ValidationSource::batches() const {
-  const std::int64_t per_batch = batch_ * tokens_per_sample();
+  const std::int64_t per_batch = batch_ * dataset_->tokens_per_sample();
   return targets_ / per_batch + (targets_ % per_batch != 0);
 }
 
 std::int64_t ValidationSource::valid_targets(std::int64_t step, std::int64_t samples) const {
   CONCERTINA_CHECK(step >= 0 && step < batches(), "batch {} of {}", step, batches());
-  return std::min(samples * tokens_per_sample(), targets_ - step * batch_ * tokens_per_sample());
+  return std::min(samples * dataset_->tokens_per_sample(),
+                  targets_ - step * batch_ * dataset_->tokens_per_sample());
 }
 
-void ValidationSource::load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-                            View targets) {
-  const std::int64_t length = tokens_per_sample();
+void ValidationSource::load(std::int64_t step, std::int64_t first, std::int64_t count,
+                            std::span<const View> views) {
+  const View tokens = views[0], targets = views[1];
+  const std::int64_t length = dataset_->tokens_per_sample();
   check_request(step, first, count, batch_, length, tokens, targets);
   const std::int64_t valid = valid_targets(step, batch_);
   for (std::int64_t i = 0; i < count; ++i) {

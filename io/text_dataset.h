@@ -1,4 +1,4 @@
-// Training and validation samples of a text (core/batch_source.h).
+// Training and validation samples of a text (core/batch.h).
 // Invariants: which tokens a sample holds is a pure function of (text, seed, step, place in the
 // batch); an epoch visits each of its sequences once; no validation byte is ever trained on.
 //
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch_source.h"
+#include "core/batch.h"
 #include "io/corpus.h"
 #include "io/permutation.h"
 
@@ -31,6 +31,8 @@ class TextDataset {
 
   const Corpus& corpus() const { return corpus_; }
   std::int64_t tokens_per_sample() const { return tokens_; }
+  /// What its samples have: text_fields().
+  std::span<const Field> fields() const { return fields_; }
   std::int64_t vocabulary() const;
   /// Bytes [0, train_bytes) train, the next validation_bytes validate.
   std::uint64_t train_bytes() const { return train_bytes_; }
@@ -45,6 +47,7 @@ class TextDataset {
  private:
   Corpus corpus_;
   std::int64_t tokens_ = 0;
+  std::vector<Field> fields_;
   std::uint64_t train_bytes_ = 0;
 };
 
@@ -56,12 +59,12 @@ class TrainingSource final : public BatchSource {
   TrainingSource(std::shared_ptr<const TextDataset> dataset, std::uint64_t seed,
                  std::int64_t global_batch);
 
-  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-            View targets) override;
+  std::span<const Field> fields() const override { return dataset_->fields(); }
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override;
   std::int64_t valid_targets(std::int64_t /*step*/, std::int64_t samples) const override {
-    return samples * tokens_per_sample();
+    return samples * dataset_->tokens_per_sample();
   }
-  std::int64_t tokens_per_sample() const override { return dataset_->tokens_per_sample(); }
 
   /// Where sample `index` = s * B + k lies: tokens are bytes [begin, begin + T), targets the same
   /// shifted by one.
@@ -99,9 +102,9 @@ class ValidationSource final : public BatchSource {
   /// Of batch `step`.
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
-  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-            View targets) override;
-  std::int64_t tokens_per_sample() const override { return dataset_->tokens_per_sample(); }
+  std::span<const Field> fields() const override { return dataset_->fields(); }
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override;
 
  private:
   std::shared_ptr<const TextDataset> dataset_;

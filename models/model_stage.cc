@@ -24,8 +24,9 @@ ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Buc
   frozen_ = static_cast<std::size_t>(std::clamp(frozen_units - first, 0, last - first));
   memory_.boundary_bytes = spec.boundary_bytes;
   memory_.activation = spec.activation;
+  const std::vector<Field> fields = fields_of(spec);
   for (int unit = first; unit < last; ++unit)
-    slots_.push_back(make_slot(backend, model, buckets, unit));
+    slots_.push_back(make_slot(backend, model, buckets, fields, unit));
 
   std::size_t most_parameters = 0;
   for (const Slot& slot : slots_) {
@@ -40,11 +41,13 @@ ModelStage::ModelStage(Backend& backend, const Model& model, std::span<const Buc
 }
 
 ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
-                                       std::span<const Bucket> buckets, int unit) {
+                                       std::span<const Bucket> buckets,
+                                       const std::vector<Field>& fields, int unit) {
   Slot slot;
   slot.unit = model.make_unit(unit, backend);
   const UnitSpec& spec = model.spec().units[static_cast<std::size_t>(unit)];
   slot.name = spec.name;
+  slot.reads = read_indices(spec, fields);
   const auto& parameters = spec.parameters;
   slot.parameters.resize(parameters.size());
   for (int b = 0; b < std::ssize(buckets); ++b) {
@@ -149,8 +152,9 @@ View ModelStage::output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads 
 
 UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
   UnitIo unit;
-  if (slot == 0) unit.tokens = io.tokens;
-  if (slot + 1 == slots_.size()) unit.targets = io.targets;
+  const std::vector<int>& reads = slots_[slot].reads;
+  for (std::size_t i = 0; i < reads.size(); ++i)
+    unit.fields[i] = io.fields[static_cast<std::size_t>(reads[i])];
   unit.input = slot == 0 ? io.input : output_of(slot - 1, io);
   unit.output = output_of(slot, io);
   unit.saved = saved_of(slot, io);

@@ -25,13 +25,10 @@ class ModelStage final : public Stage {
   ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets, int first,
              int last, int frozen_units = 0);
 
-  /// Bytes for the packed weights of all units.
-  std::size_t packed_bytes() const;
+  std::size_t packed_bytes() const override;
   /// Indices of the buckets that hold this stage's parameters, ascending.
   const std::vector<int>& buckets() const { return held_; }
-  /// `weights[b]`: all elements of bucket b, fp32; empty where the stage does not hold it. The
-  /// views and `packed` stay valid while the stage is used. Call refresh() before the first action.
-  void attach(std::span<const View> weights, void* packed);
+  void attach(std::span<const View> weights, void* packed) override;
 
   void observe(UnitObserver* observer) override { observer_ = observer; }
   StageMemory memory() const override;
@@ -61,6 +58,7 @@ class ModelStage final : public Stage {
   struct Slot {
     std::unique_ptr<Unit> unit;
     std::string name;
+    std::vector<int> reads;  // indices in MicrobatchIo::fields
     std::vector<Place> parameters;
     std::vector<int> buckets;  // that `parameters` touch, ascending
     std::vector<int> trained;  // of these, those that are not frozen
@@ -72,7 +70,8 @@ class ModelStage final : public Stage {
   enum class Grads { none, separate, shared };
 
   std::size_t slot_of(int unit) const { return static_cast<std::size_t>(unit - first_); }
-  Slot make_slot(Backend& backend, const Model& model, std::span<const Bucket> buckets, int unit);
+  Slot make_slot(Backend& backend, const Model& model, std::span<const Bucket> buckets,
+                 const std::vector<Field>& fields, int unit);
   void place_memory();
   bool frozen(std::size_t slot) const { return slot < frozen_; }
   /// Places for what goes from one frozen unit to the next.

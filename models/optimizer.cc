@@ -42,8 +42,4 @@ std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const Optimizer
   return lookup(optimizers(), name, "optimizer", "optimizer.name")(config);
 }
 
-float clip_scale(double norm, double clip) {
-  return clip <= 0 ? 1.0F : static_cast<float>(std::min(1.0, clip / (norm + 1e-6)));
-}
-
 }  // namespace concertina

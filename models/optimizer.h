@@ -1,14 +1,11 @@
-// How weights move. Invariant: an update is elementwise, so that any cut of the weights over ranks
-// gives the same bits; all state is in fp32 tensors of the weights' shape, which start at zero.
+// The optimizers that there are, by name.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
-#include "core/backend.h"
+#include "core/optimizer.h"
 #include "core/registry.h"
 
 namespace concertina {
@@ -19,23 +16,6 @@ struct OptimizerConfig {
   double weight_decay = 0.1;
 };
 
-struct UpdateStep {
-  std::int64_t step = 1;  // counts from 1
-  double lr = 0;
-  float grad_scale = 1;  // clipping: the gradient is multiplied by this first
-};
-
-class Optimizer {
- public:
-  virtual ~Optimizer() = default;
-  /// Names of the state tensors, e.g. "m", "v": what a checkpoint keeps beside the weights.
-  virtual std::vector<std::string_view> state_names() const = 0;
-  /// One step on w with gradient g and state views in the order of state_names(), equal counts.
-  /// `decay`: weight decay applies to this tensor. Must not allocate.
-  virtual void update(Backend& backend, const UpdateStep& step, bool decay, View w,
-                      std::span<const View> states, View g) const = 0;
-};
-
 using OptimizerFactory = std::unique_ptr<Optimizer> (*)(const OptimizerConfig&);
 
 /// The rules that models/meson.build lists.
@@ -43,9 +23,5 @@ std::span<const Entry<OptimizerFactory>> optimizers();
 
 /// Throws Error{bad_input} for an unknown name or values out of range, with the config key.
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config);
-
-/// Global-norm clipping (Pascanu et al. 2013): the factor min(1, clip / (norm + 1e-6)) for a
-/// gradient of this norm; clip <= 0 means none.
-float clip_scale(double norm, double clip);
 
 }  // namespace concertina

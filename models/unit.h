@@ -5,6 +5,7 @@
 // Legend of models/: R rows (= samples x T), T tokens a sample, C width, H heads, V vocabulary.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,9 +44,9 @@ struct UnitMemory {
 
 /// One microbatch as one unit sees it. Views that a unit has no use for are empty.
 struct UnitIo {
-  View tokens, targets;          // [R] int32: for a model's first unit, for its last
-  View input, output;            // [R,C]
-  View input_grad, output_grad;  // [R,C], distinct; input_grad is empty where none is wanted
+  std::array<View, kMostReads> fields;  // UnitSpec::reads, in this order, of all R rows
+  View input, output;                   // [R,C]
+  View input_grad, output_grad;         // [R,C], distinct; input_grad is empty where none is wanted
   void* saved = nullptr;
   void* grads = nullptr;
   float loss_scale = 1;

@@ -69,6 +69,7 @@ class CpuBackend final : public Backend {
   }
   std::size_t workspace_bytes() const override { return context_.workspace.bytes(); }
   void set_workspace(void* workspace) override { context_.workspace.set(workspace); }
+  void forget_operators() override { context_.workspace = Workspace(context_.team.threads()); }
 
   void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
     const Int c = count_of(gamma);

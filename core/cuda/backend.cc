@@ -88,6 +88,12 @@ class CudaBackend final : public Backend {
     graphs_.forget();
     context_.workspace.set(workspace);
   }
+  void forget_operators() override {
+    graphs_.forget();
+    context_.workspace = Workspace();
+    context_.workspace.need(kScratchBytes, 0);
+    clock().forget_room();
+  }
 
   void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
     cuda::layer_norm(context_.stream, x, gamma, beta, y, mean, rstd);

@@ -15,13 +15,14 @@ constexpr int kTries = 4;
 }  // namespace
 
 void EventClock::reserve(std::size_t marks) {
-  for (std::size_t i = 0; i < marks; ++i) events_.emplace_back();
+  wanted_ += marks;
+  while (events_.size() < wanted_) events_.emplace_back();
   times_.reserve(events_.size());
 }
 
 double EventClock::mark() {
   if (settled_) taken_ = 0, settled_ = false;
-  if (taken_ == events_.size()) reserve(kMore);
+  if (taken_ == events_.size()) reserve(events_.size() - wanted_ + kMore);
   events_[taken_].record(stream_);
   return static_cast<double>(taken_++);
 }

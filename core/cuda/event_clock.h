@@ -18,6 +18,7 @@ class EventClock final : public KernelClock {
   explicit EventClock(const Stream& stream) : stream_(stream) {}
 
   void reserve(std::size_t marks) override;
+  void forget_room() override { wanted_ = 0; }
   double mark() override;
   void settle() override;
   double time(double mark) const override;
@@ -32,7 +33,7 @@ class EventClock final : public KernelClock {
   Event origin_;
   std::deque<Event> events_;
   std::vector<double> times_;  // of the marks taken, after settle()
-  std::size_t taken_ = 0;
+  std::size_t wanted_ = 0, taken_ = 0;
   bool settled_ = false;
 };
 

@@ -46,6 +46,10 @@ class SizingBackend final : public Backend {
   }
   std::size_t workspace_bytes() const override { return workspace_.bytes(); }
   void set_workspace(void*) override { refuse(); }
+  void forget_operators() override {
+    workspace_ = Workspace();
+    workspace_.need(kScratchBytes, 0);
+  }
   void layer_norm(View, View, View, View, View, View) override { refuse(); }
   void layer_norm_backward_input(View, View, View, View, View, View, View) override { refuse(); }
   void layer_norm_backward_weight(View, View, View, View, View, View, bool) override { refuse(); }

@@ -13,7 +13,7 @@
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/links.h"
 #include "experiments/run/gather.h"
-#include "parallel/generate/passes.h"
+#include "parallel/generate/assign.h"
 #include "parallel/runtime/gradient_exchange.h"
 #include "parallel/simulate/simulate.h"
 
@@ -25,10 +25,8 @@ using Json = nlohmann::ordered_json;
 /// Equal units of one tensor each, on as many replicas as there are ranks.
 struct ExchangeProblem {
   ExchangeProblem(int ranks, const ExchangeBenchOptions& options)
-      : buckets(make_buckets(model(options))),
-        layout(make_layout({{0, options.buckets}}, {1, ranks}, ranks, ranks)),
-        plan(make_plan(layout, "1f1b")),
-        owners(assign_owners(buckets, layout)) {}
+      : job{.model = model(options), .microbatches = ranks, .leaves = ranks},
+        assignment(assign(job, {.world = ranks, .pp = 1, .partition = "uniform"})) {}
 
   static ModelSpec model(const ExchangeBenchOptions& options) {
     const auto elements = static_cast<std::int64_t>(options.bytes / sizeof(float) /
@@ -42,15 +40,13 @@ struct ExchangeProblem {
   }
   double bytes() const {
     double sum = 0;
-    for (const Bucket& bucket : buckets)
+    for (const Bucket& bucket : assignment.buckets)
       sum += static_cast<double>(bucket.elements * sizeof(float));
     return sum;
   }
 
-  std::vector<Bucket> buckets;
-  Layout layout;
-  Plan plan;
-  std::vector<BucketOwners> owners;
+  Job job;
+  Assignment assignment;
 };
 
 /// What one rank exchanges, and the memory for it.
@@ -60,24 +56,25 @@ class ExchangingRank {
       : problem_(problem),
         rank_(world.rank()),
         backend_(make_cpu_backend(1)),
-        exchange_(problem.buckets, problem.owners, problem.layout, problem.plan, rank_,
-                  world.size(), world.size()),
+        exchange_(problem.job, problem.assignment, rank_),
         groups_(world, sets(problem)),
         arena_(exchange_.sum_bytes() + exchange_.staging_bytes() +
-               align_up(static_cast<std::size_t>(problem.bytes())) + problem.buckets.size() * 64) {
+               align_up(static_cast<std::size_t>(problem.bytes())) +
+               problem.assignment.buckets.size() * 64) {
     exchange_.attach(arena_);
     exchange_.connect(groups_, *backend_);
-    for (std::size_t b = 0; b < problem.buckets.size(); ++b) {
-      const View weights = arena_.take(problem.buckets[b].elements, DType::f32, "weights");
+    for (std::size_t b = 0; b < problem.assignment.buckets.size(); ++b) {
+      const View weights =
+          arena_.take(problem.assignment.buckets[b].elements, DType::f32, "weights");
       parts_.emplace_back();
-      for (const Part& part : problem.owners[b].parts)
+      for (const Part& part : problem.assignment.owners[b].parts)
         parts_.back().push_back(bytes_of(weights.slice(part.begin, part.count())));
     }
   }
 
   /// Backward is over at once.
   void reduce() {
-    for (std::size_t b = problem_.buckets.size(); b-- > 0;) {
+    for (std::size_t b = problem_.assignment.buckets.size(); b-- > 0;) {
       const auto bucket = static_cast<int>(b);
       const GradientTarget target = exchange_.begin(bucket, bucket, rank_);
       if (!target.accumulate)
@@ -89,15 +86,15 @@ class ExchangingRank {
   void gather() {
     std::vector<Work> works;
     for (std::size_t b = 0; b < parts_.size(); ++b)
-      works.push_back(
-          groups_.find(problem_.owners[b].ranks)->all_gather(parts_[b][at(rank_)], parts_[b]));
+      works.push_back(groups_.find(problem_.assignment.owners[b].ranks)
+                          ->all_gather(parts_[b][at(rank_)], parts_[b]));
     for (Work& work : works) work.wait();
   }
 
  private:
   static std::vector<std::vector<int>> sets(const ExchangeProblem& problem) {
     std::vector<std::vector<int>> sets;
-    for (const BucketOwners& owners : problem.owners) sets.push_back(owners.ranks);
+    for (const BucketOwners& owners : problem.assignment.owners) sets.push_back(owners.ranks);
     return sets;
   }
 
@@ -140,22 +137,22 @@ Halves measure_halves(const ExchangeProblem& problem, Communicator& world,
 }
 
 double predict_seconds(const ExchangeProblem& problem, const MachineModel& machine) {
-  const int ranks = rank_count(problem.layout);
-  Costs costs = unit_costs(problem.layout);
+  const int ranks = rank_count(problem.assignment.layout);
+  Costs costs = unit_costs(problem.assignment.layout);
   for (StageCosts& stage : costs.stages) stage = {.forward = 0, .input = 0, .weight = 0};
   costs.combine = machine.combine_s_per_byte;
   add_links(machine, ranks, costs);
   std::vector<int> all;
   for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
-  for (std::size_t b = problem.buckets.size(); b-- > 0;) {
+  for (std::size_t b = problem.assignment.buckets.size(); b-- > 0;) {
     BucketCosts& bucket = costs.buckets.emplace_back();
     bucket.ranks = bucket.stages = all;
     bucket.early.assign(at(ranks), 0.0);
     bucket.pieces.assign(at(ranks), 1);
     bucket.updated.assign(at(ranks), 0.0);
-    bucket.bytes = static_cast<double>(problem.buckets[b].elements * sizeof(float));
+    bucket.bytes = static_cast<double>(problem.assignment.buckets[b].elements * sizeof(float));
   }
-  return simulate(problem.plan, problem.layout, costs).makespan;
+  return simulate(problem.assignment.plan, problem.assignment.layout, costs).makespan;
 }
 
 /// The links between these ranks, for messages of `bytes`.

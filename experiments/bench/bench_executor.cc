@@ -6,8 +6,8 @@
 #include <array>
 
 #include "core/step_history.h"
-#include "experiments/bench/bench_engine.h"
 #include "experiments/bench/schedule_bound.h"
+#include "experiments/bench/timed_trainer.h"
 #include "experiments/run/gather.h"
 
 namespace concertina {
@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 enum Part { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
 using Parts = std::array<double, kParts>;
 
-Parts parts_of(const BenchEngine& bench) {
+Parts parts_of(const TimedTrainer& bench) {
   const StepRecord& record = bench.record();
   Parts parts{};
   parts[kStep] = record.end - record.start;
@@ -67,21 +67,21 @@ Json medians(const std::vector<Parts>& steps) {
 
 Json bench_executor(const RunConfig& config, Communicator& world,
                     const ExecutorBenchOptions& options) {
-  BenchEngine bench(config, world);
-  bench.engine.executor().unit_clock().measure_every_step();
+  TimedTrainer bench(config, world);
+  bench.trainer.engine().executor().unit_clock().measure_every_step();
   std::array<std::vector<Parts>, 2> measured;  // without tracing, with it
   for (int round = -1; round < options.steps; ++round)
     for (const bool traced : {false, true}) {
-      bench.engine.executor().recorder().keep(bench.steps + 1, traced ? 1 : 0);
+      bench.trainer.engine().executor().recorder().keep(bench.steps + 1, traced ? 1 : 0);
       bench.step();
       const Parts parts = worst(world, parts_of(bench));
       if (round >= 0) measured[traced ? 1 : 0].push_back(parts);
     }
-  Json result = {{"layout", short_form(bench.run.layout)},
+  Json result = {{"layout", short_form(bench.trainer.layout())},
                  {"schedule", config.parallel.schedule},
                  {"ranks", world.size()},
-                 {"microbatches", bench.run.microbatches},
-                 {"actions", bench.run.plan.rows[0].size()},
+                 {"microbatches", bench.trainer.job().microbatches},
+                 {"actions", bench.trainer.assignment().plan.rows[0].size()},
                  {"bound_percent", options.bound},
                  {"untraced", medians(measured[0])},
                  {"traced", medians(measured[1])}};

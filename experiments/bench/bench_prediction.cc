@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/step_history.h"
-#include "experiments/bench/bench_engine.h"
+#include "experiments/bench/timed_trainer.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/run/gather.h"
@@ -36,8 +36,8 @@ RunConfig with_schedule(RunConfig config, const std::string& text) {
 }
 
 /// One schedule of the comparison.
-struct Subject : BenchEngine {
-  using BenchEngine::BenchEngine;
+struct Subject : TimedTrainer {
+  using TimedTrainer::TimedTrainer;
 
   void measure() {
     seconds.push_back(step());
@@ -63,8 +63,10 @@ double measured_seconds(const Subject& subject, Communicator& world) {
 }
 
 Json compare(const Subject& subject, const MeasuredCosts& costs, Communicator& world) {
-  const Timeline timeline = simulate(subject.run.plan, subject.run.layout,
-                                     plan_costs(subject.run, costs.units, costs.machine));
+  const Assignment& assignment = subject.trainer.assignment();
+  const Timeline timeline =
+      simulate(assignment.plan, assignment.layout,
+               plan_costs(subject.trainer.job(), assignment, costs.units, costs.machine));
   const double measured = measured_seconds(subject, world);
   const double busy = median(subject.busies);
   Json predicted_compute = Json::array(), measured_compute = Json::array();
@@ -102,11 +104,10 @@ Json bench_prediction(const RunConfig& config, Communicator& world,
       else
         subject->measure();
   Subject& first = *subjects.front();
-  const MeasuredCosts costs =
-      measure_costs(first.engine, first.config, *first.backend, first.threads);
-  Json result = {{"layout", short_form(first.run.layout)},
+  const MeasuredCosts costs = measure_costs(first.trainer, *first.backend, first.threads);
+  Json result = {{"layout", short_form(first.trainer.layout())},
                  {"ranks", world.size()},
-                 {"microbatches", first.run.microbatches},
+                 {"microbatches", first.trainer.job().microbatches},
                  {"bound_percent", options.bound}};
   double worst = 0;
   for (const auto& subject : subjects) {

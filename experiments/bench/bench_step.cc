@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/step_history.h"
-#include "experiments/bench/bench_engine.h"
 #include "experiments/bench/products_alone.h"
 #include "experiments/bench/schedule_bound.h"
+#include "experiments/bench/timed_trainer.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/gather.h"
@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Seconds of one rank, by kind of action, in its last step.
-std::map<std::string, double> phases_of(const BenchEngine& bench) {
+std::map<std::string, double> phases_of(const TimedTrainer& bench) {
   std::map<std::string, double> phases;
   for (std::size_t i = 0; i < bench.row().size(); ++i) {
     const Kind kind = bench.row()[i].kind;
@@ -32,12 +32,12 @@ std::map<std::string, double> phases_of(const BenchEngine& bench) {
 }
 
 /// From the last step's times. Collective.
-double schedule_bound(const BenchEngine& bench, Communicator& world) {
-  StageMeans mine(bench.run.layout), all(bench.run.layout);
+double schedule_bound(const TimedTrainer& bench, Communicator& world) {
+  StageMeans mine(bench.trainer.layout()), all(bench.trainer.layout());
   mine.add(bench.row(), bench.record());
   all.add(gather_values(world, mine.values()));
   const double step = step_seconds(bench.row(), bench.record());
-  return schedule_bound(bench.run.plan, bench.run.layout, all,
+  return schedule_bound(bench.trainer.assignment().plan, bench.trainer.layout(), all,
                         gather_values(world, std::span(&step, 1)));
 }
 
@@ -72,17 +72,17 @@ struct Rounds {
 };
 
 /// Rank 0 doing the whole batch by itself; null on other ranks and in a world of one.
-std::unique_ptr<BenchEngine> single_engine(const RunConfig& config, Communicator& world,
-                                           std::unique_ptr<Communicator>& self) {
+std::unique_ptr<TimedTrainer> single_rank(const RunConfig& config, Communicator& world,
+                                          std::unique_ptr<Communicator>& self) {
   if (world.size() == 1) return nullptr;
   self = world.split(world.rank() == 0 ? 0 : -1, 0);
   if (self == nullptr) return nullptr;
   RunConfig alone = config;
   alone.parallel = {};
-  return std::make_unique<BenchEngine>(alone, *self);
+  return std::make_unique<TimedTrainer>(alone, *self);
 }
 
-Rounds measure(BenchEngine& bench, BenchEngine* single, Communicator& world,
+Rounds measure(TimedTrainer& bench, TimedTrainer* single, Communicator& world,
                const BenchOptions& options) {
   Rounds rounds;
   for (int i = 0; i < options.warmup; ++i) {
@@ -115,22 +115,22 @@ Rounds measure(BenchEngine& bench, BenchEngine* single, Communicator& world,
 }  // namespace
 
 Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions& options) {
-  BenchEngine bench(config, world);
+  TimedTrainer bench(config, world);
   std::unique_ptr<Communicator> self;
-  const std::unique_ptr<BenchEngine> single = single_engine(config, world, self);
+  const std::unique_ptr<TimedTrainer> single = single_rank(config, world, self);
   const Rounds rounds = measure(bench, single.get(), world, options);
   if (!options.costs.empty()) {
-    const MeasuredCosts costs = measure_costs(bench.engine, config, *bench.backend, bench.threads);
+    const MeasuredCosts costs = measure_costs(bench.trainer, *bench.backend, bench.threads);
     if (world.rank() == 0) write_result(options.costs, to_json(costs));
   }
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
   const double step = median(rounds.step);
-  Json result = {{"layout", short_form(bench.run.layout)},
+  Json result = {{"layout", short_form(bench.trainer.layout())},
                  {"schedule", config.parallel.schedule},
                  {"ranks", world.size()},
                  {"threads", bench.threads},
                  {"microbatches", config.batch.microbatches},
-                 {"leaves", bench.run.leaves},
+                 {"leaves", bench.trainer.job().leaves},
                  {"backend", bench.backend->describe()},
                  {"step_ms", step * 1e3},
                  {"tokens_per_s", tokens / step},
@@ -139,7 +139,7 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
                  {"gemm_limit", Rounds::ratio(rounds.products, rounds.step)},
                  {"tiles_ms", median(rounds.tiles) * 1e3},
                  {"tiles_limit", Rounds::ratio(rounds.tiles, rounds.step)},
-                 {"peak_bytes", largest(world, static_cast<double>(bench.engine.arena().peak()))}};
+                 {"peak_bytes", largest(world, static_cast<double>(bench.trainer.peak_bytes()))}};
   if (!rounds.issued.empty()) {
     result["issued_ms"] = median(rounds.issued) * 1e3;
     result["graph_speedup"] = Rounds::ratio(rounds.issued, rounds.step);

@@ -4,8 +4,9 @@
 
 namespace concertina {
 
-void RandomTokens::load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-                        View targets) {
+void RandomTokens::load(std::int64_t step, std::int64_t first, std::int64_t count,
+                        std::span<const View> views) {
+  const View tokens = views[0], targets = views[1];
   const Rng rng(1, Purpose::sample);
   const auto token = [&](std::int64_t sample, std::int64_t i) {
     return static_cast<std::int32_t>(rng.words(static_cast<std::uint32_t>(step),

@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "experiments/run/evaluate.h"
+#include "experiments/run/launch.h"
 #include "experiments/run/run_checkpoint.h"
-#include "experiments/run/session.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 
@@ -34,9 +34,9 @@ std::string commit_of(const std::string& checkpoints, std::int64_t step) {
 
 /// Throws bad input unless what is held out now was held out when the checkpoint was made, whose
 /// metadata is `then`. Collective.
-void require_held_out(Session& session, const nlohmann::json& then) {
-  const std::string commit = checkpoint_directory(session.config);
-  const nlohmann::json now = session.identity();
+void require_held_out(Launch& launch, const nlohmann::json& then) {
+  const std::string commit = checkpoint_directory(launch.config);
+  const nlohmann::json now = launch.identity();
   const auto differs = [&](const char* key) {
     return then.contains(key) && then[key] != now.at(key);
   };
@@ -48,12 +48,12 @@ void require_held_out(Session& session, const nlohmann::json& then) {
                             "part of the text",
                             then["data.validation"].get<std::string>(),
                             now["data.validation"].get<std::string>()),
-                session.config.where("data.validation"),
+                launch.config.where("data.validation"),
                 fmt::format("data.validation = {}, or --text FILE to evaluate on another text",
                             then["data.validation"].get<std::string>()));
 }
 
-void print_result(const EvalOptions& options, const Session& session, std::int64_t step,
+void print_result(const EvalOptions& options, const Launch& launch, std::int64_t step,
                   const Validation& result) {
   const double bits = result.loss / std::log(2.0);
   if (options.json)
@@ -64,7 +64,7 @@ void print_result(const EvalOptions& options, const Session& session, std::int64
                                       {"tokens", result.targets},
                                       {"of_tokens", result.of},
                                       {"seconds", result.seconds},
-                                      {"layout", short_form(session.run.layout)}}
+                                      {"layout", short_form(launch.trainer.layout())}}
                    .dump() +
                "\n");
   else
@@ -80,17 +80,17 @@ int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
     throw_input("there is no text to evaluate on", config.where("data.text"), "--text FILE");
   const std::string checkpoints = checkpoint_directory(config);
   const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
-  const std::unique_ptr<Session> session = open_session(config, mpi, "eval");
+  const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
   nlohmann::json stored;
-  const std::int64_t step = require_checkpoint(session->engine, path, &stored);
-  session->begin();
-  if (options.text.empty()) require_held_out(*session, stored);
-  const Validation result = evaluate(session->engine, session->dataset, config.eval.batches);
+  const std::int64_t step = require_checkpoint(launch->trainer, path, &stored);
+  launch->begin();
+  if (options.text.empty()) require_held_out(*launch, stored);
+  const Validation result = evaluate(launch->trainer, launch->dataset, config.eval.batches);
   if (result.targets == 0)
     throw_input("the text has no held-out part", config.where("data.validation"),
                 "data.validation = 0.1, or a longer text");
   require_finite(result, step);
-  print_result(options, *session, step, result);
+  print_result(options, *launch, step, result);
   return 0;
 }
 

@@ -2,8 +2,8 @@
 
 #include "experiments/run/error_text.h"
 #include "experiments/run/generate.h"
+#include "experiments/run/launch.h"
 #include "experiments/run/run_checkpoint.h"
-#include "experiments/run/session.h"
 
 namespace concertina {
 namespace {
@@ -14,12 +14,12 @@ int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   config.data.text.clear();  // a prompt is all that it takes
   if (config.generate.tokens == 0) config.generate.tokens = kTokens;
-  const std::unique_ptr<Session> session = open_session(config, mpi, "generate");
+  const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
   const std::int64_t step =
-      require_checkpoint(session->engine, checkpoint_directory(session->config));
-  session->begin();
-  const GenerateSection& wanted = session->config.generate;
-  const std::string text = generate(session->engine, wanted, session->config.run.seed);
+      require_checkpoint(launch->trainer, checkpoint_directory(launch->config));
+  launch->begin();
+  const GenerateSection& wanted = launch->config.generate;
+  const std::string text = generate(launch->trainer, wanted, launch->config.run.seed);
   if (options.json)
     print_once(
         nlohmann::ordered_json{{"step", step}, {"prompt", wanted.prompt}, {"text", text}}.dump(

@@ -17,8 +17,8 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   TrainLaunch launch(options, mpi);
   launch.open();
   if (options.dry_run) {
-    if (launch.session.leads()) print_once(train_preview(launch));
-    launch.session.world.barrier();
+    if (launch.leads()) print_once(train_preview(launch));
+    launch.world.barrier();
     return 0;
   }
   Training training(launch);

@@ -96,7 +96,7 @@ void add_assignments(const std::string& text, Words& result) {
   if (key == nullptr) return;
   const std::string before = text.substr(0, equals + 1), value = text.substr(equals + 1);
   RunConfig config;
-  const Field field = key->field(config);
+  const KeyField field = key->field(config);
   if (std::holds_alternative<bool*>(field)) add_names({"false", "true"}, before, result);
   if (key->choices != nullptr) add_names(key->choices(), before, result);
   const bool text_value = std::holds_alternative<std::string*>(field) ||

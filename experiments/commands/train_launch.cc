@@ -9,21 +9,21 @@
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
 
 namespace concertina {
 
 TrainLaunch::TrainLaunch(const TrainOptions& options, MpiEnvironment& mpi)
-    : session(options.config, mpi, "train"),
-      directory(run_directory(session.config)),
-      checkpoints(checkpoint_directory(session.config)),
-      text_stamps(session.dataset->corpus().stamps()),
-      identity(session.identity(/*remember=*/!options.dry_run)),
+    : Launch(options.config, mpi, "train"),
+      directory(run_directory(options.config)),
+      checkpoints(checkpoint_directory(options.config)),
+      text_stamps(dataset->corpus().stamps()),
+      own_identity(identity(/*remember=*/!options.dry_run)),
       from_scratch_(options.from_scratch),
       dry_run_(options.dry_run) {}
 
 void TrainLaunch::open() {
-  const RunConfig& config = session.config;
-  if (session.leads()) {  // one process owns the run directory; the others need it to be there
+  if (leads()) {  // one process owns the run directory; the others need it to be there
     if (dry_run_)
       RunDirectory::require_usable(config.run.dir, config.run.name);
     else
@@ -32,14 +32,14 @@ void TrainLaunch::open() {
   }
   nlohmann::json stored;
   const std::optional<std::int64_t> found =
-      load_checkpoint(session.engine, checkpoints, identity, &stored);
+      load_checkpoint(trainer, checkpoints, own_identity, &stored);
   done = found.value_or(0);
-  session.launch_watch.committed(done);
-  if (session.leads()) found ? refuse_from_scratch() : start_anew();
-  if (!found) session.engine.initialize();
+  launch_watch.committed(done);
+  if (leads()) found ? refuse_from_scratch() : start_anew();
+  if (!found) trainer.initialize();
   settle_lr_steps(stored);
-  if (session.leads() && !dry_run_) open_logs(stored);
-  session.begin();
+  if (leads() && !dry_run_) open_logs(stored);
+  begin();
 }
 
 void TrainLaunch::ended(std::int64_t step, int exit_code) {
@@ -48,7 +48,7 @@ void TrainLaunch::ended(std::int64_t step, int exit_code) {
 
 /// On rank 0, where no commit was found.
 void TrainLaunch::start_anew() {
-  if (!from_scratch_) return require_no_steps(history, session.config);
+  if (!from_scratch_) return require_no_steps(history, config);
   if (!dry_run_) move_aside(directory);
   history = {};
 }
@@ -62,45 +62,43 @@ void TrainLaunch::refuse_from_scratch() const {
 /// The step at which the learning rate ends: as the config says, else as it was when the run
 /// began. Rank 0 knows the run directory, and says it to all.
 void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
-  const RunConfig& config = session.config;
   std::int64_t steps = lr_steps(config);
-  if (session.leads() && config.lr.steps == 0 && done > 0) {
+  if (leads() && config.lr.steps == 0 && done > 0) {
     if (stored.contains("lr.steps"))
       steps = std::stoll(stored["lr.steps"].get<std::string>());
     else if (history.config)  // a checkpoint of a program that had no such key
       steps = lr_steps(*history.config);
   }
-  session.world.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0).wait();
-  session.engine.set_lr_steps(steps);
-  identity["lr.steps"] = std::to_string(steps);
+  world.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0).wait();
+  trainer.set_lr_steps(steps);
+  own_identity["lr.steps"] = std::to_string(steps);
   resolved = config;
   resolved.lr.steps = steps;
-  if (session.leads() && steps != config.run.steps && !dry_run_)
+  if (leads() && steps != config.run.steps && !dry_run_)
     log::info("the learning rate reaches its end at step {} (lr.steps), the run at step {}", steps,
               config.run.steps);
 }
 
-/// On rank 0: what a reader of the log and of the run directory has to know of this launch.
+/// On rank 0: what a reader of the log and of the run directory has to know of this
 void TrainLaunch::open_logs(const nlohmann::json& stored) {
-  const bool trains = done < session.config.run.steps;
-  const nlohmann::ordered_json schedule = keep_schedule(session.config, directory);
+  const bool trains = done < config.run.steps;
+  const nlohmann::ordered_json schedule = keep_schedule(config, directory);
   log_differences(stored, trains);
   // Before any other file: from then on the directory is a run.
   if (trains || !history.config) owned_->write_config(write_config(with_absolute_paths(resolved)));
-  monitor = std::make_unique<Monitor>(session.config, directory, done);
+  monitor = std::make_unique<Monitor>(config, directory, done);
   log_start();
-  nlohmann::ordered_json facts = launch_facts(session, done);
+  nlohmann::ordered_json facts = launch_facts(*this, done);
   facts["schedule"] = schedule;
   record_.emplace(directory + "/launches.jsonl", std::move(facts));
-  monitor->event(done, "start",
-                 {{"layout", short_form(session.run.layout)},
-                  {"ranks", session.world.size()},
-                  {"resumed", done > 0}});
+  monitor->event(
+      done, "start",
+      {{"layout", short_form(trainer.layout())}, {"ranks", world.size()}, {"resumed", done > 0}});
 }
 
 /// What is not as it was, though the run may go on.
 void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) const {
-  for (const auto& [key, now] : identity.items())
+  for (const auto& [key, now] : own_identity.items())
     if (may_change(key) && stored.contains(key) && stored[key] != now)
       log::info("{}: trained in {} so far, goes on in {}", key, stored[key].get<std::string>(),
                 now.get<std::string>());
@@ -115,14 +113,13 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
 }
 
 void TrainLaunch::log_start() const {
-  const RunConfig& config = session.config;
   const int frozen = config.freeze.units;
-  const auto stages = std::ssize(session.run.layout.pipelines[0].stages);
+  const auto stages = std::ssize(trainer.layout().pipelines[0].stages);
   log::info(
-      "{}: {}, {} per pipeline, {}, {}{}", directory, short_form(session.run.layout),
-      counted(stages, "stage"), config.numerics.compute, session.backend->describe(),
-      frozen > 0 ? fmt::format(", {} of {} units frozen", frozen, session.run.costs.size()) : "");
-  if (session.backend->emulates(session.run.model->spec().activation))
+      "{}: {}, {} per pipeline, {}, {}{}", directory, short_form(trainer.layout()),
+      counted(stages, "stage"), config.numerics.compute, backend->describe(),
+      frozen > 0 ? fmt::format(", {} of {} units frozen", frozen, trainer.job().units()) : "");
+  if (backend->emulates(trainer.job().model.activation))
     log::warn("this processor has no {} matrix instructions: emulation is slower than fp32",
               config.numerics.compute);
   if (done > 0) log::info("resuming after step {}", done);

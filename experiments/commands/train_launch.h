@@ -10,10 +10,10 @@
 
 #include "core/clock.h"
 #include "experiments/commands/command.h"
+#include "experiments/run/launch.h"
 #include "experiments/run/launch_record.h"
 #include "experiments/run/monitor.h"
 #include "experiments/run/run_history.h"
-#include "experiments/run/session.h"
 #include "io/run_directory.h"
 
 namespace concertina {
@@ -22,7 +22,7 @@ struct TrainOptions : CommonOptions {
   bool from_scratch = false, dry_run = false;
 };
 
-class TrainLaunch {
+class TrainLaunch : public Launch {
  public:
   /// Refuses what cannot run. Collective, as open().
   TrainLaunch(const TrainOptions& options, MpiEnvironment& mpi);
@@ -34,14 +34,13 @@ class TrainLaunch {
   void ended(std::int64_t step, int exit_code);
 
   const double started = now();
-  Session session;
   const std::string directory, checkpoints;
   std::vector<FileStamp> text_stamps;  // before anything was read
-  nlohmann::json identity;
-  RunConfig resolved;                // with the step at which the learning rate ends
-  RunHistory history;                // on rank 0
-  std::int64_t done = 0;             // steps of the run, before this launch
-  std::unique_ptr<Monitor> monitor;  // on rank 0
+  nlohmann::json own_identity;         // with the step at which the learning rate ends
+  RunConfig resolved;                  // with the step at which the learning rate ends
+  RunHistory history;                  // on rank 0
+  std::int64_t done = 0;               // steps of the run, before this launch
+  std::unique_ptr<Monitor> monitor;    // on rank 0
 
  private:
   void start_anew();

@@ -21,7 +21,7 @@ std::string line(std::string_view name, const std::string& text) {
 }
 
 std::int64_t steps_left(const TrainLaunch& launch) {
-  return std::max<std::int64_t>(0, launch.session.config.run.steps - launch.done);
+  return std::max<std::int64_t>(0, launch.config.run.steps - launch.done);
 }
 
 std::string run_text(const TrainLaunch& launch) {
@@ -31,7 +31,7 @@ std::string run_text(const TrainLaunch& launch) {
 }
 
 std::string steps_text(const TrainLaunch& launch) {
-  const std::int64_t last = launch.session.config.run.steps;
+  const std::int64_t last = launch.config.run.steps;
   const std::string from = launch.done > 0
                                ? fmt::format(", resuming after the checkpoint of step {} in {}",
                                              launch.done, launch.checkpoints)
@@ -41,11 +41,11 @@ std::string steps_text(const TrainLaunch& launch) {
 }
 
 std::string tokens_text(const TrainLaunch& launch) {
-  const RunConfig& config = launch.session.config;
+  const RunConfig& config = launch.config;
   const std::int64_t step = std::int64_t{config.batch.global} * config.model.context;
   return fmt::format("{} per step, {} in {}; the text has {} bytes", grouped(step),
                      grouped(step * steps_left(launch)), counted(steps_left(launch), "step"),
-                     grouped(static_cast<std::int64_t>(launch.session.dataset->corpus().size())));
+                     grouped(static_cast<std::int64_t>(launch.dataset->corpus().size())));
 }
 
 std::string lr_text(const TrainLaunch& launch) {
@@ -56,17 +56,16 @@ std::string lr_text(const TrainLaunch& launch) {
 
 /// From the run's own costs, else from its products at the rate of this machine.
 std::string step_text(const TrainLaunch& launch) {
-  const Session& session = launch.session;
-  const RunPlan& run = session.run;
-  const KnownCosts known = known_costs(launch.directory, run.layout, run.plan);
+  const Assignment& assignment = launch.trainer.assignment();
+  const KnownCosts known = known_costs(launch.directory, assignment.layout, assignment.plan);
   double ms = 0;
   std::string basis = "from the costs.json of this run";
   if (known.costs) {
-    ms = simulate(run.plan, run.layout, *known.costs).makespan * 1e3;
+    ms = simulate(assignment.plan, assignment.layout, *known.costs).makespan * 1e3;
   } else {
-    RunConfig config = session.config;
-    config.run.threads = session.threads;
-    ms = plan_report(config, {.world = run.world}, {})["step_ms"].get<double>();
+    RunConfig config = launch.config;
+    config.run.threads = launch.threads;
+    ms = plan_report(config, {.world = assignment.world}, {})["step_ms"].get<double>();
     basis = "matrix products alone";
   }
   return fmt::format("{:.2f} ms predicted ({}), {:.1f} s for {}", ms, basis,
@@ -75,18 +74,18 @@ std::string step_text(const TrainLaunch& launch) {
 }
 
 std::string memory_text(const TrainLaunch& launch) {
-  const Session& session = launch.session;
-  const double mib = static_cast<double>(largest_total(
-                         predict_memory(session.run, session.config, session.threads))) /
-                     (1 << 20);
+  const double mib =
+      static_cast<double>(largest_total(predict_memory(
+          launch.config, launch.trainer.job(), launch.trainer.assignment(), launch.threads))) /
+      (1 << 20);
   std::string text = fmt::format("{:.1f} MiB on the largest rank", mib);
-  if (const auto machine = device_memory(session.config))
+  if (const auto machine = device_memory(launch.config))
     text += fmt::format(", {} free on {}", gib_text(machine->available), machine->name);
   return text;
 }
 
 std::string checkpoints_text(const TrainLaunch& launch) {
-  const CheckpointSection& checkpoint = launch.session.config.checkpoint;
+  const CheckpointSection& checkpoint = launch.config.checkpoint;
   const std::string when = checkpoint.every > 0
                                ? fmt::format("every {}", counted(checkpoint.every, "step"))
                                : "after the last step only";
@@ -97,18 +96,18 @@ std::string checkpoints_text(const TrainLaunch& launch) {
 }  // namespace
 
 std::string train_preview(const TrainLaunch& launch) {
-  const Session& session = launch.session;
-  const RunConfig& config = session.config;
-  const RunPlan& run = session.run;
+  const RunConfig& config = launch.config;
+  const Assignment& assignment = launch.trainer.assignment();
+  const Job& job = launch.trainer.job();
   std::string text = "dry run: nothing is trained or written\n";
   text += line("run", run_text(launch));
   text += line("model", fmt::format("{}, {} parameters, {}, {}", config.model.family,
-                                    grouped(parameter_count(run)), config.numerics.compute,
-                                    session.backend->describe()));
+                                    grouped(parameter_count(assignment.buckets)),
+                                    config.numerics.compute, launch.backend->describe()));
   text += line("layout",
-               fmt::format("{} on {}, {}, {} in {}", short_form(run.layout),
-                           counted(run.world, "rank"), config.parallel.schedule,
-                           counted(run.microbatches, "microbatch"), counted(run.leaves, "leaf")));
+               fmt::format("{} on {}, {}, {} in {}", short_form(assignment.layout),
+                           counted(assignment.world, "rank"), config.parallel.schedule,
+                           counted(job.microbatches, "microbatch"), counted(job.leaves, "leaf")));
   text += line("steps", steps_text(launch));
   text += line("tokens", tokens_text(launch));
   text += line("learning rate", lr_text(launch));

@@ -17,9 +17,9 @@
 
 namespace concertina {
 
-double model_flops_utilization(const Session& session, double seconds) {
-  const double peak = peak_flops_per_s(session.config, session.backend->describe());
-  return peak > 0 ? model_flops(session.config) / (seconds * peak * session.world.size()) : 0;
+double model_flops_utilization(const Launch& launch, double seconds) {
+  const double peak = peak_flops_per_s(launch.config, launch.backend->describe());
+  return peak > 0 ? model_flops(launch.config) / (seconds * peak * launch.world.size()) : 0;
 }
 
 void log_passes(const Backend& backend) {
@@ -30,10 +30,8 @@ void log_passes(const Backend& backend) {
 }
 
 void save_costs(TrainLaunch& launch) {
-  Session& session = launch.session;
-  const Watchdog::Patience patience(&session.watchdog, "measuring links");
-  const MeasuredCosts costs =
-      measure_costs(session.engine, session.config, *session.backend, session.threads);
+  const Watchdog::Patience patience(&launch.watchdog, "measuring links");
+  const MeasuredCosts costs = measure_costs(launch.trainer, *launch.backend, launch.threads);
   if (!launch.monitor) return;
   try {
     write_result(launch.directory + "/costs.json", to_json(costs));
@@ -46,20 +44,19 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace) {
   const std::string path = launch.directory + "/result.json";
-  const Session& session = launch.session;
   if (!summary.last && std::filesystem::exists(path)) return;
   nlohmann::ordered_json result = to_json(figures, summary);
   const double share = summary.last
                            ? model_flops_utilization(
-                                 session, figures.seconds() / static_cast<double>(figures.steps()))
+                                 launch, figures.seconds() / static_cast<double>(figures.steps()))
                            : 0;
   if (share > 0)
     result.update({{"mfu", share},
                    {"peak_tflops_per_rank",
-                    peak_flops_per_s(session.config, session.backend->describe()) * 1e-12}});
-  if (summary.last) result.update(predicted_figures(session, launch.directory, trace));
-  result.update(about_run(session));
-  if (!session.isa.empty()) result["isa"] = session.isa;
+                    peak_flops_per_s(launch.config, launch.backend->describe()) * 1e-12}});
+  if (summary.last) result.update(predicted_figures(launch, launch.directory, trace));
+  result.update(about_run(launch));
+  if (!launch.isa.empty()) result["isa"] = launch.isa;
   result.update({{"version", program_version().number},
                  {"commit", program_version().commit},
                  {"time", utc_text()},
@@ -79,7 +76,7 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
         "held-out loss {} nats per token, over {}; evaluations took {:.0f}% of this launch\n",
         number_text(validation.loss), text_share(validation),
         100 * summary.eval_seconds / summary.launch_seconds);
-  const std::string& prompt = launch.session.config.generate.prompt;
+  const std::string& prompt = launch.config.generate.prompt;
   if (!text.empty()) words += "\n" + terminal_text(prompt + text) + "\n";
   return words + fmt::format("\nrun directory: {}\n", launch.directory);
 }

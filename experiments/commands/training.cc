@@ -14,6 +14,7 @@
 #include "experiments/run/gather.h"
 #include "experiments/run/generate.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
 #include "experiments/run/signals.h"
 #include "experiments/run/state_hash.h"
 #include "experiments/run/text_identity.h"
@@ -21,16 +22,16 @@
 namespace concertina {
 namespace {
 
-StepStatus gather_status(RankEngine& engine, double seconds) {
-  const Executor& executor = engine.executor();
+StepStatus gather_status(Trainer& trainer, double seconds) {
+  const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
-  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(engine.arena().peak()),
+  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
                                    static_cast<double>(stop_signal())};
-  engine.watchdog()->at("gather of the step's status");
-  const std::vector<double> all = gather_values(engine.world(), mine);
+  trainer.watchdog()->at("gather of the step's status");
+  const std::vector<double> all = gather_values(trainer.world(), mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
-    status.bubble += std::max(0.0, all[i]) / engine.world().size();
+    status.bubble += std::max(0.0, all[i]) / trainer.world().size();
     status.peak_bytes = std::max(status.peak_bytes, all[i + 1]);
     status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
   }
@@ -49,22 +50,21 @@ double tokens_of_step(const RunConfig& config) {
 
 Training::Training(TrainLaunch& launch)
     : launch_(launch),
-      engine_(launch.session.engine),
-      source_(launch.session.dataset, data_seed(launch.session.config),
-              launch.session.config.batch.global),
-      figures_(tokens_of_step(launch.session.config)),
+      trainer_(launch.trainer),
+      source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
+      figures_(tokens_of_step(launch.config)),
       done_(launch.done) {}
 
 int Training::run() {
-  const RunConfig& config = launch_.session.config;
+  const RunConfig& config = launch_.config;
   const std::int64_t steps = config.run.steps, first = done_ + 1;
-  Tracing tracing(engine_, config, done_, launch_.directory);
+  Tracing tracing(trainer_, config, done_, launch_.directory);
   for (std::int64_t step = first; step <= steps; ++step) {
     tracing.before_step(step);
     const double start = now();
-    const StepSummary summary = engine_.train(step, source_);
+    const StepResult summary = trainer_.step(step, source_);
     const double seconds = now() - start;
-    const StepStatus status = gather_status(engine_, seconds);
+    const StepStatus status = gather_status(trainer_, seconds);
     prune();  // the newest checkpoint has led to a finite loss
     tracing.after_step(step);
     summary_.last = summary;
@@ -81,25 +81,25 @@ int Training::run() {
   return finish(tracing.last());
 }
 
-void Training::record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
+void Training::record(std::int64_t step, const StepResult& summary, const StepStatus& status,
                       double seconds) {
   if (!launch_.monitor) return;
   launch_.monitor->step({.step = step,
                          .loss = summary.loss,
                          .lr = summary.lr,
                          .grad_norm = summary.grad_norm,
-                         .tokens_per_s = tokens_of_step(launch_.session.config) / seconds,
+                         .tokens_per_s = tokens_of_step(launch_.config) / seconds,
                          .step_ms = seconds * 1e3,
                          .bubble = status.bubble,
                          .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
-                         .layout = short_form(launch_.session.run.layout),
-                         .mfu = model_flops_utilization(launch_.session, seconds),
+                         .layout = short_form(launch_.trainer.layout()),
+                         .mfu = model_flops_utilization(launch_, seconds),
                          .time = utc_text()});
 }
 
 Validation Training::validate_model(std::int64_t step, std::int64_t batches, bool final,
                                     const std::function<bool()>& stop) {
-  const Validation result = evaluate(engine_, launch_.session.dataset, batches, stop);
+  const Validation result = evaluate(trainer_, launch_.dataset, batches, stop);
   summary_.eval_seconds += result.seconds;
   if (stopped_by_ != 0) return result;
   if (launch_.monitor && result.targets > 0) launch_.monitor->validation(step, result, final);
@@ -108,7 +108,7 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
 
 /// One of the evaluations before the end; says once what they cost where that is much.
 void Training::periodic_validation(std::int64_t step) {
-  const EvalSection& eval = launch_.session.config.eval;
+  const EvalSection& eval = launch_.config.eval;
   const Validation result =
       validate_model(step, eval.periodic_batches > 0 ? eval.periodic_batches : eval.batches, false);
   const double between = figures_.median_seconds() * static_cast<double>(eval.every);
@@ -124,7 +124,7 @@ void Training::periodic_validation(std::int64_t step) {
 
 /// The last point of the curve, if that is over other text, then the result.
 Validation Training::final_validation(const std::function<bool()>& stop) {
-  const EvalSection& eval = launch_.session.config.eval;
+  const EvalSection& eval = launch_.config.eval;
   const bool other = eval.periodic_batches > 0 && eval.periodic_batches != eval.batches;
   if (summary_.last && eval.every > 0 && other)
     validate_model(done_, eval.periodic_batches, false, stop);
@@ -137,9 +137,9 @@ void Training::save(std::int64_t step, bool last) {
   const double start = now();
   Monitor* const monitor = launch_.monitor.get();
   try {
-    require_same_text(launch_.session.world, launch_.session.dataset->corpus(),
-                      launch_.identity.at(kWholeText).get<std::string>(), launch_.text_stamps);
-    save_checkpoint(engine_, launch_.checkpoints, step, launch_.identity);
+    require_same_text(launch_.world, launch_.dataset->corpus(),
+                      launch_.own_identity.at(kWholeText).get<std::string>(), launch_.text_stamps);
+    save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity);
   } catch (const Error& error) {
     if (last || error.system_error() == 0) throw;
     if (monitor == nullptr) return;
@@ -149,22 +149,22 @@ void Training::save(std::int64_t step, bool last) {
     monitor->event(step, "no checkpoint", {{"why", error.message()}});
     return;
   }
-  launch_.session.launch_watch.committed(step);
+  launch_.launch_watch.committed(step);
   summary_.checkpoint_seconds += now() - start;
   unpruned_ = true;
   if (monitor != nullptr) monitor->event(step, "checkpoint", {{"seconds", now() - start}});
 }
 
 void Training::prune() {
-  if (std::exchange(unpruned_, false) && launch_.session.leads())
-    prune_checkpoints(launch_.checkpoints, launch_.session.config.checkpoint.keep);
+  if (std::exchange(unpruned_, false) && launch_.leads())
+    prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep);
 }
 
 /// Whether any rank was told to stop. Collective.
 bool Training::told_to_stop() {
-  launch_.session.watchdog.at("gather of signals");
+  launch_.watchdog.at("gather of signals");
   const auto mine = static_cast<double>(stop_signal());
-  for (const double signal : gather_values(launch_.session.world, std::span(&mine, 1)))
+  for (const double signal : gather_values(launch_.world, std::span(&mine, 1)))
     stopped_by_ = std::max(stopped_by_, static_cast<int>(signal));
   return stopped_by_ != 0;
 }
@@ -173,7 +173,7 @@ int Training::preempted(int signal) {
   if (launch_.monitor) {
     launch_.monitor->event(done_, "stop", {{"signal", signal}});
     launch_.monitor->clear();
-    log_passes(*launch_.session.backend);
+    log_passes(*launch_.backend);
     log::warn("stopped by signal {} after step {}; the same command resumes", signal, done_);
   }
   return static_cast<int>(Exit::preempted);
@@ -181,7 +181,7 @@ int Training::preempted(int signal) {
 
 /// After the last step, whose state is saved: what is shown of it.
 int Training::finish(const std::optional<RunTrace>& trace) {
-  const RunConfig& config = launch_.session.config;
+  const RunConfig& config = launch_.config;
   const auto stop = [this] { return told_to_stop(); };
   if (summary_.last) save_costs(launch_);
   if (stop()) return preempted(stopped_by_);
@@ -189,13 +189,13 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   summary_.validation = final_validation(stop);
   if (stopped_by_ != 0) return preempted(stopped_by_);
   std::string text;
-  if (config.generate.tokens > 0) text = generate(engine_, config.generate, config.run.seed, stop);
+  if (config.generate.tokens > 0) text = generate(trainer_, config.generate, config.run.seed, stop);
   if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
-  const std::string hash = state_sha256(engine_);
+  const std::string hash = state_sha256(trainer_);
   summary_.launch_seconds = now() - launch_.started;
   if (launch_.monitor) {
     launch_.monitor->clear();
-    log_passes(*launch_.session.backend);
+    log_passes(*launch_.backend);
     save_result(launch_, figures_, summary_, hash, trace);
     print_once(closing_words(launch_, figures_, summary_, text));
   }

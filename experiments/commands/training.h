@@ -32,7 +32,7 @@ class Training {
   std::int64_t done() const { return done_; }
 
  private:
-  void record(std::int64_t step, const StepSummary& summary, const StepStatus& status,
+  void record(std::int64_t step, const StepResult& summary, const StepStatus& status,
               double seconds);
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
@@ -45,7 +45,7 @@ class Training {
   int finish(const std::optional<RunTrace>& trace);
 
   TrainLaunch& launch_;
-  RankEngine& engine_;
+  Trainer& trainer_;
   TrainingSource source_;
   LaunchFigures figures_;
   LaunchSummary summary_;

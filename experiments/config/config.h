@@ -67,6 +67,7 @@ struct LrSection {
 struct ParallelSection {
   int pp = 0, dp = 0;  // 0: follows from the world size
   int chunks = 0;      // stages a rank; 0: as many as the schedule wants
+  int spare = 0;       // ranks that hold no stage
   std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
   std::string transport = "auto";
   bool overlap = false;

@@ -20,7 +20,7 @@
 namespace concertina {
 namespace {
 
-#define KEY(path) #path, [](RunConfig & c) -> Field { return &c.path; }
+#define KEY(path) #path, [](RunConfig & c) -> KeyField { return &c.path; }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr Range kCount{1, 1 << 20};  // sizes and numbers of things
@@ -134,6 +134,9 @@ const Key kKeys[] = {
     {KEY(parallel.chunks),
      "stages per rank of one pipeline; 0: as many as the schedule wants",
      {0, 1024}},
+    {KEY(parallel.spare),
+     "ranks that hold no stage and wait, without load, until a change of the layout wants them",
+     kIndex},
     {KEY(parallel.schedule),
      "pipeline schedule; a path runs a schedule of your own",
      {},
@@ -210,7 +213,7 @@ std::string_view last_part(std::string_view key) {
   return key.substr(key.rfind('.') + 1);
 }
 
-std::string type_name(const Field& field) {
+std::string type_name(const KeyField& field) {
   constexpr const char* kNames[] = {"true or false",
                                     "an integer",
                                     "an integer",
@@ -220,7 +223,7 @@ std::string type_name(const Field& field) {
                                     "a list of two numbers",
                                     "an integer or a list of integers",
                                     "a list of pipelines"};
-  static_assert(std::size(kNames) == std::variant_size_v<Field>);
+  static_assert(std::size(kNames) == std::variant_size_v<KeyField>);
   return kNames[field.index()];
 }
 
@@ -277,7 +280,7 @@ std::string expected(const Key& key) {
     return fmt::format("one of: {}{}", fmt::join(key.choices(), ", "),
                        key.is_file == nullptr ? "" : ", or a file (with a '/', or in .csv)");
   RunConfig defaults;
-  const Field field = key.field(defaults);
+  const KeyField field = key.field(defaults);
   std::string text = type_name(field);
   if (std::holds_alternative<std::array<double, 2>*>(field)) text += ", each";
   return text + bounds(key.range);

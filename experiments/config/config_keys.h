@@ -16,7 +16,7 @@
 namespace concertina {
 
 /// A place in a RunConfig; its type is the key's type.
-using Field =
+using KeyField =
     std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
                  std::array<double, 2>*, std::vector<std::int64_t>*, Layout*>;
 
@@ -31,7 +31,7 @@ struct Range {
 
 struct Key {
   std::string_view name;  // "batch.global"
-  Field (*field)(RunConfig& config);
+  KeyField (*field)(RunConfig& config);
   std::string_view meaning;
   Range range;                                           // numbers only
   std::vector<std::string_view> (*choices)() = nullptr;  // strings only; null: any text

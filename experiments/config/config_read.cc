@@ -197,7 +197,7 @@ toml::table parse_value(const std::string& value, const std::string& where, cons
 /// Text for keys that hold text needs no quotes: `--set data.text=book.txt`.
 std::string quote_if_text(const Key& key, std::string_view value) {
   RunConfig scratch;
-  const Field field = key.field(scratch);
+  const KeyField field = key.field(scratch);
   const bool list = std::holds_alternative<std::vector<std::string>*>(field);
   if (!list && !std::holds_alternative<std::string*>(field)) return std::string(value);
   const char first = value.empty() ? ' ' : value.front();

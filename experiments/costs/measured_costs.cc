@@ -72,23 +72,19 @@ RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
 
 }  // namespace
 
-MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend& backend,
-                            int threads) {
-  Communicator& world = engine.world();
-  const ModelSpec& model = engine.run().model->spec();
-  const RankCosts step = engine.step_costs();
-  std::vector<double> mine{step.load,
-                           step.norm,
-                           step.update,
-                           static_cast<double>(engine.update().elements()),
-                           engine.post_seconds(),
-                           combine_seconds(backend)};
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads) {
+  Communicator& world = trainer.world();
+  const ModelSpec& model = trainer.job().model;
+  const StepSeconds step = trainer.engine().seconds();
+  std::vector<double> mine{step.load,   step.norm,
+                           step.update, static_cast<double>(trainer.engine().trained_elements()),
+                           step.post,   combine_seconds(backend)};
   const std::size_t first_unit = mine.size();
-  for (const UnitSeconds& unit : engine.executor().unit_clock().seconds())
+  for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
   const RankColumns all(gather_values(world, mine), mine.size());
 
-  MeasuredCosts costs{write_config(config), threads, {}, {}, {}};
+  MeasuredCosts costs{write_config(trainer.config()), threads, {}, {}, {}};
   for (std::size_t u = 0; u < model.units.size(); ++u) {
     const std::size_t at = first_unit + 4 * u;
     costs.names.push_back(model.units[u].name);
@@ -102,7 +98,7 @@ MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend
   machine.combine_s_per_byte = all.mean(5);
   double flops = 0, seconds = 0;
   for (std::size_t u = 0; u < model.units.size(); ++u) {
-    flops += total_flops(engine.run().costs[u]);
+    flops += total_flops(trainer.assignment().costs[u]);
     seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
   }
   if (seconds > 0) machine.flops_per_s = flops / seconds;
@@ -176,14 +172,14 @@ CostSource read_costs(const std::string& path) {
   return source;
 }
 
-std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& run,
-                                      const RunConfig& config) {
-  const ModelSpec& model = run.model->spec();
+std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
+                                      const Assignment& assignment, const RunConfig& config) {
+  const ModelSpec& model = job.model;
   if (!source.measured) {
     if (!(source.machine.flops_per_s > 0))
       throw_input("the machine file has no rate of products", source.name,
                   "flops_per_s = what one rank does, such as 1e11");
-    return analytic_seconds(run.costs, source.machine.flops_per_s);
+    return analytic_seconds(assignment.costs, source.machine.flops_per_s);
   }
   const RunConfig measured = config_of(*source.measured, source.name);
   const ModelSection &a = measured.model, &b = config.model;
@@ -198,25 +194,25 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& r
     throw_input(
         fmt::format("these costs are of a run in {}", measured.numerics.compute), source.name,
         fmt::format("costs of a run with numerics.compute = \"{}\"", config.numerics.compute));
-  if (measured.freeze.units > config.freeze.units)
+  if (measured.freeze.units > assignment.frozen_units())
     throw_input(fmt::format("these costs are of a run with {} frozen units, which ran no backward",
                             measured.freeze.units),
                 source.name,
-                fmt::format("costs of a run with freeze.units <= {}", config.freeze.units));
-  const double scale = static_cast<double>(run.samples) /
+                fmt::format("costs of a run with freeze.units <= {}", assignment.frozen_units()));
+  const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;
   // What was measured in full and is frozen now does not run, in proportion to its products.
   const std::vector<UnitCost> then = training_costs(model, measured.freeze.units);
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const bool frozen = static_cast<int>(u) < config.freeze.units;
+    const bool frozen = static_cast<int>(u) < assignment.frozen_units();
     const auto share = [&](double flops, double all) {
       return frozen ? 0 : all > 0 ? flops / all : 1;
     };
     if (frozen) units[u].pack = 0;
     units[u].forward *= scale;
-    units[u].input *= scale * share(run.costs[u].input_flops, then[u].input_flops);
-    units[u].weight *= scale * share(run.costs[u].weight_flops, then[u].weight_flops);
+    units[u].input *= scale * share(assignment.costs[u].input_flops, then[u].input_flops);
+    units[u].weight *= scale * share(assignment.costs[u].weight_flops, then[u].weight_flops);
   }
   return units;
 }

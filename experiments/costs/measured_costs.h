@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/costs/machine_model.h"
-#include "experiments/run/rank_engine.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 
@@ -22,9 +22,8 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// Of the steps that `engine` has run, and of the links, which are probed now. Collective.
-MeasuredCosts measure_costs(RankEngine& engine, const RunConfig& config, Backend& backend,
-                            int threads);
+/// Of the steps that `trainer` has run, and of the links, which are probed now. Collective.
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads);
 
 nlohmann::ordered_json to_json(const MeasuredCosts& costs);
 /// Errors name `source`.
@@ -38,10 +37,10 @@ struct CostSource {
 };
 CostSource read_costs(const std::string& path);
 
-/// Seconds of the units of `run`, whose config is `config`: measured ones, scaled to the size of
-/// its microbatches, or FLOPs over the machine's rate. Throws Error{bad_input} if they were
-/// measured with another model, or there is no rate.
-std::vector<UnitSeconds> unit_seconds(const CostSource& source, const RunPlan& run,
-                                      const RunConfig& config);
+/// Seconds of the units of `job` as far as they train in `assignment`; `config` is theirs: measured
+/// ones, scaled to the size of its microbatches, or FLOPs over the machine's rate. Throws
+/// Error{bad_input} if they were measured with another model, or there is no rate.
+std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
+                                      const Assignment& assignment, const RunConfig& config);
 
 }  // namespace concertina

@@ -15,16 +15,16 @@ namespace {
 
 /// As ModelStage places it: of each unit that trains its own, and the edges around it within the
 /// stage.
-std::size_t saved_bytes(const RunPlan& run, const StagePlacement& stage) {
-  const std::size_t edge = align_up(run.model->spec().boundary_bytes);
+std::size_t saved_bytes(const Job& job, const Assignment& assignment, const StagePlacement& stage) {
+  const std::size_t edge = align_up(job.model.boundary_bytes);
   std::size_t bytes = 0;
   for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
-    bytes += align_up(run.costs[at(unit)].saved_bytes) +
-             (unit + 1 < stage.last_unit && unit + 1 >= run.layout.frozen_units ? edge : 0);
+    bytes += align_up(assignment.costs[at(unit)].saved_bytes) +
+             (unit + 1 < stage.last_unit && unit + 1 >= assignment.layout.frozen_units ? edge : 0);
   return bytes;
 }
 
-StageCosts stage_costs(const RunPlan& run, const StagePlacement& stage,
+StageCosts stage_costs(const Job& job, const Assignment& assignment, const StagePlacement& stage,
                        const std::vector<UnitSeconds>& units) {
   StageCosts costs{.forward = 0, .input = 0, .weight = 0};
   for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) {
@@ -32,7 +32,7 @@ StageCosts stage_costs(const RunPlan& run, const StagePlacement& stage,
     costs.input += units[at(unit)].input;
     costs.weight += units[at(unit)].weight;
   }
-  costs.saved_bytes = saved_bytes(run, stage);
+  costs.saved_bytes = saved_bytes(job, assignment, stage);
   costs.units = stage.last_unit - stage.first_unit;
   return costs;
 }
@@ -47,9 +47,9 @@ std::vector<StagePlacement> stages_of(const Layout& layout) {
 
 /// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
 /// it are still to come.
-double seconds_below(const RunPlan& run, int stage, const StagePlacement& placement, int use,
-                     const std::vector<UnitSeconds>& units) {
-  const std::vector<Action>& row = run.plan.rows[at(placement.rank)];
+double seconds_below(const Assignment& assignment, int stage, const StagePlacement& placement,
+                     int use, const std::vector<UnitSeconds>& units) {
+  const std::vector<Action>& row = assignment.plan.rows[at(placement.rank)];
   const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& action) {
     return action.stage == stage && makes_weight_gradient(action.kind);
   });
@@ -64,8 +64,8 @@ double seconds_below(const RunPlan& run, int stage, const StagePlacement& placem
 /// units of a rank share the order of their microbatches.
 class Pieces {
  public:
-  Pieces(const RunPlan& run, const std::vector<StagePlacement>& stages)
-      : run_(run), stages_(stages), stages_of_(at(run.world)) {
+  Pieces(const Job& job, const Assignment& assignment, const std::vector<StagePlacement>& stages)
+      : job_(job), assignment_(assignment), stages_(stages), stages_of_(at(assignment.world)) {
     for (int s = 0; s < static_cast<int>(stages.size()); ++s)
       stages_of_[at(stages[at(s)].rank)].push_back(s);
   }
@@ -83,25 +83,26 @@ class Pieces {
  private:
   int count(int rank, const std::vector<int>& holding) const {
     std::vector<int> order;
-    for (const Action& action : run_.plan.rows[at(rank)])
+    for (const Action& action : assignment_.plan.rows[at(rank)])
       if (makes_weight_gradient(action.kind) &&
           std::find(holding.begin(), holding.end(), action.stage) != holding.end())
         order.push_back(action.microbatch);
     if (order.empty()) return 0;
-    return static_cast<int>(GradientTree(order, run_.microbatches, run_.leaves).nodes().size());
+    return static_cast<int>(GradientTree(order, job_.microbatches, job_.leaves).nodes().size());
   }
 
-  const RunPlan& run_;
+  const Job& job_;
+  const Assignment& assignment_;
   const std::vector<StagePlacement>& stages_;
   std::vector<std::vector<int>> stages_of_;  // by rank
   std::map<std::vector<int>, int> known_;    // by the stages of a rank that hold the unit
 };
 
-BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& stages,
+BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePlacement>& stages,
                          std::size_t b, const std::vector<UnitSeconds>& units, Pieces& pieces) {
-  const Bucket& bucket = run.buckets[b];
+  const Bucket& bucket = assignment.buckets[b];
   BucketCosts costs;
-  costs.ranks = run.owners[b].ranks;
+  costs.ranks = assignment.owners[b].ranks;
   costs.number = static_cast<int>(b);
   costs.bytes = static_cast<double>(bucket.elements * sizeof(float));
   for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
@@ -111,7 +112,7 @@ BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& 
     });
     if (use == bucket.uses.end()) continue;
     costs.stages.push_back(s);
-    costs.early.push_back(seconds_below(run, s, stage, *use, units));
+    costs.early.push_back(seconds_below(assignment, s, stage, *use, units));
   }
   for (const int rank : costs.ranks) {
     int sum = 0;
@@ -122,13 +123,13 @@ BucketCosts bucket_costs(const RunPlan& run, const std::vector<StagePlacement>& 
 }
 
 /// Seconds of norms and updates, and when each bucket's part is done.
-void add_update(const RunPlan& run, const MachineModel& machine, Costs& costs,
+void add_update(const Assignment& assignment, const MachineModel& machine, Costs& costs,
                 const std::vector<int>& shared) {
-  for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-    if (run.buckets[b].frozen) continue;
-    for (std::size_t i = 0; i < run.owners[b].ranks.size(); ++i) {
-      RankCosts& rank = costs.ranks[at(run.owners[b].ranks[i])];
-      const auto elements = static_cast<double>(run.owners[b].parts[i].count());
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    if (assignment.buckets[b].frozen) continue;
+    for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
+      RankCosts& rank = costs.ranks[at(assignment.owners[b].ranks[i])];
+      const auto elements = static_cast<double>(assignment.owners[b].parts[i].count());
       rank.norm += elements * machine.norm_s_per_element;
       rank.update += elements * machine.update_s_per_element;
       if (shared[b] >= 0) costs.buckets[at(shared[b])].updated.push_back(rank.update);
@@ -146,49 +147,36 @@ std::vector<UnitSeconds> analytic_seconds(const std::vector<UnitCost>& costs, do
   return units;
 }
 
-RunPlan unplaced_run(RunConfig config) {
-  config.parallel = ParallelSection{};
-  config.parallel.pp = config.parallel.dp = 1;
-  return make_run_plan(config, 1);
-}
-
-void place(RunPlan& run, Layout layout, Plan plan) {
-  run.world = rank_count(layout);
-  run.owners = assign_owners(run.buckets, layout);
-  run.layout = std::move(layout);
-  run.plan = std::move(plan);
-}
-
-Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
-                 const MachineModel& machine) {
-  const ModelSpec& model = run.model->spec();
+Costs plan_costs(const Job& job, const Assignment& assignment,
+                 const std::vector<UnitSeconds>& units, const MachineModel& machine) {
+  const ModelSpec& model = job.model;
   CONCERTINA_CHECK(units.size() == model.units.size(), "seconds of {} units, the model has {}",
                    units.size(), model.units.size());
   Costs costs;
   costs.boundary_bytes = static_cast<double>(model.boundary_bytes);
   costs.combine = machine.combine_s_per_byte;
-  add_links(machine, run.world, costs);
-  costs.ranks.resize(at(run.world));
-  for (const Pipeline& pipeline : run.layout.pipelines)
+  add_links(machine, assignment.world, costs);
+  costs.ranks.resize(at(assignment.world));
+  for (const Pipeline& pipeline : assignment.layout.pipelines)
     for (const StagePlacement& stage : pipeline.stages) {
-      costs.stages.push_back(stage_costs(run, stage, units));
+      costs.stages.push_back(stage_costs(job, assignment, stage, units));
       RankCosts& rank = costs.ranks[at(stage.rank)];
       if (&stage == &pipeline.stages.front() || &stage == &pipeline.stages.back())
         rank.load = machine.load_s;
       for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
         rank.refresh += units[at(unit)].pack;
     }
-  const std::vector<StagePlacement> stages = stages_of(run.layout);
+  const std::vector<StagePlacement> stages = stages_of(assignment.layout);
   const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
                     machine.pairs.empty() && machine.combine_s_per_byte == 0;
-  Pieces pieces(run, stages);
-  std::vector<int> shared(run.buckets.size(), -1);
-  for (const std::size_t b : exchange_order(run.buckets)) {
-    if (free || run.owners[b].ranks.size() == 1 || run.buckets[b].frozen) continue;
+  Pieces pieces(job, assignment, stages);
+  std::vector<int> shared(assignment.buckets.size(), -1);
+  for (const std::size_t b : exchange_order(assignment.buckets)) {
+    if (free || assignment.owners[b].ranks.size() == 1 || assignment.buckets[b].frozen) continue;
     shared[b] = static_cast<int>(costs.buckets.size());
-    costs.buckets.push_back(bucket_costs(run, stages, b, units, pieces));
+    costs.buckets.push_back(bucket_costs(assignment, stages, b, units, pieces));
   }
-  add_update(run, machine, costs, shared);
+  add_update(assignment, machine, costs, shared);
   return costs;
 }
 

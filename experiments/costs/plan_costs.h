@@ -6,21 +6,17 @@
 #include <vector>
 
 #include "experiments/costs/machine_model.h"
-#include "experiments/run/run_plan.h"
+#include "parallel/plan/assignment.h"
 #include "parallel/runtime/unit_clock.h"
 
 namespace concertina {
 
-/// The FLOPs of each unit's products at one rate; everything else is free. `costs`: RunPlan::costs.
+/// The FLOPs of each unit's products at one rate; everything else is free. `costs`:
+/// Assignment::costs.
 std::vector<UnitSeconds> analytic_seconds(const std::vector<UnitCost>& costs, double flops_per_s);
 
-/// What `config` trains, on one rank: config.parallel does not count. For place().
-RunPlan unplaced_run(RunConfig config);
-/// Puts a run on another layout, by another plan; its microbatches and leaves stay.
-void place(RunPlan& run, Layout layout, Plan plan);
-
-/// `units[u]`: seconds of unit u of the model, as far as it trains in `run`.
-Costs plan_costs(const RunPlan& run, const std::vector<UnitSeconds>& units,
-                 const MachineModel& machine);
+/// `units[u]`: seconds of unit u of the model, as far as it trains in `assignment`.
+Costs plan_costs(const Job& job, const Assignment& assignment,
+                 const std::vector<UnitSeconds>& units, const MachineModel& machine);
 
 }  // namespace concertina

@@ -9,6 +9,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/figure.h"
 #include "experiments/costs/plan_costs.h"
+#include "experiments/run/planning.h"
 #include "parallel/plan/partition.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"
@@ -126,15 +127,15 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan, int 
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
   config.freeze = FreezeSection{};  // stages are cut as if all of them trained
-  Layout cut = cut_units(layout, unplaced_run(config).costs);
+  Job job = job_of(config);
+  Layout cut = cut_units(layout, training_costs(job.model, 0));
   config.freeze.units = cut.frozen_units;
-  RunPlan run = unplaced_run(config);
-  run.microbatches = 0;
+  job.microbatches = 0;
   for (const Pipeline& pipeline : cut.pipelines)
-    run.microbatches = std::max(run.microbatches, pipeline.last_microbatch);
-  run.leaves = leaves > 0 ? leaves : leaves_of(cut, run.microbatches);
-  place(run, std::move(cut), plan);
-  return plan_costs(run, unit_seconds(*source_, run, config), machine_);
+    job.microbatches = std::max(job.microbatches, pipeline.last_microbatch);
+  job.leaves = leaves > 0 ? leaves : leaves_of(cut, job.microbatches);
+  const Assignment assignment = make_assignment(job, std::move(cut), plan);
+  return plan_costs(job, assignment, unit_seconds(*source_, job, assignment, config), machine_);
 }
 
 }  // namespace concertina

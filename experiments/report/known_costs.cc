@@ -6,6 +6,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/plan_costs.h"
+#include "experiments/run/planning.h"
 
 namespace concertina {
 
@@ -17,9 +18,11 @@ KnownCosts known_costs(const std::string& directory, const Layout& layout, const
     const CostSource source = read_costs(path);
     RunConfig config;
     read_config(source.measured->config, path, config);
-    RunPlan run = unplaced_run(config);
-    place(run, layout, plan);
-    return {plan_costs(run, unit_seconds(source, run, config), source.machine), {}};
+    const Job job = job_of(config);
+    const Assignment assignment = make_assignment(job, layout, plan);
+    return {
+        plan_costs(job, assignment, unit_seconds(source, job, assignment, config), source.machine),
+        {}};
   } catch (const Error& error) {
     return {{}, error.message()};
   }

@@ -11,6 +11,7 @@
 #include "experiments/costs/plan_costs.h"
 #include "experiments/costs/product_rate.h"
 #include "experiments/run/memory_advice.h"
+#include "experiments/run/planning.h"
 #include "experiments/run/predict_memory.h"
 #include "parallel/simulate/simulate.h"
 
@@ -37,31 +38,31 @@ std::size_t trained_parameters(const std::vector<Bucket>& buckets) {
   return count;
 }
 
-Json stage_json(const RunPlan& run, const StagePlacement& at, int index) {
-  const std::vector<UnitSpec>& units = run.model->spec().units;
+Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& at, int index) {
+  const std::vector<UnitSpec>& units = job.model.units;
   double own = 0, all = 0;
   Json names = Json::array();
   for (int unit = 0; unit < std::ssize(units); ++unit) {
     const UnitSpec& spec = units[static_cast<std::size_t>(unit)];
-    all += total_flops(run.costs[static_cast<std::size_t>(unit)]);
+    all += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
     if (unit < at.first_unit || unit >= at.last_unit) continue;
-    own += total_flops(run.costs[static_cast<std::size_t>(unit)]);
+    own += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
     names.push_back(spec.name);
   }
   return {{"stage", index},
           {"rank", at.rank},
           {"units", {at.first_unit, at.last_unit}},
           {"unit_names", names},
-          {"parameters", parameters_of(run.buckets, at.first_unit, at.last_unit)},
+          {"parameters", parameters_of(assignment.buckets, at.first_unit, at.last_unit)},
           {"flops_share", own / all}};
 }
 
-Json pipelines_json(const RunPlan& run) {
+Json pipelines_json(const Job& job, const Assignment& assignment) {
   Json pipelines = Json::array();
-  for (const Pipeline& pipeline : run.layout.pipelines) {
+  for (const Pipeline& pipeline : assignment.layout.pipelines) {
     Json stages = Json::array();
     for (const StagePlacement& at : pipeline.stages)
-      stages.push_back(stage_json(run, at, static_cast<int>(stages.size())));
+      stages.push_back(stage_json(job, assignment, at, static_cast<int>(stages.size())));
     pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
                          {"stages", stages}});
   }
@@ -78,7 +79,8 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   Json groups = Json::array();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     Json bytes = Json::object();
-    for (const RankMemory::Part& part : ranks[rank].parts) bytes[bytes_key(part.name)] = part.bytes;
+    for (const RankMemory::Purpose& part : ranks[rank].parts)
+      bytes[bytes_key(part.name)] = part.bytes;
     bytes["total_bytes"] = ranks[rank].total();
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [&](const Json& group) { return group["bytes"] == bytes; });
@@ -90,14 +92,13 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   return groups;
 }
 
-void add_rate(const RunPlan& run, const RunConfig& config, const PlanOptions& options, int threads,
-              Json& report) {
+void add_rate(const RunConfig& config, const PlanOptions& options, int threads, Json& report) {
   if (options.gflops > 0) {
     report["rate_gflops_per_s"] = options.gflops;
     report["rate_from"] = "--rate";
     return;
   }
-  const ProductRate rate = measure_product_rate(*run.model, config, threads);
+  const ProductRate rate = measure_product_rate(*model_of(config), config, threads);
   report["rate_gflops_per_s"] = rate.flops_per_s * 1e-9;
   report["rate_from"] =
       fmt::format("measured on this machine: {} x {} by {} x {}, {} thread{}", rate.shape.rows,
@@ -105,8 +106,8 @@ void add_rate(const RunPlan& run, const RunConfig& config, const PlanOptions& op
 }
 
 /// Units as measured, or their products at one rate; links and updates as far as they are known.
-Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& options, int threads,
-               Json& report) {
+Costs costs_of(const Job& job, const Assignment& assignment, const RunConfig& config,
+               const PlanOptions& options, int threads, Json& report) {
   CostSource source;
   if (!options.costs.empty()) source = read_costs(options.costs);
   LinkSource links{options.costs, source.measured.has_value()};
@@ -116,30 +117,30 @@ Costs costs_of(const RunPlan& run, const RunConfig& config, const PlanOptions& o
     links = {options.links, from.measured.has_value()};
   }
   const auto costs_with = [&](const std::vector<UnitSeconds>& units) {
-    Costs costs = plan_costs(run, units, source.machine);
-    report["links"] = links_json(links, run.layout, costs);
+    Costs costs = plan_costs(job, assignment, units, source.machine);
+    report["links"] = links_json(links, assignment.layout, costs);
     return costs;
   };
   if (source.measured) {
     report["costs_from"] = options.costs;
-    return costs_with(unit_seconds(source, run, config));
+    return costs_with(unit_seconds(source, job, assignment, config));
   }
   if (source.machine.flops_per_s > 0 && options.gflops == 0) {
     report["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
     report["rate_from"] = options.costs;
   } else {
-    add_rate(run, config, options, threads, report);
+    add_rate(config, options, threads, report);
   }
   const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
   report["left_out"] = {"other kernels"};
   if (source.machine.update_s_per_element == 0) report["left_out"].push_back("the update");
-  return costs_with(analytic_seconds(run.costs, rate));
+  return costs_with(analytic_seconds(assignment.costs, rate));
 }
 
 /// Of gradients, by the rank that sends most: what it sends, and what one piece for each part would
 /// be. And what the step would save if exchanges took no time.
-Json exchange_json(const RunPlan& run, Costs costs, double step) {
-  std::vector<double> sent(static_cast<std::size_t>(run.world)), least(sent);
+Json exchange_json(const Assignment& assignment, Costs costs, double step) {
+  std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
   for (const BucketCosts& bucket : costs.buckets)
     for (std::size_t h = 0; h < bucket.ranks.size(); ++h) {
       const auto holders = static_cast<double>(bucket.ranks.size());
@@ -148,20 +149,23 @@ Json exchange_json(const RunPlan& run, Costs costs, double step) {
       least[rank] += bucket.bytes * (holders - 1) / holders;
     }
   costs.buckets.clear();
-  return {{"sent_bytes", *std::max_element(sent.begin(), sent.end())},
-          {"ring_bytes", *std::max_element(least.begin(), least.end())},
-          {"exposed_ms", (step - simulate(run.plan, run.layout, costs).makespan) * 1e3}};
+  return {
+      {"sent_bytes", *std::max_element(sent.begin(), sent.end())},
+      {"ring_bytes", *std::max_element(least.begin(), least.end())},
+      {"exposed_ms", (step - simulate(assignment.plan, assignment.layout, costs).makespan) * 1e3}};
 }
 
-void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, Json& report) {
-  const Timeline timeline = simulate(run.plan, run.layout, costs);
+void add_times(const Assignment& assignment, const RunConfig& config, const Costs& costs,
+               Json& report) {
+  const Timeline timeline = simulate(assignment.plan, assignment.layout, costs);
   const double tokens = static_cast<double>(config.batch.global) * config.model.context;
   report["step_ms"] = timeline.makespan * 1e3;
   report["tokens_per_s"] = tokens / timeline.makespan;
   Json busy = Json::array();
   for (const double seconds : timeline.busy) busy.push_back(seconds * 1e3);
   report["busy_ms"] = busy;
-  if (!costs.buckets.empty()) report["exchange"] = exchange_json(run, costs, timeline.makespan);
+  if (!costs.buckets.empty())
+    report["exchange"] = exchange_json(assignment, costs, timeline.makespan);
   report["bubble"] = {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}};
   report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations},
                                 {"bytes", timeline.peak_activation_bytes}};
@@ -172,32 +176,33 @@ void add_times(const RunPlan& run, const RunConfig& config, const Costs& costs, 
 Json plan_report(const RunConfig& config, const PlanOptions& options,
                  const std::optional<MemoryBytes>& machine) {
   const int threads = std::max(1, config.run.threads);
-  const RunPlan run = make_run_plan(config, options.world, "--world {}");
-  const std::vector<RankMemory> memory = predict_memory(run, config, threads);
+  const Job job = job_of(config);
+  const Assignment assignment = assignment_of(config, job, options.world, "--world {}");
+  const std::vector<RankMemory> memory = predict_memory(config, job, assignment, threads);
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},
                       [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
-  const int units = static_cast<int>(run.model->spec().units.size());
-  Json report = {{"layout", short_form(run.layout)},
-                 {"layout_toml", to_toml(run.layout)},
-                 {"world", run.world},
+  Json report = {{"layout", short_form(assignment.layout)},
+                 {"layout_toml", to_toml(assignment.layout)},
+                 {"world", assignment.world},
                  {"threads", threads},
                  {"schedule", config.parallel.schedule},
-                 {"microbatches", run.microbatches},
-                 {"leaves", run.leaves},
-                 {"parameters", parameters_of(run.buckets, 0, units)},
-                 {"frozen_units", run.layout.frozen_units},
-                 {"trained_parameters", trained_parameters(run.buckets)},
-                 {"pipelines", pipelines_json(run)},
+                 {"microbatches", job.microbatches},
+                 {"leaves", job.leaves},
+                 {"parameters", parameters_of(assignment.buckets, 0, job.units())},
+                 {"frozen_units", assignment.layout.frozen_units},
+                 {"trained_parameters", trained_parameters(assignment.buckets)},
+                 {"pipelines", pipelines_json(job, assignment)},
                  {"memory", memory_json(memory)},
                  {"peak_bytes", largest_total(memory)},
                  {"all_ranks_bytes", all}};
   report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
                        {"total_bytes", machine ? Json(machine->total) : Json()},
                        {"name", machine ? Json(machine->name) : Json()}};
-  add_times(run, config, costs_of(run, config, options, threads, report), report);
+  add_times(assignment, config, costs_of(job, assignment, config, options, threads, report),
+            report);
   report["warnings"] =
-      machine ? memory_advice(run, config, threads, memory, *machine) : std::vector<std::string>{};
+      machine ? memory_advice(config, threads, memory, *machine) : std::vector<std::string>{};
   return report;
 }
 

@@ -3,9 +3,9 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/costs/plan_costs.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_sections.h"
+#include "experiments/run/planning.h"
 
 namespace concertina {
 namespace {
@@ -82,12 +82,12 @@ void add_model(const RunFiles& run, Facts& facts) {
   RunConfig config;
   try {
     read_config(run.config, "config.toml", config);
-    const RunPlan plan = unplaced_run(config);
+    const std::int64_t parameters = parameter_count(make_buckets(job_of(config).model));
     const ModelSection& model = config.model;
     facts.add("model", fmt::format("{}, {} layers, width {}, {} heads, context {}, vocabulary {}: "
                                    "{} parameters",
                                    model.family, model.layers, model.width, model.heads,
-                                   model.context, model.vocab, grouped(parameter_count(plan))));
+                                   model.context, model.vocab, grouped(parameters)));
   } catch (const Error&) {  // of another version of the program: the page has its text below
     return;
   }

@@ -11,7 +11,7 @@
 #include "core/tensor.h"
 #include "experiments/report/trace_costs.h"
 #include "experiments/report/tracing.h"
-#include "experiments/run/run_plan.h"
+#include "experiments/run/planning.h"
 #include "io/file.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"

@@ -10,7 +10,7 @@
 #include "experiments/report/report_gantt.h"
 #include "experiments/report/report_sections.h"
 #include "experiments/report/report_style.h"
-#include "experiments/run/run_plan.h"
+#include "experiments/run/planning.h"
 
 namespace concertina {
 namespace {

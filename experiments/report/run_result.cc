@@ -25,10 +25,10 @@ Json recorded_json(const RunTrace& trace, const ReportFigures& figures) {
 
 }  // namespace
 
-Json predicted_figures(const Session& session, const std::string& directory,
+Json predicted_figures(const Launch& launch, const std::string& directory,
                        const std::optional<RunTrace>& trace) {
-  const RunPlan& run = session.run;
-  const KnownCosts known = known_costs(directory, run.layout, run.plan);
+  const Assignment& assignment = launch.trainer.assignment();
+  const KnownCosts known = known_costs(directory, assignment.layout, assignment.plan);
   Json json;
   if (trace) {  // as `report` predicts: what ranks that share cores lose is in the recorded times
     const ReportFigures figures = compute_figures(*trace, known);
@@ -36,7 +36,7 @@ Json predicted_figures(const Session& session, const std::string& directory,
     json["predicted_bubble"] = figures.predicted_bubble();
     json["recorded"] = recorded_json(*trace, figures);
   } else if (known.costs) {
-    const Timeline timeline = simulate(run.plan, run.layout, *known.costs);
+    const Timeline timeline = simulate(assignment.plan, assignment.layout, *known.costs);
     json["predicted_step_ms"] = timeline.makespan * 1e3;
     json["predicted_bubble"] =
         std::accumulate(timeline.bubble.begin(), timeline.bubble.end(), 0.0) /
@@ -45,13 +45,13 @@ Json predicted_figures(const Session& session, const std::string& directory,
   return json;
 }
 
-Json about_run(const Session& session) {
-  const RunConfig& config = session.config;
-  return {{"parameters", parameter_count(session.run)},
-          {"layout", short_form(session.run.layout)},
-          {"ranks", session.run.world},
+Json about_run(const Launch& launch) {
+  const RunConfig& config = launch.config;
+  return {{"parameters", parameter_count(launch.trainer.assignment().buckets)},
+          {"layout", short_form(launch.trainer.layout())},
+          {"ranks", launch.world.size()},
           {"schedule", config.parallel.schedule},
-          {"microbatches", session.run.microbatches},
+          {"microbatches", launch.trainer.job().microbatches},
           {"device", config.run.device},
           {"compute", config.numerics.compute},
           {"seed", config.run.seed}};

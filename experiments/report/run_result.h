@@ -7,7 +7,7 @@
 #include <string>
 
 #include "experiments/report/run_trace.h"
-#include "experiments/run/session.h"
+#include "experiments/run/launch.h"
 
 namespace concertina {
 
@@ -15,10 +15,10 @@ namespace concertina {
 /// step, without a trace from costs.json alone; recorded, where there is a trace: first_step,
 /// steps, median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
 /// (shares of the step that add up to it), means over ranks.
-nlohmann::ordered_json predicted_figures(const Session& session, const std::string& directory,
+nlohmann::ordered_json predicted_figures(const Launch& launch, const std::string& directory,
                                          const std::optional<RunTrace>& trace);
 
 /// Keys: parameters, layout, ranks, schedule, microbatches, device, compute, seed.
-nlohmann::ordered_json about_run(const Session& session);
+nlohmann::ordered_json about_run(const Launch& launch);
 
 }  // namespace concertina

@@ -106,11 +106,11 @@ class Unpacker {
 };
 
 /// Bytes that a microbatch takes on each stage, from the ranks that hold them. Collective.
-void gather_sizes(const RankEngine& engine, Communicator& world, RunTrace& trace) {
+void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) {
   const auto stages = static_cast<std::size_t>(trace.layout.stage_count());
   std::vector<double> mine(2 * stages + 1);
   for (std::size_t s = 0; s < stages; ++s) {
-    const Stage* stage = engine.stage(static_cast<int>(s));
+    const Stage* stage = trainer.engine().stage(static_cast<int>(s));
     if (stage == nullptr) continue;
     const StageMemory memory = stage->memory();
     mine[2 * s] = static_cast<double>(align_up(memory.saved_bytes));
@@ -152,19 +152,20 @@ TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std
   return {done + 1 + std::min(kWarmup, left - count), static_cast<int>(count)};
 }
 
-RunTrace gather_trace(RankEngine& engine, const RunConfig& config, const ClockOffset& early) {
-  Communicator& world = engine.world();
+RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffset& early) {
+  Communicator& world = trainer.world();
   const ClockMap clock(early, measure_offset(world));
   std::vector<double> mine;
-  for (const StepRecord& record : engine.executor().recorder().kept()) pack(record, clock, mine);
-  const std::size_t steps = engine.executor().recorder().kept().size();
+  for (const StepRecord& record : trainer.engine().executor().recorder().kept())
+    pack(record, clock, mine);
+  const std::size_t steps = trainer.engine().executor().recorder().kept().size();
   const std::vector<double> heads = gather_values(world, std::array{clock.error(), mine[1]});
   RunTrace trace;
   trace.run = config.run.name;
   trace.schedule = config.parallel.schedule;
-  trace.layout = engine.run().layout;
-  trace.plan = engine.run().plan;
-  gather_sizes(engine, world, trace);
+  trace.layout = trainer.layout();
+  trace.plan = trainer.assignment().plan;
+  gather_sizes(trainer, world, trace);
   const std::vector<std::vector<double>> all = gather_on_first(world, mine);
   double origin = heads[1];
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -209,26 +210,26 @@ std::string trace_path(const std::string& directory, std::optional<std::int64_t>
   return step ? fmt::format("{}/trace-{:08}.json", directory, *step) : directory + "/trace.json";
 }
 
-Tracing::Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done,
+Tracing::Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done,
                  std::string directory)
-    : engine_(engine),
+    : trainer_(trainer),
       config_(config),
       directory_(std::move(directory)),
-      windows_(trace_windows(done, config.run.steps, config.log, action_count(engine.run().plan))) {
-}
+      windows_(trace_windows(done, config.run.steps, config.log,
+                             action_count(trainer.assignment().plan))) {}
 
 void Tracing::before_step(std::int64_t step) {
   if (!records() || step != windows_[next_].first) return;
-  engine_.executor().recorder().keep(step, windows_[next_].count);
-  early_ = measure_offset(engine_.world());
+  trainer_.engine().executor().recorder().keep(step, windows_[next_].count);
+  early_ = measure_offset(trainer_.world());
 }
 
 void Tracing::after_step(std::int64_t step) {
   if (!records() || step != windows_[next_].first + windows_[next_].count - 1) return;
-  RunTrace trace = gather_trace(engine_, config_, early_);
-  engine_.executor().recorder().release();
+  RunTrace trace = gather_trace(trainer_, config_, early_);
+  trainer_.engine().executor().recorder().release();
   const std::int64_t first = windows_[next_++].first;
-  if (engine_.world().rank() > 0) return;
+  if (trainer_.world().rank() > 0) return;
   try {
     const std::string text = to_chrome_trace(trace);
     atomic_replace(trace_path(directory_), text);

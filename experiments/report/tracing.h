@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/report/run_trace.h"
-#include "experiments/run/rank_engine.h"
+#include "experiments/run/trainer.h"
 #include "parallel/comm/clock_sync.h"
 
 namespace concertina {
@@ -38,7 +38,7 @@ std::string trace_path(const std::string& directory, std::optional<std::int64_t>
 class Tracing {
  public:
   /// Writes into the run's `directory` on rank 0. All functions but last() are collective.
-  Tracing(RankEngine& engine, const RunConfig& config, std::int64_t done, std::string directory);
+  Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done, std::string directory);
   void before_step(std::int64_t step);
   void after_step(std::int64_t step);
   /// What was recorded last, on rank 0.
@@ -47,7 +47,7 @@ class Tracing {
  private:
   bool records() const { return next_ < windows_.size(); }
 
-  RankEngine& engine_;
+  Trainer& trainer_;
   const RunConfig& config_;
   std::string directory_;
   std::vector<TraceWindow> windows_;
@@ -58,6 +58,6 @@ class Tracing {
 
 /// Of the steps that `engine` kept, at least one; complete on rank 0 only. Collective. `early`:
 /// this rank's measure_offset() before them.
-RunTrace gather_trace(RankEngine& engine, const RunConfig& config, const ClockOffset& early);
+RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffset& early);
 
 }  // namespace concertina

@@ -13,7 +13,8 @@
 #include "core/log.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/memory_advice.h"
-#include "experiments/run/rank_engine.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 namespace {
@@ -107,8 +108,8 @@ std::string text(const Sharers& sharers) {
 }
 
 /// Of a GPU, or of the host.
-std::optional<Memory::Pool> pool_of(const RankEngine& engine) {
-  if (const auto pool = engine.tensor_memory().pool()) return pool;
+std::optional<Memory::Pool> pool_of(const Trainer& trainer) {
+  if (const auto pool = trainer.tensor_memory().pool()) return pool;
   const std::optional<MemoryBytes> host = memory();
   if (!host) return {};
   return Memory::Pool{.name = "memory", .free = host->available, .unplanned = 0};
@@ -141,15 +142,16 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config) {
                      "GPU 0"};
 }
 
-void require_memory(const RankEngine& engine, const RunConfig& config, int threads,
-                    Communicator& world) {
-  const std::optional<Memory::Pool> pool = pool_of(engine);
+void require_memory(Trainer& trainer, int threads) {
+  const RunConfig& config = trainer.config();
+  Communicator& world = trainer.world();
+  const std::optional<Memory::Pool> pool = pool_of(trainer);
   const std::string own = pool ? host_name() + ", " + pool->name : "";
   const std::vector<nlohmann::json> all =
       gather_json(world, {{"pool", own},
                           {"free", pool ? pool->free : 0},
                           {"unplanned", pool ? pool->unplanned : 0},
-                          {"wanted", engine.memory().total()}});
+                          {"wanted", trainer.memory().total()}});
   std::map<std::string, Sharers> pools;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank]["pool"] == "") continue;
@@ -167,7 +169,7 @@ void require_memory(const RankEngine& engine, const RunConfig& config, int threa
     if (sum > free)
       throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(free)),
                   on_gpu(config) ? config.where("run.device") : name,
-                  what_fits(engine.run(), config, threads, free / sharers.ranks.size()));
+                  what_fits(config, world.size(), threads, free / sharers.ranks.size()));
   }
 }
 

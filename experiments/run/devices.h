@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-class RankEngine;
+class Trainer;
 
 /// For one process by itself: a CPU's with `threads` threads, or that of GPU `gpu`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu = 0);
@@ -27,8 +27,7 @@ std::unique_ptr<Backend> make_sizing_backend(const RunConfig& config, int thread
 std::optional<MemoryBytes> device_memory(const RunConfig& config);
 
 /// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device want more
-/// than it has free: what each wants, and what would fit. Before RankEngine::start(). Collective.
-void require_memory(const RankEngine& engine, const RunConfig& config, int threads,
-                    Communicator& world);
+/// than it has free: what each wants, and what would fit. Before Trainer::start(). Collective.
+void require_memory(Trainer& trainer, int threads);
 
 }  // namespace concertina

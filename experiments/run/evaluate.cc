@@ -16,20 +16,20 @@ std::string text_share(const Validation& validation) {
   return fmt::format("{} of {} tokens", grouped(validation.targets), grouped(validation.of));
 }
 
-Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> dataset,
+Validation evaluate(Trainer& trainer, std::shared_ptr<const TextDataset> dataset,
                     std::int64_t batches, const std::function<bool()>& stop) {
   const double start = now();
-  const RunPlan& run = engine.run();
-  const std::int64_t samples = run.samples * run.microbatches;
+  const Job& job = trainer.job();
+  const std::int64_t samples = job.batch(), rows = job.model.rows();
   Validation result{.of = dataset->validation_targets()};
   ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
   for (std::int64_t batch = 0; batch < source.batches(); ++batch) {
     // Microbatches of nothing but padding are left out.
     const std::int64_t valid = source.valid_targets(batch, samples);
-    engine.evaluate(batch, static_cast<int>((valid + run.rows() - 1) / run.rows()), source);
-    const std::vector<double>& mine = engine.executor().losses();
-    if (engine.watchdog() != nullptr) engine.watchdog()->at("gather of held-out losses");
-    const std::vector<double> all = gather_values(engine.world(), mine);
+    const std::vector<double>& mine =
+        trainer.evaluate(batch, static_cast<int>((valid + rows - 1) / rows), source);
+    if (trainer.watchdog() != nullptr) trainer.watchdog()->at("gather of held-out losses");
+    const std::vector<double> all = gather_values(trainer.world(), mine);
     // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
     for (std::size_t m = 0; m < mine.size(); ++m)
       for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "experiments/run/rank_engine.h"
+#include "experiments/run/trainer.h"
 #include "io/text_dataset.h"
 
 namespace concertina {
@@ -24,9 +24,9 @@ std::string text_share(const Validation& validation);
 
 /// Over the first `batches` x kEvaluationBatch targets of the held-out part (0: all of it).
 /// Collective; the same bits at any layout: losses are summed in microbatch order. No targets: loss
-/// 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the result is
-/// of no use then.
-Validation evaluate(RankEngine& engine, std::shared_ptr<const TextDataset> dataset,
+/// 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the result
+/// is of no use then.
+Validation evaluate(Trainer& trainer, std::shared_ptr<const TextDataset> dataset,
                     std::int64_t batches, const std::function<bool()>& stop = {});
 
 /// Throws a failure that names `step` if the loss is no number.

@@ -18,12 +18,14 @@ constexpr int kTokensBetweenStops = 16;
 class ContextSource final : public BatchSource {
  public:
   ContextSource(const std::vector<std::int32_t>& text, std::int64_t tokens)
-      : text_(text), tokens_(tokens) {}
+      : text_(text), tokens_(tokens), fields_(text_fields(tokens)) {}
 
   /// Row of a sample whose logits predict the next token.
   std::int64_t last_row() const { return length() - 1; }
 
-  void load(std::int64_t, std::int64_t, std::int64_t count, View tokens, View targets) override {
+  std::span<const Field> fields() const override { return fields_; }
+  void load(std::int64_t, std::int64_t, std::int64_t count, std::span<const View> views) override {
+    const View tokens = views[0], targets = views[1];
     if (!targets.empty()) std::fill_n(targets.i32(), targets.count, -1);
     if (tokens.empty()) return;
     std::fill_n(tokens.i32(), tokens.count, 0);
@@ -31,12 +33,12 @@ class ContextSource final : public BatchSource {
       std::copy(text_.end() - length(), text_.end(), tokens.i32() + s * tokens_);
   }
   std::int64_t valid_targets(std::int64_t, std::int64_t) const override { return 0; }
-  std::int64_t tokens_per_sample() const override { return tokens_; }
 
  private:
   std::int64_t length() const { return std::min(tokens_, static_cast<std::int64_t>(text_.size())); }
   const std::vector<std::int32_t>& text_;
   std::int64_t tokens_;
+  const std::vector<Field> fields_;
 };
 
 /// Inverse transform sampling in fp64, in index order.
@@ -58,31 +60,32 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
 
 }  // namespace
 
-std::string generate(RankEngine& engine, const GenerateSection& options, std::int64_t seed,
+std::string generate(Trainer& trainer, const GenerateSection& options, std::int64_t seed,
                      const std::function<bool()>& stop) {
-  const RunPlan& run = engine.run();
+  const ModelSpec& model = trainer.job().model;
+  const std::vector<Pipeline>& pipelines = trainer.layout().pipelines;
   std::vector<std::int32_t> text = encode_bytes(options.prompt);
   if (text.empty())
     throw_input("the prompt is empty", "generate.prompt", "at least one byte, e.g. \"\\n\"");
   const std::size_t prompt = text.size();
   const Rng rng(static_cast<std::uint64_t>(seed), Purpose::sample);
-  ContextSource source(text, run.tokens);
-  const auto vocabulary = static_cast<std::size_t>(run.model->spec().vocabulary);
+  ContextSource source(text, model.tokens_per_sample);
+  const auto vocabulary = static_cast<std::size_t>(model.vocabulary);
   // Microbatch 0 belongs to the pipeline that starts the step.
-  const auto pipeline = std::find_if(run.layout.pipelines.begin(), run.layout.pipelines.end(),
+  const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
                                      [](const Pipeline& p) { return p.first_microbatch == 0; });
   const int last = pipeline->stages.back().rank;
   std::vector<std::byte> scratch;
   for (int i = 0; i < options.tokens && !(stop && i % kTokensBetweenStops == 0 && stop()); ++i) {
     std::int32_t token = 0;
-    engine.evaluate(0, 1, source, [&](int, View logits) {
+    trainer.evaluate(0, 1, source, [&](int, View logits) {
       const auto row = static_cast<std::size_t>(source.last_row());
       const View next = logits.slice(row * vocabulary, vocabulary);
-      token = sample(to_floats(host_view(engine.tensor_memory(), next, scratch)),
+      token = sample(to_floats(host_view(trainer.tensor_memory(), next, scratch)),
                      options.temperature, rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
     });
-    if (engine.watchdog() != nullptr) engine.watchdog()->at("broadcast of a token");
-    engine.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();
+    if (trainer.watchdog() != nullptr) trainer.watchdog()->at("broadcast of a token");
+    trainer.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();
     text.push_back(token);
   }
   return decode_bytes(std::span(text).subspan(prompt));

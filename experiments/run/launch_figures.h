@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/run/evaluate.h"
-#include "experiments/run/update.h"
+#include "parallel/runtime/update.h"
 
 namespace concertina {
 
@@ -41,7 +41,7 @@ class LaunchFigures {
 /// What result.json has beside the steps' figures.
 struct LaunchSummary {
   std::int64_t step = 0;                            // done, of the whole run
-  std::optional<StepSummary> last;                  // step of this launch
+  std::optional<StepResult> last;                   // step of this launch
   Validation validation;                            // over no targets: none
   double launch_seconds = 0;                        // so far
   double eval_seconds = 0, checkpoint_seconds = 0;  // of them

@@ -9,10 +9,10 @@
 #include <map>
 
 #include "core/clock.h"
-#include "core/version.h"
 #include "core/cpu/isa.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/version.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/machine.h"
 #include "experiments/run/program.h"
@@ -30,16 +30,16 @@ std::string text_of(const OrderedJson& line) {
   return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-OrderedJson hosts_json(const Session& session) {
+OrderedJson hosts_json(const Launch& launch) {
   std::map<std::string, std::vector<int>> ranks_of;
-  for (std::size_t rank = 0; rank < session.cores.size(); ++rank)
-    ranks_of[session.cores[rank].host].push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < launch.cores.size(); ++rank)
+    ranks_of[launch.cores[rank].host].push_back(static_cast<int>(rank));
   OrderedJson hosts = OrderedJson::array();
   for (const auto& [host, ranks] : ranks_of) {
-    const RankCores& first = session.cores[static_cast<std::size_t>(ranks[0])];
+    const RankCores& first = launch.cores[static_cast<std::size_t>(ranks[0])];
     std::vector<int> threads;
     for (const int rank : ranks)
-      threads.push_back(session.thread_counts[static_cast<std::size_t>(rank)]);
+      threads.push_back(launch.thread_counts[static_cast<std::size_t>(rank)]);
     hosts.push_back({{"host", host},
                      {"processor", first.processor},
                      {"load", first.load},
@@ -51,8 +51,8 @@ OrderedJson hosts_json(const Session& session) {
 
 }  // namespace
 
-OrderedJson launch_facts(const Session& session, std::int64_t from) {
-  const RunConfig& config = session.config;
+OrderedJson launch_facts(const Launch& launch, std::int64_t from) {
+  const RunConfig& config = launch.config;
   OrderedJson facts = {{"start", utc_text()},
                        {"end", nullptr},
                        {"exit", nullptr},
@@ -60,10 +60,10 @@ OrderedJson launch_facts(const Session& session, std::int64_t from) {
                        {"commit", program_version().commit},
                        {"program", program_build()},
                        {"command", command_line()},
-                       {"ranks", session.world.size()},
-                       {"hosts", hosts_json(session)},
+                       {"ranks", launch.world.size()},
+                       {"hosts", hosts_json(launch)},
                        {"device", config.run.device},
-                       {"layout", short_form(session.run.layout)},
+                       {"layout", short_form(launch.trainer.layout())},
                        {"schedule", config.parallel.schedule},
                        {"compute", config.numerics.compute},
                        {"seed", config.run.seed},
@@ -71,7 +71,7 @@ OrderedJson launch_facts(const Session& session, std::int64_t from) {
                        {"data_seed", data_seed(config)},
                        {"from", from},
                        {"to", nullptr}};
-  if (!session.isa.empty()) facts.update({{"isa", session.isa}, {"onednn", cpu::onednn_version()}});
+  if (!launch.isa.empty()) facts.update({{"isa", launch.isa}, {"onednn", cpu::onednn_version()}});
   return facts;
 }
 

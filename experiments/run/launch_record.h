@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/run/session.h"
+#include "experiments/run/launch.h"
 
 namespace concertina {
 
 /// What is known when training starts. `from`: steps done before.
-nlohmann::ordered_json launch_facts(const Session& session, std::int64_t from);
+nlohmann::ordered_json launch_facts(const Launch& launch, std::int64_t from);
 
 class LaunchRecord {
  public:

@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/predict_memory.h"
 
 namespace concertina {
 namespace {
@@ -19,22 +21,23 @@ struct Candidate {
 };
 
 /// All grids of this world size at this number of microbatches.
-std::vector<Candidate> grids(const RunPlan& run, RunConfig config, int threads, int microbatches) {
+std::vector<Candidate> grids(RunConfig config, int world, int threads, int microbatches) {
   config.batch.microbatches = microbatches;
   config.parallel.layout = {};
   std::string schedule;
   if (is_schedule_file(config.parallel.schedule))
     schedule = config.parallel.schedule = ParallelSection{}.schedule;
-  const LayoutLimits limits{.world = run.world,
-                            .units = static_cast<int>(run.model->spec().units.size()),
+  const Job job = job_of(config);
+  const LayoutLimits limits{.world = world - config.parallel.spare,
+                            .units = job.units(),
                             .microbatches = microbatches,
-                            .leaves = reduction_leaves(config)};
+                            .leaves = job.leaves};
   std::vector<Candidate> result;
-  for (const Grid& grid : fitting_grids(limits, schedule_folding(config))) {
+  for (const Grid& grid : fitting_grids(limits, folding_of(request_of(config, world)))) {
     config.parallel.pp = grid.pp;
     config.parallel.dp = grid.dp;
     const std::size_t bytes =
-        largest_total(predict_memory(make_run_plan(config, run.world), config, threads));
+        largest_total(predict_memory(config, job, assignment_of(config, job, world), threads));
     result.push_back({grid.pp, grid.dp, microbatches, bytes, schedule});
   }
   return result;
@@ -56,37 +59,36 @@ std::string gib_text(std::size_t bytes) {
 }
 
 // The fewest changes first: another grid, then smaller microbatches as well.
-std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
-                      std::size_t available) {
+std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available) {
   std::optional<Candidate> least;
-  for (int microbatches = run.microbatches; config.batch.global % microbatches == 0;
-       microbatches *= 2) {
+  const int given = config.batch.microbatches;
+  for (int microbatches = given; config.batch.global % microbatches == 0; microbatches *= 2) {
     std::vector<std::string> fitting;
-    for (const Candidate& candidate : grids(run, config, threads, microbatches)) {
-      if (candidate.bytes <= available) fitting.push_back(text(candidate, run.microbatches));
+    for (const Candidate& candidate : grids(config, world, threads, microbatches)) {
+      if (candidate.bytes <= available) fitting.push_back(text(candidate, given));
       if (!least || candidate.bytes < least->bytes) least = candidate;
     }
     if (!fitting.empty()) return fmt::format("what fits: {}", fmt::join(fitting, "; "));
   }
   if (!least) return "no pp x dp of this world size fits the model";
   return fmt::format("no layout of {} fits, the smallest is {}: more ranks or a smaller model",
-                     counted(run.world, "rank"), text(*least, run.microbatches));
+                     counted(world, "rank"), text(*least, given));
 }
 
-std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& config, int threads,
+std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
                                        const MemoryBytes& machine) {
   const std::size_t largest = largest_total(memory), available = machine.available;
   if (largest > available)
     return {fmt::format("the largest rank needs {}, {} has {} free; {}", gib_text(largest),
                         machine.name, gib_text(available),
-                        what_fits(run, config, threads, available))};
+                        what_fits(config, static_cast<int>(memory.size()), threads, available))};
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},
                       [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
   if (all <= available) return {};
   return {fmt::format("all {} ranks need {}, {} has {} free: at most {} of them fit there",
-                      run.world, gib_text(all), machine.name, gib_text(available),
+                      memory.size(), gib_text(all), machine.name, gib_text(available),
                       available / largest)};
 }
 

@@ -15,12 +15,11 @@ std::string gib_text(std::size_t bytes);
 
 /// Other layouts of the same world size, else smaller microbatches, whose largest rank wants no
 /// more than `available` bytes; else the smallest there is.
-std::string what_fits(const RunPlan& run, const RunConfig& config, int threads,
-                      std::size_t available);
+std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available);
 
 /// Warnings, none if all ranks together fit into what `machine` has free, with what_fits().
-/// `memory`: predict_memory(run, ...).
-std::vector<std::string> memory_advice(const RunPlan& run, const RunConfig& config, int threads,
+/// `memory`: predict_memory() of the run, by rank.
+std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
                                        const MemoryBytes& machine);
 

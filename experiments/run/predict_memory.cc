@@ -5,6 +5,8 @@
 
 #include "core/backend_around.h"
 #include "experiments/run/devices.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/trainer.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/runtime/gradient_tree.h"
 
@@ -75,23 +77,29 @@ class SharedOperators final : public BackendAround {
 /// Everything that a rank's memory follows from, as numbers: equal keys, equal memory.
 using MemoryKey = std::vector<std::size_t>;
 
-void append_stages(const RunPlan& run, const RowMemory& row, MemoryKey& key) {
+void append_stages(const Layout& layout, const RowMemory& row, MemoryKey& key) {
   for (const int count :
        {row.inputs, row.outputs, row.output_grads, row.input_grads, row.frozen_outputs})
     key.push_back(static_cast<std::size_t>(count));
+  int first = -1;
   for (const StageSlots& slots : row.stages) {
-    const StagePlacement& at = run.layout.stage(slots.stage);
-    for (const int value : {at.first_unit, at.last_unit, slots.saved, slots.grads})
+    const StagePlacement& at = layout.stage(slots.stage);
+    const Pipeline& own =
+        layout.pipelines[static_cast<std::size_t>(layout.pipeline_of(slots.stage))];
+    // Of which microbatches it reads the batch: how many, and how far from the first stage's.
+    if (first < 0) first = own.first_microbatch;
+    for (const int value : {at.first_unit, at.last_unit, slots.saved, slots.grads,
+                            own.first_microbatch - first, own.microbatches()})
       key.push_back(static_cast<std::size_t>(value));
   }
 }
 
 /// Sums of gradients: what the rank's own tree needs; the rest of a bucket's nodes arrive.
-void append_gradients(const RunPlan& run, int rank, MemoryKey& key) {
+void append_gradients(const Job& job, const Assignment& assignment, int rank, MemoryKey& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
-  for (const Action& action : run.plan.rows[static_cast<std::size_t>(rank)]) {
+  for (const Action& action : assignment.plan.rows[static_cast<std::size_t>(rank)]) {
     if (!makes_weight_gradient(action.kind)) continue;
-    const StagePlacement& at = run.layout.stage(action.stage);
+    const StagePlacement& at = assignment.layout.stage(action.stage);
     for (int unit = at.first_unit; unit < at.last_unit; ++unit)
       orders[unit].push_back(action.microbatch);
   }
@@ -99,7 +107,7 @@ void append_gradients(const RunPlan& run, int rank, MemoryKey& key) {
   for (const auto& [unit, order] : orders) {
     const auto [at, fresh] = known.try_emplace(order);
     if (fresh) {
-      const GradientTree tree(order, run.microbatches, run.leaves);
+      const GradientTree tree(order, job.microbatches, job.leaves);
       at->second = {static_cast<std::size_t>(tree.buffers()), tree.nodes().size()};
     }
     key.push_back(static_cast<std::size_t>(unit));
@@ -108,31 +116,36 @@ void append_gradients(const RunPlan& run, int rank, MemoryKey& key) {
   }
 }
 
-void append_parts(const RunPlan& run, int rank, MemoryKey& key) {
-  for (std::size_t b = 0; b < run.owners.size(); ++b) {
-    const int owner = run.owners[b].index_of(rank);
+void append_parts(const Assignment& assignment, int rank, MemoryKey& key) {
+  for (std::size_t b = 0; b < assignment.owners.size(); ++b) {
+    const int owner = assignment.owners[b].index_of(rank);
     if (owner < 0) continue;
     key.push_back(b);
-    key.push_back(run.owners[b].parts[static_cast<std::size_t>(owner)].count());
+    key.push_back(assignment.owners[b].parts[static_cast<std::size_t>(owner)].count());
   }
 }
 
 }  // namespace
 
-std::vector<RankMemory> predict_memory(const RunPlan& run, const RunConfig& config, int threads) {
-  const std::vector<RowMemory> rows = plan_memory(run.plan, run.layout);
+std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
+                                       const Assignment& assignment, int threads) {
+  const std::unique_ptr<Model> model = model_of(config);
+  const std::unique_ptr<Optimizer> optimizer = optimizer_of(config);
+  const std::vector<RowMemory> rows = plan_memory(assignment.plan, assignment.layout);
   std::map<MemoryKey, RankMemory> known;
   std::vector<RankMemory> result;
-  for (int rank = 0; rank < run.world; ++rank) {
+  for (int rank = 0; rank < assignment.world; ++rank) {
     MemoryKey key;
-    append_stages(run, rows[static_cast<std::size_t>(rank)], key);
-    append_gradients(run, rank, key);
-    append_parts(run, rank, key);
+    append_stages(assignment.layout, rows[static_cast<std::size_t>(rank)], key);
+    append_gradients(job, assignment, rank, key);
+    append_parts(assignment, rank, key);
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) {
-      // A backend of its own: its workspace grows with every operator that is made on it.
+      // A backend of its own: its operators are shared by the units of one rank.
       SharedOperators backend(make_sizing_backend(config, threads));
-      at->second = RankEngine(run, config, rank, backend).memory();
+      at->second = StepEngine(job, assignment, rank, stage_factory(*model, backend), *optimizer,
+                              config.optimizer.clip, backend)
+                       .memory();
     }
     result.push_back(at->second);
   }

@@ -1,16 +1,18 @@
 // What every rank of a run will need, without any rank: the memory of `concertina plan`.
-// Invariant: the figures are RankEngine::memory() itself, as a run takes it; ranks that differ in
+// Invariant: the figures are StepEngine::memory() itself, as a run takes it; ranks that differ in
 // nothing that memory depends on share one engine, so that large worlds stay cheap.
 #pragma once
 
 #include <vector>
 
-#include "experiments/run/rank_engine.h"
+#include "experiments/config/config.h"
+#include "parallel/runtime/step_engine.h"
 
 namespace concertina {
 
 /// By rank, with `threads` threads each. Takes no memory for tensors.
-std::vector<RankMemory> predict_memory(const RunPlan& run, const RunConfig& config, int threads);
+std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
+                                       const Assignment& assignment, int threads);
 
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);

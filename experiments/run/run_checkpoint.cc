@@ -10,8 +10,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "experiments/config/config_keys.h"
 #include "experiments/run/gather.h"
+#include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 #include "io/checkpoint_shard.h"
@@ -41,43 +41,18 @@ std::optional<std::string> path_from_first(
   return directory + below.get<std::string>();
 }
 
-/// Calls f(tensor, part of the rank's bucket, run) for every tensor run that the rank owns.
-void each_run(const RankEngine& engine, int rank,
-              const std::function<void(std::size_t, const Part&, const TensorRun&)>& f) {
-  const RunPlan& run = engine.run();
-  for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-    const int me = run.owners[b].index_of(rank);
-    if (me < 0) continue;
-    const Part& part = run.owners[b].parts[static_cast<std::size_t>(me)];
-    for (const TensorRun& one : tensor_runs(run.buckets[b], part)) f(b, part, one);
-  }
-}
-
-/// Names of what the optimizer keeps of a bucket: nothing of a frozen one.
-std::vector<std::string> state_names(const RankEngine& engine, std::size_t bucket) {
-  if (engine.run().buckets[bucket].frozen) return {};
-  const auto& names = engine.update().state_names();
-  return {names.begin(), names.end()};
-}
-
-/// `copies`: of what host code cannot read, as long as the pieces are in use.
-std::vector<TensorPiece> own_pieces(const RankEngine& engine, int rank,
-                                    std::list<std::vector<std::byte>>& copies) {
+/// The state of this rank's own parts. `copies`: of what host code cannot read, as long as the
+/// pieces are in use.
+std::vector<TensorPiece> own_pieces(const State& state, std::list<std::vector<std::byte>>& copies) {
   std::vector<TensorPiece> pieces;
   const auto readable = [&](View tensor) {
-    return host_view(engine.tensor_memory(), tensor, copies.emplace_back()).f32();
+    return host_view(state.memory(), tensor, copies.emplace_back()).f32();
   };
-  each_run(engine, rank, [&](std::size_t b, const Part& part, const TensorRun& run) {
-    const BucketTensor& tensor =
-        engine.run().buckets[b].tensors[static_cast<std::size_t>(run.tensor)];
-    const std::size_t count = run.end - run.begin;
-    TensorPiece piece{tensor.name, tensor.shape, run.begin - tensor.offset, count, {}};
-    piece.parts.push_back({"weight", readable(engine.weights()[b].slice(run.begin, count))});
-    const std::vector<std::string> names = state_names(engine, b);
-    for (std::size_t s = 0; s < names.size(); ++s)
-      piece.parts.push_back({names[s], readable(engine.update()
-                                                    .state(static_cast<int>(b), s)
-                                                    .slice(run.begin - part.begin, count))});
+  state.each_owned([&](const OwnedRun& run) {
+    TensorPiece piece{run.tensor->name, run.tensor->shape, run.begin, run.weight.count, {}};
+    piece.parts.push_back({"weight", readable(run.weight)});
+    for (std::size_t k = 0; k < run.kinds.size(); ++k)
+      piece.parts.push_back({state.kinds()[k], readable(run.kinds[k])});
     pieces.push_back(std::move(piece));
   });
   return pieces;
@@ -101,45 +76,9 @@ void require_sound(const TensorPiece& piece, std::int64_t step) {
   }
 }
 
-/// What is kept is fp32 in any precision and on any device.
-constexpr std::string_view kMayChange[] = {
-    "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
-
-/// A config key that is younger than the checkpoint had its default.
-nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
-  if (stored.contains(key)) return stored[key];
-  if (key == "model.seed" || key == "data.seed")
-    return stored.value("run.seed", nlohmann::json("absent"));
-  const Key* known = find_key(key);
-  return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
-                          : nlohmann::json("absent");
-}
-
-/// Throws unless the checkpoint is of a run with this identity, but for keys that may change.
-void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
-                    const std::string& path) {
-  const auto text = [](const nlohmann::json& one) {
-    return one.is_string() ? one.get<std::string>() : one.dump();
-  };
-  for (const auto& [key, value] : now.items()) {
-    // A sample of the text is compared in any case.
-    if (key == kWholeText && !stored.contains(key)) continue;
-    const nlohmann::json then = value_then(stored, key);
-    if (may_change(key) || then == value) continue;
-    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
-                            text(then), text(value)),
-                path, fmt::format("the same {} as before, or another run.name for a new run", key));
-  }
-  for (const auto& [key, value] : stored.items())
-    if (!now.contains(key) && !may_change(key))
-      throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",
-                              key, text(value)),
-                  path, "the version of concertina that wrote it, or a newer one");
-}
-
-/// Progress for the engine's watchdog.
-Beat beat_of(const RankEngine& engine) {
-  Watchdog* const watchdog = engine.watchdog();
+/// Progress for the watchdog.
+Beat beat_of(const Trainer& trainer) {
+  Watchdog* const watchdog = trainer.watchdog();
   return [watchdog] {
     if (watchdog != nullptr) watchdog->beat();
   };
@@ -154,95 +93,63 @@ std::optional<std::string> find_commit(const std::string& path) {
 }
 
 /// All weights that this rank holds, and the states of its own parts.
-void read_state(RankEngine& engine, int rank, CheckpointReader& reader) {
-  const RunPlan& run = engine.run();
+void read_state(State& state, CheckpointReader& reader) {
   const auto read = [&](const std::string& name, const std::string& part, std::size_t from,
                         View tensor) {
-    HostMirror mirror(engine.tensor_memory(), tensor);
+    HostMirror mirror(state.memory(), tensor);
     reader.read(name, part, from, {mirror.host().f32(), tensor.count});
     mirror.upload();
   };
-  for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-    if (engine.weights()[b].empty()) continue;
-    for (const BucketTensor& tensor : run.buckets[b].tensors) {
+  const std::vector<Bucket>& buckets = state.assignment().buckets;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    if (state.weights()[b].empty()) continue;
+    for (const BucketTensor& tensor : buckets[b].tensors) {
       if (reader.shape(tensor.name) != tensor.shape)
         throw_input(
             fmt::format("tensor {} has shape [{}], this model's has [{}]", tensor.name,
                         fmt::join(reader.shape(tensor.name), ", "), fmt::join(tensor.shape, ", ")),
             reader.directory(), "the config of the run that saved it");
-      const View view = engine.weights()[b].slice(tensor.offset, tensor.count);
-      read(tensor.name, "weight", 0, view);
+      read(tensor.name, "weight", 0, state.weights()[b].slice(tensor.offset, tensor.count));
     }
   }
-  each_run(engine, rank, [&](std::size_t b, const Part& part, const TensorRun& one) {
-    const BucketTensor& tensor = run.buckets[b].tensors[static_cast<std::size_t>(one.tensor)];
-    const std::vector<std::string> names = state_names(engine, b);
-    for (std::size_t s = 0; s < names.size(); ++s) {
-      const View view = engine.update()
-                            .state(static_cast<int>(b), s)
-                            .slice(one.begin - part.begin, one.end - one.begin);
-      read(tensor.name, names[s], one.begin - tensor.offset, view);
-    }
+  state.each_owned([&](const OwnedRun& run) {
+    for (std::size_t k = 0; k < run.kinds.size(); ++k)
+      read(run.tensor->name, state.kinds()[k], run.begin, run.kinds[k]);
   });
 }
 
 /// Nothing if there is no commit at `path`; `commit` is the one that is read.
-std::optional<std::int64_t> try_load(RankEngine& engine, const std::string& path,
+std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
                                      const nlohmann::json& identity,
                                      std::optional<std::string>& commit, nlohmann::json* kept) {
-  Communicator& world = engine.world();
+  Communicator& world = trainer.world();
   commit = path_from_first(world, path, [&] { return find_commit(path); });
   if (!commit) return std::nullopt;
   std::int64_t step = 0;
   together(world, [&] {
     CheckpointReader reader(*commit);
-    reader.on_beat(beat_of(engine));
+    reader.on_beat(beat_of(trainer));
     step = reader.manifest().step;
     const nlohmann::json& stored = reader.manifest().metadata;
     if (kept != nullptr) *kept = stored;
     if (!identity.empty()) check_identity(stored, identity, reader.directory());
-    read_state(engine, world.rank(), reader);
+    read_state(trainer.state(), reader);
   });
-  engine.refresh();
+  trainer.refresh();
   return step;
 }
 
 }  // namespace
 
-bool may_change(std::string_view key) {
-  return std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange);
-}
-
-nlohmann::json numerics_identity(const RunConfig& config, const RunPlan& run,
-                                 const std::string& data_fingerprint) {
-  nlohmann::json identity;
-  RunConfig copy = config;
-  for (const Key& key : config_keys()) {
-    const std::string_view section = key.name.substr(0, key.name.find('.'));
-    const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
-                         section == "freeze" || section == "lr" || key.name == "run.seed" ||
-                         key.name == "data.tokenizer" || key.name == "data.validation" ||
-                         key.name == "numerics.compute" || key.name == "numerics.attention" ||
-                         key.name == "run.device";
-    if (numeric) identity[std::string(key.name)] = value_text(key, copy);
-  }
-  identity["model.seed"] = std::to_string(model_seed(config));
-  identity["data.seed"] = std::to_string(data_seed(config));
-  identity["lr.steps"] = std::to_string(lr_steps(config));
-  identity["numerics.leaves"] = std::to_string(run.leaves);
-  identity["data.text"] = data_fingerprint;
-  return identity;
-}
-
-void save_checkpoint(RankEngine& engine, const std::string& directory, std::int64_t step,
+void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity) {
-  const Watchdog::Patience patience(engine.watchdog(), "saving a checkpoint");
-  Communicator& world = engine.world();
+  const Watchdog::Patience patience(trainer.watchdog(), "saving a checkpoint");
+  Communicator& world = trainer.world();
   const bool leads = world.rank() == 0;
   std::list<std::vector<std::byte>> copies;
   std::vector<TensorPiece> pieces;
   together(world, [&] {
-    pieces = own_pieces(engine, world.rank(), copies);
+    pieces = own_pieces(trainer.state(), copies);
     for (const TensorPiece& piece : pieces) require_sound(piece, step);
   });
   const std::string partial =
@@ -255,7 +162,7 @@ void save_checkpoint(RankEngine& engine, const std::string& directory, std::int6
       world,
       [&] {
         record = to_json(
-            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(engine)));
+            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(trainer)));
       },
       cleanup);
   const std::vector<nlohmann::json> records = gather_json_on_first(world, record);
@@ -279,28 +186,28 @@ void prune_checkpoints(const std::string& directory, int keep) {
   }
 }
 
-std::optional<std::int64_t> load_checkpoint(RankEngine& engine, const std::string& path,
+std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
                                             const nlohmann::json& identity, nlohmann::json* kept) {
-  const Watchdog::Patience patience(engine.watchdog(), "loading a checkpoint");
+  const Watchdog::Patience patience(trainer.watchdog(), "loading a checkpoint");
   // A run that trains removes old commits, also while another process reads them.
   constexpr int kAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     std::optional<std::string> commit;
     try {
-      return try_load(engine, path, identity, commit, kept);
+      return try_load(trainer, path, identity, commit, kept);
     } catch (const Error&) {
-      const bool gone = from_first(engine.world(), [&] {
+      const bool gone = from_first(trainer.world(), [&] {
         return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
       });
       if (!gone || attempt == kAttempts) throw;
     }
-    if (engine.world().rank() == 0)
+    if (trainer.world().rank() == 0)
       log::info("{} was removed while it was read: the newest one is taken", *commit);
   }
 }
 
-std::int64_t require_checkpoint(RankEngine& engine, const std::string& path, nlohmann::json* kept) {
-  const std::optional<std::int64_t> step = load_checkpoint(engine, path, {}, kept);
+std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, nlohmann::json* kept) {
+  const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept);
   if (!step)
     throw_input("there is no checkpoint", path,
                 "the directory of a run that `concertina train` has trained");

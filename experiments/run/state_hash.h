@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "experiments/run/rank_engine.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 
 /// SHA-256 over the SHA-256 of each block of the canonical grid (weights, then each optimizer
 /// state), buckets and blocks in order: the same at any layout. Collective; 64 bytes per block
 /// (16 KiB of weights) go to rank 0, and the hash to every rank.
-std::string state_sha256(RankEngine& engine);
+std::string state_sha256(Trainer& trainer);
 
 }  // namespace concertina

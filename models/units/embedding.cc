@@ -9,6 +9,7 @@ namespace concertina {
 namespace {
 
 enum Parameter { kWte, kWpe, kParameters };
+enum Read { kTokens };
 
 std::size_t grad_bytes(const UnitShape& shape) {
   Carver carver(nullptr);
@@ -35,7 +36,7 @@ class Embedding final : public Unit {
   bool packs(std::size_t /*parameter*/) const override { return false; }
 
   void forward(const UnitIo& io) override {
-    backend_.embedding(io.tokens, wte_, wpe_, shape_.tokens, io.output);
+    backend_.embedding(io.fields[kTokens], wte_, wpe_, shape_.tokens, io.output);
     dropout_.forward(io);
   }
 
@@ -44,8 +45,8 @@ class Embedding final : public Unit {
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     CONCERTINA_CHECK(gradients[kWte].accumulate == gradients[kWpe].accumulate,
                      "both tables start a leaf of the gradient sum at the same microbatch");
-    backend_.embedding_backward(io.tokens, dropout_.gradient(io, dropped(io)), shape_.tokens,
-                                gradients[kWte].view, gradients[kWpe].view,
+    backend_.embedding_backward(io.fields[kTokens], dropout_.gradient(io, dropped(io)),
+                                shape_.tokens, gradients[kWte].view, gradients[kWpe].view,
                                 gradients[kWte].accumulate);
   }
 
@@ -75,6 +76,7 @@ UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t v
   UnitSpec spec{std::move(name), {}, {}};
   spec.parameters = {token_table(vocabulary, shape.width, std),
                      {"wpe", {shape.tokens, shape.width}, true, {Init::Kind::normal, std}, ""}};
+  spec.reads = {text_fields(shape.tokens)[0]};
   const auto additions = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
   spec.cost = {.forward_flops = additions,
                .input_flops = 0,

@@ -10,6 +10,7 @@ namespace concertina {
 namespace {
 
 enum Parameter { kLnWeight, kLnBias, kWte, kParameters };
+enum Read { kTargets };
 
 struct Saved {
   View h, mean, rstd, logits, row_loss;  // [R,C], [R], [R], [R,V], [R]
@@ -67,7 +68,7 @@ class Head final : public Unit {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);
     backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
     head_->forward(s.h, packed_, {}, {}, s.logits);
-    backend_.cross_entropy(s.logits, io.targets, io.loss_scale, io.training, s.row_loss);
+    backend_.cross_entropy(s.logits, io.fields[kTargets], io.loss_scale, io.training, s.row_loss);
   }
 
   void backward_input(const UnitIo& io) override {
@@ -113,6 +114,7 @@ UnitSpec head_spec(std::string name, const UnitShape& shape, std::int64_t vocabu
                 {},
                 {product, product, product, carve_saved(shape, vocabulary, nullptr).bytes,
                  grad_bytes(shape)}};
+  spec.reads = {text_fields(shape.tokens)[1]};
   spec.parameters = {{"ln.weight", {shape.width}, false, {Init::Kind::ones}, ""},
                      {"ln.bias", {shape.width}, false, {Init::Kind::zeros}, ""},
                      token_table(vocabulary, shape.width, std)};

@@ -1,7 +1,10 @@
 #include "parallel/plan/layout.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -15,16 +18,16 @@ std::string place(int pipeline, int stage) {
   return fmt::format("{}, pipeline {}, stage {}", kKey, pipeline, stage);
 }
 
-void validate_stages(const Pipeline& pipeline, int number, const LayoutLimits& limits) {
+void validate_stages(const Pipeline& pipeline, int number, const LayoutLimits& limits, int world) {
   if (pipeline.stages.empty())
     throw_input(fmt::format("pipeline {} has no stages", number), kKey,
                 fmt::format("stages that hold units [0, {})", limits.units));
   int next = 0;
   for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
     const StagePlacement& stage = pipeline.stages[s];
-    if (stage.rank < 0 || stage.rank >= limits.world)
+    if (stage.rank < 0 || stage.rank >= world)
       throw_input(fmt::format("rank {} does not exist", stage.rank), place(number, s),
-                  fmt::format("a rank in [0, {})", limits.world));
+                  fmt::format("a rank in [0, {})", world));
     if (stage.last_unit <= stage.first_unit)
       throw_input(
           fmt::format("the stage is empty: units [{}, {})", stage.first_unit, stage.last_unit),
@@ -156,22 +159,58 @@ std::vector<int> Layout::holders(const std::vector<int>& units) const {
   return {ranks.begin(), ranks.end()};
 }
 
-void validate(const Layout& layout, const LayoutLimits& limits) {
+namespace {
+
+std::set<int> ranks_of(const Layout& layout) {
+  std::set<int> ranks;
+  for (const Pipeline& pipeline : layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+  return ranks;
+}
+
+/// All ranks have a stage but those that are meant to be spare.
+void validate_ranks(const Layout& layout, int working, int world) {
+  const std::set<int> used = ranks_of(layout);
+  if (std::cmp_equal(used.size(), working)) return;
+  int idle = 0;
+  while (used.contains(idle)) ++idle;
+  if (std::cmp_greater(used.size(), working))
+    throw_input(fmt::format("{} work, {} of {} are to be spare", counted(std::ssize(used), "rank"),
+                            world - working, world),
+                "parallel.spare",
+                fmt::format("parallel.spare = {}", world - static_cast<int>(used.size())));
+  throw_input(fmt::format("rank {} has no stage", idle), kKey,
+              fmt::format("a stage for every one of {}, fewer ranks, or parallel.spare = {}",
+                          counted(working, "rank"), world - static_cast<int>(used.size())));
+}
+
+}  // namespace
+
+std::vector<int> working_ranks(const Layout& layout) {
+  const std::set<int> ranks = ranks_of(layout);
+  return {ranks.begin(), ranks.end()};
+}
+
+std::string short_form(const Layout& layout) {
+  std::set<std::set<int>> replicas;  // the ranks of each; two opposite pipelines are one
+  for (const Pipeline& pipeline : layout.pipelines) replicas.insert(ranks_of({{pipeline}}));
+  std::vector<std::size_t> depths;
+  for (const std::set<int>& ranks : replicas) depths.push_back(ranks.size());
+  if (std::all_of(depths.begin(), depths.end(), [&](std::size_t d) { return d == depths[0]; }))
+    return fmt::format("pp{}xdp{}", depths[0], depths.size());
+  return fmt::format("{}", fmt::join(depths, "+"));
+}
+
+void validate(const Layout& layout, const LayoutLimits& limits, int world) {
   CONCERTINA_CHECK(limits.leaves > 0 && limits.microbatches % limits.leaves == 0,
                    "{} leaves of {} microbatches", limits.leaves, limits.microbatches);
+  if (world == 0) world = limits.world;
   if (layout.pipelines.empty())
     throw_input("the layout has no pipelines", kKey, "a list of pipelines");
   for (int p = 0; p < static_cast<int>(layout.pipelines.size()); ++p)
-    validate_stages(layout.pipelines[p], p, limits);
+    validate_stages(layout.pipelines[p], p, limits, world);
   validate_microbatches(layout, limits);
-  std::set<int> used;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) used.insert(stage.rank);
-  for (int rank = 0; rank < limits.world; ++rank)
-    if (!used.contains(rank))
-      throw_input(fmt::format("rank {} has no stage", rank), kKey,
-                  fmt::format("a stage for every one of {}, or fewer ranks",
-                              counted(limits.world, "rank")));
+  validate_ranks(layout, limits.world, world);
 }
 
 int rank_of_stage(Placement placement, int stage, int p) {

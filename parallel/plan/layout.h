@@ -50,8 +50,15 @@ struct LayoutLimits {
 };
 
 /// Throws Error{bad_input} unless each pipeline holds every unit once and in order, the pipelines
-/// hold every microbatch once and cut between leaves only, and exactly the ranks [0, world) work.
-void validate(const Layout& layout, const LayoutLimits& limits);
+/// hold every microbatch once and cut between leaves only, and limits.world ranks work: all of
+/// [0, world), or any of them where the world has more (0: it has not).
+void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);
+
+/// Ranks that hold a stage, ascending.
+std::vector<int> working_ranks(const Layout& layout);
+
+/// "pp2xdp2" (ranks a replica, replicas), or "2+1" for pipelines of different depth.
+std::string short_form(const Layout& layout);
 
 /// The short form of a layout: dp replicas of pp ranks each.
 struct Grid {

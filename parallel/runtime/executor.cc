@@ -133,7 +133,7 @@ void Executor::end_step() {
   recorder_.worked(unit_clock_.end_step());
 }
 
-void Executor::run(const StepInput& input) {
+void Executor::run(const StepInput& input, const std::function<void()>& update) {
   losses_.begin();
   for (std::size_t i = 0; i < row_.size(); ++i) {
     const Action& action = row_[i];
@@ -151,7 +151,7 @@ void Executor::run(const StepInput& input) {
     else if (is_compute(action.kind))
       compute(i, input);
     else if (action.kind == Kind::STEP)
-      losses_.read(), update_();
+      losses_.read(), update();
     else if (action.kind == Kind::REDUCE)
       exchange_->progress();  // STEP waits for all of them
     else

@@ -36,12 +36,10 @@ class Executor {
   }
   /// Collective.
   void connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog);
-  /// Runs at the row's STEP.
-  void on_step(std::function<void()> update) { update_ = std::move(update); }
-
   /// One training step is begin_step(), run(), end_step(): what is recorded in between is its own.
   void begin_step(std::int64_t step);
-  void run(const StepInput& input);
+  /// Calls `update` at the row's STEP, where all gradients are reduced.
+  void run(const StepInput& input, const std::function<void()>& update);
   /// Waits for the step's kernels.
   void end_step();
   /// Forward passes only, of microbatches [0, count), by the pipelines that own them; `see` gets
@@ -92,7 +90,6 @@ class Executor {
   LocalStages stages_;
   GradientExchange* exchange_ = nullptr;
   Watchdog* watchdog_ = nullptr;
-  std::function<void()> update_;
   UnitClock unit_clock_;
   RowLosses losses_;
 };

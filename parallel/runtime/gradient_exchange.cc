@@ -11,11 +11,11 @@ namespace {
 
 /// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order;
 /// of the ranks that share a bucket with `me`. So it takes a rank's replicas, not the world.
-std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, const Plan& plan,
-                                                         const std::vector<BucketOwners>& owners,
-                                                         int me) {
+std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assignment, int me) {
+  const Layout& layout = assignment.layout;
+  const Plan& plan = assignment.plan;
   std::vector<bool> wanted(plan.rows.size(), false);
-  for (const BucketOwners& one : owners)
+  for (const BucketOwners& one : assignment.owners)
     if (one.index_of(me) >= 0)
       for (const int rank : one.ranks) wanted[static_cast<std::size_t>(rank)] = true;
   std::vector<std::vector<std::vector<int>>> orders(plan.rows.size());
@@ -34,11 +34,14 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Layout& layout, c
 
 }  // namespace
 
-GradientExchange::GradientExchange(const std::vector<Bucket>& buckets,
-                                   const std::vector<BucketOwners>& owners, const Layout& layout,
-                                   const Plan& plan, int rank, int microbatches, int leaves)
-    : microbatches_(microbatches), leaves_(leaves), buckets_(buckets), index_(buckets.size(), -1) {
-  const auto orders = weight_orders(layout, plan, owners, rank);
+GradientExchange::GradientExchange(const Job& job, const Assignment& assignment, int rank)
+    : microbatches_(job.microbatches),
+      leaves_(job.leaves),
+      buckets_(assignment.buckets),
+      index_(assignment.buckets.size(), -1) {
+  const std::vector<Bucket>& buckets = assignment.buckets;
+  const std::vector<BucketOwners>& owners = assignment.owners;
+  const auto orders = weight_orders(assignment, rank);
   for (const std::size_t b : exchange_order(buckets))
     if (owners[b].index_of(rank) >= 0 && !buckets[b].frozen)
       make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);

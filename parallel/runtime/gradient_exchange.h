@@ -13,19 +13,16 @@
 #include "core/arena.h"
 #include "core/stage.h"
 #include "parallel/comm/communicator.h"
-#include "parallel/plan/schedule.h"
+#include "parallel/plan/assignment.h"
 #include "parallel/runtime/gradient_tree.h"
 #include "parallel/runtime/groups.h"
-#include "parallel/runtime/ownership.h"
 
 namespace concertina {
 
 class GradientExchange final : public GradientSink {
  public:
-  /// Pure: nothing is allocated or sent. `owners`: assign_owners(buckets, layout). Frozen buckets
-  /// take no part.
-  GradientExchange(const std::vector<Bucket>& buckets, const std::vector<BucketOwners>& owners,
-                   const Layout& layout, const Plan& plan, int rank, int microbatches, int leaves);
+  /// Pure: nothing is allocated or sent. Frozen buckets take no part. `assignment` outlives it.
+  GradientExchange(const Job& job, const Assignment& assignment, int rank);
 
   /// Bytes of the buffers that gradients are summed in, and of the pieces that arrive.
   std::size_t sum_bytes() const;
@@ -84,7 +81,7 @@ class GradientExchange final : public GradientSink {
   }
 
   int microbatches_, leaves_;
-  std::vector<Bucket> buckets_;
+  const std::vector<Bucket>& buckets_;
   std::vector<int> index_;  // bucket -> item, -1 where not held
   std::vector<Item> items_;
   std::vector<std::vector<int>> queues_;  // items of one group in the order of their start

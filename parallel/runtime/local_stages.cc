@@ -79,14 +79,9 @@ MicrobatchIo LocalStages::io(const Action& action, const StepInput& input) {
   const LocalStage& stage = of(action.stage);
   const auto microbatch = static_cast<std::size_t>(action.microbatch);
   const Activations& at = stage.activations[microbatch];
-  const auto part = [&](View all) {
-    const std::size_t rows = all.count / stage.activations.size();
-    return all.slice(microbatch * rows, rows);
-  };
   MicrobatchIo io;
   io.microbatch = action.microbatch;
-  if (stage.info.first) io.tokens = part(input.tokens);
-  if (stage.info.last) io.targets = part(input.targets);
+  if (input.batch != nullptr) io.fields = input.batch->fields(action.microbatch);
   io.input = at.input;
   io.output = at.output;
   io.input_grad = at.input_grad;

@@ -11,14 +11,14 @@
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/runtime/buffer_pool.h"
+#include "parallel/runtime/step_batch.h"
 #include "parallel/runtime/transfers.h"
 
 namespace concertina {
 
-/// Tokens and targets [M x R] of the step's microbatches; a rank without a first (last) stage
-/// leaves tokens (targets) empty.
+/// What a step gives to its passes.
 struct StepInput {
-  View tokens, targets;
+  const StepBatch* batch = nullptr;  // null: no unit reads anything
   float loss_scale = 1;
   std::uint64_t seed = 0;  // see MicrobatchIo
   std::int64_t step = 0;

@@ -13,6 +13,7 @@
 #include "experiments/costs/schedule_costs.h"
 #include "parallel/generate/passes.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/planned.h"
 
 namespace concertina {
 namespace {
@@ -42,13 +43,18 @@ MeasuredCosts measured() {
   MeasuredCosts costs;
   costs.config = write_config(small(1, 1));
   costs.machine = machine();
-  const RunPlan run = make_run_plan(small(1, 1), 1);
-  for (const UnitSpec& unit : run.model->spec().units) {
+  const PlannedJob run = planned(small(1, 1), 1);
+  for (const UnitSpec& unit : run.job.model.units) {
     costs.names.push_back(unit.name);
     const double seconds = 1e-3 * static_cast<double>(costs.names.size());
     costs.units.push_back({seconds, 2 * seconds, 3 * seconds, seconds / 2});
   }
   return costs;
+}
+
+std::vector<UnitSeconds> seconds_of(const CostSource& source, const RunConfig& config) {
+  const PlannedJob run = planned(config, 1);
+  return unit_seconds(source, run.job, run, config);
 }
 
 class CostFiles : public testing::Test {
@@ -190,11 +196,11 @@ TEST_F(CostFiles, ARunWithoutLinksSaysSoAndTakesThoseOfAnother) {
 }
 
 TEST(PlanCosts, AStageIsTheSumOfItsUnits) {
-  const RunPlan run = make_run_plan(small(2, 1), 2);
+  const PlannedJob run = planned(small(2, 1), 2);
   const std::vector<UnitSeconds> units = measured().units;
   MachineModel updates;
   updates.update_s_per_element = 1e-9;
-  const Costs costs = plan_costs(run, units, updates);
+  const Costs costs = plan_costs(run.job, run, units, updates);
   ASSERT_EQ(costs.stages.size(), 2U);
   double all = 0;
   for (const StageCosts& stage : costs.stages) all += stage.forward + stage.input + stage.weight;
@@ -209,12 +215,12 @@ TEST(PlanCosts, AStageIsTheSumOfItsUnits) {
 }
 
 TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
-  const RunPlan run = make_run_plan(small(1, 2), 2);
+  const PlannedJob run = planned(small(1, 2), 2);
   MachineModel slow;
   slow.remote.bandwidth = 1e6;
   slow.ranks_per_host = 1;
   const std::vector<UnitSeconds> units = measured().units;
-  const Costs costs = plan_costs(run, units, slow);
+  const Costs costs = plan_costs(run.job, run, units, slow);
   double bytes = 0;
   for (const BucketCosts& bucket : costs.buckets) {
     EXPECT_EQ(bucket.ranks, (std::vector{0, 1}));
@@ -222,7 +228,8 @@ TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
     bytes += bucket.bytes * (bucket.pieces[0] + 1) / 2;
   }
   // Half of each use's gradients, then half of the weights, each way over the link, hidden or not.
-  const double compute = simulate(run.plan, run.layout, plan_costs(run, units, {})).makespan;
+  const double compute =
+      simulate(run.plan, run.layout, plan_costs(run.job, run, units, {})).makespan;
   const double step = simulate(run.plan, run.layout, costs).makespan;
   EXPECT_GT(step, bytes / 1e6);
   EXPECT_LT(step, compute + bytes / 1e6 + 1e-9);
@@ -235,15 +242,14 @@ TEST(PlanCosts, MeasuredSecondsScaleWithMicrobatches) {
   RunConfig config = small(1, 1);
   config.batch.microbatches = 4;  // twice the samples
   CostSource source{"costs", measured(), machine()};
-  const std::vector<UnitSeconds> units = unit_seconds(source, make_run_plan(config, 1), config);
+  const std::vector<UnitSeconds> units = seconds_of(source, config);
   EXPECT_DOUBLE_EQ(units[1].forward, 2 * measured().units[1].forward);
   EXPECT_DOUBLE_EQ(units[1].pack, measured().units[1].pack);
   config.model.width = 64;
-  EXPECT_NE(error_of([&] { unit_seconds(source, make_run_plan(config, 1), config); }), "none");
+  EXPECT_NE(error_of([&] { seconds_of(source, config); }), "none");
   source.measured.reset();
-  EXPECT_DOUBLE_EQ(
-      unit_seconds(source, make_run_plan(config, 1), config)[1].forward,
-      make_run_plan(config, 1).model->spec().units[1].cost.forward_flops / machine().flops_per_s);
+  EXPECT_DOUBLE_EQ(seconds_of(source, config)[1].forward,
+                   job_of(config).model.units[1].cost.forward_flops / machine().flops_per_s);
 }
 
 /// Whatever a reader lets in, the largest and the smallest of it together, gives a finite step.

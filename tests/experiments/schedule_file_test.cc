@@ -9,7 +9,9 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/run/run_plan.h"
+#include "experiments/run/planning.h"
+#include "parallel/plan/check.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -45,7 +47,7 @@ class ScheduleFiles : public testing::Test {
 
   static void expect_refused(const RunConfig& config, int world, const std::string& text) {
     try {
-      make_run_plan(config, world);
+      planned(config, world);
       ADD_FAILURE() << "accepted, wanted: " << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Exit::bad_input);
@@ -84,7 +86,7 @@ TEST_F(ScheduleFiles, AreAbsoluteInAResolvedConfig) {
 }
 
 TEST_F(ScheduleFiles, RunAtTheLayoutThatTheyImply) {
-  const RunPlan run = make_run_plan(config(write("a.csv", kTwoRanks), 4), 2);
+  const PlannedJob run = planned(config(write("a.csv", kTwoRanks), 4), 2);
   ASSERT_EQ(run.layout.pipelines.size(), 1u);
   const auto& stages = run.layout.pipelines[0].stages;
   ASSERT_EQ(stages.size(), 2u);
@@ -92,7 +94,7 @@ TEST_F(ScheduleFiles, RunAtTheLayoutThatTheyImply) {
   EXPECT_EQ(stages[1], (StagePlacement{1, stages[0].last_unit, 8}));
   EXPECT_FALSE(check(run.plan, run.layout));
 
-  const RunPlan chunks = make_run_plan(config(write("b.csv", kInterleaved), 1), 2);
+  const PlannedJob chunks = planned(config(write("b.csv", kInterleaved), 1), 2);
   ASSERT_EQ(chunks.layout.pipelines[0].stages.size(), 4u);
   for (int s = 0; s < 4; ++s) EXPECT_EQ(chunks.layout.stage(s).rank, s % 2);
   // What the file orders stands; what only PyTorch needs is gone, and STEP is there.
@@ -107,28 +109,28 @@ TEST_F(ScheduleFiles, HaveReplicasInALargerWorld) {
   const std::string path = write("a.csv", kTwoRanks);
   for (const int copies : {1, 2, 3}) {
     RunConfig whole = config(path, 4 * copies);
-    const RunPlan run = make_run_plan(whole, 2 * copies);
+    const PlannedJob run = planned(whole, 2 * copies);
     EXPECT_EQ(short_form(run.layout), fmt::format("pp2xdp{}", copies));
     EXPECT_FALSE(check(run.plan, run.layout));
     whole.parallel.pp = 2;
     whole.parallel.dp = copies;
-    EXPECT_EQ(make_run_plan(whole, 2 * copies).layout, run.layout);
+    EXPECT_EQ(planned(whole, 2 * copies).layout, run.layout);
   }
 }
 
 TEST_F(ScheduleFiles, RunAtALayoutThatIsGiven) {
   RunConfig own = config(write("a.csv", kTwoRanks), 4);
   own.parallel.layout = {{Pipeline{{{0, 0, 1}, {1, 1, 8}}, 0, 4}}};
-  EXPECT_EQ(make_run_plan(own, 2).layout, own.parallel.layout);
+  EXPECT_EQ(planned(own, 2).layout, own.parallel.layout);
   own.parallel.layout = {{Pipeline{{{1, 0, 1}, {0, 1, 8}}, 0, 4}}};
   expect_refused(own, 2, "stage 0 is on rank 1");
 }
 
 TEST_F(ScheduleFiles, OverlapOnRequest) {
   RunConfig own = config(write("a.csv", kTwoRanks), 4);
-  EXPECT_EQ(to_text(make_run_plan(own, 2).plan).find("OVERLAP"), std::string::npos);
+  EXPECT_EQ(to_text(planned(own, 2).plan).find("OVERLAP"), std::string::npos);
   own.parallel.overlap = true;
-  EXPECT_NE(to_text(make_run_plan(own, 2).plan).find("OVERLAP"), std::string::npos);
+  EXPECT_NE(to_text(planned(own, 2).plan).find("OVERLAP"), std::string::npos);
 }
 
 TEST_F(ScheduleFiles, ThatDoNotFitAreRefused) {

@@ -15,6 +15,7 @@
 #include "io/text_dataset.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace {
@@ -96,22 +97,22 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery) {
   run_threads(
       ranks,
       [&](Communicator& world) {
-        const RunPlan run = make_run_plan(config, world.size());
+        const PlannedJob run = planned(config, world.size());
         const auto backend = make_cpu_backend(config.run.threads);
-        RankEngine engine(run, config, world.rank(), *backend);
-        engine.start(world);
-        engine.initialize();
+        Trainer trainer(config, *backend, world);
+        trainer.start();
+        trainer.initialize();
         TrainingSource source(std::make_shared<const TextDataset>(TextOptions{
                                   .text = {text}, .tokens_per_sample = config.model.context}),
                               1, config.batch.global);
-        engine.train(1, source);
+        trainer.step(1, source);
         world.barrier();
         if (world.rank() == 0) {
           ours = libraries = 0;
           counting = true;
         }
         world.barrier();
-        for (int step = 2; step <= 4; ++step) engine.train(step, source);
+        for (int step = 2; step <= 4; ++step) trainer.step(step, source);
         world.barrier();
         if (world.rank() == 0) counting = false;
         world.barrier();
@@ -130,8 +131,8 @@ void expect_none(int ranks, const RunConfig& config, Delivery delivery) {
   const Count found = allocations(ranks, config, delivery);
   EXPECT_EQ(found.ours, 0);
   std::printf("%s, %d thread(s) a rank: %d allocations in 3 steps, %d more by libraries\n",
-              short_form(make_run_plan(config, ranks).layout).c_str(), config.run.threads,
-              found.ours, found.libraries);
+              short_form(planned(config, ranks).layout).c_str(), config.run.threads, found.ours,
+              found.libraries);
 }
 
 TEST(Allocation, TheCounterCounts) {
@@ -140,7 +141,7 @@ TEST(Allocation, TheCounterCounts) {
   ours = 0;
   counting = true;
   const std::string text(100, 'x');  // through the C++ library
-  int* volatile one = new int(1);  // volatile: else the compiler may leave out both
+  int* volatile one = new int(1);    // volatile: else the compiler may leave out both
   delete one;
   counting = false;
   EXPECT_EQ(ours, 2) << text;

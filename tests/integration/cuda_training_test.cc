@@ -10,6 +10,7 @@
 #include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -195,17 +196,17 @@ std::pair<std::vector<double>, std::string> train_and_evaluate(std::size_t graph
   RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");
   config.model.dropout = 0.2;
   run_threads(1, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, 1);
+    const PlannedJob run = planned(config, 1);
     const auto backend = cuda::make_cuda_backend({.graphs = graphs});
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
     for (int step = 1; step <= 3; ++step) {
-      engine.train(step, source);
-      result.first.push_back(engine.evaluate(7, run.microbatches, source));
+      trainer.step(step, source);
+      result.first.push_back(summed_loss(trainer, 7, run.job.microbatches, source));
     }
-    result.second = state_sha256(engine);
+    result.second = state_sha256(trainer);
     EXPECT_EQ(backend->pass_counts().replayed > 0, graphs > 0);
   });
   return result;

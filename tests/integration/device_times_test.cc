@@ -34,18 +34,18 @@ double kernels(double seconds) {
 
 /// A rank on the emulated device, and what its steps issued.
 struct Trained {
-  explicit Trained(Communicator& world) {
+  explicit Trained(Communicator& world) : trainer(config, *backend, world) {
     emulation::kernels_take(kKernel);
-    engine.start(world);
-    engine.initialize();
-    engine.executor().recorder().keep(1, kSteps);
+    trainer.start();
+    trainer.initialize();
+    trainer.engine().executor().recorder().keep(1, kSteps);
     SyntheticSource source(config.model.context, config.model.vocab);
     backend->clock().settle();
     profile.reset();
     const int made = emulation::events_made();
     for (int step = 1; step <= kSteps; ++step) {
       const int before = emulation::kernels_issued();
-      engine.train(step, source);
+      trainer.step(step, source);
       issued = emulation::kernels_issued() - before;
     }
     events = emulation::events_made() - made;
@@ -55,30 +55,28 @@ struct Trained {
   Trained& operator=(const Trained&) = delete;
 
   const RunConfig config = tiny_config();
-  const RunPlan run = make_run_plan(config, 1);
   std::unique_ptr<Backend> device = cuda::make_cuda_backend({});
   Profile profile;
   std::unique_ptr<Backend> backend = make_profile_backend(*device, profile);
-  RankEngine engine{run, config, 0, *backend};
+  Trainer trainer;
   int issued = 0, events = 0;
 };
 
 /// Another, for steps of the test's own.
 struct Untrained {
-  explicit Untrained(Communicator& world) {
+  explicit Untrained(Communicator& world) : trainer(config, *backend, world) {
     emulation::kernels_take(kKernel);
-    engine.start(world);
-    engine.initialize();
+    trainer.start();
+    trainer.initialize();
   }
   ~Untrained() { emulation::kernels_take(-1); }
   Untrained(const Untrained&) = delete;
   Untrained& operator=(const Untrained&) = delete;
-  void step(int number) { engine.train(number, source); }
+  void step(int number) { trainer.step(number, source); }
 
   const RunConfig config = tiny_config();
-  const RunPlan run = make_run_plan(config, 1);
   std::unique_ptr<Backend> backend = cuda::make_cuda_backend({});
-  RankEngine engine{run, config, 0, *backend};
+  Trainer trainer;
   SyntheticSource source{config.model.context, config.model.vocab};
 };
 
@@ -89,7 +87,7 @@ void on_one_rank(const std::function<void(Communicator&)>& body) {
 TEST(DeviceTimes, TheTraceHasThemAndNoIdleTime) {
   on_one_rank([](Communicator& world) {
     Trained trained(world);
-    const RunTrace trace = gather_trace(trained.engine, trained.config, measure_offset(world));
+    const RunTrace trace = gather_trace(trained.trainer, trained.config, measure_offset(world));
     const std::vector<Action>& row = trace.plan.rows[0];
     for (const std::vector<StepRecord>& step : trace.steps) {
       const StepRecord& record = step[0];
@@ -110,17 +108,17 @@ TEST(DeviceTimes, TheTraceHasThemAndNoIdleTime) {
 TEST(DeviceTimes, CostsAreMadeOfThem) {
   on_one_rank([](Communicator& world) {
     Trained trained(world);
-    const StepRecord record = trained.engine.executor().recorder().last();
-    const MeasuredCosts costs = measure_costs(trained.engine, trained.config, *trained.backend, 1);
+    const StepRecord record = trained.trainer.engine().executor().recorder().last();
+    const MeasuredCosts costs = measure_costs(trained.trainer, *trained.backend, 1);
     double forward = 0, all = 0;
     for (const UnitSeconds& unit : costs.units) {
       forward += kernels(unit.forward);
       all += unit.forward + unit.input + unit.weight;
     }
     EXPECT_EQ(forward, kernels(record.actions[0].busy));
-    EXPECT_NEAR(all * trained.run.microbatches, record.stage_seconds, kNear);
+    EXPECT_NEAR(all * trained.trainer.job().microbatches, record.stage_seconds, kNear);
     EXPECT_NEAR(costs.machine.combine_s_per_byte * (1 << 20), kKernel, kNear);
-    const auto elements = static_cast<double>(trained.engine.update().elements());
+    const auto elements = static_cast<double>(trained.trainer.engine().trained_elements());
     const double step =
         costs.machine.norm_s_per_element * elements + costs.machine.update_s_per_element * elements;
     double pack = 0;
@@ -154,8 +152,8 @@ TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
       const int calls = emulation::calls_made() - before;
       if (step == 1) first_kernels = issued, first_calls = calls;
       EXPECT_EQ(issued, first_kernels) << "step " << step;
-      EXPECT_EQ(kernels(busy_seconds(rank.engine.executor().row(),
-                                     rank.engine.executor().recorder().last())),
+      EXPECT_EQ(kernels(busy_seconds(rank.trainer.engine().executor().row(),
+                                     rank.trainer.engine().executor().recorder().last())),
                 issued);
       if (step > 2) {
         EXPECT_LT(calls, first_calls / 2) << "step " << step;
@@ -167,7 +165,7 @@ TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
 TEST(DeviceTimes, AStepMakesNoEvent) {
   on_one_rank([](Communicator& world) {
     Untrained rank(world);
-    rank.engine.executor().recorder().keep(2, 1);
+    rank.trainer.engine().executor().recorder().keep(2, 1);
     const int made = emulation::events_made();
     for (int step = 1; step <= kSteps; ++step) rank.step(step);
     EXPECT_EQ(emulation::events_made(), made);

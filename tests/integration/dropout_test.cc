@@ -113,11 +113,11 @@ TEST(DropoutTraining, EvaluationDropsNothing) {
   const auto held_out = [](double share) {
     double loss = 0;
     const RunConfig config = with_grid(dropping(small_config(), share), 1, 1, "1f1b");
-    with_rank_alone(config, [&](const RunPlan& run, RankEngine& engine, BatchSource& source) {
-      loss = engine.evaluate(0, run.microbatches, source);
-      engine.train(1, source);
-      engine.initialize();  // the weights of before
-      EXPECT_EQ(engine.evaluate(0, run.microbatches, source), loss);
+    with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+      loss = summed_loss(trainer, 0, trainer.job().microbatches, source);
+      trainer.step(1, source);
+      trainer.initialize();  // the weights of before
+      EXPECT_EQ(summed_loss(trainer, 0, trainer.job().microbatches, source), loss);
     });
     return loss;
   };

@@ -5,6 +5,7 @@
 #include "core/backend_around.h"
 #include "tests/far_backend.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -78,15 +79,15 @@ std::pair<int, double> waits_of_a_step(int microbatches) {
   config.numerics.leaves = 2;
   std::pair<int, double> result;
   run_threads(1, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, 1);
+    const PlannedJob run = planned(config, 1);
     WaitedBackend backend;
-    RankEngine engine(run, config, 0, backend);
-    engine.start(world);
-    engine.initialize();
+    Trainer trainer(config, backend, world);
+    trainer.start();
+    trainer.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
-    engine.train(1, source);
+    trainer.step(1, source);
     backend.take_waits();
-    const double loss = engine.train(2, source).loss;
+    const double loss = trainer.step(2, source).loss;
     result = {backend.take_waits(), loss};
   });
   return result;

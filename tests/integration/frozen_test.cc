@@ -14,6 +14,7 @@
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -80,19 +81,19 @@ struct State {
 
 State train_alone(const RunConfig& config, int steps) {
   State state;
-  with_rank_alone(config, [&](const RunPlan& run, RankEngine& engine, BatchSource& source) {
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
     for (int step = 1; step <= steps; ++step) {
-      const StepSummary summary = engine.train(step, source);
+      const StepResult summary = trainer.step(step, source);
       state.grad_norm = summary.grad_norm;
       state.loss = summary.loss;
     }
     const auto values = [](View view) {
       return std::vector<float>(view.f32(), view.f32() + view.count);
     };
-    for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-      state.weights.push_back(values(engine.weights()[b]));
-      const View moment = engine.update().state(static_cast<int>(b), 0);
-      EXPECT_EQ(moment.empty(), run.buckets[b].frozen);
+    for (std::size_t b = 0; b < trainer.assignment().buckets.size(); ++b) {
+      state.weights.push_back(values(trainer.state().weights()[b]));
+      const View moment = trainer.state().part(b, 0);
+      EXPECT_EQ(moment.empty(), trainer.assignment().buckets[b].frozen);
       state.moments.push_back(moment.empty() ? std::vector<float>() : values(moment));
     }
   });
@@ -112,7 +113,7 @@ TEST(FrozenTraining, FirstStepIsThatOfTheWholeModelWithoutTheFrozenGradients) {
   const State start = train_alone(config, 0), whole = train_alone(config, 1);
   for (int units = 1; units < kUnits; ++units) {
     const State some = train_alone(frozen(config, units), 1);
-    const auto buckets = make_run_plan(frozen(config, units), 1).buckets;
+    const auto buckets = planned(frozen(config, units), 1).buckets;
     double squares = 0;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       SCOPED_TRACE(fmt::format("{} frozen, bucket {}", units, buckets[b].name));
@@ -133,15 +134,15 @@ TEST(FrozenTraining, NeverChangesAFrozenWeightOnAnyRank) {
   for (const std::string schedule : {"1f1b", "zb-v", "dualpipe"}) {
     const RunConfig config = frozen(with_grid(small_config(), 2, 1, schedule), 5);
     run_threads(2, [&](Communicator& world) {
-      const RunPlan run = make_run_plan(config, 2);
+      const PlannedJob run = planned(config, 2);
       const auto backend = make_cpu_backend(1);
-      RankEngine engine(run, config, world.rank(), *backend);
-      engine.start(world);
-      engine.initialize();
+      Trainer trainer(config, *backend, world);
+      trainer.start();
+      trainer.initialize();
       SyntheticSource source(config.model.context, config.model.vocab);
-      for (int step = 1; step <= 5; ++step) engine.train(step, source);
+      for (int step = 1; step <= 5; ++step) trainer.step(step, source);
       for (std::size_t b = 0; b < run.buckets.size(); ++b) {
-        const View now = engine.weights()[b];
+        const View now = trainer.state().weights()[b];
         if (now.empty()) continue;
         std::vector<float> first(now.count, 0.0F);
         initialize(run.buckets[b], static_cast<std::uint64_t>(config.run.seed), 0, first);
@@ -164,26 +165,27 @@ TEST(FrozenTraining, TakesExactlyThePredictedMemoryAndLess) {
       SCOPED_TRACE(fmt::format("pp={} dp={}, {} frozen", pp, dp, units));
       const int ranks = pp * dp;
       const RunConfig config = frozen(with_grid(small_config(), pp, dp, "1f1b"), units);
-      const RunPlan run = make_run_plan(config, ranks);
-      const std::vector<RankMemory> predicted = predict_memory(run, config, 1);
+      const PlannedJob run = planned(config, ranks);
+      const std::vector<RankMemory> predicted = predict_memory(config, run.job, run, 1);
       const std::vector<RowMemory> rows = plan_memory(run.plan, run.layout);
       std::vector<std::size_t> taken(predicted.size());
       run_threads(ranks, [&](Communicator& world) {
         const auto rank = static_cast<std::size_t>(world.rank());
         const auto backend = make_cpu_backend(1);
-        RankEngine engine(run, config, world.rank(), *backend);
-        engine.start(world);
-        engine.initialize();
+        Trainer trainer(config, *backend, world);
+        trainer.start();
+        trainer.initialize();
         SyntheticSource source(config.model.context, config.model.vocab);
-        engine.train(1, source);
-        EXPECT_EQ(engine.executor().measured(), rows[rank]);
-        taken[rank] = engine.arena().peak();
+        trainer.step(1, source);
+        EXPECT_EQ(trainer.engine().executor().measured(), rows[rank]);
+        taken[rank] = trainer.peak_bytes();
         world.barrier();
       });
       for (std::size_t rank = 0; rank < taken.size(); ++rank)
         EXPECT_EQ(predicted[rank].total(), taken[rank]);
       const RunConfig all = frozen(config, 0);
-      const std::vector<RankMemory> whole = predict_memory(make_run_plan(all, ranks), all, 1);
+      const std::vector<RankMemory> whole =
+          predict_memory(all, job_of(all), planned(all, ranks), 1);
       EXPECT_EQ(sum_of(predicted) < sum_of(whole), units > 0);
     }
 }
@@ -210,29 +212,29 @@ TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
   for (const auto& [units, each_step] : {std::pair{0, 13}, {1, 12}, {2, 10}, {5, 4}, {7, 0}}) {
     SCOPED_TRACE(fmt::format("{} frozen", units));
     const RunConfig config = frozen(with_grid(small_config(), 1, 1, "1f1b"), units);
-    const RunPlan run = make_run_plan(config, 1);
+    const PlannedJob run = planned(config, 1);
     const auto inner = make_cpu_backend(1);
     Profile profile;
     const auto backend = make_profile_backend(*inner, profile);
     const auto take_packs = [&] { return std::exchange(profile.kernels["pack weights"].calls, 0); };
     SyntheticSource source(config.model.context, config.model.vocab);
     const std::string checkpoints = fmt::format("{}/{}", directory.path(), units);
-    const auto train = [&](const std::function<void(RankEngine&)>& write_weights) {
+    const auto train = [&](const std::function<void(Trainer&)>& write_weights) {
       run_threads(1, [&](Communicator& world) {
-        RankEngine engine(run, config, 0, *backend);
-        engine.start(world);
-        write_weights(engine);
+        Trainer trainer(config, *backend, world);
+        trainer.start();
+        write_weights(trainer);
         EXPECT_EQ(take_packs(), 13);
-        engine.train(1, source);
-        engine.train(2, source);
+        trainer.step(1, source);
+        trainer.step(2, source);
         EXPECT_EQ(take_packs(), 2 * each_step);
-        engine.evaluate(0, run.microbatches, source);
+        summed_loss(trainer, 0, run.job.microbatches, source);
         EXPECT_EQ(take_packs(), 0);
-        save_checkpoint(engine, checkpoints, 2, {});
+        save_checkpoint(trainer, checkpoints, 2, {});
       });
     };
-    train([](RankEngine& engine) { engine.initialize(); });
-    train([&](RankEngine& engine) { load_checkpoint(engine, checkpoints, {}); });
+    train([](Trainer& trainer) { trainer.initialize(); });
+    train([&](Trainer& trainer) { load_checkpoint(trainer, checkpoints, {}); });
   }
 }
 
@@ -252,9 +254,9 @@ TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
 
 TEST(FrozenTraining, LeavesAUnitToTrain) {
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  EXPECT_NO_THROW(make_run_plan(frozen(config, kUnits - 1), 1));
+  EXPECT_NO_THROW(planned(frozen(config, kUnits - 1), 1));
   try {
-    make_run_plan(frozen(config, kUnits), 1);
+    planned(frozen(config, kUnits), 1);
     ADD_FAILURE() << "nothing was left to train";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::bad_input);

@@ -10,6 +10,7 @@
 #include "experiments/config/schedule_file.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -111,7 +112,7 @@ TEST(LayoutBitsReference, TheModelLearnsAndTheSeedMatters) {
 
 TEST(LayoutBitsReference, OverlapsAreThereToBeTested) {
   const auto overlaps = [](const RunConfig& config, int world) {
-    const Plan plan = make_run_plan(config, world).plan;
+    const Plan plan = planned(config, world).plan;
     return to_text(plan).find("OVERLAP_F_B") != std::string::npos;
   };
   int count = 0;
@@ -168,18 +169,19 @@ class HidingSource final : public BatchSource {
  public:
   HidingSource(BatchSource& source, std::int64_t first_hidden)
       : source_(source), first_hidden_(first_hidden) {}
-  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-            View targets) override {
-    source_.load(step, first, count, tokens, targets);
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override {
+    source_.load(step, first, count, views);
+    const View targets = views[1];
     const std::int64_t shown = std::clamp<std::int64_t>(first_hidden_ - first, 0, count);
     if (!targets.empty())
-      std::fill(targets.i32() + shown * tokens_per_sample(),
-                targets.i32() + count * tokens_per_sample(), -1);
+      std::fill(targets.i32() + shown * fields()[1].elements(),
+                targets.i32() + count * fields()[1].elements(), -1);
   }
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override {
     return source_.valid_targets(step, std::min(samples, first_hidden_));
   }
-  std::int64_t tokens_per_sample() const override { return source_.tokens_per_sample(); }
+  std::span<const Field> fields() const override { return source_.fields(); }
 
  private:
   BatchSource& source_;
@@ -189,13 +191,12 @@ class HidingSource final : public BatchSource {
 TEST(IgnoredTargets, AreNoPartOfTheMean) {
   RunConfig half = small_config();
   half.batch = {12, 6};
-  StepSummary without, hidden;
-  with_rank_alone(half, [&](const RunPlan&, RankEngine& engine, BatchSource& source) {
-    without = engine.train(1, source);
-  });
-  with_rank_alone(small_config(), [&](const RunPlan&, RankEngine& engine, BatchSource& source) {
+  StepResult without, hidden;
+  with_rank_alone(
+      half, [&](Trainer& trainer, BatchSource& source) { without = trainer.step(1, source); });
+  with_rank_alone(small_config(), [&](Trainer& trainer, BatchSource& source) {
     HidingSource hiding(source, 12);
-    hidden = engine.train(1, hiding);
+    hidden = trainer.step(1, hiding);
   });
   EXPECT_NEAR(hidden.loss, without.loss, 1e-12 * without.loss);
   EXPECT_NEAR(hidden.grad_norm, without.grad_norm, 1e-6 * without.grad_norm);

@@ -9,6 +9,7 @@
 
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 
 namespace concertina {
 namespace {
@@ -41,17 +42,17 @@ void expect_predicted(int ranks, const RunConfig& config) {
   const double before = resident("VmRSS");
   std::vector<double> predicted(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, world.size());
+    const PlannedJob run = planned(config, world.size());
     const auto backend = make_cpu_backend(config.run.threads);
-    RankEngine engine(run, config, world.rank(), *backend);
+    Trainer trainer(config, *backend, world);
     predicted[static_cast<std::size_t>(world.rank())] =
-        static_cast<double>(engine.memory().total());
-    engine.start(world);
-    engine.initialize();
+        static_cast<double>(trainer.memory().total());
+    trainer.start();
+    trainer.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
-    engine.train(1, source);
-    engine.train(2, source);
-    EXPECT_EQ(engine.arena().peak(), engine.memory().total());
+    trainer.step(1, source);
+    trainer.step(2, source);
+    EXPECT_EQ(trainer.peak_bytes(), trainer.memory().total());
     world.barrier();
   });
   double sum = 0;

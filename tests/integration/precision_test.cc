@@ -6,6 +6,7 @@
 
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -82,8 +83,8 @@ TEST(Precision, ACheckpointOfOneServesTheOther) {
 /// Losses of every step.
 std::vector<double> curve(const RunConfig& config, int steps) {
   std::vector<double> losses;
-  with_rank_alone(config, [&](const RunPlan&, RankEngine& engine, BatchSource& source) {
-    for (int step = 1; step <= steps; ++step) losses.push_back(engine.train(step, source).loss);
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    for (int step = 1; step <= steps; ++step) losses.push_back(trainer.step(step, source).loss);
   });
   return losses;
 }
@@ -106,20 +107,19 @@ TEST(Precision, TheLossesOfBf16AreThoseOfFp32WithinOnePercent) {
 TEST(Precision, ActivationsAndMessagesAreHalfAsLargeInBf16) {
   const auto memory = [](const std::string& compute) {
     const RunConfig config = with_grid(in(compute), 2, 1, "1f1b");
-    const RunPlan run = make_run_plan(config, 2);
-    const auto backend = make_cpu_backend(1);
+    const PlannedJob run = planned(config, 2);
+    const std::vector<RankMemory> ranks = predict_memory(config, run.job, run, 1);
     std::map<std::string, std::size_t> bytes;
-    for (const auto& part : RankEngine(run, config, 0, *backend).memory().parts)
-      bytes[std::string(part.name)] = part.bytes;
-    EXPECT_EQ(run.model->spec().boundary_bytes,
-              static_cast<std::size_t>(run.rows() * config.model.width) *
-                  size_of(run.model->spec().activation));
+    for (const auto& part : ranks[0].parts) bytes[std::string(part.name)] = part.bytes;
+    EXPECT_EQ(run.job.model.boundary_bytes,
+              static_cast<std::size_t>(run.job.model.rows() * config.model.width) *
+                  size_of(run.job.model.activation));
     return bytes;
   };
   auto wide = memory("fp32"), narrow = memory("bf16");
   EXPECT_EQ(2 * narrow["stage boundaries"], wide["stage boundaries"]);
   EXPECT_LT(narrow["activations"], 0.55 * static_cast<double>(wide["activations"]));
-  for (const char* same : {"weights", "optimizer state", "gradients", "tokens"})
+  for (const char* same : {"weights", "optimizer state", "gradients", "batch"})
     EXPECT_EQ(narrow[same], wide[same]) << same;
 }
 

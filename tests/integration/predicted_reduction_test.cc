@@ -21,19 +21,18 @@ namespace {
 /// What `train` leaves for `report`.
 void train_into(const std::string& directory, const RunConfig& config, int ranks) {
   run_threads(ranks, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, world.size());
     const auto backend = make_cpu_backend(config.run.threads);
-    RankEngine engine(run, config, world.rank(), *backend);
-    engine.start(world);
-    engine.initialize();
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
-    Tracing tracing(engine, config, 0, directory);
+    Tracing tracing(trainer, config, 0, directory);
     for (std::int64_t step = 1; step <= config.run.steps; ++step) {
       tracing.before_step(step);
-      engine.train(step, source);
+      trainer.step(step, source);
       tracing.after_step(step);
     }
-    const MeasuredCosts costs = measure_costs(engine, config, *backend, config.run.threads);
+    const MeasuredCosts costs = measure_costs(trainer, *backend, config.run.threads);
     if (world.rank() != 0) return;
     write_result(directory + "/costs.json", to_json(costs));
     std::ofstream(directory + "/config.toml") << write_config(config);

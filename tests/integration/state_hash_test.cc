@@ -9,6 +9,7 @@
 
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 
 namespace concertina {
 namespace {
@@ -59,13 +60,13 @@ TEST(StateHash, DigestsGoToTheFirstRankAlone) {
   std::size_t blocks = 0;
   run_threads(kRanks, [&](Communicator& threads) {
     CountedCommunicator world(threads);
-    const RunPlan run = make_run_plan(config, kRanks);
+    const PlannedJob run = planned(config, kRanks);
     const auto backend = make_cpu_backend(1);
-    RankEngine engine(run, config, world.rank(), *backend);
-    engine.start(world);
-    engine.initialize();
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
     world.received = 0;
-    EXPECT_EQ(state_sha256(engine).size(), 64U);
+    EXPECT_EQ(state_sha256(trainer).size(), 64U);
     received[static_cast<std::size_t>(world.rank())] = world.received;
     if (world.rank() == 0)
       for (const Bucket& bucket : run.buckets) blocks += block_count(bucket);

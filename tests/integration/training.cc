@@ -6,13 +6,15 @@
 
 #include "core/rng.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
 
 namespace concertina {
 
-void SyntheticSource::load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-                           View targets) {
+void SyntheticSource::load(std::int64_t step, std::int64_t first, std::int64_t count,
+                           std::span<const View> views) {
+  const View tokens = views[0], targets = views[1];
   const Rng rng(7, Purpose::sample);
   for (std::int64_t sample = 0; sample < count; ++sample) {
     const auto token = [&](std::int64_t at) {
@@ -62,44 +64,48 @@ std::unique_ptr<Backend> cpu_backend(int threads) {
 
 Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span,
                    const MakeBackend& make_backend, const std::function<void(double)>& each) {
-  const RunPlan run = make_run_plan(config, world.size());
   const auto backend = make_backend(config.run.threads);
-  RankEngine engine(run, config, world.rank(), *backend);
-  engine.start(world);
-  const nlohmann::json identity = numerics_identity(config, run, "synthetic");
+  Trainer trainer(config, *backend, world);
+  trainer.start();
+  const nlohmann::json identity = numerics_identity(config, "synthetic");
   if (span.from.empty())
-    engine.initialize();
+    trainer.initialize();
   else
-    EXPECT_EQ(load_checkpoint(engine, span.from, identity), span.first);
+    EXPECT_EQ(load_checkpoint(trainer, span.from, identity), span.first);
   SyntheticSource source(config.model.context, config.model.vocab);
-  StepSummary summary;
+  StepResult summary;
   for (std::int64_t step = span.first + 1; step <= span.last; ++step) {
-    summary = engine.train(step, source);
+    summary = trainer.step(step, source);
     if (each) each(summary.loss);
   }
-  if (!span.to.empty()) save_checkpoint(engine, span.to, span.last, identity);
-  return {state_sha256(engine), summary.loss, summary.grad_norm};
+  if (!span.to.empty()) save_checkpoint(trainer, span.to, span.last, identity);
+  return {state_sha256(trainer), summary.loss, summary.grad_norm};
+}
+
+double summed_loss(Trainer& trainer, std::int64_t batch, int count, BatchSource& source) {
+  double sum = 0;
+  for (const double loss : trainer.evaluate(batch, count, source)) sum += loss;
+  return sum;
 }
 
 void with_rank_alone(const RunConfig& config,
-                     const std::function<void(const RunPlan&, RankEngine&, BatchSource&)>& body) {
+                     const std::function<void(Trainer&, BatchSource&)>& body) {
   run_threads(1, [&](Communicator& world) {
-    const RunPlan run = make_run_plan(config, 1);
     const auto backend = make_cpu_backend(1);
-    RankEngine engine(run, config, 0, *backend);
-    engine.start(world);
-    engine.initialize();
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
     SyntheticSource source(config.model.context, config.model.vocab);
-    body(run, engine, source);
+    body(trainer, source);
   });
 }
 
 void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
-  with_rank_alone(config, [&](const RunPlan& run, RankEngine& engine, BatchSource& source) {
-    for (int step = 1; step <= 2; ++step) engine.train(step, source);
-    nlohmann::json identity = numerics_identity(config, run, "synthetic");
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    for (int step = 1; step <= 2; ++step) trainer.step(step, source);
+    nlohmann::json identity = numerics_identity(config, "synthetic");
     EXPECT_EQ(identity.erase(key), 1) << key;
-    save_checkpoint(engine, directory, 2, identity);
+    save_checkpoint(trainer, directory, 2, identity);
   });
 }
 

@@ -6,25 +6,27 @@
 #include <functional>
 #include <string>
 
-#include "core/batch_source.h"
-#include "experiments/run/rank_engine.h"
+#include "core/batch.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 
 /// Samples that a model can learn: each token three times, tokens at random.
 class SyntheticSource final : public BatchSource {
  public:
-  SyntheticSource(std::int64_t tokens, int vocabulary) : tokens_(tokens), vocabulary_(vocabulary) {}
-  void load(std::int64_t step, std::int64_t first, std::int64_t count, View tokens,
-            View targets) override;
+  SyntheticSource(std::int64_t tokens, int vocabulary)
+      : tokens_(tokens), vocabulary_(vocabulary), fields_(text_fields(tokens)) {}
+  std::span<const Field> fields() const override { return fields_; }
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override;
   std::int64_t valid_targets(std::int64_t /*step*/, std::int64_t samples) const override {
     return samples * tokens_;
   }
-  std::int64_t tokens_per_sample() const override { return tokens_; }
 
  private:
   std::int64_t tokens_;
   int vocabulary_;
+  std::vector<Field> fields_;
 };
 
 /// 3 layers (8 units), 12 microbatches of 2 samples, 12 leaves, 20 steps, one thread.
@@ -57,7 +59,10 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
 
 /// A rank by itself with its first weights, on the CPU.
 void with_rank_alone(const RunConfig& config,
-                     const std::function<void(const RunPlan&, RankEngine&, BatchSource&)>& body);
+                     const std::function<void(Trainer&, BatchSource&)>& body);
+
+/// The loss over microbatches [0, count) of a batch of `source`, on this rank.
+double summed_loss(Trainer& trainer, std::int64_t batch, int count, BatchSource& source);
 
 /// Two steps on one rank, saved without `key` in what a checkpoint says of its run: as before there
 /// was such a key.

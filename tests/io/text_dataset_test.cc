@@ -51,8 +51,9 @@ const std::vector<Sizes> kSizes{{5000, 16, 0.1}, {997, 7, 0.3}, {300, 1, 0.05},
 
 std::vector<std::int32_t> load(BatchSource& source, std::int64_t step, std::int64_t first,
                                std::int64_t count, bool targets) {
-  Buffer out(static_cast<std::size_t>(count * source.tokens_per_sample()), DType::i32);
-  source.load(step, first, count, targets ? View{} : out.view(), targets ? out.view() : View{});
+  Buffer out(static_cast<std::size_t>(count * source.fields()[0].elements()), DType::i32);
+  source.load(step, first, count,
+              std::array{targets ? View{} : out.view(), targets ? out.view() : View{}});
   return {out.view().i32(), out.view().i32() + out.size()};
 }
 

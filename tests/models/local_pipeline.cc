@@ -112,12 +112,12 @@ void LocalPipeline::refresh() {
 double LocalPipeline::forward(View tokens, View targets, float loss_scale, int microbatch,
                               bool training) {
   io_.assign(stages_.size(), {});
+  fields_ = {tokens, targets};
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const bool first = s == 0, last = s + 1 == stages_.size();
     MicrobatchIo& io = io_[s];
     io.microbatch = microbatch;
-    if (first) io.tokens = tokens;
-    if (last) io.targets = targets;
+    io.fields = fields_;
     if (!first) io.input = memory_[s - 1].output.view();
     if (!first && trains(s - 1)) io.input_grad = memory_[s - 1].output_grad.view();
     if (!last) io.output = memory_[s].output.view();

@@ -74,6 +74,7 @@ class LocalPipeline {
   Buffer workspace_, frozen_scratch_, backend_workspace_;
   std::vector<Memory> memory_;
   std::vector<MicrobatchIo> io_;
+  std::vector<View> fields_;  // tokens, targets
 };
 
 }  // namespace concertina

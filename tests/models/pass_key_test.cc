@@ -40,11 +40,17 @@ TEST_F(PassKeyTest, HasEveryArgument) {
   for (const Unit* unit : {unit_.get(), other_.get()})
     for (const Pass pass : {Pass::forward, Pass::input, Pass::weight, Pass::pack})
       add(key(*unit, pass, {}, {}));
-  for (View UnitIo::*member : {&UnitIo::tokens, &UnitIo::targets, &UnitIo::input, &UnitIo::output,
-                               &UnitIo::input_grad, &UnitIo::output_grad})
+  for (View UnitIo::*member :
+       {&UnitIo::input, &UnitIo::output, &UnitIo::input_grad, &UnitIo::output_grad})
     for (const View& value : {view, moved, shorter, narrow}) {
       UnitIo io;
       io.*member = value;
+      add(key(*unit_, Pass::forward, io, {}));
+    }
+  for (std::size_t f = 0; f < kMostReads; ++f)
+    for (const View& value : {view, moved, shorter, narrow}) {
+      UnitIo io;
+      io.fields[f] = value;
       add(key(*unit_, Pass::forward, io, {}));
     }
   for (const std::function<void(UnitIo&)>& change : std::vector<std::function<void(UnitIo&)>>{

@@ -48,21 +48,15 @@ class CheckedRank {
   CheckedRank(const ExecutorCase& one, Communicator& world)
       : one_(one),
         world_(world),
-        rank_(one.plan, one.layout.layout,
-              tied_buckets(kMarkedUnits, 5, 3, one.layout.layout.frozen_units), kCheckedMicrobatches, kCheckedLeaves,
-              world, [](const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen) {
+        rank_(one.plan, one.layout.layout, marked_job(kCheckedMicrobatches, kCheckedLeaves), world,
+              [](const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen) {
                 return std::make_unique<MarkingStage>(at, buckets, frozen);
-              }) {
-    rank_.executor().on_step([this] { ++updates_, expect_gradients(); });
-    std::iota(rows_.begin(), rows_.end(), 0);
-    const View rows{rows_.data(), rows_.size(), DType::i32};
-    input_ = {rows, rows, kMarkedLossScale};
-  }
+              }) {}
 
   void step() {
     updates_ = 0;
     rank_.executor().begin_step(1);
-    rank_.executor().run(input_);
+    rank_.executor().run(rank_.input(kMarkedLossScale), [this] { ++updates_, expect_gradients(); });
     rank_.executor().end_step();
     EXPECT_EQ(updates_, 1);
     expect_calls();
@@ -75,7 +69,7 @@ class CheckedRank {
 
   void evaluate(int count) {
     std::map<int, int> seen;
-    rank_.executor().evaluate(input_, count, [&](int m, View logits) {
+    rank_.executor().evaluate(rank_.input(kMarkedLossScale), count, [&](int m, View logits) {
       ++seen[m];
       EXPECT_EQ(logits.f32()[0], mark('s', last_stage(m).first_unit, m));
     });
@@ -159,8 +153,6 @@ class CheckedRank {
   const ExecutorCase& one_;
   Communicator& world_;
   TestRank rank_;
-  std::vector<std::int32_t> rows_ = std::vector<std::int32_t>(kCheckedMicrobatches * kMarkedRows);
-  StepInput input_;
   int updates_ = 0;
 };
 
@@ -185,7 +177,8 @@ void expect_runs(const ExecutorCase& one) {
 
 TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
   for (const Entry<Schedule>& schedule : schedules())
-    for (const NamedLayout& layout : layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
+    for (const NamedLayout& layout :
+         layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       const auto complete = [&](const Plan& plan) {
         return add_reduction(add_transfers(plan, layout.layout), layout.layout);
@@ -204,7 +197,8 @@ TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
 
 TEST(Executor, RunsFrozenUnitsForwardAlone) {
   for (const Entry<Schedule>& schedule : schedules())
-    for (NamedLayout& layout : layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
+    for (NamedLayout& layout :
+         layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       for (const int frozen : {1, 2, 4, 6}) {
         layout.layout.frozen_units = frozen;
@@ -215,8 +209,8 @@ TEST(Executor, RunsFrozenUnitsForwardAlone) {
         const std::string name =
             fmt::format("{}, {}, {} frozen", layout.name, schedule.name, frozen);
         expect_runs({layout, complete(merge_input_weight(plan, layout.layout)), name});
-        expect_runs(
-            {layout, complete(weights_at_the_end(plan)), name + ", split backwards", Delivery::eager});
+        expect_runs({layout, complete(weights_at_the_end(plan)), name + ", split backwards",
+                     Delivery::eager});
         expect_runs({layout, complete(pair_overlaps(plan, layout.layout)), name + ", overlapped"});
         if (HasFatalFailure()) return;
       }

@@ -21,8 +21,8 @@ namespace {
 constexpr int kUnits = 7;
 
 struct Problem {
+  Job job;
   std::vector<Bucket> buckets;
-  int microbatches = 1, leaves = 1;
   std::vector<std::vector<float>> expected;  // by bucket
 };
 
@@ -32,7 +32,8 @@ Problem random_problem(std::mt19937& random) {
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  ModelSpec model;
+  Problem problem;
+  ModelSpec& model = problem.job.model;
   model.units.resize(kUnits);
   const std::int64_t tied = pick(1, 9000);
   const int middle = pick(0, kUnits - 1);
@@ -49,17 +50,16 @@ Problem random_problem(std::mt19937& random) {
       unit.parameters.push_back({"tied", {tied}, false, {}, "tied"});
     if (u == 2 || u == 3) unit.parameters.push_back({"pair", {33}, false, {}, "pair"});
   }
-  Problem problem;
   problem.buckets = make_buckets(model);
-  problem.leaves = pick(4, 7);
-  problem.microbatches = problem.leaves * pick(1, 2);
+  problem.job.leaves = pick(4, 7);
+  problem.job.microbatches = problem.job.leaves * pick(1, 2);
   for (std::size_t b = 0; b < problem.buckets.size(); ++b) {
     const Bucket& bucket = problem.buckets[b];
     std::vector<float>& values = problem.expected.emplace_back(bucket.elements);
     for (const BucketTensor& tensor : bucket.tensors)
       for (std::size_t e = tensor.offset; e < tensor.offset + tensor.count; ++e)
-        values[e] =
-            canonical_sum(bucket, static_cast<int>(b), e, problem.microbatches, problem.leaves);
+        values[e] = canonical_sum(bucket, static_cast<int>(b), e, problem.job.microbatches,
+                                  problem.job.leaves);
   }
   return problem;
 }
@@ -108,9 +108,10 @@ void expect_parts(const GradientExchange& exchange, const Problem& problem,
 void expect_canonical(const Problem& problem, const NamedLayout& one, std::string_view schedule,
                       Delivery delivery) {
   Limits limits;
-  limits.leaf_microbatches = problem.microbatches / problem.leaves;
+  limits.leaf_microbatches = problem.job.microbatches / problem.job.leaves;
   const Plan plan = make_plan(one.layout, schedule, limits);
-  const std::vector<BucketOwners> owners = assign_owners(problem.buckets, one.layout);
+  const Assignment assignment = make_assignment(problem.job, one.layout, plan);
+  const std::vector<BucketOwners>& owners = assignment.owners;
   std::vector<std::vector<int>> sets;
   for (const BucketOwners& set : owners) sets.push_back(set.ranks);
   run_threads(
@@ -118,8 +119,7 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
       [&](Communicator& world) {
         const int rank = world.rank();
         const auto backend = make_cpu_backend(1);
-        GradientExchange exchange(problem.buckets, owners, one.layout, plan, rank,
-                                  problem.microbatches, problem.leaves);
+        GradientExchange exchange(problem.job, assignment, rank);
         Arena arena(exchange.sum_bytes() + exchange.staging_bytes());
         const std::size_t floats = arena.capacity() / sizeof(float);
         std::fill_n(arena.take(floats, DType::f32, "all").f32(), floats,
@@ -144,7 +144,7 @@ TEST(GradientExchange, EndsWithTheCanonicalSumAtAnyLayout) {
     const Problem problem = random_problem(random);
     for (const Entry<Schedule>& schedule : schedules())
       for (const NamedLayout& one :
-           layouts_of(schedule.value, kUnits, problem.microbatches, problem.leaves)) {
+           layouts_of(schedule.value, kUnits, problem.job.microbatches, problem.job.leaves)) {
         SCOPED_TRACE(fmt::format("problem {}, {}, {}", i, one.name, schedule.name));
         expect_canonical(problem, one, schedule.name,
                          i % 2 == 0 ? Delivery::rendezvous : Delivery::eager);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/stage.h"
+#include "parallel/plan/job.h"
 #include "parallel/plan/layout.h"
 
 namespace concertina {
@@ -20,8 +21,11 @@ inline constexpr float kMarkedLossScale = 0.25F;
 /// activation, 'g' its gradient, 'i' what lies between I and W.
 float mark(char kind, int unit, int microbatch);
 
-/// Writes and checks marks; poisons what it is the last to read. Row r of microbatch m has the
-/// token and the target m * kMarkedRows + r. Each element of each gradient gets 1 for each
+/// A job whose first unit reads "tokens", one in the middle "lengths", the last one "targets".
+Job marked_job(int microbatches, int leaves);
+
+/// Writes and checks marks; poisons what it is the last to read. Row r of microbatch m has
+/// m * kMarkedRows + r in every field. Each element of each gradient gets 1 for each
 /// microbatch and use.
 class MarkingStage final : public Stage {
  public:

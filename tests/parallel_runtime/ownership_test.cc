@@ -1,5 +1,5 @@
 // Parts of buckets: for any shapes and any number of owners they are what ownership.h promises.
-#include "parallel/runtime/ownership.h"
+#include "parallel/plan/ownership.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -64,14 +64,9 @@ TEST(Progress, WhatArrivesDuringAUnitIsTakenBeforeTheNext) {
     return std::make_unique<SlowStart>(at, buckets, sent, second_unit);
   };
   run_threads(2, [&](Communicator& world) {
-    TestRank rank(plan, layout, tied_buckets(kMarkedUnits, 5, 3, 0), kMicrobatches, kMicrobatches,
-                  world, make);
-    std::vector<std::int32_t> tokens(kMicrobatches * kMarkedRows);
-    std::iota(tokens.begin(), tokens.end(), 0);
-    const View rows{tokens.data(), tokens.size(), DType::i32};
-    rank.executor().on_step([] {});
+    TestRank rank(plan, layout, marked_job(kMicrobatches, kMicrobatches), world, make);
     rank.executor().begin_step(1);
-    rank.executor().run({rows, rows, kMarkedLossScale});
+    rank.executor().run(rank.input(kMarkedLossScale), [] {});
     rank.executor().end_step();
     if (world.rank() == 0) return;
     int seen = 0;

@@ -3,33 +3,53 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/arena.h"
 #include "core/backend.h"
 #include "parallel/runtime/executor.h"
+#include "parallel/runtime/state.h"
 
 namespace concertina {
 
-/// One bucket a unit, of `own` elements, and one of `tied` that the first and the last unit share.
-std::vector<Bucket> tied_buckets(int units, int own, int tied, int frozen);
+/// A job of `units` units with `own` elements each, and `tied` that the first and the last share.
+/// Unit u reads the field `reads[u]` of `rows` numbers a microbatch; "" reads nothing.
+Job tied_job(int units, int own, int tied, int microbatches, int leaves, int rows = 1,
+             std::vector<std::string> reads = {});
+
+/// Every field of row r of microbatch m is m * rows + r.
+class NumberedRows final : public BatchSource {
+ public:
+  explicit NumberedRows(const Job& job) : fields_(fields_of(job.model)) {}
+  std::span<const Field> fields() const override { return fields_; }
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override;
+  std::int64_t valid_targets(std::int64_t, std::int64_t samples) const override { return samples; }
+
+ private:
+  std::vector<Field> fields_;
+};
 
 class TestRank {
  public:
   using MakeStage = std::function<std::unique_ptr<Stage>(const StagePlacement&,
                                                          const std::vector<Bucket>&, int frozen)>;
-  /// References outlive it.
-  TestRank(const Plan& plan, const Layout& layout, std::vector<Bucket> buckets, int microbatches,
-           int leaves, Communicator& world, const MakeStage& make_stage);
+  /// References outlive it. Its batch has NumberedRows.
+  TestRank(const Plan& plan, const Layout& layout, Job job, Communicator& world,
+           const MakeStage& make_stage);
   TestRank(const TestRank&) = delete;
   TestRank& operator=(const TestRank&) = delete;
 
   Executor& executor() { return executor_; }
-  const std::vector<Bucket>& buckets() const { return buckets_; }
+  StepInput input(float loss_scale) const { return {.batch = &batch_, .loss_scale = loss_scale}; }
+  const std::vector<Bucket>& buckets() const { return assignment_.buckets; }
   /// Null on other ranks.
   Stage* stage(int s) const { return stages_[static_cast<std::size_t>(s)].get(); }
   /// The part of a bucket that this rank owns: null if it has none, or if the bucket is frozen.
-  const Part* own_part(std::size_t bucket) const;
+  const Part* own_part(std::size_t bucket) const {
+    return own_state(assignment_, bucket, world_.rank());
+  }
   /// At STEP: the sum of that part's gradients.
   View reduced(std::size_t bucket) const { return exchange_.reduced(static_cast<int>(bucket)); }
 
@@ -37,12 +57,13 @@ class TestRank {
   std::vector<Stage*> make_stages(const Layout& layout, const MakeStage& make_stage);
 
   Communicator& world_;
-  const std::vector<Bucket> buckets_;
-  std::vector<BucketOwners> owners_;
+  const Job job_;
+  const Assignment assignment_;
   std::vector<std::unique_ptr<Stage>> stages_;
   std::unique_ptr<Backend> backend_;
   GradientExchange exchange_;
   Executor executor_;
+  StepBatch batch_;
   std::unique_ptr<Groups> groups_;
   Arena arena_;
 };

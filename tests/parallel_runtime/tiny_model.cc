@@ -33,13 +33,9 @@ void collect(const TestRank& rank, TinyResult& result) {
       std::copy_n(rank.reduced(b).f32(), part->count(), result.gradients[b].begin() + part->begin);
 }
 
-void step(TestRank& rank, int microbatches, TinyResult& result) {
-  std::vector<std::int32_t> rows(static_cast<std::size_t>(microbatches));
-  std::iota(rows.begin(), rows.end(), 0);
-  const View tokens{rows.data(), rows.size(), DType::i32};
-  rank.executor().on_step([&] { collect(rank, result); });
-  rank.executor().run({tokens, tokens, 0.125F});
-  for (std::size_t m = 0; m < rows.size(); ++m)
+void step(TestRank& rank, TinyResult& result) {
+  rank.executor().run(rank.input(0.125F), [&] { collect(rank, result); });
+  for (std::size_t m = 0; m < result.losses.size(); ++m)
     if (const double loss = rank.executor().losses()[m]; loss != 0.0) result.losses[m] = loss;
 }
 
@@ -62,7 +58,7 @@ float* TinyStage::saved(const MicrobatchIo& io, int unit) const {
 void TinyStage::forward_unit(int unit, const MicrobatchIo& io) {
   float *x = saved(io, unit), *y = saved(io, unit + 1);
   for (int i = 0; i < kTinyWidth && unit == at_.first_unit; ++i)
-    x[i] = unit == 0 ? embedding(io.tokens.i32()[0], i) : io.input.f32()[i];
+    x[i] = unit == 0 ? embedding(io.fields[0].i32()[0], i) : io.input.f32()[i];
   for (int i = 0; i < kTinyWidth; ++i)
     y[i] = x[i] * weight(unit, i) + 0.3F * x[(i + 1) % kTinyWidth];
   if (unit + 1 == at_.last_unit && unit + 1 < kTinyUnits)
@@ -139,18 +135,18 @@ bool TinyResult::operator==(const TinyResult& other) const {
 
 TinyResult run_tiny(const Plan& plan, const Layout& layout, int microbatches, int leaves) {
   std::vector<TinyResult> results(kSteps);
+  const Job job = tied_job(kTinyUnits, kTinyWidth, kTied, microbatches, leaves, 1, {"tokens"});
   for (TinyResult& result : results) {
-    for (const Bucket& bucket : tied_buckets(kTinyUnits, kTinyWidth, kTied, 0))
+    for (const Bucket& bucket : make_buckets(job.model))
       result.gradients.emplace_back(bucket.elements, std::numeric_limits<float>::quiet_NaN());
     result.losses.resize(static_cast<std::size_t>(microbatches));
   }
   run_threads(static_cast<int>(plan.rows.size()), [&](Communicator& world) {
-    TestRank rank(plan, layout, tied_buckets(kTinyUnits, kTinyWidth, kTied, layout.frozen_units),
-                  microbatches, leaves, world,
+    TestRank rank(plan, layout, job, world,
                   [](const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen) {
                     return std::make_unique<TinyStage>(at, buckets, frozen);
                   });
-    for (TinyResult& result : results) step(rank, microbatches, result);
+    for (TinyResult& result : results) step(rank, result);
     world.barrier();
   });
   CONCERTINA_CHECK(results[0] == results[1], "two equal steps gave different bits");

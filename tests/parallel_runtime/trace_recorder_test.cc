@@ -17,6 +17,7 @@ class LaggingClock final : public KernelClock {
   void host_passes(double seconds) { host_ += seconds; }
 
   void reserve(std::size_t marks) override { room_ += marks; }
+  void forget_room() override { room_ = 0; }
   double mark() override {
     if (settled_) times_.clear(), settled_ = false;
     times_.push_back(std::max(device_, host_));

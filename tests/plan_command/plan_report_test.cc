@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/predict_memory.h"
+#include "experiments/run/trainer.h"
 #include "tests/own_figures.h"
+#include "tests/planned.h"
 
 namespace concertina {
 namespace {
@@ -44,12 +46,15 @@ class Layouts : public testing::TestWithParam<Case> {};
 
 TEST_P(Layouts, MemoryIsThatOfEachRanksOwnEngine) {
   const RunConfig config = small(GetParam().sets);
-  const RunPlan run = make_run_plan(config, GetParam().world);
-  const std::vector<RankMemory> predicted = predict_memory(run, config, 1);
+  const PlannedJob run = planned(config, GetParam().world);
+  const std::vector<RankMemory> predicted = predict_memory(config, run.job, run, 1);
+  const auto model = model_of(config);
   ASSERT_EQ(std::ssize(predicted), run.world);
   for (int rank = 0; rank < run.world; ++rank) {
     const auto backend = make_cpu_backend(1);
-    const RankMemory own = RankEngine(run, config, rank, *backend).memory();
+    const RankMemory own = StepEngine(run.job, run, rank, stage_factory(*model, *backend),
+                                      *optimizer_of(config), 1, *backend)
+                               .memory();
     const RankMemory& mine = predicted[static_cast<std::size_t>(rank)];
     ASSERT_EQ(own.parts.size(), mine.parts.size());
     for (std::size_t i = 0; i < own.parts.size(); ++i)
@@ -83,8 +88,7 @@ TEST_P(Layouts, PrintedLayoutIsOneThatConfigReads) {
   const auto plan = report(config, GetParam().world, kPlenty);
   const RunConfig again = small({"parallel.layout=" + plan["layout_toml"].get<std::string>(),
                                  "parallel.schedule=" + config.parallel.schedule});
-  EXPECT_EQ(make_run_plan(again, GetParam().world).layout,
-            make_run_plan(config, GetParam().world).layout);
+  EXPECT_EQ(planned(again, GetParam().world).layout, planned(config, GetParam().world).layout);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,5 +1,4 @@
-// What train, eval and generate have in common: ranks that agree, the data, the plan and this
-// rank's engine.
+// What train, eval and generate have in common: ranks that agree, the data, and what trains.
 #pragma once
 
 #include <memory>
@@ -8,18 +7,18 @@
 #include <string>
 
 #include "experiments/run/launch_watch.h"
-#include "experiments/run/rank_engine.h"
 #include "experiments/run/threads.h"
+#include "experiments/run/trainer.h"
 #include "io/text_dataset.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 
-class Session {
+class Launch {
  public:
   /// Collective. Checks that all ranks were told the same and that config, data and world go
   /// together, and takes the memory. Nothing is written anywhere.
-  Session(const RunConfig& config, MpiEnvironment& mpi, const std::string& command);
+  Launch(const RunConfig& config, MpiEnvironment& mpi, const std::string& command);
 
   const RunConfig config;
   Communicator& world;
@@ -32,9 +31,8 @@ class Session {
   std::shared_ptr<const TextDataset> dataset;  // null if the config names no text
   const std::string data_fingerprint;          // empty without one
   const std::string isa;                       // that all ranks compute by; empty on a GPU
-  const RunPlan run;
   std::unique_ptr<Backend> backend;
-  RankEngine engine;
+  Trainer trainer;
 
   bool leads() const { return world.rank() == 0; }
   /// numerics_identity() of this run with its whole text, and what of the machine decides bits.
@@ -47,7 +45,7 @@ class Session {
 
 /// For commands that only read what a run has learned: the layout that it was trained with if it
 /// fits the world, else one that follows from the world size (the log says which). Collective.
-std::unique_ptr<Session> open_session(RunConfig config, MpiEnvironment& mpi,
-                                      const std::string& command);
+std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
+                                    const std::string& command);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-#include "parallel/runtime/ownership.h"
+#include "parallel/plan/ownership.h"
 
 #include <algorithm>
 

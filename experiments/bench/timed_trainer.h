@@ -6,13 +6,13 @@
 
 #include "core/profile_backend.h"
 #include "experiments/bench/random_tokens.h"
-#include "experiments/run/rank_engine.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 
-struct BenchEngine {
+struct TimedTrainer {
   /// With initial weights. Collective over `world`.
-  BenchEngine(const RunConfig& its_config, Communicator& world);
+  TimedTrainer(const RunConfig& its_config, Communicator& world);
 
   /// Trains the next step. Seconds of this rank, from the moment that all are ready. Collective.
   double step();
@@ -24,16 +24,15 @@ struct BenchEngine {
   double issued_step();
 
   /// Of this rank's last step.
-  const StepRecord& record() const { return engine.executor().recorder().last(); }
-  const std::vector<Action>& row() const { return engine.executor().row(); }
+  const StepRecord& record() const { return trainer.engine().executor().recorder().last(); }
+  const std::vector<Action>& row() const { return trainer.engine().executor().row(); }
 
   const RunConfig config;
   const int threads;
-  const RunPlan run;
   std::unique_ptr<Backend> backend;
   Profile profile;
-  std::unique_ptr<Backend> profiled;  // `backend`, on the clock: the engine's
-  RankEngine engine;
+  std::unique_ptr<Backend> profiled;  // `backend`, on the clock: the trainer's
+  Trainer trainer;
   RandomTokens tokens;
   std::int64_t steps = 0;  // trained
 };

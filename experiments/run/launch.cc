@@ -1,4 +1,4 @@
-#include "experiments/run/session.h"
+#include "experiments/run/launch.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
-#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
 #include "experiments/run/text_identity.h"
 #include "experiments/run/threads.h"
 #include "parallel/plan/plan_index.h"
@@ -65,7 +65,7 @@ bool file_fits(const std::string& path, const RunConfig& config, int world) {
 
 }  // namespace
 
-Session::Session(const RunConfig& given, MpiEnvironment& mpi, const std::string& command)
+Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& command)
     : config(given),
       world(mpi.world()),
       watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
@@ -81,25 +81,24 @@ Session::Session(const RunConfig& given, MpiEnvironment& mpi, const std::string&
       dataset(open_data(given)),
       data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
       isa(agree(world, given, claims_of(given, command, data_fingerprint))),
-      run(make_run_plan(given, world.size(),
-                        fmt::format("mpirun -n {{}} concertina {} ...", command))),
       backend(make_backend(with_isa(given, isa), threads, world)),
-      engine(run, config, world.rank(), *backend) {
-  require_memory(engine, config, threads, world);
-  engine.start(world, &watchdog);
+      trainer(config, *backend, world, &watchdog,
+              fmt::format("mpirun -n {{}} concertina {} ...", command)) {
+  require_memory(trainer, threads);
+  trainer.start();
 }
 
-void Session::begin() {
+void Launch::begin() {
   watchdog.at("waiting for all ranks to start");
   world.barrier();
   starting.reset();
 }
 
-nlohmann::json Session::identity(bool remember) {
-  if (dataset == nullptr) return numerics_identity(config, run, "");
+nlohmann::json Launch::identity(bool remember) {
+  if (dataset == nullptr) return numerics_identity(config, "");
   const TextIdentity text = text_identity(world, dataset->corpus(), run_directory(config), remember,
                                           [this] { watchdog.beat(); });
-  nlohmann::json identity = numerics_identity(config, run, text.sampled);
+  nlohmann::json identity = numerics_identity(config, text.sampled);
   identity[kWholeText] = text.whole;
   if (!isa.empty()) {
     identity["numerics.isa"] = isa;
@@ -138,12 +137,12 @@ std::string drop_unfit_layout(RunConfig& config, int world) {
 
 }  // namespace
 
-std::unique_ptr<Session> open_session(RunConfig config, MpiEnvironment& mpi,
-                                      const std::string& command) {
+std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
+                                    const std::string& command) {
   const std::string unfit = drop_unfit_layout(config, mpi.world().size());
-  auto session = std::make_unique<Session>(config, mpi, command);
-  if (!unfit.empty()) log::info("{}: {} is used", unfit, short_form(session->run.layout));
-  return session;
+  auto launch = std::make_unique<Launch>(config, mpi, command);
+  if (!unfit.empty()) log::info("{}: {} is used", unfit, short_form(launch->trainer.layout()));
+  return launch;
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-#include "experiments/bench/bench_engine.h"
+#include "experiments/bench/timed_trainer.h"
 
 #include <algorithm>
 
@@ -7,42 +7,41 @@
 
 namespace concertina {
 
-BenchEngine::BenchEngine(const RunConfig& its_config, Communicator& world)
+TimedTrainer::TimedTrainer(const RunConfig& its_config, Communicator& world)
     : config(its_config),
       threads(std::max(1, config.run.threads)),
-      run(make_run_plan(config, world.size(), "mpirun -n {} concertina bench ...")),
       backend(make_backend(config, threads, world)),
       profiled(make_profile_backend(*backend, profile)),
-      engine(run, config, world.rank(), *profiled),
+      trainer(config, *profiled, world, nullptr, "mpirun -n {} concertina bench ..."),
       tokens(config.model.context, config.model.vocab) {
   profile.active = times_in_passing();
-  require_memory(engine, config, threads, world);
-  engine.start(world);
-  engine.initialize();
+  require_memory(trainer, threads);
+  trainer.start();
+  trainer.initialize();
 }
 
-bool BenchEngine::times_in_passing() const {
+bool TimedTrainer::times_in_passing() const {
   return backend->clock().mark_seconds() == 0;
 }
 
-double BenchEngine::profiled_step() {
+double TimedTrainer::profiled_step() {
   profile.active = true;
   const double seconds = step();
   profile.active = times_in_passing();
   return seconds;
 }
 
-double BenchEngine::issued_step() {
+double TimedTrainer::issued_step() {
   profile.repeats = false;
   const double seconds = step();
   profile.repeats = true;
   return seconds;
 }
 
-double BenchEngine::step() {
-  engine.world().barrier();
+double TimedTrainer::step() {
+  trainer.world().barrier();
   const double start = now();
-  engine.train(++steps, tokens);
+  trainer.step(++steps, tokens);
   return now() - start;
 }
 

@@ -1,0 +1,72 @@
+#include "experiments/run/planning.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "experiments/config/schedule_file.h"
+
+namespace concertina {
+
+Precision precision_of(const RunConfig& config) {
+  if (const auto found = find_precision(config.numerics.compute)) return *found;
+  throw_input(fmt::format("numerics.compute = \"{}\" is unknown", config.numerics.compute),
+              config.where("numerics.compute"), "one of: " + list_names(kPrecisions));
+}
+
+std::unique_ptr<Model> model_of(const RunConfig& config) {
+  const ModelSection& m = config.model;
+  return make_model(m.family, {.layers = m.layers,
+                               .width = m.width,
+                               .heads = m.heads,
+                               .context = m.context,
+                               .vocab = m.vocab,
+                               .samples = config.batch.global / config.batch.microbatches,
+                               .precision = precision_of(config),
+                               .dropout = m.dropout});
+}
+
+Job job_of(const RunConfig& config) {
+  return {.model = model_of(config)->spec(),
+          .microbatches = config.batch.microbatches,
+          .leaves = reduction_leaves(config),
+          .seed = static_cast<std::uint64_t>(config.run.seed)};
+}
+
+Request request_of(const RunConfig& config, int world) {
+  const ParallelSection& parallel = config.parallel;
+  Request request{.world = world,
+                  .spare = parallel.spare,
+                  .frozen_units = config.freeze.units,
+                  .pp = parallel.pp,
+                  .dp = parallel.dp,
+                  .chunks = parallel.chunks,
+                  .layout = parallel.layout,
+                  .schedule = parallel.schedule,
+                  .file = std::nullopt,
+                  .partition = parallel.partition,
+                  .overlap = parallel.overlap};
+  if (is_schedule_file(parallel.schedule)) request.file = read_schedule_file(parallel.schedule);
+  return request;
+}
+
+Assignment assignment_of(const RunConfig& config, const Job& job, int world,
+                         const std::string& launch) {
+  Request request = request_of(config, world);
+  try {
+    return assign(job, request);
+  } catch (const Error& error) {
+    if (launch.empty()) throw;
+    request.world = ranks_asked(request);
+    if (request.world == world) throw;
+    try {
+      assign(job, request);
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(
+        error.code(), error.message(), error.where(),
+        fmt::format("{}; or {}", fmt::format(fmt::runtime(launch), request.world), error.fix()));
+  }
+}
+
+}  // namespace concertina

@@ -1,0 +1,32 @@
+// From a config to what is decided before a run has any memory: model, job and assignment.
+// Invariant: pure but for the schedule file that a config may name; the same on every rank, and the
+// same whether ranks exist or not.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "experiments/config/config.h"
+#include "models/model.h"
+#include "parallel/generate/assign.h"
+
+namespace concertina {
+
+std::unique_ptr<Model> model_of(const RunConfig& config);
+
+/// The value of `numerics.compute`.
+Precision precision_of(const RunConfig& config);
+
+/// What the run trains, whatever its layout.
+Job job_of(const RunConfig& config);
+
+/// What `parallel` and `freeze` ask for in a world of so many ranks.
+Request request_of(const RunConfig& config, int world);
+
+/// The assignment that `config` asks for. Throws Error{bad_input} if the world size, the model and
+/// the layout do not go together. Where the layout fits another number N of ranks, the error says
+/// to try `launch` with N for its {}.
+Assignment assignment_of(const RunConfig& config, const Job& job, int world,
+                         const std::string& launch = {});
+
+}  // namespace concertina

@@ -1,0 +1,74 @@
+#include "experiments/run/run_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "experiments/config/config_keys.h"
+
+namespace concertina {
+namespace {
+
+/// What is kept is fp32 in any precision and on any device.
+constexpr std::string_view kMayChange[] = {
+    "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
+
+/// A config key that is younger than the checkpoint had its default.
+nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
+  if (stored.contains(key)) return stored[key];
+  if (key == "model.seed" || key == "data.seed")
+    return stored.value("run.seed", nlohmann::json("absent"));
+  const Key* known = find_key(key);
+  return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
+                          : nlohmann::json("absent");
+}
+
+}  // namespace
+
+bool may_change(std::string_view key) {
+  return std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange);
+}
+
+nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint) {
+  nlohmann::json identity;
+  RunConfig copy = config;
+  for (const Key& key : config_keys()) {
+    const std::string_view section = key.name.substr(0, key.name.find('.'));
+    const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
+                         section == "freeze" || section == "lr" || key.name == "run.seed" ||
+                         key.name == "data.tokenizer" || key.name == "data.validation" ||
+                         key.name == "numerics.compute" || key.name == "numerics.attention" ||
+                         key.name == "run.device";
+    if (numeric) identity[std::string(key.name)] = value_text(key, copy);
+  }
+  identity["model.seed"] = std::to_string(model_seed(config));
+  identity["data.seed"] = std::to_string(data_seed(config));
+  identity["lr.steps"] = std::to_string(lr_steps(config));
+  identity["numerics.leaves"] = std::to_string(reduction_leaves(config));
+  identity["data.text"] = data_fingerprint;
+  return identity;
+}
+
+void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
+                    const std::string& path) {
+  const auto text = [](const nlohmann::json& one) {
+    return one.is_string() ? one.get<std::string>() : one.dump();
+  };
+  for (const auto& [key, value] : now.items()) {
+    // A sample of the text is compared in any case.
+    if (key == kWholeText && !stored.contains(key)) continue;
+    const nlohmann::json then = value_then(stored, key);
+    if (may_change(key) || then == value) continue;
+    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
+                            text(then), text(value)),
+                path, fmt::format("the same {} as before, or another run.name for a new run", key));
+  }
+  for (const auto& [key, value] : stored.items())
+    if (!now.contains(key) && !may_change(key))
+      throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",
+                              key, text(value)),
+                  path, "the version of concertina that wrote it, or a newer one");
+}
+
+}  // namespace concertina

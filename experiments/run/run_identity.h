@@ -1,0 +1,31 @@
+// What makes a run the one that it is: all that decides its bits.
+// Invariant: pure; a checkpoint keeps the identity of its run, and a launch with another one is
+// refused key by key.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "experiments/config/config.h"
+
+namespace concertina {
+
+/// Key of an identity: the SHA-256 of the whole text. Checkpoints of older versions lack it.
+inline constexpr const char* kWholeText = "data.text.sha256";
+
+/// What of a config and its data decides the bits of a run: a checkpoint keeps it, and a resume
+/// with another one is refused key by key, but for what a resume may change (may_change()).
+nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
+
+/// Whether a run may go on with another value of this key of its identity: the precision, the
+/// device, the instruction set, oneDNN's version, the end of the learning rate. It is said in the
+/// log.
+bool may_change(std::string_view key);
+
+/// Throws unless a checkpoint, in `path`, whose run was `stored` is of a run that is `now`, but for
+/// keys that may change.
+void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
+                    const std::string& path);
+
+}  // namespace concertina

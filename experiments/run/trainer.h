@@ -1,0 +1,89 @@
+// What trains, evaluates and generates: the one composition of job, assignment, state and engine.
+// Invariants: the job never changes; the state outlives every engine; a change of the assignment
+// leaves every bit of what is trained as it was.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+#include "models/lr_schedule.h"
+#include "models/model.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/comm/watchdog.h"
+#include "parallel/runtime/step_engine.h"
+
+namespace concertina {
+
+/// Makes stages of `model` on `backend`; both outlive what it makes.
+StageFactory stage_factory(const Model& model, Backend& backend);
+
+/// The optimizer that `config` names.
+std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
+
+class Trainer {
+ public:
+  /// Decides what is trained and how the ranks of `world` share it; takes no memory for tensors
+  /// yet. All outlive it. Throws bad input as assignment_of() does, which also says what `launch`
+  /// is.
+  Trainer(const RunConfig& config, Backend& backend, Communicator& world,
+          Watchdog* watchdog = nullptr, const std::string& launch = {});
+
+  /// Of this rank, in bytes.
+  RankMemory memory() const { return engine_->memory(); }
+  /// Takes the memory and connects with the other ranks. All below comes after it. Collective.
+  void start();
+  /// Initial weights by model_seed(); optimizer states are zero.
+  void initialize();
+  /// The state was written from outside.
+  void refresh() { engine_->refresh(); }
+  /// The learning rate reaches its end at step `steps`; see lr_steps().
+  void set_lr_steps(std::int64_t steps);
+
+  /// Trains step `step`, which counts from 1. Collective.
+  StepResult step(std::int64_t step, BatchSource& source);
+  /// Forward passes over the first `count` microbatches of batch `batch`. The summed loss of each
+  /// microbatch, 0 where its last stage is on another rank; `see` gets the logits [R,V] on the rank
+  /// of the last stage.
+  const std::vector<double>& evaluate(
+      std::int64_t batch, int count, BatchSource& source,
+      const std::function<void(int microbatch, View logits)>& see = {});
+
+  const RunConfig& config() const { return config_; }
+  const Model& model() const { return *model_; }
+  const Job& job() const { return job_; }
+  const Assignment& assignment() const { return *assignment_; }
+  const Layout& layout() const { return assignment_->layout; }
+  State& state() { return *state_; }
+  const State& state() const { return *state_; }
+  StepEngine& engine() { return *engine_; }
+  const StepEngine& engine() const { return *engine_; }
+  Communicator& world() { return world_; }
+  /// May be null.
+  Watchdog* watchdog() const { return watchdog_; }
+  /// Where weights and optimizer states are.
+  Memory& tensor_memory() const { return backend_.memory(); }
+  /// The most bytes of tensors on this rank at once so far.
+  std::size_t peak_bytes() const;
+
+ private:
+  std::unique_ptr<StepEngine> make_engine();
+  void start_engine();
+
+  const RunConfig& config_;
+  Backend& backend_;
+  Communicator& world_;
+  Watchdog* watchdog_;
+  std::unique_ptr<Model> model_;
+  const Job job_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LrSchedule lr_;
+  std::unique_ptr<const Assignment> assignment_;
+  std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them
+  std::unique_ptr<State> state_;
+  std::unique_ptr<StepEngine> engine_;
+  std::size_t peak_bytes_ = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,42 @@
+#include "parallel/plan/assignment.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+
+Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) {
+  const int frozen = layout.frozen_units;
+  Assignment made{.world = std::max(world, rank_count(layout)),
+                  .layout = std::move(layout),
+                  .plan = std::move(plan),
+                  .buckets = make_buckets(job.model, frozen),
+                  .owners = {},
+                  .costs = training_costs(job.model, frozen),
+                  .working = {}};
+  made.plan.rows.resize(static_cast<std::size_t>(made.world));
+  made.owners = assign_owners(made.buckets, made.layout);
+  made.working = working_ranks(made.layout);
+  return made;
+}
+
+bool Assignment::works(int rank) const {
+  return std::binary_search(working.begin(), working.end(), rank);
+}
+
+int Assignment::working_index(int rank) const {
+  const auto place = std::lower_bound(working.begin(), working.end(), rank);
+  CONCERTINA_CHECK(place != working.end() && *place == rank, "rank {} does not work", rank);
+  return static_cast<int>(place - working.begin());
+}
+
+std::int64_t parameter_count(const std::vector<Bucket>& buckets) {
+  std::size_t count = 0;
+  for (const Bucket& bucket : buckets)
+    for (const BucketTensor& tensor : bucket.tensors) count += tensor.count;
+  return static_cast<std::int64_t>(count);
+}
+
+}  // namespace concertina

@@ -1,0 +1,22 @@
+// What never changes in a run, whoever does what.
+// Invariant: a pure value; equal jobs and seeds give equal bits under any Assignment.
+#pragma once
+
+#include <cstdint>
+
+#include "core/model_spec.h"
+
+namespace concertina {
+
+struct Job {
+  ModelSpec model;
+  int microbatches = 1;    // of a step
+  int leaves = 1;          // of the gradient sum (parallel/plan/reduction_tree.h)
+  std::uint64_t seed = 0;  // of what is random in a step
+
+  int units() const { return static_cast<int>(model.units.size()); }
+  /// Samples of a step.
+  std::int64_t batch() const { return microbatches * model.samples; }
+};
+
+}  // namespace concertina

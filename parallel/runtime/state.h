@@ -1,0 +1,88 @@
+// Weights and optimizer state of one rank: what moves when the machinery around it is rebuilt.
+// Invariants: a rank has all weights of the buckets that it holds, and the optimizer state of its
+// own part of those that train (ZeRO stage 1); each lies in a block of its own, so that a change of
+// the assignment can take and give back bucket after bucket.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/arena.h"
+#include "parallel/plan/assignment.h"
+
+namespace concertina {
+
+/// Bytes that a rank's state takes.
+struct StateBytes {
+  std::size_t weights = 0, optimizer = 0;
+  std::size_t total() const { return weights + optimizer; }
+};
+
+/// The part of `bucket` whose optimizer state `rank` keeps; null where it holds none of the bucket
+/// or the bucket is frozen.
+const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
+
+/// Bytes of a block of `count` tensors of so many elements.
+inline std::size_t block_bytes(std::size_t elements, std::size_t count) {
+  return count * align_up(elements * sizeof(float));
+}
+
+StateBytes state_bytes(const Assignment& assignment, int rank, std::size_t kinds);
+
+/// A run of one tensor in a rank's own part of a bucket.
+struct OwnedRun {
+  std::size_t bucket = 0;
+  const BucketTensor* tensor = nullptr;
+  std::size_t begin = 0;  // elements, in the tensor
+  View weight;
+  std::span<const View> kinds;  // State::kinds(); none of a frozen bucket
+};
+
+class State {
+ public:
+  /// All of it zero. `kinds`: names of the optimizer's tensors, at most kMostStates. `memory`
+  /// outlives it; so does `assignment`, which use() may replace.
+  State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
+
+  /// By bucket: all of its elements, or empty where this rank does not hold it.
+  const std::vector<View>& weights() const { return weights_; }
+  /// This rank's own part of `bucket` of kind `kind`; empty where it has none.
+  View part(std::size_t bucket, std::size_t kind) const;
+  const std::vector<std::string>& kinds() const { return kinds_; }
+  /// Every run of a tensor in the rank's own parts, bucket by bucket: each element of the model's
+  /// state is seen once, by one rank. Nothing of a bucket that no rank trains is left out.
+  void each_owned(const std::function<void(const OwnedRun&)>& see) const;
+
+  const Assignment& assignment() const { return *assignment_; }
+  int rank() const { return rank_; }
+  Memory& memory() const { return *memory_; }
+  std::size_t bytes() const { return bytes_; }
+  /// The most bytes at once so far.
+  std::size_t peak() const { return peak_; }
+
+  // For a change of the assignment (parallel/runtime/redistribute.h).
+  /// Makes a zeroed block of `count` tensors of so many elements; give_back() ends it.
+  Arena make_block(std::size_t elements, std::size_t count);
+  void give_back(Arena block);
+  /// Puts a block in the place of a bucket's weights or kinds, each of so many elements, and
+  /// returns what was there.
+  Arena swap_weights(std::size_t bucket, Arena block, std::size_t elements);
+  Arena swap_kinds(std::size_t bucket, Arena block, std::size_t elements);
+  /// What it holds is that of `assignment`, which outlives it.
+  void use(const Assignment& assignment) { assignment_ = &assignment; }
+
+ private:
+  const Assignment* assignment_;
+  int rank_;
+  std::vector<std::string> kinds_;
+  Memory* memory_;
+  std::vector<Arena> weight_blocks_, kind_blocks_;  // by bucket
+  std::vector<View> weights_;
+  std::vector<std::size_t> part_elements_;  // by bucket: of a kind
+  std::size_t bytes_ = 0, peak_ = 0;
+};
+
+}  // namespace concertina

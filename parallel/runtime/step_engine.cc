@@ -1,0 +1,195 @@
+#include "parallel/runtime/step_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+std::vector<std::unique_ptr<Stage>> make_stages(const Assignment& assignment, int rank,
+                                                const StageFactory& make) {
+  const Layout& layout = assignment.layout;
+  std::vector<std::unique_ptr<Stage>> stages(static_cast<std::size_t>(layout.stage_count()));
+  for (int s = 0; s < layout.stage_count(); ++s)
+    if (const StagePlacement& placement = layout.stage(s); placement.rank == rank)
+      stages[static_cast<std::size_t>(s)] = make(assignment, placement);
+  return stages;
+}
+
+std::vector<Stage*> pointers(const std::vector<std::unique_ptr<Stage>>& stages) {
+  std::vector<Stage*> result;
+  for (const auto& stage : stages) result.push_back(stage.get());
+  return result;
+}
+
+constexpr std::size_t kMarks = 6;  // of a step, by the update and the packing of weights
+
+/// Scratch that the stages of a rank share.
+struct Scratch {
+  std::size_t workspace = 0, frozen = 0;
+};
+
+Scratch scratch_of(const std::vector<std::unique_ptr<Stage>>& stages) {
+  Scratch most;
+  for (const auto& stage : stages) {
+    if (stage == nullptr) continue;
+    most.workspace = std::max(most.workspace, stage->memory().workspace_bytes);
+    most.frozen = std::max(most.frozen, stage->memory().frozen_bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::size_t RankMemory::total() const {
+  return std::accumulate(parts.begin(), parts.end(), std::size_t{0},
+                         [](std::size_t sum, const Purpose& one) { return sum + one.bytes; });
+}
+
+StepEngine::StepEngine(const Job& job, const Assignment& assignment, int rank,
+                       const StageFactory& make_stage, const Optimizer& optimizer, double clip,
+                       Backend& backend)
+    : job_(job),
+      assignment_(assignment),
+      rank_(rank),
+      kinds_(optimizer.state_names().size()),
+      backend_(backend),
+      works_(assignment.works(rank)),
+      stages_(make_stages(assignment, rank, make_stage)),
+      exchange_(job, assignment, rank),
+      update_(job, assignment, rank, optimizer, clip),
+      executor_(assignment.layout, assignment.plan, pointers(stages_), rank, job.microbatches,
+                backend.clock()),
+      batch_(job, assignment.layout, rank),
+      steps_(5) {
+  backend.clock().reserve(kMarks);
+}
+
+StepEngine::~StepEngine() {
+  backend_.forget_operators();
+}
+
+RankMemory StepEngine::memory() const {
+  const StateBytes state = state_bytes(assignment_, rank_, kinds_);
+  const Scratch scratch = scratch_of(stages_);
+  std::size_t packed = 0;
+  for (const auto& stage : stages_)
+    if (stage != nullptr) packed += align_up(stage->packed_bytes());
+  return {{{"weights", state.weights},
+           {"packed weights", packed},
+           {"optimizer state", state.optimizer},
+           {"gradients", exchange_.sum_bytes()},
+           {"gradients received", exchange_.staging_bytes()},
+           {"activations", executor_.saved_bytes()},
+           {"stage boundaries", executor_.boundary_bytes()},
+           {"workspace", align_up(scratch.workspace) + align_up(scratch.frozen) +
+                             align_up(backend_.workspace_bytes())},
+           {"batch", batch_.bytes()},
+           {"losses", executor_.loss_bytes()}}};
+}
+
+void StepEngine::start(State& state, Communicators ranks, Watchdog* watchdog) {
+  watchdog_ = watchdog;
+  attach(state);
+  connect(state, ranks);
+}
+
+void StepEngine::attach(State& state) {
+  const std::size_t planned = memory().total() - state_bytes(assignment_, rank_, kinds_).total();
+  arena_.reserve(planned, backend_.memory());
+  for (const auto& stage : stages_)
+    if (stage != nullptr)
+      stage->attach(state.weights(), arena_.take(stage->packed_bytes(), "packed weights"));
+  const Scratch scratch = scratch_of(stages_);
+  void* workspace = arena_.take(scratch.workspace, "stage workspace");
+  void* frozen = arena_.take(scratch.frozen, "scratch of frozen units");
+  for (const auto& stage : stages_)
+    if (stage != nullptr) stage->set_workspace(workspace, frozen);
+  backend_.set_workspace(arena_.take(backend_.workspace_bytes(), "kernel workspace"));
+  exchange_.attach(arena_);
+  executor_.attach(arena_, backend_.memory());
+  batch_.attach(arena_, backend_.memory());
+  CONCERTINA_CHECK(arena_.used() == planned, "{} bytes taken of {} planned", arena_.used(),
+                   planned);
+}
+
+void StepEngine::connect(State& state, Communicators ranks) {
+  if (std::ssize(assignment_.working) < ranks.world.size())
+    working_group_ = ranks.world.split(works_ ? 0 : 1, rank_);
+  working_ = working_group_ != nullptr ? working_group_.get() : &ranks.world;
+  std::vector<std::vector<int>> holders;
+  for (std::size_t b = 0; b < assignment_.buckets.size(); ++b)
+    if (!assignment_.buckets[b].frozen) holders.push_back(assignment_.owners[b].ranks);
+  groups_ = std::make_unique<Groups>(ranks.tensors, holders);
+  exchange_.connect(*groups_, backend_);
+  executor_.connect(ranks.tensors, exchange_, watchdog_);
+  if (works_) update_.connect(state, *working_, *groups_, backend_, watchdog_);
+}
+
+void StepEngine::refresh() {
+  for (const auto& stage : stages_)
+    if (stage != nullptr) stage->refresh();
+}
+
+void StepEngine::refresh_trained() {
+  refresh_start_ = backend_.clock().mark();
+  executor_.unit_clock().start();
+  for (const auto& stage : stages_)
+    if (stage != nullptr) stage->refresh_trained();
+  refresh_end_ = backend_.clock().mark();
+}
+
+StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source) {
+  if (!works_) return {};
+  executor_.begin_step(step);
+  const auto targets = static_cast<double>(source.valid_targets(step - 1, job_.batch()));
+  CONCERTINA_CHECK(targets > 0, "step {} has no target to learn from", step);
+  const double start = now();
+  batch_.load(step - 1, job_.microbatches, source);
+  const double load_seconds = now() - start;
+  StepResult result;
+  const auto update = [&] {
+    result = update_.apply(step, lr, exchange_, executor_.losses(), targets, executor_.recorder());
+    refresh_trained();
+  };
+  executor_.run({.batch = &batch_,
+                 .loss_scale = static_cast<float>(1.0 / targets),
+                 .seed = job_.seed,
+                 .step = step},
+                std::ref(update));  // a reference: std::function takes it without an allocation
+  executor_.end_step();
+  record_step(load_seconds);
+  return result;
+}
+
+void StepEngine::evaluate(std::int64_t batch, int count, BatchSource& source,
+                          const std::function<void(int, View)>& see) {
+  batch_.load(batch, count, source);
+  executor_.evaluate({.batch = &batch_, .seed = job_.seed}, count, see);
+}
+
+void StepEngine::record_step(double load_seconds) {
+  double post = 0;
+  int posts = 0;
+  for (std::size_t i = 0; i < executor_.row().size(); ++i) {
+    if (!is_transfer(executor_.row()[i].kind)) continue;
+    post += executor_.times()[i].end - executor_.times()[i].start;
+    ++posts;
+  }
+  const UpdateTimes update = update_.times();
+  const KernelClock& clock = backend_.clock();
+  const double refresh = clock.time(refresh_end_) - clock.time(refresh_start_);
+  steps_.record(std::array{load_seconds, update.norm, update.update, refresh,
+                           posts > 0 ? post / posts : 0.0});
+}
+
+StepSeconds StepEngine::seconds() const {
+  const std::vector<double> means = steps_.typical();
+  return {means[0], means[1], means[2], means[3], means[4]};
+}
+
+}  // namespace concertina

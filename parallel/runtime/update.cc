@@ -1,0 +1,104 @@
+#include "parallel/runtime/update.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/index.h"
+
+namespace concertina {
+
+Update::Update(const Job& job, const Assignment& assignment, int rank, const Optimizer& optimizer,
+               double clip)
+    : assignment_(assignment),
+      rank_(rank),
+      optimizer_(optimizer),
+      clip_(clip),
+      sums_(job, assignment, rank) {
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    parts_.push_back(own_state(assignment, b, rank));
+    runs_.push_back(parts_[b] == nullptr ? std::vector<TensorRun>()
+                                         : tensor_runs(assignment.buckets[b], *parts_[b]));
+  }
+}
+
+std::size_t Update::elements() const {
+  std::size_t count = 0;
+  for (const Part* part : parts_)
+    if (part != nullptr) count += part->count();
+  return count;
+}
+
+void Update::connect(State& state, Communicator& working, const Groups& groups, Backend& backend,
+                     Watchdog* watchdog) {
+  state_ = &state;
+  watchdog_ = watchdog;
+  backend_ = &backend;
+  sums_.connect(working, backend, watchdog);
+  weight_parts_.resize(parts_.size());
+  for (std::size_t b = 0; b < parts_.size(); ++b) {
+    groups_.push_back(parts_[b] == nullptr ? nullptr : groups.find(assignment_.owners[b].ranks));
+    if (groups_[b] == nullptr) continue;
+    for (const Part& part : assignment_.owners[b].parts)
+      weight_parts_[b].push_back(bytes_of(state.weights()[b].slice(part.begin, part.count())));
+  }
+  works_.reserve(groups_.size());
+  for (Communicator* group : groups_)
+    if (group != nullptr)
+      group->reserve(0,
+                     static_cast<std::size_t>(std::count(groups_.begin(), groups_.end(), group)));
+}
+
+StepResult Update::apply(std::int64_t step, double lr, const GradientExchange& gradients,
+                         const std::vector<double>& losses, double targets,
+                         TraceRecorder& recorder) {
+  marks_.start = recorder.mark();
+  sums_.add_gradients(gradients);
+  marks_.summed = recorder.mark();
+  sums_.gather(losses);
+  recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, marks_.summed);
+  marks_.met = recorder.mark();
+  if (watchdog_ != nullptr) watchdog_->at("update");
+  StepResult result{.loss = sums_.mean_loss(step, targets), .lr = lr};
+  result.grad_norm = std::sqrt(sums_.total_squares(step));
+  const UpdateStep rule{step, lr, clip_scale(result.grad_norm, clip_)};
+  for (std::size_t b = 0; b < parts_.size(); ++b) {
+    if (parts_[b] == nullptr) continue;
+    if (parts_[b]->count() > 0) update_bucket(b, rule, gradients.reduced(static_cast<int>(b)));
+    gather_weights(b);
+  }
+  marks_.updated = recorder.mark();
+  if (watchdog_ != nullptr) watchdog_->at("gather of weights");
+  for (Work& work : works_) work.wait();
+  recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, marks_.updated);
+  works_.clear();
+  return result;
+}
+
+UpdateTimes Update::times() const {
+  const auto between = [this](double from, double to) {
+    return backend_->clock().time(to) - backend_->clock().time(from);
+  };
+  return {between(marks_.start, marks_.summed), between(marks_.met, marks_.updated)};
+}
+
+void Update::update_bucket(std::size_t bucket, const UpdateStep& step, View gradient) {
+  const std::size_t kinds = state_->kinds().size();
+  std::array<View, kMostStates> states;
+  for (const TensorRun& run : runs_[bucket]) {
+    const std::size_t begin = run.begin - parts_[bucket]->begin, count = run.end - run.begin;
+    for (std::size_t k = 0; k < kinds; ++k) states[k] = state_->part(bucket, k).slice(begin, count);
+    optimizer_.update(*backend_, step, assignment_.buckets[bucket].tensors[at(run.tensor)].decay,
+                      state_->weights()[bucket].slice(run.begin, count),
+                      std::span(states).first(kinds), gradient.slice(begin, count));
+  }
+}
+
+void Update::gather_weights(std::size_t bucket) {
+  if (groups_[bucket] == nullptr) return;
+  const std::vector<Bytes>& parts = weight_parts_[bucket];
+  const int me = assignment_.owners[bucket].index_of(rank_);
+  works_.push_back(groups_[bucket]->all_gather(parts[at(me)], parts));
+}
+
+}  // namespace concertina

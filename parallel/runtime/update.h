@@ -1,0 +1,80 @@
+// The end of a step: global norm, clipping, optimizer on the own parts, weights back to all
+// holders. Invariant: a norm or loss that is not finite stops every rank before a weight has
+// changed.
+#pragma once
+
+#include <vector>
+
+#include "core/backend.h"
+#include "core/optimizer.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/comm/watchdog.h"
+#include "parallel/runtime/gradient_exchange.h"
+#include "parallel/runtime/groups.h"
+#include "parallel/runtime/state.h"
+#include "parallel/runtime/step_sums.h"
+#include "parallel/runtime/trace_recorder.h"
+
+namespace concertina {
+
+/// What a step was, to the same bits on every rank and at every layout.
+struct StepResult {
+  double loss = 0;       // mean over the valid targets of the global batch, nats
+  double grad_norm = 0;  // before clipping
+  double lr = 0;
+};
+
+/// Seconds of this rank's own work in the last step.
+struct UpdateTimes {
+  double norm = 0, update = 0;
+};
+
+class Update {
+ public:
+  /// All outlive it. `clip`: of the global norm, as clip_scale() takes it.
+  Update(const Job& job, const Assignment& assignment, int rank, const Optimizer& optimizer,
+         double clip);
+
+  /// `state` of this assignment; `working`: the ranks that work. All outlive it.
+  void connect(State& state, Communicator& working, const Groups& groups, Backend& backend,
+               Watchdog* watchdog);
+
+  /// Step `step` (from 1) at rate `lr`. `losses`: of this rank's last stages, by microbatch;
+  /// `targets`: valid targets of the global batch. Throws a failure that names step and rank if
+  /// anything is not finite.
+  StepResult apply(std::int64_t step, double lr, const GradientExchange& gradients,
+                   const std::vector<double>& losses, double targets, TraceRecorder& recorder);
+
+  /// By bucket, of the last step: the sum of squares of its gradient, 0 of a frozen one.
+  const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }
+  /// Once the backend's clock has settled.
+  UpdateTimes times() const;
+  /// Elements of this rank's parts that train.
+  std::size_t elements() const;
+
+ private:
+  void update_bucket(std::size_t bucket, const UpdateStep& step, View gradient);
+  void gather_weights(std::size_t bucket);
+
+  /// Of the last step, on the backend's clock.
+  struct Marks {
+    double start = 0, summed = 0, met = 0, updated = 0;
+  };
+
+  Marks marks_;
+  const Assignment& assignment_;
+  const int rank_;
+  const Optimizer& optimizer_;
+  const double clip_;
+  StepSums sums_;
+  std::vector<const Part*> parts_;  // by bucket: the own one; null where nothing trains here
+  std::vector<std::vector<TensorRun>> runs_;
+  State* state_ = nullptr;
+  std::vector<std::vector<Bytes>> weight_parts_;  // of each holder
+  std::vector<Communicator*> groups_;
+  std::vector<Work> works_;
+  Watchdog* watchdog_ = nullptr;
+  Backend* backend_ = nullptr;
+};
+
+}  // namespace concertina

@@ -28,10 +28,11 @@ StepStatus gather_status(Trainer& trainer, double seconds) {
   const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
                                    static_cast<double>(stop_signal())};
   trainer.watchdog()->at("gather of the step's status");
-  const std::vector<double> all = gather_values(trainer.world(), mine);
+  const std::vector<double> all = trainer.gather_working(mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
-    status.bubble += std::max(0.0, all[i]) / trainer.world().size();
+    status.bubble +=
+        std::max(0.0, all[i]) / static_cast<double>(trainer.assignment().working.size());
     status.peak_bytes = std::max(status.peak_bytes, all[i + 1]);
     status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
   }

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "core/clock.h"
+#include "core/error.h"
 #include "core/memory.h"
+#include "experiments/costs/link_probe.h"
 #include "experiments/run/planning.h"
 #include "models/initialize.h"
 #include "models/model_stage.h"
 #include "models/optimizer.h"
 #include "parallel/comm/tensor_communicator.h"
+#include "parallel/runtime/redistribute.h"
 
 namespace concertina {
 namespace {
@@ -60,8 +64,9 @@ void Trainer::start() {
 }
 
 void Trainer::start_engine() {
-  engine_->start(*state_, {world_, tensors_ != nullptr ? *tensors_ : world_}, watchdog_);
-  peak_bytes_ = std::max(peak_bytes_, state_->bytes() + engine_->arena().peak());
+  engine_->start(*state_, {world_, tensors()}, watchdog_);
+  engine_peak_ = std::max(engine_peak_, state_->bytes() + engine_->arena().peak());
+  squares_.assign(assignment_->buckets.size(), 0);
 }
 
 void Trainer::initialize() {
@@ -82,7 +87,76 @@ void Trainer::set_lr_steps(std::int64_t steps) {
 }
 
 StepResult Trainer::step(std::int64_t step, BatchSource& source) {
-  return engine_->train(step, lr_.rate(step), source);
+  StepResult result = engine_->train(step, lr_.rate(step), source);
+  if (engine_->works()) squares_ = engine_->bucket_squares();
+  if (std::ssize(assignment_->working) == world_.size()) return result;
+  shared_ = {result.loss, result.grad_norm, result.lr};
+  shared_.insert(shared_.end(), squares_.begin(), squares_.end());
+  share_with_spares(shared_);
+  squares_.assign(shared_.begin() + 3, shared_.end());
+  return {.loss = shared_[0], .grad_norm = shared_[1], .lr = shared_[2]};
+}
+
+/// What the first working rank has, to all spare ones.
+void Trainer::share_with_spares(std::span<double> values) {
+  const Bytes bytes = std::as_writable_bytes(values);
+  const int first = assignment_->working.front();
+  if (!engine_->works()) {
+    const Watchdog::Patience patience(watchdog_, "spare: waits for the working ranks");
+    world_.irecv(bytes, first).wait();
+  }
+  if (world_.rank() != first) return;
+  for (int rank = 0; rank < world_.size(); ++rank)
+    if (!assignment_->works(rank)) spare_sends_.push_back(world_.isend(bytes, rank));
+  for (Work& send : spare_sends_) send.wait();
+  spare_sends_.clear();
+}
+
+std::vector<double> Trainer::gather_working(std::span<const double> mine) {
+  std::vector<double> all(mine.size() * assignment_->working.size());
+  if (engine_->works()) {
+    Communicator& working = engine_->working();
+    std::vector<Bytes> blocks;
+    for (int i = 0; i < working.size(); ++i)
+      blocks.push_back(std::as_writable_bytes(
+          std::span(all).subspan(static_cast<std::size_t>(i) * mine.size(), mine.size())));
+    std::ranges::copy(mine, all.begin() + working.rank() * std::ssize(mine));
+    const Bytes own = blocks[static_cast<std::size_t>(working.rank())];
+    working.all_gather(own, blocks).wait();
+  }
+  if (std::ssize(assignment_->working) < world_.size()) share_with_spares(all);
+  return all;
+}
+
+Adoption Trainer::adopt(Assignment next, std::size_t budget) {
+  CONCERTINA_CHECK(next.world == world_.size() && next.buckets.size() == squares_.size(),
+                   "an assignment of {} ranks and {} buckets in a run of {} and {}", next.world,
+                   next.buckets.size(), world_.size(), squares_.size());
+  const Watchdog::Patience patience(watchdog_, "changing the assignment");
+  world_.barrier();
+  const double start = now();
+  auto coming = std::make_unique<const Assignment>(std::move(next));
+  const std::size_t kinds = state_->kinds().size();
+  const MovePlan plan = plan_moves(*assignment_, *coming, kinds, hosts(), budget);
+  engine_.reset();  // its memory first
+  const double moving = now();
+  redistribute(*state_, *coming, plan, tensors());
+  const double moved = now();
+  assignment_ = std::move(coming);
+  engine_ = make_engine();
+  start_engine();
+  refresh();
+  backend_.synchronize();
+  return {.seconds = now() - start,
+          .move_seconds = moved - moving,
+          .bytes = plan.bytes(kinds),
+          .extra_bytes = *std::ranges::max_element(plan.extra_bytes)};
+}
+
+/// By rank; asked for once.
+const std::vector<int>& Trainer::hosts() {
+  if (hosts_.empty()) hosts_ = host_of_ranks(world_);
+  return hosts_;
 }
 
 const std::vector<double>& Trainer::evaluate(std::int64_t batch, int count, BatchSource& source,
@@ -92,7 +166,7 @@ const std::vector<double>& Trainer::evaluate(std::int64_t batch, int count, Batc
 }
 
 std::size_t Trainer::peak_bytes() const {
-  return peak_bytes_;
+  return std::max(engine_peak_, state_ == nullptr ? 0 : state_->peak());
 }
 
 }  // namespace concertina

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@ StageFactory stage_factory(const Model& model, Backend& backend);
 
 /// The optimizer that `config` names.
 std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
+
+/// What a change of the assignment took.
+struct Adoption {
+  double seconds = 0;           // of this rank, from when all were ready
+  double move_seconds = 0;      // of these, for the state
+  std::size_t bytes = 0;        // between ranks, in all
+  std::size_t extra_bytes = 0;  // of the rank that took most besides its larger state
+};
 
 class Trainer {
  public:
@@ -41,14 +50,26 @@ class Trainer {
   /// The learning rate reaches its end at step `steps`; see lr_steps().
   void set_lr_steps(std::int64_t steps);
 
-  /// Trains step `step`, which counts from 1. Collective.
+  /// Trains step `step`, which counts from 1. Every rank returns the same, also a spare one, which
+  /// waits for the others. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
+  /// By bucket, of the last step, on every rank: sums of squares of gradients.
+  const std::vector<double>& bucket_squares() const { return squares_; }
+  /// `mine` of every working rank, one after the other, on every rank. A spare rank has nothing to
+  /// give, and keeps nobody waiting. As many values on each working rank. Collective.
+  std::vector<double> gather_working(std::span<const double> mine);
+
   /// Forward passes over the first `count` microbatches of batch `batch`. The summed loss of each
   /// microbatch, 0 where its last stage is on another rank; `see` gets the logits [R,V] on the rank
   /// of the last stage.
   const std::vector<double>& evaluate(
       std::int64_t batch, int count, BatchSource& source,
       const std::function<void(int microbatch, View logits)>& see = {});
+
+  /// Goes on as `next` says, an assignment of the same job to the same world: moves the state
+  /// within `budget` bytes of extra memory (0: a quarter of it) and rebuilds the rest. What is
+  /// trained keeps every bit. Collective; between two steps.
+  Adoption adopt(Assignment next, std::size_t budget = 0);
 
   const RunConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
@@ -70,6 +91,9 @@ class Trainer {
  private:
   std::unique_ptr<StepEngine> make_engine();
   void start_engine();
+  const std::vector<int>& hosts();
+  Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
+  void share_with_spares(std::span<double> values);
 
   const RunConfig& config_;
   Backend& backend_;
@@ -83,7 +107,10 @@ class Trainer {
   std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them
   std::unique_ptr<State> state_;
   std::unique_ptr<StepEngine> engine_;
-  std::size_t peak_bytes_ = 0;
+  std::vector<int> hosts_;
+  std::vector<double> squares_, shared_;  // of a step; what spare ranks are told of it
+  std::vector<Work> spare_sends_;
+  std::size_t engine_peak_ = 0;  // state and engine, of any assignment so far
 };
 
 }  // namespace concertina

@@ -8,24 +8,6 @@
 #include "core/optimizer.h"
 
 namespace concertina {
-const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank) {
-  const BucketOwners& owners = assignment.owners[bucket];
-  const int index = owners.index_of(rank);
-  if (index < 0 || assignment.buckets[bucket].frozen) return nullptr;
-  return &owners.parts[static_cast<std::size_t>(index)];
-}
-
-StateBytes state_bytes(const Assignment& assignment, int rank, std::size_t kinds) {
-  StateBytes bytes;
-  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
-    if (assignment.owners[b].index_of(rank) < 0) continue;
-    bytes.weights += block_bytes(assignment.buckets[b].elements, 1);
-    if (const Part* part = own_state(assignment, b, rank))
-      bytes.optimizer += block_bytes(part->count(), kinds);
-  }
-  return bytes;
-}
-
 State::State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory)
     : assignment_(&assignment), rank_(rank), kinds_(std::move(kinds)), memory_(&memory) {
   CONCERTINA_CHECK(kinds_.size() <= kMostStates, "{} optimizer states", kinds_.size());

@@ -11,26 +11,9 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "parallel/plan/assignment.h"
+#include "parallel/plan/moves.h"
 
 namespace concertina {
-
-/// Bytes that a rank's state takes.
-struct StateBytes {
-  std::size_t weights = 0, optimizer = 0;
-  std::size_t total() const { return weights + optimizer; }
-};
-
-/// The part of `bucket` whose optimizer state `rank` keeps; null where it holds none of the bucket
-/// or the bucket is frozen.
-const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
-
-/// Bytes of a block of `count` tensors of so many elements.
-inline std::size_t block_bytes(std::size_t elements, std::size_t count) {
-  return count * align_up(elements * sizeof(float));
-}
-
-StateBytes state_bytes(const Assignment& assignment, int rank, std::size_t kinds);
 
 /// A run of one tensor in a rank's own part of a bucket.
 struct OwnedRun {
@@ -60,8 +43,9 @@ class State {
   int rank() const { return rank_; }
   Memory& memory() const { return *memory_; }
   std::size_t bytes() const { return bytes_; }
-  /// The most bytes at once so far.
+  /// The most bytes at once so far, or since restart_peak().
   std::size_t peak() const { return peak_; }
+  void restart_peak() { peak_ = bytes_; }
 
   // For a change of the assignment (parallel/runtime/redistribute.h).
   /// Makes a zeroed block of `count` tensors of so many elements; give_back() ends it.

@@ -1,0 +1,240 @@
+#include "parallel/plan/moves.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "core/error.h"
+#include "core/index.h"
+
+namespace concertina {
+namespace {
+
+/// What a bucket's change asks of a rank's memory: blocks to make, and to give back afterwards.
+struct Demand {
+  int rank = 0;
+  std::size_t makes = 0, gives = 0;
+};
+
+struct BucketChange {
+  std::size_t bucket = 0;
+  std::vector<Move> moves;
+  std::vector<Demand> demands;  // by ascending rank
+};
+
+bool same_part(const Part* a, const Part* b) {
+  return (a == nullptr || a->count() == 0) == (b == nullptr || b->count() == 0) &&
+         (a == nullptr || b == nullptr || (a->begin == b->begin && a->end == b->end) ||
+          (a->count() == 0 && b->count() == 0));
+}
+
+/// Ranks of `holders` on the host of `rank`, or all of them if there are none.
+std::vector<int> nearest(const std::vector<int>& holders, int rank, const std::vector<int>& hosts) {
+  std::vector<int> near;
+  if (!hosts.empty())
+    for (const int holder : holders)
+      if (hosts[at(holder)] == hosts[at(rank)]) near.push_back(holder);
+  return near.empty() ? holders : near;
+}
+
+class ChangeFinder {
+ public:
+  ChangeFinder(const Assignment& from, const Assignment& to, std::size_t kinds,
+               const std::vector<int>& hosts)
+      : from_(from), to_(to), kinds_(kinds), hosts_(hosts) {}
+
+  BucketChange of(std::size_t bucket) {
+    change_ = {bucket, {}, {}};
+    demands_.clear();
+    const std::vector<int>&before = from_.owners[bucket].ranks, &after = to_.owners[bucket].ranks;
+    for (const int rank : after)
+      if (from_.owners[bucket].index_of(rank) < 0) gain_weights(rank, before);
+    for (const int rank : before)
+      if (to_.owners[bucket].index_of(rank) < 0) demands_[rank].gives += weight_bytes();
+    for (const int rank : after) gain_kinds(rank, before);
+    for (const int rank : before)
+      if (const Part* old = own_state(from_, bucket, rank);
+          old != nullptr && !same_part(old, own_state(to_, bucket, rank)))
+        demands_[rank].gives += block_bytes(old->count(), kinds_);
+    for (const auto& [rank, demand] : demands_)
+      change_.demands.push_back({rank, demand.makes, demand.gives});
+    return std::move(change_);
+  }
+
+ private:
+  std::size_t weight_bytes() const {
+    return block_bytes(from_.buckets[change_.bucket].elements, 1);
+  }
+
+  /// The holders that are nearest send a share each.
+  void gain_weights(int rank, const std::vector<int>& holders) {
+    demands_[rank].makes += weight_bytes();
+    const std::vector<int> sources = nearest(holders, rank, hosts_);
+    const std::vector<Part> shares =
+        cut_bucket(from_.buckets[change_.bucket], static_cast<int>(sources.size()));
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (shares[i].count() > 0)
+        change_.moves.push_back(
+            {change_.bucket, false, shares[i].begin, shares[i].end, sources[i], rank});
+  }
+
+  void gain_kinds(int rank, const std::vector<int>& owners) {
+    const Part* part = own_state(to_, change_.bucket, rank);
+    if (part == nullptr || same_part(own_state(from_, change_.bucket, rank), part)) return;
+    demands_[rank].makes += block_bytes(part->count(), kinds_);
+    for (const int owner : owners) {
+      const Part* old = own_state(from_, change_.bucket, owner);
+      if (old == nullptr) continue;
+      const std::size_t begin = std::max(part->begin, old->begin),
+                        end = std::min(part->end, old->end);
+      if (begin < end) change_.moves.push_back({change_.bucket, true, begin, end, owner, rank});
+    }
+  }
+
+  const Assignment &from_, &to_;
+  std::size_t kinds_;
+  const std::vector<int>& hosts_;
+  BucketChange change_;
+  std::map<int, Demand> demands_;
+};
+
+/// Buckets that ask the same of the same ranks differ in size alone: those of one class take their
+/// turns in order, and only the first of each class is weighed against the others.
+std::vector<std::vector<BucketChange>> classes_of(std::vector<BucketChange> changes,
+                                                  const Assignment& from, const Assignment& to) {
+  std::map<std::vector<std::vector<int>>, std::vector<BucketChange>> classes;
+  for (BucketChange& change : changes) {
+    const std::vector<int> trained{from.buckets[change.bucket].frozen,
+                                   to.buckets[change.bucket].frozen};
+    classes[{from.owners[change.bucket].ranks, to.owners[change.bucket].ranks, trained}].push_back(
+        std::move(change));
+  }
+  std::vector<std::vector<BucketChange>> result;
+  for (auto& [key, members] : classes) result.push_back(std::move(members));
+  return result;
+}
+
+/// Puts changes into rounds, always the one next that asks for the least beyond the ranks' limits.
+class RoundPacker {
+ public:
+  RoundPacker(const Assignment& from, const Assignment& to, std::size_t kinds, std::size_t budget) {
+    for (int rank = 0; rank < from.world; ++rank) {
+      const std::size_t before = state_bytes(from, rank, kinds).total(),
+                        after = state_bytes(to, rank, kinds).total();
+      larger_.push_back(std::max(before, after));
+      limit_.push_back(larger_.back() + (budget > 0 ? budget : larger_.back() / 4));
+      used_.push_back(before);
+    }
+    open_ = used_;
+    plan_.peak_bytes = used_;
+  }
+
+  MovePlan pack(std::vector<std::vector<BucketChange>> classes) {
+    std::vector<std::size_t> next(classes.size(), 0);
+    for (;;) {
+      int best = -1;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t c = 0; c < classes.size(); ++c) {
+        if (next[c] == classes[c].size()) continue;
+        const double excess = excess_of(classes[c][next[c]]);
+        if (excess < least) least = excess, best = static_cast<int>(c);
+      }
+      if (best < 0) break;
+      add(std::move(classes[at(best)][next[at(best)]++]));
+    }
+    close();
+    for (std::size_t r = 0; r < larger_.size(); ++r)
+      plan_.extra_bytes.push_back(plan_.peak_bytes[r] - std::min(plan_.peak_bytes[r], larger_[r]));
+    return std::move(plan_);
+  }
+
+ private:
+  /// The most that any rank would have beyond its larger state if this came next by itself; of
+  /// changes that stay below it, the one that gives most back.
+  double excess_of(const BucketChange& change) const {
+    double most = -std::numeric_limits<double>::infinity();
+    for (const Demand& one : change.demands)
+      most =
+          std::max(most, static_cast<double>(used_[at(one.rank)]) + static_cast<double>(one.makes) -
+                             static_cast<double>(larger_[at(one.rank)]));
+    return most;
+  }
+
+  bool fits(const BucketChange& change) const {
+    return std::all_of(change.demands.begin(), change.demands.end(), [&](const Demand& one) {
+      return open_[at(one.rank)] + one.makes <= limit_[at(one.rank)];
+    });
+  }
+
+  void add(BucketChange change) {
+    if (!round_.buckets.empty() && !fits(change)) close();
+    for (const Demand& one : change.demands) {
+      const std::size_t rank = at(one.rank);
+      open_[rank] += one.makes;
+      used_[rank] += one.makes;
+      used_[rank] -= one.gives;
+      plan_.peak_bytes[rank] = std::max(plan_.peak_bytes[rank], open_[rank]);
+    }
+    round_.buckets.push_back(change.bucket);
+    round_.moves.insert(round_.moves.end(), change.moves.begin(), change.moves.end());
+  }
+
+  void close() {
+    if (!round_.buckets.empty()) plan_.rounds.push_back(std::move(round_));
+    round_ = {};
+    open_ = used_;
+  }
+
+  std::vector<std::size_t> larger_, limit_;
+  std::vector<std::size_t> used_;  // by rank, once the round is over
+  std::vector<std::size_t> open_;  // while the round is under way: nothing is given back yet
+  MoveRound round_;
+  MovePlan plan_;
+};
+
+}  // namespace
+
+const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank) {
+  const BucketOwners& owners = assignment.owners[bucket];
+  const int index = owners.index_of(rank);
+  if (index < 0 || assignment.buckets[bucket].frozen) return nullptr;
+  return &owners.parts[at(index)];
+}
+
+std::size_t block_bytes(std::size_t elements, std::size_t count) {
+  return count * align_up(elements * sizeof(float));
+}
+
+StateBytes state_bytes(const Assignment& assignment, int rank, std::size_t kinds) {
+  StateBytes bytes;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    if (assignment.owners[b].index_of(rank) < 0) continue;
+    bytes.weights += block_bytes(assignment.buckets[b].elements, 1);
+    if (const Part* part = own_state(assignment, b, rank))
+      bytes.optimizer += block_bytes(part->count(), kinds);
+  }
+  return bytes;
+}
+
+std::size_t MovePlan::bytes(std::size_t kinds) const {
+  std::size_t sum = 0;
+  for (const MoveRound& round : rounds)
+    for (const Move& move : round.moves)
+      if (move.from != move.to) sum += move.count() * sizeof(float) * (move.kinds ? kinds : 1);
+  return sum;
+}
+
+MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t kinds,
+                    const std::vector<int>& hosts, std::size_t budget) {
+  CONCERTINA_CHECK(from.world == to.world && from.buckets.size() == to.buckets.size(),
+                   "a move from {} buckets on {} ranks to {} on {}", from.buckets.size(),
+                   from.world, to.buckets.size(), to.world);
+  ChangeFinder finder(from, to, kinds, hosts);
+  std::vector<BucketChange> changes;
+  for (std::size_t b = 0; b < from.buckets.size(); ++b)
+    if (BucketChange change = finder.of(b); !change.demands.empty())
+      changes.push_back(std::move(change));
+  return RoundPacker(from, to, kinds, budget).pack(classes_of(std::move(changes), from, to));
+}
+
+}  // namespace concertina

@@ -1,0 +1,146 @@
+// Changes of the assignment in the middle of a training: any layout to any layout, with spare
+// ranks, and every bit stays as it would have been.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/error.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/state_hash.h"
+#include "parallel/comm/thread_communicator.h"
+#include "parallel/generate/assign.h"
+#include "tests/integration/training.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kWorld = 4;
+
+/// Before step `step`, the run goes on as `request` says.
+struct Change {
+  int step = 0;
+  Request request;
+};
+
+Request grid(int pp, int dp, const std::string& schedule) {
+  return {.world = kWorld, .spare = kWorld - pp * dp, .pp = pp, .dp = dp, .schedule = schedule};
+}
+
+Request on(Layout layout, int ranks) {
+  return {.world = kWorld, .spare = kWorld - ranks, .layout = std::move(layout)};
+}
+
+/// Steps [1, last] on four threads, with changes; what each rank says of the result is the same.
+Outcome train_moving(const RunConfig& config, std::int64_t last, const std::vector<Change>& changes,
+                     const MakeBackend& make_backend = cpu_backend) {
+  std::vector<Outcome> outcomes(kWorld);
+  run_threads(kWorld, [&](Communicator& world) {
+    const auto backend = make_backend(config.run.threads);
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    StepResult result;
+    for (std::int64_t step = 1; step <= last; ++step) {
+      for (const Change& change : changes) {
+        if (change.step != step) continue;
+        const std::string before = state_sha256(trainer);
+        const int frozen = trainer.layout().frozen_units;
+        const Adoption adoption = trainer.adopt(assign(trainer.job(), change.request));
+        if (change.request.frozen_units == frozen) {
+          EXPECT_EQ(state_sha256(trainer), before) << "before step " << step;
+        }
+        EXPECT_EQ(trainer.state().bytes() + trainer.engine().arena().used(),
+                  trainer.memory().total());
+        EXPECT_GT(adoption.seconds, 0);
+      }
+      result = trainer.step(step, source);
+    }
+    outcomes[static_cast<std::size_t>(world.rank())] = {state_sha256(trainer), result.loss,
+                                                        result.grad_norm};
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
+  return outcomes[0];
+}
+
+/// 3 = 2 + 1, on ranks of which the second is spare.
+Layout two_and_one_spare() {
+  return {{Pipeline{{{3, 0, 4}, {0, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}};
+}
+
+std::vector<Change> tour() {
+  return {{3, grid(1, 4, "1f1b")},         {4, grid(2, 2, "zb-h1")}, {5, grid(4, 1, "gpipe")},
+          {6, on(two_and_one_spare(), 3)}, {8, grid(2, 1, "zb-v")},  {9, grid(2, 1, "dualpipe")},
+          {10, grid(2, 2, "1f1b")}};
+}
+
+TEST(ElasticTraining, ChangesOfTheLayoutLeaveEveryBit) {
+  RunConfig config = small_config();
+  for (const char* compute : {"fp32", "bf16"})
+    for (const int frozen : {0, 3}) {
+      SCOPED_TRACE(fmt::format("{}, {} frozen", compute, frozen));
+      config.numerics.compute = compute;
+      config.freeze.units = frozen;
+      std::vector<Change> changes = tour();
+      for (Change& change : changes) change.request.frozen_units = frozen;
+      const Outcome still = train_threads(1, config, {0, 11, "", ""});
+      EXPECT_EQ(train_moving(with_grid(config, 2, 2, "1f1b"), 11, changes), still);
+    }
+}
+
+TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
+  const RunConfig config = small_config();
+  const auto freezing = [&](Request first, Request second) {
+    first.frozen_units = 3, second.frozen_units = 5;
+    return std::vector<Change>{{4, first}, {7, second}};
+  };
+  const Outcome one = train_moving(with_grid(config, 4, 1, "1f1b"), 10,
+                                   freezing(grid(4, 1, "1f1b"), grid(4, 1, "1f1b")));
+  EXPECT_EQ(train_moving(with_grid(config, 1, 4, "1f1b"), 10,
+                         freezing(grid(2, 2, "zb-h1"), grid(1, 4, "1f1b"))),
+            one);
+  EXPECT_EQ(train_moving(with_grid(config, 2, 2, "gpipe"), 10,
+                         freezing(on(two_and_one_spare(), 3), grid(1, 2, "gpipe"))),
+            one);
+  EXPECT_NE(train_moving(with_grid(config, 1, 4, "1f1b"), 10, {}), one);
+}
+
+/// Any schedule that fits, on any number of the ranks.
+Request random_request(const Job& job, std::mt19937& random) {
+  for (;;) {
+    const auto& schedule = schedules()[random() % schedules().size()];
+    Request request{.world = kWorld,
+                    .spare = static_cast<int>(random() % kWorld),
+                    .schedule = std::string(schedule.name)};
+    try {
+      const LayoutLimits limits{.world = kWorld - request.spare,
+                                .units = job.units(),
+                                .microbatches = job.microbatches,
+                                .leaves = job.leaves};
+      const std::vector<Grid> grids = fitting_grids(limits, folding_of(request));
+      if (grids.empty()) continue;
+      const Grid grid = grids[random() % grids.size()];
+      request.pp = grid.pp, request.dp = grid.dp;
+      assign(job, request);
+      return request;
+    } catch (const Error&) {  // the schedule has no form for it
+    }
+  }
+}
+
+TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
+  RunConfig config = small_config();
+  config.model = {"gpt", 3, 16, 2, 8, 31};
+  const Job job = job_of(config);
+  const Outcome still = train_threads(1, config, {0, 12, "", ""});
+  for (unsigned chain = 0; chain < 16; ++chain) {
+    SCOPED_TRACE(chain);
+    std::mt19937 random(chain);
+    std::vector<Change> changes;
+    for (int step = 1; step <= 12; ++step) changes.push_back({step, random_request(job, random)});
+    EXPECT_EQ(train_moving(config, 12, changes), still);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

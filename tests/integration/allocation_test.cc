@@ -89,15 +89,16 @@ struct Count {
   int ours = 0, libraries = 0;
 };
 
-/// Allocations in three steps after the first, on data of a text, all ranks together.
-Count allocations(int ranks, const RunConfig& config, Delivery delivery) {
+/// Allocations in three steps after the first, or after a change to `next`, on data of a text, all
+/// ranks together.
+Count allocations(int ranks, const RunConfig& config, Delivery delivery,
+                  const std::optional<Request>& next = {}) {
   const TemporaryDirectory directory;
   const std::string text = directory.path() + "/text";
   std::ofstream(text) << std::string(8000, 'a') + std::string(8000, 'b');
   run_threads(
       ranks,
       [&](Communicator& world) {
-        const PlannedJob run = planned(config, world.size());
         const auto backend = make_cpu_backend(config.run.threads);
         Trainer trainer(config, *backend, world);
         trainer.start();
@@ -106,13 +107,17 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery) {
                                   .text = {text}, .tokens_per_sample = config.model.context}),
                               1, config.batch.global);
         trainer.step(1, source);
+        if (next) {
+          trainer.adopt(assign(trainer.job(), *next));
+          trainer.step(2, source);
+        }
         world.barrier();
         if (world.rank() == 0) {
           ours = libraries = 0;
           counting = true;
         }
         world.barrier();
-        for (int step = 2; step <= 4; ++step) trainer.step(step, source);
+        for (int step = 3; step <= 5; ++step) trainer.step(step, source);
         world.barrier();
         if (world.rank() == 0) counting = false;
         world.barrier();
@@ -172,6 +177,16 @@ TEST(Allocation, NoneInAStepOfSeveralRanks) {
     expect_none(2, with_grid(text_config(), 1, 2, "gpipe"), delivery);
     expect_none(4, with_grid(text_config(), 2, 2, "1f1b"), delivery);
   }
+}
+
+TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
+  const RunConfig config = with_grid(text_config(), 4, 1, "1f1b");
+  const auto next = [](int pp, int dp, const char* schedule) {
+    return Request{.world = 4, .spare = 4 - pp * dp, .pp = pp, .dp = dp, .schedule = schedule};
+  };
+  for (const Request& request : {next(2, 2, "zb-h1"), next(1, 4, "1f1b"), next(2, 1, "gpipe")})
+    EXPECT_EQ(allocations(4, config, Delivery::rendezvous, request).ours, 0)
+        << request.pp << " x " << request.dp;
 }
 
 }  // namespace

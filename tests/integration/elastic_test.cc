@@ -1,6 +1,7 @@
 // Changes of the assignment in the middle of a training: any layout to any layout, with spare
 // ranks, and every bit stays as it would have been.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <random>
 
@@ -140,6 +141,44 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
     for (int step = 1; step <= 12; ++step) changes.push_back({step, random_request(job, random)});
     EXPECT_EQ(train_moving(config, 12, changes), still);
   }
+}
+
+/// Bytes that the process has allocated and not given back.
+std::size_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+TEST(ElasticTraining, AThousandChangesLeaveNothingBehind) {
+  constexpr int kChanges = 1000, kRound = 8;
+  RunConfig config = small_config();
+  config.model = {"gpt", 3, 8, 1, 4, 11};
+  const Job job = job_of(config);
+  std::mt19937 random(1);
+  std::vector<Request> requests;
+  for (int i = 0; i < kRound; ++i) requests.push_back(random_request(job, random));
+  run_threads(kWorld, [&](Communicator& world) {
+    const auto backend = make_cpu_backend(1);
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    const auto change = [&](int number) {
+      trainer.adopt(assign(job, requests[static_cast<std::size_t>(number % kRound)]));
+      if (number % kRound == 0) trainer.step(1 + number / kRound, source);
+    };
+    std::size_t early = 0;
+    for (int i = 0; i < kChanges; ++i) {
+      change(i);
+      if (i + 1 != kChanges / 10 / kRound * kRound) continue;
+      world.barrier();
+      early = heap_bytes();
+      world.barrier();
+    }
+    world.barrier();
+    EXPECT_LT(static_cast<double>(heap_bytes()), static_cast<double>(early) + 64e3);
+    world.barrier();
+  });
 }
 
 }  // namespace

@@ -86,6 +86,21 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
   return buckets;
 }
 
+int units_of_layers(const ModelSpec& model, int layers) {
+  const int most = static_cast<int>(model.layer_ends.size());
+  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers of {}", layers, most);
+  return layers == 0 ? 0 : model.layer_ends[static_cast<std::size_t>(layers) - 1];
+}
+
+int most_frozen_layers(const ModelSpec& model) {
+  for (int layers = static_cast<int>(model.layer_ends.size()); layers > 0; --layers) {
+    const std::vector<Bucket> buckets = make_buckets(model, units_of_layers(model, layers));
+    if (std::any_of(buckets.begin(), buckets.end(), [](const Bucket& b) { return !b.frozen; }))
+      return layers;
+  }
+  return 0;
+}
+
 double total_flops(const UnitCost& cost) {
   return cost.forward_flops + cost.input_flops + cost.weight_flops;
 }

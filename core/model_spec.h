@@ -53,6 +53,9 @@ struct ModelSpec {
   std::size_t boundary_bytes = 0;  // activations that cross any stage boundary, a microbatch
   DType activation = DType::f32;   // of their elements
   std::int64_t tokens_per_sample = 0, vocabulary = 0, samples = 0;  // samples of one microbatch
+  /// By layer, the unit after its last one, ascending: what comes before the first layer belongs to
+  /// it, what comes after the last one (the head) to none. Empty: the model has no layers.
+  std::vector<int> layer_ends{};
 
   /// Tokens of one microbatch.
   std::int64_t rows() const { return samples * tokens_per_sample; }
@@ -89,6 +92,12 @@ struct Bucket {
 /// All buckets in canonical order: by first use; a unit's own bucket before shared ones. Units
 /// [0, frozen_units) are frozen, and with them each tensor that one of them uses.
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
+
+/// The leading units that make up the first `layers` layers; 0 layers are 0 units. Error: the model
+/// has fewer layers.
+int units_of_layers(const ModelSpec& model, int layers);
+/// The most layers that can be frozen while some parameter still trains.
+int most_frozen_layers(const ModelSpec& model);
 
 /// What one microbatch costs where units [0, frozen_units) are frozen: of these, F alone and
 /// nothing saved; of the others, weight gradients in proportion to the parameters that train.

@@ -28,6 +28,7 @@ class Gpt final : public Model {
       spec_.units.push_back(
           attention_spec(name("attention"), shape, config.heads, kStd, residual_std));
       spec_.units.push_back(mlp_spec(name("mlp"), shape, kStd, residual_std));
+      spec_.layer_ends.push_back(static_cast<int>(spec_.units.size()));
     }
     spec_.units.push_back(head_spec(name("head"), shape, config.vocab, kStd));
   }

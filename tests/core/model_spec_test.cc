@@ -104,6 +104,37 @@ TEST(BlocksTest, AreWhereArithmeticSays) {
   }));
 }
 
+/// An embedding, layers of one unit each, and a head tied to the embedding.
+ModelSpec layered_model(int layers, bool head_has_own_weights) {
+  ModelSpec model;
+  model.units.push_back({"embedding", {{"table", {5, 3}, true, {}, "table"}}, {}});
+  for (int layer = 0; layer < layers; ++layer) {
+    model.units.push_back({fmt::format("layer{}", layer), {{"w", {3, 3}, true, {}, ""}}, {}});
+    model.layer_ends.push_back(static_cast<int>(model.units.size()));
+  }
+  model.units.push_back({"head", {{"table", {5, 3}, true, {}, "table"}}, {}});
+  if (head_has_own_weights) model.units.back().parameters.push_back({"norm", {3}, false, {}, ""});
+  return model;
+}
+
+TEST(LayersTest, AreUnitsFromTheFirst) {
+  const ModelSpec model = layered_model(3, true);
+  EXPECT_EQ(units_of_layers(model, 0), 0);
+  EXPECT_EQ(units_of_layers(model, 1), 2);
+  EXPECT_EQ(units_of_layers(model, 3), 4);
+  EXPECT_THROW(units_of_layers(model, 4), Error);
+  EXPECT_THROW(units_of_layers(model, -1), Error);
+  EXPECT_EQ(units_of_layers(ModelSpec{}, 0), 0);
+}
+
+TEST(LayersTest, SomethingTrainsOnWhateverIsFrozen) {
+  EXPECT_EQ(most_frozen_layers(layered_model(3, true)), 3);
+  // A head that has the embedding's table alone is frozen with the first layer.
+  EXPECT_EQ(most_frozen_layers(layered_model(3, false)), 2);
+  EXPECT_EQ(most_frozen_layers(layered_model(1, false)), 0);
+  EXPECT_EQ(most_frozen_layers(ModelSpec{}), 0);
+}
+
 TEST(BucketsTest, OneSharedNameHasOneShape) {
   ModelSpec model;
   model.units.push_back({"a", {{"w", {2, 3}, true, {}, "tied"}}, {}});

@@ -49,6 +49,13 @@ TEST(GptTest, UnitsSortByNameAndTheTableIsTied) {
   }
 }
 
+TEST(GptTest, TheEmbeddingBelongsToTheFirstLayerAndTheHeadToNone) {
+  const auto model = make_model("gpt", kSmall);
+  EXPECT_EQ(model->spec().layer_ends, (std::vector{3, 5, 7}));
+  // The final norm trains on, although the head's table is the embedding's.
+  EXPECT_EQ(most_frozen_layers(model->spec()), 3);
+}
+
 TEST(GptTest, DecaysMatricesOnlyAndScalesResidualInit) {
   const auto model = make_model("gpt", kSmall);
   for (const UnitSpec& unit : model->spec().units)

@@ -73,8 +73,12 @@ violations() {
   forbid "$1" 'the program does not include tests' 'tests/' $none experiments
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock|parallel/(comm|runtime)/' $none \
-    parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners
+    parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
+    parallel/policies
   forbid "$1" 'plan is the floor of parallel' 'parallel/(simulate|generate)/' $none parallel/plan
+  forbid "$1" 'policies know no generator' 'parallel/generate/' $none parallel/policies
+  forbid "$1" 'plan and simulate know no policy' 'parallel/policies/' $none parallel/plan \
+    parallel/simulate
   forbid "$1" 'simulate knows no generator' 'parallel/generate/' $none parallel/simulate
   forbid "$1" 'comm knows no plan' 'parallel/(plan|simulate|generate|runtime)/' $none parallel/comm
   forbid "$1" 'runtime runs plans, it makes none' 'parallel/(simulate|generate)/' $none \
@@ -138,6 +142,8 @@ must_fail io/a.h '#include "models/model.h"'
 must_fail experiments/a.cc '#include "tests/mpi_test.h"'
 must_fail parallel/schedules/a.cc '#include <thread>'
 must_fail parallel/plan/a.cc '#include "parallel/simulate/simulate.h"'
+must_fail parallel/policies/a.cc '#include <chrono>'
+must_fail parallel/simulate/a.cc '#include "parallel/policies/freeze_policy.h"'
 must_fail parallel/runtime/a.cc '#include "parallel/generate/passes.h"'
 must_fail experiments/run/a.cc '#include "experiments/report/html.h"'
 must_fail src/a.cc 'int x;'

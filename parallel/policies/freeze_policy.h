@@ -1,0 +1,103 @@
+// What a freeze policy is: how many leading layers to freeze, decided from what the run has seen.
+// Invariant: pure; a decision depends on the view and the options alone, both the same bits on
+// every rank and at every layout, so every rank decides alike. No code knows a policy by name.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/registry.h"
+
+namespace concertina {
+
+/// One decision point.
+struct FreezeRecord {
+  std::int64_t step = 0;            // steps done
+  double epoch = 0;                 // epochs done
+  double loss = 0;                  // mean training loss since the last record
+  double lr = 0;                    // of the last step
+  int frozen = 0;                   // layers that were frozen before this decision
+  std::vector<double> grad_norm{};  // by layer, root mean square since the last record; 0: frozen
+  /// By layer, |w - r| / |w| against the reference snapshot r; empty: there is no snapshot.
+  std::vector<double> drift{};
+  bool reference = false;  // this decision took a snapshot, from which later drift counts
+
+  bool operator==(const FreezeRecord&) const = default;
+};
+
+/// What a policy sees.
+struct FreezeView {
+  int layers = 0;
+  int most = 0;            // layers that may be frozen
+  std::int64_t steps = 0;  // of the run
+  /// Where the policy counts from: the start of the run, or its last un-freezing.
+  std::int64_t from_step = 0;
+  double from_epoch = 0;
+  /// Oldest first; the last one is now. None is older than where the policy counts from.
+  std::span<const FreezeRecord> history{};
+  /// What the policy's last decision remembered; empty at first.
+  std::span<const double> memory{};
+
+  const FreezeRecord& now() const { return history.back(); }
+};
+
+struct FreezeDecision {
+  int frozen = 0;                // leading layers, from now on
+  double statistic = 0;          // the figure that decided, finite
+  std::string reason{};          // why, in words
+  bool take_reference = false;   // take a snapshot of the weights as they are now
+  std::vector<double> memory{};  // for the next decision: at most 4 numbers, and 2 per layer
+
+  bool operator==(const FreezeDecision&) const = default;
+};
+
+using FreezeValue = std::variant<std::int64_t, double, std::string, std::vector<std::string>>;
+/// Values of options, by name.
+using FreezeOptions = std::map<std::string, FreezeValue, std::less<>>;
+
+/// A knob of one policy: the config key freeze.<name>. No two policies share a name.
+struct FreezeOption {
+  std::string_view name;
+  FreezeValue usual;  // its default, which says the type too
+  std::string_view help;
+  double low = -std::numeric_limits<double>::infinity();  // numbers only; both ends included
+  double high = std::numeric_limits<double>::infinity();
+  std::vector<std::string_view> choices{};  // strings only; empty: any text
+};
+
+/// Newest records that any policy may ask for: a checkpoint keeps them.
+inline constexpr int kMostFreezeRecords = 64;
+
+struct FreezePolicy {
+  /// The layers that it would freeze. Whatever it says, freeze_rules.h keeps what is frozen frozen,
+  /// and within the bound.
+  FreezeDecision (*decide)(const FreezeView& view, const FreezeOptions& options) = nullptr;
+  std::vector<FreezeOption> options{};
+  bool wants_reference = false;  // else records have no drift
+  /// Length of the history that it reads, the record of now included; null: 1. At most
+  /// kMostFreezeRecords.
+  int (*records)(const FreezeOptions& options) = nullptr;
+  /// Throws Error{bad_input} for options that contradict each other or the model; null: none do.
+  void (*check)(const FreezeOptions& options, int layers, int most) = nullptr;
+  /// Its rule, and where it is from.
+  const char* about = "";
+};
+
+/// Every policy of the list in meson.build, by name.
+std::span<const Entry<FreezePolicy>> freeze_policies();
+
+/// The value of an option, which is there and of this type: a policy asks for its own.
+template <class T>
+const T& option(const FreezeOptions& options, std::string_view name) {
+  const auto found = options.find(name);
+  CONCERTINA_CHECK(found != options.end(), "there is no option {}", name);
+  return std::get<T>(found->second);
+}
+
+}  // namespace concertina

@@ -1,0 +1,136 @@
+#include "parallel/policies/freeze_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/number_text.h"
+
+namespace concertina {
+namespace {
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+bool is_finite(const FreezeRecord& record) {
+  return std::isfinite(record.epoch) && std::isfinite(record.loss) && std::isfinite(record.lr) &&
+         all_finite(record.grad_norm) && all_finite(record.drift);
+}
+
+void check_record(const FreezeRules& rules, const FreezeRecord& now) {
+  const auto layers = static_cast<std::size_t>(rules.layers);
+  CONCERTINA_CHECK(now.frozen >= 0 && now.frozen <= rules.layers, "{} of {} layers are frozen",
+                   now.frozen, rules.layers);
+  CONCERTINA_CHECK(now.grad_norm.size() == layers, "gradient norms of {} of {} layers",
+                   now.grad_norm.size(), rules.layers);
+  CONCERTINA_CHECK(now.drift.empty() || now.drift.size() == layers, "drift of {} of {} layers",
+                   now.drift.size(), rules.layers);
+}
+
+/// Records before that of now which the policy reads.
+std::size_t records_before(const FreezeRules& rules) {
+  const int records = rules.policy->records == nullptr ? 1 : rules.policy->records(rules.options);
+  CONCERTINA_CHECK(records >= 1 && records <= kMostFreezeRecords, "a history of {} records",
+                   records);
+  return static_cast<std::size_t>(records) - 1;
+}
+
+FreezeDecision unfreeze_all(const FreezeRules& rules, double statistic, std::string reason) {
+  return {.frozen = 0,
+          .statistic = statistic,
+          .reason = std::move(reason) + ": all layers train again",
+          .take_reference = rules.policy->wants_reference};
+}
+
+/// The un-freezing that is due, if any.
+std::optional<FreezeDecision> unfreezing(const FreezeRules& rules, const FreezeState& state,
+                                         const FreezeRecord& now) {
+  if (now.frozen == 0) return std::nullopt;
+  if (rules.unfreeze == Unfreeze::loss && state.best_loss) {
+    const double best = *state.best_loss, limit = best + rules.rise * std::abs(best);
+    if (now.loss > limit)
+      return unfreeze_all(
+          rules, now.loss,
+          fmt::format("the loss is {:.4g}, above {:.4g}, after {:.4g}", now.loss, limit, best));
+  }
+  if (rules.unfreeze == Unfreeze::lr && state.lr_fell && now.lr > state.last_lr.value_or(now.lr))
+    return unfreeze_all(
+        rules, now.lr,
+        fmt::format("the learning rate rose from {:.4g} to {:.4g}", *state.last_lr, now.lr));
+  return std::nullopt;
+}
+
+/// What the policy says of the view, unbounded.
+FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now) {
+  const std::size_t kept = std::min(records_before(rules), state.history.size());
+  std::vector<FreezeRecord> history(state.history.end() - static_cast<std::ptrdiff_t>(kept),
+                                    state.history.end());
+  history.push_back(now);
+  const FreezeView view{.layers = rules.layers,
+                        .most = rules.most,
+                        .steps = rules.steps,
+                        .from_step = state.from_step,
+                        .from_epoch = state.from_epoch,
+                        .history = history,
+                        .memory = state.memory};
+  FreezeDecision decision = rules.policy->decide(view, rules.options);
+  CONCERTINA_CHECK(decision.memory.size() <= 4 + 2 * static_cast<std::size_t>(rules.layers),
+                   "the policy remembers {} numbers", decision.memory.size());
+  CONCERTINA_CHECK(std::isfinite(decision.statistic) && all_finite(decision.memory),
+                   "the policy decided by a number that is not finite: {}", decision.reason);
+  return decision;
+}
+
+}  // namespace
+
+FreezeOptions default_freeze_options() {
+  FreezeOptions options;
+  for (const Entry<FreezePolicy>& policy : freeze_policies())
+    for (const FreezeOption& one : policy.value.options)
+      options.emplace(std::string(one.name), one.usual);
+  return options;
+}
+
+FreezeRules make_freeze_rules(std::string_view name, FreezeOptions options, int layers, int most) {
+  const FreezePolicy& policy = lookup(freeze_policies(), name, "freeze policy", "freeze.policy");
+  CONCERTINA_CHECK(most >= 0 && most <= layers, "{} of {} layers", most, layers);
+  if (policy.check != nullptr) policy.check(options, layers, most);
+  return {.policy = &policy, .options = std::move(options), .layers = layers, .most = most};
+}
+
+FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now) {
+  check_record(rules, now);
+  if (!is_finite(now))
+    return {.frozen = now.frozen,
+            .reason = "the loss or a norm is not finite: nothing changes",
+            .memory = state.memory};
+  if (std::optional<FreezeDecision> all = unfreezing(rules, state, now)) return *all;
+  FreezeDecision decision = ask(rules, state, now);
+  if (decision.frozen > rules.most) {
+    decision.frozen = rules.most;
+    decision.reason += fmt::format("; at most {} may be frozen", counted(rules.most, "layer"));
+  }
+  decision.frozen = std::max(decision.frozen, now.frozen);
+  return decision;
+}
+
+FreezeState remember(const FreezeRules& rules, FreezeState state, FreezeRecord now,
+                     const FreezeDecision& decision) {
+  if (!is_finite(now)) return state;
+  if (decision.frozen < now.frozen)
+    return {
+        .best_loss = now.loss, .last_lr = now.lr, .from_step = now.step, .from_epoch = now.epoch};
+  state.memory = decision.memory;
+  state.best_loss = std::min(state.best_loss.value_or(now.loss), now.loss);
+  state.lr_fell = state.lr_fell || now.lr < state.last_lr.value_or(now.lr);
+  state.last_lr = now.lr;
+  now.reference = decision.take_reference;
+  state.history.push_back(std::move(now));
+  const std::size_t kept = std::min(records_before(rules), state.history.size());
+  state.history.erase(state.history.begin(),
+                      state.history.end() - static_cast<std::ptrdiff_t>(kept));
+  return state;
+}
+
+}  // namespace concertina

@@ -1,0 +1,60 @@
+// What holds for every freeze policy: the bound, un-freezing, and what is remembered in between.
+// Invariant: pure. Frozen layers stay frozen, but for an un-freezing of all of them; never more
+// than the bound are frozen; a figure that is not finite changes nothing. The state is plain data,
+// all of it finite: a run that goes on with the state of a checkpoint decides as if never stopped.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "parallel/policies/freeze_policy.h"
+
+namespace concertina {
+
+/// When all layers train again.
+enum class Unfreeze { never, loss, lr };
+/// As freeze.unfreeze spells them.
+inline constexpr std::array<std::string_view, 3> kUnfreezeNames{"never", "loss", "lr"};
+
+struct FreezeRules {
+  const FreezePolicy* policy = nullptr;
+  FreezeOptions options{};
+  int layers = 0;          // of the model
+  int most = 0;            // that may be frozen
+  std::int64_t steps = 0;  // of the run
+  Unfreeze unfreeze = Unfreeze::never;
+  /// `loss`: on a loss above the lowest one by this share of it. `lr`: on its first rise after a
+  /// fall, which is the restart of a schedule and no warm-up.
+  double rise = 0;
+};
+
+/// All that a run has to remember between two decisions, and over a restart. At most
+/// kMostFreezeRecords - 1 records of two numbers per layer, and what FreezeDecision::memory may
+/// have.
+struct FreezeState {
+  std::vector<FreezeRecord> history{};  // oldest first
+  std::vector<double> memory{};
+  std::optional<double> best_loss{}, last_lr{};
+  bool lr_fell = false;
+  /// Where the policy counts from: FreezeView.
+  std::int64_t from_step = 0;
+  double from_epoch = 0;
+
+  bool operator==(const FreezeState&) const = default;
+};
+
+/// Options of all policies, at their defaults.
+FreezeOptions default_freeze_options();
+
+/// The policy called `name` for a model of so many layers, of which at most `most` may be frozen;
+/// its options are checked. Throws Error{bad_input} with the config key.
+FreezeRules make_freeze_rules(std::string_view name, FreezeOptions options, int layers, int most);
+
+/// What to freeze after the step of `now`.
+FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now);
+
+/// The state after that decision, for the next one.
+FreezeState remember(const FreezeRules& rules, FreezeState state, FreezeRecord now,
+                     const FreezeDecision& decision);
+
+}  // namespace concertina

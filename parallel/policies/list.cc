@@ -1,0 +1,113 @@
+// A table: from the decision after so many epochs or steps on, so many layers are frozen.
+#include <charconv>
+#include <cmath>
+
+#include "core/number_text.h"
+#include "parallel/policies/freeze_policy.h"
+
+namespace concertina {
+namespace {
+
+constexpr const char* kForm = "\"epoch 2: 7\" or \"step 300: 7\": after 2 epochs, 7 layers";
+
+struct Row {
+  std::string_view text{}, unit{};  // "epoch 2: 7", "epoch"
+  double after = 0;                 // of that unit
+  int layers = 0;
+};
+
+/// The number at the start of `text`, which it drops with the blanks around it.
+template <class T>
+bool take_number(std::string_view& text, T& value) {
+  const auto skip = [&] { text.remove_prefix(std::min(text.find_first_not_of(' '), text.size())); };
+  skip();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  skip();
+  return true;
+}
+
+Row parse_row(std::string_view text) {
+  Row row{.text = text};
+  std::string_view rest = text;
+  for (const std::string_view unit : {"epoch", "step"})
+    if (rest.starts_with(unit)) row.unit = unit;
+  rest.remove_prefix(row.unit.size());
+  const bool read = !row.unit.empty() && rest.starts_with(' ') && take_number(rest, row.after) &&
+                    rest.starts_with(':') && (rest.remove_prefix(1), take_number(rest, row.layers));
+  if (!read || !rest.empty() || !std::isfinite(row.after))
+    throw_input(fmt::format("freeze.at has \"{}\", which is no row of the table", text),
+                "freeze.at", kForm);
+  return row;
+}
+
+std::vector<Row> parse_rows(const FreezeOptions& options) {
+  std::vector<Row> rows;
+  for (const std::string& text : option<std::vector<std::string>>(options, "at"))
+    rows.push_back(parse_row(text));
+  return rows;
+}
+
+void check_row(const Row& row, const Row* before, int layers, int most) {
+  const auto refuse = [&](const std::string& why, std::string fix) {
+    throw_input(fmt::format("freeze.at has \"{}\", {}", row.text, why), "freeze.at",
+                std::move(fix));
+  };
+  if (row.after <= 0)
+    refuse("but the first decision comes after the first step",
+           "a later one; freeze.units freezes from the start");
+  if (row.layers < 1 || row.layers > layers)
+    refuse(fmt::format("but the model has {}", counted(layers, "layer")),
+           fmt::format("1 to {} layers", most));
+  if (row.layers > most)
+    refuse(fmt::format("but at most {} may be frozen (freeze.max; something has to train)",
+                       counted(most, "layer")),
+           fmt::format("at most {} layers", most));
+  if (before == nullptr) return;
+  if (row.unit != before->unit)
+    refuse(fmt::format("after \"{}\": epochs and steps are mixed", before->text),
+           "epochs in all rows, or steps in all");
+  if (row.after <= before->after || row.layers <= before->layers)
+    refuse(fmt::format("after \"{}\": rows ascend in time and in layers", before->text),
+           "a later time and more layers than in the row before it");
+}
+
+void check(const FreezeOptions& options, int layers, int most) {
+  const std::vector<Row> rows = parse_rows(options);
+  if (rows.empty()) throw_input("freeze.policy = \"list\" needs a table", "freeze.at", kForm);
+  const Row* before = nullptr;
+  for (const Row& row : rows) {
+    check_row(row, before, layers, most);
+    before = &row;
+  }
+}
+
+FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+  const FreezeRecord& now = view.now();
+  FreezeDecision decision{.frozen = now.frozen, .reason = "no row of freeze.at has begun"};
+  for (const Row& row : parse_rows(options)) {
+    const double done = row.unit == "epoch" ? now.epoch - view.from_epoch
+                                            : static_cast<double>(now.step - view.from_step);
+    decision.statistic = done;
+    if (done >= row.after) {
+      decision.frozen = row.layers;
+      decision.reason = fmt::format("freeze.at has \"{}\"", row.text);
+    }
+  }
+  return decision;
+}
+
+}  // namespace
+
+FreezePolicy policy_list() {
+  return {.decide = decide,
+          .options = {{.name = "at",
+                       .usual = std::vector<std::string>{},
+                       .help = "rows \"epoch 2: 7\" or \"step 300: 7\": from the first decision "
+                               "after 2 epochs (300 steps) on, 7 layers are frozen"}},
+          .check = check,
+          .about = "a table of epochs or steps, and layers (freeze.at)"};
+}
+
+}  // namespace concertina

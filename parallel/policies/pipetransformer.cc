@@ -1,0 +1,58 @@
+// PipeTransformer (He et al., ICML 2021, equation 1): L(0) = 0, and at decision T
+//   L(T) = min(L(T-1) + alpha (L - L(T-1)), argmin over the active layers of the gradient norm).
+// Layers are read to count from 1: the layer with the smallest norm is the last one to freeze. L(T)
+// is carried on as a real number; what freezes is L(T) rounded. The released code takes the ceiling
+// of L (1 - (1 - alpha)^T), which is this where the second term never binds.
+#include <algorithm>
+#include <cmath>
+
+#include "parallel/policies/freeze_policy.h"
+
+namespace concertina {
+namespace {
+
+/// A millionth of a layer is a rounding error of alpha: 12 layers times 0.3333333 are 4.
+constexpr double kWhole = 1e-6;
+
+/// The active layer with the smallest gradient norm, from 1; `view.layers` if none is active.
+int smallest_norm(const FreezeView& view) {
+  const std::vector<double>& norms = view.now().grad_norm;
+  const auto active = norms.begin() + view.now().frozen;
+  if (active == norms.end()) return view.layers;
+  return static_cast<int>(std::min_element(active, norms.end()) - norms.begin()) + 1;
+}
+
+FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+  const double before = view.memory.empty() ? 0 : view.memory[0];
+  const double pace = before + option<double>(options, "alpha") * (view.layers - before);
+  const int smallest = smallest_norm(view);
+  const double value = std::min<double>(pace, smallest);
+  const bool up = option<std::string>(options, "rounding") == "ceil";
+  const double whole = up ? std::ceil(value - kWhole) : std::floor(value + kWhole);
+  return {.frozen = static_cast<int>(whole),
+          .statistic = value,
+          .reason = fmt::format("L = {:.4g}: the pace allows {:.4g}, layer {} has the smallest "
+                                "gradient norm",
+                                value, pace, smallest),
+          .memory = {value}};
+}
+
+}  // namespace
+
+FreezePolicy policy_pipetransformer() {
+  return {.decide = decide,
+          .options = {{.name = "alpha",
+                       .usual = 1.0 / 3,
+                       .help = "largest share of the layers that still train to freeze at once",
+                       .low = 0,
+                       .high = 1},
+                      {.name = "rounding",
+                       .usual = "ceil",
+                       .help = "to whole layers: up, as the authors' code, or down",
+                       .choices = {"ceil", "floor"}}},
+          .about =
+              "at most a share alpha of the rest, up to the layer with the smallest gradient "
+              "norm (PipeTransformer, He et al. 2021, equation 1)"};
+}
+
+}  // namespace concertina

@@ -1,0 +1,119 @@
+// After Egeria (Wang et al., EuroSys 2023): a layer whose change against a reference snapshot,
+// smoothed over a window, has fallen to a tolerance of what it was, has converged; the leading
+// converged layers freeze. Egeria compares activations with those of a quantised reference model
+// and takes the slope of the difference over time. Here the weights themselves are compared, which
+// needs no second model: a layer changes by |drift(T) - drift(T-1)| between two decisions.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/number_text.h"
+#include "parallel/policies/freeze_policy.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::int64_t kMostWindow = kMostFreezeRecords - 1;
+
+/// Decisions since the last snapshot, that of now included.
+std::int64_t age_of_reference(std::span<const FreezeRecord> history) {
+  std::int64_t age = 1;
+  for (auto i = history.size() - 1; i > 0 && !history[i - 1].reference; --i) ++age;
+  return age;
+}
+
+/// Records up to now, at most `window`, that have a drift.
+std::size_t measured(std::span<const FreezeRecord> history, std::size_t window) {
+  std::size_t count = 0;
+  while (count < std::min(window, history.size()) &&
+         !history[history.size() - 1 - count].drift.empty())
+    ++count;
+  return count;
+}
+
+/// Mean change of a layer between two decisions over the last `window` of them.
+double smoothed_change(std::span<const FreezeRecord> history, std::size_t window, std::size_t l) {
+  double sum = 0;
+  for (std::size_t i = history.size() - window; i < history.size(); ++i) {
+    const bool continues = i > 0 && !history[i - 1].reference && !history[i - 1].drift.empty();
+    sum += std::abs(history[i].drift[l] - (continues ? history[i - 1].drift[l] : 0)) /
+           static_cast<double>(window);
+  }
+  return std::min(sum, std::numeric_limits<double>::max());
+}
+
+/// Layers from the first active one whose change has fallen to the tolerance. `memory`: by layer,
+/// the largest change so far.
+FreezeDecision converged(const FreezeView& view, std::size_t window, double tolerance) {
+  FreezeDecision decision{.frozen = view.now().frozen};
+  decision.memory.assign(view.memory.begin(), view.memory.end());
+  decision.memory.resize(static_cast<std::size_t>(view.layers));
+  bool leading = true;
+  for (int layer = view.now().frozen; layer < view.layers; ++layer) {
+    const auto l = static_cast<std::size_t>(layer);
+    const double change = smoothed_change(view.history, window, l);
+    double& largest = decision.memory[l];
+    largest = std::max(largest, change);
+    const double share = largest > 0 ? change / largest : 0;
+    if (leading) decision.statistic = share;
+    leading = leading && !view.memory.empty() && share <= tolerance;
+    if (leading) ++decision.frozen;
+  }
+  decision.reason =
+      fmt::format("{} changed by at most {} of the most that they did",
+                  counted(decision.frozen - view.now().frozen, "further layer"), tolerance);
+  return decision;
+}
+
+FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+  const auto window = static_cast<std::size_t>(option<std::int64_t>(options, "window"));
+  const std::size_t have = measured(view.history, window);
+  FreezeDecision decision;
+  if (have == window) {
+    decision = converged(view, window, option<double>(options, "tolerance"));
+  } else {
+    decision = {.frozen = view.now().frozen,
+                .reason = fmt::format("the change of layers is known of {} of the {} that the "
+                                      "window has",
+                                      counted(static_cast<std::int64_t>(have), "decision"), window),
+                .memory = {view.memory.begin(), view.memory.end()}};
+  }
+  decision.take_reference =
+      view.now().drift.empty() ||
+      age_of_reference(view.history) >= option<std::int64_t>(options, "reference_every");
+  return decision;
+}
+
+int records(const FreezeOptions& options) {
+  return static_cast<int>(std::max(option<std::int64_t>(options, "window"),
+                                   option<std::int64_t>(options, "reference_every"))) +
+         1;
+}
+
+}  // namespace
+
+FreezePolicy policy_plasticity() {
+  return {.decide = decide,
+          .options = {{.name = "tolerance",
+                       .usual = 0.2,
+                       .help = "share of its largest change at which a layer has converged",
+                       .low = 0,
+                       .high = 1},
+                      {.name = "window",
+                       .usual = std::int64_t{5},
+                       .help = "decisions over which the change of a layer is smoothed",
+                       .low = 1,
+                       .high = kMostWindow},
+                      {.name = "reference_every",
+                       .usual = std::int64_t{10},
+                       .help = "decisions between two reference snapshots of the weights",
+                       .low = 1,
+                       .high = kMostWindow}},
+          .wants_reference = true,
+          .records = records,
+          .about =
+              "leading layers that hardly change any more against a snapshot (after Egeria, "
+              "Wang et al. 2023)"};
+}
+
+}  // namespace concertina

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
 #include "core/error.h"
+#include "experiments/config/config_keys.h"
 #include "experiments/config/schedule_file.h"
 #include "parallel/plan/reduction_tree.h"
 
@@ -81,6 +83,49 @@ void check_layout(const RunConfig& config) {
                   config.where(key), fmt::format("leave out parallel.layout, or set {} = 0", key));
 }
 
+/// The keys of [freeze] for a model of `layers` layers, at most `most` of which can be frozen.
+FreezeRules rules_for(const RunConfig& config, int layers, int most) {
+  const FreezeSection& freeze = config.freeze;
+  const int bound = freeze.max == 0 ? most : std::min(freeze.max, most);
+  FreezeRules rules;
+  try {
+    rules = make_freeze_rules(freeze.policy, freeze.options, layers, bound);
+  } catch (const Error& error) {  // it knows keys, not where they were set
+    throw_input(error.message(), config.where(error.where()), error.fix());
+  }
+  const auto name = std::find(kUnfreezeNames.begin(), kUnfreezeNames.end(), freeze.unfreeze);
+  CONCERTINA_CHECK(name != kUnfreezeNames.end(), "freeze.unfreeze = {}", freeze.unfreeze);
+  rules.unfreeze = static_cast<Unfreeze>(name - kUnfreezeNames.begin());
+  rules.rise = freeze.unfreeze_rise;
+  rules.steps = lr_steps(config);
+  return rules;
+}
+
+/// "freeze.start, freeze.end"; "none" where the policy has no options.
+std::string option_keys_of(std::string_view policy) {
+  std::vector<std::string_view> names;
+  for (const Key& key : config_keys())
+    if (key.policy == policy) names.push_back(key.name);
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_freeze(const RunConfig& config) {
+  const std::string& policy = config.freeze.policy;
+  if (policy != "none" && config.freeze.units > 0)
+    throw_input(fmt::format("freeze.units = {} and freeze.policy = \"{}\" both say what is frozen",
+                            config.freeze.units, policy),
+                config.where("freeze.units"), "freeze.units = 0, or freeze.policy = \"none\"");
+  // Nothing runs by a policy's options where there is none, so a base config may have them.
+  for (const Key& key : config_keys())
+    if (policy != "none" && !applies(key, config) && !is_default(key, config))
+      throw_input(fmt::format("{} is an option of freeze.policy = \"{}\", not of \"{}\"", key.name,
+                              key.policy, policy),
+                  config.where(key.name),
+                  fmt::format("freeze.policy = \"{}\"; the options of {} are: {}", key.policy,
+                              policy, option_keys_of(policy)));
+  rules_for(config, config.model.layers, config.model.layers);
+}
+
 /// A library of NVIDIA's is asked for where there is no GPU.
 void check_gpu_library(const RunConfig& config, std::string_view key, std::string_view value,
                        std::string_view asks, std::string_view library) {
@@ -143,12 +188,23 @@ std::int64_t lr_steps(const RunConfig& config) {
   return config.lr.steps > 0 ? config.lr.steps : config.run.steps;
 }
 
+FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model) {
+  const int layers = static_cast<int>(model.layer_ends.size());
+  if (layers == 0 && config.freeze.policy != "none")
+    throw_input(fmt::format("freeze.policy = \"{}\" freezes layers, and model.family = \"{}\" has "
+                            "none",
+                            config.freeze.policy, config.model.family),
+                config.where("freeze.policy"), "freeze.policy = \"none\"");
+  return rules_for(config, layers, most_frozen_layers(model));
+}
+
 void validate(const RunConfig& config) {
   check_names(config);
   require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);
   check_batch(config);
   check_tokenizer(config);
   check_layout(config);
+  check_freeze(config);
   check_gpu_library(config, "parallel.transport", config.parallel.transport, "nccl", "NCCL");
   check_gpu_library(config, "numerics.attention", config.numerics.attention, "cudnn", "cuDNN");
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "parallel/plan/layout.h"
+#include "parallel/policies/freeze_rules.h"
 
 namespace concertina {
 
@@ -47,6 +48,12 @@ struct BatchSection {
 
 struct FreezeSection {
   int units = 0;
+  std::string policy = "none";
+  std::int64_t every = 0;
+  int max = 0;  // layers; 0: all, as long as something trains
+  std::string unfreeze = "never";
+  double unfreeze_rise = 0.1;
+  FreezeOptions options = default_freeze_options();  // of every policy
   bool operator==(const FreezeSection&) const = default;
 };
 
@@ -151,6 +158,11 @@ std::uint64_t model_seed(const RunConfig& config);
 std::uint64_t data_seed(const RunConfig& config);
 /// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);
+
+/// The keys of [freeze] for a model. Steps are those that the learning rate has: they stay what
+/// they were when run.steps grows. Throws Error{bad_input} where model and keys contradict each
+/// other.
+FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model);
 
 /// Throws Error{bad_input} for the first pair of keys that contradict each other.
 void validate(const RunConfig& config);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <deque>
 
 #include "core/backend.h"
 #include "core/cpu/isa.h"
@@ -65,6 +65,12 @@ std::vector<std::string_view> schedule_names() {
 std::vector<std::string_view> partitioner_names() {
   return names_of(partitioners());
 }
+std::vector<std::string_view> freeze_policy_names() {
+  return names_of(freeze_policies());
+}
+std::vector<std::string_view> unfreeze_names() {
+  return {kUnfreezeNames.begin(), kUnfreezeNames.end()};
+}
 
 const Key kKeys[] = {
     {KEY(run.name), "the run directory is <run.dir>/<run.name>", {}},
@@ -109,9 +115,25 @@ const Key kKeys[] = {
     {KEY(batch.microbatches), "equal parts of a step; divides batch.global", kCount},
 
     {KEY(freeze.units),
-     "units from the first (embedding, attention, MLP, ...) that only run forward; a tensor that "
-     "one of them shares is frozen wherever it is used",
+     "units from the first (embedding, attention, MLP, ...) that only run forward, from the start; "
+     "a tensor that one of them shares is frozen wherever it is used",
      kIndex},
+    {KEY(freeze.policy),
+     "what decides during the run how many layers, from the first, only run forward; its options "
+     "are keys of this section",
+     {},
+     freeze_policy_names},
+    {KEY(freeze.every), "steps between a policy's decisions; 0: at the ends of epochs", kSteps},
+    {KEY(freeze.max),
+     "layers that a policy may freeze at most; 0: all, as long as something trains", kIndex},
+    {KEY(freeze.unfreeze),
+     "when all layers train again and the policy begins anew: on a rise of the training loss above "
+     "its best, or of the learning rate after a fall (lr)",
+     {},
+     unfreeze_names},
+    {KEY(freeze.unfreeze_rise),
+     "rise of the loss above its best that counts for freeze.unfreeze, as a share of the best",
+     kNotNegative},
 
     {KEY(optimizer.name), "update rule", {}, optimizer_names},
     {KEY(optimizer.lr), "learning rate after warm-up", kPositive},
@@ -209,6 +231,38 @@ const Key kKeys[] = {
 };
 #undef KEY
 
+/// A text that lives as long as the keys.
+std::string_view keep(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text));
+}
+
+Key option_key(std::string_view policy, const FreezeOption& option) {
+  Key key{.name = keep(fmt::format("freeze.{}", option.name)),
+          .field =
+              [name = std::string(option.name)](RunConfig& config) {
+                return std::visit([](auto& value) -> KeyField { return &value; },
+                                  config.freeze.options.at(name));
+              },
+          .meaning = keep(fmt::format("option of {}: {}", policy, option.help)),
+          .range = {option.low, option.high},
+          .policy = policy};
+  if (!option.choices.empty()) key.choices = [choices = option.choices] { return choices; };
+  return key;
+}
+
+/// The fixed keys, and the options of freeze policies after the last key of [freeze].
+std::vector<Key> all_keys() {
+  std::vector<Key> keys(std::begin(kKeys), std::end(kKeys));
+  auto place = std::find_if(keys.rbegin(), keys.rend(), [](const Key& key) {
+                 return key.name.starts_with("freeze.");
+               }).base();
+  for (const Entry<FreezePolicy>& policy : freeze_policies())
+    for (const FreezeOption& option : policy.value.options)
+      place = keys.insert(place, option_key(policy.name, option)) + 1;
+  return keys;
+}
+
 std::string_view last_part(std::string_view key) {
   return key.substr(key.rfind('.') + 1);
 }
@@ -248,25 +302,40 @@ bool Range::contains(double value) const {
 }
 
 std::span<const Key> config_keys() {
-  return kKeys;
+  static const std::vector<Key> keys = all_keys();
+  return keys;
 }
 
 const Key* find_key(std::string_view name) {
-  const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
-                                 [&](const Key& candidate) { return candidate.name == name; });
-  return key == std::end(kKeys) ? nullptr : key;
+  const std::span<const Key> keys = config_keys();
+  const auto key = std::find_if(keys.begin(), keys.end(),
+                                [&](const Key& candidate) { return candidate.name == name; });
+  return key == keys.end() ? nullptr : &*key;
+}
+
+bool applies(const Key& key, const RunConfig& config) {
+  return key.policy.empty() || key.policy == config.freeze.policy;
+}
+
+bool is_default(const Key& key, const RunConfig& config) {
+  return value_text(key, config) == value_text(key, RunConfig{});
 }
 
 bool is_section(std::string_view name) {
-  return std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
-    return key.name.substr(0, key.name.find('.')) == name;
-  });
+  return !keys_of_section(name).empty();
+}
+
+std::string keys_of_section(std::string_view section) {
+  std::vector<std::string_view> names;
+  for (const Key& key : config_keys())
+    if (key.name.substr(0, key.name.find('.')) == section) names.push_back(last_part(key.name));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string nearest_key(std::string_view name) {
   std::string_view best;
   std::size_t distance = std::string_view::npos;
-  for (const Key& key : kKeys) {
+  for (const Key& key : config_keys()) {
     std::size_t candidate = edit_distance(name, key.name);
     // The right key in the wrong table (or in none) is the most likely slip of all.
     if (last_part(key.name) == last_part(name)) candidate = std::min<std::size_t>(candidate, 1);
@@ -295,7 +364,7 @@ std::string value_text(const Key& key, const RunConfig& config) {
 std::string config_help() {
   const RunConfig defaults;
   std::string text, section;
-  for (const Key& key : kKeys) {
+  for (const Key& key : config_keys()) {
     const std::string_view table = key.name.substr(0, key.name.find('.'));
     if (table != section) {
       section = table;

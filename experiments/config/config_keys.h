@@ -1,9 +1,11 @@
 // The one table of config keys: reading, checking, help and writing all come from it.
-// Invariant: every field of RunConfig's sections has exactly one row (a test counts the bytes).
+// Invariant: every field of RunConfig's sections, and every option of a freeze policy, has exactly
+// one row (a test counts them).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -31,21 +33,29 @@ struct Range {
 
 struct Key {
   std::string_view name;  // "batch.global"
-  KeyField (*field)(RunConfig& config);
+  std::function<KeyField(RunConfig& config)> field;
   std::string_view meaning;
-  Range range;                                           // numbers only
-  std::vector<std::string_view> (*choices)() = nullptr;  // strings only; null: any text
+  Range range;                                                       // numbers only
+  std::function<std::vector<std::string_view>()> choices = nullptr;  // strings only; null: any text
   /// Strings with choices: whether a text names a file in place of a choice; null: none does.
   bool (*is_file)(const std::string& text) = nullptr;
+  std::string_view policy{};  // the freeze policy whose option it is; empty: a key of every run
 };
 
+/// In order of sections. The options of freeze policies follow from their registry.
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);
+/// Whether the key has an effect: an option of a freeze policy that is not chosen has none.
+bool applies(const Key& key, const RunConfig& config);
+/// Whether its value is that of an empty config.
+bool is_default(const Key& key, const RunConfig& config);
 /// Whether a table of this name ("batch") exists.
 bool is_section(std::string_view name);
 /// The valid key closest to a mistyped one, by edit distance; empty if none is close.
 std::string nearest_key(std::string_view name);
+/// "global, microbatches" for "batch".
+std::string keys_of_section(std::string_view section);
 
 /// What a value of this key must be: "an integer from 1 to 1048576", "one of: cpu, cuda".
 std::string expected(const Key& key);

@@ -58,10 +58,13 @@ class Reader {
 
  private:
   [[noreturn]] static void unknown(const std::string& name, std::string where) {
-    const std::string nearest = nearest_key(name);
+    const std::string nearest = nearest_key(name), section = name.substr(0, name.find('.'));
+    const std::string known = keys_of_section(section);
+    const std::string list =
+        known.empty() ? "--help-config lists all keys"
+                      : fmt::format("keys of [{}]: {}; see --help-config", section, known);
     throw_input(fmt::format("unknown key {}", name), std::move(where),
-                nearest.empty() ? "--help-config lists all keys"
-                                : fmt::format("{} (--help-config lists all keys)", nearest));
+                nearest.empty() ? list : fmt::format("{} ({})", nearest, list));
   }
 
   std::string origin(const toml::source_region& region) const {

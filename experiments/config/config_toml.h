@@ -22,7 +22,8 @@ void set_config(std::string_view assignment, RunConfig& config);
 /// Defaults, then the files from left to right, then the assignments; validated.
 RunConfig load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets);
 
-/// All keys, also those that are defaults: a `config.toml` that repeats the run.
+/// All keys that have an effect, also those that are defaults: a `config.toml` that repeats the
+/// run.
 std::string write_config(const RunConfig& config);
 
 std::string to_toml(bool value);

@@ -80,6 +80,7 @@ std::string write_config(const RunConfig& config) {
       section = key.name.substr(0, dot);
       text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
     }
+    if (!applies(key, config) && is_default(key, config)) continue;
     const std::string value = value_text(key, config);
     require_utf8(key.name, value, config);
     text += fmt::format("{} = {}\n", key.name.substr(dot + 1), value);

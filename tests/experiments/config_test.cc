@@ -107,7 +107,8 @@ TEST(Config, EveryFieldHasOneKey) {
       fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection,
                 OptimizerSection, LrSection, ParallelSection, NumericsSection, CheckpointSection,
                 EvalSection, GenerateSection, LogSection>();
-  EXPECT_EQ(names.size(), fields);
+  // Of [freeze], one field holds the options of all policies.
+  EXPECT_EQ(names.size(), fields - 1 + config.freeze.options.size());
   // The sections, the fields that no key sets, and no section more.
   EXPECT_EQ(field_count<RunConfig>(), 14U);
 }
@@ -145,6 +146,49 @@ TEST(Config, LayoutIsRead) {
   EXPECT_EQ(config.parallel.layout, expected_layout);
 }
 
+ModelSpec spec_of_layers(int layers) {
+  ModelSpec model;
+  for (int layer = 0; layer <= layers; ++layer)  // the last one is the head
+    model.units.push_back({fmt::format("{}", layer), {{"w", {2, 2}, true, {}, ""}}, {}});
+  for (int layer = 1; layer <= layers; ++layer) model.layer_ends.push_back(layer);
+  return model;
+}
+
+TEST(FreezeKeys, BecomeTheRulesOfAModel) {
+  const RunConfig config = load_config(
+      {}, {"freeze.policy=pipetransformer", "freeze.alpha=0.25", "freeze.rounding=floor",
+           "freeze.unfreeze=loss", "freeze.unfreeze_rise=0.3", "run.steps=70"});
+  EXPECT_EQ(config.where("freeze.alpha"), "--set: freeze.alpha");
+  const FreezeRules rules = freeze_rules(config, spec_of_layers(4));
+  EXPECT_EQ(rules.layers, 4);
+  EXPECT_EQ(rules.most, 4);
+  EXPECT_EQ(rules.steps, 70);
+  EXPECT_EQ(rules.unfreeze, Unfreeze::loss);
+  EXPECT_EQ(rules.rise, 0.3);
+  FreezeRecord now{.step = 1};
+  now.grad_norm = {4, 3, 2, 1};
+  EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
+  EXPECT_EQ(freeze_rules(with_set("freeze.max=3"), spec_of_layers(4)).most, 3);
+  EXPECT_EQ(freeze_rules(with_set("freeze.max=9"), spec_of_layers(4)).most, 4);
+}
+
+TEST(FreezeKeys, NeedAModelWithLayers) {
+  EXPECT_EQ(freeze_rules(RunConfig(), ModelSpec{}).most, 0);
+  expect_has(
+      input_error([] { freeze_rules(with_set("freeze.policy=linear"), ModelSpec{}); }).message(),
+      "freezes layers");
+}
+
+TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
+  const std::string none = write_config(RunConfig()),
+                    linear = write_config(with_set("freeze.policy=linear"));
+  EXPECT_EQ(none.find("alpha"), std::string::npos);
+  EXPECT_EQ(linear.find("alpha"), std::string::npos);
+  expect_has(linear, "\nstart = 0.1\nend = 0.6\n");
+  // A base config may have a policy's options while another file chooses no policy.
+  expect_has(write_config(with_set("freeze.alpha=0.25")), "\nalpha = 0.25\n");
+}
+
 struct BadInput {
   const char* toml;
   const char* what;
@@ -165,6 +209,29 @@ INSTANTIATE_TEST_SUITE_P(
     , BadConfig,
     testing::Values(
         BadInput{"[batch]\nglobl = 3", "unknown key batch.globl", "a.toml:2:1", "batch.global"},
+        BadInput{"[freeze]\nalpa = 0.2", "unknown key freeze.alpa", "a.toml:2:1",
+                 "freeze.alpha (keys of [freeze]: units, policy, every"},
+        BadInput{"[freeze]\npolicy = \"pipetransformer\"\nalpha = 2", "out of range", "a.toml:3:9",
+                 "from 0 to 1"},
+        BadInput{"[freeze]\npolicy = \"pipetransformer\"\nrounding = \"up\"", "\"up\" is unknown",
+                 "a.toml:3:12", "ceil, floor"},
+        BadInput{"[freeze]\npolicy = \"pipe\"", "\"pipe\" is unknown", "a.toml:2:10",
+                 "none, list, linear, pipetransformer"},
+        BadInput{
+            "[freeze]\npolicy = \"linear\"\nalpha = 0.25",
+            "freeze.alpha is an option of freeze.policy = \"pipetransformer\", not of \"linear\"",
+            "a.toml:3:9", "the options of linear are: freeze.start, freeze.end"},
+        BadInput{"[freeze]\npolicy = \"linear\"\nunits = 2", "both say what is frozen",
+                 "a.toml:3:9", "freeze.units = 0"},
+        BadInput{"[freeze]\npolicy = \"linear\"\nstart = 0.7", "not before freeze.end = 0.6",
+                 "freeze.end (default)", "above freeze.start"},
+        BadInput{"[freeze]\npolicy = \"list\"", "needs a table", "freeze.at (default)",
+                 "epoch 2: 7"},
+        BadInput{"[freeze]\npolicy = \"list\"\nat = [\"epoch 1: 5\"]", "the model has 4 layers",
+                 "a.toml:3:6", "1 to 4 layers"},
+        BadInput{"[freeze]\npolicy = \"list\"\nmax = 2\nat = \"epoch 1: 3\"",
+                 "at most 2 layers may be frozen", "a.toml:4:6", "at most 2"},
+        BadInput{"[freeze]\nunfreeze = \"loss \"", "is unknown", "a.toml:2:12", "never, loss, lr"},
         BadInput{"[bach]\nglobal = 3", "unknown key bach.global", "a.toml:2:1", "batch.global"},
         BadInput{"global = 3", "unknown key global", "a.toml:1:1", "batch.global"},
         BadInput{"[zzzzzzzz]", "unknown key zzzzzzzz", "a.toml:1:", "--help-config"},
@@ -284,7 +351,8 @@ struct Fill {
   void operator()(bool* out) const { *out = *rc::gen::arbitrary<bool>(); }
   void operator()(int* out) const { *out = *rc::gen::inRange(low(), low() + 1000); }
   void operator()(std::int64_t* out) const {
-    *out = *rc::gen::inRange<std::int64_t>(low(), std::int64_t{1} << 40);
+    const double most = std::min(key.range.high, 1e12);
+    *out = *rc::gen::inRange<std::int64_t>(low(), static_cast<std::int64_t>(most) + 1);
   }
   void operator()(double* out) const {
     // Any bits in range: the text has to bring back exactly these.

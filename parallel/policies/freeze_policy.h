@@ -80,6 +80,9 @@ struct FreezePolicy {
   FreezeDecision (*decide)(const FreezeView& view, const FreezeOptions& options) = nullptr;
   std::vector<FreezeOption> options{};
   bool wants_reference = false;  // else records have no drift
+  /// What it freezes follows from steps and epochs where the gradient norm falls from layer to
+  /// layer: `plan` can say it before a run.
+  bool foreseen = false;
   /// Length of the history that it reads, the record of now included; null: 1. At most
   /// kMostFreezeRecords.
   int (*records)(const FreezeOptions& options) = nullptr;

@@ -93,10 +93,15 @@ FreezeOptions default_freeze_options() {
 }
 
 FreezeRules make_freeze_rules(std::string_view name, FreezeOptions options, int layers, int most) {
-  const FreezePolicy& policy = lookup(freeze_policies(), name, "freeze policy", "freeze.policy");
+  const Entry<FreezePolicy>& entry =
+      lookup_entry(freeze_policies(), name, "freeze policy", "freeze.policy");
   CONCERTINA_CHECK(most >= 0 && most <= layers, "{} of {} layers", most, layers);
-  if (policy.check != nullptr) policy.check(options, layers, most);
-  return {.policy = &policy, .options = std::move(options), .layers = layers, .most = most};
+  if (entry.value.check != nullptr) entry.value.check(options, layers, most);
+  return {.name = entry.name,
+          .policy = &entry.value,
+          .options = std::move(options),
+          .layers = layers,
+          .most = most};
 }
 
 FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now) {

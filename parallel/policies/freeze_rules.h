@@ -17,6 +17,7 @@ enum class Unfreeze { never, loss, lr };
 inline constexpr std::array<std::string_view, 3> kUnfreezeNames{"never", "loss", "lr"};
 
 struct FreezeRules {
+  std::string_view name;  // of the policy
   const FreezePolicy* policy = nullptr;
   FreezeOptions options{};
   int layers = 0;          // of the model

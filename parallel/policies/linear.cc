@@ -45,6 +45,7 @@ FreezePolicy policy_linear() {
                        .help = "share of the run after which as many are frozen as may be",
                        .low = 0,
                        .high = 1}},
+          .foreseen = true,
           .check = check,
           .about = "layers at an even rate from freeze.start to freeze.end, up to freeze.max"};
 }

@@ -11,7 +11,7 @@ FreezeDecision decide(const FreezeView& view, const FreezeOptions&) {
 }  // namespace
 
 FreezePolicy policy_none() {
-  return {.decide = decide, .about = "what freeze.units froze at the start"};
+  return {.decide = decide, .foreseen = true, .about = "what freeze.units froze at the start"};
 }
 
 }  // namespace concertina

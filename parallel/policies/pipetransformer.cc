@@ -50,6 +50,7 @@ FreezePolicy policy_pipetransformer() {
                        .usual = "ceil",
                        .help = "to whole layers: up, as the authors' code, or down",
                        .choices = {"ceil", "floor"}}},
+          .foreseen = true,
           .about =
               "at most a share alpha of the rest, up to the layer with the smallest gradient "
               "norm (PipeTransformer, He et al. 2021, equation 1)"};

@@ -1,0 +1,85 @@
+#include "parallel/policies/freeze_ladder.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace concertina {
+namespace {
+
+/// The longest path through `microbatches` equal jobs that pass the stages one after the other.
+double flow(const std::vector<double>& stages, int microbatches) {
+  return std::accumulate(stages.begin(), stages.end(), 0.0) +
+         (microbatches - 1) * *std::max_element(stages.begin(), stages.end());
+}
+
+/// A step of gpipe: all forwards, then all backwards (the last stage ends its forwards last).
+/// Stages have layers as equal as can be, the first ones those left over.
+double gpipe_step(const LadderShape& shape, double frozen) {
+  const double share = static_cast<double>(shape.layers) / shape.stages;
+  std::vector<double> forward, backward;
+  for (int s = 1; s <= shape.stages; ++s) {
+    forward.push_back(share);
+    backward.push_back(2 * std::clamp(s * share - frozen, 0.0, share));
+  }
+  return flow(forward, shape.microbatches) + flow(backward, shape.microbatches);
+}
+
+/// Time over that of the unfrozen run, where `layers` is that share of the layers' time.
+double with_fixed(const LadderShape& shape, double layers) {
+  return shape.fixed + (1 - shape.fixed) * layers;
+}
+
+}  // namespace
+
+FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& shape) {
+  CONCERTINA_CHECK(!frozen.empty() && shape.layers >= 1 && shape.stages >= 1,
+                   "{} epochs, {} layers on {} stages", frozen.size(), shape.layers, shape.stages);
+  CONCERTINA_CHECK(shape.fixed >= 0 && shape.fixed < 1, "a fixed share of {}", shape.fixed);
+  double pipeline = 0, replicas = 0, cached = 0, before = 0;
+  for (const double f : frozen) {
+    CONCERTINA_CHECK(f >= before && f <= shape.layers, "{} layers frozen after {}", f, before);
+    pipeline += gpipe_step(shape, f);
+    replicas += f + 3 * (shape.layers - f);
+    cached += f - before + 3 * (shape.layers - f);
+    before = f;
+  }
+  const double epochs = static_cast<double>(frozen.size()), work = 3.0 * shape.layers * epochs;
+  const double unfrozen = gpipe_step(shape, 0) * epochs;
+  // A step of gpipe takes so much longer than the same work on replicas.
+  const double bubble = unfrozen * shape.stages / (work * shape.microbatches);
+  const double freeze = 1 / with_fixed(shape, pipeline / unfrozen);
+  const double repack = 1 / with_fixed(shape, replicas / work);
+  const double cache = 1 / with_fixed(shape, cached / work);
+  return {.freeze = {freeze, freeze / bubble},
+          .repack = {repack * bubble, repack},
+          .cache = {cache * bubble, cache}};
+}
+
+std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
+                                    std::int64_t steps_per_epoch) {
+  if (!rules.policy->foreseen)
+    throw_input(
+        fmt::format("what freeze.policy = \"{}\" freezes depends on the run, and is not known "
+                    "before",
+                    rules.name),
+        "freeze.policy", "a policy that follows epochs and steps, such as pipetransformer");
+  std::vector<double> course;
+  FreezeState state;
+  FreezeRecord now{.loss = 1, .lr = 1};
+  now.grad_norm.resize(static_cast<std::size_t>(rules.layers));
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    if (epoch > 0) {
+      now.step = epoch * steps_per_epoch;
+      now.epoch = epoch;
+      for (int layer = 0; layer < rules.layers; ++layer)
+        now.grad_norm[static_cast<std::size_t>(layer)] = layer < now.frozen ? 0 : 1.0 / (layer + 1);
+      const FreezeDecision decision = decide(rules, state, now);
+      state = remember(rules, std::move(state), now, decision);
+      now.frozen = decision.frozen;
+    }
+    course.push_back(now.frozen);
+  }
+  return course;
+}
+
+}  // namespace concertina

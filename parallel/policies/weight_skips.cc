@@ -1,0 +1,186 @@
+#include "parallel/policies/weight_skips.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "parallel/policies/linear_program.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kSameTime = 1e-9;  // of the makespan without skips, which is the unit of time
+constexpr int kMostPaths = 1000;    // far more than any plan here has needed
+
+/// By stage of the layout, its group: stages that have units in common are in one.
+std::vector<int> groups_of(const Layout& layout) {
+  std::vector<StagePlacement> stages;
+  int units = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) {
+      stages.push_back(stage);
+      units = std::max(units, stage.last_unit);
+    }
+  std::vector<int> cut(at(units) + 1, 1);  // whether every pipeline is cut before the unit
+  for (const StagePlacement& stage : stages)
+    for (int unit = stage.first_unit + 1; unit < stage.last_unit; ++unit) cut[at(unit)] = 0;
+  std::partial_sum(cut.begin(), cut.end(), cut.begin());
+  std::vector<int> groups;
+  for (const StagePlacement& stage : stages) groups.push_back(cut[at(stage.first_unit)] - 1);
+  return groups;
+}
+
+/// A path through the plan takes `whole` less `saved` times the shares, by group.
+struct SkipPath {
+  double whole = 0;
+  std::vector<double> saved;
+};
+
+class SkipSearch {
+ public:
+  SkipSearch(const Plan& plan, const Layout& layout, const Costs& costs, double most)
+      : plan_(plan), layout_(layout), costs_(costs), most_(most), group_(groups_of(layout)) {
+    groups_ = group_.empty() ? 0 : *std::max_element(group_.begin(), group_.end()) + 1;
+    best_.resize(at(groups_));
+    unit_ = simulate_with(best_).makespan;
+  }
+
+  /// The least makespan: the shares that the paths known so far allow, until no path is missing.
+  void shorten() {
+    while (unit_ > 0 && std::ssize(paths_) < kMostPaths) {
+      const auto [time, shares] = least_time();
+      bound_ = time;
+      if (!try_shares(shares, time)) return;
+    }
+  }
+
+  /// The least sum of shares with that makespan, 0 where it gains nothing. Where links are shared
+  /// the paths may allow none: then the shares found first stay.
+  void spare() {
+    if (best_time_ > 1 - 10 * kSameTime) {
+      std::fill(best_.begin(), best_.end(), 0);
+      return;
+    }
+    const double limit = best_time_ + kSameTime;
+    while (unit_ > 0 && std::ssize(paths_) < kMostPaths) {
+      const std::optional<std::vector<double>> shares = least_shares(limit);
+      if (!shares) return;
+      double time = 0;
+      paths_.push_back(critical_path(*shares, time));
+      if (time > limit + kSameTime) continue;
+      best_ = *shares;
+      return;
+    }
+  }
+
+  WeightSkips result() const {
+    WeightSkips skips;
+    for (const int group : group_) skips.share.push_back(best_[at(group)]);
+    skips.before = unit_;
+    skips.after = simulate_with(best_).makespan;
+    skips.bound = std::min(bound_, best_time_) * unit_;
+    return skips;
+  }
+
+ private:
+  Timeline simulate_with(const std::vector<double>& shares) const {
+    Costs costs = costs_;
+    for (std::size_t s = 0; s < group_.size(); ++s)
+      costs.stages[s].weight *= 1 - shares[at(group_[s])];
+    return simulate(plan_, layout_, costs);
+  }
+
+  /// The critical path with these shares, in units of the makespan without them; its end in `time`.
+  SkipPath critical_path(const std::vector<double>& shares, double& time) const {
+    const Timeline timeline = simulate_with(shares);
+    SkipPath path{0, std::vector<double>(at(groups_))};
+    for (const PathStep& step : timeline.critical_path) {
+      const std::vector<Action>& row = plan_.rows[at(step.rank)];
+      const int last = step.position + (row[at(step.position)].overlapped ? 1 : 0);
+      for (int position = step.position; position <= last; ++position)
+        if (const Action& action = row[at(position)]; makes_weight_gradient(action.kind))
+          path.saved[at(group_[at(action.stage)])] +=
+              costs_.stages[at(action.stage)].weight / unit_;
+    }
+    time = timeline.makespan / unit_;
+    path.whole = std::inner_product(shares.begin(), shares.end(), path.saved.begin(), time);
+    return path;
+  }
+
+  /// Keeps the shares if they are the best so far, and adds their path; false if none is missing.
+  bool try_shares(const std::vector<double>& shares, double expected) {
+    double time = 0;
+    paths_.push_back(critical_path(shares, time));
+    if (time < best_time_) {
+      best_ = shares;
+      best_time_ = time;
+    }
+    return time > expected + kSameTime;
+  }
+
+  /// The dual program: a column per path, of `gain`, and one per group for its largest share; a row
+  /// per group, whose price is the group's share.
+  LinearProgram program(double limit, double offset) const {
+    LinearProgram result;
+    for (const SkipPath& path : paths_) result.gain.push_back(path.whole - offset);
+    for (int g = 0; g < groups_; ++g) {
+      std::vector<double>& row = result.rows.emplace_back();
+      for (const SkipPath& path : paths_) row.push_back(path.saved[at(g)]);
+      for (int other = 0; other < groups_; ++other) row.push_back(other == g ? -1 : 0);
+      result.limit.push_back(limit);
+      result.gain.push_back(-most_);
+    }
+    return result;
+  }
+
+  /// Minimises the time t, t >= path . for each path.
+  std::pair<double, std::vector<double>> least_time() const {
+    LinearProgram dual = program(0, 0);
+    std::vector<double>& time = dual.rows.emplace_back(dual.gain.size());
+    std::fill_n(time.begin(), paths_.size(), 1);
+    dual.limit.push_back(1);
+    std::optional<std::vector<double>> prices = row_prices(dual);
+    CONCERTINA_CHECK(prices.has_value(), "the makespan has no least value");
+    const double least = prices->back();
+    prices->pop_back();
+    return {least, clamped(std::move(*prices))};
+  }
+
+  /// Minimises the sum of shares where no path takes more than `time`; nothing if some path does.
+  std::optional<std::vector<double>> least_shares(double time) const {
+    std::optional<std::vector<double>> prices = row_prices(program(1, time));
+    if (prices) prices = clamped(std::move(*prices));
+    return prices;
+  }
+
+  std::vector<double> clamped(std::vector<double> shares) const {
+    for (double& share : shares) share = share < kSameTime ? 0 : std::min(share, most_);
+    return shares;
+  }
+
+  const Plan& plan_;
+  const Layout& layout_;
+  const Costs& costs_;
+  const double most_;
+  std::vector<int> group_;
+  int groups_ = 0;
+  std::vector<SkipPath> paths_;
+  std::vector<double> best_;
+  double unit_ = 0, best_time_ = 1, bound_ = 0;  // times in units of that without skips
+};
+
+}  // namespace
+
+WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs, double most) {
+  CONCERTINA_CHECK(most >= 0 && most <= 1, "a largest share of {}", most);
+  SkipSearch search(plan, layout, costs, most);
+  search.shorten();
+  search.spare();
+  return search.result();
+}
+
+}  // namespace concertina

@@ -1,0 +1,30 @@
+// Which share of its weight gradients each stage leaves out so that a step ends earliest, after
+// TimelyFreeze (2602.05754, 2026): a linear program over the plan's critical paths.
+// Invariant: pure; never slower than without.
+#pragma once
+
+#include <vector>
+
+#include "parallel/plan/schedule.h"
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+struct WeightSkips {
+  /// Of the time of W, by stage of the layout, in [0, most]. Stages that have units in common, such
+  /// as those of replicas, have the same share.
+  std::vector<double> share;
+  double before = 0, after = 0;  // makespan without and with them, in seconds, as simulate() says
+  /// No shares make the step faster than this, within 1e-6, where ranks do not share links between
+  /// hosts (those make the simulator more than a longest path).
+  double bound = 0;
+};
+
+/// W takes 1 - share of its time, and with it B. The makespan is the longest of the plan's paths,
+/// each of them linear in the shares: cutting planes find the least one, each plane being the
+/// critical path that the simulator names. Of all shares with that makespan the ones with the least
+/// sum are taken, so a stage that is never critical keeps all its gradients. `plan` must pass
+/// check(); 0 <= most <= 1.
+WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs, double most);
+
+}  // namespace concertina

@@ -82,7 +82,44 @@ FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const Fre
   return decision;
 }
 
+/// Adds `value` where the sum stays finite.
+bool add_finite(double& sum, double value) {
+  const bool finite = std::isfinite(sum + value);
+  if (finite) sum += value;
+  return finite;
+}
+
 }  // namespace
+
+FreezeSums add_step(FreezeSums sums, double loss, double lr,
+                    std::span<const double> squared_norms) {
+  if (sums.steps == 0) {
+    sums.loss = 0;
+    sums.finite = true;
+    sums.squares.assign(squared_norms.size(), 0);
+  }
+  CONCERTINA_CHECK(sums.squares.size() == squared_norms.size(), "norms of {} and of {} layers",
+                   sums.squares.size(), squared_norms.size());
+  ++sums.steps;
+  sums.finite = add_finite(sums.loss, loss) && sums.finite;
+  if (std::isfinite(lr)) sums.lr = lr;
+  sums.finite = sums.finite && std::isfinite(lr);
+  for (std::size_t l = 0; l < squared_norms.size(); ++l)
+    sums.finite = add_finite(sums.squares[l], squared_norms[l]) && sums.finite;
+  return sums;
+}
+
+FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, int frozen) {
+  CONCERTINA_CHECK(sums.steps > 0, "a decision before the first step");
+  const auto steps = static_cast<double>(sums.steps);
+  FreezeRecord record{.step = step,
+                      .epoch = epoch,
+                      .loss = sums.finite ? sums.loss / steps : std::nan(""),
+                      .lr = sums.lr,
+                      .frozen = frozen};
+  for (const double square : sums.squares) record.grad_norm.push_back(std::sqrt(square / steps));
+  return record;
+}
 
 FreezeOptions default_freeze_options() {
   FreezeOptions options;

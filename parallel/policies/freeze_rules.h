@@ -44,6 +44,24 @@ struct FreezeState {
   bool operator==(const FreezeState&) const = default;
 };
 
+/// What the steps since the last decision add up to. A run has to keep this too over a restart: a
+/// checkpoint may fall between two decisions. Plain data, all of it finite.
+struct FreezeSums {
+  std::int64_t steps = 0;
+  double loss = 0;                // sum over the steps
+  double lr = 0;                  // of the last step
+  std::vector<double> squares{};  // by layer, sum of the squared gradient norms
+  bool finite = true;             // else a figure was not, and the record will say so
+
+  bool operator==(const FreezeSums&) const = default;
+};
+
+/// Adds a step; `squared_norms` is by layer. Sums of no steps (`steps` set to 0 after a decision)
+/// begin anew, in the memory that they have.
+FreezeSums add_step(FreezeSums sums, double loss, double lr, std::span<const double> squared_norms);
+/// The record of a decision point, without its drift. At least one step has been added.
+FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, int frozen);
+
 /// Options of all policies, at their defaults.
 FreezeOptions default_freeze_options();
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "core/error.h"
 #include "parallel/policies/freeze_rules.h"
@@ -246,6 +247,42 @@ TEST(List, SaysWhichRowIsWrong) {
   refused({"epoch 2: 1", "epoch 1: 2"}, "ascend");
   refused({"epoch 1: 2", "epoch 2: 2"}, "ascend");
   refused({"epoch 1: 3", "epoch 2: 1"}, "ascend");
+}
+
+TEST(FreezeRules, DecideFromMeansOverTheStepsInBetween) {
+  FreezeSums sums;
+  sums = add_step(sums, 3, 0.1, std::vector{0.0, 9.0, 1.0});
+  sums = add_step(sums, 2, 0.2, std::vector{0.0, 16.0, 7.0});
+  const FreezeRecord now = record_of(sums, 20, 1.5, 1);
+  EXPECT_EQ(now.step, 20);
+  EXPECT_EQ(now.epoch, 1.5);
+  EXPECT_EQ(now.loss, 2.5);
+  EXPECT_EQ(now.lr, 0.2);
+  EXPECT_EQ(now.frozen, 1);
+  EXPECT_EQ(now.grad_norm, (std::vector{0.0, std::sqrt(12.5), 2.0}));
+  sums = add_step(sums, std::nan(""), 0.2, std::vector{1.0, 1.0, 1.0});
+  sums.steps = 0;
+  EXPECT_THROW(record_of(sums, 20, 1, 0), Error);
+  EXPECT_EQ(add_step(sums, 3, 0.1, std::vector{4.0, 0.0, 1.0}),
+            add_step({}, 3, 0.1, std::vector{4.0, 0.0, 1.0}));
+}
+
+TEST(FreezeRules, AStepThatIsNotFiniteLeavesFiniteSumsAndNoDecision) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double most = std::numeric_limits<double>::max();
+  const FreezeSums before = add_step({}, 3, 0.1, std::vector{most, 1.0});
+  for (const FreezeSums& sums : {add_step(before, std::nan(""), 0.1, std::vector{1.0, 1.0}),
+                                 add_step(before, 3, inf, std::vector{1.0, 1.0}),
+                                 add_step(before, 3, 0.1, std::vector{1.0, -inf}),
+                                 add_step(before, 3, 0.1, std::vector{most, 1.0})}) {
+    EXPECT_TRUE(std::isfinite(sums.loss) && std::isfinite(sums.lr));
+    for (const double square : sums.squares) EXPECT_TRUE(std::isfinite(square));
+    const FreezeRules rules = rules_of("pipetransformer", 2);
+    EXPECT_EQ(
+        decide(rules, {}, record_of(add_step(sums, 3, 0.1, std::vector{1.0, 1.0}), 9, 1, 0)).frozen,
+        0);
+  }
+  EXPECT_EQ(decide(rules_of("pipetransformer", 2), {}, record_of(before, 9, 1, 0)).frozen, 1);
 }
 
 TEST(FreezeRules, NameWhatIsUnknown) {

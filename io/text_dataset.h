@@ -72,6 +72,11 @@ class TrainingSource final : public BatchSource {
     std::uint64_t epoch = 0, begin = 0;
   };
   Place place(std::uint64_t index);
+  /// Whole epochs of which all samples are in the first `steps` steps.
+  std::int64_t epochs_done(std::int64_t steps) {
+    return static_cast<std::int64_t>(
+        place(static_cast<std::uint64_t>(steps * global_batch_)).epoch);
+  }
 
  private:
   struct Epoch {

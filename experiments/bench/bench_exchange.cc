@@ -13,6 +13,7 @@
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/links.h"
 #include "experiments/run/gather.h"
+#include "experiments/run/host_ranks.h"
 #include "parallel/generate/assign.h"
 #include "parallel/runtime/gradient_exchange.h"
 #include "parallel/simulate/simulate.h"

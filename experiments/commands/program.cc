@@ -19,6 +19,7 @@
 #include "experiments/commands/command_report.h"
 #include "experiments/commands/command_schedule.h"
 #include "experiments/commands/command_train.h"
+#include "experiments/commands/command_verify.h"
 #include "experiments/commands/exit.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/run/program.h"
@@ -31,6 +32,7 @@ constexpr Command kCommands[] = {
     {"train", "train a model, or go on where a run stopped", add_train},
     {"eval", "held-out loss of a run's newest checkpoint", add_eval},
     {"generate", "text from a run's newest checkpoint", add_generate},
+    {"verify", "same bits at every layout and schedule, in one process", add_verify},
     {"checkpoint", "inspect or verify checkpoints", add_checkpoint},
     {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},

@@ -53,8 +53,11 @@ Training::Training(TrainLaunch& launch)
     : launch_(launch),
       trainer_(launch.trainer),
       source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
+      freezing_(launch.resolved, launch.trainer.job()),
       figures_(tokens_of_step(launch.config)),
-      done_(launch.done) {}
+      done_(launch.done) {
+  freezing_.restore(launch.freezing, launch.checkpoints);
+}
 
 int Training::run() {
   const RunConfig& config = launch_.config;
@@ -73,6 +76,7 @@ int Training::run() {
     figures_.step(seconds, status.bubble);
     done_ = step;
     record(step, summary, status, seconds);
+    decide(step, summary, tracing);
     if (due(step, config.eval.every) && step < steps) periodic_validation(step);
     const bool stop = status.signal != 0 && step < steps;
     if (stop || due(step, config.checkpoint.every) || step == steps)
@@ -105,6 +109,40 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   if (stopped_by_ != 0) return result;
   if (launch_.monitor && result.targets > 0) launch_.monitor->validation(step, result, final);
   return result;
+}
+
+/// What is frozen from the next step on.
+void Training::decide(std::int64_t step, const StepResult& result, Tracing& tracing) {
+  const auto change =
+      freezing_.after_step(step, result, trainer_.bucket_squares(), source_.epochs_done(step - 1),
+                           source_.epochs_done(step));
+  if (!change) return;
+  if (change->units != trainer_.layout().frozen_units) return adopt(step, *change, tracing);
+  if (launch_.monitor)
+    launch_.monitor->event(step, "freeze",
+                           {{"layers", change->layers},
+                            {"statistic", change->decision.statistic},
+                            {"why", change->decision.reason}});
+}
+
+void Training::adopt(std::int64_t step, const FreezeChange& change, Tracing& tracing) {
+  tracing.before_change();
+  const int before = trainer_.layout().frozen_units;
+  const Adoption adoption = trainer_.adopt(trainer_.with_frozen(change.units));
+  if (!launch_.monitor) return;
+  launch_.monitor->event(step, "freeze",
+                         {{"layers", change.layers},
+                          {"units_before", before},
+                          {"units", change.units},
+                          {"statistic", change.decision.statistic},
+                          {"why", change.decision.reason},
+                          {"layout", short_form(trainer_.layout())},
+                          {"seconds", adoption.seconds},
+                          {"moved_bytes", adoption.bytes},
+                          {"extra_bytes", adoption.extra_bytes}});
+  launch_.monitor->clear();
+  log::info("after step {}: {} of {} layers frozen ({}), in {:.2f} s", step, change.layers,
+            trainer_.job().model.layer_ends.size(), change.decision.reason, adoption.seconds);
 }
 
 /// One of the evaluations before the end; says once what they cost where that is much.
@@ -140,7 +178,8 @@ void Training::save(std::int64_t step, bool last) {
   try {
     require_same_text(launch_.world, launch_.dataset->corpus(),
                       launch_.own_identity.at(kWholeText).get<std::string>(), launch_.text_stamps);
-    save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity);
+    save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity,
+                    {{"freezing", freezing_.progress()}});
   } catch (const Error& error) {
     if (last || error.system_error() == 0) throw;
     if (monitor == nullptr) return;

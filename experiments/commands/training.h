@@ -9,7 +9,9 @@
 
 #include "experiments/commands/train_launch.h"
 #include "experiments/report/run_trace.h"
+#include "experiments/report/tracing.h"
 #include "experiments/run/evaluate.h"
+#include "experiments/run/freezing.h"
 #include "experiments/run/launch_figures.h"
 
 namespace concertina {
@@ -36,6 +38,8 @@ class Training {
               double seconds);
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
+  void decide(std::int64_t step, const StepResult& result, Tracing& tracing);
+  void adopt(std::int64_t step, const FreezeChange& change, Tracing& tracing);
   void periodic_validation(std::int64_t step);
   Validation final_validation(const std::function<bool()>& stop);
   void save(std::int64_t step, bool last);
@@ -47,6 +51,7 @@ class Training {
   TrainLaunch& launch_;
   Trainer& trainer_;
   TrainingSource source_;
+  Freezing freezing_;
   LaunchFigures figures_;
   LaunchSummary summary_;
   bool told_eval_share_ = false;

@@ -17,13 +17,6 @@ namespace concertina {
 /// takes (one host, shared memory), the bandwidth is infinite. Collective over `world`.
 LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote);
 
-/// The host of each rank, numbered in order of appearance. Collective.
-std::vector<int> host_of_ranks(Communicator& world);
-
-/// How many ranks a host has, if all have as many, one host behind the other; else 0, as if all
-/// were on one.
-int ranks_per_host(const std::vector<int>& hosts);
-
 /// Links by class from the first pair of ranks on one host and the first on two; 0 costs where
 /// there is none. Collective.
 struct LinkClasses {

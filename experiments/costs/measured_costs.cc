@@ -14,6 +14,7 @@
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/run/gather.h"
+#include "experiments/run/host_ranks.h"
 
 namespace concertina {
 namespace {
@@ -84,7 +85,9 @@ MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads) {
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
   const RankColumns all(gather_values(world, mine), mine.size());
 
-  MeasuredCosts costs{write_config(trainer.config()), threads, {}, {}, {}};
+  RunConfig config = trainer.config();  // with what was frozen when it was measured
+  config.freeze = FreezeSection{.units = trainer.layout().frozen_units};
+  MeasuredCosts costs{write_config(config), threads, {}, {}, {}};
   for (std::size_t u = 0; u < model.units.size(); ++u) {
     const std::size_t at = first_unit + 4 * u;
     costs.names.push_back(model.units[u].name);

@@ -225,7 +225,14 @@ void Tracing::before_step(std::int64_t step) {
 }
 
 void Tracing::after_step(std::int64_t step) {
-  if (!records() || step != windows_[next_].first + windows_[next_].count - 1) return;
+  if (records() && step == windows_[next_].first + windows_[next_].count - 1) write_window();
+}
+
+void Tracing::before_change() {
+  if (!trainer_.engine().executor().recorder().kept().empty()) write_window();
+}
+
+void Tracing::write_window() {
   RunTrace trace = gather_trace(trainer_, config_, early_);
   trainer_.engine().executor().recorder().release();
   const std::int64_t first = windows_[next_++].first;

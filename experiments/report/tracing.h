@@ -41,11 +41,14 @@ class Tracing {
   Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done, std::string directory);
   void before_step(std::int64_t step);
   void after_step(std::int64_t step);
+  /// The assignment is about to change: a window that is open ends with the step before.
+  void before_change();
   /// What was recorded last, on rank 0.
   const std::optional<RunTrace>& last() const { return last_; }
 
  private:
   bool records() const { return next_ < windows_.size(); }
+  void write_window();
 
   Trainer& trainer_;
   const RunConfig& config_;

@@ -29,7 +29,8 @@ Job job_of(const RunConfig& config) {
   return {.model = model_of(config)->spec(),
           .microbatches = config.batch.microbatches,
           .leaves = reduction_leaves(config),
-          .seed = static_cast<std::uint64_t>(config.run.seed)};
+          .seed = static_cast<std::uint64_t>(config.run.seed),
+          .keeps_frozen_state = config.freeze.unfreeze != "never"};
 }
 
 Request request_of(const RunConfig& config, int world) {

@@ -126,15 +126,19 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
   commit = path_from_first(world, path, [&] { return find_commit(path); });
   if (!commit) return std::nullopt;
   std::int64_t step = 0;
+  int frozen = trainer.layout().frozen_units;
+  std::optional<CheckpointReader> reader;
   together(world, [&] {
-    CheckpointReader reader(*commit);
-    reader.on_beat(beat_of(trainer));
-    step = reader.manifest().step;
-    const nlohmann::json& stored = reader.manifest().metadata;
+    reader.emplace(*commit);
+    reader->on_beat(beat_of(trainer));
+    step = reader->manifest().step;
+    const nlohmann::json& stored = reader->manifest().metadata;
     if (kept != nullptr) *kept = stored;
-    if (!identity.empty()) check_identity(stored, identity, reader.directory());
-    read_state(trainer.state(), reader);
+    if (!identity.empty()) check_identity(stored, identity, reader->directory());
+    if (stored.contains(kProgress)) frozen = stored[kProgress].value("frozen_units", frozen);
   });
+  if (frozen != trainer.layout().frozen_units) trainer.adopt(trainer.with_frozen(frozen));
+  together(world, [&] { read_state(trainer.state(), *reader); });
   trainer.refresh();
   return step;
 }
@@ -142,7 +146,7 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
 }  // namespace
 
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
-                     const nlohmann::json& identity) {
+                     const nlohmann::json& identity, nlohmann::json progress) {
   const Watchdog::Patience patience(trainer.watchdog(), "saving a checkpoint");
   Communicator& world = trainer.world();
   const bool leads = world.rank() == 0;
@@ -173,7 +177,10 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
         std::vector<ShardRecord> shards;
         for (const nlohmann::json& one : records)
           shards.push_back(parse_shard_record(one, partial));
-        write_manifest(partial, std::move(shards), identity);
+        nlohmann::json metadata = identity;
+        progress["frozen_units"] = trainer.layout().frozen_units;
+        metadata[kProgress] = std::move(progress);
+        write_manifest(partial, std::move(shards), metadata);
       },
       cleanup);
 }

@@ -12,10 +12,11 @@
 
 namespace concertina {
 
-/// Writes step `step` below `directory` and commits it. Throws the same Error on every rank if any
-/// rank failed; its system_error() is 0 unless the file system refused.
+/// Writes step `step` below `directory` and commits it, with what units are frozen and `progress`.
+/// Throws the same Error on every rank if any rank failed; its system_error() is 0 unless the file
+/// system refused.
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
-                     const nlohmann::json& identity);
+                     const nlohmann::json& identity, nlohmann::json progress = {});
 
 /// Keeps the newest `keep` commits, on one rank; what cannot be removed is a warning. Wait with it
 /// for the first step after a commit: until then nobody knows whether training goes on from there.
@@ -25,7 +26,8 @@ void prune_checkpoints(const std::string& directory, int keep);
 /// weights and states, and returns its step. Null if there is no commit. Throws bad input that
 /// names the key, file or tensor if it is of another run or damaged, and an older commit that is
 /// sound. `identity`: of this run; empty: only tensors and shapes must fit (eval, generate).
-/// `stored`, if not null, gets the identity that the commit keeps.
+/// The units that were frozen then are frozen now. `stored`, if not null, gets what the commit
+/// keeps beside the tensors: the identity, and kProgress.
 std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
                                             const nlohmann::json& identity,
                                             nlohmann::json* stored = nullptr);

@@ -65,7 +65,7 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   }
   for (const auto& [key, value] : stored.items())
-    if (!now.contains(key) && !may_change(key))
+    if (!now.contains(key) && !may_change(key) && key != kProgress)
       throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",
                               key, text(value)),
                   path, "the version of concertina that wrote it, or a newer one");

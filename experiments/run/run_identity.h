@@ -14,6 +14,10 @@ namespace concertina {
 /// Key of an identity: the SHA-256 of the whole text. Checkpoints of older versions lack it.
 inline constexpr const char* kWholeText = "data.text.sha256";
 
+/// Key of a checkpoint's metadata beside its identity: how far what decides during the run has
+/// come.
+inline constexpr const char* kProgress = "progress";
+
 /// What of a config and its data decides the bits of a run: a checkpoint keeps it, and a resume
 /// with another one is refused key by key, but for what a resume may change (may_change()).
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);

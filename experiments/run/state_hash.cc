@@ -22,7 +22,8 @@ std::string block_digest(const State& state, std::size_t bucket, const Part& par
     hash.update(bytes_of(host_view(state.memory(), tensor, scratch)));
   };
   update(state.weights()[bucket].slice(block.offset, block.count));
-  const std::size_t kinds = state.assignment().buckets[bucket].frozen ? 0 : state.kinds().size();
+  const std::size_t kinds =
+      own_state(state.assignment(), bucket, state.rank()) == nullptr ? 0 : state.kinds().size();
   for (std::size_t k = 0; k < kinds; ++k)
     update(state.part(bucket, k).slice(block.offset - part.begin, block.count));
   return hash.hex();
@@ -58,9 +59,9 @@ void send_digests(Trainer& trainer, int rank) {
     trainer.world().isend(std::as_bytes(std::span(one)), 0).wait();
 }
 
-/// On rank 0, which keeps the digests of one part at a time.
-std::string hash_digests(Trainer& trainer) {
-  Sha256 hash;
+/// On rank 0, which keeps the digests of one part at a time: `see(bucket, digests)`.
+template <class See>
+void receive_digests(Trainer& trainer, const See& see) {
   each_part(trainer.assignment().owners, [&](std::size_t bucket, const Part& part, int owner) {
     std::string digests;
     if (owner == 0) {
@@ -69,23 +70,48 @@ std::string hash_digests(Trainer& trainer) {
       digests.resize(digests_length(part));
       trainer.world().irecv(std::as_writable_bytes(std::span(digests)), owner).wait();
     }
-    hash.update(digests);
+    see(bucket, digests);
   });
-  return hash.hex();
+}
+
+/// `hash()` of what rank 0 gets by receive_digests(), on every rank: `length` characters.
+template <class Hash>
+std::string on_all(Trainer& trainer, std::size_t length, const Hash& hash) {
+  const Watchdog::Patience patience(trainer.watchdog(), "state hash");
+  std::string result(length, ' ');
+  if (trainer.world().rank() == 0)
+    result = hash();
+  else
+    send_digests(trainer, trainer.world().rank());
+  trainer.world().broadcast(std::as_writable_bytes(std::span(result)), 0).wait();
+  return result;
 }
 
 }  // namespace
 
 std::string state_sha256(Trainer& trainer) {
-  const Watchdog::Patience patience(trainer.watchdog(), "state hash");
-  Communicator& world = trainer.world();
-  std::string hash(kHex, ' ');
-  if (world.rank() == 0)
-    hash = hash_digests(trainer);
-  else
-    send_digests(trainer, world.rank());
-  world.broadcast(std::as_writable_bytes(std::span(hash)), 0).wait();
-  return hash;
+  return on_all(trainer, kHex, [&] {
+    Sha256 hash;
+    receive_digests(trainer,
+                    [&](std::size_t, const std::string& digests) { hash.update(digests); });
+    return hash.hex();
+  });
+}
+
+std::vector<std::string> bucket_sha256(Trainer& trainer) {
+  const std::size_t buckets = trainer.assignment().buckets.size();
+  const std::string all = on_all(trainer, kHex * buckets, [&] {
+    std::vector<Sha256> hashes(buckets);
+    receive_digests(trainer, [&](std::size_t bucket, const std::string& digests) {
+      hashes[bucket].update(digests);
+    });
+    std::string text;
+    for (Sha256& hash : hashes) text += hash.hex();
+    return text;
+  });
+  std::vector<std::string> result;
+  for (std::size_t b = 0; b < buckets; ++b) result.push_back(all.substr(b * kHex, kHex));
+  return result;
 }
 
 }  // namespace concertina

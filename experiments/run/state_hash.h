@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "experiments/run/trainer.h"
 
@@ -11,5 +12,8 @@ namespace concertina {
 /// state), buckets and blocks in order: the same at any layout. Collective; 64 bytes per block
 /// (16 KiB of weights) go to rank 0, and the hash to every rank.
 std::string state_sha256(Trainer& trainer);
+
+/// The same over each bucket by itself, in their order. Collective; the same on every rank.
+std::vector<std::string> bucket_sha256(Trainer& trainer);
 
 }  // namespace concertina

@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "experiments/costs/link_probe.h"
+#include "experiments/run/host_ranks.h"
 #include "experiments/run/planning.h"
 #include "models/initialize.h"
 #include "models/model_stage.h"
@@ -78,6 +78,11 @@ void Trainer::initialize() {
     concertina::initialize(assignment_->buckets[b], model_seed(config_), 0,
                            {mirror.host().f32(), mirror.host().count});
     mirror.upload();
+    for (std::size_t k = 0; k < state_->kinds().size(); ++k) {
+      HostMirror kind(backend_.memory(), state_->part(b, k));
+      std::fill_n(kind.host().f32(), kind.host().count, 0.0F);
+      kind.upload();
+    }
   }
   refresh();
 }
@@ -151,6 +156,14 @@ Adoption Trainer::adopt(Assignment next, std::size_t budget) {
           .move_seconds = moved - moving,
           .bytes = plan.bytes(kinds),
           .extra_bytes = *std::ranges::max_element(plan.extra_bytes)};
+}
+
+Assignment Trainer::with_frozen(int units) const {
+  Request request = request_of(config_, world_.size());
+  request.frozen_units = units;
+  if (!request.file) request.layout = assignment_->layout;
+  request.spare = world_.size() - static_cast<int>(assignment_->working.size());
+  return assign(job_, request);
 }
 
 /// By rank; asked for once.

@@ -71,6 +71,9 @@ class Trainer {
   /// trained keeps every bit. Collective; between two steps.
   Adoption adopt(Assignment next, std::size_t budget = 0);
 
+  /// The assignment of now with other units frozen: the same layout and schedule.
+  Assignment with_frozen(int units) const;
+
   const RunConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
   const Job& job() const { return job_; }

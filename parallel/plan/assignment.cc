@@ -15,7 +15,8 @@ Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) 
                   .buckets = make_buckets(job.model, frozen),
                   .owners = {},
                   .costs = training_costs(job.model, frozen),
-                  .working = {}};
+                  .working = {},
+                  .keeps_frozen_state = job.keeps_frozen_state};
   made.plan.rows.resize(static_cast<std::size_t>(made.world));
   made.owners = assign_owners(made.buckets, made.layout);
   made.working = working_ranks(made.layout);

@@ -20,7 +20,8 @@ struct Assignment {
   std::vector<BucketOwners> owners;  // of each bucket
   std::vector<UnitCost> costs;       // of each unit, as far as it trains
 
-  std::vector<int> working;  // ranks that hold a stage, ascending
+  std::vector<int> working;         // ranks that hold a stage, ascending
+  bool keeps_frozen_state = false;  // Job::keeps_frozen_state
 
   int frozen_units() const { return layout.frozen_units; }
   bool works(int rank) const;

@@ -13,6 +13,8 @@ struct Job {
   int microbatches = 1;    // of a step
   int leaves = 1;          // of the gradient sum (parallel/plan/reduction_tree.h)
   std::uint64_t seed = 0;  // of what is random in a step
+  /// Frozen units may train again: their optimizer state stays until then.
+  bool keeps_frozen_state = false;
 
   int units() const { return static_cast<int>(model.units.size()); }
   /// Samples of a step.

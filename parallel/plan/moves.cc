@@ -197,7 +197,8 @@ class RoundPacker {
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank) {
   const BucketOwners& owners = assignment.owners[bucket];
   const int index = owners.index_of(rank);
-  if (index < 0 || assignment.buckets[bucket].frozen) return nullptr;
+  const bool kept = !assignment.buckets[bucket].frozen || assignment.keeps_frozen_state;
+  if (index < 0 || !kept) return nullptr;
   return &owners.parts[at(index)];
 }
 

@@ -22,8 +22,8 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
-/// The part of `bucket` whose optimizer state `rank` keeps; null where it holds none of the bucket
-/// or the bucket is frozen.
+/// The part of `bucket` whose optimizer state `rank` keeps; null where it holds none of the bucket,
+/// or the bucket is frozen for good.
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Bytes that a rank's state takes, or part of it.

@@ -64,7 +64,7 @@ void State::each_owned(const std::function<void(const OwnedRun&)>& see) const {
     if (index < 0) continue;
     const Bucket& bucket = assignment_->buckets[b];
     const Part& part = assignment_->owners[b].parts[static_cast<std::size_t>(index)];
-    const std::size_t kinds = bucket.frozen ? 0 : kinds_.size();
+    const std::size_t kinds = own_state(*assignment_, b, rank_) == nullptr ? 0 : kinds_.size();
     for (const TensorRun& run : tensor_runs(bucket, part)) {
       const std::size_t count = run.end - run.begin;
       for (std::size_t k = 0; k < kinds; ++k)

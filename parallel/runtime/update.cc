@@ -16,7 +16,7 @@ Update::Update(const Job& job, const Assignment& assignment, int rank, const Opt
       clip_(clip),
       sums_(job, assignment, rank) {
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
-    parts_.push_back(own_state(assignment, b, rank));
+    parts_.push_back(assignment.buckets[b].frozen ? nullptr : own_state(assignment, b, rank));
     runs_.push_back(parts_[b] == nullptr ? std::vector<TensorRun>()
                                          : tensor_runs(assignment.buckets[b], *parts_[b]));
   }

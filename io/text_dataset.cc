@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/rng.h"
 #include "io/tokenizer.h"
 
@@ -54,12 +55,22 @@ void check_request(std::int64_t step, std::int64_t first, std::int64_t count, st
                      "a view of {} elements for {} samples of {}", view.count, count, length);
 }
 
+/// Whether `name` means fixed windows.
+bool means_fixed(const std::string& name) {
+  const auto* const found = std::ranges::find(kWindowsNames, name);
+  if (found == std::end(kWindowsNames))
+    throw_input(fmt::format("unknown windows '{}'", name), "data.windows",
+                one_of(nearest_word(name, kWindowsNames), kWindowsNames));
+  return *found == "fixed";
+}
+
 }  // namespace
 
 TextDataset::TextDataset(const TextOptions& options)
     : corpus_((require_tokenizer(options.tokenizer, "data.tokenizer"), options.text), "data.text"),
       tokens_(options.tokens_per_sample),
-      fields_(text_fields(options.tokens_per_sample)) {
+      fields_(text_fields(options.tokens_per_sample)),
+      fixed_windows_(means_fixed(options.windows)) {
   CONCERTINA_CHECK(tokens_ >= 1, "{} tokens a sample", tokens_);
   const std::uint64_t tail = validation_share(corpus_.size(), options.validation);
   train_bytes_ = corpus_.size() - tail;
@@ -110,22 +121,60 @@ TrainingSource::TrainingSource(std::shared_ptr<const TextDataset> dataset, std::
 TrainingSource::Epoch TrainingSource::make_epoch(std::uint64_t number, std::uint64_t first) const {
   const auto length = static_cast<std::uint64_t>(dataset_->tokens_per_sample());
   const std::uint64_t bytes = dataset_->train_bytes();
-  const auto word = Rng(seed_, Purpose::offset)
-                        .words(static_cast<std::uint32_t>(number),
-                               static_cast<std::uint32_t>(number >> 32), 0, 0);
-  // A text of less than two samples still has one sequence whatever the offset. 64 random bits:
-  // the modulo's bias is below 2^-32 for any sample that fits memory.
-  const std::uint64_t offset =
-      (std::uint64_t{word[0]} << 32 | word[1]) % std::min(length, bytes - length);
+  std::uint64_t offset = 0;
+  if (!dataset_->fixed_windows()) {
+    const auto word = Rng(seed_, Purpose::offset)
+                          .words(static_cast<std::uint32_t>(number),
+                                 static_cast<std::uint32_t>(number >> 32), 0, 0);
+    // A text of less than two samples still has one sequence whatever the offset. 64 random bits:
+    // the modulo's bias is below 2^-32 for any sample that fits memory.
+    offset = (std::uint64_t{word[0]} << 32 | word[1]) % std::min(length, bytes - length);
+  }
   return {number, first, offset, Permutation(seed_, number, (bytes - 1 - offset) / length)};
 }
 
-TrainingSource::Place TrainingSource::place(std::uint64_t index) {
+void TrainingSource::seek(std::uint64_t index) {
   if (index < epoch_.first) epoch_ = make_epoch(0, 0);
   while (index - epoch_.first >= epoch_.order.size())
     epoch_ = make_epoch(epoch_.number + 1, epoch_.first + epoch_.order.size());
+}
+
+std::uint64_t TrainingSource::index_of(std::int64_t step, std::int64_t place) const {
+  CONCERTINA_CHECK(step >= 0 && step < std::numeric_limits<std::int64_t>::max() / global_batch_ &&
+                       place >= 0 && place < global_batch_,
+                   "sample {} of step {}", place, step);
+  return static_cast<std::uint64_t>(step * global_batch_ + place);
+}
+
+TrainingSource::Place TrainingSource::place(std::uint64_t index) {
+  seek(index);
   const auto length = static_cast<std::uint64_t>(dataset_->tokens_per_sample());
   return {epoch_.number, epoch_.offset + epoch_.order(index - epoch_.first) * length};
+}
+
+TrainingSource::Position TrainingSource::position(std::int64_t step) {
+  const std::uint64_t index = index_of(step, 0);
+  seek(index);
+  return {epoch_.number, index - epoch_.first, epoch_.order.size()};
+}
+
+std::int64_t TrainingSource::first_step(std::uint64_t epoch) const {
+  Epoch at = make_epoch(0, 0);
+  while (at.number < epoch) at = make_epoch(at.number + 1, at.first + at.order.size());
+  const auto batch = static_cast<std::uint64_t>(global_batch_);
+  return static_cast<std::int64_t>((at.first + batch - 1) / batch);
+}
+
+std::uint64_t TrainingSource::sample(std::int64_t step, std::int64_t place) {
+  CONCERTINA_CHECK(dataset_->fixed_windows(), "shifted windows have no sample numbers");
+  const std::uint64_t index = index_of(step, place);
+  seek(index);
+  return epoch_.order(index - epoch_.first);
+}
+
+std::uint64_t TrainingSource::samples_per_epoch() const {
+  CONCERTINA_CHECK(dataset_->fixed_windows(), "shifted windows differ by epoch");
+  return epoch_.order.size();
 }
 
 void TrainingSource::load(std::int64_t step, std::int64_t first, std::int64_t count,
@@ -133,10 +182,8 @@ void TrainingSource::load(std::int64_t step, std::int64_t first, std::int64_t co
   const View tokens = views[0], targets = views[1];
   const std::int64_t length = dataset_->tokens_per_sample();
   check_request(step, first, count, global_batch_, length, tokens, targets);
-  CONCERTINA_CHECK(step < std::numeric_limits<std::int64_t>::max() / global_batch_, "step {}",
-                   step);
   for (std::int64_t i = 0; i < count; ++i) {
-    const Place at = place(static_cast<std::uint64_t>(step * global_batch_ + first + i));
+    const Place at = place(index_of(step, first + i));
     load_row(dataset_->corpus(), at.begin, length, length, row_of(tokens, i, length),
              row_of(targets, i, length));
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/batch.h"
@@ -16,17 +17,23 @@
 
 namespace concertina {
 
+/// How an epoch cuts the training part into samples: each from another random offset, so that every
+/// cut is seen, or all from the start, so that the same samples come again.
+inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
+
 struct TextOptions {
   std::vector<std::string> text;       // files or globs, joined in this order (data.text)
   std::string tokenizer = "bytes";     // data.tokenizer
   double validation = 0.1;             // share of the text, its tail, in [0, 1) (data.validation)
   std::int64_t tokens_per_sample = 0;  // T (model.context)
+  std::string windows = "shifted";     // of kWindowsNames (data.windows)
 };
 
 /// A text cut into a training part and a validation part, each contiguous.
 class TextDataset {
  public:
-  /// Input errors as of Corpus; unknown tokenizer; a share outside [0, 1); a part too short.
+  /// Input errors as of Corpus; unknown tokenizer or windows; a share outside [0, 1); a part too
+  /// short.
   explicit TextDataset(const TextOptions& options);
 
   const Corpus& corpus() const { return corpus_; }
@@ -34,6 +41,7 @@ class TextDataset {
   /// What its samples have: text_fields().
   std::span<const Field> fields() const { return fields_; }
   std::int64_t vocabulary() const;
+  bool fixed_windows() const { return fixed_windows_; }
   /// Bytes [0, train_bytes) train, the next validation_bytes validate.
   std::uint64_t train_bytes() const { return train_bytes_; }
   std::uint64_t validation_bytes() const { return corpus_.size() - train_bytes_; }
@@ -48,12 +56,14 @@ class TextDataset {
   Corpus corpus_;
   std::int64_t tokens_ = 0;
   std::vector<Field> fields_;
+  bool fixed_windows_ = false;
   std::uint64_t train_bytes_ = 0;
 };
 
 /// Sample k of step s is sequence number s * B + k of an endless row of epochs. Epoch e cuts the
 /// training part into floor((N - 1 - offset_e) / T) sequences from a random offset_e in [0, T) on
-/// and takes them in a random order. Not for several threads at once.
+/// and takes them in a random order; with fixed windows offset_e is 0, and the last (N - 1) mod T
+/// targets are never trained on. Not for several threads at once.
 class TrainingSource final : public BatchSource {
  public:
   TrainingSource(std::shared_ptr<const TextDataset> dataset, std::uint64_t seed,
@@ -78,12 +88,30 @@ class TrainingSource final : public BatchSource {
         place(static_cast<std::uint64_t>(steps * global_batch_)).epoch);
   }
 
+  /// How far a run is before a step: `done` of the `samples` of epoch `epoch`; done < samples.
+  struct Position {
+    std::uint64_t epoch = 0, done = 0, samples = 0;
+  };
+  Position position(std::int64_t step);
+  /// The first step that begins in epoch `epoch` or later. An epoch may end within a step: the rest
+  /// of that step's samples are of the next one. Takes time in proportion to `epoch`.
+  std::int64_t first_step(std::uint64_t epoch) const;
+
+  /// The same number for the same text in every epoch, in [0, samples_per_epoch()): which sample
+  /// stands at `place` in [0, B) of the batch of `step`. Only with fixed windows.
+  std::uint64_t sample(std::int64_t step, std::int64_t place);
+  /// Only with fixed windows; others have one less in some epochs.
+  std::uint64_t samples_per_epoch() const;
+
  private:
   struct Epoch {
     std::uint64_t number = 0, first = 0, offset = 0;  // `first`: index of its first sample
     Permutation order;
   };
   Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
+  /// Sets `epoch_` to the one of sample `index`.
+  void seek(std::uint64_t index);
+  std::uint64_t index_of(std::int64_t step, std::int64_t place) const;
 
   std::shared_ptr<const TextDataset> dataset_;
   std::uint64_t seed_;

@@ -35,7 +35,7 @@ struct ModelSection {
 
 struct DataSection {
   std::vector<std::string> text;
-  std::string tokenizer = "bytes";
+  std::string tokenizer = "bytes", windows = "shifted";
   double validation = 0.1;
   std::int64_t seed = -1;  // see data_seed()
   bool operator==(const DataSection&) const = default;

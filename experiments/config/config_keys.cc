@@ -10,6 +10,7 @@
 #include "core/cuda/backend.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
+#include "io/text_dataset.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
@@ -49,6 +50,9 @@ std::vector<std::string_view> isa_choices() {
 }
 std::vector<std::string_view> tokenizer_names() {
   return {"bytes"};
+}
+std::vector<std::string_view> windows_names() {
+  return {std::begin(kWindowsNames), std::end(kWindowsNames)};
 }
 std::vector<std::string_view> model_names() {
   return names_of(models());
@@ -108,6 +112,11 @@ const Key kKeys[] = {
 
     {KEY(data.text), "text files or globs, read in this order", {}},
     {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names},
+    {KEY(data.windows),
+     "whether each epoch cuts the text into samples from another random offset (shifted), or all "
+     "from its start, so that they hold the same samples, each time in a new order (fixed)",
+     {},
+     windows_names},
     {KEY(data.validation), "share of the text, at its end, that is held out", {0, 0.9}},
     {KEY(data.seed), "of the order of the data; -1: run.seed", kSeed},
 

@@ -46,7 +46,8 @@ std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
       std::make_shared<const TextDataset>(TextOptions{.text = config.data.text,
                                                       .tokenizer = config.data.tokenizer,
                                                       .validation = config.data.validation,
-                                                      .tokens_per_sample = config.model.context});
+                                                      .tokens_per_sample = config.model.context,
+                                                      .windows = config.data.windows});
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),

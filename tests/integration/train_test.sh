@@ -149,6 +149,7 @@ refused 2 'manifest' 2 foreign --set run.steps=6
 few other
 refused 2 'model.width was 64, now it is 32' 2 other --set run.steps=6 --set model.width=32
 refused 2 'optimizer.lr was' 1 other --set run.steps=6 --set optimizer.lr=0.5
+refused 2 'data.windows was "shifted", now it is "fixed"' 1 other --set run.steps=6 --set data.windows=fixed
 refused 2 'freeze.units was 0, now it is 2' 1 other --set run.steps=6 --set freeze.units=2
 grep -A1 '^.freeze' runs/other/config.toml | grep -q '^units = 0$' ||
   fail 'a refused config took the place of the run'"'"'s own'

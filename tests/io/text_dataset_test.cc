@@ -31,10 +31,12 @@ std::string random_text(std::int64_t bytes, std::uint64_t seed) {
 }
 
 struct Case {
-  Case(std::string content, std::int64_t tokens, double validation) : text(std::move(content)) {
+  Case(std::string content, std::int64_t tokens, double validation,
+       const std::string& windows = "shifted")
+      : text(std::move(content)) {
     spill(root.path() + "/text", text);
     dataset = std::make_shared<TextDataset>(
-        TextOptions{{root.path() + "/text"}, "bytes", validation, tokens});
+        TextOptions{{root.path() + "/text"}, "bytes", validation, tokens, windows});
   }
   TemporaryDirectory root;
   std::string text;
@@ -117,6 +119,96 @@ TEST(TrainingSource, DoesNotDependOnCutsOrHistory) {
   }
   TrainingSource other(c.dataset, 8, 1000);
   EXPECT_NE(load(other, 0, 0, 1000, false), all);
+}
+
+/// Whole windows of the training part from its start on: the last target is one byte further.
+std::uint64_t whole_windows(const Case& c) {
+  return (c.dataset->train_bytes() - 1) /
+         static_cast<std::uint64_t>(c.dataset->tokens_per_sample());
+}
+
+TEST(FixedWindows, EveryEpochTakesEachWindowOnceInAnotherOrder) {
+  for (const Sizes& sizes : kSizes) {
+    SCOPED_TRACE(fmt::format("{} bytes, {} tokens", sizes.bytes, sizes.tokens));
+    const Case c(random_text(sizes.bytes, 1), sizes.tokens, sizes.validation, "fixed");
+    TrainingSource source(c.dataset, 5, 3);
+    const std::uint64_t samples = source.samples_per_epoch();
+    ASSERT_EQ(samples, whole_windows(c));
+    std::vector<std::vector<std::uint64_t>> orders(4);
+    for (std::uint64_t i = 0; i < 4 * samples; ++i) {
+      const auto place = source.place(i);
+      ASSERT_EQ(place.epoch, i / samples);
+      ASSERT_EQ(place.begin % static_cast<std::uint64_t>(sizes.tokens), 0U) << "an offset";
+      const std::uint64_t sample = source.sample(static_cast<std::int64_t>(i / 3), i % 3);
+      ASSERT_EQ(place.begin, sample * static_cast<std::uint64_t>(sizes.tokens));
+      orders[place.epoch].push_back(sample);
+    }
+    if (samples > 20) {
+      EXPECT_NE(orders[0], orders[1]);
+    }
+    for (auto& order : orders) {
+      std::ranges::sort(order);
+      for (std::uint64_t i = 0; i < samples; ++i) ASSERT_EQ(order[i], i);
+    }
+  }
+}
+
+/// What a sample holds follows from its number alone: that is what a cache of it relies on.
+TEST(FixedWindows, ASampleIsTheSameTextInEveryEpochAndAfterAResume) {
+  const Case c(random_text(2000, 3), 11, 0.1, "fixed");
+  TrainingSource source(c.dataset, 7, 8);
+  std::map<std::uint64_t, std::vector<std::int32_t>> seen;
+  const auto steps = static_cast<std::int64_t>(3 * source.samples_per_epoch() / 8);
+  for (std::int64_t step = 0; step < steps; ++step)
+    for (std::int64_t i = 0; i < 8; ++i) {
+      const auto targets = load(source, step, i, 1, true);
+      const auto [at, fresh] = seen.try_emplace(source.sample(step, i), targets);
+      ASSERT_EQ(at->second, targets) << "step " << step;
+      ASSERT_EQ(targets.front(), static_cast<unsigned char>(c.text[at->first * 11 + 1]));
+    }
+  EXPECT_EQ(seen.size(), source.samples_per_epoch());
+  Random random(4);
+  for (int i = 0; i < 40; ++i) {
+    TrainingSource resumed(c.dataset, 7, 8);
+    const std::int64_t step = draw(random, 0, steps - 1), place = draw(random, 0, 7);
+    ASSERT_EQ(resumed.sample(step, place), source.sample(step, place));
+    ASSERT_EQ(load(resumed, step, place, 1, true), seen[source.sample(step, place)]);
+  }
+  // Shifted windows are cut anew: their samples have no numbers.
+  const Case shifted(c.text, 11, 0.1);
+  TrainingSource other(shifted.dataset, 7, 8);
+  EXPECT_NE(load(other, 0, 0, 8, true), load(source, 0, 0, 8, true));
+  EXPECT_THROW(other.sample(0, 0), std::exception);
+  EXPECT_THROW(other.samples_per_epoch(), std::exception);
+  EXPECT_THROW(source.sample(0, 8), std::exception);
+}
+
+TEST(TrainingSource, KnowsWhereAStepIsInItsEpoch) {
+  for (const char* const windows : {"shifted", "fixed"})
+    for (const std::int64_t batch : {1, 3, 7, 200}) {  // 200: several epochs in one step
+      SCOPED_TRACE(fmt::format("{}, batch of {}", windows, batch));
+      const Case c(random_text(997, 1), 7, 0.3, windows);
+      TrainingSource source(c.dataset, 5, batch);
+      std::uint64_t epoch = 0, done = 0;  // counted sample by sample
+      for (std::int64_t step = 0; step < 1200 / batch; ++step) {
+        const auto at = source.position(step);
+        ASSERT_EQ(at.epoch, epoch) << step;
+        ASSERT_EQ(at.done, done) << step;
+        ASSERT_LT(at.done, at.samples);
+        ASSERT_LE(source.first_step(at.epoch), step);
+        ASSERT_GT(source.first_step(at.epoch + 1), step);
+        if (at.done == 0) {
+          EXPECT_EQ(source.first_step(at.epoch), step);
+        }
+        for (std::int64_t i = 0; i < batch; ++i) {
+          const auto next = static_cast<std::uint64_t>(step * batch + i + 1);
+          const bool same = source.place(next).epoch == source.place(next - 1).epoch;
+          epoch += !same;
+          done = same ? done + 1 : 0;
+        }
+      }
+      EXPECT_GT(epoch, 4U);
+    }
 }
 
 TEST(ValidationSource, EachByteButTheFirstIsATargetOnceAndTheRestIsPadding) {
@@ -295,6 +387,7 @@ TEST(TextDataset, BadInputIsNamed) {
   expect({{dir + "/text"}, "bytes", -0.1, 4}, "data.validation", "validation share");
   expect({{dir + "/text"}, "bytes", std::nan(""), 4}, "data.validation", "validation share");
   expect({{dir + "/text"}, "words", 0, 4}, "data.tokenizer", "words");
+  expect({{dir + "/text"}, "bytes", 0, 4, "fixd"}, "data.windows", "unknown windows");
   EXPECT_NO_THROW(TextDataset({{dir + "/text"}, "bytes", 0, 99}));
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
 #include "parallel/plan/reduction_tree.h"
 
@@ -126,6 +127,16 @@ void check_freeze(const RunConfig& config) {
   rules_for(config, config.model.layers, config.model.layers);
 }
 
+/// What is kept of a sample is of use only when the same sample comes again.
+void check_cache(const RunConfig& config) {
+  for (const auto& [key, size] :
+       {std::pair{"cache.memory", config.cache.memory}, {"cache.disk", config.cache.disk}})
+    if (size.bytes > 0 && config.data.windows != "fixed")
+      throw_input(fmt::format("{} = {} with data.windows = \"{}\": no sample comes again", key,
+                              to_toml(size), config.data.windows),
+                  config.where(key), fmt::format("data.windows = \"fixed\", or {} = 0", key));
+}
+
 /// A library of NVIDIA's is asked for where there is no GPU.
 void check_gpu_library(const RunConfig& config, std::string_view key, std::string_view value,
                        std::string_view asks, std::string_view library) {
@@ -145,8 +156,8 @@ std::string RunConfig::where(std::string_view key) const {
 
 bool RunConfig::operator==(const RunConfig& other) const {
   return run == other.run && model == other.model && data == other.data && batch == other.batch &&
-         freeze == other.freeze && optimizer == other.optimizer && lr == other.lr &&
-         parallel == other.parallel && numerics == other.numerics &&
+         freeze == other.freeze && cache == other.cache && optimizer == other.optimizer &&
+         lr == other.lr && parallel == other.parallel && numerics == other.numerics &&
          checkpoint == other.checkpoint && eval == other.eval && generate == other.generate &&
          log == other.log;
 }
@@ -160,6 +171,10 @@ std::string checkpoint_directory(const RunConfig& config) {
   return run_directory(config) + "/checkpoints";
 }
 
+std::string cache_directory(const RunConfig& config) {
+  return config.cache.dir.empty() ? run_directory(config) : config.cache.dir;
+}
+
 RunConfig with_absolute_paths(RunConfig config) {
   const auto make_absolute = [](std::string& path) {
     if (path.empty() || path.front() == '~') return;  // a glob of the user's home
@@ -167,6 +182,7 @@ RunConfig with_absolute_paths(RunConfig config) {
   };
   for (std::string& text : config.data.text) make_absolute(text);
   make_absolute(config.checkpoint.dir);
+  make_absolute(config.cache.dir);
   if (is_schedule_file(config.parallel.schedule)) make_absolute(config.parallel.schedule);
   return config;
 }
@@ -205,6 +221,7 @@ void validate(const RunConfig& config) {
   check_tokenizer(config);
   check_layout(config);
   check_freeze(config);
+  check_cache(config);
   check_gpu_library(config, "parallel.transport", config.parallel.transport, "nccl", "NCCL");
   check_gpu_library(config, "numerics.attention", config.numerics.attention, "cudnn", "cuDNN");
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/config/byte_size.h"
 #include "parallel/plan/layout.h"
 #include "parallel/policies/freeze_rules.h"
 
@@ -55,6 +56,12 @@ struct FreezeSection {
   double unfreeze_rise = 0.1;
   FreezeOptions options = default_freeze_options();  // of every policy
   bool operator==(const FreezeSection&) const = default;
+};
+
+struct CacheSection {
+  ByteSize memory, disk;
+  std::string dir;
+  bool operator==(const CacheSection&) const = default;
 };
 
 struct OptimizerSection {
@@ -123,6 +130,7 @@ struct RunConfig {
   DataSection data;
   BatchSection batch;
   FreezeSection freeze;
+  CacheSection cache;
   OptimizerSection optimizer;
   LrSection lr;
   ParallelSection parallel;
@@ -146,6 +154,8 @@ struct RunConfig {
 std::string run_directory(const RunConfig& config);
 /// `checkpoint.dir`, or `<run directory>/checkpoints`.
 std::string checkpoint_directory(const RunConfig& config);
+/// Where the files of cached activations are: `cache.dir`, or the run directory.
+std::string cache_directory(const RunConfig& config);
 /// Paths to files outside the run directory made absolute: such a config holds from anywhere.
 RunConfig with_absolute_paths(RunConfig config);
 /// Leaves of the canonical reduction tree: `numerics.leaves`, or default_leaves() of the

@@ -144,6 +144,15 @@ const Key kKeys[] = {
      "rise of the loss above its best that counts for freeze.unfreeze, as a share of the best",
      kNotNegative},
 
+    {KEY(cache.memory),
+     "shared memory of each host for what the frozen units made of each sample, so that later "
+     "epochs read it in place of computing it; needs data.windows = \"fixed\". 0: none",
+     {}},
+    {KEY(cache.disk),
+     "likewise on each host's disk, for samples that cache.memory has no room for",
+     {}},
+    {KEY(cache.dir), "where the files of cache.disk are; empty: the run directory", {}},
+
     {KEY(optimizer.name), "update rule", {}, optimizer_names},
     {KEY(optimizer.lr), "learning rate after warm-up", kPositive},
     {KEY(optimizer.betas), "decay of the two moments", kShare},
@@ -285,6 +294,7 @@ std::string type_name(const KeyField& field) {
                                     "a string or a list of strings",
                                     "a list of two numbers",
                                     "an integer or a list of integers",
+                                    "a size such as \"512 MiB\" or \"1.5 GB\", or 0",
                                     "a list of pipelines"};
   static_assert(std::size(kNames) == std::variant_size_v<KeyField>);
   return kNames[field.index()];

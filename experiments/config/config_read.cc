@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "core/error.h"
@@ -165,6 +166,15 @@ class Reader {
     out = values;
   }
 
+  void read(const toml::node& node, ByteSize& out) const {
+    if (!node.is_string() && !node.is_integer()) wrong_type(node);
+    const std::string text =
+        node.is_string() ? node.as_string()->get() : fmt::format("{}", **node.as_integer());
+    const std::optional<ByteSize> size = parse_byte_size(text);
+    if (!size) fail(node, fmt::format("{} = {} is not a size", key_->name, text));
+    out = *size;
+  }
+
   void read(const toml::node& node, Layout& out) const {
     out =
         read_layout(node, [&](const toml::node& part) { return place(part.source(), key_->name); });
@@ -197,12 +207,13 @@ toml::table parse_value(const std::string& value, const std::string& where, cons
   }
 }
 
-/// Text for keys that hold text needs no quotes: `--set data.text=book.txt`.
+/// Text for keys that hold text, or a size, needs no quotes: `--set data.text=book.txt`.
 std::string quote_if_text(const Key& key, std::string_view value) {
   RunConfig scratch;
   const KeyField field = key.field(scratch);
   const bool list = std::holds_alternative<std::vector<std::string>*>(field);
-  if (!list && !std::holds_alternative<std::string*>(field)) return std::string(value);
+  const bool size = std::holds_alternative<ByteSize*>(field);
+  if (!list && !size && !std::holds_alternative<std::string*>(field)) return std::string(value);
   const char first = value.empty() ? ' ' : value.front();
   if (first == '"' || first == '\'' || (list && first == '[')) return std::string(value);
   return to_toml(std::string(value));

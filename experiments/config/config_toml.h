@@ -34,5 +34,6 @@ std::string to_toml(const std::string& value);
 std::string to_toml(const std::vector<std::string>& values);
 std::string to_toml(const std::vector<std::int64_t>& values);
 std::string to_toml(const std::array<double, 2>& values);
+std::string to_toml(ByteSize size);
 
 }  // namespace concertina

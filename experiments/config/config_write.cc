@@ -72,6 +72,10 @@ std::string to_toml(const std::array<double, 2>& values) {
   return fmt::format("[{}, {}]", to_toml(values[0]), to_toml(values[1]));
 }
 
+std::string to_toml(ByteSize size) {
+  return size.bytes == 0 ? "0" : to_toml(to_text(size));
+}
+
 std::string write_config(const RunConfig& config) {
   std::string text, section;
   for (const Key& key : config_keys()) {

@@ -104,13 +104,13 @@ TEST(Config, EveryFieldHasOneKey) {
     EXPECT_FALSE(key.meaning.empty());
   }
   const std::size_t fields =
-      fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection,
+      fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection, CacheSection,
                 OptimizerSection, LrSection, ParallelSection, NumericsSection, CheckpointSection,
                 EvalSection, GenerateSection, LogSection>();
   // Of [freeze], one field holds the options of all policies.
   EXPECT_EQ(names.size(), fields - 1 + config.freeze.options.size());
   // The sections, the fields that no key sets, and no section more.
-  EXPECT_EQ(field_count<RunConfig>(), 14U);
+  EXPECT_EQ(field_count<RunConfig>(), 15U);
 }
 
 TEST(Config, LaterOverlaysWinAndSetWinsLast) {
@@ -255,6 +255,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[run]\nname = \"a\\u0000\"", "NUL", "a.toml:2:8", "a string"},
         BadInput{"[numerics]\ncompute = \"fp64\"", "\"fp64\" is unknown", "a.toml:2:11",
                  "fp32, tf32, bf16, fp8"},
+        BadInput{"[data]\nwindows = \"fxed\"", "\"fxed\" is unknown", "a.toml:2:11",
+                 "\"fixed\" (one of: shifted, fixed)"},
+        BadInput{"[cache]\nmemory = 512", "cache.memory = 512 is not a size", "a.toml:2:10",
+                 "\"512 MiB\""},
+        BadInput{"[cache]\nmemory = \"\"", "is not a size", "a.toml:2:10", "\"512 MiB\""},
+        BadInput{"[cache]\ndisk = \"-1 GiB\"", "-1 GiB is not a size", "a.toml:2:8", "or 0"},
+        BadInput{"[cache]\ndisk = 1.5", "wrong type", "a.toml:2:8", "or 0"},
+        BadInput{"[cache]\ndisk = \"1 GiB\"",
+                 "cache.disk = \"1 GiB\" with data.windows = \"shifted\"", "a.toml:2:8",
+                 "data.windows = \"fixed\""},
         BadInput{"[parallel]\nschedule = \"1f2b\"", "\"1f2b\" is unknown", "a.toml:2:12", "gpipe"},
         BadInput{"[model]\nwidth = 100\nheads = 3", "model.heads = 3 does not divide model.width",
                  "a.toml:3:9", "1, 2, 4, 5, 10, 20, 25, 50, 100"},
@@ -288,10 +298,82 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[batch\n", "not valid TOML", "a.toml:1:", "[table] lines"},
         BadInput{"\xff\xfe", "not valid TOML", "a.toml:1:", "[table] lines"}));
 
+TEST(ByteSize, HasANumberAndAUnit) {
+  const std::pair<const char*, std::int64_t> sizes[] = {{"0", 0},
+                                                        {"0 MiB", 0},
+                                                        {"7 B", 7},
+                                                        {"1KiB", 1 << 10},
+                                                        {"512 MiB", 512 << 20},
+                                                        {"1.5 GiB", 3LL << 29},
+                                                        {"2 TB", 2'000'000'000'000},
+                                                        {"3 kB", 3000},
+                                                        {"3 KB", 3000},
+                                                        {"0.0001 kB", 0},
+                                                        {"1.9999 KiB", 2047},
+                                                        {"4194303 TiB", 4194303LL << 40},
+                                                        {"4611686018427387903 B", (1LL << 62) - 1}};
+  for (const auto& [text, bytes] : sizes) {
+    const auto size = parse_byte_size(text);
+    ASSERT_TRUE(size) << text;
+    EXPECT_EQ(size->bytes, bytes) << text;
+  }
+  for (const char* text : {"",
+                           " ",
+                           "1",
+                           "MiB",
+                           "1 mib",
+                           "1 Mib",
+                           "1 M",
+                           "-1 B",
+                           "+1 B",
+                           " 1 B",
+                           "1 B ",
+                           ".5 MiB",
+                           "1..5 MiB",
+                           "1.5.5 MiB",
+                           "1e3 B",
+                           "nan B",
+                           "inf B",
+                           "0x10 B",
+                           "1 ",
+                           "4194304 TiB",
+                           "4611686018427387904 B",
+                           "99999999999999999999 B",
+                           "99999999999999999999.5 B",
+                           "1,5 MiB",
+                           "00"})
+    EXPECT_FALSE(parse_byte_size(text)) << text;
+}
+
+RC_GTEST_PROP(ByteSize, WrittenIsReadBack, ()) {
+  const ByteSize size{*rc::gen::inRange<std::int64_t>(0, 1 << 20) << *rc::gen::inRange(0, 42)};
+  RC_ASSERT(parse_byte_size(to_text(size)) == size);
+}
+
+TEST(Config, SizesAreReadAndWritten) {
+  const char* const fixed =
+      "[data]\nwindows = \"fixed\"\n[cache]\nmemory = \"1.5 GiB\"\ndisk = 0\n";
+  const RunConfig config = parse(fixed);
+  EXPECT_EQ(config.cache.memory.bytes, 3LL << 29);
+  EXPECT_NE(write_config(config).find("memory = \"1536 MiB\"\ndisk = 0\n"), std::string::npos);
+  RunConfig set;
+  for (const char* word :
+       {"cache.memory=64MiB", "cache.memory=64 MiB", "cache.memory=\"64 MiB\""}) {
+    set_config(word, set);
+    EXPECT_EQ(set.cache.memory.bytes, 64 << 20) << word;
+  }
+  set_config("cache.memory=0", set);
+  EXPECT_EQ(set.cache.memory.bytes, 0);
+  EXPECT_EQ(cache_directory(set), run_directory(set));
+  set.cache.dir = "relative";
+  EXPECT_EQ(with_absolute_paths(set).cache.dir, std::filesystem::current_path() / "relative");
+}
+
 TEST(Config, BadSetsNameTheWord) {
-  for (const char* word : {"", "nothing", "=3", "batch.global", "batch.global=", "batch.global=x",
-                           "batch.global=1\nother=2", "batch.globl=1", "batch=1",
-                           "batch.global.x=1", "data.text=\"a", "run.name=\xff"}) {
+  for (const char* word :
+       {"", "nothing", "=3", "batch.global", "batch.global=", "batch.global=x",
+        "batch.global=1\nother=2", "batch.globl=1", "batch=1", "batch.global.x=1", "data.text=\"a",
+        "run.name=\xff", "cache.disk=5", "cache.disk=\"1 B"}) {
     const Error error = input_error([&] { with_set(word); });
     expect_has(error.where(), "--set");
     EXPECT_FALSE(error.fix().empty()) << word;
@@ -375,11 +457,12 @@ struct Fill {
   void operator()(std::array<double, 2>* out) const {
     for (double& value : *out) (*this)(&value);
   }
+  void operator()(ByteSize* out) const { (*this)(&out->bytes); }
   void operator()(Layout* out) const {
     const int cut = *rc::gen::inRange(1, 9);
     *out = {{{{{0, 0, cut}, {1, cut, 10}}, 0, cut}, {{{2, 0, 10}}, cut, 10}}};
   }
-  int low() const { return static_cast<int>(key.range.low); }
+  int low() const { return std::isfinite(key.range.low) ? static_cast<int>(key.range.low) : 0; }
   /// Anything that TOML can say, quotes and control characters included.
   static std::string text() {
     return *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)));

@@ -33,18 +33,23 @@ void Sha256::update(std::span<const std::byte> bytes) {
     throw_failure("SHA-256 failed", "EVP_DigestUpdate");
 }
 
-std::string Sha256::hex() {
-  std::array<unsigned char, 32> digest{};
+Sha256Digest Sha256::digest() {
+  Sha256Digest digest{};
   unsigned int length = 0;
-  if (EVP_DigestFinal_ex(context_.get(), digest.data(), &length) != 1 || length != digest.size())
+  if (EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()),
+                         &length) != 1 ||
+      length != digest.size())
     throw_failure("SHA-256 failed", "EVP_DigestFinal_ex");
   start(context_.get());
+  return digest;
+}
+
+std::string Sha256::hex() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  text.reserve(2 * digest.size());
-  for (const unsigned char byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
+  for (const std::byte byte : digest()) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 15];
   }
   return text;
 }

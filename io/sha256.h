@@ -1,6 +1,7 @@
 // SHA-256 (FIPS 180-4) by OpenSSL's libcrypto, which uses the CPU's SHA instructions.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -11,12 +12,16 @@ struct evp_md_ctx_st;
 
 namespace concertina {
 
+using Sha256Digest = std::array<std::byte, 32>;
+
 /// Incremental hash; move-only.
 class Sha256 {
  public:
   Sha256();
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text))); }
+  /// The digest of all updates; starts anew afterwards.
+  Sha256Digest digest();
   /// The digest of all updates as 64 lower-case hex digits; starts anew afterwards.
   std::string hex();
 

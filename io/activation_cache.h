@@ -1,0 +1,105 @@
+// What the frozen units of a model made of each sample, kept for the next epoch, on one host.
+// Invariant: a hit is what was written for that key; whatever goes wrong (no room, no permission, a
+// damaged entry, a disk that fails) is a miss, and the first such thing is a warning. The files
+// never have more bytes than the budgets.
+//
+// Sample s has slot s: the first slots are in shared memory, the next ones on disk, the rest
+// nowhere. So nothing is ever evicted, and which reads hit is known beforehand. An entry stays
+// readable under its old digest until one of a new digest takes its place: that is how entries move
+// on when more units are frozen.
+//
+// The ranks of a host share the files: one of them, the leader, makes the cache; the others open it
+// after that; then the leader hides the files. From then on they have no names and go with the last
+// process that has them open, however it ends. What a launch leaves that is killed before is
+// removed by the next leader of the same owner.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/error.h"
+#include "io/cache_cost.h"
+#include "io/cache_tier.h"
+
+namespace concertina {
+
+struct CacheOptions {
+  std::string owner;  // what tells this run on this host from all others; names derive from it
+  std::uint64_t samples = 0;  // of an epoch
+  std::uint64_t entry_bytes = 0;
+  std::uint64_t memory_bytes = 0, disk_bytes = 0;  // of all ranks of the host together; 0: no tier
+  std::string memory_directory = "/dev/shm", disk_directory;
+  // Gets the one warning, from whichever thread meets the fault; empty: it goes into the log.
+  std::function<void(const std::string&)> warn;
+};
+
+enum class CachePlace { nowhere, memory, disk };
+
+/// All but `faults` are of reads and writes that ended well.
+struct CacheCounts {
+  std::uint64_t memory_hits = 0, disk_hits = 0, misses = 0, writes = 0, faults = 0;
+};
+
+/// Several threads may use one object, and several processes the same cache; but two writers never
+/// the same sample at the same time.
+class ActivationCache {
+ public:
+  /// `leader`: one rank of the host, before all others. It also removes what is left of tiers that
+  /// have no budget any more. Never throws for what a file system says.
+  ActivationCache(const CacheOptions& options, bool leader);
+  ~ActivationCache();
+  ActivationCache(const ActivationCache&) = delete;
+  ActivationCache& operator=(const ActivationCache&) = delete;
+
+  /// Of the leader, once every rank of the host has opened the cache.
+  void hide();
+
+  /// Whether `out` (entry_bytes of them) is now what was written for `key`. If not, its content
+  /// means nothing.
+  bool read(const CacheKey& key, std::span<std::byte> out);
+  /// Whether `data` was kept: only for samples that have a slot.
+  bool write(const CacheKey& key, std::span<const std::byte> data);
+  /// Starts to read the entries of these samples from the disk into the page cache, and returns at
+  /// once. The kernel keeps what it has room for; nothing is taken from the budgets.
+  void prefetch(std::span<const std::uint64_t> samples);
+
+  CachePlace place(std::uint64_t sample) const;
+  std::uint64_t slots(CachePlace place) const;
+  CacheCounts counts() const;
+
+  /// What a hit and a write cost on this host now. Overwrites entries: only before the first use.
+  /// All ranks at once measure what they do to each other.
+  CacheRates measure();
+
+ private:
+  struct Tier {
+    const char* name;  // its budget's key, for messages
+    std::optional<CacheTier> file{};
+    std::string path{};
+    std::atomic<bool> off = false;  // it failed: not touched again
+    std::atomic<std::uint64_t> hits = 0;
+
+    bool has(std::uint64_t sample) const { return file.has_value() && file->slots().holds(sample); }
+  };
+
+  void make(Tier& tier, std::uint64_t first, std::uint64_t budget);
+  void open(Tier& tier);
+  Tier* find(std::uint64_t sample);
+  /// Counts a fault; the first one is a warning, the others are for the debug log.
+  void fault(const std::string& text);
+  void turn_off(Tier& tier, const Error& error);
+
+  CacheOptions options_;
+  Sha256Digest owner_{};
+  Tier memory_{"cache.memory"}, disk_{"cache.disk"};
+  bool named_ = false;       // this process is to remove the files' names
+  std::string start_fault_;  // what went wrong while the tiers were made
+  std::atomic<bool> warned_ = false;
+  std::atomic<std::uint64_t> misses_ = 0, writes_ = 0, faults_ = 0;
+};
+
+}  // namespace concertina

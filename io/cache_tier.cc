@@ -1,0 +1,236 @@
+#include "io/cache_tier.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <string_view>
+#include <type_traits>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// Before the data of each entry. All zero: the slot is empty.
+struct EntryHeader {
+  Sha256Digest prefix{};
+  std::uint64_t augmentation = 0, sample = 0;
+  std::uint64_t data_hash = 0;  // XXH3 of the data
+  std::uint32_t write = 0;      // no two writes of a slot have the same soon after one another
+  std::uint32_t own_hash = 0;   // the low half of XXH3 of all above
+  bool operator==(const EntryHeader&) const = default;
+};
+static_assert(sizeof(EntryHeader) == 64);
+
+constexpr std::string_view kCacheMagic = "concertina activation cache 1\n";
+
+/// At the start of the file.
+struct TierHeader {
+  std::array<char, 32> magic{};
+  Sha256Digest owner{};
+  CacheSlots slots;
+  std::uint64_t own_hash = 0;  // XXH3 of all above
+  bool operator==(const TierHeader&) const = default;
+};
+static_assert(sizeof(TierHeader) == 96);
+
+// Slots begin on a page and on a cache line.
+constexpr std::uint64_t kPage = 4096, kCacheLine = 64;
+
+template <class Header>
+std::span<std::byte> bytes_of(Header& header) {
+  static_assert(std::has_unique_object_representations_v<Header>);
+  return std::as_writable_bytes(std::span(&header, 1));
+}
+
+std::uint64_t xxh3(std::span<const std::byte> data) {
+  return XXH3_64bits(data.data(), data.size());
+}
+
+/// The header with the hash of all its members but the last, which is that hash.
+template <class Header>
+Header sealed(Header header) {
+  const auto above = bytes_of(header).first(sizeof header - sizeof header.own_hash);
+  header.own_hash = static_cast<decltype(header.own_hash)>(xxh3(above));
+  return header;
+}
+
+EntryHeader entry_header(const CacheKey& key, std::span<const std::byte> data) {
+  // The clock is the same for all processes of the host; its low half comes again after 4 s.
+  const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
+  return sealed(EntryHeader{key.prefix, key.augmentation, key.sample, xxh3(data),
+                            static_cast<std::uint32_t>(time), 0});
+}
+
+TierHeader tier_header(const Sha256Digest& owner, const CacheSlots& slots) {
+  TierHeader header{{}, owner, slots, 0};
+  kCacheMagic.copy(header.magic.data(), header.magic.size());
+  return sealed(header);
+}
+
+std::uint64_t slot_bytes(std::uint64_t entry_bytes) {
+  return (sizeof(EntryHeader) + entry_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+File open_cache_file(const std::string& path, int flags) {
+  // O_NONBLOCK: a named pipe in its place must not make us wait.
+  const int descriptor =
+      ::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (descriptor < 0) throw_io("open", path);
+  return {descriptor, path};
+}
+
+/// The header of a regular file of this user, or an empty one if it is something else.
+TierHeader read_tier_header(const File& file) {
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) != 0) throw_io("fstat", file.path());
+  TierHeader header;
+  if (S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+      status.st_size >= static_cast<off_t>(sizeof header))
+    file.read_at(0, bytes_of(header));
+  return header;
+}
+
+bool is_of(const TierHeader& header, const Sha256Digest& owner) {
+  return header == tier_header(owner, header.slots);
+}
+
+[[noreturn]] void throw_foreign(const std::string& path) {
+  throw_input("something else is where cached activations would be: it was left alone", path,
+              "move it away");
+}
+
+/// A full disk is an error here, not in the middle of a step.
+void reserve_slots(File& file, const CacheSlots& slots) {
+  try {
+    file.reserve(slots.file_bytes());
+  } catch (const Error& error) {
+    if (error.system_error() != ENOSPC) throw;
+    std::error_code ignored;
+    const auto space =
+        std::filesystem::space(std::filesystem::path(file.path()).parent_path(), ignored);
+    throw_failure(fmt::format("no room for {:.1f} MiB: {:.1f} MiB are free",
+                              static_cast<double>(slots.file_bytes()) / (1 << 20),
+                              static_cast<double>(space.available) / (1 << 20)),
+                  file.path(), "a smaller budget, or free space there");
+  }
+}
+
+}  // namespace
+
+std::uint64_t CacheSlots::file_bytes() const {
+  return kPage + count * slot_bytes(entry_bytes);
+}
+
+CacheSlots fit_slots(std::uint64_t first, std::uint64_t samples, std::uint64_t entry_bytes,
+                     std::uint64_t budget) {
+  // A file system gives whole pages.
+  const std::uint64_t usable = budget / kPage * kPage;
+  const std::uint64_t fit = usable <= kPage ? 0 : (usable - kPage) / slot_bytes(entry_bytes);
+  return {first, first < samples ? std::min(fit, samples - first) : 0, entry_bytes};
+}
+
+CacheTier::CacheTier(File file, const CacheSlots& slots) : file_(std::move(file)), slots_(slots) {
+  // Samples come in random order: reading ahead, some MiB on many systems, would be for others.
+  ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_RANDOM);
+}
+
+CacheTier CacheTier::create(const std::string& path, const Sha256Digest& owner,
+                            const CacheSlots& slots) {
+  remove(path, owner);
+  CacheTier tier(open_cache_file(path, O_RDWR | O_CREAT | O_EXCL), slots);
+  try {
+    // First of all: a file of this name that has bytes but not these is not ours.
+    TierHeader header = tier_header(owner, slots);
+    tier.file_.write_at(0, bytes_of(header));
+    reserve_slots(tier.file_, slots);
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  return tier;
+}
+
+CacheTier CacheTier::open(const std::string& path, const Sha256Digest& owner,
+                          std::uint64_t entry_bytes) {
+  File file = open_cache_file(path, O_RDWR);
+  const TierHeader header = read_tier_header(file);
+  if (!is_of(header, owner) || header.slots.entry_bytes != entry_bytes) throw_foreign(path);
+  return {std::move(file), header.slots};
+}
+
+void CacheTier::remove(const std::string& path, const Sha256Digest& owner) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return;
+    throw_io("lstat", path);
+  }
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) throw_foreign(path);
+  // Its maker was killed before the first write if it is empty.
+  if (status.st_size != 0 && !is_of(read_tier_header(open_cache_file(path, O_RDONLY)), owner))
+    throw_foreign(path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io("unlink", path);
+}
+
+std::uint64_t CacheTier::offset(std::uint64_t sample) const {
+  CONCERTINA_CHECK(slots_.holds(sample), "sample {} of slots [{}, +{})", sample, slots_.first,
+                   slots_.count);
+  return kPage + (sample - slots_.first) * slot_bytes(slots_.entry_bytes);
+}
+
+CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) const {
+  CONCERTINA_CHECK(out.size() == slots_.entry_bytes, "{} bytes for an entry of {}", out.size(),
+                   slots_.entry_bytes);
+  const std::uint64_t at = offset(key.sample);
+  EntryHeader header, again;
+  file_.read_at(at, bytes_of(header));
+  if (header == EntryHeader{}) return CacheOutcome::miss;
+  if (header == sealed(header)) {
+    if (CacheKey{header.sample, header.augmentation, header.prefix} != key)
+      return CacheOutcome::miss;
+    file_.read_at(at + sizeof header, out);
+    if (header.data_hash == xxh3(out)) return CacheOutcome::hit;
+  }
+  // A writer empties the header before it touches the data, and ends with another one: if it is as
+  // it was, none was there.
+  file_.read_at(at, bytes_of(again));
+  return again == header ? CacheOutcome::damaged : CacheOutcome::miss;
+}
+
+void CacheTier::write(const CacheKey& key, std::span<const std::byte> data) {
+  CONCERTINA_CHECK(data.size() == slots_.entry_bytes, "{} bytes for an entry of {}", data.size(),
+                   slots_.entry_bytes);
+  EntryHeader header = entry_header(key, data);
+  clear(key.sample);
+  const std::uint64_t at = offset(key.sample);
+  file_.write_at(at + sizeof header, data);
+  file_.write_at(at, bytes_of(header));
+}
+
+void CacheTier::clear(std::uint64_t sample) {
+  EntryHeader none;
+  file_.write_at(offset(sample), bytes_of(none));
+}
+
+void CacheTier::prefetch(std::uint64_t sample) const {
+  // The kernel reads no more than its read-ahead window per call, 128 KiB unless it was changed.
+  constexpr std::uint64_t kWindow = 128 << 10;
+  const std::uint64_t begin = offset(sample), end = begin + slot_bytes(slots_.entry_bytes);
+  for (std::uint64_t at = begin; at < end; at += kWindow)
+    ::posix_fadvise(file_.descriptor(), static_cast<off_t>(at),
+                    static_cast<off_t>(std::min(kWindow, end - at)), POSIX_FADV_WILLNEED);
+}
+
+void CacheTier::evict() {
+  file_.sync();
+  ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+}  // namespace concertina

@@ -1,0 +1,73 @@
+// One tier of an activation cache: a file of equal slots, in a host's shared memory or on its disk.
+// Invariant: what read() gives is what one write() was given for the same key, whatever happens to
+// the file: another process is writing the slot or was killed while it did, bits flip, the file is
+// cut. So an entry is copied to the reader's memory before its hash is checked, and the file is
+// never mapped: touching a page that was cut off, or that the file system has no room for, would
+// be a bus error. io/README.md has the format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "io/cache_key.h"
+#include "io/file.h"
+
+namespace concertina {
+
+/// Which of a data set's entries a tier has room for, and how large each is.
+struct CacheSlots {
+  std::uint64_t first = 0, count = 0;  // samples [first, first + count), one slot each
+  std::uint64_t entry_bytes = 0;
+  bool operator==(const CacheSlots&) const = default;
+
+  bool holds(std::uint64_t sample) const { return sample >= first && sample - first < count; }
+  /// The file's size; at most the budget that the slots were made for.
+  std::uint64_t file_bytes() const;
+};
+/// Slots for as many of samples [first, samples) as `budget` bytes of file hold; maybe none.
+CacheSlots fit_slots(std::uint64_t first, std::uint64_t samples, std::uint64_t entry_bytes,
+                     std::uint64_t budget);
+
+enum class CacheOutcome { hit, miss, damaged };
+
+/// Several threads and processes may read and write at once, each slot by one writer.
+class CacheTier {
+ public:
+  /// Makes the file `path` with room for all slots, all empty, in place of what a killed launch of
+  /// the same owner left there. Throws where something else is there (it stays), and where the file
+  /// system has no room; then nothing is left.
+  static CacheTier create(const std::string& path, const Sha256Digest& owner,
+                          const CacheSlots& slots);
+  /// Opens what another process made: errno ENOENT if nothing is there, an input error unless it is
+  /// of this owner and has entries of this size.
+  static CacheTier open(const std::string& path, const Sha256Digest& owner,
+                        std::uint64_t entry_bytes);
+  /// Deletes the file if it is there and of this owner; throws if it is something else.
+  static void remove(const std::string& path, const Sha256Digest& owner);
+
+  const CacheSlots& slots() const { return slots_; }
+  const std::string& path() const { return file_.path(); }
+
+  /// Copies the entry of `key` into `out`, which is changed in any case. Throws if the file cannot
+  /// be read. Damaged: the entry is not what was written, and nobody is writing it now.
+  CacheOutcome read(const CacheKey& key, std::span<std::byte> out) const;
+  /// Puts `data` in place of what the slot of `key.sample` holds. Throws if it cannot be written:
+  /// the slot is then empty or damaged.
+  void write(const CacheKey& key, std::span<const std::byte> data);
+  void clear(std::uint64_t sample);
+  /// Has the system read a slot into its page cache in the background, if it is not there.
+  void prefetch(std::uint64_t sample) const;
+  /// Drops the file from the page cache, for measurements: the next read is from the disk.
+  void evict();
+
+ private:
+  CacheTier(File file, const CacheSlots& slots);
+  std::uint64_t offset(std::uint64_t sample) const;
+
+  File file_;
+  CacheSlots slots_;
+};
+
+}  // namespace concertina

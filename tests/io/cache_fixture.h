@@ -1,0 +1,107 @@
+// What the tests of the activation cache share: data that follows from its key, and a host's two
+// directories with the warnings of a cache in them.
+#pragma once
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/activation_cache.h"
+#include "tests/io/io_test.h"
+
+namespace concertina {
+
+constexpr std::uint64_t kCacheEntry = 1000;        // bytes of an entry
+constexpr std::uint64_t kCacheBudget = 10 * 4096;  // of a tier: a page, and slots of 1088 bytes
+constexpr std::uint64_t kCacheSlots = 33;
+
+inline Sha256Digest digest_of(int version) {
+  return prefix_digest("model", std::to_string(version), {});
+}
+
+inline CacheKey key_of(std::uint64_t sample, int version = 0, std::uint64_t augmentation = 0) {
+  return {sample, augmentation, digest_of(version)};
+}
+
+/// Equal keys have equal data, as the cache may rely on; others differ in every byte or nearly.
+inline std::vector<std::byte> data_of(const CacheKey& key, std::uint64_t bytes) {
+  Random random(key.sample * 1000003 + key.augmentation * 101 +
+                std::to_integer<unsigned>(key.prefix[0]) * 7919);
+  std::vector<std::byte> data(bytes);
+  for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+  return data;
+}
+
+struct CacheHost {
+  TemporaryDirectory memory, disk;
+  std::vector<std::string> warnings;
+
+  CacheOptions options(std::uint64_t samples, std::uint64_t entry_bytes, std::uint64_t memory_bytes,
+                       std::uint64_t disk_bytes) {
+    return {.owner = "run x on host y",
+            .samples = samples,
+            .entry_bytes = entry_bytes,
+            .memory_bytes = memory_bytes,
+            .disk_bytes = disk_bytes,
+            .memory_directory = memory.path(),
+            .disk_directory = disk.path(),
+            .warn = [this](const std::string& text) { warnings.push_back(text); }};
+  }
+  /// All files of both directories.
+  std::vector<std::string> files() const {
+    std::vector<std::string> paths;
+    for (const std::string& directory : {memory.path(), disk.path()})
+      for (const auto& entry : std::filesystem::directory_iterator(directory))
+        paths.push_back(entry.path());
+    return paths;
+  }
+};
+
+inline bool hits(ActivationCache& cache, const CacheKey& key, std::uint64_t bytes) {
+  std::vector<std::byte> out(bytes);
+  if (!cache.read(key, out)) return false;
+  EXPECT_EQ(out, data_of(key, bytes)) << "wrong data of sample " << key.sample;
+  return true;
+}
+
+inline bool store(ActivationCache& cache, const CacheKey& key, std::uint64_t bytes) {
+  return cache.write(key, data_of(key, bytes));
+}
+
+/// A process that runs `body` until it returns or is killed.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    try {
+      body();
+      ::_exit(0);
+    } catch (...) {
+      ::_exit(1);
+    }
+  }
+  ~Child() { kill(); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    wait();
+  }
+  /// Its exit code, or -signal.
+  int wait() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace concertina

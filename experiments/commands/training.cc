@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "experiments/commands/train_result.h"
 #include "experiments/report/tracing.h"
+#include "experiments/run/devices.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/generate.h"
 #include "experiments/run/run_checkpoint.h"
@@ -128,7 +129,9 @@ void Training::decide(std::int64_t step, const StepResult& result, Tracing& trac
 void Training::adopt(std::int64_t step, const FreezeChange& change, Tracing& tracing) {
   tracing.before_change();
   const int before = trainer_.layout().frozen_units;
-  const Adoption adoption = trainer_.adopt(trainer_.with_frozen(change.units));
+  Assignment next = trainer_.with_frozen(change.units);
+  require_memory_for(next, trainer_, launch_.threads);
+  const Adoption adoption = trainer_.adopt(std::move(next));
   if (!launch_.monitor) return;
   launch_.monitor->event(step, "freeze",
                          {{"layers", change.layers},

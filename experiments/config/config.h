@@ -79,9 +79,10 @@ struct LrSection {
 };
 
 struct ParallelSection {
-  int pp = 0, dp = 0;  // 0: follows from the world size
-  int chunks = 0;      // stages a rank; 0: as many as the schedule wants
-  int spare = 0;       // ranks that hold no stage
+  int pp = 0, dp = 0;    // 0: follows from the world size
+  int chunks = 0;        // stages a rank; 0: as many as the schedule wants
+  int spare = 0;         // ranks that hold no stage
+  ByteSize move_memory;  // 0: a quarter of a rank's state
   std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
   std::string transport = "auto";
   bool overlap = false;

@@ -177,6 +177,10 @@ const Key kKeys[] = {
     {KEY(parallel.spare),
      "ranks that hold no stage and wait, without load, until a change of the layout wants them",
      kIndex},
+    {KEY(parallel.move_memory),
+     "memory that a rank may take besides the larger of both states while a change of the layout "
+     "moves its state, at least one unit's; 0: a quarter of that state",
+     {}},
     {KEY(parallel.schedule),
      "pipeline schedule; a path runs a schedule of your own",
      {},

@@ -14,6 +14,7 @@
 #include "experiments/run/gather.h"
 #include "experiments/run/memory_advice.h"
 #include "experiments/run/planning.h"
+#include "experiments/run/predict_memory.h"
 #include "experiments/run/trainer.h"
 
 namespace concertina {
@@ -142,7 +143,10 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config) {
                      "GPU 0"};
 }
 
-void require_memory(Trainer& trainer, int threads) {
+namespace {
+
+/// Throws on all ranks if those that share a device want more than it has free.
+void require_free(std::size_t wanted, Trainer& trainer, int threads) {
   const RunConfig& config = trainer.config();
   Communicator& world = trainer.world();
   const std::optional<Memory::Pool> pool = pool_of(trainer);
@@ -151,7 +155,7 @@ void require_memory(Trainer& trainer, int threads) {
       gather_json(world, {{"pool", own},
                           {"free", pool ? pool->free : 0},
                           {"unplanned", pool ? pool->unplanned : 0},
-                          {"wanted", trainer.memory().total()}});
+                          {"wanted", wanted}});
   std::map<std::string, Sharers> pools;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank]["pool"] == "") continue;
@@ -171,6 +175,22 @@ void require_memory(Trainer& trainer, int threads) {
                   on_gpu(config) ? config.where("run.device") : name,
                   what_fits(config, world.size(), threads, free / sharers.ranks.size()));
   }
+}
+
+}  // namespace
+
+void require_memory(Trainer& trainer, int threads) {
+  require_free(trainer.memory().total(), trainer, threads);
+}
+
+void require_memory_for(const Assignment& next, Trainer& trainer, int threads) {
+  const int rank = trainer.world().rank();
+  const std::size_t held = trainer.state().bytes() + trainer.engine().arena().capacity();
+  const std::size_t after =
+      predict_memory_of(rank, trainer.config(), trainer.job(), next, threads).total();
+  const std::size_t meanwhile =
+      trainer.plan_adoption(next).peak_bytes[static_cast<std::size_t>(rank)];
+  require_free(without(std::max(after, meanwhile), held), trainer, threads);
 }
 
 }  // namespace concertina

@@ -30,4 +30,8 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config);
 /// than it has free: what each wants, and what would fit. Before Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads);
 
+/// The same of a change to `next`, while and after its state moves; `trainer` has started, and goes
+/// on as it was where this throws. Collective.
+void require_memory_for(const Assignment& next, Trainer& trainer, int threads);
+
 }  // namespace concertina

@@ -127,10 +127,19 @@ void append_parts(const Assignment& assignment, int rank, MemoryKey& key) {
 
 }  // namespace
 
-std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
-                                       const Assignment& assignment, int threads) {
+RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
+                             const Assignment& assignment, int threads) {
   const std::unique_ptr<Model> model = model_of(config);
   const std::unique_ptr<Optimizer> optimizer = optimizer_of(config);
+  // A backend of its own: its operators are shared by the units of one rank.
+  SharedOperators backend(make_sizing_backend(config, threads));
+  return StepEngine(job, assignment, rank, stage_factory(*model, backend), *optimizer,
+                    config.optimizer.clip, backend)
+      .memory();
+}
+
+std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
+                                       const Assignment& assignment, int threads) {
   const std::vector<RowMemory> rows = plan_memory(assignment.plan, assignment.layout);
   std::map<MemoryKey, RankMemory> known;
   std::vector<RankMemory> result;
@@ -140,13 +149,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
     append_gradients(job, assignment, rank, key);
     append_parts(assignment, rank, key);
     const auto [at, fresh] = known.try_emplace(std::move(key));
-    if (fresh) {
-      // A backend of its own: its operators are shared by the units of one rank.
-      SharedOperators backend(make_sizing_backend(config, threads));
-      at->second = StepEngine(job, assignment, rank, stage_factory(*model, backend), *optimizer,
-                              config.optimizer.clip, backend)
-                       .memory();
-    }
+    if (fresh) at->second = predict_memory_of(rank, config, job, assignment, threads);
     result.push_back(at->second);
   }
   return result;

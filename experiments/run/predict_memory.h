@@ -14,6 +14,10 @@ namespace concertina {
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads);
 
+/// Of one rank by itself.
+RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
+                             const Assignment& assignment, int threads);
+
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
 

@@ -133,7 +133,12 @@ std::vector<double> Trainer::gather_working(std::span<const double> mine) {
   return all;
 }
 
-Adoption Trainer::adopt(Assignment next, std::size_t budget) {
+MovePlan Trainer::plan_adoption(const Assignment& next) {
+  return plan_moves(*assignment_, next, state_->kinds().size(), hosts(),
+                    config_.parallel.move_memory.bytes);
+}
+
+Adoption Trainer::adopt(Assignment next) {
   CONCERTINA_CHECK(next.world == world_.size() && next.buckets.size() == squares_.size(),
                    "an assignment of {} ranks and {} buckets in a run of {} and {}", next.world,
                    next.buckets.size(), world_.size(), squares_.size());
@@ -142,7 +147,7 @@ Adoption Trainer::adopt(Assignment next, std::size_t budget) {
   const double start = now();
   auto coming = std::make_unique<const Assignment>(std::move(next));
   const std::size_t kinds = state_->kinds().size();
-  const MovePlan plan = plan_moves(*assignment_, *coming, kinds, hosts(), budget);
+  const MovePlan plan = plan_adoption(*coming);
   engine_.reset();  // its memory first
   const double moving = now();
   redistribute(*state_, *coming, plan, tensors());

@@ -67,9 +67,11 @@ class Trainer {
       const std::function<void(int microbatch, View logits)>& see = {});
 
   /// Goes on as `next` says, an assignment of the same job to the same world: moves the state
-  /// within `budget` bytes of extra memory (0: a quarter of it) and rebuilds the rest. What is
-  /// trained keeps every bit. Collective; between two steps.
-  Adoption adopt(Assignment next, std::size_t budget = 0);
+  /// within parallel.move_memory and rebuilds the rest. What is trained keeps every bit.
+  /// Collective; between two steps.
+  Adoption adopt(Assignment next);
+  /// What adopt() would move.
+  MovePlan plan_adoption(const Assignment& next);
 
   /// The assignment of now with other units frozen: the same layout and schedule.
   Assignment with_frozen(int units) const;

@@ -114,9 +114,8 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
 
 /// What is frozen from the next step on.
 void Training::decide(std::int64_t step, const StepResult& result, Tracing& tracing) {
-  const auto change =
-      freezing_.after_step(step, result, trainer_.bucket_squares(), source_.epochs_done(step - 1),
-                           source_.epochs_done(step));
+  const auto change = freezing_.after_step(step, result, trainer_, source_.epochs_done(step - 1),
+                                           source_.epochs_done(step));
   if (!change) return;
   if (change->units != trainer_.layout().frozen_units) return adopt(step, *change, tracing);
   if (launch_.monitor)

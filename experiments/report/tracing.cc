@@ -152,6 +152,25 @@ TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std
   return {done + 1 + std::min(kWarmup, left - count), static_cast<int>(count)};
 }
 
+namespace {
+
+/// Layout and plan of the ranks that work, numbered among themselves: a spare rank does nothing.
+void take_working(const Assignment& assignment, RunTrace& trace) {
+  trace.layout = assignment.layout;
+  for (Pipeline& pipeline : trace.layout.pipelines)
+    for (StagePlacement& stage : pipeline.stages) stage.rank = assignment.working_index(stage.rank);
+  for (const int rank : assignment.working)
+    trace.plan.rows.push_back(assignment.plan.rows[static_cast<std::size_t>(rank)]);
+}
+
+/// The working ranks, of whom rank 0 has gathered something; none elsewhere.
+std::vector<std::size_t> ranks_of(const Assignment& assignment, std::size_t gathered) {
+  if (gathered == 0) return {};
+  return {assignment.working.begin(), assignment.working.end()};
+}
+
+}  // namespace
+
 RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffset& early) {
   Communicator& world = trainer.world();
   const ClockMap clock(early, measure_offset(world));
@@ -163,18 +182,17 @@ RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffs
   RunTrace trace;
   trace.run = config.run.name;
   trace.schedule = config.parallel.schedule;
-  trace.layout = trainer.layout();
-  trace.plan = trainer.assignment().plan;
+  take_working(trainer.assignment(), trace);
   gather_sizes(trainer, world, trace);
   const std::vector<std::vector<double>> all = gather_on_first(world, mine);
-  double origin = heads[1];
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  double origin = std::numeric_limits<double>::infinity();
+  for (const std::size_t rank : ranks_of(trainer.assignment(), all.size())) {
     trace.clock_error = std::max(trace.clock_error, heads[2 * rank]);
     origin = std::min(origin, heads[2 * rank + 1]);
   }
   trace.steps.resize(steps);
-  for (const std::vector<double>& values : all) {
-    Unpacker unpacker(values, origin);
+  for (const std::size_t rank : ranks_of(trainer.assignment(), all.size())) {
+    Unpacker unpacker(all[rank], origin);
     for (auto& step : trace.steps) step.push_back(unpacker.record());
   }
   const PlanIndex index(trace.plan, trace.layout);

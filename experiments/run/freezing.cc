@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "experiments/run/weight_drift.h"
 
 namespace concertina {
 namespace {
@@ -82,52 +83,52 @@ FreezeSums sums_from(const Json& json) {
           .finite = json.at("finite")};
 }
 
-FreezeRules rules_of(const RunConfig& config, const Job& job) {
-  const FreezeRules rules = freeze_rules(config, job.model);
-  if (rules.policy->wants_reference)
-    throw_input(fmt::format("freeze.policy = \"{}\" compares the weights with a snapshot, which "
-                            "this version of train does not take yet",
-                            config.freeze.policy),
-                config.where("freeze.policy"), "another freeze.policy");
-  return rules;
-}
-
 }  // namespace
 
 Freezing::Freezing(const RunConfig& config, const Job& job)
-    : job_(job), rules_(rules_of(config, job)), every_(config.freeze.every) {
+    : job_(job), rules_(freeze_rules(config, job.model)), every_(config.freeze.every) {
   for (const Bucket& bucket : make_buckets(job.model))
     layer_of_bucket_.push_back(layer_of(job.model, bucket));
   squares_.resize(job.model.layer_ends.size());
 }
 
 std::optional<FreezeChange> Freezing::after_step(std::int64_t step, const StepResult& result,
-                                                 std::span<const double> bucket_squares,
-                                                 std::int64_t epochs_before, std::int64_t epochs) {
+                                                 Trainer& trainer, std::int64_t epochs_before,
+                                                 std::int64_t epochs) {
   if (rules_.name == "none") return std::nullopt;
   std::fill(squares_.begin(), squares_.end(), 0.0);
+  const std::vector<double>& bucket_squares = trainer.bucket_squares();
   for (std::size_t b = 0; b < bucket_squares.size(); ++b)
     if (layer_of_bucket_[b] >= 0)
       squares_[static_cast<std::size_t>(layer_of_bucket_[b])] += bucket_squares[b];
   sums_ = add_step(std::move(sums_), result.loss, result.lr, squares_);
   if (every_ > 0 ? step % every_ != 0 : epochs == epochs_before) return std::nullopt;
   FreezeRecord record = record_of(sums_, step, static_cast<double>(epochs), frozen_);
+  if (has_reference_) record.drift = weight_drift(trainer, layer_of_bucket_, squares_.size());
   FreezeChange change{.decision = decide(rules_, state_, record)};
   state_ = remember(rules_, std::move(state_), std::move(record), change.decision);
   sums_.steps = 0;
+  if (change.decision.take_reference) {
+    take_reference(trainer);
+    has_reference_ = true;
+  }
   frozen_ = change.layers = change.decision.frozen;
   change.units = units_of_layers(job_.model, frozen_);
   return change;
 }
 
 Json Freezing::progress() const {
-  return {{"layers", frozen_}, {"state", to_json(state_)}, {"sums", to_json(sums_)}};
+  return {{"layers", frozen_},
+          {"reference", has_reference_},
+          {"state", to_json(state_)},
+          {"sums", to_json(sums_)}};
 }
 
 void Freezing::restore(const Json& progress, const std::string& source) {
   if (progress.is_null()) return;
   try {
     frozen_ = progress.at("layers");
+    has_reference_ = progress.at("reference");
     state_ = state_from(progress.at("state"));
     sums_ = sums_from(progress.at("sums"));
   } catch (const Json::exception& error) {

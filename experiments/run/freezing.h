@@ -27,8 +27,8 @@ class Freezing {
   /// after it. At a decision point it returns what the policy wants, also where that changes
   /// nothing.
   std::optional<FreezeChange> after_step(std::int64_t step, const StepResult& result,
-                                         std::span<const double> bucket_squares,
-                                         std::int64_t epochs_before, std::int64_t epochs);
+                                         Trainer& trainer, std::int64_t epochs_before,
+                                         std::int64_t epochs);
 
   int frozen_layers() const { return frozen_; }
   /// Of everything that later decisions depend on.
@@ -43,6 +43,7 @@ class Freezing {
   const std::int64_t every_;
   std::vector<int> layer_of_bucket_;  // -1: of none
   std::vector<double> squares_;       // by layer, of one step
+  bool has_reference_ = false;
   int frozen_ = 0;
   FreezeState state_;
   FreezeSums sums_;

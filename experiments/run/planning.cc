@@ -13,6 +13,15 @@ Precision precision_of(const RunConfig& config) {
               config.where("numerics.compute"), "one of: " + list_names(kPrecisions));
 }
 
+namespace {
+
+bool wants_reference(const RunConfig& config) {
+  return lookup(freeze_policies(), config.freeze.policy, "freeze policy", "freeze.policy")
+      .wants_reference;
+}
+
+}  // namespace
+
 std::unique_ptr<Model> model_of(const RunConfig& config) {
   const ModelSection& m = config.model;
   return make_model(m.family, {.layers = m.layers,
@@ -30,7 +39,8 @@ Job job_of(const RunConfig& config) {
           .microbatches = config.batch.microbatches,
           .leaves = reduction_leaves(config),
           .seed = static_cast<std::uint64_t>(config.run.seed),
-          .keeps_frozen_state = config.freeze.unfreeze != "never"};
+          .keeps_frozen_state = config.freeze.unfreeze != "never",
+          .keeps_reference = wants_reference(config)};
 }
 
 Request request_of(const RunConfig& config, int world) {

@@ -56,9 +56,10 @@ std::unique_ptr<StepEngine> Trainer::make_engine() {
 
 void Trainer::start() {
   const std::vector<std::string_view> names = optimizer_->state_names();
-  state_ = std::make_unique<State>(*assignment_, world_.rank(),
-                                   std::vector<std::string>(names.begin(), names.end()),
-                                   backend_.memory());
+  std::vector<std::string> kinds(names.begin(), names.end());
+  if (job_.keeps_reference) kinds.push_back(kReference);
+  state_ =
+      std::make_unique<State>(*assignment_, world_.rank(), std::move(kinds), backend_.memory());
   tensors_ = tensor_communicator(world_, backend_.memory(), config_.parallel.transport);
   start_engine();
 }

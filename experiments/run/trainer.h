@@ -23,6 +23,9 @@ StageFactory stage_factory(const Model& model, Backend& backend);
 /// The optimizer that `config` names.
 std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
 
+/// Name of the state's tensor that holds a snapshot of the weights (Job::keeps_reference).
+inline constexpr const char* kReference = "reference";
+
 /// What a change of the assignment took.
 struct Adoption {
   double seconds = 0;           // of this rank, from when all were ready

@@ -15,6 +15,8 @@ struct Job {
   std::uint64_t seed = 0;  // of what is random in a step
   /// Frozen units may train again: their optimizer state stays until then.
   bool keeps_frozen_state = false;
+  /// The state keeps a snapshot of the weights beside the optimizer's tensors.
+  bool keeps_reference = false;
 
   int units() const { return static_cast<int>(model.units.size()); }
   /// Samples of a step.

@@ -10,7 +10,7 @@
 namespace concertina {
 State::State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory)
     : assignment_(&assignment), rank_(rank), kinds_(std::move(kinds)), memory_(&memory) {
-  CONCERTINA_CHECK(kinds_.size() <= kMostStates, "{} optimizer states", kinds_.size());
+  CONCERTINA_CHECK(kinds_.size() <= kMostKinds, "{} tensors of state", kinds_.size());
   const std::size_t buckets = assignment.buckets.size();
   weight_blocks_.resize(buckets);
   kind_blocks_.resize(buckets);
@@ -58,7 +58,7 @@ View State::part(std::size_t bucket, std::size_t kind) const {
 }
 
 void State::each_owned(const std::function<void(const OwnedRun&)>& see) const {
-  std::array<View, kMostStates> views;
+  std::array<View, kMostKinds> views;
   for (std::size_t b = 0; b < weights_.size(); ++b) {
     const int index = assignment_->owners[b].index_of(rank_);
     if (index < 0) continue;

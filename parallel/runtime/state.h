@@ -11,9 +11,13 @@
 #include <vector>
 
 #include "core/arena.h"
+#include "core/optimizer.h"
 #include "parallel/plan/moves.h"
 
 namespace concertina {
+
+/// The most tensors beside the weights: the optimizer's, and a snapshot.
+inline constexpr std::size_t kMostKinds = kMostStates + 1;
 
 /// A run of one tensor in a rank's own part of a bucket.
 struct OwnedRun {
@@ -26,8 +30,8 @@ struct OwnedRun {
 
 class State {
  public:
-  /// All of it zero. `kinds`: names of the optimizer's tensors, at most kMostStates. `memory`
-  /// outlives it; so does `assignment`, which use() may replace.
+  /// All of it zero. `kinds`: names of the optimizer's tensors and of the snapshot, if there is
+  /// one. `memory` outlives it; so does `assignment`, which use() may replace.
   State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
 
   /// By bucket: all of its elements, or empty where this rank does not hold it.

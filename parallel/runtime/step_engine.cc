@@ -56,7 +56,7 @@ StepEngine::StepEngine(const Job& job, const Assignment& assignment, int rank,
     : job_(job),
       assignment_(assignment),
       rank_(rank),
-      kinds_(optimizer.state_names().size()),
+      kinds_(optimizer.state_names().size() + (job.keeps_reference ? 1 : 0)),
       backend_(backend),
       works_(assignment.works(rank)),
       stages_(make_stages(assignment, rank, make_stage)),
@@ -144,8 +144,8 @@ void StepEngine::refresh_trained() {
 }
 
 StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source) {
-  if (!works_) return {};
   executor_.begin_step(step);
+  if (!works_) return executor_.end_step(), StepResult{};  // a record of nothing
   const auto targets = static_cast<double>(source.valid_targets(step - 1, job_.batch()));
   CONCERTINA_CHECK(targets > 0, "step {} has no target to learn from", step);
   const double start = now();

@@ -14,6 +14,7 @@ Update::Update(const Job& job, const Assignment& assignment, int rank, const Opt
       rank_(rank),
       optimizer_(optimizer),
       clip_(clip),
+      kinds_(optimizer.state_names().size()),
       sums_(job, assignment, rank) {
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
     parts_.push_back(assignment.buckets[b].frozen ? nullptr : own_state(assignment, b, rank));
@@ -83,14 +84,14 @@ UpdateTimes Update::times() const {
 }
 
 void Update::update_bucket(std::size_t bucket, const UpdateStep& step, View gradient) {
-  const std::size_t kinds = state_->kinds().size();
   std::array<View, kMostStates> states;
   for (const TensorRun& run : runs_[bucket]) {
     const std::size_t begin = run.begin - parts_[bucket]->begin, count = run.end - run.begin;
-    for (std::size_t k = 0; k < kinds; ++k) states[k] = state_->part(bucket, k).slice(begin, count);
+    for (std::size_t k = 0; k < kinds_; ++k)
+      states[k] = state_->part(bucket, k).slice(begin, count);
     optimizer_.update(*backend_, step, assignment_.buckets[bucket].tensors[at(run.tensor)].decay,
                       state_->weights()[bucket].slice(run.begin, count),
-                      std::span(states).first(kinds), gradient.slice(begin, count));
+                      std::span(states).first(kinds_), gradient.slice(begin, count));
   }
 }
 

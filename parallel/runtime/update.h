@@ -66,6 +66,7 @@ class Update {
   const int rank_;
   const Optimizer& optimizer_;
   const double clip_;
+  const std::size_t kinds_;  // of the optimizer: the first of the state
   StepSums sums_;
   std::vector<const Part*> parts_;  // by bucket: the own one; null where nothing trains here
   std::vector<std::vector<TensorRun>> runs_;

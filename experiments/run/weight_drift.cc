@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "core/error.h"
@@ -61,11 +62,21 @@ std::vector<BlockSquares> own_squares(const State& state, std::span<const int> l
   return blocks;
 }
 
-/// The exponent that makes the largest of all blocks' sums a number below 2^kBits. Collective.
-int common_exponent(Communicator& world, const std::vector<BlockSquares>& blocks) {
+double finite_or_infinite(double sum) {
+  return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
+}
+
+/// The largest of all blocks' sums on any rank; infinite if one is not finite. Collective.
+double largest_sum(Communicator& world, const std::vector<BlockSquares>& blocks) {
   double most = 0;
-  for (const BlockSquares& one : blocks) most = std::max({most, one.change, one.weight});
+  for (const BlockSquares& one : blocks)
+    most = std::max({most, finite_or_infinite(one.change), finite_or_infinite(one.weight)});
   for (const double other : gather_values(world, std::span(&most, 1))) most = std::max(most, other);
+  return most;
+}
+
+/// The power of two that makes a number of up to `most` one below 2^kBits.
+int exponent_for(double most) {
   int exponent = 0;
   std::frexp(most, &exponent);
   return kBits - exponent;
@@ -88,7 +99,10 @@ std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of
                                  std::size_t layers) {
   Communicator& world = trainer.world();
   const std::vector<BlockSquares> blocks = own_squares(trainer.state(), layer_of_bucket);
-  const int exponent = common_exponent(world, blocks);
+  const double most = largest_sum(world, blocks);
+  if (!std::isfinite(most))
+    return std::vector<double>(layers, std::numeric_limits<double>::quiet_NaN());
+  const int exponent = exponent_for(most);
   using Pair = std::array<Wide, 2>;  // change, weight
   std::vector<Pair> mine(layers);
   for (const BlockSquares& one : blocks) {

@@ -13,7 +13,8 @@ namespace concertina {
 void take_reference(Trainer& trainer);
 
 /// |w - r| / |w| of each layer that trains, over all weights w and their snapshot r; 0 of a frozen
-/// layer. `layer_of_bucket`: -1 for buckets of none. Collective; the same on every rank.
+/// layer; NaN of all layers if a weight is not finite. `layer_of_bucket`: -1 for buckets of none.
+/// Collective; the same on every rank.
 std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of_bucket,
                                  std::size_t layers);
 

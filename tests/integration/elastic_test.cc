@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/state_hash.h"
+#include "experiments/run/weight_drift.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/assign.h"
 #include "tests/integration/training.h"
@@ -141,6 +142,39 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
     for (int step = 1; step <= 12; ++step) changes.push_back({step, random_request(job, random)});
     EXPECT_EQ(train_moving(config, 12, changes), still);
   }
+}
+
+/// The drift of each layer from step 3 to step 6, where the layout changes before step 5.
+std::vector<double> drift_over(const RunConfig& config, const Request& next) {
+  std::vector<std::vector<double>> drifts(kWorld);
+  run_threads(kWorld, [&](Communicator& world) {
+    const auto backend = make_cpu_backend(1);
+    Trainer trainer(config, *backend, world);
+    trainer.start();
+    trainer.initialize();
+    SyntheticSource source(config.model.context, config.model.vocab);
+    const std::vector<int> layers{0, 0, 0, 0, 1, 1, 2, 2, -1};  // two buckets of the embedding
+    for (int step = 1; step <= 6; ++step) {
+      if (step == 4) take_reference(trainer);
+      if (step == 5) trainer.adopt(assign(trainer.job(), next));
+      trainer.step(step, source);
+    }
+    drifts[static_cast<std::size_t>(world.rank())] = weight_drift(trainer, layers, 3);
+  });
+  for (const std::vector<double>& drift : drifts) EXPECT_EQ(drift, drifts[0]);
+  return drifts[0];
+}
+
+TEST(ElasticTraining, DriftFromASnapshotIsTheSameAtEveryLayout) {
+  RunConfig config = small_config();
+  config.freeze.policy = "plasticity";
+  const std::vector<double> one = drift_over(with_grid(config, 4, 1, "1f1b"), grid(4, 1, "1f1b"));
+  for (const double drift : one) {
+    EXPECT_GT(drift, 1e-3);
+    EXPECT_LT(drift, 1);
+  }
+  EXPECT_EQ(drift_over(with_grid(config, 1, 4, "1f1b"), grid(2, 1, "zb-h1")), one);
+  EXPECT_EQ(drift_over(with_grid(config, 2, 2, "gpipe"), on(two_and_one_spare(), 3)), one);
 }
 
 /// Bytes that the process has allocated and not given back.

@@ -1,7 +1,6 @@
 #include "parallel/simulate/timeline.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/index.h"
 #include "parallel/plan/plan_memory.h"
@@ -110,8 +109,11 @@ void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>
     timeline.peak_activation_bytes.push_back(peak_saved(
         row, [&](int stage) { return saves(stage, costs.stages[at(stage)].saved_bytes); }));
   }
-  timeline.mean_bubble = std::accumulate(timeline.bubble.begin(), timeline.bubble.end(), 0.0) /
-                         static_cast<double>(std::max<std::size_t>(1, timeline.bubble.size()));
+  double idle = 0;
+  int working = 0;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
+    if (!plan.rows[rank].empty()) idle += timeline.bubble[rank], ++working;
+  timeline.mean_bubble = working > 0 ? idle / working : 0;
   timeline.critical_path = critical_path(timeline, plan, delays);
 }
 

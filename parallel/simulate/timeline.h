@@ -35,10 +35,10 @@ struct PathStep {
 struct Timeline {
   std::vector<std::vector<Interval>> rows;  // as Plan::rows; waiting comes before `start`
   double makespan = 0;
-  std::vector<double> compute;  // seconds of F, I, W and B, by rank
-  std::vector<double> busy;     // with what the rank itself does in STEP
-  std::vector<double> bubble;   // idle share of the makespan, by rank
-  double mean_bubble = 0;
+  std::vector<double> compute;        // seconds of F, I, W and B, by rank
+  std::vector<double> busy;           // with what the rank itself does in STEP
+  std::vector<double> bubble;         // idle share of the makespan, by rank
+  double mean_bubble = 0;             // over ranks that have anything to do
   std::vector<int> peak_activations;  // microbatches of stages, by rank
   std::vector<std::size_t> peak_activation_bytes;
   std::vector<PathStep> critical_path;  // from the start of the step to its end

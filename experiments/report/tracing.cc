@@ -175,10 +175,15 @@ RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffs
   Communicator& world = trainer.world();
   const ClockMap clock(early, measure_offset(world));
   std::vector<double> mine;
-  for (const StepRecord& record : trainer.engine().executor().recorder().kept())
+  std::size_t steps = 0;  // that were reached; a spare rank has none
+  for (const StepRecord& record : trainer.engine().executor().recorder().kept()) {
+    if (record.step == 0) break;
     pack(record, clock, mine);
-  const std::size_t steps = trainer.engine().executor().recorder().kept().size();
-  const std::vector<double> heads = gather_values(world, std::array{clock.error(), mine[1]});
+    ++steps;
+  }
+  const std::array head{clock.error(), static_cast<double>(steps),
+                        steps > 0 ? mine[1] : std::numeric_limits<double>::infinity()};
+  const std::vector<double> heads = gather_values(world, head);
   RunTrace trace;
   trace.run = config.run.name;
   trace.schedule = config.parallel.schedule;
@@ -186,9 +191,10 @@ RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffs
   gather_sizes(trainer, world, trace);
   const std::vector<std::vector<double>> all = gather_on_first(world, mine);
   double origin = std::numeric_limits<double>::infinity();
-  for (const std::size_t rank : ranks_of(trainer.assignment(), all.size())) {
-    trace.clock_error = std::max(trace.clock_error, heads[2 * rank]);
-    origin = std::min(origin, heads[2 * rank + 1]);
+  for (std::size_t i = 0; i < heads.size(); i += head.size()) {
+    trace.clock_error = std::max(trace.clock_error, heads[i]);
+    steps = std::max(steps, static_cast<std::size_t>(heads[i + 1]));
+    origin = std::min(origin, heads[i + 2]);
   }
   trace.steps.resize(steps);
   for (const std::size_t rank : ranks_of(trainer.assignment(), all.size())) {

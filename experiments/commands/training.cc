@@ -26,9 +26,10 @@ namespace {
 StepStatus gather_status(Trainer& trainer, double seconds) {
   const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
-  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
-                                   static_cast<double>(stop_signal())};
   trainer.watchdog()->at("gather of the step's status");
+  const double signal = std::max(static_cast<double>(stop_signal()), trainer.told());
+  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
+                                   signal};
   const std::vector<double> all = trainer.gather_working(mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
@@ -66,6 +67,7 @@ int Training::run() {
   Tracing tracing(trainer_, config, done_, launch_.directory);
   for (std::int64_t step = first; step <= steps; ++step) {
     tracing.before_step(step);
+    trainer_.tell(stop_signal());
     const double start = now();
     const StepResult summary = trainer_.step(step, source_);
     const double seconds = now() - start;

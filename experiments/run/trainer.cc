@@ -118,6 +118,24 @@ void Trainer::share_with_spares(std::span<double> values) {
   spare_sends_.clear();
 }
 
+void Trainer::tell(double value) {
+  if (engine_->works()) return;
+  telling_ = value;
+  tell_ = world_.isend(std::as_bytes(std::span(&telling_, 1)), assignment_->working.front());
+}
+
+double Trainer::told() {
+  tell_.wait();
+  double largest = 0;
+  if (world_.rank() != assignment_->working.front()) return largest;
+  for (int rank = 0; rank < world_.size(); ++rank) {
+    if (assignment_->works(rank)) continue;
+    world_.irecv(std::as_writable_bytes(std::span(&heard_, 1)), rank).wait();
+    largest = std::max(largest, heard_);
+  }
+  return largest;
+}
+
 std::vector<double> Trainer::gather_working(std::span<const double> mine) {
   std::vector<double> all(mine.size() * assignment_->working.size());
   if (engine_->works()) {

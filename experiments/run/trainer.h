@@ -61,6 +61,12 @@ class Trainer {
   /// `mine` of every working rank, one after the other, on every rank. A spare rank has nothing to
   /// give, and keeps nobody waiting. As many values on each working rank. Collective.
   std::vector<double> gather_working(std::span<const double> mine);
+  /// Before step(): what a spare rank, which only waits there, has for the others; nothing on a
+  /// working rank.
+  void tell(double value);
+  /// After step(), collective: the largest value that a spare rank told, on the first working rank;
+  /// else 0.
+  double told();
 
   /// Forward passes over the first `count` microbatches of batch `batch`. The summed loss of each
   /// microbatch, 0 where its last stage is on another rank; `see` gets the logits [R,V] on the rank
@@ -118,6 +124,8 @@ class Trainer {
   std::vector<int> hosts_;
   std::vector<double> squares_, shared_;  // of a step; what spare ranks are told of it
   std::vector<Work> spare_sends_;
+  double telling_ = 0, heard_ = 0;  // by a spare rank, from it
+  Work tell_;
   std::size_t engine_peak_ = 0;  // state and engine, of any assignment so far
 };
 

@@ -1,0 +1,169 @@
+#!/bin/sh
+# Runs that freeze layers as they go, and ranks that are spare: the same decisions and the same bits
+# at every layout and after every stop; nothing hangs where a spare rank is stopped, killed or told.
+# usage: freezing_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
+set -u
+binary=$(realpath -- "$1"); shift
+mpirun=$*
+. "$(dirname -- "$0")/training_checks.sh"
+
+tiny_run 80
+sed -i 's/^layers = 2/layers = 4/' base.toml
+awk 'BEGIN { for (i = 0; i < 120; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
+
+# decisions NAME: what was frozen when and why, without times and layouts.
+decisions() {
+  grep '"event":"freeze"' "runs/$1/events.jsonl" | sed 's/,"layout".*//; s/,"time".*//'
+}
+# same_as FIRST NAME: bits and decisions.
+same_as() {
+  [ -n "$(hash_of "$1")" ] && [ "$(hash_of "$1")" = "$(hash_of "$2")" ] ||
+    fail "$2 has other bits than $1"
+  decisions "$1" > wanted
+  decisions "$2" > got
+  cmp -s wanted got || fail "$2 decides otherwise than $1: $(diff wanted got | head -n 4)"
+}
+# freezes COUNT NAME: at least so many changes of what is frozen.
+freezes() {
+  [ "$(grep -c '"units_before"' "runs/$2/events.jsonl")" -ge "$1" ] || fail "$2 does not freeze"
+}
+# everywhere NAME KEYS...: one run at each layout.
+everywhere() {
+  one=$1; shift
+  expect 0 0 "$one" "$@"
+  expect 0 2 "$one-pp2" "$@" --set parallel.pp=2
+  expect 0 2 "$one-dp2" "$@" --set parallel.dp=2
+  expect 0 4 "$one-zbv" "$@" --set parallel.pp=2 --set parallel.schedule=zb-v
+  expect 0 3 "$one-spare" "$@" --set parallel.dp=2 --set parallel.spare=1
+  for layout in pp2 dp2 zbv spare; do same_as "$one" "$one-$layout"; done
+}
+
+# Every policy, at every layout. An epoch has 21 or 22 steps.
+everywhere pipe --set freeze.policy=pipetransformer
+freezes 2 pipe
+everywhere auto --set freeze.policy=autofreeze
+freezes 1 auto
+expect 0 0 list --set freeze.policy=list --set 'freeze.at=["epoch 1: 1", "epoch 3: 2"]'
+expect 0 3 list-spare --set freeze.policy=list --set 'freeze.at=["epoch 1: 1", "epoch 3: 2"]' \
+  --set parallel.pp=2 --set parallel.spare=1
+same_as list list-spare
+freezes 2 list
+linear='--set freeze.policy=linear --set freeze.every=3'
+expect 0 0 linear $linear
+expect 0 4 linear-zbv $linear --set parallel.pp=2 --set parallel.schedule=zb-v
+same_as linear linear-zbv
+freezes 2 linear
+
+# All layers train again on a rise of the loss, with the optimizer state that they had.
+rises="--set freeze.policy=linear --set freeze.every=3 --set freeze.unfreeze=loss
+  --set freeze.unfreeze_rise=1e-9 --set optimizer.lr=0.05"
+expect 0 0 rises $rises
+grep -q 'all layers train again' runs/rises/events.jsonl || fail 'no layer trains again'
+expect 0 4 rises-zbv $rises --set parallel.pp=2 --set parallel.schedule=zb-v
+same_as rises rises-zbv
+
+# interrupted SIGNAL LINES WANTED NAME RANKS [--set ...]: once metrics.jsonl has LINES lines, rank
+# 0 of the run gets SIGNAL; RANK: another one. Ends with exit code WANTED.
+interrupted() {
+  signal=$1 lines=$2 wanted=$3 name=$4 ranks=$5; shift 5
+  timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch \
+    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" > out 2> err &
+  process=$!
+  while kill -0 $process 2> /dev/null; do
+    [ -f "runs/$name/metrics.jsonl" ] && [ "$(wc -l < "runs/$name/metrics.jsonl")" -ge "$lines" ] &&
+      break
+    sleep 0.01
+  done
+  for child in $(children_of "$(cat pid)"); do
+    [ "$(rank_of "$child")" = "${rank:-0}" ] && kill -s "$signal" "$child"
+  done
+  wait $process
+  got=$?
+  [ "$got" = "$wanted" ] || fail "SIG$signal after $lines lines of $name: exit code $got, wanted $wanted"
+  [ ! -e "runs/$name/result.json" ] || fail "SIG$signal came after the end of $name"
+}
+steps_once() {
+  sed 's/^{"step":\([0-9]*\),.*/\1/' "runs/$1/metrics.jsonl" > got
+  seq "$2" > wanted
+  cmp -s got wanted || fail "metrics.jsonl of $1 does not have every step once"
+}
+
+# Killed or told to stop before a freeze and after it, and resumed at another layout each time.
+long="--set run.steps=300 --set freeze.policy=pipetransformer --set checkpoint.every=10
+  --set freeze.every=75"
+expect 0 0 whole $long
+interrupted KILL 25 137 parts 2 $long --set parallel.pp=2
+interrupted TERM 90 75 parts 4 $long --set parallel.pp=2 --set parallel.schedule=zb-v
+interrupted KILL 170 137 parts 3 $long --set parallel.dp=2 --set parallel.spare=1
+expect 0 1 parts $long
+same_as whole parts
+steps_once parts 300
+freezes 3 whole
+expect 0 0 rising $rises --set run.steps=300
+interrupted TERM 100 75 rising-parts 2 $rises --set run.steps=300 --set parallel.dp=2
+expect 0 3 rising-parts $rises --set run.steps=300 --set parallel.pp=2 --set parallel.spare=1
+same_as rising rising-parts
+
+# A spare rank that is told to stop stops the run, with a checkpoint; one that is killed ends it.
+rank=2 interrupted TERM 40 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1
+rank=2 interrupted USR1 120 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1
+rank=2 interrupted KILL 180 137 told 3 $long --set parallel.dp=2 --set parallel.spare=1
+expect 0 2 told $long --set parallel.pp=2
+same_as whole told
+
+# What reads such a run.
+for ranks in 0 3; do
+  [ $ranks = 0 ] && launcher= || launcher="$mpirun -n $ranks"
+  exits 0 "eval on $ranks" $launcher "$binary" eval runs/pipe-zbv --json parallel.pp=0 parallel.schedule=1f1b
+  tail -n 1 out | sed 's/.*\("loss":[^,]*\),.*/\1/' > "loss.$ranks"
+  exits 0 "generate on $ranks" $launcher "$binary" generate runs/pipe-zbv generate.tokens=20 \
+    parallel.pp=0 parallel.schedule=1f1b
+  cp out "text.$ranks"
+done
+cmp -s loss.0 loss.3 && [ -s loss.0 ] || fail 'eval differs at another world size'
+cmp -s text.0 text.3 && [ -s text.0 ] || fail 'generate differs at another world size'
+# A recorded window ends where the layers change; a spare rank is none of the trace.
+expect 0 3 traced --set freeze.policy=linear --set freeze.every=2 --set log.trace=6 \
+  --set 'log.trace_at=[13]' --set run.steps=40 --set parallel.pp=2 --set parallel.spare=1
+for run in traced pipe-zbv pipe-spare; do
+  exits 0 "report $run" "$binary" report "runs/$run" --json
+done
+python3 - << 'PY' || fail 'the traces of a run that freezes'
+import json
+def steps(run):
+    return sum(e.get('cat') == 'step' for e in json.load(open(f'runs/{run}/trace.json'))['traceEvents'])
+assert steps('pipe-zbv') == 4 * 4 and steps('pipe-spare') == 4 * 2, (steps('pipe-zbv'), steps('pipe-spare'))
+events = [json.loads(line) for line in open('runs/traced/events.jsonl')]
+change = [e['step'] for e in events if 'units_before' in e and 13 <= e['step'] < 18]
+assert change and steps('traced') == 2 * (change[0] - 12), (change, steps('traced'))
+PY
+
+# verify says in words and in JSON that all bits are the same; a model that does not fit is refused.
+exits 0 'verify' $mpirun -n 3 "$binary" verify @base.toml --layouts pp3xdp1,2+1,pp1xdp2 --steps 3 --json
+tail -n 1 out | grep -q '^{"reference":"pp1xdp3 1f1b","steps":3,"same":true,' || fail 'JSON of verify'
+exits 0 'verify alone' "$binary" verify @base.toml --steps 2
+grep -q 'every bit of weights, optimizer state, loss and gradient norm is the same' out ||
+  fail 'verify does not say it'
+exits 2 'verify of a large model' "$binary" verify model.width=65536 model.layers=400 model.heads=64
+one_message 'memory' 'verify of a large model'
+exits 2 'verify of no layout' "$binary" verify @base.toml --layouts pp7xdp1
+one_message 'no layout of this world' 'verify of no layout'
+
+# refused TEXT RANKS [--set ...]
+refused() {
+  text=$1 ranks=$2; shift 2
+  expect 2 "$ranks" bad "$@"
+  one_message "$text" "train $ranks $*"
+}
+refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
+refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
+refused 'snapshot' 0 --set freeze.policy=plasticity
+refused 'parallel.spare = 2' 2 --set parallel.spare=2
+refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \
+  --set freeze.every=1 --set 'freeze.at=["step 2: 5"]'
+refused 'no layout with pp = 2 fits 1 rank' 2 --set parallel.pp=2 --set parallel.spare=1
+refused 'to be spare' 2 --set parallel.spare=1 --set 'parallel.layout=[
+  {stages = [{rank = 0, units = [0, 5]}, {rank = 1, units = [5, 10]}], microbatches = [0, 4]}]'
+expect 1 3 diverges --set parallel.dp=2 --set parallel.spare=1 --set optimizer.lr=1e18 --set lr.warmup=0
+one_message 'step 2' 'a spare rank where training diverges'
+exit $bad

@@ -157,7 +157,6 @@ refused() {
 }
 refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
-refused 'snapshot' 0 --set freeze.policy=plasticity
 refused 'parallel.spare = 2' 2 --set parallel.spare=2
 refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \
   --set freeze.every=1 --set 'freeze.at=["step 2: 5"]'

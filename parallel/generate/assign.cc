@@ -22,8 +22,8 @@ void require_trained_unit(int frozen, int units) {
 
 void require_workers(const Request& request) {
   if (request.spare < request.world) return;
-  throw_input(fmt::format("parallel.spare = {}, but there are {}: none is left to work",
-                          request.spare, counted(request.world, "rank")),
+  throw_input(fmt::format("parallel.spare = {} of {}: none is left to work", request.spare,
+                          counted(request.world, "rank")),
               "parallel.spare", fmt::format("at most {}", request.world - 1));
 }
 

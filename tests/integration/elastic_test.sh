@@ -48,6 +48,10 @@ expect 0 3 list-spare --set freeze.policy=list --set 'freeze.at=["epoch 1: 1", "
   --set parallel.pp=2 --set parallel.spare=1
 same_as list list-spare
 freezes 2 list
+plastic='--set freeze.policy=plasticity --set freeze.every=4'
+expect 0 0 plastic $plastic
+expect 0 3 plastic-spare $plastic --set parallel.pp=2 --set parallel.spare=1
+same_as plastic plastic-spare
 linear='--set freeze.policy=linear --set freeze.every=3'
 expect 0 0 linear $linear
 expect 0 4 linear-zbv $linear --set parallel.pp=2 --set parallel.schedule=zb-v

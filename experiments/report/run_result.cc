@@ -1,7 +1,5 @@
 #include "experiments/report/run_result.h"
 
-#include <numeric>
-
 #include "experiments/report/known_costs.h"
 #include "experiments/report/report_figures.h"
 #include "parallel/simulate/simulate.h"
@@ -28,7 +26,9 @@ Json recorded_json(const RunTrace& trace, const ReportFigures& figures) {
 Json predicted_figures(const Launch& launch, const std::string& directory,
                        const std::optional<RunTrace>& trace) {
   const Assignment& assignment = launch.trainer.assignment();
-  const KnownCosts known = known_costs(directory, assignment.layout, assignment.plan);
+  // A trace numbers the working ranks among themselves.
+  const KnownCosts known = known_costs(directory, trace ? trace->layout : assignment.layout,
+                                       trace ? trace->plan : assignment.plan);
   Json json;
   if (trace) {  // as `report` predicts: what ranks that share cores lose is in the recorded times
     const ReportFigures figures = compute_figures(*trace, known);
@@ -38,9 +38,7 @@ Json predicted_figures(const Launch& launch, const std::string& directory,
   } else if (known.costs) {
     const Timeline timeline = simulate(assignment.plan, assignment.layout, *known.costs);
     json["predicted_step_ms"] = timeline.makespan * 1e3;
-    json["predicted_bubble"] =
-        std::accumulate(timeline.bubble.begin(), timeline.bubble.end(), 0.0) /
-        static_cast<double>(timeline.bubble.size());
+    json["predicted_bubble"] = timeline.mean_bubble;
   }
   return json;
 }

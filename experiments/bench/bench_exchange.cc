@@ -12,6 +12,7 @@
 #include "core/step_history.h"
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/links.h"
+#include "experiments/costs/move_costs.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
 #include "parallel/generate/assign.h"
@@ -170,9 +171,7 @@ MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std
 }  // namespace
 
 double ring_seconds(double bytes, int ranks, const LinkCosts& link) {
-  const double per_byte =
-      std::isinf(link.bandwidth) ? link.send_cpu + link.receive_cpu : 1 / link.bandwidth;
-  return 2.0 * (ranks - 1) / ranks * bytes * per_byte;
+  return 2.0 * (ranks - 1) / ranks * bytes * seconds_per_byte(link);
 }
 
 Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {

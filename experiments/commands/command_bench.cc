@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "experiments/bench/bench_change.h"
 #include "experiments/bench/bench_exchange.h"
 #include "experiments/bench/bench_executor.h"
 #include "experiments/bench/bench_links.h"
@@ -123,6 +124,35 @@ Runner add_links_bench(CLI::App& app) {
   return [options](MpiEnvironment& mpi) { return run_links(*options, mpi); };
 }
 
+struct ChangeCommand : CommonOptions {
+  ChangeBenchOptions bench;
+};
+
+void declare_change(CLI::App& app, ChangeCommand& options) {
+  ChangeBenchOptions& bench = options.bench;
+  add_json_option(app, options);
+  app.add_option("--to", bench.to,
+                 "the other layout: keys of [parallel] on top of the config, \"parallel.pp=1\"")
+      ->type_name("KEYS");
+  app.add_option("--rounds", bench.rounds, "measured changes there and back")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", bench.warmup, "steps before the first change")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--bytes", bench.bytes, "size of a message that probes the link")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  options.defaults = kBenchModel;
+  std::erase(options.defaults, "numerics.leaves=1");  // replicas need more
+}
+
+int run_change(const ChangeCommand& options, MpiEnvironment& mpi) {
+  const nlohmann::ordered_json result = bench_change(options.config, mpi.world(), options.bench);
+  print_once(options.json ? result.dump() + "\n" : change_table(result));
+  return 0;
+}
+
 struct ExchangeCommand {
   ExchangeBenchOptions bench;
   bool json = false;
@@ -179,6 +209,10 @@ Runner add_bench(CLI::App& app) {
   sub("executor", "what the executor itself takes of a step", [](CLI::App& executor) {
     return with_config<ExecutorCommand>(executor, declare_executor, run_executor);
   });
+  sub("change", "a change of the layout between two steps, there and back, and its prediction",
+      [](CLI::App& change) {
+        return with_config<ChangeCommand>(change, declare_change, run_change);
+      });
   sub("exchange",
       "gradients and weights between replicas, measured, predicted and as a ring's bound",
       add_exchange);

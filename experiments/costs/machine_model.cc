@@ -34,7 +34,10 @@ constexpr std::array kRates = {
     Number<MachineModel>{"norm_s_per_element", &MachineModel::norm_s_per_element},
     Number<MachineModel>{"update_s_per_element", &MachineModel::update_s_per_element},
     Number<MachineModel>{"post_s", &MachineModel::post_s},
-    Number<MachineModel>{"combine_s_per_byte", &MachineModel::combine_s_per_byte}};
+    Number<MachineModel>{"combine_s_per_byte", &MachineModel::combine_s_per_byte},
+    Number<MachineModel>{"copy_s_per_byte", &MachineModel::copy_s_per_byte},
+    Number<MachineModel>{"block_s_per_byte", &MachineModel::block_s_per_byte},
+    Number<MachineModel>{"rebuild_s", &MachineModel::rebuild_s}};
 constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
                               Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
                               Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},

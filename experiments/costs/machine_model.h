@@ -19,7 +19,10 @@ struct MachineModel {
   double norm_s_per_element = 0, update_s_per_element = 0;  // of an owner's part
   double post_s = 0;                                        // of a SEND or RECV
   double combine_s_per_byte = 0;                            // adding gradients that arrive
-  int ranks_per_host = 0;                                   // 0: all on one host
+  double copy_s_per_byte = 0;                               // within a rank's memory
+  double block_s_per_byte = 0;  // memory that is new to a rank: written for the first time
+  double rebuild_s = 0;         // a change of the layout: all of it but the move of the state
+  int ranks_per_host = 0;       // 0: all on one host
   LinkCosts local, remote;
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from these
   bool operator==(const MachineModel&) const = default;

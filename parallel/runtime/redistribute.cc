@@ -8,6 +8,17 @@
 namespace concertina {
 namespace {
 
+/// Bytes of a message. A longer one is announced over TCP, and its receiver's answer would queue
+/// after all that the receiver itself sends: the two directions of a link would take turns.
+constexpr std::size_t kPiece = std::size_t{1} << 19;
+
+/// `data` as messages, cut the same on both ends.
+template <class Message, class Data>
+void add_pieces(Data data, int peer, std::vector<Message>& messages) {
+  for (; !data.empty(); data = data.subspan(std::min(kPiece, data.size())))
+    messages.push_back({data.first(std::min(kPiece, data.size())), peer});
+}
+
 /// The blocks that a bucket gets on this rank.
 struct NewBlocks {
   Arena weights, kinds;
@@ -27,6 +38,7 @@ class RoundMover {
                              [&](const Send& one) { return exchange_step(me, one.to, size); });
     std::ranges::stable_sort(receives_, {},
                              [&](const Receive& one) { return exchange_step(one.from, me, size); });
+    tensors_.barrier();  // what arrives before it is awaited takes memory that no plan knows of
     tensors_.exchange(sends_, receives_).wait();
     for (const std::size_t bucket : round.buckets) swap_blocks(bucket);
     blocks_.clear();
@@ -78,13 +90,13 @@ class RoundMover {
     if (move.from != me && move.to != me) return;
     if (!move.kinds) {
       if (move.from == me)
-        sends_.push_back(
-            {bytes_of(state_.weights()[move.bucket].slice(move.begin, move.count())), move.to});
+        add_pieces(bytes_of(state_.weights()[move.bucket].slice(move.begin, move.count())), move.to,
+                   sends_);
       else
-        receives_.push_back({bytes_of(View{blocks_.at(move.bucket).weights.data(),
-                                           blocks_.at(move.bucket).weight_elements, DType::f32}
-                                          .slice(move.begin, move.count())),
-                             move.from});
+        add_pieces(bytes_of(View{blocks_.at(move.bucket).weights.data(),
+                                 blocks_.at(move.bucket).weight_elements, DType::f32}
+                                .slice(move.begin, move.count())),
+                   move.from, receives_);
       return;
     }
     for (std::size_t k = 0; k < state_.kinds().size(); ++k) {
@@ -92,9 +104,9 @@ class RoundMover {
         state_.memory().copy(old_kind(move, k).data, new_kind(move, k).data,
                              old_kind(move, k).bytes());
       else if (move.from == me)
-        sends_.push_back({bytes_of(old_kind(move, k)), move.to});
+        add_pieces(bytes_of(old_kind(move, k)), move.to, sends_);
       else
-        receives_.push_back({bytes_of(new_kind(move, k)), move.from});
+        add_pieces(bytes_of(new_kind(move, k)), move.from, receives_);
     }
   }
 

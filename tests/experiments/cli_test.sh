@@ -299,10 +299,11 @@ every() {
       fail "'$1' does not complete $option"
   done < wanted
 }
-for command in '' train eval generate plan 'schedule simulate' 'schedule search' 'bench links' report; do
+for command in '' train eval generate plan 'schedule simulate' 'schedule search' 'bench links' 'bench change' report; do
   every "$command"
 done
 
+refused 'one rank has nobody' bench change
 refused 'no such directory' checkpoint inspect nowhere
 refused 'no checkpoint here' checkpoint verify .
 mkdir -p step-00000001

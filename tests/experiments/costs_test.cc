@@ -7,8 +7,10 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "experiments/config/config_overrides.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/measured_costs.h"
+#include "experiments/costs/move_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/costs/schedule_costs.h"
 #include "parallel/generate/passes.h"
@@ -22,6 +24,9 @@ MachineModel machine() {
   MachineModel machine;
   machine.flops_per_s = 2e9;
   machine.load_s = 1e-3;
+  machine.copy_s_per_byte = 1e-10;
+  machine.block_s_per_byte = 2e-10;
+  machine.rebuild_s = 0.02;
   machine.ranks_per_host = 2;
   machine.local = {.latency = 1e-6, .receive_cpu = 1e-10};
   machine.remote = {.latency = 5e-5, .bandwidth = 1.25e7};
@@ -261,6 +266,70 @@ TEST_F(CostFiles, ExtremesThatAreAllowedGiveAFiniteStep) {
   const Layout layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 4}}};
   const Plan plan = make_plan(layout, "1f1b");
   EXPECT_TRUE(std::isfinite(simulate(plan, layout, costs.of(layout, plan)).makespan));
+}
+
+MovePlan plan_of(std::vector<MoveRound> rounds, std::size_t world) {
+  return {std::move(rounds), std::vector<std::size_t>(world), std::vector<std::size_t>(world)};
+}
+
+TEST(MoveCosts, AreTheSlowestRanksOfEachRound) {
+  // 1e6 weights 0 -> 1, 2 x 5e5 optimizer elements 1 -> 0 and 2 x 5e5 within rank 0.
+  const MoveRound first{
+      {0},
+      {{0, false, 0, 1000000, 0, 1}, {0, true, 0, 500000, 1, 0}, {0, true, 500000, 1000000, 0, 0}}};
+  const MoveRound second{{1}, {{1, false, 0, 250000, 1, 0}}};
+  MachineModel machine;
+  machine.ranks_per_host = 1;
+  machine.remote = {.latency = 1e-3, .bandwidth = 1e6};
+  machine.copy_s_per_byte = 1e-9;
+  machine.block_s_per_byte = 2e-9;
+  machine.rebuild_s = 0.5;
+  const MoveSeconds both = predict_move(plan_of({first, second}, 2), 2, machine);
+  EXPECT_NEAR(both.links, 4.001 + 1.001, 1e-9);  // 4 MB each way at once, then 1 MB
+  EXPECT_NEAR(both.copies, 4e-3, 1e-9);          // rank 0: 4 MB
+  EXPECT_NEAR(both.blocks, 16e-3 + 2e-3, 1e-9);  // rank 0: 8 MB are new to it, then 1 MB
+  EXPECT_NEAR(both.total(), both.move() + 0.5, 1e-12);
+
+  const PairBytes bytes = pair_bytes(plan_of({first, second}, 2), 2);
+  EXPECT_EQ(bytes, (PairBytes{{{0, 1}, 4e6}, {{1, 0}, 5e6}}));
+  EXPECT_EQ(busiest_pair(bytes, {}), std::pair(1, 0));
+  EXPECT_EQ(busiest_rank(bytes).most(), 5e6);
+}
+
+TEST(MoveCosts, CountAHostsLinkOnceAndCopiesWhereNoLinkIsKnown) {
+  // Ranks 0 and 1 of one host each send 1 MB to ranks 2 and 3 of the other.
+  const MoveRound round{
+      {0}, {{0, false, 0, 250000, 0, 2}, {0, false, 0, 250000, 1, 3}, {0, false, 0, 500000, 0, 1}}};
+  MachineModel machine;
+  machine.copy_s_per_byte = 1e-6;
+  EXPECT_NEAR(predict_move(plan_of({round}, 4), 2, machine).links, 2, 1e-9) << "one host: 2 MB";
+  machine.ranks_per_host = 2;
+  machine.remote = {.bandwidth = 0.5e6};
+  EXPECT_NEAR(predict_move(plan_of({round}, 4), 2, machine).links, 4, 1e-9) << "2 MB over one link";
+  const PairBytes bytes = pair_bytes(plan_of({round}, 4), 2);
+  EXPECT_EQ(busiest_pair(bytes, {}), std::pair(0, 1));
+  EXPECT_EQ(busiest_pair(bytes, {0, 0, 1, 1}), std::pair(0, 2)) << "between hosts first";
+  EXPECT_EQ(busiest_rank(PairBytes{}).most(), 0);
+}
+
+TEST(LayoutKeys, ReplaceTheShapeAndNothingElse) {
+  RunConfig config = small(2, 1);
+  config.model.vocab = 256;
+  const RunConfig wide = with_layout_keys(config, "parallel.dp=2 parallel.schedule=gpipe", "--to");
+  EXPECT_EQ(wide.parallel.pp, 0) << "as if no file had set it";
+  EXPECT_EQ(wide.parallel.dp, 2);
+  EXPECT_EQ(wide.parallel.schedule, "gpipe");
+  EXPECT_EQ(with_layout_keys(config, "parallel.schedule=gpipe", "--to").parallel.pp, 2);
+  const RunConfig uneven = with_layout_keys(
+      config,
+      "parallel.layout=[{stages = [{rank = 0, units = [0, 6]}], microbatches = [0, 8]}] "
+      "freeze.units=1",
+      "--to");
+  EXPECT_EQ(uneven.parallel.layout.pipelines.size(), 1U);
+  EXPECT_EQ(uneven.freeze.units, 1);
+  for (const char* bad : {"", "pp=1", "model.layers=3", "parallel.transport=mpi", "x parallel.pp=1",
+                          "parallel.pp=-1"})
+    EXPECT_THROW(with_layout_keys(config, bad, "--to"), Error) << bad;
 }
 
 }  // namespace

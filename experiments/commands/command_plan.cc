@@ -1,5 +1,6 @@
 #include "experiments/commands/command_plan.h"
 
+#include "experiments/report/move_report.h"
 #include "experiments/report/plan_report.h"
 #include "experiments/run/devices.h"
 
@@ -10,6 +11,7 @@ constexpr int kMostRanks = 1 << 16;
 
 struct Options : CommonOptions {
   PlanOptions plan;
+  std::string from, to;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -25,12 +27,23 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--links", options.plan.links,
                  "what messages take, in place of the links in --costs: a machine file, or a run")
       ->type_name("RUN|FILE");
+  app.add_option("--from", options.from,
+                 "with --to: what a change of the layout moves, instead of a plan. Keys on top of "
+                 "the config, such as \"parallel.pp=4 parallel.dp=1\"; left out: the config's own")
+      ->type_name("KEYS");
+  app.add_option("--to", options.to, "the layout after the change, as --from")->type_name("KEYS");
   add_json_option(app, options);
 }
 
 int run_plan(const Options& options, MpiEnvironment&) {
   // MPI never starts: under a launcher, too, one process does it all.
   if (launcher_rank() != 0) return 0;
+  if (!options.from.empty() || !options.to.empty()) {
+    const nlohmann::ordered_json moves =
+        move_report(options.config, options.plan, options.from, options.to);
+    print_once(options.json ? json_line(moves) : move_text(moves));
+    return 0;
+  }
   const nlohmann::ordered_json report =
       plan_report(options.config, options.plan, device_memory(options.config));
   print_once(options.json ? json_line(report) : plan_text(report));

@@ -1,5 +1,6 @@
 // `concertina plan` without a launch: its memory is every rank's own, its text stays short.
 #include "experiments/report/plan_report.h"
+#include "experiments/report/move_report.h"
 
 #include <gtest/gtest.h>
 
@@ -200,6 +201,28 @@ TEST(PlanReport, LargeModelsTakeSecondsAndLittleMemory) {
 
 TEST(PlanReport, WorldThatNoLayoutFits) {
   EXPECT_THROW(report(small({"parallel.pp=2"}), 3, kPlenty), Error);
+}
+
+/// Everything that the second of two stages has goes to the first, which trains on alone.
+TEST(MoveReport, CountsWhatTheRemainingRankLacks) {
+  const RunConfig config = small({});
+  const PlannedJob two = planned(small({"parallel.pp=2"}), 2);
+  double bytes = 0;
+  for (std::size_t b = 0; b < two.buckets.size(); ++b) {
+    if (two.owners[b].index_of(0) < 0) bytes += 4.0 * static_cast<double>(two.buckets[b].elements);
+    if (const Part* part = own_state(two, b, 1)) bytes += 8.0 * static_cast<double>(part->count());
+  }
+  const auto report =
+      move_report(config, {.world = 2}, "parallel.pp=2", "parallel.pp=1 parallel.spare=1");
+  EXPECT_EQ(report["moved_bytes"], bytes);
+  EXPECT_EQ(report["busiest_rank"]["in_bytes"], bytes);
+  EXPECT_EQ(report["pairs"].size(), 1U);
+  EXPECT_EQ(report["to"]["spare"], 1);
+  EXPECT_FALSE(report.contains("seconds"));
+  EXPECT_NE(move_text(report).find("pp2xdp1 1f1b -> pp1xdp1 1f1b, 1 spare"), std::string::npos);
+  const auto none = move_report(config, {.world = 2}, "parallel.pp=2", "parallel.pp=2");
+  EXPECT_EQ(none["moved_bytes"], 0);
+  EXPECT_EQ(none["rounds"], 0);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of the slowest rank, by figure.
+/// The largest value on any rank, figure by figure.
 template <std::size_t N>
 std::array<double, N> slowest(Communicator& world, const std::array<double, N>& mine) {
   const std::vector<double> all = gather_values(world, mine);
@@ -146,7 +146,9 @@ Json bench_change(const RunConfig& config, Communicator& world, const ChangeBenc
     throw_input("both layouts are the same", "--to", "keys of another layout");
   const std::vector<int> hosts = host_of_ranks(world);
   const std::size_t kinds = bench.trainer.state().kinds().size();
-  const std::array plans{plan_moves(from, to, kinds, hosts), plan_moves(to, from, kinds, hosts)};
+  const auto budget = static_cast<std::size_t>(config.parallel.move_memory.bytes);
+  const std::array plans{plan_moves(from, to, kinds, hosts, budget),
+                         plan_moves(to, from, kinds, hosts, budget)};
   const auto pair = busiest_pair(pair_bytes(plans[0], kinds), hosts);
 
   for (int i = 0; i < options.warmup; ++i) bench.step();

@@ -22,7 +22,7 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// Of the steps that `trainer` has run, and of the links, which are probed now. Collective.
+/// What the steps that `trainer` has run took, and the links, which are probed now. Collective.
 MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads);
 
 nlohmann::ordered_json to_json(const MeasuredCosts& costs);

@@ -37,7 +37,7 @@ class RoundClock {
       send(move.from, move.to, bytes);
   }
 
-  /// Of the slowest rank.
+  /// What the slowest rank takes.
   MoveSeconds seconds() const {
     MoveSeconds slowest;
     for (std::size_t rank = 0; rank < works_.size(); ++rank) {

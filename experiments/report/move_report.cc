@@ -6,6 +6,7 @@
 
 #include "core/number_text.h"
 #include "experiments/config/config_overrides.h"
+#include "experiments/costs/links.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/move_costs.h"
 #include "experiments/run/planning.h"
@@ -54,14 +55,6 @@ Json pairs_json(const PairBytes& bytes) {
   return json;
 }
 
-/// By host, where the machine says how many ranks a host has.
-std::vector<int> hosts_of(const MachineModel& machine, int world) {
-  std::vector<int> hosts;
-  for (int rank = 0; machine.ranks_per_host > 0 && rank < world; ++rank)
-    hosts.push_back(rank / machine.ranks_per_host);
-  return hosts;
-}
-
 }  // namespace
 
 Json move_report(const RunConfig& config, const PlanOptions& options, const std::string& from,
@@ -72,11 +65,11 @@ Json move_report(const RunConfig& config, const PlanOptions& options, const std:
   const Job job = job_of(config);
   const ChangeEnd before = end_of(config, job, options.world, from, "--from"),
                   after = end_of(config, job, options.world, to, "--to");
-  const std::size_t kinds =
-      optimizer_of(config)->state_names().size() + (job.keeps_reference ? 1 : 0);
-  const MovePlan plan =
-      plan_moves(before.assignment, after.assignment, kinds, hosts_of(machine, options.world),
-                 static_cast<std::size_t>(config.parallel.move_memory.bytes));
+  const std::size_t kinds = state_kinds(job, *optimizer_of(config)).size();
+  Costs links;  // and which ranks share a host
+  add_links(machine, options.world, links);
+  const MovePlan plan = plan_moves(before.assignment, after.assignment, kinds, links.hosts,
+                                   static_cast<std::size_t>(config.parallel.move_memory.bytes));
   const PairBytes bytes = pair_bytes(plan, kinds);
   const RankBytes busiest = busiest_rank(bytes);
   Json report{{"from", layout_json(before)},

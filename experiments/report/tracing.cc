@@ -120,12 +120,15 @@ void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) 
   const std::vector<double> all = gather_values(world, mine);
   trace.saved_bytes.assign(stages, 0);
   trace.grad_bytes.assign(stages, 0);
-  trace.boundary_bytes = static_cast<std::size_t>(mine.back());
-  for (std::size_t i = 0; i < all.size(); i += mine.size())
+  trace.boundary_bytes = 0;  // of any rank that works
+  for (std::size_t i = 0; i < all.size(); i += mine.size()) {
+    trace.boundary_bytes =
+        std::max(trace.boundary_bytes, static_cast<std::size_t>(all[i + mine.size() - 1]));
     for (std::size_t s = 0; s < stages; ++s) {
       trace.saved_bytes[s] += static_cast<std::size_t>(all[i + 2 * s]);
       trace.grad_bytes[s] += static_cast<std::size_t>(all[i + 2 * s + 1]);
     }
+  }
 }
 
 /// A message that the receiver has is over for the sender as well, even if it looks only later.

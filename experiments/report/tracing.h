@@ -59,7 +59,7 @@ class Tracing {
   std::optional<RunTrace> last_;
 };
 
-/// Of the steps that `engine` kept and that were reached, at least one, and of the ranks that work;
+/// The steps that `trainer` kept and that were reached, at least one, on the ranks that work;
 /// complete on rank 0 only. Collective. `early`: this rank's measure_offset() before them.
 RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffset& early);
 

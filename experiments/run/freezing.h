@@ -19,19 +19,19 @@ struct FreezeChange {
 
 class Freezing {
  public:
-  /// `config`: with the step at which the learning rate ends. Throws bad input for a policy that
-  /// the model or this version cannot follow.
+  /// `config`: with the step at which the learning rate ends. Throws bad input where
+  /// model and policy contradict each other.
   Freezing(const RunConfig& config, const Job& job);
 
   /// Takes the figures of step `step`. `epochs_before`, `epochs`: whole epochs done before and
   /// after it. At a decision point it returns what the policy wants, also where that changes
-  /// nothing.
+  /// nothing, and has taken a snapshot of the weights if the policy wants one. Collective.
   std::optional<FreezeChange> after_step(std::int64_t step, const StepResult& result,
                                          Trainer& trainer, std::int64_t epochs_before,
                                          std::int64_t epochs);
 
   int frozen_layers() const { return frozen_; }
-  /// Of everything that later decisions depend on.
+  /// Everything that later decisions depend on.
   nlohmann::json progress() const;
   /// The inverse of progress(); null: at the start of the run. Throws a failure that names `source`
   /// if it is of another form.

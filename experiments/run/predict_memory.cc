@@ -86,7 +86,7 @@ void append_stages(const Layout& layout, const RowMemory& row, MemoryKey& key) {
     const StagePlacement& at = layout.stage(slots.stage);
     const Pipeline& own =
         layout.pipelines[static_cast<std::size_t>(layout.pipeline_of(slots.stage))];
-    // Of which microbatches it reads the batch: how many, and how far from the first stage's.
+    // It reads the batch of these microbatches: how many, and how far from the first stage's.
     if (first < 0) first = own.first_microbatch;
     for (const int value : {at.first_unit, at.last_unit, slots.saved, slots.grads,
                             own.first_microbatch - first, own.microbatches()})
@@ -125,22 +125,45 @@ void append_parts(const Assignment& assignment, int rank, MemoryKey& key) {
   }
 }
 
+/// The memory of single ranks of one run.
+class RankPredictor {
+ public:
+  RankPredictor(const RunConfig& config, const Job& job, const Assignment& assignment, int threads)
+      : config_(config),
+        job_(job),
+        assignment_(assignment),
+        threads_(threads),
+        model_(model_of(config)),
+        optimizer_(optimizer_of(config)) {}
+
+  RankMemory of(int rank) const {
+    // A backend of its own: its operators are shared by the units of one rank.
+    SharedOperators backend(make_sizing_backend(config_, threads_));
+    return StepEngine(job_, assignment_, rank, stage_factory(*model_, backend), *optimizer_,
+                      config_.optimizer.clip, backend)
+        .memory();
+  }
+
+ private:
+  const RunConfig& config_;
+  const Job& job_;
+  const Assignment& assignment_;
+  int threads_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
 }  // namespace
 
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads) {
-  const std::unique_ptr<Model> model = model_of(config);
-  const std::unique_ptr<Optimizer> optimizer = optimizer_of(config);
-  // A backend of its own: its operators are shared by the units of one rank.
-  SharedOperators backend(make_sizing_backend(config, threads));
-  return StepEngine(job, assignment, rank, stage_factory(*model, backend), *optimizer,
-                    config.optimizer.clip, backend)
-      .memory();
+  return RankPredictor(config, job, assignment, threads).of(rank);
 }
 
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads) {
   const std::vector<RowMemory> rows = plan_memory(assignment.plan, assignment.layout);
+  const RankPredictor predictor(config, job, assignment, threads);
   std::map<MemoryKey, RankMemory> known;
   std::vector<RankMemory> result;
   for (int rank = 0; rank < assignment.world; ++rank) {
@@ -149,7 +172,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
     append_gradients(job, assignment, rank, key);
     append_parts(assignment, rank, key);
     const auto [at, fresh] = known.try_emplace(std::move(key));
-    if (fresh) at->second = predict_memory_of(rank, config, job, assignment, threads);
+    if (fresh) at->second = predictor.of(rank);
     result.push_back(at->second);
   }
   return result;

@@ -14,7 +14,7 @@ namespace concertina {
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads);
 
-/// Of one rank by itself.
+/// The memory of one rank by itself.
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads);
 

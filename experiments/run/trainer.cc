@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
 #include "experiments/run/planning.h"
 #include "models/initialize.h"
@@ -66,11 +67,8 @@ std::unique_ptr<StepEngine> Trainer::make_engine() {
 }
 
 void Trainer::start() {
-  const std::vector<std::string_view> names = optimizer_->state_names();
-  std::vector<std::string> kinds(names.begin(), names.end());
-  if (job_.keeps_reference) kinds.push_back(kReference);
-  state_ =
-      std::make_unique<State>(*assignment_, world_.rank(), std::move(kinds), backend_.memory());
+  state_ = std::make_unique<State>(*assignment_, world_.rank(), state_kinds(job_, *optimizer_),
+                                   backend_.memory());
   tensors_ = tensor_communicator(world_, backend_.memory(), config_.parallel.transport);
   start_engine();
 }
@@ -149,16 +147,7 @@ double Trainer::told() {
 
 std::vector<double> Trainer::gather_working(std::span<const double> mine) {
   std::vector<double> all(mine.size() * assignment_->working.size());
-  if (engine_->works()) {
-    Communicator& working = engine_->working();
-    std::vector<Bytes> blocks;
-    for (int i = 0; i < working.size(); ++i)
-      blocks.push_back(std::as_writable_bytes(
-          std::span(all).subspan(static_cast<std::size_t>(i) * mine.size(), mine.size())));
-    std::ranges::copy(mine, all.begin() + working.rank() * std::ssize(mine));
-    const Bytes own = blocks[static_cast<std::size_t>(working.rank())];
-    working.all_gather(own, blocks).wait();
-  }
+  if (engine_->works()) all = gather_values(engine_->working(), mine);
   if (std::ssize(assignment_->working) < world_.size()) share_with_spares(all);
   return all;
 }

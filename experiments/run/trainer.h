@@ -23,9 +23,6 @@ StageFactory stage_factory(const Model& model, Backend& backend);
 /// The optimizer that `config` names.
 std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
 
-/// Name of the state's tensor that holds a snapshot of the weights (Job::keeps_reference).
-inline constexpr const char* kReference = "reference";
-
 /// What a change of the assignment took.
 struct Adoption {
   double seconds = 0;           // of this rank, from when all were ready
@@ -42,7 +39,7 @@ class Trainer {
   Trainer(const RunConfig& config, Backend& backend, Communicator& world,
           Watchdog* watchdog = nullptr, const std::string& launch = {});
 
-  /// Of this rank, in bytes.
+  /// What this rank takes, in bytes.
   RankMemory memory() const { return engine_->memory(); }
   /// Takes the memory and connects with the other ranks. All below comes after it. Collective.
   void start();

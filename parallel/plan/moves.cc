@@ -22,12 +22,6 @@ struct BucketChange {
   std::vector<Demand> demands;  // by ascending rank
 };
 
-bool same_part(const Part* a, const Part* b) {
-  return (a == nullptr || a->count() == 0) == (b == nullptr || b->count() == 0) &&
-         (a == nullptr || b == nullptr || (a->begin == b->begin && a->end == b->end) ||
-          (a->count() == 0 && b->count() == 0));
-}
-
 /// Ranks of `holders` on the host of `rank`, or all of them if there are none.
 std::vector<int> nearest(const std::vector<int>& holders, int rank, const std::vector<int>& hosts) {
   std::vector<int> near;
@@ -54,7 +48,7 @@ class ChangeFinder {
     for (const int rank : after) gain_kinds(rank, before);
     for (const int rank : before)
       if (const Part* old = own_state(from_, bucket, rank);
-          old != nullptr && !same_part(old, own_state(to_, bucket, rank)))
+          old != nullptr && !keeps_own_state(from_, to_, bucket, rank))
         demands_[rank].gives += block_bytes(old->count(), kinds_);
     for (const auto& [rank, demand] : demands_)
       change_.demands.push_back({rank, demand.makes, demand.gives});
@@ -80,7 +74,7 @@ class ChangeFinder {
 
   void gain_kinds(int rank, const std::vector<int>& owners) {
     const Part* part = own_state(to_, change_.bucket, rank);
-    if (part == nullptr || same_part(own_state(from_, change_.bucket, rank), part)) return;
+    if (part == nullptr || keeps_own_state(from_, to_, change_.bucket, rank)) return;
     demands_[rank].makes += block_bytes(part->count(), kinds_);
     for (const int owner : owners) {
       const Part* old = own_state(from_, change_.bucket, owner);
@@ -149,8 +143,8 @@ class RoundPacker {
   }
 
  private:
-  /// The most that any rank would have beyond its larger state if this came next by itself; of
-  /// changes that stay below it, the one that gives most back.
+  /// The most that any rank would have beyond its larger state if this came next by itself; below
+  /// zero where all ranks have room.
   double excess_of(const BucketChange& change) const {
     double most = -std::numeric_limits<double>::infinity();
     for (const Demand& one : change.demands)
@@ -200,6 +194,13 @@ const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank
   const bool kept = !assignment.buckets[bucket].frozen || assignment.keeps_frozen_state;
   if (index < 0 || !kept) return nullptr;
   return &owners.parts[at(index)];
+}
+
+bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank) {
+  const Part *before = own_state(from, bucket, rank), *after = own_state(to, bucket, rank);
+  const std::size_t count = before == nullptr ? 0 : before->count();
+  if (count != (after == nullptr ? 0 : after->count())) return false;
+  return count == 0 || before->begin == after->begin;
 }
 
 std::size_t block_bytes(std::size_t elements, std::size_t count) {

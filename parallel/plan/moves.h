@@ -26,6 +26,9 @@ struct Move {
 /// or the bucket is frozen for good.
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
+/// Whether a rank's own part of a bucket, if it has one, is the same in both: nothing to move.
+bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank);
+
 /// Bytes that a rank's state takes, or part of it.
 struct StateBytes {
   std::size_t weights = 0, optimizer = 0;

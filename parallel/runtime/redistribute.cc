@@ -56,10 +56,7 @@ class RoundMover {
     return part == nullptr ? 0 : part->count();
   }
   bool keeps_kinds(std::size_t bucket) const {
-    const Part *before = own_state(from_, bucket, state_.rank()),
-               *after = own_state(to_, bucket, state_.rank());
-    return before != nullptr && after != nullptr && before->begin == after->begin &&
-           before->end == after->end;
+    return keeps_own_state(from_, to_, bucket, state_.rank());
   }
 
   void make_blocks(std::size_t bucket) {

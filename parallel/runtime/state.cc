@@ -8,6 +8,13 @@
 #include "core/optimizer.h"
 
 namespace concertina {
+std::vector<std::string> state_kinds(const Job& job, const Optimizer& optimizer) {
+  const std::vector<std::string_view> names = optimizer.state_names();
+  std::vector<std::string> kinds(names.begin(), names.end());
+  if (job.keeps_reference) kinds.push_back(kReference);
+  return kinds;
+}
+
 State::State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory)
     : assignment_(&assignment), rank_(rank), kinds_(std::move(kinds)), memory_(&memory) {
   CONCERTINA_CHECK(kinds_.size() <= kMostKinds, "{} tensors of state", kinds_.size());

@@ -16,7 +16,11 @@
 
 namespace concertina {
 
-/// The most tensors beside the weights: the optimizer's, and a snapshot.
+/// Name of the kind that is a snapshot of the weights (Job::keeps_reference).
+inline constexpr const char* kReference = "reference";
+
+/// What a run keeps beside the weights: the optimizer's tensors, then the snapshot if it has one.
+std::vector<std::string> state_kinds(const Job& job, const Optimizer& optimizer);
 inline constexpr std::size_t kMostKinds = kMostStates + 1;
 
 /// A run of one tensor in a rank's own part of a bucket.
@@ -30,8 +34,7 @@ struct OwnedRun {
 
 class State {
  public:
-  /// All of it zero. `kinds`: names of the optimizer's tensors and of the snapshot, if there is
-  /// one. `memory` outlives it; so does `assignment`, which use() may replace.
+  /// All of it zero. `kinds`: state_kinds(). `memory` outlives it; so does `assignment`, which use() may replace.
   State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
 
   /// By bucket: all of its elements, or empty where this rank does not hold it.
@@ -39,8 +42,8 @@ class State {
   /// This rank's own part of `bucket` of kind `kind`; empty where it has none.
   View part(std::size_t bucket, std::size_t kind) const;
   const std::vector<std::string>& kinds() const { return kinds_; }
-  /// Every run of a tensor in the rank's own parts, bucket by bucket: each element of the model's
-  /// state is seen once, by one rank. Nothing of a bucket that no rank trains is left out.
+  /// Every run of a tensor in the rank's own parts, bucket by bucket, those of frozen buckets as
+  /// well: each element of the model's state is seen once, by one rank.
   void each_owned(const std::function<void(const OwnedRun&)>& see) const;
 
   const Assignment& assignment() const { return *assignment_; }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "core/error.h"
@@ -65,6 +66,28 @@ TEST(BucketsTest, HoldEveryParameterOnce) {
     }
     RC_ASSERT(expected.empty());
   }));
+}
+
+/// Samples of a text of 4 tokens.
+class TextSource final : public BatchSource {
+ public:
+  std::span<const Field> fields() const override { return fields_; }
+  void load(std::int64_t, std::int64_t, std::int64_t, std::span<const View>) override {}
+  std::int64_t valid_targets(std::int64_t, std::int64_t samples) const override { return samples; }
+
+ private:
+  const std::vector<Field> fields_ = text_fields(4);
+};
+
+TEST(FieldsTest, AreFoundByNameTypeAndShapeOrRefused) {
+  const TextSource source;
+  const std::vector<Field> wanted{text_fields(4)[1], text_fields(4)[0]};
+  std::array<int, 2> indices{};
+  find_fields(source, wanted, indices);
+  EXPECT_EQ(indices, (std::array{1, 0}));
+  for (const Field& other : {Field{"image", DType::f32, {4}}, Field{"tokens", DType::i32, {5}},
+                             Field{"tokens", DType::f32, {4}}})
+    EXPECT_THROW(find_fields(source, std::span(&other, 1), indices), Error) << other.name;
 }
 
 TEST(BlocksTest, CoverEveryElementOnceAndNoPadding) {

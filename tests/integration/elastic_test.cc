@@ -32,16 +32,17 @@ Request on(Layout layout, int ranks) {
   return {.world = kWorld, .spare = kWorld - ranks, .layout = std::move(layout)};
 }
 
+/// `body` on four threads, each with its trainer.
+void on_each_rank(const RunConfig& config,
+                  const std::function<void(Trainer&, BatchSource&)>& body) {
+  run_threads(kWorld, [&](Communicator& world) { with_trainer(world, config, body); });
+}
+
 /// Steps [1, last] on four threads, with changes; what each rank says of the result is the same.
-Outcome train_moving(const RunConfig& config, std::int64_t last, const std::vector<Change>& changes,
-                     const MakeBackend& make_backend = cpu_backend) {
+Outcome train_moving(const RunConfig& config, std::int64_t last,
+                     const std::vector<Change>& changes) {
   std::vector<Outcome> outcomes(kWorld);
-  run_threads(kWorld, [&](Communicator& world) {
-    const auto backend = make_backend(config.run.threads);
-    Trainer trainer(config, *backend, world);
-    trainer.start();
-    trainer.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+  on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
     StepResult result;
     for (std::int64_t step = 1; step <= last; ++step) {
       for (const Change& change : changes) {
@@ -58,8 +59,8 @@ Outcome train_moving(const RunConfig& config, std::int64_t last, const std::vect
       }
       result = trainer.step(step, source);
     }
-    outcomes[static_cast<std::size_t>(world.rank())] = {state_sha256(trainer), result.loss,
-                                                        result.grad_norm};
+    outcomes[static_cast<std::size_t>(trainer.world().rank())] = {state_sha256(trainer),
+                                                                  result.loss, result.grad_norm};
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
   return outcomes[0];
@@ -147,19 +148,14 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
 /// The drift of each layer from step 3 to step 6, where the layout changes before step 5.
 std::vector<double> drift_over(const RunConfig& config, const Request& next) {
   std::vector<std::vector<double>> drifts(kWorld);
-  run_threads(kWorld, [&](Communicator& world) {
-    const auto backend = make_cpu_backend(1);
-    Trainer trainer(config, *backend, world);
-    trainer.start();
-    trainer.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+  on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
     const std::vector<int> layers{0, 0, 0, 0, 1, 1, 2, 2, -1};  // two buckets of the embedding
     for (int step = 1; step <= 6; ++step) {
       if (step == 4) take_reference(trainer);
       if (step == 5) trainer.adopt(assign(trainer.job(), next));
       trainer.step(step, source);
     }
-    drifts[static_cast<std::size_t>(world.rank())] = weight_drift(trainer, layers, 3);
+    drifts[static_cast<std::size_t>(trainer.world().rank())] = weight_drift(trainer, layers, 3);
   });
   for (const std::vector<double>& drift : drifts) EXPECT_EQ(drift, drifts[0]);
   return drifts[0];
@@ -191,12 +187,8 @@ TEST(ElasticTraining, AThousandChangesLeaveNothingBehind) {
   std::mt19937 random(1);
   std::vector<Request> requests;
   for (int i = 0; i < kRound; ++i) requests.push_back(random_request(job, random));
-  run_threads(kWorld, [&](Communicator& world) {
-    const auto backend = make_cpu_backend(1);
-    Trainer trainer(config, *backend, world);
-    trainer.start();
-    trainer.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+  on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
+    Communicator& world = trainer.world();
     const auto change = [&](int number) {
       trainer.adopt(assign(job, requests[static_cast<std::size_t>(number % kRound)]));
       if (number % kRound == 0) trainer.step(1 + number / kRound, source);

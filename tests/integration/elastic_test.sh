@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs that freeze layers as they go, and ranks that are spare: the same decisions and the same bits
 # at every layout and after every stop; nothing hangs where a spare rank is stopped, killed or told.
-# usage: freezing_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
+# usage: elastic_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 set -u
 binary=$(realpath -- "$1"); shift
 mpirun=$*
@@ -71,15 +71,8 @@ same_as rises rises-zbv
 # 0 of the run gets SIGNAL; RANK: another one. Ends with exit code WANTED.
 interrupted() {
   signal=$1 lines=$2 wanted=$3 name=$4 ranks=$5; shift 5
-  timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch \
-    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" > out 2> err &
-  process=$!
-  while kill -0 $process 2> /dev/null; do
-    [ -f "runs/$name/metrics.jsonl" ] && [ "$(wc -l < "runs/$name/metrics.jsonl")" -ge "$lines" ] &&
-      break
-    sleep 0.01
-  done
-  for child in $(children_of "$(cat pid)"); do
+  launch_until "$lines" "$ranks" "$name" "$@"
+  for child in $(children_of "$launcher"); do
     [ "$(rank_of "$child")" = "${rank:-0}" ] && kill -s "$signal" "$child"
   done
   wait $process
@@ -160,6 +153,7 @@ refused() {
   one_message "$text" "train $ranks $*"
 }
 refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
+refused 'training does not use the cache yet' 0 --set data.windows=fixed --set 'cache.memory=1 MiB'
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
 refused 'parallel.spare = 2 of 2 ranks: none is left' 2 --set parallel.spare=2
 refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \

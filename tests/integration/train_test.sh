@@ -20,15 +20,7 @@ refused() {
 # (which passes it on to all) or one rank gets SIGNAL; exits with 75.
 stopped() {
   signal=$1 target=$2 lines=$3 ranks=$4 name=$5; shift 5
-  timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch \
-    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" > out 2> err &
-  process=$!
-  while kill -0 $process 2> /dev/null; do
-    [ -f "runs/$name/metrics.jsonl" ] && [ "$(wc -l < "runs/$name/metrics.jsonl")" -ge "$lines" ] &&
-      break
-    sleep 0.02
-  done
-  launcher=$(cat pid)
+  launch_until "$lines" "$ranks" "$name" "$@"
   case $target in
     mpirun) kill -s "$signal" "$launcher" ;;
     rank) kill -s "$signal" "$(children_of "$launcher" | tail -n 1)" ;;

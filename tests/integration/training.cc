@@ -88,16 +88,20 @@ double summed_loss(Trainer& trainer, std::int64_t batch, int count, BatchSource&
   return sum;
 }
 
+void with_trainer(Communicator& world, const RunConfig& config,
+                  const std::function<void(Trainer&, BatchSource&)>& body,
+                  const MakeBackend& make_backend) {
+  const auto backend = make_backend(config.run.threads);
+  Trainer trainer(config, *backend, world);
+  trainer.start();
+  trainer.initialize();
+  SyntheticSource source(config.model.context, config.model.vocab);
+  body(trainer, source);
+}
+
 void with_rank_alone(const RunConfig& config,
                      const std::function<void(Trainer&, BatchSource&)>& body) {
-  run_threads(1, [&](Communicator& world) {
-    const auto backend = make_cpu_backend(1);
-    Trainer trainer(config, *backend, world);
-    trainer.start();
-    trainer.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
-    body(trainer, source);
-  });
+  run_threads(1, [&](Communicator& world) { with_trainer(world, config, body); });
 }
 
 void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {

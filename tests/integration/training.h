@@ -57,6 +57,11 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
                    const MakeBackend& make_backend = cpu_backend,
                    const std::function<void(double loss)>& each = {});
 
+/// A trainer on one rank of `world` with its first weights, and samples for it. Collective.
+void with_trainer(Communicator& world, const RunConfig& config,
+                  const std::function<void(Trainer&, BatchSource&)>& body,
+                  const MakeBackend& make_backend = cpu_backend);
+
 /// A rank by itself with its first weights, on the CPU.
 void with_rank_alone(const RunConfig& config,
                      const std::function<void(Trainer&, BatchSource&)>& body);

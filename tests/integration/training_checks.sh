@@ -41,6 +41,21 @@ expect() {
     $launcher "$binary" train @base.toml --set "run.name=$name" "$@"
 }
 
+# launch_until LINES RANKS NAME [--set ...]: launches one run of base.toml, and returns once its
+# metrics.jsonl has LINES lines or it has ended; `process` is to be waited for, `launcher` is mpirun.
+launch_until() {
+  lines=$1 ranks=$2 name=$3; shift 3
+  timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch \
+    $mpirun -n "$ranks" "$binary" train @base.toml --set "run.name=$name" "$@" > out 2> err &
+  process=$!
+  while kill -0 $process 2> /dev/null; do
+    [ -f "runs/$name/metrics.jsonl" ] && [ "$(wc -l < "runs/$name/metrics.jsonl")" -ge "$lines" ] &&
+      break
+    sleep 0.01
+  done
+  launcher=$(cat pid)
+}
+
 # children_of PID: without procps, which a small machine lacks.
 children_of() {
   cat /proc/[0-9]*/status 2> /dev/null | awk -v parent="$1" '$1 == "Pid:" { pid = $2 }

@@ -132,7 +132,7 @@ float value_of(std::size_t bucket, std::size_t element, int kind) {
   return static_cast<float>(bucket * 100000 + element) + 0.25F * static_cast<float>(kind + 1);
 }
 
-/// `started`: by bucket, whether its optimizer state has been there since fill().
+/// Writes value_of() everywhere.
 void fill(State& state) {
   for (std::size_t b = 0; b < state.weights().size(); ++b) {
     const View weights = state.weights()[b];
@@ -144,6 +144,7 @@ void fill(State& state) {
   }
 }
 
+/// `kept`: by bucket, whether its optimizer state has been there since fill().
 void expect_filled(const State& state, const std::vector<bool>& kept) {
   for (std::size_t b = 0; b < state.weights().size(); ++b) {
     const View weights = state.weights()[b];

@@ -74,21 +74,23 @@ violations() {
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock|parallel/(comm|runtime)/' $none \
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
-    parallel/policies
-  forbid "$1" 'plan is the floor of parallel' 'parallel/(simulate|generate)/' $none parallel/plan
+    parallel/policies parallel/repartition
+  forbid "$1" 'plan is the floor of parallel' 'parallel/(simulate|generate|repartition)/' $none parallel/plan
   forbid "$1" 'policies know no generator' 'parallel/generate/' $none parallel/policies
   forbid "$1" 'plan and simulate know no policy' 'parallel/policies/' $none parallel/plan \
     parallel/simulate
   forbid "$1" 'simulate knows no generator' 'parallel/generate/' $none parallel/simulate
-  forbid "$1" 'comm knows no plan' 'parallel/(plan|simulate|generate|runtime)/' $none parallel/comm
-  forbid "$1" 'runtime runs plans, it makes none' 'parallel/(simulate|generate)/' $none \
+  forbid "$1" 'what makes plans knows nothing of who asks for them' 'parallel/repartition/' $none \
+    parallel/simulate parallel/generate parallel/policies
+  forbid "$1" 'comm knows no plan' 'parallel/(plan|simulate|generate|repartition|runtime)/' $none parallel/comm
+  forbid "$1" 'runtime runs plans, it makes none' 'parallel/(simulate|generate|repartition)/' $none \
     parallel/runtime
   forbid "$1" 'config is the floor of experiments' \
-    'experiments/(run|costs|report|bench|commands)/' $none experiments/config
-  forbid "$1" 'run needs config alone' 'experiments/(costs|report|bench|commands)/' $none \
+    'experiments/(run|costs|change|report|bench|commands)/' $none experiments/config
+  forbid "$1" 'run needs config alone' 'experiments/(costs|change|report|bench|commands)/' $none \
     experiments/run
   forbid "$1" 'no room of experiments needs the commands' 'experiments/(bench|commands)/' $none \
-    experiments/costs experiments/report
+    experiments/costs experiments/change experiments/report
   defined_twice "$1" $all
   for path in "$1"/*; do
     case ${path##*/} in

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "core/arena.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/costs/link_probe.h"
+#include "experiments/costs/memory_probe.h"
 #include "experiments/costs/move_costs.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
@@ -22,15 +20,6 @@ namespace concertina {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The largest value on any rank, figure by figure.
-template <std::size_t N>
-std::array<double, N> slowest(Communicator& world, const std::array<double, N>& mine) {
-  const std::vector<double> all = gather_values(world, mine);
-  std::array<double, N> most{};
-  for (std::size_t i = 0; i < all.size(); ++i) most[i % N] = std::max(most[i % N], all[i]);
-  return most;
-}
 
 /// Seconds of changes in one direction and of the steps after them.
 struct ChangeTimes {
@@ -42,7 +31,8 @@ struct ChangeTimes {
     const Adoption took = bench.trainer.adopt(to);
     extra_bytes = took.extra_bytes;
     const double first = bench.step(), second = bench.step();
-    const auto all = slowest(world, std::array{took.seconds, took.move_seconds, first, second});
+    const auto all =
+        largest_values(world, std::array{took.seconds, took.move_seconds, first, second});
     change.push_back(all[0]);
     move.push_back(all[1]);
     first_step.push_back(all[2]);
@@ -56,36 +46,10 @@ double measure_rebuild(TimedTrainer& bench, const Assignment& same) {
   std::vector<double> seconds;
   for (int i = 0; i < kTimes; ++i) {
     const Adoption took = bench.trainer.adopt(same);
-    seconds.push_back(slowest(bench.trainer.world(), std::array{took.seconds})[0]);
+    seconds.push_back(largest_values(bench.trainer.world(), std::array{took.seconds})[0]);
     bench.step();
   }
   return median(std::move(seconds));
-}
-
-/// Copies between blocks of host memory, old and new, on all ranks at once.
-void measure_memory(Communicator& world, MachineModel& machine) {
-  constexpr std::size_t kBytes = std::size_t{16} << 20;
-  constexpr int kTimes = 5;
-  const Arena source(kBytes), target(kBytes);
-  std::memset(source.data(), 1, kBytes);
-  std::memset(target.data(), 1, kBytes);
-  std::vector<double> old_block, new_block;
-  for (int i = 0; i < kTimes; ++i) {
-    world.barrier();
-    double start = now();
-    std::memcpy(target.data(), source.data(), kBytes);
-    old_block.push_back(now() - start);
-    world.barrier();
-    start = now();
-    {
-      const Arena fresh(kBytes);
-      std::memcpy(fresh.data(), source.data(), kBytes);
-    }
-    new_block.push_back(now() - start);
-  }
-  const auto all = slowest(world, std::array{median(old_block), median(new_block)});
-  machine.copy_s_per_byte = all[0] / kBytes;
-  machine.block_s_per_byte = std::max(0.0, all[1] - all[0]) / kBytes;
 }
 
 /// Links by class, and the one between the ranks of `pair`, which is also that of its class.
@@ -101,7 +65,7 @@ MachineModel measure_machine(Communicator& world, const std::vector<int>& hosts,
     const bool remote = hosts[static_cast<std::size_t>(a)] != hosts[static_cast<std::size_t>(b)];
     (remote ? machine.remote : machine.local) = probe_link(world, a, b, bytes, remote);
   }
-  measure_memory(world, machine);
+  probe_memory(world, machine);
   return machine_from_json(gather_json(world, to_json(machine))[0], "the probe of rank 0");
 }
 

@@ -34,7 +34,7 @@ void TrainLaunch::open() {
   const std::optional<std::int64_t> found =
       load_checkpoint(trainer, checkpoints, own_identity, &stored);
   done = found.value_or(0);
-  if (stored.contains(kProgress)) freezing = stored[kProgress].value("freezing", nlohmann::json());
+  if (stored.contains(kProgress)) progress = stored[kProgress];
   launch_watch.committed(done);
   if (leads()) found ? refuse_from_scratch() : start_anew();
   if (!found) trainer.initialize();

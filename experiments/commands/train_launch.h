@@ -40,8 +40,8 @@ class TrainLaunch : public Launch {
   RunConfig resolved;                  // with the step at which the learning rate ends
   RunHistory history;                  // on rank 0
   std::int64_t done = 0;               // steps of the run, before this launch
-  nlohmann::json freezing;             // progress of the freeze policy then; null: at the start
-  std::unique_ptr<Monitor> monitor;    // on rank 0
+  nlohmann::json progress = nlohmann::json::object();  // of the run's policies then, by name
+  std::unique_ptr<Monitor> monitor;                    // on rank 0
 
  private:
   void start_anew();

@@ -56,9 +56,13 @@ Training::Training(TrainLaunch& launch)
       trainer_(launch.trainer),
       source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
       freezing_(launch.resolved, launch.trainer.job()),
+      repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads),
+      policies_{&freezing_, &repartition_},
       figures_(tokens_of_step(launch.config)),
       done_(launch.done) {
-  freezing_.restore(launch.freezing, launch.checkpoints);
+  for (ChangePolicy* policy : policies_)
+    policy->restore(launch.progress.value(policy->name(), nlohmann::json()), trainer_,
+                    launch.checkpoints);
 }
 
 int Training::run() {
@@ -79,7 +83,13 @@ int Training::run() {
     figures_.step(seconds, status.bubble);
     done_ = step;
     record(step, summary, status, seconds);
-    decide(step, summary, tracing);
+    decide({.step = step,
+            .steps = steps,
+            .seconds = seconds,
+            .result = summary,
+            .epochs_before = source_.epochs_done(step - 1),
+            .epochs = source_.epochs_done(step)},
+           tracing);
     if (due(step, config.eval.every) && step < steps) periodic_validation(step);
     const bool stop = status.signal != 0 && step < steps;
     if (stop || due(step, config.checkpoint.every) || step == steps)
@@ -114,39 +124,34 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   return result;
 }
 
-/// What is frozen from the next step on.
-void Training::decide(std::int64_t step, const StepResult& result, Tracing& tracing) {
-  const auto change = freezing_.after_step(step, result, trainer_, source_.epochs_done(step - 1),
-                                           source_.epochs_done(step));
-  if (!change) return;
-  if (change->units != trainer_.layout().frozen_units) return adopt(step, *change, tracing);
-  if (launch_.monitor)
-    launch_.monitor->event(step, "freeze",
-                           {{"layers", change->layers},
-                            {"statistic", change->decision.statistic},
-                            {"why", change->decision.reason}});
+/// What the run goes on with after the step of `view`.
+void Training::decide(const RunView& view, Tracing& tracing) {
+  Change change;
+  for (ChangePolicy* policy : policies_) policy->consider(view, trainer_, change);
+  std::optional<Adoption> adoption;
+  if (change.next) {
+    tracing.before_change();
+    adoption = adopt_change(change, trainer_, launch_.threads);
+    if (adoption)
+      for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
+  }
+  write_events(view.step, change.events);
+  if (!launch_.monitor || change.reasons.empty()) return;
+  launch_.monitor->clear();
+  log::info("after step {}: {}{}", view.step, fmt::join(change.reasons, "; "),
+            adoption ? fmt::format("; in {:.2f} s", adoption->seconds) : "");
 }
 
-void Training::adopt(std::int64_t step, const FreezeChange& change, Tracing& tracing) {
-  tracing.before_change();
-  const int before = trainer_.layout().frozen_units;
-  Assignment next = trainer_.with_frozen(change.units);
-  require_memory_for(next, trainer_, launch_.threads);
-  const Adoption adoption = trainer_.adopt(std::move(next));
+void Training::write_events(std::int64_t step, const std::vector<RunEvent>& events) {
   if (!launch_.monitor) return;
-  launch_.monitor->event(step, "freeze",
-                         {{"layers", change.layers},
-                          {"units_before", before},
-                          {"units", change.units},
-                          {"statistic", change.decision.statistic},
-                          {"why", change.decision.reason},
-                          {"layout", short_form(trainer_.layout())},
-                          {"seconds", adoption.seconds},
-                          {"moved_bytes", adoption.bytes},
-                          {"extra_bytes", adoption.extra_bytes}});
-  launch_.monitor->clear();
-  log::info("after step {}: {} of {} layers frozen ({}), in {:.2f} s", step, change.layers,
-            trainer_.job().model.layer_ends.size(), change.decision.reason, adoption.seconds);
+  for (const RunEvent& event : events) launch_.monitor->event(step, event.kind, event.facts);
+}
+
+/// What later decisions depend on, by policy.
+nlohmann::json Training::progress() const {
+  nlohmann::json progress;
+  for (const ChangePolicy* policy : policies_) progress[policy->name()] = policy->progress();
+  return progress;
 }
 
 /// One of the evaluations before the end; says once what they cost where that is much.
@@ -182,8 +187,7 @@ void Training::save(std::int64_t step, bool last) {
   try {
     require_same_text(launch_.world, launch_.dataset->corpus(),
                       launch_.own_identity.at(kWholeText).get<std::string>(), launch_.text_stamps);
-    save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity,
-                    {{"freezing", freezing_.progress()}});
+    save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity, progress());
   } catch (const Error& error) {
     if (last || error.system_error() == 0) throw;
     if (monitor == nullptr) return;
@@ -227,6 +231,7 @@ int Training::preempted(int signal) {
 int Training::finish(const std::optional<RunTrace>& trace) {
   const RunConfig& config = launch_.config;
   const auto stop = [this] { return told_to_stop(); };
+  for (ChangePolicy* policy : policies_) write_events(done_, policy->closing());
   if (summary_.last) save_costs(launch_);
   if (stop()) return preempted(stopped_by_);
   summary_.step = done_;

@@ -7,11 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "experiments/change/freezing.h"
+#include "experiments/change/repartition.h"
 #include "experiments/commands/train_launch.h"
 #include "experiments/report/run_trace.h"
 #include "experiments/report/tracing.h"
 #include "experiments/run/evaluate.h"
-#include "experiments/run/freezing.h"
 #include "experiments/run/launch_figures.h"
 
 namespace concertina {
@@ -38,8 +39,9 @@ class Training {
               double seconds);
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
-  void decide(std::int64_t step, const StepResult& result, Tracing& tracing);
-  void adopt(std::int64_t step, const FreezeChange& change, Tracing& tracing);
+  void decide(const RunView& view, Tracing& tracing);
+  void write_events(std::int64_t step, const std::vector<RunEvent>& events);
+  nlohmann::json progress() const;
   void periodic_validation(std::int64_t step);
   Validation final_validation(const std::function<bool()>& stop);
   void save(std::int64_t step, bool last);
@@ -52,6 +54,8 @@ class Training {
   Trainer& trainer_;
   TrainingSource source_;
   Freezing freezing_;
+  Repartition repartition_;
+  const std::vector<ChangePolicy*> policies_;  // asked in this order
   LaunchFigures figures_;
   LaunchSummary summary_;
   bool told_eval_share_ = false;

@@ -156,10 +156,10 @@ std::string RunConfig::where(std::string_view key) const {
 
 bool RunConfig::operator==(const RunConfig& other) const {
   return run == other.run && model == other.model && data == other.data && batch == other.batch &&
-         freeze == other.freeze && cache == other.cache && optimizer == other.optimizer &&
-         lr == other.lr && parallel == other.parallel && numerics == other.numerics &&
-         checkpoint == other.checkpoint && eval == other.eval && generate == other.generate &&
-         log == other.log;
+         freeze == other.freeze && elastic == other.elastic && cache == other.cache &&
+         optimizer == other.optimizer && lr == other.lr && parallel == other.parallel &&
+         numerics == other.numerics && checkpoint == other.checkpoint && eval == other.eval &&
+         generate == other.generate && log == other.log;
 }
 
 std::string run_directory(const RunConfig& config) {

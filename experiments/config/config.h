@@ -58,6 +58,15 @@ struct FreezeSection {
   bool operator==(const FreezeSection&) const = default;
 };
 
+/// What decides the layout while a run goes on.
+struct ElasticSection {
+  std::string policy = "none";
+  std::int64_t every = 0;  // steps; 0: only after a freeze
+  bool depth = true, replicas = true, schedule = true;
+  double least_gain = 0.02;
+  bool operator==(const ElasticSection&) const = default;
+};
+
 struct CacheSection {
   ByteSize memory, disk;
   std::string dir;
@@ -131,6 +140,7 @@ struct RunConfig {
   DataSection data;
   BatchSection batch;
   FreezeSection freeze;
+  ElasticSection elastic;
   CacheSection cache;
   OptimizerSection optimizer;
   LrSection lr;

@@ -17,6 +17,7 @@
 #include "parallel/comm/tensor_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/partition.h"
+#include "parallel/repartition/layout_policy.h"
 
 namespace concertina {
 namespace {
@@ -71,6 +72,9 @@ std::vector<std::string_view> partitioner_names() {
 }
 std::vector<std::string_view> freeze_policy_names() {
   return names_of(freeze_policies());
+}
+std::vector<std::string_view> layout_policy_names() {
+  return names_of(layout_policies());
 }
 std::vector<std::string_view> unfreeze_names() {
   return {kUnfreezeNames.begin(), kUnfreezeNames.end()};
@@ -143,6 +147,23 @@ const Key kKeys[] = {
     {KEY(freeze.unfreeze_rise),
      "rise of the loss above its best that counts for freeze.unfreeze, as a share of the best",
      kNotNegative},
+
+    {KEY(elastic.policy),
+     "what decides, after a freeze and every elastic.every steps, which layout the run goes on "
+     "with; "
+     "what is trained stays the same bits",
+     {},
+     layout_policy_names},
+    {KEY(elastic.every), "steps between decisions besides those after a freeze; 0: none", kSteps},
+    {KEY(elastic.depth), "whether pipelines may get another number of stages", {}},
+    {KEY(elastic.replicas),
+     "whether the number of replicas may change; what is left over of the ranks is spare",
+     {}},
+    {KEY(elastic.schedule), "whether `predicted` may take another schedule of the registry", {}},
+    {KEY(elastic.least_gain),
+     "smallest predicted gain, as a share of a step, that is worth a change: predictions are not "
+     "exact",
+     kShare},
 
     {KEY(cache.memory),
      "shared memory of each host for what the frozen units made of each sample, so that later "

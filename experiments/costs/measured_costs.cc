@@ -73,9 +73,8 @@ RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
 
 }  // namespace
 
-MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads) {
-  Communicator& world = trainer.world();
-  const ModelSpec& model = trainer.job().model;
+StepCosts measure_steps(Trainer& trainer, Backend& backend) {
+  const std::size_t units = trainer.job().model.units.size();
   const StepSeconds step = trainer.engine().seconds();
   std::vector<double> mine{step.load,   step.norm,
                            step.update, static_cast<double>(trainer.engine().trained_elements()),
@@ -83,33 +82,41 @@ MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads) {
   const std::size_t first_unit = mine.size();
   for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
-  const RankColumns all(gather_values(world, mine), mine.size());
+  const RankColumns all(gather_values(trainer.world(), mine), mine.size());
 
-  RunConfig config = trainer.config();  // with what was frozen when it was measured
-  config.freeze = FreezeSection{.units = trainer.layout().frozen_units};
-  MeasuredCosts costs{write_config(config), threads, {}, {}, {}};
-  for (std::size_t u = 0; u < model.units.size(); ++u) {
-    const std::size_t at = first_unit + 4 * u;
-    costs.names.push_back(model.units[u].name);
-    costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3)});
-  }
-  MachineModel& machine = costs.machine;
-  machine.load_s = all.largest(0);
-  machine.norm_s_per_element = all.sum(1) / all.sum(3);
-  machine.update_s_per_element = all.sum(2) / all.sum(3);
-  machine.post_s = all.mean(4);
-  machine.combine_s_per_byte = all.mean(5);
+  StepCosts costs;
   double flops = 0, seconds = 0;
-  for (std::size_t u = 0; u < model.units.size(); ++u) {
+  for (std::size_t u = 0; u < units; ++u) {
+    const std::size_t at = first_unit + 4 * u;
+    costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3)});
     flops += total_flops(trainer.assignment().costs[u]);
     seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
   }
+  MachineModel& machine = costs.machine;
   if (seconds > 0) machine.flops_per_s = flops / seconds;
+  machine.load_s = all.largest(0);
+  if (all.sum(3) > 0) {
+    machine.norm_s_per_element = all.sum(1) / all.sum(3);
+    machine.update_s_per_element = all.sum(2) / all.sum(3);
+  }
+  machine.post_s = all.mean(4);
+  machine.combine_s_per_byte = all.mean(5);
+  return costs;
+}
+
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads) {
+  Communicator& world = trainer.world();
+  const ModelSpec& model = trainer.job().model;
+  StepCosts step = measure_steps(trainer, backend);
+  RunConfig config = trainer.config();  // with what was frozen when it was measured
+  config.freeze = FreezeSection{.units = trainer.layout().frozen_units};
+  MeasuredCosts costs{write_config(config), threads, {}, std::move(step.units), step.machine};
+  for (const UnitSpec& unit : model.units) costs.names.push_back(unit.name);
   const std::vector<int> hosts = host_of_ranks(world);
   const LinkClasses links = probe_classes(world, hosts, model.boundary_bytes);
-  machine.local = links.local;
-  machine.remote = links.remote;
-  machine.ranks_per_host = ranks_per_host(hosts);
+  costs.machine.local = links.local;
+  costs.machine.remote = links.remote;
+  costs.machine.ranks_per_host = ranks_per_host(hosts);
   return costs;
 }
 

@@ -22,6 +22,14 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
+/// What the units of `trainer`'s model took in its last steps, and what its ranks did besides: all
+/// of a machine but its links. Collective.
+struct StepCosts {
+  std::vector<UnitSeconds> units;  // as MeasuredCosts::units
+  MachineModel machine;
+};
+StepCosts measure_steps(Trainer& trainer, Backend& backend);
+
 /// What the steps that `trainer` has run took, and the links, which are probed now. Collective.
 MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads);
 

@@ -145,17 +145,16 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config) {
 
 namespace {
 
-/// Throws on all ranks if those that share a device want more than it has free.
-void require_free(std::size_t wanted, Trainer& trainer, int threads) {
-  const RunConfig& config = trainer.config();
-  Communicator& world = trainer.world();
+/// Every device of the run by name, with the ranks that share it. `wanted`: of this rank.
+/// Collective.
+std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& trainer) {
   const std::optional<Memory::Pool> pool = pool_of(trainer);
   const std::string own = pool ? host_name() + ", " + pool->name : "";
   const std::vector<nlohmann::json> all =
-      gather_json(world, {{"pool", own},
-                          {"free", pool ? pool->free : 0},
-                          {"unplanned", pool ? pool->unplanned : 0},
-                          {"wanted", wanted}});
+      gather_json(trainer.world(), {{"pool", own},
+                                    {"free", pool ? pool->free : 0},
+                                    {"unplanned", pool ? pool->unplanned : 0},
+                                    {"wanted", wanted}});
   std::map<std::string, Sharers> pools;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank]["pool"] == "") continue;
@@ -166,7 +165,14 @@ void require_free(std::size_t wanted, Trainer& trainer, int threads) {
     sharers.wanted.push_back(all[rank]["wanted"]);
     sharers.unplanned += all[rank]["unplanned"].get<std::size_t>();
   }
-  for (const auto& [name, sharers] : pools) {
+  return pools;
+}
+
+/// Throws on all ranks if those that share a device want more than it has free.
+void require_free(std::size_t wanted, Trainer& trainer, int threads) {
+  const RunConfig& config = trainer.config();
+  Communicator& world = trainer.world();
+  for (const auto& [name, sharers] : gather_sharers(wanted, trainer)) {
     const std::size_t free = without(sharers.free, sharers.unplanned);
     const std::size_t sum =
         std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), std::size_t{0});
@@ -178,6 +184,13 @@ void require_free(std::size_t wanted, Trainer& trainer, int threads) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> free_for_rank(Trainer& trainer) {
+  for (const auto& [name, sharers] : gather_sharers(0, trainer))
+    if (std::ranges::find(sharers.ranks, trainer.world().rank()) != sharers.ranks.end())
+      return without(sharers.free, sharers.unplanned) / sharers.ranks.size();
+  return std::nullopt;
+}
 
 void require_memory(Trainer& trainer, int threads) {
   require_free(trainer.memory().total(), trainer, threads);

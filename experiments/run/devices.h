@@ -30,6 +30,10 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config);
 /// than it has free: what each wants, and what would fit. Before Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads);
 
+/// Bytes that this rank could take more: its part of what is free on its device, shared with the
+/// other ranks there. Nothing where that is not known. Collective.
+std::optional<std::size_t> free_for_rank(Trainer& trainer);
+
 /// The same of a change to `next`, while and after its state moves; `trainer` has started, and goes
 /// on as it was where this throws. Collective.
 void require_memory_for(const Assignment& next, Trainer& trainer, int threads);

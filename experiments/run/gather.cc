@@ -105,6 +105,14 @@ std::vector<double> gather_values(Communicator& world, std::span<const double> m
   return all;
 }
 
+std::vector<double> largest_values(Communicator& world, std::span<const double> mine) {
+  std::vector<double> most(mine.size());
+  const std::vector<double> all = gather_values(world, mine);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    most[i % most.size()] = std::max(most[i % most.size()], all[i]);
+  return most;
+}
+
 std::vector<std::vector<double>> gather_on_first(Communicator& world,
                                                  const std::vector<double>& mine) {
   const auto count = static_cast<double>(mine.size());

@@ -21,8 +21,11 @@ std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nloh
 void together(Communicator& world, const std::function<void()>& work,
               const std::function<void()>& cleanup = {});
 
-/// `mine` of every rank, one behind the other; as many on each rank. Collective.
+/// `mine` of every rank, one after the other; as many on each rank. Collective.
 std::vector<double> gather_values(Communicator& world, std::span<const double> mine);
+
+/// The largest value on any rank, figure by figure; as many on each rank. Collective.
+std::vector<double> largest_values(Communicator& world, std::span<const double> mine);
 
 /// `mine` of every rank, by rank, on rank 0; nothing elsewhere. Any number on each. Collective.
 std::vector<std::vector<double>> gather_on_first(Communicator& world,

@@ -137,7 +137,10 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
     if (!identity.empty()) check_identity(stored, identity, reader->directory());
     if (stored.contains(kProgress)) frozen = stored[kProgress].value("frozen_units", frozen);
   });
-  if (frozen != trainer.layout().frozen_units) trainer.adopt(trainer.with_frozen(frozen));
+  if (frozen != trainer.layout().frozen_units) {
+    const Request request = trainer.asked_with_frozen(frozen);
+    trainer.adopt(request, assign(trainer.job(), request));
+  }
   together(world, [&] { read_state(trainer.state(), *reader); });
   trainer.refresh();
   return step;

@@ -57,13 +57,23 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, Communicator& world,
       job_(job_of(config)),
       optimizer_(optimizer_of(config)),
       lr_(lr_of(config, lr_steps(config))),
+      asked_(request_of(config, world.size())),
       assignment_(std::make_unique<Assignment>(assignment_of(config, job_, world.size(), launch))),
       engine_(make_engine()) {}
 
 std::unique_ptr<StepEngine> Trainer::make_engine() {
-  return std::make_unique<StepEngine>(job_, *assignment_, world_.rank(),
-                                      stage_factory(*model_, backend_), *optimizer_,
-                                      config_.optimizer.clip, backend_);
+  const double start = now();
+  auto engine = std::make_unique<StepEngine>(job_, *assignment_, world_.rank(),
+                                             stage_factory(*model_, backend_), *optimizer_,
+                                             config_.optimizer.clip, backend_);
+  build_seconds_ = now() - start;
+  return engine;
+}
+
+void Trainer::refresh() {
+  const double start = now();
+  engine_->refresh();
+  pack_seconds_ = now() - start;
 }
 
 void Trainer::start() {
@@ -74,7 +84,9 @@ void Trainer::start() {
 }
 
 void Trainer::start_engine() {
+  const double start = now();
   engine_->start(*state_, {world_, tensors()}, watchdog_);
+  build_seconds_ += now() - start;
   engine_peak_ = std::max(engine_peak_, state_->bytes() + engine_->arena().peak());
   squares_.assign(assignment_->buckets.size(), 0);
 }
@@ -182,15 +194,20 @@ Adoption Trainer::adopt(Assignment next) {
           .extra_bytes = *std::ranges::max_element(plan.extra_bytes)};
 }
 
-Assignment Trainer::with_frozen(int units) const {
-  Request request = request_of(config_, world_.size());
+Adoption Trainer::adopt(Request asked, Assignment next) {
+  const Adoption adoption = adopt(std::move(next));
+  asked_ = std::move(asked);
+  return adoption;
+}
+
+Request Trainer::asked_with_frozen(int units) const {
+  Request request = asked_;
   request.frozen_units = units;
   if (!request.file) request.layout = assignment_->layout;
   request.spare = world_.size() - static_cast<int>(assignment_->working.size());
-  return assign(job_, request);
+  return request;
 }
 
-/// By rank; asked for once.
 const std::vector<int>& Trainer::hosts() {
   if (hosts_.empty()) hosts_ = host_of_ranks(world_);
   return hosts_;

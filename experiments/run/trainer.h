@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/watchdog.h"
+#include "parallel/generate/assign.h"
 #include "parallel/runtime/step_engine.h"
 
 namespace concertina {
@@ -46,7 +47,7 @@ class Trainer {
   /// Initial weights by model_seed(); optimizer states are zero.
   void initialize();
   /// The state was written from outside.
-  void refresh() { engine_->refresh(); }
+  void refresh();
   /// The learning rate reaches its end at step `steps`; see lr_steps().
   void set_lr_steps(std::int64_t steps);
 
@@ -76,11 +77,18 @@ class Trainer {
   /// within parallel.move_memory and rebuilds the rest. What is trained keeps every bit.
   /// Collective; between two steps.
   Adoption adopt(Assignment next);
+  /// The same, where `next` is assign(job, asked): from then on asked() is this.
+  Adoption adopt(Request asked, Assignment next);
+  /// Seconds that this rank took to make its engine, to connect it and to pack its weights, the
+  /// last time.
+  double build_seconds() const { return build_seconds_ + pack_seconds_; }
   /// What adopt() would move.
   MovePlan plan_adoption(const Assignment& next);
 
-  /// The assignment of now with other units frozen: the same layout and schedule.
-  Assignment with_frozen(int units) const;
+  /// What the assignment of now was asked for: at first, what the config says.
+  const Request& asked() const { return asked_; }
+  /// The same for the layout and schedule of now with other units frozen.
+  Request asked_with_frozen(int units) const;
 
   const RunConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
@@ -92,6 +100,8 @@ class Trainer {
   StepEngine& engine() { return *engine_; }
   const StepEngine& engine() const { return *engine_; }
   Communicator& world() { return world_; }
+  /// The host of each rank, counted from 0. Asked for once: collective then.
+  const std::vector<int>& hosts();
   /// May be null.
   Watchdog* watchdog() const { return watchdog_; }
   /// Where weights and optimizer states are.
@@ -102,7 +112,6 @@ class Trainer {
  private:
   std::unique_ptr<StepEngine> make_engine();
   void start_engine();
-  const std::vector<int>& hosts();
   Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
   void share_with_spares(std::span<double> values);
 
@@ -114,6 +123,7 @@ class Trainer {
   const Job job_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_;
+  Request asked_;
   std::unique_ptr<const Assignment> assignment_;
   std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them
   std::unique_ptr<State> state_;
@@ -123,6 +133,7 @@ class Trainer {
   std::vector<Work> spare_sends_;
   double telling_ = 0, heard_ = 0;  // by a spare rank, from it
   Work tell_;
+  double build_seconds_ = 0, pack_seconds_ = 0;
   std::size_t engine_peak_ = 0;  // state and engine, of any assignment so far
 };
 

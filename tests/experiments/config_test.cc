@@ -104,13 +104,13 @@ TEST(Config, EveryFieldHasOneKey) {
     EXPECT_FALSE(key.meaning.empty());
   }
   const std::size_t fields =
-      fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection, CacheSection,
-                OptimizerSection, LrSection, ParallelSection, NumericsSection, CheckpointSection,
-                EvalSection, GenerateSection, LogSection>();
+      fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection, ElasticSection,
+                CacheSection, OptimizerSection, LrSection, ParallelSection, NumericsSection,
+                CheckpointSection, EvalSection, GenerateSection, LogSection>();
   // Of [freeze], one field holds the options of all policies.
   EXPECT_EQ(names.size(), fields - 1 + config.freeze.options.size());
   // The sections, the fields that no key sets, and no section more.
-  EXPECT_EQ(field_count<RunConfig>(), 15U);
+  EXPECT_EQ(field_count<RunConfig>(), 16U);
 }
 
 TEST(Config, LaterOverlaysWinAndSetWinsLast) {

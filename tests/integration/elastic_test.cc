@@ -6,9 +6,9 @@
 #include <random>
 
 #include "core/error.h"
+#include "experiments/change/weight_drift.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/state_hash.h"
-#include "experiments/run/weight_drift.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/assign.h"
 #include "tests/integration/training.h"

@@ -58,6 +58,25 @@ expect 0 4 linear-zbv $linear --set parallel.pp=2 --set parallel.schedule=zb-v
 same_as linear linear-zbv
 freezes 2 linear
 
+# Layout policies move what is trained, and change no bit of it; the paper's rule packs the rest of a
+# pipeline into one rank once that is small enough, and makes a replica of the other.
+expect 0 2 packs --set freeze.policy=pipetransformer --set elastic.policy=pipetransformer \
+  --set parallel.pp=2 --set parallel.schedule=gpipe
+same_as pipe packs
+grep -q '"event":"layout","from":"pp2xdp1 gpipe.*"to":"pp1xdp2 gpipe.*"predicted_move_s".*"seconds"' \
+  runs/packs/events.jsonl || fail 'no rank becomes a replica'
+grep -q '"event":"layout outcome","predicted_step_s":.*"measured_step_s":' runs/packs/events.jsonl ||
+  fail 'no prediction is compared with what happened'
+expect 0 4 foreseen --set freeze.policy=pipetransformer --set elastic.policy=predicted \
+  --set elastic.every=5 --set elastic.least_gain=0 --set parallel.pp=4
+same_as pipe foreseen
+expect 0 3 narrow --set freeze.policy=pipetransformer --set elastic.policy=predicted \
+  --set elastic.every=5 --set elastic.replicas=false --set parallel.pp=3
+same_as pipe narrow
+if grep '"event":"layout"' runs/narrow/events.jsonl | grep -q '"to":"[^"]*xdp[23]'; then
+  fail 'elastic.replicas = false, and there are replicas'
+fi
+
 # All layers train again on a rise of the loss, with the optimizer state that they had.
 rises="--set freeze.policy=linear --set freeze.every=3 --set freeze.unfreeze=loss
   --set freeze.unfreeze_rise=1e-9 --set optimizer.lr=0.05"
@@ -100,6 +119,13 @@ freezes 3 whole
 interrupted TERM 60 75 rises-parts 2 $rises --set parallel.dp=2
 expect 0 3 rises-parts $rises --set parallel.pp=2 --set parallel.spare=1
 same_as rises rises-parts
+
+# A run whose layout has changed goes on in it where there are as many ranks.
+packs="$long --set elastic.policy=pipetransformer --set parallel.pp=2 --set parallel.schedule=gpipe"
+interrupted KILL 240 137 packs-parts 2 $packs
+expect 0 2 packs-parts $packs
+grep -q 'goes on as it was: pp1xdp2 gpipe' err || fail 'the layout is not what it was'
+same_as whole packs-parts
 
 # A spare rank that is told to stop stops the run, with a checkpoint; one that is killed ends it.
 rank=2 interrupted TERM 40 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1

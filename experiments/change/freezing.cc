@@ -1,9 +1,9 @@
-#include "experiments/run/freezing.h"
+#include "experiments/change/freezing.h"
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "experiments/run/weight_drift.h"
+#include "experiments/change/weight_drift.h"
 
 namespace concertina {
 namespace {
@@ -92,42 +92,62 @@ Freezing::Freezing(const RunConfig& config, const Job& job)
   squares_.resize(job.model.layer_ends.size());
 }
 
-std::optional<FreezeChange> Freezing::after_step(std::int64_t step, const StepResult& result,
-                                                 Trainer& trainer, std::int64_t epochs_before,
-                                                 std::int64_t epochs) {
-  if (rules_.name == "none") return std::nullopt;
+void Freezing::consider(const RunView& view, Trainer& trainer, Change& change) {
+  if (rules_.name == "none") return;
+  add(view, trainer);
+  if (every_ > 0 ? view.step % every_ != 0 : view.epochs == view.epochs_before) return;
+  const FreezeDecision decision = ask(view, trainer);
+  const int before = trainer.layout().frozen_units;
+  const int units = units_of_layers(job_.model, decision.frozen);
+  nlohmann::ordered_json facts = {{"layers", decision.frozen}};
+  if (units != before) facts.update({{"units_before", before}, {"units", units}});
+  facts.update({{"statistic", decision.statistic}, {"why", decision.reason}});
+  change.events.push_back({"freeze", std::move(facts)});
+  if (units == before) return;
+  Request request = trainer.asked_with_frozen(units);
+  Assignment next = assign(job_, request);
+  change.next = {std::move(request), std::move(next)};
+  change.cause = change.events.size() - 1;
+  change.reasons.push_back(
+      fmt::format("{} of {} layers frozen ({})", decision.frozen, rules_.layers, decision.reason));
+}
+
+void Freezing::add(const RunView& view, const Trainer& trainer) {
   std::fill(squares_.begin(), squares_.end(), 0.0);
   const std::vector<double>& bucket_squares = trainer.bucket_squares();
   for (std::size_t b = 0; b < bucket_squares.size(); ++b)
     if (layer_of_bucket_[b] >= 0)
       squares_[static_cast<std::size_t>(layer_of_bucket_[b])] += bucket_squares[b];
-  sums_ = add_step(std::move(sums_), result.loss, result.lr, squares_);
-  if (every_ > 0 ? step % every_ != 0 : epochs == epochs_before) return std::nullopt;
-  FreezeRecord record = record_of(sums_, step, static_cast<double>(epochs), frozen_);
+  sums_ = add_step(std::move(sums_), view.result.loss, view.result.lr, squares_);
+}
+
+FreezeDecision Freezing::ask(const RunView& view, Trainer& trainer) {
+  FreezeRecord record = record_of(sums_, view.step, static_cast<double>(view.epochs),
+                                  layers_of(trainer.layout().frozen_units));
   if (has_reference_) record.drift = weight_drift(trainer, layer_of_bucket_, squares_.size());
-  FreezeChange change{.decision = decide(rules_, state_, record)};
-  state_ = remember(rules_, std::move(state_), std::move(record), change.decision);
+  FreezeDecision decision = decide(rules_, state_, record);
+  state_ = remember(rules_, std::move(state_), std::move(record), decision);
   sums_.steps = 0;
-  if (change.decision.take_reference) {
+  if (decision.take_reference) {
     take_reference(trainer);
     has_reference_ = true;
   }
-  frozen_ = change.layers = change.decision.frozen;
-  change.units = units_of_layers(job_.model, frozen_);
-  return change;
+  return decision;
+}
+
+/// Layers of which all units are below `units`.
+int Freezing::layers_of(int units) const {
+  const std::vector<int>& ends = job_.model.layer_ends;
+  return static_cast<int>(std::upper_bound(ends.begin(), ends.end(), units) - ends.begin());
 }
 
 Json Freezing::progress() const {
-  return {{"layers", frozen_},
-          {"reference", has_reference_},
-          {"state", to_json(state_)},
-          {"sums", to_json(sums_)}};
+  return {{"reference", has_reference_}, {"state", to_json(state_)}, {"sums", to_json(sums_)}};
 }
 
-void Freezing::restore(const Json& progress, const std::string& source) {
+void Freezing::restore(const Json& progress, Trainer& /*trainer*/, const std::string& source) {
   if (progress.is_null()) return;
   try {
-    frozen_ = progress.at("layers");
     has_reference_ = progress.at("reference");
     state_ = state_from(progress.at("state"));
     sums_ = sums_from(progress.at("sums"));

@@ -1,4 +1,4 @@
-#include "experiments/run/weight_drift.h"
+#include "experiments/change/weight_drift.h"
 
 #include <algorithm>
 #include <array>

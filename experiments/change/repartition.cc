@@ -1,0 +1,199 @@
+#include "experiments/change/repartition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/step_history.h"
+#include "experiments/config/config_overrides.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/link_probe.h"
+#include "experiments/costs/links.h"
+#include "experiments/costs/memory_probe.h"
+#include "experiments/run/devices.h"
+#include "experiments/run/gather.h"
+#include "experiments/run/host_ranks.h"
+#include "experiments/run/memory_advice.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/predict_memory.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
+
+/// Keys that ask for this layout again, whatever the config says.
+std::string layout_keys(const Request& request, const Layout& layout) {
+  return fmt::format("parallel.schedule={} parallel.spare={} parallel.layout={}",
+                     to_toml(request.schedule), request.spare, to_toml(layout));
+}
+
+}  // namespace
+
+LayoutOptions layout_options(const RunConfig& config) {
+  const ElasticSection& elastic = config.elastic;
+  return {.depth = elastic.depth,
+          .replicas = elastic.replicas,
+          .schedule = elastic.schedule,
+          .least_gain = elastic.least_gain};
+}
+
+Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend,
+                         int threads, std::function<CacheForecast()> cache)
+    : config_(config),
+      policy_(lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy")),
+      options_(layout_options(config)),
+      backend_(backend),
+      threads_(threads),
+      cache_(std::move(cache)),
+      start_(trainer.assignment()),
+      units_(trainer.job().model) {}
+
+void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
+  if (config_.elastic.policy == "none") return;
+  seconds_.push_back(view.seconds);
+  const bool due = config_.elastic.every > 0 && view.step % config_.elastic.every == 0;
+  if ((!change.next && !due) || seconds_.size() < kMeasuredSteps || view.step == view.steps) return;
+  if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
+  const Request asked =
+      change.next ? change.next->request : trainer.asked_with_frozen(trainer.layout().frozen_units);
+  const Assignment now = change.next ? change.next->assignment : trainer.assignment();
+  const RunForecast forecast(trainer.job(), trainer.assignment(), measure(trainer));
+  const LayoutView at{.job = trainer.job(),
+                      .asked = asked,
+                      .start = start_,
+                      .now = now,
+                      .steps_left = view.steps - view.step,
+                      .options = options_,
+                      .forecast = forecast};
+  LayoutDecision decision = policy_.decide(at);
+  predicted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
+  record(decision, trainer, change);
+  if (decision.next) change.next = std::move(decision.next);
+}
+
+void Repartition::record(const LayoutDecision& decision, const Trainer& trainer, Change& change) {
+  const std::string from = describe(trainer.asked(), trainer.assignment());
+  RunEvent event{"layout",
+                 {{"from", from},
+                  {"to", from},
+                  {"why", decision.reason},
+                  {"predicted_step_before_s", decision.step_seconds},
+                  {"predicted_step_s", *predicted_}}};
+  if (decision.next) {
+    const std::string to = describe(decision.next->request, decision.next->assignment);
+    event.facts["to"] = to;
+    event.facts["predicted_move_s"] = decision.next->move_seconds;
+    change.reasons.push_back(fmt::format("{} -> {}: {}", from, to, decision.reason));
+    change.cause = change.events.size();
+    layout_ = layout_keys(decision.next->request, decision.next->assignment.layout);
+    world_ = decision.next->assignment.world;
+  }
+  change.events.push_back(std::move(event));
+}
+
+void Repartition::adopted(const Change& /*change*/, const Adoption& adoption) {
+  rebuild_ = adoption.seconds - adoption.move_seconds;
+  seconds_.clear();
+}
+
+/// How the last prediction did.
+std::optional<RunEvent> Repartition::outcome() {
+  if (!predicted_ || seconds_.size() < kMeasuredSteps) return std::nullopt;
+  const double measured = median(seconds_);
+  RunEvent event{"layout outcome",
+                 {{"predicted_step_s", *predicted_},
+                  {"measured_step_s", measured},
+                  {"steps", seconds_.size()}}};
+  predicted_.reset();
+  return event;
+}
+
+std::vector<RunEvent> Repartition::closing() {
+  if (std::optional<RunEvent> event = outcome()) return {*event};
+  return {};
+}
+
+/// What is known of the machine and the model by now. Collective.
+ForecastInput Repartition::measure(Trainer& trainer) {
+  const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
+  if (!links_) probe(trainer);
+  const StepCosts step = measure_steps(trainer, backend_);
+  units_.add(step.units, trainer.layout().frozen_units);
+  MachineModel machine = with_links(step.machine, *links_);
+  machine.copy_s_per_byte = links_->copy_s_per_byte;
+  machine.block_s_per_byte = links_->block_s_per_byte;
+  const double rebuild = rebuild_ > 0 ? rebuild_ : trainer.build_seconds();
+  machine.rebuild_s = largest_values(trainer.world(), std::array{rebuild})[0];
+  const std::vector<double> limits = memory_limits(trainer);
+  const auto refusal = [this, limits, &job = trainer.job()](const Assignment& next) {
+    const std::vector<RankMemory> ranks = predict_memory(config_, job, next, threads_);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      if (static_cast<double>(ranks[rank].total()) > limits[rank])
+        return fmt::format("rank {} would need {} of {}", rank, gib_text(ranks[rank].total()),
+                           gib_text(static_cast<std::size_t>(limits[rank])));
+    return std::string();
+  };
+  return {.units = units_.full(),
+          .machine = machine,
+          .cache = cache_ ? cache_() : CacheForecast{},
+          .kinds = trainer.state().kinds().size(),
+          .hosts = trainer.hosts(),
+          .move_memory = static_cast<std::size_t>(config_.parallel.move_memory.bytes),
+          .refusal = refusal};
+}
+
+void Repartition::probe(Trainer& trainer) {
+  const std::vector<int>& hosts = trainer.hosts();
+  const LinkClasses classes =
+      probe_classes(trainer.world(), hosts, trainer.job().model.boundary_bytes);
+  MachineModel machine;
+  machine.local = classes.local;
+  machine.remote = classes.remote;
+  machine.ranks_per_host = ranks_per_host(hosts);
+  probe_memory(trainer.world(), machine);
+  links_ =
+      machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "the probe of rank 0");
+}
+
+/// By rank, bytes that it may have in all: what it has, and its part of what is free.
+std::vector<double> Repartition::memory_limits(Trainer& trainer) {
+  const std::optional<std::size_t> free = free_for_rank(trainer);
+  const double held =
+      static_cast<double>(trainer.state().bytes() + trainer.engine().arena().capacity());
+  const double limit = free ? held + static_cast<double>(*free) : 1e300;
+  return gather_values(trainer.world(), std::array{limit});
+}
+
+Json Repartition::progress() const {
+  if (layout_.empty()) return {};
+  return {{"keys", layout_}, {"world", world_}};
+}
+
+void Repartition::restore(const Json& progress, Trainer& trainer, const std::string& source) {
+  if (progress.is_null() || config_.elastic.policy == "none") return;
+  std::string keys;
+  try {
+    keys = progress.at("keys");
+    if (progress.at("world") != trainer.world().size()) return;
+  } catch (const Json::exception& error) {
+    throw_failure(
+        fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
+        source, "a checkpoint of this version, or another run.name");
+  }
+  RunConfig config = with_layout_keys(config_, keys, source);
+  Request request = request_of(config, trainer.world().size());
+  request.frozen_units = trainer.layout().frozen_units;
+  Assignment next = assign(trainer.job(), request);
+  layout_ = keys;
+  world_ = next.world;
+  if (trainer.world().rank() == 0) log::info("goes on as it was: {}", describe(request, next));
+  trainer.adopt(std::move(request), std::move(next));
+}
+
+}  // namespace concertina

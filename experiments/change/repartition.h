@@ -1,0 +1,59 @@
+// The layout policy of a run, fed step by step and asked after a freeze and on demand.
+// Invariants: what it decides follows from figures of all ranks, the same on each; whatever it
+// decides, what is trained keeps its bits.
+#pragma once
+
+#include <optional>
+
+#include "core/backend.h"
+#include "experiments/change/change.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/costs/run_forecast.h"
+#include "experiments/costs/unit_record.h"
+
+namespace concertina {
+
+/// The keys of [elastic].
+LayoutOptions layout_options(const RunConfig& config);
+
+class Repartition final : public ChangePolicy {
+ public:
+  /// `cache`: what is read in place of being computed, asked at each decision; null: nothing. All
+  /// outlive it.
+  Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend, int threads,
+              std::function<CacheForecast()> cache = {});
+
+  void consider(const RunView& view, Trainer& trainer, Change& change) override;
+  void adopted(const Change& change, const Adoption& adoption) override;
+  std::vector<RunEvent> closing() override;
+
+  const char* name() const override { return "layout"; }
+  /// The layout that was changed to, for a resumed launch in a world of as many ranks.
+  nlohmann::json progress() const override;
+  void restore(const nlohmann::json& progress, Trainer& trainer,
+               const std::string& source) override;
+
+ private:
+  ForecastInput measure(Trainer& trainer);
+  void probe(Trainer& trainer);
+  std::vector<double> memory_limits(Trainer& trainer);
+  void record(const LayoutDecision& decision, const Trainer& trainer, Change& change);
+  std::optional<RunEvent> outcome();
+
+  const RunConfig& config_;
+  const LayoutPolicy& policy_;
+  const LayoutOptions options_;
+  Backend& backend_;
+  const int threads_;
+  const std::function<CacheForecast()> cache_;
+  const Assignment start_;
+  UnitRecord units_;
+  std::optional<MachineModel> links_;  // and memory: probed at the first decision
+  std::vector<double> seconds_;        // of steps since the last change
+  std::optional<double> predicted_;    // seconds of such a step
+  double rebuild_ = 0;                 // seconds of the last change, but for the state's move
+  std::string layout_;                 // keys of the layout that was changed to; empty: none
+  int world_ = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,40 @@
+// The table of layout policies, generated from the list in meson.build.
+#include "parallel/repartition/layout_policy.h"
+
+#include <utility>
+
+#include "core/number_text.h"
+#include "layout_policy_table.h"
+
+namespace concertina {
+
+#define CONCERTINA_DECLARE(name, symbol) LayoutPolicy layout_policy_##symbol();
+CONCERTINA_LAYOUT_POLICIES(CONCERTINA_DECLARE)
+#undef CONCERTINA_DECLARE
+
+std::span<const Entry<LayoutPolicy>> layout_policies() {
+#define CONCERTINA_ENTRY(name, symbol) Entry<LayoutPolicy>{name, layout_policy_##symbol()},
+  static const Entry<LayoutPolicy> table[] = {CONCERTINA_LAYOUT_POLICIES(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+  return table;
+}
+
+LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment) {
+  const double step = view.forecast.step_seconds(assignment);
+  const double move = view.forecast.move_seconds(assignment);
+  return {std::move(request), std::move(assignment), step, move};
+}
+
+std::string describe(const Request& request, const Assignment& assignment) {
+  std::string cuts;
+  for (const StagePlacement& stage : assignment.layout.pipelines.front().stages)
+    cuts += fmt::format("{}{}", cuts.empty() ? "" : "|", stage.last_unit - stage.first_unit);
+  const std::ptrdiff_t spare = assignment.world - std::ssize(assignment.working);
+  return fmt::format(
+      "{} {}{}{}", short_form(assignment.layout),
+      request.file ? request.file->path : request.schedule,
+      assignment.layout.pipelines.front().stages.size() > 1 ? fmt::format(" ({} units)", cuts) : "",
+      spare > 0 ? fmt::format(", {} spare", spare) : "");
+}
+
+}  // namespace concertina

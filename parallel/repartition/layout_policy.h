@@ -1,0 +1,80 @@
+// What a layout policy is: which assignment a run should go on with, decided between two steps.
+// Invariant: pure; a decision depends on the view alone, which is the same on every rank, so every
+// rank decides alike. No code knows a policy by name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/registry.h"
+#include "parallel/generate/assign.h"
+
+namespace concertina {
+
+/// What an assignment would take, before anybody makes it.
+class LayoutForecast {
+ public:
+  virtual ~LayoutForecast() = default;
+  /// Seconds of one step.
+  virtual double step_seconds(const Assignment& assignment) const = 0;
+  /// Seconds of all the work of one step on one rank, without any wait: no assignment of n working
+  /// ranks takes less than an n-th of it.
+  virtual double work_seconds(int frozen_units) const = 0;
+  /// Seconds that each unit takes of a microbatch, as far as it trains.
+  virtual std::vector<double> unit_seconds(int frozen_units) const = 0;
+  /// Seconds of the change from what the run has now to `next`.
+  virtual double move_seconds(const Assignment& next) const = 0;
+  /// Why `next` cannot be, such as a rank's memory; empty: it can.
+  virtual std::string refusal(const Assignment& next) const = 0;
+};
+
+/// What a policy may change, and when it is worth it.
+struct LayoutOptions {
+  bool depth = true;        // stages of a pipeline; its cuts may always move
+  bool replicas = true;     // and with them how many ranks are spare
+  bool schedule = true;     // any of the registry that needs no search; else the present one
+  double least_gain = .02;  // smallest predicted gain that counts, as a share of a step
+};
+
+/// One decision point.
+struct LayoutView {
+  const Job& job;
+  const Request& asked;         // what the run was told, with the units that are frozen now
+  const Assignment& start;      // what the run began with
+  const Assignment& now;        // with the units that are frozen now; its layout can stay
+  std::int64_t steps_left = 0;  // after this
+  const LayoutOptions& options;
+  const LayoutForecast& forecast;
+};
+
+/// An assignment, what it was asked for, and what it would take.
+struct LayoutChoice {
+  Request request;
+  Assignment assignment;
+  double step_seconds = 0, move_seconds = 0;
+};
+
+struct LayoutDecision {
+  std::optional<LayoutChoice> next{};  // nothing: the layout stays
+  double step_seconds = 0;             // predicted, of the layout of now
+  std::string reason{};                // why, in words
+};
+
+struct LayoutPolicy {
+  LayoutDecision (*decide)(const LayoutView& view) = nullptr;
+  /// Its rule, and where it is from.
+  const char* about = "";
+};
+
+/// Every policy of the list in meson.build, by name.
+std::span<const Entry<LayoutPolicy>> layout_policies();
+
+/// The choice of `assignment`, as the view's forecast sees it.
+LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment);
+
+/// "pp2xdp1 1f1b (units 0-3, 4-7), 1 spare": of an assignment asked for by `request`.
+std::string describe(const Request& request, const Assignment& assignment);
+
+}  // namespace concertina

@@ -1,0 +1,17 @@
+// Keeps the layout: a freeze leaves out the work of the frozen units and moves nothing.
+#include "parallel/repartition/layout_policy.h"
+
+namespace concertina {
+namespace {
+
+LayoutDecision decide(const LayoutView& view) {
+  return {.step_seconds = view.forecast.step_seconds(view.now), .reason = "the layout stays"};
+}
+
+}  // namespace
+
+LayoutPolicy layout_policy_none() {
+  return {.decide = decide, .about = "the layout stays as it is"};
+}
+
+}  // namespace concertina

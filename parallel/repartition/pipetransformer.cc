@@ -1,0 +1,103 @@
+// AutoPipe and AutoDP of PipeTransformer (He et al., ICML 2021, algorithm 1): after a freeze,
+// stages are filled one after the other with units, by their numbers of parameters, a frozen one
+// counting a sixth; the pipeline has half as many stages as long as its largest one then has less
+// than the largest stage had at the start; ranks that this frees become replicas. A stage is filled
+// up to the mean of what is left. The slack that the paper adds to the mean, a variance, is left
+// out: it is of another unit of measure.
+#include <algorithm>
+#include <numeric>
+
+#include "core/index.h"
+#include "parallel/repartition/layout_policy.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kFrozenWeight = 1.0 / 6;
+
+std::vector<double> unit_sizes(const Job& job, int frozen) {
+  std::vector<double> sizes;
+  for (int u = 0; u < job.units(); ++u) {
+    double parameters = 0;
+    for (const ParameterSpec& parameter : job.model.units[at(u)].parameters)
+      parameters += static_cast<double>(parameter.count());
+    sizes.push_back(u < frozen ? kFrozenWeight * parameters : parameters);
+  }
+  return sizes;
+}
+
+/// Each stage takes units up to the mean of what is left, at least one, and leaves one for each
+/// stage after it.
+std::vector<UnitRange> fill(const std::vector<double>& sizes, int stages) {
+  const int units = static_cast<int>(sizes.size());
+  double left = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  std::vector<UnitRange> ranges;
+  for (int stage = 0, first = 0; stage < stages; ++stage) {
+    const double mean = left / (stages - stage);
+    const int limit = units - (stages - stage - 1);
+    int last = first + 1;
+    double size = sizes[at(first)];
+    for (; last < limit && (stage + 1 == stages || size + sizes[at(last)] <= mean); ++last)
+      size += sizes[at(last)];
+    ranges.push_back({first, last});
+    left -= size;
+    first = last;
+  }
+  return ranges;
+}
+
+double largest(const std::vector<double>& sizes, const std::vector<UnitRange>& ranges) {
+  double most = 0;
+  for (const UnitRange& range : ranges)
+    most = std::max(most,
+                    std::accumulate(sizes.begin() + range.first, sizes.begin() + range.last, 0.0));
+  return most;
+}
+
+int depth_of(const Layout& layout) {
+  return static_cast<int>(layout.pipelines.front().stages.size());
+}
+
+LayoutDecision decide(const LayoutView& view) {
+  const int units = view.job.units();
+  LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
+  const Folding folding = folding_of(find_schedule(view.asked.schedule), view.asked.chunks);
+  if (folding.chunks != 1 || folding.placement != Placement::loop || view.asked.file) {
+    decision.reason = "this policy is for schedules with one stage per rank";
+    return decision;
+  }
+  const int start_depth = depth_of(view.start.layout);
+  const std::vector<double> all = unit_sizes(view.job, view.start.frozen_units()),
+                            now = unit_sizes(view.job, view.now.frozen_units());
+  const double limit = largest(all, fill(all, start_depth));
+  int depth = std::min(start_depth, units);
+  while (depth >= 2 && largest(now, fill(now, depth / 2)) < limit) depth /= 2;
+  const int replicas = std::min({view.now.world / depth, view.job.leaves, view.job.microbatches});
+  Request request = view.asked;
+  request.spare = view.now.world - depth * replicas;
+  request.layout = make_layout(fill(now, depth), {depth, replicas}, view.job.microbatches,
+                               view.job.leaves, folding);
+  Assignment next = assign(view.job, request);
+  decision.reason = fmt::format(
+      "the largest of {} stages would have {:.4g} million parameters, a "
+      "frozen one counting a sixth; at the start it was {:.4g}",
+      depth, largest(now, fill(now, depth)) * 1e-6, limit * 1e-6);
+  if (next.layout == view.now.layout) return decision;
+  if (const std::string refusal = view.forecast.refusal(next); !refusal.empty())
+    decision.reason = fmt::format("{} cannot be: {}", describe(request, next), refusal);
+  else
+    decision.next = choice_of(view, std::move(request), std::move(next));
+  return decision;
+}
+
+}  // namespace
+
+LayoutPolicy layout_policy_pipetransformer() {
+  return {.decide = decide,
+          .about =
+              "half as many stages while the largest has fewer parameters than at the start, a "
+              "frozen one counting a sixth, and replicas of them (PipeTransformer, He et al. "
+              "2021, algorithm 1)"};
+}
+
+}  // namespace concertina

@@ -1,0 +1,213 @@
+// Layout policies: what they choose is valid, never predicted to be worse, and worth the change.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "core/error.h"
+#include "parallel/repartition/candidates.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+/// Units with F = I = W = 1 second; a change takes `move`, and layouts of `refused` depth cannot
+/// be.
+class UnitForecast final : public LayoutForecast {
+ public:
+  UnitForecast(const Job& job, double move = 0, int refused = 0)
+      : job_(job), move_(move), refused_(refused) {}
+
+  double step_seconds(const Assignment& assignment) const override {
+    Costs costs = unit_costs(assignment.layout);
+    for (int s = 0; s < assignment.layout.stage_count(); ++s) {
+      const StagePlacement& stage = assignment.layout.stage(s);
+      const int units = stage.last_unit - stage.first_unit;
+      const int trained = stage.last_unit -
+                          std::clamp(assignment.frozen_units(), stage.first_unit, stage.last_unit);
+      StageCosts& one = costs.stages[static_cast<std::size_t>(s)];
+      one.forward = units;
+      one.input = one.weight = trained;
+    }
+    return simulate(assignment.plan, assignment.layout, costs).makespan;
+  }
+  double work_seconds(int frozen) const override {
+    return job_.microbatches * (frozen + 3.0 * (job_.units() - frozen));
+  }
+  std::vector<double> unit_seconds(int frozen) const override {
+    std::vector<double> seconds(static_cast<std::size_t>(job_.units()), 3);
+    std::fill_n(seconds.begin(), frozen, 1);
+    return seconds;
+  }
+  double move_seconds(const Assignment&) const override { return move_; }
+  std::string refusal(const Assignment& next) const override {
+    const bool is = std::ssize(next.layout.pipelines.front().stages) == refused_;
+    return is ? "too large" : "";
+  }
+
+ private:
+  const Job& job_;
+  const double move_;
+  const int refused_;
+};
+
+ModelSpec equal_units(int units) {
+  ModelSpec model{.units = {}, .samples = 1};
+  for (int u = 0; u < units; ++u)
+    model.units.push_back({.name = fmt::format("{:03}", u),
+                           .parameters = {{"weight", {64, 64}, false, {}, ""}},
+                           .cost = {.forward_flops = 1, .input_flops = 1, .weight_flops = 1}});
+  return model;
+}
+
+Job job_of_units(int units, int microbatches) {
+  return {.model = equal_units(units), .microbatches = microbatches, .leaves = microbatches};
+}
+
+Request request_of_grid(int pp, int dp, const std::string& schedule = "gpipe") {
+  return {.world = pp * dp, .pp = pp, .dp = dp, .schedule = schedule};
+}
+
+struct Asked {
+  Request asked;
+  Assignment start, now;
+};
+Asked freeze(const Job& job, Request request, int frozen) {
+  Assignment start = assign(job, request);
+  request.layout = start.layout;
+  request.frozen_units = frozen;
+  Assignment now = assign(job, request);
+  return {request, std::move(start), std::move(now)};
+}
+
+LayoutDecision ask(const std::string& policy, const Job& job, const Asked& asked,
+                   const LayoutForecast& forecast, const LayoutOptions& options = {},
+                   std::int64_t steps_left = 100) {
+  return lookup(layout_policies(), policy, "layout policy", "elastic.policy")
+      .decide({.job = job,
+               .asked = asked.asked,
+               .start = asked.start,
+               .now = asked.now,
+               .steps_left = steps_left,
+               .options = options,
+               .forecast = forecast});
+}
+
+TEST(LayoutPolicies, PredictedTakesReplicasWhereRanksAreFree) {
+  const Job job = job_of_units(12, 4);
+  const UnitForecast forecast(job);
+  const LayoutDecision decision =
+      ask("predicted", job, freeze(job, request_of_grid(2, 1), 4), forecast);
+  ASSERT_TRUE(decision.next) << decision.reason;
+  EXPECT_EQ(short_form(decision.next->assignment.layout), "pp1xdp2");
+  // 4 microbatches of 4 frozen and 8 trained units, on two ranks without a bubble.
+  EXPECT_EQ(decision.next->step_seconds, 2 * (4 + 8 * 3));
+  EXPECT_EQ(decision.next->assignment.frozen_units(), 4);
+}
+
+TEST(LayoutPolicies, PredictedBalancesThePipelineWhereNothingElseMayChange) {
+  const Job job = job_of_units(12, 4);
+  const UnitForecast forecast(job);
+  const Asked asked = freeze(job, request_of_grid(2, 1), 6);
+  const LayoutDecision decision = ask("predicted", job, asked, forecast,
+                                      {.depth = false, .replicas = false, .schedule = false});
+  ASSERT_TRUE(decision.next) << decision.reason;
+  const LayoutChoice& next = *decision.next;
+  EXPECT_EQ(short_form(next.assignment.layout), "pp2xdp1");
+  EXPECT_EQ(next.request.schedule, "gpipe");
+  EXPECT_LT(next.step_seconds, decision.step_seconds);
+  // No other cut is faster.
+  for (int cut = 1; cut < 12; ++cut) {
+    Request request = asked.asked;
+    request.layout = make_layout({{0, cut}, {cut, 12}}, {2, 1}, 4, 4);
+    EXPECT_GE(forecast.step_seconds(assign(job, request)), next.step_seconds) << cut;
+  }
+}
+
+TEST(LayoutPolicies, WhatIsChosenIsNeverPredictedToBeWorseAndGainsMoreThanItCosts) {
+  for (const int world : {1, 2, 3, 4, 6, 8})
+    for (const std::string schedule : {"gpipe", "1f1b", "zb-v", "dualpipe"})
+      for (const int frozen : {0, 3, 7, 15})
+        for (const double move : {0.0, 40.0, 1e9}) {
+          const Job job = job_of_units(16, 8);
+          const UnitForecast forecast(job, move);
+          Asked asked;
+          try {
+            Request request = request_of_grid(world, 1, schedule);
+            request.pp = request.dp = 0;
+            asked = freeze(job, request, frozen);
+          } catch (const Error&) {
+            continue;  // the schedule has no form for this world
+          }
+          const LayoutDecision decision = ask("predicted", job, asked, forecast);
+          EXPECT_FALSE(decision.reason.empty());
+          if (!decision.next) continue;
+          EXPECT_LT(move, 1e9);
+          const LayoutChoice& next = *decision.next;
+          EXPECT_GT((decision.step_seconds - next.step_seconds) * 100, next.move_seconds);
+          EXPECT_EQ(next.step_seconds, forecast.step_seconds(next.assignment));
+          // What is chosen can be asked for again.
+          const Assignment again = assign(job, next.request);
+          EXPECT_EQ(again.layout, next.assignment.layout);
+          EXPECT_EQ(again.plan.rows, next.assignment.plan.rows);
+        }
+}
+
+TEST(LayoutPolicies, PredictedTakesTheNextBestWhereTheBestDoesNotFit) {
+  const Job job = job_of_units(12, 4);
+  const UnitForecast forecast(job, 0, /*refused=*/1);
+  const LayoutDecision decision =
+      ask("predicted", job, freeze(job, request_of_grid(2, 1), 8), forecast);
+  EXPECT_NE(decision.reason.find("too large"), std::string::npos) << decision.reason;
+  if (!decision.next) return;
+  EXPECT_NE(std::ssize(decision.next->assignment.layout.pipelines.front().stages), 1);
+}
+
+TEST(LayoutPolicies, PredictedKeepsTheScheduleFileOfAUser) {
+  const Job job = job_of_units(4, 4);
+  const UnitForecast forecast(job);
+  Asked asked = freeze(job, request_of_grid(2, 1), 2);
+  asked.asked.file = ScheduleFile{"own.csv", asked.now.plan, asked.now.layout};
+  EXPECT_FALSE(ask("predicted", job, asked, forecast).next);
+  EXPECT_FALSE(ask("pipetransformer", job, asked, forecast).next);
+}
+
+TEST(LayoutPolicies, PipetransformerHalvesWhenTheLargestStageIsSmallerThanAtTheStart) {
+  const Job job = job_of_units(16, 8);
+  const UnitForecast forecast(job);
+  std::vector<std::string> layouts;
+  for (const int frozen : {0, 2, 4, 8, 12, 14}) {
+    const Asked asked = freeze(job, request_of_grid(4, 1), frozen);
+    const LayoutDecision decision = ask("pipetransformer", job, asked, forecast);
+    layouts.push_back(
+        short_form(decision.next ? decision.next->assignment.layout : asked.now.layout));
+  }
+  // 4 stages of 4 units at the start. 12 + 4/6 units on 2 stages are 6.3 each; 4 + 12/6 are 3;
+  // on one stage, 2 + 14/6 are 4.3.
+  EXPECT_EQ(layouts, (std::vector<std::string>{"pp4xdp1", "pp4xdp1", "pp4xdp1", "pp4xdp1",
+                                               "pp2xdp2", "pp2xdp2"}));
+}
+
+TEST(LayoutPolicies, NoneKeepsTheLayout) {
+  const Job job = job_of_units(12, 4);
+  const UnitForecast forecast(job);
+  EXPECT_FALSE(ask("none", job, freeze(job, request_of_grid(2, 1), 6), forecast).next);
+}
+
+/// Cost of a decision: it falls with the number of candidates that their work alone rules out.
+TEST(LayoutPolicies, ADecisionForManyRanksTakesSeconds) {
+  Job job = job_of_units(96, 128);
+  job.leaves = 8;  // no more replicas
+  const UnitForecast forecast(job);
+  const auto start = std::chrono::steady_clock::now();
+  const LayoutDecision decision =
+      ask("predicted", job, freeze(job, request_of_grid(32, 4, "1f1b"), 48), forecast);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ASSERT_TRUE(decision.next) << decision.reason;
+  RecordProperty("seconds", std::to_string(seconds));
+  std::printf("a decision for 128 ranks, 96 units, 128 microbatches: %.2f s\n", seconds);
+  EXPECT_LT(seconds, 60);
+}
+
+}  // namespace
+}  // namespace concertina

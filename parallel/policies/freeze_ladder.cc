@@ -35,11 +35,11 @@ FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& sh
   CONCERTINA_CHECK(!frozen.empty() && shape.layers >= 1 && shape.stages >= 1,
                    "{} epochs, {} layers on {} stages", frozen.size(), shape.layers, shape.stages);
   CONCERTINA_CHECK(shape.fixed >= 0 && shape.fixed < 1, "a fixed share of {}", shape.fixed);
-  double pipeline = 0, replicas = 0, cached = 0, before = 0;
+  double pipeline = 0, left = 0, cached = 0, before = 0;
   for (const double f : frozen) {
     CONCERTINA_CHECK(f >= before && f <= shape.layers, "{} layers frozen after {}", f, before);
     pipeline += gpipe_step(shape, f);
-    replicas += f + 3 * (shape.layers - f);
+    left += f + 3 * (shape.layers - f);
     cached += f - before + 3 * (shape.layers - f);
     before = f;
   }
@@ -48,10 +48,12 @@ FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& sh
   // A step of gpipe takes so much longer than the same work on replicas.
   const double bubble = unfrozen * shape.stages / (work * shape.microbatches);
   const double freeze = 1 / with_fixed(shape, pipeline / unfrozen);
-  const double repack = 1 / with_fixed(shape, replicas / work);
+  // Equal stages and replicas do the same work, the former with the bubble of the unfrozen run.
+  const double equal = 1 / with_fixed(shape, left / work);
   const double cache = 1 / with_fixed(shape, cached / work);
   return {.freeze = {freeze, freeze / bubble},
-          .repack = {repack * bubble, repack},
+          .repack = {equal, equal / bubble},
+          .replicas = {equal * bubble, equal},
           .cache = {cache * bubble, cache}};
 }
 

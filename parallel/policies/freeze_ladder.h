@@ -1,4 +1,5 @@
-// What freezing can gain at most, in closed form: equal layers, F = I = W = 1 per layer and sample.
+// What freezing can gain at most, in closed form: equal layers, F = I = W = 1 per layer and sample;
+// the steps of PipeTransformer (He et al. 2021), one by one.
 // Invariant: pure; ceilings, not predictions of a machine: moving, reading a cache and the part of
 // attention that has no weight gradient cost nothing here.
 #pragma once
@@ -26,12 +27,15 @@ struct Rung {
 
 struct FreezeLadder {
   Rung freeze;  // backward work below the frontier is left out; the pipeline stays as it is
-  Rung repack;  // and ranks become replicas: all of them always have equal work, without a bubble
-  Rung cache;   // and frozen layers run once per sample, when the frontier passes them
+  /// And as many stages as before share what is left equally, in forward and in backward: gpipe's
+  /// bubble stays. The paper's AutoPipe without replicas.
+  Rung repack;
+  Rung replicas;  // and ranks become replicas: all of them always have equal work, without a bubble
+  Rung cache;     // and frozen layers run once per sample, when the frontier passes them
 };
 
 /// `frozen`: layers that are frozen during each epoch, in [0, layers], not falling; not empty.
-/// Whole numbers, or real ones for the mean of many runs.
+/// Whole numbers, or real ones for the mean of many runs. No rung is below the one before it.
 FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& shape);
 
 /// Frozen layers during each of `epochs` epochs, with decisions at their ends, where the loss and

@@ -53,7 +53,7 @@ TEST(FreezeLadder, HasTheClosedFormsOfEachRounding) {
                          double cached) {
     const FreezeLadder rungs = ladder(frozen);
     EXPECT_NEAR(mean(frozen), layers, kShownDecimals);
-    EXPECT_NEAR(rungs.repack.over_best, alone, kShownDecimals);
+    EXPECT_NEAR(rungs.replicas.over_best, alone, kShownDecimals);
     EXPECT_NEAR(rungs.cache.over_best, cached, kShownDecimals);
   };
   expect(course(kThird, "ceil", 10), 8.8, 1.96, 3.33);
@@ -80,7 +80,7 @@ TEST(FreezeLadder, RisesWithAlphaAndEpochs) {
 struct Ceiling {
   const char* rounding;
   int microbatches;
-  double fixed, freeze, repack, cache, best;  // 0: not published
+  double fixed, freeze, replicas, cache, best;  // 0: not published
 };
 
 TEST(FreezeLadder, OfTwoStagesIsThePublishedOne) {
@@ -108,8 +108,8 @@ TEST(FreezeLadder, OfTwoStagesIsThePublishedOne) {
     if (row.freeze > 0) {
       EXPECT_NEAR(rungs.freeze.over_gpipe, row.freeze, kShownDecimals);
     }
-    if (row.repack > 0) {
-      EXPECT_NEAR(rungs.repack.over_gpipe, row.repack, kShownDecimals);
+    if (row.replicas > 0) {
+      EXPECT_NEAR(rungs.replicas.over_gpipe, row.replicas, kShownDecimals);
     }
     EXPECT_NEAR(rungs.cache.over_gpipe, row.cache, kShownDecimals);
     EXPECT_NEAR(rungs.cache.over_best, row.best, kShownDecimals);
@@ -117,10 +117,10 @@ TEST(FreezeLadder, OfTwoStagesIsThePublishedOne) {
 }
 
 TEST(FreezeLadder, OfThePapersEightStagesIsThePublishedOne) {
-  const auto expect = [](double alpha, int epochs, int layers, double repack, double cache) {
+  const auto expect = [](double alpha, int epochs, int layers, double replicas, double cache) {
     SCOPED_TRACE(fmt::format("alpha {}, {} epochs, {} layers", alpha, epochs, layers));
     const FreezeLadder rungs = ladder(course(alpha, "ceil", epochs, layers), 8, 16, 0, layers);
-    EXPECT_NEAR(rungs.repack.over_gpipe, repack, kShownDecimals);
+    EXPECT_NEAR(rungs.replicas.over_gpipe, replicas, kShownDecimals);
     EXPECT_NEAR(rungs.cache.over_gpipe, cache, kShownDecimals);
   };
   expect(kThird, 10, 12, 2.81, 4.79);  // CIFAR
@@ -151,6 +151,51 @@ TEST(FreezeLadder, OfStagesIsWhatTheSimulatorSays) {
     const FreezeLadder rungs =
         ladder({static_cast<double>(frozen)}, stages, microbatches, 0, layers);
     RC_ASSERT(std::abs(rungs.freeze.over_best - whole * microbatches / stages / step) < 1e-9);
+  }));
+}
+
+/// Equal stages keep the bubble of the unfrozen pipeline: what they gain is the work left out.
+TEST(FreezeLadder, OfEqualStagesKeepsTheBubble) {
+  for (const auto& [microbatches, over_best] :
+       {std::pair{4, 1.57}, std::pair{8, 1.74}, std::pair{16, 1.84}}) {
+    const FreezeLadder rungs = ladder(course(kThird, "ceil", 10), 2, microbatches);
+    EXPECT_NEAR(rungs.repack.over_gpipe, 1.96, kShownDecimals);
+    EXPECT_NEAR(rungs.repack.over_best, over_best, kShownDecimals);
+  }
+}
+
+TEST(FreezeLadder, OfEqualStagesIsWhatTheSimulatorSays) {
+  EXPECT_TRUE(rc::check([] {
+    const int stages = *rc::gen::inRange(1, 6), microbatches = *rc::gen::inRange(1, 9);
+    const int layers = *rc::gen::inRange(1, 20);
+    const int frozen = *rc::gen::inRange(0, layers + 1);
+    const Layout layout = straight(stages, microbatches);
+    Costs costs = unit_costs(layout);
+    const double forward = static_cast<double>(layers) / stages;
+    const double trained = static_cast<double>(layers - frozen) / stages;
+    for (auto& stage : costs.stages)
+      stage = {.forward = forward, .input = trained, .weight = trained};
+    const double step = simulate(make_plan(layout, "gpipe"), layout, costs).makespan;
+    const FreezeLadder rungs =
+        ladder({static_cast<double>(frozen)}, stages, microbatches, 0, layers);
+    RC_ASSERT(std::abs(rungs.repack.over_best - 3.0 * layers * microbatches / stages / step) <
+              1e-9);
+  }));
+}
+
+TEST(FreezeLadder, NeverStepsDown) {
+  EXPECT_TRUE(rc::check([] {
+    const int layers = *rc::gen::inRange(1, 30);
+    std::vector<double> frozen{static_cast<double>(*rc::gen::inRange(0, layers + 1))};
+    for (int epoch = *rc::gen::inRange(0, 12); epoch > 0; --epoch)
+      frozen.push_back(*rc::gen::inRange(static_cast<int>(frozen.back()), layers + 1));
+    const FreezeLadder rungs = ladder(frozen, *rc::gen::inRange(1, 9), *rc::gen::inRange(1, 33),
+                                      *rc::gen::inRange(0, 10) / 10.0, layers);
+    double before = 1;
+    for (const Rung& rung : {rungs.freeze, rungs.repack, rungs.replicas, rungs.cache}) {
+      RC_ASSERT(rung.over_gpipe >= before - 1e-9);
+      before = rung.over_gpipe;
+    }
   }));
 }
 

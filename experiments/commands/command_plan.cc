@@ -1,5 +1,6 @@
 #include "experiments/commands/command_plan.h"
 
+#include "experiments/report/course_report.h"
 #include "experiments/report/move_report.h"
 #include "experiments/report/plan_report.h"
 #include "experiments/run/devices.h"
@@ -12,6 +13,7 @@ constexpr int kMostRanks = 1 << 16;
 struct Options : CommonOptions {
   PlanOptions plan;
   std::string from, to;
+  CourseOptions course;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -32,6 +34,17 @@ void declare(CLI::App& app, Options& options) {
                  "the config, such as \"parallel.pp=4 parallel.dp=1\"; left out: the config's own")
       ->type_name("KEYS");
   app.add_option("--to", options.to, "the layout after the change, as --from")->type_name("KEYS");
+  app.add_option(
+         "--freeze", options.course.policy,
+         "what freezing by this policy gives: frozen layers, layout and time of each epoch, "
+         "and the ladder from a static run to all parts, with ceilings")
+      ->type_name("POLICY");
+  app.add_option("--epochs", options.course.epochs, "with --freeze: epochs of the run")
+      ->check(whole_number(1, 10000))
+      ->capture_default_str();
+  app.add_option("--samples", options.course.samples,
+                 "with --freeze: samples of an epoch, in place of those of data.text")
+      ->check(whole_number(1, std::int64_t{1} << 50));
   add_json_option(app, options);
 }
 
@@ -42,6 +55,12 @@ int run_plan(const Options& options, MpiEnvironment&) {
     const nlohmann::ordered_json moves =
         move_report(options.config, options.plan, options.from, options.to);
     print_once(options.json ? json_line(moves) : move_text(moves));
+    return 0;
+  }
+  if (!options.course.policy.empty()) {
+    const nlohmann::ordered_json course =
+        course_report(options.config, options.plan, options.course);
+    print_once(options.json ? json_line(course) : course_text(course));
     return 0;
   }
   const nlohmann::ordered_json report =

@@ -37,7 +37,8 @@ constexpr std::array kRates = {
     Number<MachineModel>{"combine_s_per_byte", &MachineModel::combine_s_per_byte},
     Number<MachineModel>{"copy_s_per_byte", &MachineModel::copy_s_per_byte},
     Number<MachineModel>{"block_s_per_byte", &MachineModel::block_s_per_byte},
-    Number<MachineModel>{"rebuild_s", &MachineModel::rebuild_s}};
+    Number<MachineModel>{"rebuild_s", &MachineModel::rebuild_s},
+    Number<MachineModel>{"cache_read_s_per_byte", &MachineModel::cache_read_s_per_byte}};
 constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
                               Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
                               Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},

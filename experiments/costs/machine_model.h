@@ -22,7 +22,9 @@ struct MachineModel {
   double copy_s_per_byte = 0;                               // within a rank's memory
   double block_s_per_byte = 0;  // memory that is new to a rank: written for the first time
   double rebuild_s = 0;         // a change of the layout: all of it but the move of the state
-  int ranks_per_host = 0;       // 0: all on one host
+  double cache_read_s_per_byte =
+      0;                   // reading what frozen units made of a sample, all ranks at once
+  int ranks_per_host = 0;  // 0: all on one host
   LinkCosts local, remote;
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from these
   bool operator==(const MachineModel&) const = default;

@@ -105,38 +105,6 @@ void add_rate(const RunConfig& config, const PlanOptions& options, int threads, 
                   rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
 }
 
-/// Units as measured, or their products at one rate; links and updates as far as they are known.
-Costs costs_of(const Job& job, const Assignment& assignment, const RunConfig& config,
-               const PlanOptions& options, int threads, Json& report) {
-  CostSource source;
-  if (!options.costs.empty()) source = read_costs(options.costs);
-  LinkSource links{options.costs, source.measured.has_value()};
-  if (!options.links.empty()) {
-    const CostSource from = read_costs(options.links);
-    source.machine = with_links(source.machine, from.machine);
-    links = {options.links, from.measured.has_value()};
-  }
-  const auto costs_with = [&](const std::vector<UnitSeconds>& units) {
-    Costs costs = plan_costs(job, assignment, units, source.machine);
-    report["links"] = links_json(links, assignment.layout, costs);
-    return costs;
-  };
-  if (source.measured) {
-    report["costs_from"] = options.costs;
-    return costs_with(unit_seconds(source, job, assignment, config));
-  }
-  if (source.machine.flops_per_s > 0 && options.gflops == 0) {
-    report["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
-    report["rate_from"] = options.costs;
-  } else {
-    add_rate(config, options, threads, report);
-  }
-  const double rate = report["rate_gflops_per_s"].get<double>() * 1e9;
-  report["left_out"] = {"other kernels"};
-  if (source.machine.update_s_per_element == 0) report["left_out"].push_back("the update");
-  return costs_with(analytic_seconds(assignment.costs, rate));
-}
-
 /// Of gradients, by the rank that sends most: what it sends, and what one piece for each part would
 /// be. And what the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
@@ -173,6 +141,34 @@ void add_times(const Assignment& assignment, const RunConfig& config, const Cost
 
 }  // namespace
 
+PlanSource plan_source(const Job& job, const Assignment& assignment, const RunConfig& config,
+                       const PlanOptions& options, int threads) {
+  CostSource costs;
+  if (!options.costs.empty()) costs = read_costs(options.costs);
+  PlanSource source{{}, costs.machine, {options.costs, costs.measured.has_value()}, Json::object()};
+  if (!options.links.empty()) {
+    const CostSource from = read_costs(options.links);
+    source.machine = with_links(source.machine, from.machine);
+    source.links = {options.links, from.measured.has_value()};
+  }
+  if (costs.measured) {
+    source.facts["costs_from"] = options.costs;
+    source.units = unit_seconds(costs, job, assignment, config);
+    return source;
+  }
+  if (source.machine.flops_per_s > 0 && options.gflops == 0) {
+    source.facts["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
+    source.facts["rate_from"] = options.costs;
+  } else {
+    add_rate(config, options, threads, source.facts);
+  }
+  source.facts["left_out"] = {"other kernels"};
+  if (source.machine.update_s_per_element == 0) source.facts["left_out"].push_back("the update");
+  source.units =
+      analytic_seconds(assignment.costs, source.facts["rate_gflops_per_s"].get<double>() * 1e9);
+  return source;
+}
+
 Json plan_report(const RunConfig& config, const PlanOptions& options,
                  const std::optional<MemoryBytes>& machine) {
   const int threads = std::max(1, config.run.threads);
@@ -199,8 +195,11 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
   report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
                        {"total_bytes", machine ? Json(machine->total) : Json()},
                        {"name", machine ? Json(machine->name) : Json()}};
-  add_times(assignment, config, costs_of(job, assignment, config, options, threads, report),
-            report);
+  const PlanSource source = plan_source(job, assignment, config, options, threads);
+  report.update(source.facts);
+  const Costs costs = plan_costs(job, assignment, source.units, source.machine);
+  report["links"] = links_json(source.links, assignment.layout, costs);
+  add_times(assignment, config, costs, report);
   report["warnings"] =
       machine ? memory_advice(config, threads, memory, *machine) : std::vector<std::string>{};
   return report;

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "experiments/config/config.h"
+#include "experiments/costs/links.h"
+#include "experiments/costs/measured_costs.h"
 #include "experiments/run/machine.h"
 
 namespace concertina {
@@ -17,6 +19,17 @@ struct PlanOptions {
   std::string costs{};  // a run with costs.json, or a machine file; empty: products alone
   std::string links{};  // the same, in place of the links of `costs`
 };
+
+/// What a plan is predicted from, and what it says of that.
+struct PlanSource {
+  std::vector<UnitSeconds> units;  // as far as they train in the assignment
+  MachineModel machine;
+  LinkSource links;
+  nlohmann::ordered_json facts;  // costs_from, or rate_gflops_per_s, rate_from and left_out
+};
+/// Units as measured, or their products at one rate; links and updates as far as they are known.
+PlanSource plan_source(const Job& job, const Assignment& assignment, const RunConfig& config,
+                       const PlanOptions& options, int threads);
 
 /// Keys: layout (short form), layout_toml, world, threads, schedule, microbatches, leaves,
 /// parameters, pipelines (stages with rank, units, unit_names, parameters, flops_share of the

@@ -74,13 +74,13 @@ class LayoutSearch {
     }
   }
 
-  /// Moves one cut by one unit as long as that makes the step faster: balanced stages are not
+  /// Moves one cut at a time as long as that makes the step faster: balanced stages are not
   /// balanced ranks where a rank has several, and the phases of a schedule count differently.
   void refine(Found& found) const {
     for (int pass = 0; pass < kPasses; ++pass) {
       bool better = false;
       for (std::size_t cut = 0; cut + 1 < found.cuts.size(); ++cut)
-        for (const int by : {-1, 1}) better |= move_cut(found, cut, by);
+        for (const int by : {-8, 8, -4, 4, -2, 2, -1, 1}) better |= move_cut(found, cut, by);
       if (!better) return;
     }
   }
@@ -88,7 +88,7 @@ class LayoutSearch {
   bool move_cut(Found& found, std::size_t cut, int by) const {
     std::vector<UnitRange> cuts = found.cuts;
     cuts[cut].last = cuts[cut + 1].first = cuts[cut].last + by;
-    if (cuts[cut].first == cuts[cut].last || cuts[cut + 1].first == cuts[cut + 1].last)
+    if (cuts[cut].first >= cuts[cut].last || cuts[cut + 1].first >= cuts[cut + 1].last)
       return false;
     std::optional<Found> moved = try_cuts(found.candidate, cuts);
     if (!moved || moved->choice.step_seconds >= found.choice.step_seconds) return false;

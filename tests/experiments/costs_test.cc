@@ -9,11 +9,14 @@
 #include "core/error.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/costs/course.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/move_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/costs/schedule_costs.h"
+#include "experiments/costs/unit_record.h"
 #include "parallel/generate/passes.h"
+#include "parallel/policies/freeze_ladder.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/planned.h"
 
@@ -27,6 +30,7 @@ MachineModel machine() {
   machine.copy_s_per_byte = 1e-10;
   machine.block_s_per_byte = 2e-10;
   machine.rebuild_s = 0.02;
+  machine.cache_read_s_per_byte = 1e-10;
   machine.ranks_per_host = 2;
   machine.local = {.latency = 1e-6, .receive_cpu = 1e-10};
   machine.remote = {.latency = 5e-5, .bandwidth = 1.25e7};
@@ -330,6 +334,89 @@ TEST(LayoutKeys, ReplaceTheShapeAndNothingElse) {
   for (const char* bad : {"", "pp=1", "model.layers=3", "parallel.transport=mpi", "x parallel.pp=1",
                           "parallel.pp=-1"})
     EXPECT_THROW(with_layout_keys(config, bad, "--to"), Error) << bad;
+}
+
+/// GPT with 12 layers on a pipeline of two ranks; F = I = W = 1 for each layer, all else free.
+struct EqualLayers {
+  RunConfig config;
+  Job job;
+  ForecastInput forecast;
+  std::vector<int> layers{0, 4, 7, 9, 10, 11, 11, 12, 12, 12};
+
+  EqualLayers() {
+    config.model = {.layers = 12, .width = 8, .heads = 1, .context = 8, .vocab = 2};
+    config.batch = {.global = 4, .microbatches = 4};
+    job = job_of(config);
+    forecast.units.assign(static_cast<std::size_t>(job.units()), {0.5, 0.5, 0.5, 0});
+    forecast.units.front() = forecast.units.back() = {};
+    forecast.cache.share = 1;
+  }
+
+  double seconds(const char* policy, const LayoutOptions& options, bool freezes, bool caches,
+                 int dp = 1) const {
+    CourseInput input{.job = job,
+                      .asked = {.world = 2, .pp = 3 - dp, .dp = dp, .schedule = "gpipe"},
+                      .policy = lookup(layout_policies(), policy, "", ""),
+                      .options = options,
+                      .every = 1,
+                      .forecast = forecast};
+    if (!caches) input.forecast.cache = {};
+    const std::vector<int> none(layers.size());
+    return seconds_of(foresee(input, freezes ? layers : none, steps_of_epochs(40, 4, 10)));
+  }
+};
+
+TEST(Course, PlansReachTheClosedFormsOfTheLadder) {
+  const EqualLayers run;
+  const std::vector<double> course(run.layers.begin(), run.layers.end());
+  const FreezeLadder ceilings =
+      freeze_ladder(course, {.layers = 12, .stages = 2, .microbatches = 4});
+  const LayoutOptions cuts{.depth = false, .replicas = false, .schedule = false},
+      grid{.schedule = false};
+  const double gpipe = run.seconds("none", {}, false, false);
+  const double best = run.seconds("none", {}, false, false, 2);
+  const auto check = [&](double seconds, const Rung& ceiling) {
+    EXPECT_NEAR(gpipe / seconds, ceiling.over_gpipe, 0.01 * ceiling.over_gpipe);
+    EXPECT_NEAR(best / seconds, ceiling.over_best, 0.01 * ceiling.over_best);
+  };
+  check(run.seconds("none", {}, true, false), ceilings.freeze);
+  check(run.seconds("predicted", grid, true, false), ceilings.replicas);
+  check(run.seconds("predicted", grid, true, true), ceilings.cache);
+  EXPECT_NEAR(ceilings.cache.over_gpipe, 4.17, 0.005);
+  // Whole units cannot be cut so that forwards and backwards are both equal.
+  const double repack = gpipe / run.seconds("predicted", cuts, true, false);
+  EXPECT_LE(repack, ceilings.repack.over_gpipe);
+  EXPECT_GE(repack, ceilings.freeze.over_gpipe);
+}
+
+TEST(Course, FixedCostsLowerTheCeiling) {
+  EqualLayers run;
+  const PlannedJob plan = planned(run.config, 1);
+  run.forecast.units.back() = {1, 1, 1, 0};  // the head: as much as one of twelve layers
+  EXPECT_NEAR(fixed_share(run.job, plan, run.forecast), 1.0 / 13, 1e-9);
+  EXPECT_EQ(steps_of_epochs(10, 4, 3), (std::vector<std::int64_t>{3, 2, 3}));
+}
+
+TEST(UnitRecord, PutsTogetherWhatWasSeenWithDifferentUnitsFrozen) {
+  const RunConfig config;
+  const Job job = job_of(config);
+  const auto units = static_cast<std::size_t>(job.units());
+  UnitRecord record(job.model);
+  std::vector<UnitSeconds> seen(units, {1, 2, 3, 0.5});
+  record.add(seen, 0);
+  EXPECT_EQ(record.full(), seen);
+  // Frozen units run forward only, and the head, whose matrix is the embedding's, less of W.
+  std::vector<UnitSeconds> later(units, {4, 5, 6, 0.5});
+  for (std::size_t u = 0; u < 3; ++u) later[u] = {4, 0, 0, 0};
+  record.add(later, 3);
+  const std::vector<UnitSeconds> full = record.full();
+  EXPECT_EQ(full[0], (UnitSeconds{4, 2, 3, 0.5}));
+  EXPECT_EQ(full[4], (UnitSeconds{4, 5, 6, 0.5}));
+  EXPECT_GE(full.back().weight, 6);
+  // What no step has shown is taken from its FLOPs.
+  UnitRecord frozen_only(job.model);
+  frozen_only.add(later, 3);
+  EXPECT_GT(frozen_only.full()[1].weight, 0);
 }
 
 }  // namespace

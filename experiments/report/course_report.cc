@@ -1,0 +1,244 @@
+#include "experiments/report/course_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/costs/course.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/trainer.h"
+#include "io/text_dataset.h"
+#include "parallel/policies/freeze_ladder.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A part of what freezing gives, on top of those before it.
+struct LadderPart {
+  const char* rung;
+  const char* keys;    // that make it, on top of the config
+  const char* policy;  // of the layout
+  LayoutOptions options;
+  bool freezes, caches;
+  Rung FreezeLadder::*ceiling;
+};
+constexpr std::int64_t kEvery = 8;  // elastic.every of the rungs
+constexpr LayoutOptions kCutsOnly{.depth = false, .replicas = false, .schedule = false};
+constexpr LayoutOptions kAnyGrid{.depth = true, .replicas = true, .schedule = false};
+constexpr std::array kLadder{
+    LadderPart{"static", "freeze.policy=none", "none", {}, false, false, nullptr},
+    LadderPart{"freeze", "", "none", {}, true, false, &FreezeLadder::freeze},
+    LadderPart{"repack",
+               "elastic.policy=predicted elastic.every=8 elastic.depth=false "
+               "elastic.replicas=false elastic.schedule=false",
+               "predicted", kCutsOnly, true, false, &FreezeLadder::repack},
+    LadderPart{"replicas", "elastic.policy=predicted elastic.every=8 elastic.schedule=false",
+               "predicted", kAnyGrid, true, false, &FreezeLadder::replicas},
+    LadderPart{"cache",
+               "elastic.policy=predicted elastic.every=8 elastic.schedule=false cache.memory=...",
+               "predicted", kAnyGrid, true, true, &FreezeLadder::cache}};
+
+std::int64_t samples_of(const RunConfig& config) {
+  if (config.data.text.empty())
+    throw_input("it is not known how many samples an epoch has", "data.text",
+                "--samples N, or data.text=FILE");
+  const TextDataset dataset(TextOptions{.text = config.data.text,
+                                        .tokenizer = config.data.tokenizer,
+                                        .validation = config.data.validation,
+                                        .tokens_per_sample = config.model.context,
+                                        .windows = config.data.windows});
+  return (static_cast<std::int64_t>(dataset.train_bytes()) - 1) / config.model.context;
+}
+
+/// The layers frozen during each epoch.
+std::vector<int> course_of(const RunConfig& config, const Job& job, int epochs,
+                           std::int64_t steps) {
+  if (config.freeze.every > 0)
+    throw_input("decisions within an epoch are not foreseen", config.where("freeze.every"),
+                "freeze.every = 0: at the ends of epochs");
+  std::vector<int> layers;
+  for (const double frozen : foreseen_course(freeze_rules(config, job.model), epochs, steps))
+    layers.push_back(static_cast<int>(frozen));
+  return layers;
+}
+
+/// All that the rungs of one ladder share.
+struct LadderRun {
+  const RunConfig& config;
+  Job job;
+  Request asked;
+  ForecastInput forecast;
+  std::vector<int> layers;
+  std::vector<std::int64_t> steps;
+};
+
+ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, const Job& job) {
+  const double entry =
+      static_cast<double>(job.model.boundary_bytes) / static_cast<double>(job.model.samples);
+  return {.units = source.units,
+          .machine = source.machine,
+          .cache = {.share = 1, .read_s_per_sample = entry * source.machine.cache_read_s_per_byte},
+          .kinds = state_kinds(job, *optimizer_of(config)).size(),
+          .move_memory = static_cast<std::size_t>(config.parallel.move_memory.bytes)};
+}
+
+std::vector<CourseEpoch> epochs_of(const LadderRun& run, std::string_view policy,
+                                   const LayoutOptions& options, std::int64_t every, bool freezes,
+                                   bool caches) {
+  CourseInput input{.job = run.job,
+                    .asked = run.asked,
+                    .policy = lookup(layout_policies(), policy, "layout policy", "elastic.policy"),
+                    .options = options,
+                    .every = every,
+                    .forecast = run.forecast};
+  if (!caches) input.forecast.cache = {};
+  const std::vector<int> none(run.layers.size());
+  return foresee(input, freezes ? run.layers : none, run.steps);
+}
+
+/// The unfrozen run on the layout that is predicted to be the fastest.
+double best_static_seconds(const LadderRun& run) {
+  const Assignment now = assign(run.job, run.asked);
+  const RunForecast forecast(run.job, now, run.forecast);
+  const std::int64_t steps = std::accumulate(run.steps.begin(), run.steps.end(), std::int64_t{0});
+  const LayoutDecision decision =
+      lookup(layout_policies(), "predicted", "layout policy", "elastic.policy")
+          .decide({.job = run.job,
+                   .asked = run.asked,
+                   .start = now,
+                   .now = now,
+                   .steps_left = steps,
+                   .options = {.least_gain = 0},
+                   .forecast = forecast});
+  const double step = decision.next ? decision.next->step_seconds : decision.step_seconds;
+  return step * static_cast<double>(steps);
+}
+
+/// The ceilings of this course. `fixed`: share of an unfrozen step outside of the layers.
+FreezeLadder ceilings_of(const LadderRun& run, double fixed) {
+  const std::vector<double> course(run.layers.begin(), run.layers.end());
+  const Layout layout = assign(run.job, run.asked).layout;
+  const Pipeline& pipeline = layout.pipelines.front();
+  return freeze_ladder(course, {.layers = static_cast<int>(run.job.model.layer_ends.size()),
+                                .stages = static_cast<int>(pipeline.stages.size()),
+                                .microbatches = pipeline.microbatches(),
+                                .fixed = fixed});
+}
+
+Json ladder_json(const LadderRun& run, double fixed) {
+  const FreezeLadder ceilings = ceilings_of(run, fixed);
+  const bool gpipe = run.asked.schedule == "gpipe";
+  const double best = best_static_seconds(run);
+  double slowest = 0;
+  Json ladder = Json::array();
+  for (const LadderPart& part : kLadder) {
+    const double seconds =
+        seconds_of(epochs_of(run, part.policy, part.options, kEvery, part.freezes, part.caches));
+    if (slowest == 0) slowest = seconds;
+    const Rung ceiling = part.ceiling == nullptr ? Rung{} : ceilings.*part.ceiling;
+    ladder.push_back(
+        {{"rung", part.rung},
+         {"keys", part.keys},
+         {"seconds", seconds},
+         {"over_static", slowest / seconds},
+         {"over_best", best / seconds},
+         {"ceiling_over_static", gpipe ? Json(ceiling.over_gpipe) : Json()},
+         {"ceiling_over_best", part.ceiling == nullptr ? Json() : Json(ceiling.over_best)}});
+  }
+  return ladder;
+}
+
+Json course_json(const LadderRun& run) {
+  const ElasticSection& elastic = run.config.elastic;
+  const CacheSection& cache = run.config.cache;
+  const std::vector<CourseEpoch> epochs =
+      epochs_of(run, elastic.policy,
+                {.depth = elastic.depth,
+                 .replicas = elastic.replicas,
+                 .schedule = elastic.schedule,
+                 .least_gain = elastic.least_gain},
+                elastic.every, true, cache.memory.bytes > 0 || cache.disk.bytes > 0);
+  Json course = Json::array();
+  for (std::size_t e = 0; e < epochs.size(); ++e)
+    course.push_back({{"epoch", e},
+                      {"frozen_layers", epochs[e].layers},
+                      {"layout", epochs[e].layout},
+                      {"steps", epochs[e].steps},
+                      {"change_s", epochs[e].change_s},
+                      {"late_s", epochs[e].late_s},
+                      {"step_s", epochs[e].step_s},
+                      {"seconds", epochs[e].seconds()}});
+  return course;
+}
+
+}  // namespace
+
+Json course_report(RunConfig config, const PlanOptions& plan, const CourseOptions& options) {
+  config.freeze.policy = options.policy;
+  validate(config);
+  const std::int64_t samples = options.samples > 0 ? options.samples : samples_of(config);
+  const std::vector<std::int64_t> steps =
+      steps_of_epochs(samples, config.batch.global, options.epochs);
+  config.run.steps = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
+  const Job job = job_of(config);
+  const Assignment assignment = assignment_of(config, job, plan.world, "--world {}");
+  const PlanSource source =
+      plan_source(job, assignment, config, plan, std::max(1, config.run.threads));
+  const LadderRun run{.config = config,
+                      .job = job,
+                      .asked = request_of(config, plan.world),
+                      .forecast = forecast_of(source, config, job),
+                      .layers = course_of(config, job, options.epochs, steps.front()),
+                      .steps = steps};
+  const double fixed = fixed_share(job, assignment, run.forecast);
+  Json report = {{"policy", options.policy},
+                 {"epochs", options.epochs},
+                 {"samples", samples},
+                 {"steps", config.run.steps},
+                 {"world", plan.world},
+                 {"layout", short_form(assignment.layout)},
+                 {"schedule", config.parallel.schedule},
+                 {"fixed_share", fixed}};
+  report.update(source.facts);
+  report["course"] = course_json(run);
+  report["ladder"] = ladder_json(run, fixed);
+  return report;
+}
+
+std::string course_text(const Json& report) {
+  std::string text = fmt::format(
+      "{} on {}, {} {}: {} of {} samples, {}\n\n{:>5}{:>8}{:>9}{:>11}{:>12}  {}\n",
+      report["policy"].get<std::string>(), counted(report["world"].get<int>(), "rank"),
+      report["layout"].get<std::string>(), report["schedule"].get<std::string>(),
+      fmt::format("{} epochs", report["epochs"].get<int>()), report["samples"].get<std::int64_t>(),
+      counted(report["steps"].get<std::int64_t>(), "step"), "epoch", "frozen", "ms/step",
+      "change ms", "epoch s", "layout");
+  for (const Json& epoch : report["course"])
+    text += fmt::format("{:>5}{:>8}{:>9.4g}{:>11.3g}{:>12.4g}  {}\n", epoch["epoch"].get<int>(),
+                        epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
+                        epoch["change_s"].get<double>() * 1e3, epoch["seconds"].get<double>(),
+                        epoch["layout"].get<std::string>());
+  text += fmt::format("\n{:<10}{:>12}{:>13}{:>10}{:>12}{:>10}\n", "rung", "seconds", "over static",
+                      "ceiling", "over best", "ceiling");
+  const auto cell = [](const Json& value) {
+    return value.is_null() ? std::string("-") : fmt::format("{:.2f}", value.get<double>());
+  };
+  for (const Json& rung : report["ladder"])
+    text += fmt::format("{:<10}{:>12.4g}{:>13}{:>10}{:>12}{:>10}\n",
+                        rung["rung"].get<std::string>(), rung["seconds"].get<double>(),
+                        cell(rung["over_static"]), cell(rung["ceiling_over_static"]),
+                        cell(rung["over_best"]), cell(rung["ceiling_over_best"]));
+  return text + fmt::format(
+                    "\n{:.1f}% of an unfrozen step is outside of the layers; static is the "
+                    "layout and schedule above,\nbest the fastest unfrozen one. A rung has "
+                    "all before it; --json names its keys.\n",
+                    100 * report["fixed_share"].get<double>());
+}
+
+}  // namespace concertina

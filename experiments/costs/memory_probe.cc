@@ -13,8 +13,8 @@
 namespace concertina {
 
 void probe_memory(Communicator& world, MachineModel& machine) {
-  constexpr std::size_t kBytes = std::size_t{16} << 20;
-  constexpr int kTimes = 5;
+  constexpr std::size_t kBytes = std::size_t{64} << 20;  // more than caches hold
+  constexpr int kTimes = 3;
   const Arena source(kBytes), target(kBytes);
   std::memset(source.data(), 1, kBytes);
   std::memset(target.data(), 1, kBytes);

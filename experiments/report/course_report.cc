@@ -28,20 +28,20 @@ struct LadderPart {
   bool freezes, caches;
   Rung FreezeLadder::*ceiling;
 };
-constexpr std::int64_t kEvery = 8;  // elastic.every of the rungs
+constexpr std::int64_t kEvery = 4;  // elastic.every of the rungs
 constexpr LayoutOptions kCutsOnly{.depth = false, .replicas = false, .schedule = false};
 constexpr LayoutOptions kAnyGrid{.depth = true, .replicas = true, .schedule = false};
 constexpr std::array kLadder{
     LadderPart{"static", "freeze.policy=none", "none", {}, false, false, nullptr},
     LadderPart{"freeze", "", "none", {}, true, false, &FreezeLadder::freeze},
     LadderPart{"repack",
-               "elastic.policy=predicted elastic.every=8 elastic.depth=false "
+               "elastic.policy=predicted elastic.every=4 elastic.depth=false "
                "elastic.replicas=false elastic.schedule=false",
                "predicted", kCutsOnly, true, false, &FreezeLadder::repack},
-    LadderPart{"replicas", "elastic.policy=predicted elastic.every=8 elastic.schedule=false",
+    LadderPart{"replicas", "elastic.policy=predicted elastic.every=4 elastic.schedule=false",
                "predicted", kAnyGrid, true, false, &FreezeLadder::replicas},
     LadderPart{"cache",
-               "elastic.policy=predicted elastic.every=8 elastic.schedule=false cache.memory=...",
+               "elastic.policy=predicted elastic.every=4 elastic.schedule=false cache.memory=...",
                "predicted", kAnyGrid, true, true, &FreezeLadder::cache}};
 
 std::int64_t samples_of(const RunConfig& config) {

@@ -1,5 +1,7 @@
 #include "core/model_spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -90,6 +92,19 @@ int units_of_layers(const ModelSpec& model, int layers) {
   const int most = static_cast<int>(model.layer_ends.size());
   CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers of {}", layers, most);
   return layers == 0 ? 0 : model.layer_ends[static_cast<std::size_t>(layers) - 1];
+}
+
+int layers_of_units(const ModelSpec& model, int units) {
+  const std::vector<int>& ends = model.layer_ends;
+  return static_cast<int>(std::upper_bound(ends.begin(), ends.end(), units) - ends.begin());
+}
+
+std::string frozen_text(const ModelSpec& model, int units) {
+  if (units == 0) return "";
+  const int layers = layers_of_units(model, units);
+  if (layers > 0 && units_of_layers(model, layers) == units)
+    return fmt::format("{} of {} layers frozen", layers, model.layer_ends.size());
+  return fmt::format("{} of {} units frozen", units, model.units.size());
 }
 
 int most_frozen_layers(const ModelSpec& model) {

@@ -96,6 +96,11 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 /// The leading units that make up the first `layers` layers; 0 layers are 0 units. Error: the model
 /// has fewer layers.
 int units_of_layers(const ModelSpec& model, int layers);
+/// The leading layers that lie within the first `units` units as a whole.
+int layers_of_units(const ModelSpec& model, int units);
+/// What is frozen, in words: "7 of 12 layers frozen", or "2 of 26 units frozen" where these are not
+/// whole layers; empty for no units.
+std::string frozen_text(const ModelSpec& model, int units);
 /// The most layers that can be frozen while some parameter still trains.
 int most_frozen_layers(const ModelSpec& model);
 

@@ -47,7 +47,8 @@ nlohmann::ordered_json to_json(const StepMetrics& metrics) {
                                  {"step_ms", metrics.step_ms},
                                  {"bubble", metrics.bubble},
                                  {"peak_bytes", metrics.peak_bytes},
-                                 {"layout", metrics.layout}};
+                                 {"layout", metrics.layout},
+                                 {"frozen_units", metrics.frozen_units}};
   if (metrics.mfu > 0) line["mfu"] = metrics.mfu;
   line["time"] = metrics.time;
   return line;

@@ -20,6 +20,7 @@ struct StepMetrics {
   double bubble = 0;             // idle share, mean over ranks
   std::uint64_t peak_bytes = 0;  // largest of any rank
   std::string layout;            // short form, e.g. "pp2xdp2"
+  int frozen_units = 0;          // leading units that only ran forward
   double mfu = 0;                // share of the devices' peak rate; 0: not known, and no key
   std::string time{};            // when the step ended, utc_text(); the last key of the line
 };

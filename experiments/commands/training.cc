@@ -111,6 +111,7 @@ void Training::record(std::int64_t step, const StepResult& summary, const StepSt
                          .bubble = status.bubble,
                          .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
                          .layout = short_form(launch_.trainer.layout()),
+                         .frozen_units = trainer_.layout().frozen_units,
                          .mfu = model_flops_utilization(launch_, seconds),
                          .time = utc_text()});
 }

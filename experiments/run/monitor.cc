@@ -3,11 +3,15 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "experiments/run/planning.h"
 
 namespace concertina {
 
 Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step)
-    : steps_(config.run.steps), progress_(stderr, config.log.every) {
+    : model_(job_of(config).model),
+      freezes_(config.freeze.policy != "none"),
+      steps_(config.run.steps),
+      progress_(stderr, config.log.every) {
   attempt("metrics.jsonl", [&] { metrics_.emplace(directory + "/metrics.jsonl", last_step); });
   attempt("events.jsonl", [&] { events_.emplace(directory + "/events.jsonl", last_step); });
   if (config.log.tensorboard)
@@ -23,6 +27,14 @@ void Monitor::attempt(const std::string& what, const std::function<void()>& writ
   }
 }
 
+/// The layout and what is frozen, once something is or the layout has changed.
+std::string Monitor::elastic_text(const StepMetrics& metrics) {
+  if (first_layout_.empty()) first_layout_ = metrics.layout;
+  if (metrics.frozen_units == 0 && metrics.layout == first_layout_) return "";
+  const std::string frozen = frozen_text(model_, metrics.frozen_units);
+  return metrics.layout + (frozen.empty() ? "" : ", ") + frozen;
+}
+
 void Monitor::step(const StepMetrics& metrics) {
   if (metrics_) attempt("metrics.jsonl", [&] { metrics_->write(to_json(metrics)); });
   eta_.add(metrics.step_ms * 1e-3);
@@ -31,7 +43,8 @@ void Monitor::step(const StepMetrics& metrics) {
                     .loss = metrics.loss,
                     .tokens_per_s = metrics.tokens_per_s,
                     .bubble = metrics.bubble,
-                    .seconds_left = eta_.seconds_left(steps_ - metrics.step)});
+                    .seconds_left = eta_.seconds_left(steps_ - metrics.step),
+                    .elastic = elastic_text(metrics)});
   if (!tensorboard_) return;
   attempt("TensorBoard", [&] {
     tensorboard_->scalar("train/loss", metrics.step, metrics.loss);
@@ -39,6 +52,7 @@ void Monitor::step(const StepMetrics& metrics) {
     tensorboard_->scalar("train/grad_norm", metrics.step, metrics.grad_norm);
     tensorboard_->scalar("speed/tokens_per_s", metrics.step, metrics.tokens_per_s);
     tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
+    if (freezes_) tensorboard_->scalar("train/frozen_units", metrics.step, metrics.frozen_units);
   });
 }
 

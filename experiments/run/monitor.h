@@ -18,7 +18,7 @@ namespace concertina {
 
 class Monitor {
  public:
-  /// Continues the files of `directory` behind step `last_step`.
+  /// Continues the files of `directory` after step `last_step`.
   Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
 
   void step(const StepMetrics& metrics);
@@ -31,8 +31,12 @@ class Monitor {
   void clear() { progress_.clear(); }
 
  private:
+  std::string elastic_text(const StepMetrics& metrics);
   void attempt(const std::string& what, const std::function<void()>& write);
 
+  const ModelSpec model_;
+  const bool freezes_;                     // as the run goes on
+  std::string first_layout_;               // of this launch
   std::int64_t steps_, curve_tokens_ = 0;  // of the evaluations before the end
   std::optional<JsonLines> metrics_, events_;
   std::optional<TensorBoardWriter> tensorboard_;

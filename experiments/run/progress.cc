@@ -51,9 +51,10 @@ std::string format_rate(double per_second) {
 }
 
 std::string progress_line(const ProgressFigures& figures) {
-  return fmt::format("step {}/{}  loss {}  {} tokens/s  bubble {:.0f}%  ETA {}", figures.step,
+  return fmt::format("step {}/{}  loss {}  {} tokens/s  bubble {:.0f}%  {}{}ETA {}", figures.step,
                      figures.steps, number_text(figures.loss), format_rate(figures.tokens_per_s),
-                     100 * figures.bubble, format_duration(figures.seconds_left));
+                     100 * figures.bubble, figures.elastic, figures.elastic.empty() ? "" : "  ",
+                     format_duration(figures.seconds_left));
 }
 
 std::string progress_bar(const ProgressFigures& figures, int width) {

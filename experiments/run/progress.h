@@ -14,13 +14,15 @@ struct ProgressFigures {
   double loss = 0, tokens_per_s = 0;
   double bubble = 0;        // idle share, mean over ranks
   double seconds_left = 0;  // negative: not known yet
+  std::string elastic{};    // what has changed in the run, see Monitor; empty: nothing
 };
 
 /// "0:05", "12:34", "3:02:01", "5d 07h"; "?" if negative or not finite.
 std::string format_duration(double seconds);
 /// "950", "12.3k", "4.5M": three significant digits.
 std::string format_rate(double per_second);
-/// "step 20/200  loss 2.3456  12.3k tokens/s  bubble 12%  ETA 0:42".
+/// "step 20/200  loss 2.3456  12.3k tokens/s  bubble 12%  ETA 0:42"; in a run that has changed
+/// "...  bubble 12%  pp2xdp1, 7 of 12 layers frozen  ETA 0:42".
 std::string progress_line(const ProgressFigures& figures);
 /// The same behind a bar, cut to at most `width` columns; ASCII only.
 std::string progress_bar(const ProgressFigures& figures, int width);

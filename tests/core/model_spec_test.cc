@@ -148,6 +148,11 @@ TEST(LayersTest, AreUnitsFromTheFirst) {
   EXPECT_THROW(units_of_layers(model, 4), Error);
   EXPECT_THROW(units_of_layers(model, -1), Error);
   EXPECT_EQ(units_of_layers(ModelSpec{}, 0), 0);
+  for (const auto& [units, layers] : {std::pair{0, 0}, {1, 0}, {2, 1}, {3, 2}, {4, 3}})
+    EXPECT_EQ(layers_of_units(model, units), layers) << units;
+  EXPECT_EQ(frozen_text(model, 0), "");
+  EXPECT_EQ(frozen_text(model, 3), "2 of 3 layers frozen");
+  EXPECT_EQ(frozen_text(model, 1), fmt::format("1 of {} units frozen", model.units.size()));
 }
 
 TEST(LayersTest, SomethingTrainsOnWhateverIsFrozen) {

@@ -43,6 +43,14 @@ TEST(Progress, LineHasTheFigures) {
             "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  ETA 0:42");
 }
 
+TEST(Progress, LineHasWhatHasChanged) {
+  ProgressFigures figures = kFigures;
+  figures.elastic = "pp2xdp1, 7 of 12 layers frozen";
+  EXPECT_EQ(progress_line(figures),
+            "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  pp2xdp1, 7 of 12 layers frozen  "
+            "ETA 0:42");
+}
+
 TEST(Progress, WhatIsNoNumberIsSaidInWords) {
   ProgressFigures figures = kFigures;
   for (const double sign : {1.0, -1.0}) {

@@ -48,6 +48,12 @@ expect 0 3 list-spare --set freeze.policy=list --set 'freeze.at=["epoch 1: 1", "
   --set parallel.pp=2 --set parallel.spare=1
 same_as list list-spare
 freezes 2 list
+# The log and metrics.jsonl say what is frozen, from the first freeze on.
+grep -q 'bubble [0-9]*%  pp2xdp1, 2 of 4 layers frozen  ETA 0:00$' err ||
+  fail "the progress of list-spare does not say what is frozen: $(grep 'step 80/80' err)"
+grep -q 'step 10/80 .*%  ETA' err || fail 'the progress of list-spare before a freeze'
+sed 's/.*"frozen_units":\([0-9]*\),.*/\1/' runs/list-spare/metrics.jsonl | uniq | xargs > got
+[ "$(cat got)" = '0 3 5' ] || fail "metrics.jsonl of list-spare: frozen units $(cat got)"
 plastic='--set freeze.policy=plasticity --set freeze.every=4'
 expect 0 0 plastic $plastic
 expect 0 3 plastic-spare $plastic --set parallel.pp=2 --set parallel.spare=1

@@ -69,8 +69,9 @@ TEST_F(Metrics, ForeignLinesAreDroppedAndLinesWithoutAStepKept) {
 }
 
 TEST_F(Metrics, LineHasAllFiguresAndNoNaN) {
-  StepMetrics metrics{7,    2.25,    1e-3,     std::numeric_limits<double>::infinity(), 100, 2.5,
-                      0.25, 1 << 20, "pp2xdp2"};
+  StepMetrics metrics{7,         2.25, 1e-3, std::numeric_limits<double>::infinity(),
+                      100,       2.5,  0.25, 1 << 20,
+                      "pp2xdp2", 5};
   metrics.loss = std::nan("");
   metrics.time = "2026-11-22T02:15:09.042Z";
   JsonLines(path_, 0).write(to_json(metrics));
@@ -83,6 +84,7 @@ TEST_F(Metrics, LineHasAllFiguresAndNoNaN) {
   EXPECT_EQ(object.at("lr"), 1e-3);
   EXPECT_EQ(object.at("peak_bytes"), 1 << 20);
   EXPECT_EQ(object.at("layout"), "pp2xdp2");
+  EXPECT_EQ(object.at("frozen_units"), 5);
   // What differs between equal runs stands where it can be cut off.
   EXPECT_TRUE(line.ends_with(R"(,"time":"2026-11-22T02:15:09.042Z"})"
                              "\n"))

@@ -7,6 +7,7 @@
 #include "core/number_text.h"
 #include "experiments/report/report_figures.h"
 #include "experiments/report/report_page.h"
+#include "experiments/report/run_course.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -29,6 +30,7 @@ int run_report(const ReportOptions& options) {
   if (options.json) {
     nlohmann::ordered_json json = to_json(run.trace, figures);
     json["all_steps"] = to_json(total(run.metrics));
+    json["course"] = to_json(course_of(run));
     json["report"] = path;
     fmt::print("{}\n", json.dump());
     return 0;
@@ -42,8 +44,8 @@ int run_report(const ReportOptions& options) {
              figures.predicted_seconds * 1e3, 100 * figures.error());
   if (!figures.costs_missing.empty())
     fmt::print("predicted without the reduction of gradients: {}\n", figures.costs_missing);
-  fmt::print("bubble {:.1f}%, predicted {:.1f}%\n{}\n", 100 * figures.bubble(),
-             100 * figures.predicted_bubble(), path);
+  fmt::print("bubble {:.1f}%, predicted {:.1f}%\n{}{}\n", 100 * figures.bubble(),
+             100 * figures.predicted_bubble(), course_text(course_of(run)), path);
   return 0;
 }
 

@@ -187,12 +187,21 @@ std::string plot(const Plot& plot) {
                           percent(share(x, plot.left, plot.right)), tick_label(x, step(xs)));
   std::string lines;
   for (const Series& series : plot.series) lines += path(series, plot);
+  for (const Mark& mark : plot.marks) {
+    const double at = share(mark.x, plot.left, plot.right);
+    lines += fmt::format(
+        "<line class=\"change\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"0\" y2=\"1000\"><title>{1}"
+        "</title></line>",
+        1000 * at, escape(mark.title));
+    labels += fmt::format("<span class=\"m\" style=\"left:{}\">{}</span>", percent(at),
+                          escape(mark.label));
+  }
   return fmt::format(
-      "<div class=\"plot\" data-x=\"{}\" style=\"height:{}px\">{}<svg viewBox=\"0 0 1000 1000\" "
+      "<div class=\"plot{}\" data-x=\"{}\" style=\"height:{}px\">{}<svg viewBox=\"0 0 1000 1000\" "
       "preserveAspectRatio=\"none\" data-axes=\"{} {} {} {}\">{}{}</svg><span class=\"unit\">{}"
       "</span></div>\n",
-      escape(plot.x_unit), plot.height, labels, plot.left, plot.right, plot.low, plot.high, grid,
-      lines, escape(plot.x_unit));
+      plot.marks.empty() ? "" : " marked", escape(plot.x_unit), plot.height, labels, plot.left,
+      plot.right, plot.low, plot.high, grid, lines, escape(plot.x_unit));
 }
 
 }  // namespace concertina::html

@@ -52,6 +52,12 @@ struct Series {
 /// rate over several steps is all they did over all that they took.
 std::vector<Point> smoothed(const std::vector<Point>& points, double span, bool rates = false);
 
+/// A vertical line through a chart, with a word above it and one that a reader sees who points at
+/// it.
+struct Mark {
+  double x = 0;
+  std::string label, title;
+};
 /// A chart with its axes; `low` and `high` of y, x from the points. Long series are thinned: of the
 /// points of one column, the lowest and the highest stay. Points that are not drawable() are left
 /// out.
@@ -61,6 +67,7 @@ struct Plot {
   double left = 0, right = 1;
   std::vector<Series> series;
   int height = 150;  // pixels
+  std::vector<Mark> marks{};
 };
 std::string plot(const Plot& plot);
 

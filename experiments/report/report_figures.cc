@@ -19,55 +19,6 @@
 namespace concertina {
 namespace {
 
-/// The whole lines of `path` that are objects; none if there is no such file.
-std::vector<nlohmann::json> read_lines(const std::string& path) {
-  std::ifstream file(path);
-  std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(file, line);)
-    // A line that is being written is no object.
-    if (nlohmann::json json = nlohmann::json::parse(line, nullptr, false); json.is_object())
-      lines.push_back(std::move(json));
-  return lines;
-}
-
-double number_in(const nlohmann::json& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_number() ? at->get<double>() : std::nan("");
-}
-
-std::string text_in(const nlohmann::json& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_string() ? at->get<std::string>() : "";
-}
-
-std::vector<MetricsPoint> read_metrics(const std::string& path) {
-  std::vector<MetricsPoint> points;
-  for (const nlohmann::json& json : read_lines(path))
-    points.push_back({.step = number_in(json, "step"),
-                      .loss = number_in(json, "loss"),
-                      .tokens_per_s = number_in(json, "tokens_per_s"),
-                      .step_ms = number_in(json, "step_ms"),
-                      .bubble = number_in(json, "bubble"),
-                      .lr = number_in(json, "lr"),
-                      .grad_norm = number_in(json, "grad_norm"),
-                      .time = text_in(json, "time")});
-  std::erase_if(points, [](const MetricsPoint& point) { return !std::isfinite(point.step); });
-  return points;
-}
-
-std::vector<ValidationPoint> read_validations(const std::string& path) {
-  std::vector<ValidationPoint> points;
-  const auto count = [](const nlohmann::json& json, const char* key) {
-    const double value = number_in(json, key);
-    return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
-  };
-  for (const nlohmann::json& json : read_lines(path))
-    if (text_in(json, "event") == "validation")
-      points.push_back({number_in(json, "step"), number_in(json, "loss"), count(json, "tokens"),
-                        count(json, "of_tokens")});
-  return points;
-}
-
 /// The step of median length, for a picture of one that is neither the best nor the worst.
 std::size_t typical_step(const RunTrace& trace) {
   std::vector<std::size_t> order(trace.steps.size());
@@ -115,11 +66,13 @@ RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step
   if (std::error_code error; !std::filesystem::is_regular_file(directory + "/config.toml", error))
     throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
   RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
-               .metrics = read_metrics(directory + "/metrics.jsonl"),
+               .metrics = metrics_of(read_lines(directory + "/metrics.jsonl")),
                .config = read_file(directory + "/config.toml", 1 << 20),
                .known = {},
-               .validations = read_validations(directory + "/events.jsonl"),
-               .launches = read_lines(directory + "/launches.jsonl")};
+               .validations = {},
+               .launches = read_lines(directory + "/launches.jsonl"),
+               .events = read_lines(directory + "/events.jsonl")};
+  run.validations = validations_of(run.events);
   if (std::ifstream file(directory + "/result.json"); file)
     run.result = nlohmann::json::parse(file, nullptr, false);
   if (!run.result.is_object()) run.result = nullptr;

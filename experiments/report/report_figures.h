@@ -11,23 +11,12 @@
 #include <vector>
 
 #include "experiments/report/known_costs.h"
+#include "experiments/report/run_lines.h"
 #include "experiments/report/run_trace.h"
 #include "parallel/simulate/idle_causes.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
-
-/// What one line of metrics.jsonl says; NaN where it says null or nothing.
-struct MetricsPoint {
-  double step = 0, loss = 0, tokens_per_s = 0, step_ms = 0, bubble = 0, lr = 0, grad_norm = 0;
-  std::string time{};
-};
-
-/// A "validation" line of events.jsonl.
-struct ValidationPoint {
-  double step = 0, loss = 0;
-  std::int64_t tokens = 0, of_tokens = 0;  // 0: a program of before did not say
-};
 
 /// What a run directory holds.
 struct RunFiles {
@@ -37,6 +26,7 @@ struct RunFiles {
   KnownCosts known;    // costs.json
   std::vector<ValidationPoint> validations{};
   std::vector<nlohmann::json> launches{};  // lines of launches.jsonl, which a run may lack
+  std::vector<nlohmann::json> events{};    // lines of events.jsonl, likewise
   nlohmann::json result{};                 // result.json, likewise; else null
 };
 /// The trace that begins at `step`, or the last one. Throws Error{bad_input} if there is no such

@@ -174,8 +174,8 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures) {
       "</style></head>\n<body><main>\n",
       escape(run.trace.run), kReportStyle);
   text += header(run, figures) + timeline(run, figures) + bubble_section(figures) +
-          memory_section(run.trace, figures) + training_section(run) + about_section(run) +
-          setup(run);
+          memory_section(run.trace, figures) + training_section(run) + changes_section(run) +
+          about_section(run) + setup(run);
   text += fmt::format(
       "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the recorded "
       "steps; times of different ranks are right to {}. trace.json of the same directory opens in "

@@ -13,6 +13,9 @@ std::string bubble_section(const ReportFigures& figures);
 std::string memory_section(const RunTrace& trace, const ReportFigures& figures);
 /// Curves over all steps; nothing of a run of less than two.
 std::string training_section(const RunFiles& run);
+/// What changed between steps, and how fast the steps were in between; nothing of a run without
+/// changes.
+std::string changes_section(const RunFiles& run);
 /// Who, when, where and what: as far as the run directory knows.
 std::string about_section(const RunFiles& run);
 

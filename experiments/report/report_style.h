@@ -63,6 +63,7 @@ rect.f, rect.b, rect.i, rect.w, rect.o { stroke: var(--back); stroke-width: .6; 
 .c0 { fill: var(--schedule); } .c1 { fill: var(--imbalance); } .c2 { fill: var(--variation); }
 .c3 { fill: var(--transfer); } .c4 { fill: var(--reduction); } .c5 { fill: var(--optimizer); }
 .c6 { fill: var(--other); }
+.change { stroke: var(--ink); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .mark { stroke: var(--ink); stroke-width: 2; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 .wide { overflow-x: auto; }
@@ -70,6 +71,8 @@ th, td { padding: 3px 12px 3px 0; text-align: right; border-bottom: 1px solid va
   white-space: nowrap; }
 th { color: var(--soft); font-weight: 500; }
 th:first-child, td:first-child { text-align: left; }
+th.why, td.why { text-align: left; white-space: normal; min-width: 200px; }
+figure + .wide, .wide + .wide { padding-top: 18px; } .rung svg { width: 180px; height: 12px; } th.rung { text-align: left; }
 .about td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .about td:first-child { color: var(--soft); white-space: nowrap; }
 td.same { color: var(--reduction); } td.differs { color: var(--transfer); font-weight: 600; }
@@ -86,6 +89,8 @@ button.save { display: none; margin-left: 8px; padding: 0 6px; font-size: 11px;
 .plot span { position: absolute; font-size: 12px; color: var(--soft); white-space: nowrap; }
 .plot .y { right: calc(100% + 8px); transform: translateY(-50%); }
 .plot .x { top: calc(100% + 3px); transform: translateX(-50%); }
+.plot.marked { margin-top: 20px; }
+.plot .m { bottom: calc(100% + 1px); transform: translateX(-50%); font-size: 11px; }
 .plot .unit { right: 0; top: calc(100% + 20px); transform: none; font-size: 11px; }
 .line { fill: none; stroke-width: 1.8; vector-effect: non-scaling-stroke; stroke: var(--f);
   stroke-linejoin: round; }
@@ -97,6 +102,7 @@ button.save { display: none; margin-left: 8px; padding: 0 6px; font-size: 11px;
   background: var(--card); color: var(--ink); font-variant-numeric: tabular-nums; }
 .plot .rule { display: none; top: 0; bottom: 0; width: 1px; background: var(--soft); }
 .plot:hover .read, .plot:hover .rule { display: block; }
+.area.frozen, .kf { fill: var(--w); fill-opacity: .28; }
 .area.expected { fill: var(--b); fill-opacity: .4; }
 .line.boundary { stroke: var(--reduction); stroke-width: 1.2; }
 .ke { fill: var(--b); fill-opacity: .4; } .kb { fill: var(--reduction); }

@@ -1,5 +1,6 @@
 // trace.json and the report: what is written can be read, opens where it should, and stays small.
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,7 @@
 #include "core/error.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
+#include "experiments/report/run_course.h"
 #include "experiments/report/tracing.h"
 #include "tests/synthetic_trace.h"
 #include "tests/temporary_directory.h"
@@ -330,6 +332,156 @@ TEST(Report, AnyFiguresMakeAPage) {
     EXPECT_LT(page.size(), 300000U);
     EXPECT_EQ(page.find("nan"), std::string::npos);
   }
+}
+
+/// Lines of a run of 4 layers: 10 steps of 8 ms, then 10 of 4 ms with 2 layers frozen and another
+/// layout, then 10 of 2 ms with 3 frozen. The first step after each change takes 10 ms more.
+std::vector<MetricsPoint> changing_metrics() {
+  std::vector<MetricsPoint> metrics;
+  for (int step = 1; step <= 30; ++step) {
+    const int part = (step - 1) / 10;
+    metrics.push_back({.step = static_cast<double>(step),
+                       .loss = 2,
+                       .tokens_per_s = 1e4,
+                       .step_ms = (step % 10 == 1 ? 10 : 0) + 8.0 / (1 << part),
+                       .layout = part == 0 ? "pp2xdp1" : "pp1xdp2",
+                       .frozen_units = part == 0   ? 0.0
+                                       : part == 1 ? 5.0
+                                                   : 7.0});
+  }
+  return metrics;
+}
+
+std::vector<nlohmann::json> changing_events() {
+  std::vector<nlohmann::json> events;
+  for (const char* line :
+       {R"({"step":0,"event":"start"})",
+        R"({"step":5,"event":"freeze","layers":0,"statistic":1,"why":"nothing yet"})",
+        R"({"step":10,"event":"freeze","layers":2,"units_before":0,"units":5,"why":"a <pace>",
+            "layout":"pp2xdp1","seconds":0.001,"moved_bytes":100,"extra_bytes":0})",
+        R"({"step":10,"event":"layout","from":"pp2xdp1","to":"pp1xdp2","why":"replicas are faster",
+            "predicted_step_s":0.0039,"predicted_step_before_s":0.006,"predicted_move_s":0.002,
+            "seconds":0.003,"moved_bytes":1000})",
+        R"({"step":15,"event":"layout outcome","layout":"pp1xdp2","measured_step_s":0.0041})",
+        R"({"step":20,"event":"freeze","layers":3,"units_before":5,"units":7,"layout":"pp1xdp2"})",
+        R"({"step":20,"event":"layout","from":"pp1xdp2","to":"pp1xdp2","why":"stays"})"})
+    events.push_back(nlohmann::json::parse(line));
+  return events;
+}
+
+const std::vector<int> kEndsOfFourLayers{3, 5, 7, 9};
+
+TEST(RunCourse, HasTheChanges) {
+  const RunCourse course = course_of(changing_metrics(), changing_events(), {}, kEndsOfFourLayers);
+  ASSERT_EQ(course.changes.size(), 2U);
+  const RunChange& first = course.changes[0];
+  EXPECT_EQ(first.step, 10);
+  EXPECT_EQ(change_text(course, first), "0 -> 2 of 4 layers frozen, pp2xdp1 -> pp1xdp2");
+  EXPECT_EQ(first.why, "a <pace>; replicas are faster");
+  EXPECT_DOUBLE_EQ(first.cost, 0.004);
+  EXPECT_DOUBLE_EQ(first.predicted_cost, 0.002);
+  EXPECT_DOUBLE_EQ(first.moved_bytes, 1100);
+  EXPECT_DOUBLE_EQ(first.predicted_step, 0.0039);
+  EXPECT_DOUBLE_EQ(first.measured_step, 0.0041);
+  const RunChange& second = course.changes[1];
+  EXPECT_EQ(change_text(course, second), "2 -> 3 of 4 layers frozen, pp1xdp2");
+  EXPECT_TRUE(std::isnan(second.cost) && std::isnan(second.predicted_step));
+}
+
+TEST(RunCourse, HasTheSpeedBetweenChanges) {
+  const RunCourse course = course_of(changing_metrics(), changing_events(), {}, kEndsOfFourLayers);
+  ASSERT_EQ(course.segments.size(), 3U);
+  for (int i = 0; i < 3; ++i) {
+    const RunSegment& segment = course.segments[static_cast<std::size_t>(i)];
+    EXPECT_EQ(segment.first, 10 * i + 1);
+    EXPECT_EQ(segment.last, 10 * i + 10);
+    EXPECT_NEAR(segment.mean, 0.008 / (1 << i), 1e-12);
+    EXPECT_NEAR(segment.speed_up, 1 << i, 1e-9);
+    EXPECT_EQ(segment.frozen, i == 0 ? 0 : i + 1);
+  }
+  EXPECT_EQ(course.segment_after(course.changes[0]), &course.segments[1]);
+  EXPECT_NEAR(course.speed_up(), 0.24 / (0.08 + 0.04 + 0.02 + 2 * 0.01 + 0.004), 1e-9);
+  const std::string text = course_text(course);
+  for (const char* part : {"2 changes, which took 4 ms\n", "after step 10: 0 -> 2 of 4 layers",
+                           "took 4 ms, predicted 2 ms; steps of 4 ms, predicted 3.9 ms: 2.00x",
+                           "changes included: 1.46x as fast as at first\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  const nlohmann::json json = nlohmann::json::parse(to_json(course).dump());
+  EXPECT_TRUE(json.at("changes")[1].at("seconds").is_null());
+  EXPECT_EQ(json.at("segments")[2].at("frozen_layers"), 3);
+}
+
+/// Lines of an older program have no frozen_units; a model that is not known has no layers; a
+/// resume at another layout is no event.
+TEST(RunCourse, IsMadeOfWhatTheLinesSay) {
+  std::vector<MetricsPoint> metrics = changing_metrics();
+  for (MetricsPoint& point : metrics) point.frozen_units = std::nan("");
+  const RunCourse old = course_of(metrics, changing_events(), {}, {});
+  ASSERT_EQ(old.segments.size(), 3U);
+  EXPECT_EQ(change_text(old, old.changes[1]), "2 -> 3 layers frozen, pp1xdp2");
+  EXPECT_EQ(old.segments[2].frozen, 3);
+  const std::vector<nlohmann::json> launches{{{"from", 0}}, {{"from", 10}}};
+  const RunCourse resumed = course_of(metrics, {}, launches, kEndsOfFourLayers);
+  ASSERT_EQ(resumed.changes.size(), 1U);
+  EXPECT_EQ(resumed.changes[0].why, "resumed by another launch");
+  EXPECT_EQ(resumed.changes[0].layout, "pp1xdp2");
+  ASSERT_EQ(resumed.segments.size(), 2U);
+  EXPECT_EQ(resumed.segments[1].steps, 20);
+  EXPECT_EQ(course_text(course_of({}, {}, {}, {})), "");
+  // A change after the last step, and a line without figures.
+  metrics.resize(20);
+  const RunCourse last =
+      course_of(metrics,
+                {{{"event", "freeze"}, {"step", 20}, {"units_before", 0}, {"units", 3}},
+                 {{"event", "layout"}}},
+                {}, kEndsOfFourLayers);
+  ASSERT_EQ(last.changes.size(), 2U);
+  EXPECT_EQ(last.segment_after(last.changes[1]), nullptr);
+}
+
+TEST(Report, ShowsWhatChanged) {
+  RunFiles run{some_trace(), changing_metrics(), "[model]\nlayers = 4\n", {}};
+  EXPECT_EQ(page_of(some_trace()).find("<h2>Changes</h2>"), std::string::npos);
+  run.events = changing_events();
+  const std::string page = report_page(run, compute_figures(run.trace, {}));
+  expect_balanced(page);
+  for (const char* text :
+       {"<h2>Changes</h2>", "<td>0 → 2</td><td>pp2xdp1 → pp1xdp2</td>",
+        "a &lt;pace&gt;; replicas are faster", "<th>frozen layers of 4</th>",
+        "<td>3.9 ms</td><td>4.1 ms</td></tr>", "<td>2.00×</td>", "class=\"area frozen\"",
+        "<title>after step 20: 2 -&gt; 3 of 4 layers frozen, pp1xdp2</title>"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  EXPECT_EQ(page.find("nan"), std::string::npos);
+}
+
+TEST(Report, AnyChangesMakeAPage) {
+  const RunTrace trace = some_trace(2, 1);
+  const ReportFigures figures = compute_figures(trace, {});
+  EXPECT_TRUE(rc::check([&] {
+    RunFiles run{trace, {}, "[model]\nlayers = 4\n", {}};
+    const auto number = [] {
+      return *rc::gen::element(0.0, 1.0, -3.0, 7.0, 1e300, 1e18, std::nan(""));
+    };
+    for (int i = *rc::gen::inRange(0, 12); i > 0; --i)
+      run.metrics.push_back({.step = *rc::gen::element(10.0 - i, 1.0, 1e15),
+                             .step_ms = number(),
+                             .layout = *rc::gen::element<std::string>("", "pp2xdp1", "<&>"),
+                             .frozen_units = number()});
+    std::ranges::sort(run.metrics, {}, &MetricsPoint::step);  // as the file has them
+    for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
+      nlohmann::json event{
+          {"event", *rc::gen::element<std::string>("freeze", "layout", "layout outcome")}};
+      for (const char* key : {"step", "units_before", "units", "layers", "seconds", "moved_bytes",
+                              "predicted_step_s", "measured_step_s", "from", "to"})
+        if (*rc::gen::arbitrary<bool>()) event[key] = number();
+      run.events.push_back(event);
+    }
+    const std::string page = report_page(run, figures);
+    expect_balanced(page);
+    const std::size_t nan = page.find("nan");
+    RC_ASSERT((nan == std::string::npos ? "" : page.substr(nan - 200, 400)) == "");
+    RC_ASSERT(!to_json(course_of(run)).dump().empty());
+  }));
 }
 
 TEST(Report, StagesCountFromZeroInEachReplica) {

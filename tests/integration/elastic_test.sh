@@ -156,6 +156,7 @@ expect 0 3 traced --set freeze.policy=linear --set freeze.every=2 --set log.trac
   --set 'log.trace_at=[13]' --set run.steps=40 --set parallel.pp=2 --set parallel.spare=1
 for run in traced pipe-zbv pipe-spare; do
   exits 0 "report $run" "$binary" report "runs/$run" --json
+  cp out "report.$run"
 done
 python3 - << 'PY' || fail 'the traces of a run that freezes'
 import json
@@ -164,6 +165,11 @@ def steps(run):
 assert steps('pipe-zbv') == 4 * 4 and steps('pipe-spare') == 4 * 2, (steps('pipe-zbv'), steps('pipe-spare'))
 events = [json.loads(line) for line in open('runs/traced/events.jsonl')]
 change = [e['step'] for e in events if 'units_before' in e and 13 <= e['step'] < 18]
+course = json.load(open('report.traced'))['course']
+frozen = [e for e in events if 'units_before' in e]
+assert [c['step'] for c in course['changes']] == [e['step'] for e in frozen], course
+assert [c['frozen_layers'] for c in course['changes']] == [e['layers'] for e in frozen], course
+assert sum(s['steps'] for s in course['segments']) == 40 and course['speed_up'] > 0, course
 assert change and steps('traced') == 2 * (change[0] - 12), (change, steps('traced'))
 PY
 

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <random>
+#include <set>
 
 #include "core/error.h"
 #include "experiments/change/weight_drift.h"
@@ -108,12 +109,18 @@ TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
   EXPECT_NE(train_moving(with_grid(config, 1, 4, "1f1b"), 10, {}), one);
 }
 
-/// Any schedule that fits, on any number of the ranks.
-Request random_request(const Job& job, std::mt19937& random) {
+/// Any schedule that fits, on any number of the ranks; now and then pipelines of unlike depth.
+Request random_request(const Job& job, std::mt19937& random, int frozen_units = 0) {
   for (;;) {
+    if (random() % 12 == 0 && job.units() == 8) {
+      Request uneven = on(two_and_one_spare(), 3);
+      uneven.frozen_units = frozen_units;
+      return uneven;
+    }
     const auto& schedule = schedules()[random() % schedules().size()];
     Request request{.world = kWorld,
                     .spare = static_cast<int>(random() % kWorld),
+                    .frozen_units = frozen_units,
                     .schedule = std::string(schedule.name)};
     try {
       const LayoutLimits limits{.world = kWorld - request.spare,
@@ -131,18 +138,41 @@ Request random_request(const Job& job, std::mt19937& random) {
   }
 }
 
+constexpr int kChainSteps = 6, kChainFreezesAt = 3, kChainFrozen = 3;
+
+/// A change before each step; in every other chain a layer freezes on the way.
+std::vector<Change> random_chain(const Job& job, int chain) {
+  std::mt19937 random(static_cast<unsigned>(chain));
+  std::vector<Change> changes;
+  for (int step = 1; step <= kChainSteps; ++step) {
+    const bool frozen = chain % 2 == 1 && step >= kChainFreezesAt;
+    changes.push_back({step, random_request(job, random, frozen ? kChainFrozen : 0)});
+  }
+  return changes;
+}
+
 TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
   RunConfig config = small_config();
-  config.model = {"gpt", 3, 16, 2, 8, 31};
+  config.model = {"gpt", 3, 8, 1, 4, 11};
   const Job job = job_of(config);
-  const Outcome still = train_threads(1, config, {0, 12, "", ""});
-  for (unsigned chain = 0; chain < 16; ++chain) {
-    SCOPED_TRACE(chain);
-    std::mt19937 random(chain);
-    std::vector<Change> changes;
-    for (int step = 1; step <= 12; ++step) changes.push_back({step, random_request(job, random)});
-    EXPECT_EQ(train_moving(config, 12, changes), still);
+  Request freeze = grid(1, 1, "1f1b");
+  freeze.frozen_units = kChainFrozen;
+  const Outcome still[] = {
+      train_threads(1, config, {0, kChainSteps, "", ""}),
+      train_moving(config, kChainSteps, {{1, grid(1, 1, "1f1b")}, {kChainFreezesAt, freeze}})};
+  ASSERT_FALSE(still[0] == still[1]);
+  std::set<std::string> seen, wanted{"pp1xdp1", "pp1xdp2", "pp1xdp3", "pp1xdp4", "pp2xdp1",
+                                     "pp2xdp2", "pp3xdp1", "pp4xdp1", "uneven"};
+  for (const auto& schedule : schedules()) wanted.insert(std::string(schedule.name));
+  for (int chain = 0; chain < 200; ++chain) {
+    const std::vector<Change> changes = random_chain(job, chain);
+    ASSERT_EQ(train_moving(config, kChainSteps, changes), still[chain % 2]) << "chain " << chain;
+    for (const auto& [step, request] : changes) {
+      seen.insert(request.schedule);
+      seen.insert(request.pp == 0 ? "uneven" : fmt::format("pp{}xdp{}", request.pp, request.dp));
+    }
   }
+  EXPECT_EQ(seen, wanted);
 }
 
 /// The drift of each layer from step 3 to step 6, where the layout changes before step 5.

@@ -110,13 +110,26 @@ std::string option_keys_of(std::string_view policy) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// Keys of a policy where nobody has chosen one: as likely forgotten as meant. A base config may
+/// have them for others that choose one; it then says "none" itself.
+void check_policy_is_chosen(const RunConfig& config) {
+  if (config.freeze.policy != "none" || config.origins.contains("freeze.policy")) return;
+  for (const Key& key : config_keys())
+    if (key.name.starts_with("freeze.") && key.name != "freeze.units" && !is_default(key, config))
+      throw_input(fmt::format("{} = {} has no effect: freeze.policy is not set", key.name,
+                              value_text(key, config)),
+                  config.where(key.name),
+                  fmt::format("freeze.policy = one of {}; \"none\" where nothing is to freeze",
+                              fmt::join(names_of(freeze_policies()), ", ")));
+}
+
 void check_freeze(const RunConfig& config) {
   const std::string& policy = config.freeze.policy;
   if (policy != "none" && config.freeze.units > 0)
     throw_input(fmt::format("freeze.units = {} and freeze.policy = \"{}\" both say what is frozen",
                             config.freeze.units, policy),
                 config.where("freeze.units"), "freeze.units = 0, or freeze.policy = \"none\"");
-  // Nothing runs by a policy's options where there is none, so a base config may have them.
+  check_policy_is_chosen(config);
   for (const Key& key : config_keys())
     if (policy != "none" && !applies(key, config) && !is_default(key, config))
       throw_input(fmt::format("{} is an option of freeze.policy = \"{}\", not of \"{}\"", key.name,

@@ -168,8 +168,10 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   FreezeRecord now{.step = 1};
   now.grad_norm = {4, 3, 2, 1};
   EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
-  EXPECT_EQ(freeze_rules(with_set("freeze.max=3"), spec_of_layers(4)).most, 3);
-  EXPECT_EQ(freeze_rules(with_set("freeze.max=9"), spec_of_layers(4)).most, 4);
+  for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=9", 4}})
+    EXPECT_EQ(
+        freeze_rules(load_config({}, {"freeze.policy=linear", bound}), spec_of_layers(4)).most,
+        most);
 }
 
 TEST(FreezeKeys, NeedAModelWithLayers) {
@@ -186,7 +188,8 @@ TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
   EXPECT_EQ(linear.find("alpha"), std::string::npos);
   expect_has(linear, "\nstart = 0.1\nend = 0.6\n");
   // A base config may have a policy's options while another file chooses no policy.
-  expect_has(write_config(with_set("freeze.alpha=0.25")), "\nalpha = 0.25\n");
+  expect_has(write_config(load_config({}, {"freeze.policy=none", "freeze.alpha=0.25"})),
+             "\nalpha = 0.25\n");
 }
 
 struct BadInput {
@@ -221,6 +224,14 @@ INSTANTIATE_TEST_SUITE_P(
             "[freeze]\npolicy = \"linear\"\nalpha = 0.25",
             "freeze.alpha is an option of freeze.policy = \"pipetransformer\", not of \"linear\"",
             "a.toml:3:9", "the options of linear are: freeze.start, freeze.end"},
+        BadInput{"[freeze]\nunits = 2\nmax = 3",
+                 "freeze.max = 3 has no effect: freeze.policy is not set", "a.toml:3:7",
+                 "pipetransformer, autofreeze, plasticity; \"none\" where nothing is to freeze"},
+        BadInput{"[freeze]\nevery = 20", "freeze.every = 20 has no effect", "a.toml:2:9", "linear"},
+        BadInput{"[freeze]\nalpha = 0.2", "freeze.alpha = 0.2 has no effect", "a.toml:2:9",
+                 "pipetransformer"},
+        BadInput{"[freeze]\nunfreeze = \"lr\"", "freeze.unfreeze = \"lr\" has no effect",
+                 "a.toml:2:12", "freeze.policy"},
         BadInput{"[freeze]\npolicy = \"linear\"\nunits = 2", "both say what is frozen",
                  "a.toml:3:9", "freeze.units = 0"},
         BadInput{"[freeze]\npolicy = \"linear\"\nstart = 0.7", "not before freeze.end = 0.6",

@@ -19,7 +19,7 @@ struct LrConfig {
 };
 
 /// The shape after the warm-up: `progress` in [0, 1] -> fraction of the peak, 1 at 0; shapes that
-/// fall end at `min`.
+/// fall end at `min`, and may rise again to the peak a few times on the way.
 using LrShape = double (*)(double progress, double min);
 
 /// The shapes that models/meson.build lists.

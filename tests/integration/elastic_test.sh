@@ -92,6 +92,18 @@ grep -q 'all layers train again' runs/rises/events.jsonl || fail 'no layer train
 expect 0 4 rises-zbv $rises --set parallel.pp=2 --set parallel.schedule=zb-v
 same_as rises rises-zbv
 
+# Likewise where the learning rate starts anew: not by a warm-up, nor by a schedule that only falls.
+restarts='--set freeze.policy=linear --set freeze.every=3 --set freeze.unfreeze=lr'
+expect 0 0 falls $restarts
+grep -q 'all layers train again' runs/falls/events.jsonl && fail 'a falling rate makes layers train'
+restarts="$restarts --set lr.schedule=cosine-restarts"
+expect 0 0 restarts $restarts
+grep -q '"why":"the learning rate rose from .*: all layers train again"' runs/restarts/events.jsonl ||
+  fail 'no layer trains again where the learning rate rises'
+freezes 4 restarts
+expect 0 3 restarts-spare $restarts --set parallel.dp=2 --set parallel.spare=1
+same_as restarts restarts-spare
+
 # interrupted SIGNAL LINES WANTED NAME RANKS [--set ...]: once metrics.jsonl has LINES lines, rank
 # 0 of the run gets SIGNAL; RANK: another one. Ends with exit code WANTED.
 interrupted() {

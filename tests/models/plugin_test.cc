@@ -13,7 +13,7 @@ TEST(PluginTest, NamesStandBesideTheBuiltIn) {
   using Names = std::vector<std::string_view>;
   EXPECT_EQ(names_of(models()), (Names{"gpt", "mlp_only"}));
   EXPECT_EQ(names_of(optimizers()), (Names{"adamw", "sgd"}));
-  EXPECT_EQ(names_of(lr_schedules()), (Names{"cosine", "constant", "linear"}));
+  EXPECT_EQ(names_of(lr_schedules()), (Names{"cosine", "cosine-restarts", "constant", "linear"}));
 }
 
 TEST(PluginTest, LinearFallsInALine) {

@@ -1,0 +1,16 @@
+// Half a cosine from the peak down to `min`, three times, each twice as long as the one before it:
+// SGDR (Loshchilov & Hutter 2017, equation 5) with T_mult = 2 and T_0 = a seventh of the steps.
+#include <cmath>
+#include <numbers>
+
+namespace concertina::lr_shapes {
+
+double cosine_restarts(double progress, double min) {
+  // A restart is at the peak; the end of the last cosine is no restart.
+  const double sevenths = 7 * progress;
+  const double start = sevenths < 1 ? 0 : sevenths < 3 ? 1 : 3, length = start + 1;
+  const double within = (sevenths - start) / length;
+  return min + (1 - min) * (1 + std::cos(std::numbers::pi * within)) / 2;
+}
+
+}  // namespace concertina::lr_shapes

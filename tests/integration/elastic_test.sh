@@ -145,6 +145,23 @@ expect 0 2 packs-parts $packs
 grep -q 'goes on as it was: pp1xdp2 gpipe' err || fail 'the layout is not what it was'
 same_as whole packs-parts
 
+# A checkpoint from before anything was decided during a run says nothing of it: it begins there.
+expect 0 0 before --set run.steps=20 --set lr.steps=80
+python3 - << 'PY' || fail 'the checkpoint without progress'
+import hashlib, json
+folder = 'runs/before/checkpoints/step-00000020/'
+manifest = json.load(open(folder + 'manifest.json'))
+del manifest['metadata']['progress']
+text = json.dumps(manifest)
+open(folder + 'manifest.json', 'w').write(text)
+line = open(folder + 'manifest.sha256').read().split('  ')
+open(folder + 'manifest.sha256', 'w').write(hashlib.sha256(text.encode()).hexdigest() + '  ' + line[1])
+PY
+expect 0 2 before --set parallel.pp=2 --set lr.steps=80
+expect 0 0 straight --set lr.steps=80
+same_as straight before
+steps_once before 80
+
 # A spare rank that is told to stop stops the run, with a checkpoint; one that is killed ends it.
 rank=2 interrupted TERM 40 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1
 rank=2 interrupted USR1 120 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1

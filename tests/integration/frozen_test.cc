@@ -10,6 +10,10 @@
 #include "core/profile_backend.h"
 #include "experiments/run/predict_memory.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
+#include "io/checkpoint_commit.h"
+#include "io/file.h"
+#include "io/sha256.h"
 #include "models/initialize.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/schedule_registry.h"
@@ -249,6 +253,32 @@ TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("freeze.units was 0, now it is 2"), std::string::npos)
         << error.message();
+  }
+}
+
+/// Leaves `key` out of what the newest commit says beside its tensors.
+void forget(const std::string& key, const std::string& checkpoints) {
+  const std::string commit = newest_commit(checkpoints)->path;
+  const std::string path = commit + "/" + kManifestName;
+  nlohmann::json manifest = nlohmann::json::parse(read_file(path, 1 << 20));
+  ASSERT_EQ(manifest.at("metadata").erase(key), 1U);
+  const std::string text = manifest.dump();
+  atomic_replace(path, text);
+  atomic_replace(commit + "/" + kManifestHashName, manifest_hash_line(sha256_hex(text)));
+}
+
+/// As checkpoints were before anything was decided during a run.
+TEST(FrozenTraining, ACheckpointWithoutProgressHasTheConfigsFrozenUnits) {
+  for (const int units : {0, 3}) {
+    const TemporaryDirectory directory;
+    const RunConfig config = frozen(small_config(), units);
+    train_threads(1, with_grid(config, 1, 1, "1f1b"), {0, 2, "", directory.path()});
+    forget(kProgress, directory.path());
+    for (const int ranks : {1, 2})
+      EXPECT_EQ(
+          train_threads(ranks, with_grid(config, ranks, 1, "1f1b"), {2, 4, directory.path(), ""}),
+          reference(units))
+          << units << " frozen, " << ranks << " ranks";
   }
 }
 

@@ -183,7 +183,10 @@ cmp -s text.0 text.3 && [ -s text.0 ] || fail 'generate differs at another world
 # A recorded window ends where the layers change; a spare rank is none of the trace.
 expect 0 3 traced --set freeze.policy=linear --set freeze.every=2 --set log.trace=6 \
   --set 'log.trace_at=[13]' --set run.steps=40 --set parallel.pp=2 --set parallel.spare=1
-for run in traced pipe-zbv pipe-spare; do
+# Rank 0, which writes the trace, holds no stage: it learns the sizes from those that do.
+expect 0 3 first-spare --set run.steps=4 --set log.trace=1 --set parallel.spare=1 --set 'parallel.layout=[
+  {stages = [{rank = 1, units = [0, 5]}, {rank = 2, units = [5, 10]}], microbatches = [0, 4]}]'
+for run in traced pipe-zbv pipe-spare first-spare; do
   exits 0 "report $run" "$binary" report "runs/$run" --json
   cp out "report.$run"
 done
@@ -199,6 +202,11 @@ frozen = [e for e in events if 'units_before' in e]
 assert [c['step'] for c in course['changes']] == [e['step'] for e in frozen], course
 assert [c['frozen_layers'] for c in course['changes']] == [e['layers'] for e in frozen], course
 assert sum(s['steps'] for s in course['segments']) == 40 and course['speed_up'] > 0, course
+trace = json.load(open('runs/first-spare/trace.json'))
+sends = [e['args']['bytes'] for e in trace['traceEvents']
+         if e.get('cat') == 'action' and e['name'].startswith('SEND')]
+assert sends == 8 * [2 * 16 * 32 * 4], sends  # samples of a microbatch, tokens, width, fp32
+assert min(trace['otherData']['saved_bytes']) > 0, trace['otherData']
 assert change and steps('traced') == 2 * (change[0] - 12), (change, steps('traced'))
 PY
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -75,23 +76,41 @@ bool tells_of_change(const nlohmann::json& event) {
 
 using Changes = std::map<double, RunChange>;  // by step
 
+/// A decision to keep the layout after a freeze, which foresees the next steps all the same; or how
+/// the latest prediction did: a later one is of no change.
+void add_forecast(const nlohmann::json& event, Changes& changes) {
+  const double step = number_in(event, "step");
+  const std::string kind = text_in(event, "event");
+  if (std::isnan(step)) return;
+  if (const auto at = changes.find(step); kind == "layout" && at != changes.end()) {
+    const std::string why = text_in(event, "why");
+    if (!why.empty()) at->second.why += (at->second.why.empty() ? "" : "; ") + why;
+    keep_known(at->second.predicted_step, number_in(event, "predicted_step_s"));
+  }
+  const auto after = changes.lower_bound(step);
+  if (kind != "layout outcome" || after == changes.begin()) return;
+  RunChange& change = std::prev(after)->second;
+  if (!std::isnan(change.measured_step)) return;
+  keep_known(change.predicted_step, number_in(event, "predicted_step_s"));
+  keep_known(change.measured_step, number_in(event, "measured_step_s"));
+}
+
 Changes changes_told(const std::vector<nlohmann::json>& events,
                      const std::vector<int>& layer_ends) {
+  std::set<double> refused;
+  for (const nlohmann::json& event : events)
+    if (const double step = number_in(event, "step");
+        text_in(event, "event") == "refused" && !std::isnan(step))
+      refused.insert(step);
   Changes changes;
   for (const nlohmann::json& event : events) {
     const double step = number_in(event, "step");
-    if (!tells_of_change(event) || std::isnan(step)) continue;
+    if (!tells_of_change(event) || std::isnan(step) || refused.contains(step)) continue;
     const auto at = changes.try_emplace(step, unknown_change(step)).first;
     add_event(event, layer_ends, at->second);
   }
-  for (const nlohmann::json& event : events) {
-    const double step = number_in(event, "step");
-    const auto after = changes.lower_bound(step);
-    if (text_in(event, "event") != "layout outcome" || after == changes.begin()) continue;
-    RunChange& change = std::prev(after)->second;
-    keep_known(change.predicted_step, number_in(event, "predicted_step_s"));
-    keep_known(change.measured_step, number_in(event, "measured_step_s"));
-  }
+  for (const nlohmann::json& event : events)
+    if (!tells_of_change(event)) add_forecast(event, changes);
   return changes;
 }
 

@@ -363,8 +363,13 @@ std::vector<nlohmann::json> changing_events() {
             "predicted_step_s":0.0039,"predicted_step_before_s":0.006,"predicted_move_s":0.002,
             "seconds":0.003,"moved_bytes":1000})",
         R"({"step":15,"event":"layout outcome","layout":"pp1xdp2","measured_step_s":0.0041})",
+        R"({"step":17,"event":"layout outcome","measured_step_s":0.0099})",
         R"({"step":20,"event":"freeze","layers":3,"units_before":5,"units":7,"layout":"pp1xdp2"})",
-        R"({"step":20,"event":"layout","from":"pp1xdp2","to":"pp1xdp2","why":"stays"})"})
+        R"({"step":20,"event":"layout","from":"pp1xdp2","to":"pp1xdp2","why":"it is the fastest",
+            "predicted_step_s":0.0021})",
+        R"({"step":25,"event":"layout","from":"pp1xdp2","to":"pp1xdp2","why":"still"})",
+        R"({"step":28,"event":"freeze","layers":4,"units_before":7,"units":9})",
+        R"({"step":28,"event":"refused","why":"rank 0 would need 9 GiB of 8 GiB"})"})
     events.push_back(nlohmann::json::parse(line));
   return events;
 }
@@ -385,7 +390,9 @@ TEST(RunCourse, HasTheChanges) {
   EXPECT_DOUBLE_EQ(first.measured_step, 0.0041);
   const RunChange& second = course.changes[1];
   EXPECT_EQ(change_text(course, second), "2 -> 3 of 4 layers frozen, pp1xdp2");
-  EXPECT_TRUE(std::isnan(second.cost) && std::isnan(second.predicted_step));
+  EXPECT_EQ(second.why, "it is the fastest");
+  EXPECT_DOUBLE_EQ(second.predicted_step, 0.0021);
+  EXPECT_TRUE(std::isnan(second.cost) && std::isnan(second.measured_step));
 }
 
 TEST(RunCourse, HasTheSpeedBetweenChanges) {

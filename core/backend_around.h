@@ -32,7 +32,7 @@ enum class Kernel {
   adamw,
 };
 
-/// By Kernel.
+/// The names of the kernels, by Kernel.
 inline constexpr std::array<std::string_view, 16> kKernelNames{
     "pack weights",
     "linear forward",
@@ -220,7 +220,7 @@ class BackendAround : public Backend, public KernelHook {
     const Around around(*this, {Kernel::adamw, {&w, &m, &v, &g}});
     inner_.adamw(rule, w, m, v, g);
   }
-  // Of repeat() Backend's own: the hook sees every kernel.
+  // repeat() stays that of Backend: the hook sees every kernel.
   void forget_operators() override { inner_.forget_operators(); }
   void forget_passes() override { inner_.forget_passes(); }
   PassCounts pass_counts() const override { return inner_.pass_counts(); }

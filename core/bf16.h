@@ -19,7 +19,7 @@ struct Bf16 {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
 }
 
-/// To the nearest value of type T (float or Bf16), ties to even; NaN stays NaN.
+/// Rounds to the nearest value of type T (float or Bf16), ties to even; NaN stays NaN.
 template <class T>
 [[gnu::always_inline]] inline T rounded(float x);
 

@@ -17,7 +17,7 @@ struct DropoutMask {
   std::int64_t sample_elements = 0;  // T C, at most 2^34
 
   std::uint32_t threshold() const { return static_cast<std::uint32_t>(share * 0x1p32); }
-  /// Of what is kept: the expectation stays.
+  /// The factor of what is kept, so that the expectation stays.
   float scale() const { return static_cast<float>(1 / (1 - share)); }
 };
 

@@ -38,7 +38,8 @@ class KernelClock {
 /// For kernels that run within their calls: marks are readings of the host's clock.
 KernelClock& host_clock();
 
-/// Of the kernels that `issue` issues, outside of a step: marks that wait for a settle() are lost.
+/// The seconds of the kernels that `issue` issues, outside of a step: marks that wait for a
+/// settle() are lost.
 template <class F>
 double kernel_seconds(KernelClock& clock, F&& issue) {
   const double start = clock.mark();

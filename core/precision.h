@@ -34,7 +34,7 @@ inline constexpr std::array kPrecisions{
 
 /// "fp32", "tf32", "bf16", "fp8".
 std::string_view name_of(const Precision& precision);
-/// Of kPrecisions.
+/// The one of kPrecisions that has this name; empty where none has.
 std::optional<Precision> find_precision(std::string_view name);
 /// "fp32, bf16".
 std::string list_names(std::span<const Precision> precisions);

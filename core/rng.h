@@ -24,7 +24,7 @@ class Rng {
  public:
   Rng(std::uint64_t seed, Purpose purpose) : seed_(seed), purpose_(purpose) {}
 
-  /// Of Philox4x32-10, for kernels that make words themselves.
+  /// The key of Philox4x32-10, for kernels that make words themselves.
   std::array<std::uint32_t, 2> key() const;
 
   /// Four independent uniform 32-bit words at one counter.

@@ -16,7 +16,7 @@ struct Version {
 /// the same sources unless `commit` ends with "-dirty" or is "unknown".
 const Version& program_version();
 
-/// On one line: "0.1.0 (b264435a1c2d, g++ 12.2.0)".
+/// The version on one line: "0.1.0 (b264435a1c2d, g++ 12.2.0)".
 std::string version_line();
 
 }  // namespace concertina

@@ -38,7 +38,7 @@ class CheckpointReader {
   explicit CheckpointReader(const std::string& directory);
   explicit CheckpointReader(OpenCommit commit);
 
-  /// For each chunk that is read.
+  /// `beat` is called after each chunk that is read.
   void on_beat(Beat beat) { beat_ = std::move(beat); }
 
   const std::string& directory() const { return directory_; }

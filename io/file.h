@@ -48,7 +48,7 @@ class File {
   /// any: there a full disk is an error now, not in the middle of a write.
   void reserve(std::uint64_t bytes);
   void truncate(std::uint64_t bytes);
-  /// Until the bytes are on the storage (fsync).
+  /// Waits until the bytes are on the storage (fsync).
   void sync();
   /// Network file systems report lost writes here; the destructor could only log them.
   void close();
@@ -67,9 +67,9 @@ void atomic_replace(const std::string& path, std::string_view content);
 
 /// Makes the names in `directory` durable.
 void sync_directory(const std::string& directory);
-/// With its parents; fine if it is there.
+/// Makes the directory with its parents; it is fine if it is there.
 void make_directories(const std::string& directory);
-/// With all that is in it; fine if absent.
+/// Removes the directory with all that is in it; it is fine if it is absent.
 void remove_tree(const std::string& path);
 void rename_path(const std::string& from, const std::string& to);
 

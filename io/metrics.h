@@ -36,7 +36,7 @@ class JsonLines {
   /// One line in one write: whoever follows the file never sees half a line, nor does it stay after
   /// an error.
   void write(const nlohmann::ordered_json& object);
-  /// Until all lines are on the storage; before a checkpoint that counts on them.
+  /// Waits until all lines are on the storage, for a checkpoint that counts on them.
   void sync() { file_.sync(); }
 
  private:

@@ -132,7 +132,7 @@ class ValidationSource final : public BatchSource {
   /// Targets in all; 0 if there is no validation part.
   std::int64_t targets() const { return targets_; }
   std::int64_t batches() const;
-  /// Of batch `step`.
+  /// The targets of batch `step` that count.
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
   std::span<const Field> fields() const override { return dataset_->fields(); }

@@ -17,7 +17,7 @@ void require_tokenizer(std::string_view name, std::string_view where);
 std::vector<std::int32_t> encode_bytes(std::string_view text);
 /// Tokens in [0, 256); the bytes need not be valid UTF-8.
 std::string decode_bytes(std::span<const std::int32_t> tokens);
-/// For a terminal: printable ASCII as it is, all else as \n, \t, \\ or \xHH.
+/// The text for a terminal: printable ASCII as it is, all else as \n, \t, \\ or \xHH.
 std::string escape_bytes(std::string_view bytes);
 
 }  // namespace concertina

@@ -25,7 +25,7 @@ void mask_row(float* s, Int valid) {
   mask_row(s, valid, padded(valid));
 }
 
-// p[0, valid) = e^(scale s - top), zero up to n; returns the sum. Behind mask_row().
+// p[0, valid) = e^(scale s - top), zero up to n; returns the sum. After mask_row().
 template <class T>
 float exp_row(const float* s, Int valid, Int n, float scale, float top, T* p) {
   const Int whole = padded(valid);
@@ -40,7 +40,7 @@ float exp_row(const float* s, Int valid, Int n, float scale, float top, T* p) {
   return sum;
 }
 
-// scale times the largest of s[0, valid). Behind mask_row().
+// scale times the largest of s[0, valid). After mask_row().
 float max_row(const float* s, Int valid, float scale) {
   const Int whole = padded(valid);
   float top = s[0];

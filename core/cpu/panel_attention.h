@@ -143,7 +143,8 @@ class Backward {
     for (Int r = 0; r < rows; r += kStrip) add_keys(i0 + r, at_most(kStrip, rows - r), i0, r, rows);
   }
 
-  // Of `count` keys from `key` on: the queries of rows [r0, r1) of the tile at query i0.
+  // Adds to the sums of `count` keys from `key` on what the queries of rows [r0, r1) of the tile at
+  // query i0 give.
   void add_keys(Int key, Int count, Int i0, Int r0, Int r1) {
     const auto add = [&](Strided<Word> by_key, Panels<Word> right, float* sum) {
       by_key.data += r0 / Format::kElements * by_key.column + key;

@@ -11,7 +11,7 @@
 
 namespace concertina::cuda {
 
-/// Of its own: it does not wait for the legacy default stream.
+/// A stream that does not wait for the legacy default stream.
 class Stream {
  public:
   Stream() {

@@ -23,7 +23,7 @@ class DeviceMemory final : public Memory {
   std::optional<Pool> pool() const override;
   /// Pinned.
   std::unique_ptr<Staging> make_staging(std::size_t bytes) override;
-  /// Of the kernels.
+  /// The stream of the kernels.
   cudaStream_t stream() const { return stream_; }
 
  private:

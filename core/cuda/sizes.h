@@ -25,7 +25,7 @@ inline bool in_fp8(const LinearShape& s) {
 }
 /// A scale by itself, aligned as operands are; parts of a maximum over a tensor.
 inline constexpr std::size_t kScaleBytes = 16, kMaximumBytes = 2048;
-/// Behind the scratch of the product: its input, output gradient and their scales.
+/// Bytes after the scratch of the product for its input, output gradient and their scales.
 inline std::size_t fp8_scratch(const LinearShape& s) {
   return static_cast<std::size_t>(s.rows * (s.in + s.out)) + 2 * kScaleBytes + kMaximumBytes;
 }
@@ -62,7 +62,7 @@ inline bool wants_dnn(const AttentionShape& s, AttentionBy by) {
 }
 /// Throws Error{bad_input} for wider heads, and for what cuDNN cannot take where it is asked for.
 void require_heads(const AttentionShape& shape, AttentionBy by);
-/// Of the sums of dy * y over a head's columns, one a row and head.
+/// The number of sums of dy * y over a head's columns: one per row and head.
 inline std::size_t delta_count(const AttentionShape& s) {
   return static_cast<std::size_t>(s.samples * s.heads * s.tokens);
 }

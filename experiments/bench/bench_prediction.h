@@ -14,7 +14,7 @@ namespace concertina {
 
 struct PredictionOptions {
   std::vector<std::string> schedules;  // NAME, or NAME:CHUNKS
-  int steps = 20;                      // measured of each, behind `warmup`
+  int steps = 20;                      // measured of each, after `warmup`
   int warmup = 3;
   double bound = 5;  // percent that a prediction may be off
 };

@@ -11,7 +11,7 @@
 namespace concertina {
 
 struct BenchOptions {
-  int steps = 10;  // measured, behind `warmup`
+  int steps = 10;  // measured, after `warmup`
   int warmup = 3;
   std::string costs;  // file for the costs of the units (experiments/costs/measured_costs.h)
 };

@@ -23,7 +23,7 @@ struct ScheduleSearch {
   std::int64_t effort = 300'000'000;  // see SearchBounds; a few seconds for each way to fold
 };
 
-/// Where no model says how many stages there can be.
+/// The most chunks where no model says how many stages there can be.
 constexpr int kMaxChunks = 8;
 
 struct FoundSchedule {

@@ -26,7 +26,7 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace);
 
-/// For stdout; `text` was generated, or is empty.
+/// The words for stdout; `text` was generated, or is empty.
 std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,
                           const LaunchSummary& summary, const std::string& text);
 

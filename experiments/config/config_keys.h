@@ -42,7 +42,7 @@ struct Key {
   std::string_view policy{};  // the freeze policy whose option it is; empty: a key of every run
 };
 
-/// In order of sections. The options of freeze policies follow from their registry.
+/// All keys, in order of sections. The options of freeze policies follow from their registry.
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);

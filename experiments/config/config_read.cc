@@ -197,7 +197,7 @@ toml::table parse_file(std::string_view toml, const std::string& source) {
   }
 }
 
-/// {value = ...} from what stands behind `--set table.key=`.
+/// {value = ...} from what stands after `--set table.key=`.
 toml::table parse_value(const std::string& value, const std::string& where, const Key* key) {
   try {
     return toml::parse("value = " + value);

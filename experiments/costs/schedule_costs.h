@@ -25,7 +25,8 @@ class ScheduleCosts {
   explicit ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links = {});
 
   bool measured() const { return source_.has_value(); }
-  /// Of the run's model: no layout can have more stages. Nothing where there is none.
+  /// The units of the run's model: no layout can have more stages. It is empty where there is no
+  /// model.
   std::optional<int> units() const;
   /// `share`: what part of the three numbers a stage takes. `leaves` of the gradient sum; 0: as
   /// many as the layout's pipelines need, or the default.

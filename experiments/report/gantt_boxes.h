@@ -12,7 +12,7 @@
 namespace concertina {
 
 struct GanttBox {
-  /// In the order in which they are drawn.
+  /// The styles, in the order in which they are drawn.
   enum Style {
     kForward,
     kInput,
@@ -40,7 +40,7 @@ inline constexpr std::array<const char*, GanttBox::kStyles> kGanttClasses{
 std::vector<GanttBox> action_boxes(const RunTrace& trace, std::size_t rank,
                                    const std::vector<Interval>& times, bool with_titles);
 
-/// What `rank` waits for in the prediction, behind its last gradient and in STEP.
+/// What `rank` waits for in the prediction, after its last gradient and in STEP.
 void add_predicted_waits(const RunTrace& trace, const ReportFigures& figures, std::size_t rank,
                          std::vector<GanttBox>& boxes);
 

@@ -16,7 +16,7 @@ struct KnownCosts {
   std::string missing;         // why there are none
 };
 
-/// Of the run in `directory`, for `plan` at `layout`.
+/// The costs that the run in `directory` measured, for `plan` at `layout`.
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan);
 
 }  // namespace concertina

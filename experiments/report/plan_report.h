@@ -43,7 +43,7 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
 nlohmann::ordered_json plan_report(const RunConfig& config, const PlanOptions& options,
                                    const std::optional<MemoryBytes>& machine);
 
-/// For a person: ranks with equal figures share a line.
+/// The text for a person: ranks with equal figures share a line.
 std::string plan_text(const nlohmann::ordered_json& report);
 
 }  // namespace concertina

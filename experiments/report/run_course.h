@@ -60,7 +60,7 @@ RunCourse course_of(const std::vector<MetricsPoint>& metrics,
                     const std::vector<nlohmann::json>& launches,
                     const std::vector<int>& layer_ends);
 
-/// That of a run directory, whose config may be of another version: then without layers.
+/// The course of a run directory; it is without layers where the config is of another version.
 RunCourse course_of(const RunFiles& run);
 
 /// "0 -> 4 of 12 layers frozen, pp2xdp2 -> pp1xdp4": what changed.

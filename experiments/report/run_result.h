@@ -1,5 +1,5 @@
 // What result.json says beside the figures of its steps (experiments/run/launch_figures.h).
-// Invariant: of rank 0 alone, behind the last step and costs.json.
+// Invariant: of rank 0 alone, after the last step and costs.json.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// As the file has them, by WaitFor.
+/// The names that the file has for waits, by WaitFor.
 inline constexpr std::array<std::string_view, 5> kWaitNames{"receive", "send", "reduction", "ranks",
                                                             "weights"};
 
@@ -31,7 +31,7 @@ struct RunTrace {
 
 /// Stages count from 0 in each pipeline, and so in each replica.
 int stage_in_pipeline(const Layout& layout, int stage);
-/// Of each pipeline: pipelines on the same ranks are one replica.
+/// The replica of each pipeline: pipelines on the same ranks are one.
 std::vector<int> replicas_of(const Layout& layout);
 
 /// "F", "SEND_B", "REDUCE", "STEP".

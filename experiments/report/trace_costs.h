@@ -10,8 +10,8 @@
 
 namespace concertina {
 
-/// Of compute, posting and updates; of messages too unless `known` says what links and gradients
-/// between holders take (experiments/report/known_costs.h).
+/// The costs of compute, posting and updates; those of messages too unless `known` says what links
+/// and gradients between holders take (experiments/report/known_costs.h).
 Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known);
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // Records some steps of a run into trace.json.
 // Invariant: nothing is written or sent within a step; the clocks are compared before the first
-// recorded step of a window and behind its last, and the file is there from then on, whatever
+// recorded step of a window and after its last, and the file is there from then on, whatever
 // happens next.
 #pragma once
 
@@ -20,7 +20,7 @@ struct TraceWindow {
   int count = 0;
 };
 
-/// The steps to record of a launch that trains (done, steps]: `wanted` behind its first two, which
+/// The steps to record of a launch that trains (done, steps]: `wanted` after its first two, which
 /// warm up, or its last ones where it has fewer; fewer than wanted where a step has so many
 /// `actions` on all ranks that the file would be large, but at least one.
 TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions);

@@ -22,10 +22,10 @@ struct Validation {
 /// "440,440 tokens", "32,768 of 440,440 tokens".
 std::string text_share(const Validation& validation);
 
-/// Over the first `batches` x kEvaluationBatch targets of the held-out part (0: all of it).
-/// Collective; the same bits at any layout: losses are summed in microbatch order. No targets: loss
-/// 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the result
-/// is of no use then.
+/// The loss over the first `batches` x kEvaluationBatch targets of the held-out part (0: all of
+/// it). Collective; the same bits at any layout: losses are summed in microbatch order. No targets:
+/// loss 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the
+/// result is of no use then.
 Validation evaluate(Trainer& trainer, std::shared_ptr<const TextDataset> dataset,
                     std::int64_t batches, const std::function<bool()>& stop = {});
 

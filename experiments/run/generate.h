@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// `options.tokens` tokens behind `options.prompt` (not repeated in the result), each sampled from
+/// `options.tokens` tokens after `options.prompt` (not repeated in the result), each sampled from
 /// softmax(logits / temperature), the likeliest if temperature is 0. Random numbers are of
 /// (seed, token), so every layout says the same. Each token costs one forward pass of a whole
 /// microbatch: meant for a look at the model, not for serving. Collective; all ranks get the text.

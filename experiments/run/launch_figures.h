@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// Of the steps of one launch.
+/// The figures of the steps of one launch.
 class LaunchFigures {
  public:
   /// `tokens`: of a step.
@@ -22,7 +22,7 @@ class LaunchFigures {
   void step(double seconds, double bubble);
 
   std::int64_t steps() const { return static_cast<std::int64_t>(seconds_.size()); }
-  /// Of all steps.
+  /// The seconds of all steps.
   double seconds() const { return sum_; }
   double median_seconds() const;
   /// Tokens of all steps over their seconds: a mean of rates would say more than was done.

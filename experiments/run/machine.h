@@ -24,7 +24,8 @@ std::string host_name();
 std::string cpu_model();
 /// Processes of the host that want to run, mean of a minute; 0 where that is not known.
 double load_average();
-/// Of those that the kernels know: avx2, avx512f, avx512_bf16, amx_bf16.
+/// The instruction sets of this processor that the kernels know: avx2, avx512f, avx512_bf16,
+/// amx_bf16.
 std::vector<std::string> cpu_instruction_sets();
 
 struct MemoryBytes {

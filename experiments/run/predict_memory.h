@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// By rank, with `threads` threads each. Takes no memory for tensors.
+/// The memory by rank, with `threads` threads each. Takes none for tensors.
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads);
 

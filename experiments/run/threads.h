@@ -19,7 +19,7 @@ struct RankCores {
   double load = 0;  // of the host, mean of a minute, in processes that want to run
 };
 
-/// Of this process.
+/// The cores of this process.
 RankCores own_cores();
 
 /// Threads of rank `rank`: `wanted` if it is not 0; else an equal share of the cores that its

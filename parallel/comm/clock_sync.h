@@ -21,7 +21,7 @@ struct ClockOffset {
   double time = 0, offset = 0, error = 0;
 };
 
-/// From the shortest of at least one round trip.
+/// The offset by the shortest of at least one round trip.
 ClockOffset estimate_offset(std::span<const RoundTrip> trips);
 
 /// The own clock's times on the reference clock, by a line through two estimates.

@@ -54,7 +54,8 @@ class Work {
   bool pending() const { return state_ != nullptr; }
   /// Makes progress; true once done (then and for ever after).
   bool test();
-  /// Until done, yielding the core between tests. Throws Error if the peer or transport failed.
+  /// Waits until it is done, yielding the core between tests. Throws Error if the peer or transport
+  /// failed.
   void wait();
 
  private:

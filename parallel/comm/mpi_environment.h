@@ -21,7 +21,7 @@ struct LaunchRequest {
   std::string variable;
 };
 std::optional<LaunchRequest> launch_request();
-/// Of launch_request(); 0 where no launcher is seen.
+/// The world size that launch_request() names; 0 where no launcher is seen.
 int expected_world_size();
 
 /// Throws bad input, with a fix, unless MPI's world of `ranks` is what the launcher was asked for.

@@ -32,8 +32,8 @@ namespace concertina {
 /// all of them. Collective.
 std::string nccl_refusal(Communicator& control, Memory& memory);
 
-/// Over the ranks of `control`, for views of `memory`; both outlive it. Collective, and only where
-/// nccl_refusal() is "". Destroying it is collective too.
+/// A communicator over the ranks of `control`, for views of `memory`; both outlive it. Collective,
+/// and only where nccl_refusal() is "". Destroying it is collective too.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Memory& memory);
 
 }  // namespace concertina

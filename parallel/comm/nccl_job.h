@@ -89,7 +89,7 @@ class NcclHandle {
     if (state != ncclSuccess) fail(state, what());
     return true;
   }
-  /// Of a call on it that may still be in progress.
+  /// Checks the result of a call on it that may still be in progress.
   void check(ncclResult_t result, const char* call) const {
     if (result != ncclSuccess && result != ncclInProgress) fail(result, call);
   }

@@ -18,10 +18,11 @@ class NcclWork final : public Work::State {
  public:
   NcclWork* next = nullptr;  // in its NcclQueue
 
-  /// With room for `most` messages.
+  /// It has room for `most` messages.
   NcclWork(WorkPool<NcclWork>& pool, NcclJob& job, std::size_t most);
 
-  /// Behind the kernels issued so far. `peer`: in the job, for errors; -1: all.
+  /// Begins an operation that comes after the kernels issued so far. `peer`: in the job, for
+  /// errors; -1: all.
   void begin(const char* operation, const char* direction, int peer);
   // What it consists of; ranks are the lane's. Empty messages are none: both ends know.
   void send(ConstBytes data, int to);
@@ -40,7 +41,7 @@ class NcclWork final : public Work::State {
   void launched(cudaStream_t stream);
   std::string text() const;
 
-  // Of a message to the rank itself.
+  // The message from the rank to itself.
   Bytes own_memory() const;
 
  private:

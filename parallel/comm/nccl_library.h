@@ -29,7 +29,7 @@ struct Nccl {
 
 /// Why NCCL cannot be used here, or "". Loads the library at the first call.
 std::string nccl_problem();
-/// Only where nccl_problem() is "".
+/// The library; to be called only where nccl_problem() is "".
 const Nccl& nccl();
 
 }  // namespace concertina

@@ -12,7 +12,8 @@
 
 namespace concertina {
 
-/// Over `transport`, for views of `memory`. Both outlive it; splits of it own theirs.
+/// A communicator over `transport`, for views of `memory`. Both outlive it; splits of it own
+/// theirs.
 std::unique_ptr<Communicator> stage_through_host(Communicator& transport, Memory& memory);
 
 }  // namespace concertina

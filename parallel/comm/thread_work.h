@@ -18,7 +18,7 @@ class ThreadWork final : public Work::State {
   ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, std::size_t most)
       : pool_(pool), group_(group), rank_(rank), most_(most), ends_(new End[most]) {}
 
-  /// Of at most `ends` ends.
+  /// Begins an operation of at most `ends` ends.
   void begin(const char* operation, std::size_t ends);
   void send(Channel& channel, ConstBytes data, int to);
   void receive(Channel& channel, Bytes data, int from);

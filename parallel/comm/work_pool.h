@@ -19,7 +19,7 @@ class WorkPool {
     idle_.pop_back();
     return state;
   }
-  /// At least `count` states in all.
+  /// Makes room for at least `count` states in all.
   template <class Make>
   void reserve(std::size_t count, const Make& make) {
     while (all_.size() < count) add(make);

@@ -52,7 +52,8 @@ class ListProgress {
 /// ascending order for every kind. Nothing: it waits a step.
 using PickRule = std::function<std::optional<Action>(int rank, const ListProgress& progress)>;
 
-/// Until every stage has had all microbatches. A rule that never goes on is a programming error.
+/// Runs until every stage has had all microbatches. A rule that never goes on is a programming
+/// error.
 Rows list_schedule(const PipelineShape& shape, const PickRule& rule);
 
 }  // namespace concertina

@@ -14,7 +14,7 @@ class RowJudge {
  public:
   RowJudge(const Layout& layout, const Costs& costs);
 
-  /// Of the rows' last end; infinity if they deadlock.
+  /// The time of the rows' last end; infinity if they deadlock.
   double makespan(const std::vector<std::vector<Action>>& rows);
   /// Most microbatches of stages between F and W or B in one row.
   static int peak(const std::vector<Action>& row);

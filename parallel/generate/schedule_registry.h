@@ -14,7 +14,7 @@
 
 namespace concertina {
 
-/// By rank, in order of execution.
+/// The compute actions by rank, in order of execution.
 using Rows = std::vector<std::vector<Action>>;
 
 /// What a generator sees: one pipeline by itself, stages and microbatches counted from 0,
@@ -37,7 +37,7 @@ struct Claim {
   bool exact = true;  // else: at most
 };
 
-/// Nothing where nothing is promised (outside the domain of the published formula).
+/// What a schedule promises; it has no value outside the domain of the published formula.
 struct ClosedForm {
   const char* text = "";  // the formula
   std::optional<Claim> (*value)(int p, int m, int v) = nullptr;

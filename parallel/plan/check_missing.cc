@@ -53,7 +53,7 @@ bool leads(const Action& a, const Action& b) {
   return a.stage == b.stage && turn(a.kind) == turn(b.kind) && a.microbatch < b.microbatch;
 }
 
-/// Behind what it needs; a RECV, which needs nothing, in front of what needs it and of the next
+/// After what it needs; a RECV, which needs nothing, in front of what needs it and of the next
 /// RECV.
 int due_position(const std::vector<Action>& row, const Action& action) {
   const bool receives = is_transfer(action.kind) && !is_send(action.kind);

@@ -34,7 +34,7 @@ struct Layout {
   /// Stages are numbered through all pipelines: stage s of pipeline p is first_stage(p) + s.
   int first_stage(int pipeline) const;
   int stage_count() const;
-  /// Of the model: each pipeline has them all.
+  /// The number of units of the model: each pipeline has them all.
   int unit_count() const;
   int pipeline_of(int stage) const;
   const StagePlacement& stage(int stage) const;

@@ -58,7 +58,7 @@ class PlanIndex {
   const std::vector<StageInfo>& stages() const { return stages_; }
   /// Ordered pairs of ranks with messages between them, numbered from 0.
   int channels() const { return channels_; }
-  /// That of a SEND or RECV at a boundary between two ranks.
+  /// The channel of a SEND or RECV at a boundary between two ranks.
   int channel(const Action& transfer) const;
   /// The stage exists, and so does the microbatch in its pipeline (-1 for REDUCE and STEP).
   bool contains(const Action& action) const;

@@ -29,26 +29,28 @@ struct RowMemory {
   /// Live from the posting of RECV_F (or the local producer's F) to the end of the stage's B or W;
   /// to the end of F if the first unit is frozen, since no gradient needs its input.
   int inputs = 0;
-  /// Of a stage that trains to a remote next stage: from F until B or W ends. By then the gradient
-  /// has come back, so the send is over; no wait is needed.
+  /// Outputs of a stage that trains to a remote next stage live from F until B or W ends. By then
+  /// the gradient has come back, so the send is over; no wait is needed.
   int outputs = 0;
-  /// From RECV_B's post (B or I of the next stage, if it is local) until the stage's B or W ends.
+  /// Gradients of outputs live from RECV_B's post (B or I of the next stage, if it is local) until
+  /// the stage's B or W ends.
   int output_grads = 0;
-  /// To a remote previous stage: from B or I until its SEND_B is known to be over. The pool has
-  /// min(kSendBuffers, SEND_Bs of the row) buffers; when all are in use, the next B or I
-  /// first waits for the oldest SEND_B. The checker and the simulator count with that wait.
+  /// Gradients to a remote previous stage live from B or I until their SEND_B is known to be over.
+  /// The pool has min(kSendBuffers, SEND_Bs of the row) buffers; when all are in use, the next B or
+  /// I first waits for the oldest SEND_B. The checker and the simulator count with that wait.
   int input_grads = 0;
-  /// Of a frozen stage to a remote next stage: from F until its SEND_F is known to be over. No
-  /// gradient answers it, so that works as for input_grads: min(kSendBuffers, such SEND_Fs).
+  /// Outputs of a frozen stage to a remote next stage live from F until their SEND_F is known to be
+  /// over. No gradient answers it, so that works as for input_grads: min(kSendBuffers, such
+  /// SEND_Fs).
   int frozen_outputs = 0;
-  /// Of all roles.
+  /// The boundary buffers of all roles.
   int boundaries() const { return inputs + outputs + output_grads + input_grads + frozen_outputs; }
   bool operator==(const RowMemory&) const = default;
 };
 
-/// By rank. `plan` has its transfers and passes check().
+/// The memory by rank. `plan` has its transfers and passes check().
 std::vector<RowMemory> plan_memory(const Plan& plan, const Layout& layout);
-/// Of one rank, without a look at the others' rows.
+/// The memory of one rank, without a look at the others' rows.
 RowMemory plan_memory(const Plan& plan, const Layout& layout, int rank);
 
 /// The largest sum of `weight(stage)` over microbatches between F and B or W. It must be 0 for a

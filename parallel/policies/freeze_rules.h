@@ -13,7 +13,7 @@ namespace concertina {
 
 /// When all layers train again.
 enum class Unfreeze { never, loss, lr };
-/// As freeze.unfreeze spells them.
+/// The values of Unfreeze, as freeze.unfreeze spells them.
 inline constexpr std::array<std::string_view, 3> kUnfreezeNames{"never", "loss", "lr"};
 
 struct FreezeRules {

@@ -11,8 +11,8 @@
 namespace concertina {
 
 struct WeightSkips {
-  /// Of the time of W, by stage of the layout, in [0, most]. Stages that have units in common, such
-  /// as those of replicas, have the same share.
+  /// The share of the time of W that is left out, by stage of the layout, in [0, most]. Stages that
+  /// have units in common, such as those of replicas, have the same share.
   std::vector<double> share;
   double before = 0, after = 0;  // makespan without and with them, in seconds, as simulate() says
   /// No shares make the step faster than this, within 1e-6, where ranks do not share links between

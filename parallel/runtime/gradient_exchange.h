@@ -35,10 +35,11 @@ class GradientExchange final : public GradientSink {
 
   /// Tests what is under way and combines what is complete; never waits.
   void progress();
-  /// Until every bucket's own part is reduced and nothing is under way. Ready for the next step.
+  /// Waits until every bucket's own part is reduced and nothing is under way. It is then ready for
+  /// the next step.
   void finish();
 
-  /// After finish(): the gradient of this rank's part of `bucket` (owners' part, maybe empty).
+  /// The gradient, after finish(), of this rank's part of `bucket` (owners' part, maybe empty).
   View reduced(int bucket) const;
 
  private:

@@ -16,7 +16,7 @@ class RowLosses {
   /// `stages`: of this rank.
   RowLosses(const std::vector<LocalStage>& stages, int microbatches);
 
-  /// Of attach().
+  /// The bytes that attach() takes.
   std::size_t bytes() const { return align_up(slots_ * rows_ * sizeof(float)); }
   /// `arena`: of `memory`, which outlives it.
   void attach(Arena& arena, Memory& memory);
@@ -27,7 +27,7 @@ class RowLosses {
   void keep(int microbatch, View rows);
   /// Waits for the kernels issued so far.
   void read();
-  /// After read(): by microbatch, 0 for those that were not kept.
+  /// The losses by microbatch, after read(); 0 for those that were not kept.
   const std::vector<double>& sums() const { return sums_; }
 
  private:

@@ -34,10 +34,11 @@ struct OwnedRun {
 
 class State {
  public:
-  /// All of it zero. `kinds`: state_kinds(). `memory` outlives it; so does `assignment`, which use() may replace.
+  /// All of it is zero. `kinds`: state_kinds(). `memory` outlives it; so does `assignment`, which
+  /// use() may replace.
   State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
 
-  /// By bucket: all of its elements, or empty where this rank does not hold it.
+  /// The weights by bucket: all of its elements, or empty where this rank does not hold it.
   const std::vector<View>& weights() const { return weights_; }
   /// This rank's own part of `bucket` of kind `kind`; empty where it has none.
   View part(std::size_t bucket, std::size_t kind) const;

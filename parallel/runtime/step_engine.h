@@ -75,7 +75,7 @@ class StepEngine {
   bool works() const { return works_; }
   /// The ranks that work, as Assignment::working_index() counts them. Not on a spare rank.
   Communicator& working() const { return *working_; }
-  /// By bucket, of the last step: sums of squares of gradients.
+  /// The sums of squares of the last step's gradients, by bucket.
   const std::vector<double>& bucket_squares() const { return update_.bucket_squares(); }
   /// Means over typical steps of what is no unit's.
   StepSeconds seconds() const;

@@ -34,13 +34,13 @@ class StepSums {
   /// microbatch.
   void gather(const std::vector<double>& losses);
 
-  /// After gather(): the mean loss over `targets` targets. Throws a failure that names step, rank
+  /// The mean loss over `targets` targets, after gather(). Throws a failure that names step, rank
   /// and microbatch if a loss is not finite.
   double mean_loss(std::int64_t step, double targets) const;
-  /// After gather(): the sum of squares of the whole gradient, over all tensors in order. Throws a
+  /// The sum of squares of the whole gradient, over all tensors in order, after gather(). Throws a
   /// failure that names step, rank and tensor if one is not finite.
   double total_squares(std::int64_t step);
-  /// After total_squares(): by bucket, 0 of a frozen one.
+  /// The sums of squares by bucket, after total_squares(); 0 of a frozen one.
   const std::vector<double>& bucket_squares() const { return bucket_squares_; }
 
  private:

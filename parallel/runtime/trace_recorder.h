@@ -26,7 +26,7 @@ class TraceRecorder {
   void begin_step(std::int64_t step);
   /// Waits for the kernels; the record has its times. Outside of a step nothing is recorded.
   void end_step();
-  /// Of the last step.
+  /// Sets the seconds that the last step spent in its stages.
   void worked(double stage_seconds) { current().stage_seconds = stage_seconds; }
 
   /// Whether the current step is kept: then memory is asked for as well.
@@ -55,7 +55,7 @@ class TraceRecorder {
   const StepRecord& last() const {
     return kept_index_ >= 0 ? kept_[static_cast<std::size_t>(kept_index_)] : scratch_;
   }
-  /// Those of keep(), in order; without times until they have run.
+  /// The steps of keep(), in order; they are without times until they have run.
   const std::vector<StepRecord>& kept() const { return kept_; }
   /// Forgets them and keeps nothing more.
   void release();

@@ -31,11 +31,11 @@ class Transfers {
   void start(const Action& action, View message, Work& work);
   void wait(const Action& action, Work& work);
 
-  /// Of a SEND that nothing answers: a buffer is free once its message is known to be over, which
-  /// is when one is needed and all are in use.
+  /// Takes a buffer for a SEND that nothing answers: it is free once its message is known to be
+  /// over, which is when one is needed and all are in use.
   void* take_buffer(Kind send);
   void post(const Action& send, View message);
-  /// Until the oldest such message is over.
+  /// Waits until the oldest such message is over.
   void reclaim_oldest(Kind send);
   void reclaim_all();
 

@@ -30,11 +30,11 @@ class UnitClock final : public UnitObserver {
   /// A unit is about to run.
   void start();
   void unit_done(int unit, Pass pass) override;
-  /// Behind the clock's settle(). Seconds of all passes but packing, the additions of the reduction
-  /// tree among them; 0 of a step that was not measured.
+  /// The step has ended, and the clock has settled. Returns the seconds of all passes but packing,
+  /// the additions of the reduction tree among them; 0 of a step that was not measured.
   double end_step();
 
-  /// By unit of the model: means over typical steps.
+  /// The means over typical steps, by unit of the model.
   std::vector<UnitSeconds> seconds() const;
 
   static constexpr std::int64_t kStride = 8;

@@ -45,7 +45,7 @@ class Update {
   StepResult apply(std::int64_t step, double lr, const GradientExchange& gradients,
                    const std::vector<double>& losses, double targets, TraceRecorder& recorder);
 
-  /// By bucket, of the last step: the sum of squares of its gradient, 0 of a frozen one.
+  /// The sum of squares of the last step's gradient, by bucket; 0 of a frozen one.
   const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }
   /// Once the backend's clock has settled.
   UpdateTimes times() const;
@@ -56,7 +56,7 @@ class Update {
   void update_bucket(std::size_t bucket, const UpdateStep& step, View gradient);
   void gather_weights(std::size_t bucket);
 
-  /// Of the last step, on the backend's clock.
+  /// When the parts of the last step ended, on the backend's clock.
   struct Marks {
     double start = 0, summed = 0, met = 0, updated = 0;
   };

@@ -76,7 +76,7 @@ struct Costs {
   std::vector<BucketCosts> buckets;                // in the order in which exchanges start
   std::vector<RankCosts> ranks;                    // by rank; empty: all 0
 
-  /// Of a compute action.
+  /// The seconds of a compute action.
   double seconds(const Action& action) const;
   const LinkCosts& link(int from, int to) const;
   bool is_remote(int from, int to) const;

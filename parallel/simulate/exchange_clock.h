@@ -36,7 +36,7 @@ class ExchangeClock {
   /// The next event; what ends have become known with it.
   const std::vector<End>& advance(LinkClock& links);
 
-  /// Of an exchange on one of its holders.
+  /// How far an exchange is on one of its holders.
   struct Progress {
     int missing = 0;    // messages, to it and from it, whose end is not known
     double end = 0;     // of those that are known, the last
@@ -61,7 +61,7 @@ class ExchangeClock {
     int step = 0, left = 2;  // one message to be answered, one to arrive
     double bytes = 0;
   };
-  /// Of one holder: its exchanges' steps are numbered through.
+  /// The exchanges of one holder, whose steps are numbered through.
   struct Line {
     int begun = 0;  // exchanges
     int next = 0;   // step to post

@@ -51,13 +51,13 @@ class Simulation {
   };
 
   int rank_count() const { return static_cast<int>(plan_.rows.size()); }
-  /// Of the rank's next action.
+  /// The node of the rank's next action.
   int node(int rank) const;
 
   // Events.
   /// A message's next step is due.
   void push(double time, int message);
-  /// Of all that is due next; infinite: nothing is.
+  /// The earliest time at which something is due; infinite: nothing is.
   double next_time() const;
   /// Actions of a rank, as long as nothing else is due before its next one.
   void run_rank(int rank);

@@ -19,12 +19,12 @@ class DnnAttentions {
   virtual ~DnnAttentions() = default;
   /// Why there is no plan for `shape`; empty where there is one. The first call plans, and logs.
   virtual const std::string& problem(const AttentionShape& shape) = 0;
-  /// Where there is no problem. `workspace` outlives the result.
+  /// To be called where there is no problem. `workspace` outlives the result.
   virtual std::unique_ptr<Attention> make(const AttentionShape& shape,
                                           const Workspace& workspace) = 0;
 };
 
-/// On the current device. Throws a failure where there is no cuDNN.
+/// The attentions of the current device. Throws a failure where there is no cuDNN.
 std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t stream);
 
 /// Why cuDNN cannot be used on this machine, whatever the device; empty where it can.

@@ -23,7 +23,7 @@ struct TimedTrainer {
   /// The same with every kernel issued by itself, none as part of a graph.
   double issued_step();
 
-  /// Of this rank's last step.
+  /// The record of this rank's last step.
   const StepRecord& record() const { return trainer.engine().executor().recorder().last(); }
   const std::vector<Action>& row() const { return trainer.engine().executor().row(); }
 

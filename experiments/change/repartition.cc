@@ -52,10 +52,13 @@ Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backen
       threads_(threads),
       cache_(std::move(cache)),
       start_(trainer.assignment()),
-      units_(trainer.job().model) {}
+      costs_(trainer.job().model) {}
 
 void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
-  if (config_.elastic.policy == "none") return;
+  if (config_.elastic.policy == "none") {
+    if (change.next) costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
+    return;
+  }
   seconds_.push_back(view.seconds);
   const bool due = config_.elastic.every > 0 && view.step % config_.elastic.every == 0;
   if ((!change.next && !due) || seconds_.size() < kMeasuredSteps || view.step == view.steps) return;
@@ -123,9 +126,8 @@ std::vector<RunEvent> Repartition::closing() {
 ForecastInput Repartition::measure(Trainer& trainer) {
   const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
   if (!links_) probe(trainer);
-  const StepCosts step = measure_steps(trainer, backend_);
-  units_.add(step.units, trainer.layout().frozen_units);
-  MachineModel machine = with_links(step.machine, *links_);
+  costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
+  MachineModel machine = with_links(costs_.machine(), *links_);
   machine.copy_s_per_byte = links_->copy_s_per_byte;
   machine.block_s_per_byte = links_->block_s_per_byte;
   const double rebuild = rebuild_ > 0 ? rebuild_ : trainer.build_seconds();
@@ -139,7 +141,7 @@ ForecastInput Repartition::measure(Trainer& trainer) {
                            gib_text(static_cast<std::size_t>(limits[rank])));
     return std::string();
   };
-  return {.units = units_.full(),
+  return {.units = costs_.full(),
           .machine = machine,
           .cache = cache_ ? cache_() : CacheForecast{},
           .kinds = trainer.state().kinds().size(),

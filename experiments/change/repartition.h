@@ -7,9 +7,9 @@
 
 #include "core/backend.h"
 #include "experiments/change/change.h"
+#include "experiments/costs/cost_record.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/run_forecast.h"
-#include "experiments/costs/unit_record.h"
 
 namespace concertina {
 
@@ -26,6 +26,9 @@ class Repartition final : public ChangePolicy {
   void consider(const RunView& view, Trainer& trainer, Change& change) override;
   void adopted(const Change& change, const Adoption& adoption) override;
   std::vector<RunEvent> closing() override;
+
+  /// What the run's steps have taken so far.
+  CostRecord& costs() { return costs_; }
 
   const char* name() const override { return "layout"; }
   /// The layout that was changed to, for a resumed launch in a world of as many ranks.
@@ -47,7 +50,7 @@ class Repartition final : public ChangePolicy {
   const int threads_;
   const std::function<CacheForecast()> cache_;
   const Assignment start_;
-  UnitRecord units_;
+  CostRecord costs_;
   std::optional<MachineModel> links_;  // and memory: probed at the first decision
   std::vector<double> seconds_;        // of steps since the last change
   std::optional<double> predicted_;    // seconds of such a step

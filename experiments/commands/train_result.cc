@@ -29,9 +29,10 @@ void log_passes(const Backend& backend) {
               passes.issued + passes.replayed, passes.recordings);
 }
 
-void save_costs(TrainLaunch& launch) {
+void save_costs(TrainLaunch& launch, CostRecord& record) {
   const Watchdog::Patience patience(&launch.watchdog, "measuring links");
-  const MeasuredCosts costs = measure_costs(launch.trainer, *launch.backend, launch.threads);
+  const MeasuredCosts costs =
+      measure_costs(launch.trainer, *launch.backend, launch.threads, &record);
   if (!launch.monitor) return;
   try {
     write_result(launch.directory + "/costs.json", to_json(costs));

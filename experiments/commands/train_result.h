@@ -19,7 +19,7 @@ double model_flops_utilization(const Launch& launch, double seconds);
 void log_passes(const Backend& backend);
 
 /// costs.json: what this launch's steps took, for predictions. Collective.
-void save_costs(TrainLaunch& launch);
+void save_costs(TrainLaunch& launch, CostRecord& record);
 
 /// result.json. A launch that trained nothing leaves an earlier one's as it was.
 void save_result(const TrainLaunch& launch, const LaunchFigures& figures,

@@ -233,7 +233,7 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   const RunConfig& config = launch_.config;
   const auto stop = [this] { return told_to_stop(); };
   for (ChangePolicy* policy : policies_) write_events(done_, policy->closing());
-  if (summary_.last) save_costs(launch_);
+  if (summary_.last) save_costs(launch_, repartition_.costs());
   if (stop()) return preempted(stopped_by_);
   summary_.step = done_;
   summary_.validation = final_validation(stop);

@@ -84,7 +84,7 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
   const RankColumns all(gather_values(trainer.world(), mine), mine.size());
 
-  StepCosts costs;
+  StepCosts costs{.units = {}, .machine = {}, .trained_elements = all.sum(3)};
   double flops = 0, seconds = 0;
   for (std::size_t u = 0; u < units; ++u) {
     const std::size_t at = first_unit + 4 * u;
@@ -104,12 +104,18 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   return costs;
 }
 
-MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads) {
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, CostRecord* record) {
   Communicator& world = trainer.world();
   const ModelSpec& model = trainer.job().model;
   StepCosts step = measure_steps(trainer, backend);
+  int frozen = trainer.layout().frozen_units;
+  if (record != nullptr) {
+    record->add(step, frozen);
+    step.machine = record->machine();
+    if (record->complete()) step.units = record->full(), frozen = 0;
+  }
   RunConfig config = trainer.config();  // with what was frozen when it was measured
-  config.freeze = FreezeSection{.units = trainer.layout().frozen_units};
+  config.freeze = FreezeSection{.units = frozen};
   MeasuredCosts costs{write_config(config), threads, {}, std::move(step.units), step.machine};
   for (const UnitSpec& unit : model.units) costs.names.push_back(unit.name);
   const std::vector<int> hosts = host_of_ranks(world);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/costs/cost_record.h"
 #include "experiments/costs/machine_model.h"
 #include "experiments/run/trainer.h"
 
@@ -24,14 +25,13 @@ struct MeasuredCosts {
 
 /// What the units of `trainer`'s model took in its last steps, and what its ranks did besides: all
 /// of a machine but its links. Collective.
-struct StepCosts {
-  std::vector<UnitSeconds> units;  // as MeasuredCosts::units
-  MachineModel machine;
-};
 StepCosts measure_steps(Trainer& trainer, Backend& backend);
 
-/// What the steps that `trainer` has run took, and the links, which are probed now. Collective.
-MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads);
+/// What the steps that `trainer` has run took, and the links, which are probed now. `record`, to
+/// which the last steps are added, knows more where units were frozen during the run; null: the
+/// last steps alone. Collective.
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads,
+                            CostRecord* record = nullptr);
 
 nlohmann::ordered_json to_json(const MeasuredCosts& costs);
 /// Errors name `source`.

@@ -9,12 +9,12 @@
 #include "core/error.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/costs/cost_record.h"
 #include "experiments/costs/course.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/move_costs.h"
 #include "experiments/costs/plan_costs.h"
 #include "experiments/costs/schedule_costs.h"
-#include "experiments/costs/unit_record.h"
 #include "parallel/generate/passes.h"
 #include "parallel/policies/freeze_ladder.h"
 #include "parallel/simulate/simulate.h"
@@ -397,25 +397,25 @@ TEST(Course, FixedCostsLowerTheCeiling) {
   EXPECT_EQ(steps_of_epochs(10, 4, 3), (std::vector<std::int64_t>{3, 2, 3}));
 }
 
-TEST(UnitRecord, PutsTogetherWhatWasSeenWithDifferentUnitsFrozen) {
+TEST(CostRecord, PutsTogetherWhatWasSeenWithDifferentUnitsFrozen) {
   const RunConfig config;
   const Job job = job_of(config);
   const auto units = static_cast<std::size_t>(job.units());
-  UnitRecord record(job.model);
+  CostRecord record(job.model);
   std::vector<UnitSeconds> seen(units, {1, 2, 3, 0.5});
-  record.add(seen, 0);
+  record.add({seen, {}, 10}, 0);
   EXPECT_EQ(record.full(), seen);
   // Frozen units run forward only, and the head, whose matrix is the embedding's, less of W.
   std::vector<UnitSeconds> later(units, {4, 5, 6, 0.5});
   for (std::size_t u = 0; u < 3; ++u) later[u] = {4, 0, 0, 0};
-  record.add(later, 3);
+  record.add({later, {}, 5}, 3);
   const std::vector<UnitSeconds> full = record.full();
   EXPECT_EQ(full[0], (UnitSeconds{4, 2, 3, 0.5}));
   EXPECT_EQ(full[4], (UnitSeconds{4, 5, 6, 0.5}));
   EXPECT_GE(full.back().weight, 6);
   // What no step has shown is taken from its FLOPs.
-  UnitRecord frozen_only(job.model);
-  frozen_only.add(later, 3);
+  CostRecord frozen_only(job.model);
+  frozen_only.add({later, {}, 5}, 3);
   EXPECT_GT(frozen_only.full()[1].weight, 0);
 }
 

@@ -83,6 +83,16 @@ if grep '"event":"layout"' runs/narrow/events.jsonl | grep -q '"to":"[^"]*xdp[23
   fail 'elastic.replicas = false, and there are replicas'
 fi
 
+# What a run that froze has measured predicts one that does not.
+exits 0 'plan from the costs of a run that froze' "$binary" plan @base.toml parallel.pp=2 --world 2 \
+  --costs runs/pipe-pp2 --json
+exits 0 'plan --freeze' "$binary" plan @base.toml parallel.pp=2 --world 2 --costs runs/pipe-pp2 \
+  --freeze pipetransformer --epochs 4 --json
+tail -n 1 out | grep -q '"ladder":\[{"rung":"static".*"rung":"cache"' || fail 'the ladder of plan --freeze'
+exits 2 'plan --freeze of what depends on the run' "$binary" plan @base.toml --rate 50 --freeze autofreeze
+exits 2 'plan --freeze within epochs' "$binary" plan @base.toml --rate 50 --freeze pipetransformer \
+  freeze.every=3
+
 # All layers train again on a rise of the loss, with the optimizer state that they had.
 rises="--set freeze.policy=linear --set freeze.every=3 --set freeze.unfreeze=loss
   --set freeze.unfreeze_rise=1e-9 --set optimizer.lr=0.05"

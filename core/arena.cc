@@ -1,6 +1,7 @@
 #include "core/arena.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -16,7 +17,8 @@ Arena::Arena(Arena&& other) noexcept
       block_(std::exchange(other.block_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
       used_(std::exchange(other.used_, 0)),
-      peak_(std::exchange(other.peak_, 0)) {}
+      peak_(std::exchange(other.peak_, 0)),
+      written_(std::exchange(other.written_, false)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(memory_, other.memory_);
@@ -24,6 +26,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(capacity_, other.capacity_);
   std::swap(used_, other.used_);
   std::swap(peak_, other.peak_);
+  std::swap(written_, other.written_);
   return *this;
 }
 
@@ -35,7 +38,23 @@ void Arena::reserve(std::size_t bytes, Memory& memory) {
   capacity_ = wanted;
 }
 
+bool Arena::renew(std::size_t bytes) {
+  const std::size_t wanted = std::max<std::size_t>(align_up(bytes), kAlignment);
+  if (block_ == nullptr || wanted > capacity_ || !memory_->trim(block_, capacity_, wanted))
+    return false;
+  capacity_ = wanted;
+  used_ = peak_ = 0;
+  written_ = true;
+  return true;
+}
+
 void* Arena::take(std::size_t bytes, std::string_view name) {
+  void* at = take_any(bytes, name);
+  if (written_) std::memset(at, 0, bytes);
+  return at;
+}
+
+void* Arena::take_any(std::size_t bytes, std::string_view name) {
   const std::size_t padded = align_up(bytes);
   CONCERTINA_CHECK(used_ + padded <= capacity_, "{}: {} bytes do not fit, {} of {} are taken", name,
                    bytes, used_, capacity_);

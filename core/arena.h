@@ -20,8 +20,14 @@ class Arena {
 
   /// Allocates the block, zeroed. Once only. `memory` outlives the arena.
   void reserve(std::size_t bytes, Memory& memory = host_memory());
-  /// The next `bytes`, aligned to kAlignment; `name` is for the error when it does not fit.
+  /// Nothing is taken any more, of a block of `bytes`: the first ones of this block, whose pages a
+  /// new one would have to get from the system one by one. False where that cannot be.
+  bool renew(std::size_t bytes);
+  /// The next `bytes`, zeroed and aligned to kAlignment; `name` is for the error when it does not
+  /// fit.
   void* take(std::size_t bytes, std::string_view name);
+  /// The same for what is written before it is read: its content is any.
+  void* take_any(std::size_t bytes, std::string_view name);
   View take(std::size_t count, DType dtype, std::string_view name);
   /// Everything taken since is free again: for workspaces that live for one action.
   std::size_t mark() const { return used_; }
@@ -37,6 +43,7 @@ class Arena {
   Memory* memory_ = nullptr;
   std::byte* block_ = nullptr;
   std::size_t capacity_ = 0, used_ = 0, peak_ = 0;
+  bool written_ = false;  // by what had it before
 };
 
 }  // namespace concertina

@@ -1,6 +1,7 @@
 #include "core/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -23,6 +24,11 @@ class HostMemory final : public Memory {
     return block;
   }
   void release(void* block, std::size_t bytes) noexcept override { ::munmap(block, bytes); }
+  bool trim(void* block, std::size_t bytes, std::size_t left) noexcept override {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t kept = (left + page - 1) / page * page;
+    return kept >= bytes || ::munmap(static_cast<std::byte*>(block) + kept, bytes - kept) == 0;
+  }
   void copy(const void* from, void* to, std::size_t bytes) override {
     if (bytes > 0) std::memmove(to, from, bytes);
   }

@@ -38,6 +38,10 @@ class Memory {
   /// A zeroed block. Its error says what `name` wanted, and what would help.
   virtual void* allocate(std::size_t bytes, std::string_view name) = 0;
   virtual void release(void* block, std::size_t bytes) noexcept = 0;
+  /// Gives back all of a block but its first `left` bytes; false: it cannot, and nothing changes.
+  virtual bool trim(void* /*block*/, std::size_t /*bytes*/, std::size_t /*left*/) noexcept {
+    return false;
+  }
   /// Between blocks and host memory, in any direction, after all kernels issued so far; complete
   /// on return if one side is host memory.
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;

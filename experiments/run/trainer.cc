@@ -83,9 +83,9 @@ void Trainer::start() {
   start_engine();
 }
 
-void Trainer::start_engine() {
+void Trainer::start_engine(Arena arena) {
   const double start = now();
-  engine_->start(*state_, {world_, tensors()}, watchdog_);
+  engine_->start(*state_, {world_, tensors()}, watchdog_, std::move(arena));
   build_seconds_ += now() - start;
   engine_peak_ = std::max(engine_peak_, state_->bytes() + engine_->arena().peak());
   squares_.assign(assignment_->buckets.size(), 0);
@@ -179,13 +179,17 @@ Adoption Trainer::adopt(Assignment next) {
   auto coming = std::make_unique<const Assignment>(std::move(next));
   const std::size_t kinds = state_->kinds().size();
   const MovePlan plan = plan_adoption(*coming);
-  engine_.reset();  // its memory first
+  // Its memory first, unless nothing moves: then the next engine needs less of the same.
+  Arena arena;
+  if (std::ranges::all_of(plan.rounds, [](const MoveRound& one) { return one.moves.empty(); }))
+    arena = engine_->release_arena();
+  engine_.reset();
   const double moving = now();
   redistribute(*state_, *coming, plan, tensors());
   const double moved = now();
   assignment_ = std::move(coming);
   engine_ = make_engine();
-  start_engine();
+  start_engine(std::move(arena));
   refresh();
   backend_.synchronize();
   return {.seconds = now() - start,

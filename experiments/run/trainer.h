@@ -111,7 +111,7 @@ class Trainer {
 
  private:
   std::unique_ptr<StepEngine> make_engine();
-  void start_engine();
+  void start_engine(Arena arena = {});
   Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
   void share_with_spares(std::span<double> values);
 

@@ -11,7 +11,7 @@ void BufferPool::attach(Arena& arena, int count, std::size_t bytes, const char* 
   count_ = count;
   bytes_ = align_up(bytes);
   free_.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) free_.push_back(arena.take(bytes, name));
+  for (int i = 0; i < count; ++i) free_.push_back(arena.take_any(bytes, name));
 }
 
 void BufferPool::give(void* buffer) {

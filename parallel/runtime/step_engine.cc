@@ -92,15 +92,19 @@ RankMemory StepEngine::memory() const {
            {"losses", executor_.loss_bytes()}}};
 }
 
-void StepEngine::start(State& state, Communicators ranks, Watchdog* watchdog) {
+void StepEngine::start(State& state, Communicators ranks, Watchdog* watchdog, Arena arena) {
   watchdog_ = watchdog;
+  arena_ = std::move(arena);
   attach(state);
   connect(state, ranks);
 }
 
 void StepEngine::attach(State& state) {
   const std::size_t planned = memory().total() - state_bytes(assignment_, rank_, kinds_).total();
-  arena_.reserve(planned, backend_.memory());
+  if (!arena_.renew(planned)) {
+    arena_ = Arena();  // first: there may not be room for both
+    arena_.reserve(planned, backend_.memory());
+  }
   for (const auto& stage : stages_)
     if (stage != nullptr)
       stage->attach(state.weights(), arena_.take(stage->packed_bytes(), "packed weights"));

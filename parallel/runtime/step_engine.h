@@ -58,8 +58,11 @@ class StepEngine {
 
   RankMemory memory() const;
   /// Reserves the arena and connects with the other ranks. `state` is of the same assignment; it
-  /// and `ranks` outlive the engine. Collective over the world.
-  void start(State& state, Communicators ranks, Watchdog* watchdog);
+  /// and `ranks` outlive the engine. `arena`: of an engine before, which is used again if it can
+  /// be. Collective over the world.
+  void start(State& state, Communicators ranks, Watchdog* watchdog, Arena arena = {});
+  /// The memory of this engine, which only ends after that.
+  Arena release_arena() { return std::move(arena_); }
   /// The weights were written from outside: packs them all. Training packs again what it changes.
   void refresh();
 

@@ -2,12 +2,31 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <algorithm>
 
 #include "core/error.h"
 
 namespace concertina {
 namespace {
+
+TEST(ArenaTest, RenewedItGivesTheSameBlockZeroed) {
+  Arena arena(1 << 20);
+  void* const block = arena.take(1 << 20, "all");
+  std::memset(block, 1, 1 << 20);
+  EXPECT_FALSE(arena.renew(2 << 20));
+  EXPECT_EQ(arena.used(), std::size_t{1} << 20);
+  ASSERT_TRUE(arena.renew(1 << 19));
+  EXPECT_EQ(arena.capacity(), std::size_t{1} << 19);
+  EXPECT_EQ(arena.data(), block);
+  const auto* any = static_cast<const char*>(arena.take_any(64, "any"));
+  const auto* zeroed = static_cast<const char*>(arena.take(4096, "zeroed"));
+  EXPECT_EQ(any[0], 1);
+  for (int i = 0; i < 4096; ++i) ASSERT_EQ(zeroed[i], 0) << i;
+  EXPECT_THROW(arena.take(1 << 19, "more"), Error);
+  EXPECT_FALSE(Arena().renew(64));
+}
 
 TEST(ArenaTest, TakesAreAlignedZeroedAndApart) {
   Arena arena(10000);

@@ -106,6 +106,9 @@ class Stage {
     for (int unit = last_unit(); unit-- > first_trained();) backward_weight_unit(unit, io, sink);
   }
 
+  /// Where F leaves the output of a frozen unit, [R,C], until the next unit has run.
+  virtual View frozen_output(int /*unit*/, const MicrobatchIo& /*io*/) const { return {}; }
+
   /// Last stage, from forward until B or W: the loss of each row, [R] fp32, 0 where its target is
   /// not valid.
   virtual View row_loss(const MicrobatchIo& io) const = 0;

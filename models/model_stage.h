@@ -39,6 +39,9 @@ class ModelStage final : public Stage {
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   void backward_input_unit(int unit, const MicrobatchIo& io) override;
   void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
+  View frozen_output(int unit, const MicrobatchIo& io) const override {
+    return output_of(slot_of(unit), io);
+  }
   View row_loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
   void set_workspace(void* workspace, void* frozen) override {

@@ -114,7 +114,7 @@ void Trainer::set_lr_steps(std::int64_t steps) {
 }
 
 StepResult Trainer::step(std::int64_t step, BatchSource& source) {
-  StepResult result = engine_->train(step, lr_.rate(step), source);
+  StepResult result = engine_->train(step, lr_.rate(step), source, frozen_outputs_);
   if (engine_->works()) squares_ = engine_->bucket_squares();
   if (std::ssize(assignment_->working) == world_.size()) return result;
   shared_ = {result.loss, result.grad_norm, result.lr};

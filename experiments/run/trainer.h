@@ -51,6 +51,9 @@ class Trainer {
   /// The learning rate reaches its end at step `steps`; see lr_steps().
   void set_lr_steps(std::int64_t steps);
 
+  /// Steps ask it for what frozen units made before; it outlives them. Null: nobody.
+  void reuse(FrozenOutputs* frozen) { frozen_outputs_ = frozen; }
+
   /// Trains step `step`, which counts from 1. Every rank returns the same, also a spare one, which
   /// waits for the others. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
@@ -119,6 +122,7 @@ class Trainer {
   Backend& backend_;
   Communicator& world_;
   Watchdog* watchdog_;
+  FrozenOutputs* frozen_outputs_ = nullptr;
   std::unique_ptr<Model> model_;
   const Job job_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -69,7 +69,12 @@ void Executor::await(const Action& action) {
 
 Executor::Pass Executor::begin_pass(const Action& action, const StepInput& input) {
   note_memory();
-  return {action, &stages_.of(action.stage), stages_.io(action, input)};
+  Pass pass{action, &stages_.of(action.stage), stages_.io(action, input)};
+  const Stage& stage = *pass.stage->stage;
+  if (action.kind == Kind::F && stage.first_unit() == 0 && stage.first_trained() > 0)
+    pass.frozen = input.frozen;
+  if (pass.frozen != nullptr) pass.restored = pass.frozen->restore(stage, pass.io);
+  return pass;
 }
 
 /// The next unit; then what is under way between ranks.
@@ -77,10 +82,13 @@ void Executor::advance(Pass& pass) {
   unit_clock_.start();
   Stage& stage = *pass.stage->stage;
   const bool forward = pass.action.kind == Kind::F;
-  const int unit = forward ? stage.first_unit() + pass.done : stage.last_unit() - 1 - pass.done;
+  const int unit =
+      forward ? stage.first_unit() + pass.restored + pass.done : stage.last_unit() - 1 - pass.done;
   switch (pass.action.kind) {
     case Kind::F:
       stage.forward_unit(unit, pass.io);
+      if (pass.frozen != nullptr && unit + 1 == pass.frozen->kept_units())
+        pass.frozen->keep(pass.io, stage.frozen_output(unit, pass.io));
       break;
     case Kind::B:
       stage.backward_unit(unit, pass.io, *exchange_);
@@ -115,7 +123,9 @@ void Executor::compute(std::size_t position, const StepInput& input) {
 void Executor::compute_pair(std::size_t position, const StepInput& input) {
   Pass first = begin_pass(row_[position], input), second = begin_pass(row_[position + 1], input);
   while (first.done < first.units() || second.done < second.units()) {
-    const bool turn = first.done * second.units() <= second.done * first.units();
+    // A pass may have no unit to run: all were restored.
+    const bool turn =
+        first.units() > 0 && first.done * second.units() <= second.done * first.units();
     recorder_.turn(turn ? position : position + 1);
     advance(turn ? first : second);
   }

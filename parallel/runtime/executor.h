@@ -65,10 +65,13 @@ class Executor {
     Action action;
     LocalStage* stage = nullptr;
     MicrobatchIo io;
-    int done = 0;  // units
+    FrozenOutputs* frozen = nullptr;  // of an F through frozen units from the model's first one
+    int restored = 0;                 // units that need not run
+    int done = 0;                     // units
     int units() const {
       const Stage& s = *stage->stage;
-      return s.last_unit() - (action.kind == Kind::F ? s.first_unit() : s.first_trained());
+      return s.last_unit() -
+             (action.kind == Kind::F ? s.first_unit() + restored : s.first_trained());
     }
   };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/arena.h"
+#include "core/frozen_outputs.h"
 #include "core/stage.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
@@ -22,6 +23,7 @@ struct StepInput {
   float loss_scale = 1;
   std::uint64_t seed = 0;  // see MicrobatchIo
   std::int64_t step = 0;
+  FrozenOutputs* frozen = nullptr;  // asked in training; null: all frozen units run
 };
 
 /// What one microbatch has on one stage.

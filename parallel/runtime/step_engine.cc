@@ -147,7 +147,8 @@ void StepEngine::refresh_trained() {
   refresh_end_ = backend_.clock().mark();
 }
 
-StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source) {
+StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source,
+                             FrozenOutputs* frozen) {
   executor_.begin_step(step);
   if (!works_) return executor_.end_step(), StepResult{};  // a record of nothing
   const auto targets = static_cast<double>(source.valid_targets(step - 1, job_.batch()));
@@ -163,7 +164,8 @@ StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source) 
   executor_.run({.batch = &batch_,
                  .loss_scale = static_cast<float>(1.0 / targets),
                  .seed = job_.seed,
-                 .step = step},
+                 .step = step,
+                 .frozen = frozen},
                 std::ref(update));  // a reference: std::function takes it without an allocation
   executor_.end_step();
   record_step(load_seconds);

@@ -67,8 +67,10 @@ class StepEngine {
   void refresh();
 
   /// Trains step `step`, which counts from 1, at rate `lr`. Collective over the working ranks; a
-  /// spare rank has nothing to do and returns nothing of use.
-  StepResult train(std::int64_t step, double lr, BatchSource& source);
+  /// spare rank has nothing to do and returns nothing of use. `frozen`: may know what frozen units
+  /// make of the step's samples.
+  StepResult train(std::int64_t step, double lr, BatchSource& source,
+                   FrozenOutputs* frozen = nullptr);
   /// Forward passes over the first `count` microbatches of batch `batch`; losses() has their sums.
   /// `see` gets the logits [R,V] on the ranks of the last stages.
   void evaluate(std::int64_t batch, int count, BatchSource& source,

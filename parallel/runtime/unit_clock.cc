@@ -15,6 +15,7 @@ UnitClock::UnitClock(int units, std::size_t marks, KernelClock& clock)
     : clock_(clock),
       sums_(static_cast<std::size_t>(units * kPasses)),
       counts_(sums_.size()),
+      means_(sums_.size()),
       steps_(sums_.size()) {
   laps_.reserve(marks);
   clock.reserve(marks);
@@ -55,8 +56,8 @@ double UnitClock::end_step() {
     if (static_cast<Pass>(cell % kPasses) != Pass::pack) all += seconds;
   }
   for (std::size_t cell = 0; cell < sums_.size(); ++cell)
-    if (counts_[cell] > 0) sums_[cell] /= counts_[cell];
-  steps_.record(sums_);
+    if (counts_[cell] > 0) means_[cell] = sums_[cell] / counts_[cell];
+  steps_.record(means_);
   return all;
 }
 

@@ -34,7 +34,8 @@ class UnitClock final : public UnitObserver {
   /// the additions of the reduction tree among them; 0 of a step that was not measured.
   double end_step();
 
-  /// The means over typical steps, by unit of the model.
+  /// The means over typical steps, by unit of the model. A step in which a pass did not run counts
+  /// as the one before it: frozen units need not run where what they make is known.
   std::vector<UnitSeconds> seconds() const;
 
   static constexpr std::int64_t kStride = 8;
@@ -53,6 +54,7 @@ class UnitClock final : public UnitObserver {
   std::vector<Lap> laps_;     // of the current step
   std::vector<double> sums_;  // [units x kPasses], seconds
   std::vector<int> counts_;
+  std::vector<double> means_;  // of the last step that had them
   StepHistory steps_;
 };
 

@@ -99,6 +99,16 @@ ActivationCache::Tier* ActivationCache::find(std::uint64_t sample) {
   return nullptr;
 }
 
+std::optional<CacheKey> ActivationCache::held(std::uint64_t sample) {
+  Tier* const tier = find(sample);
+  try {
+    if (tier != nullptr) return tier->file->held(sample);
+  } catch (const Error& error) {
+    turn_off(*tier, error);
+  }
+  return {};
+}
+
 bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
   Tier* const tier = find(key.sample);
   CacheOutcome outcome = CacheOutcome::miss;

@@ -58,6 +58,8 @@ class ActivationCache {
   /// Of the leader, once every rank of the host has opened the cache.
   void hide();
 
+  /// What read() would find for `sample`, most likely; it reads and counts no data.
+  std::optional<CacheKey> held(std::uint64_t sample);
   /// Whether `out` (entry_bytes of them) is now what was written for `key`. If not, its content
   /// means nothing.
   bool read(const CacheKey& key, std::span<std::byte> out);

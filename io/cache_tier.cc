@@ -185,6 +185,13 @@ std::uint64_t CacheTier::offset(std::uint64_t sample) const {
   return kPage + (sample - slots_.first) * slot_bytes(slots_.entry_bytes);
 }
 
+std::optional<CacheKey> CacheTier::held(std::uint64_t sample) const {
+  EntryHeader header;
+  file_.read_at(offset(sample), bytes_of(header));
+  if (header == EntryHeader{} || header != sealed(header)) return {};
+  return CacheKey{header.sample, header.augmentation, header.prefix};
+}
+
 CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) const {
   CONCERTINA_CHECK(out.size() == slots_.entry_bytes, "{} bytes for an entry of {}", out.size(),
                    slots_.entry_bytes);

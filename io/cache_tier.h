@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -50,6 +51,9 @@ class CacheTier {
   const CacheSlots& slots() const { return slots_; }
   const std::string& path() const { return file_.path(); }
 
+  /// The key of what the slot of `sample` says that it holds, without a look at the data; nothing
+  /// if it is empty or its header damaged. Throws if the file cannot be read.
+  std::optional<CacheKey> held(std::uint64_t sample) const;
   /// Copies the entry of `key` into `out`, which is changed in any case. Throws if the file cannot
   /// be read. Damaged: the entry is not what was written, and nobody is writing it now.
   CacheOutcome read(const CacheKey& key, std::span<std::byte> out) const;

@@ -13,11 +13,6 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   if (options.config.data.text.empty())
     throw_input("there is no text to train on", options.config.where("data.text"),
                 "--set data.text=FILE");
-  for (const auto& [key, budget] : {std::pair{"cache.memory", options.config.cache.memory},
-                                    {"cache.disk", options.config.cache.disk}})
-    if (budget.bytes > 0)
-      throw_input(fmt::format("{} is set, but training does not use the cache yet", key),
-                  options.config.where(key), fmt::format("{} = 0", key));
   write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
   TrainLaunch launch(options, mpi);
   launch.open();

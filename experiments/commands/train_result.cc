@@ -77,6 +77,7 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
         "held-out loss {} nats per token, over {}; evaluations took {:.0f}% of this launch\n",
         number_text(validation.loss), text_share(validation),
         100 * summary.eval_seconds / summary.launch_seconds);
+  if (summary.cache) words += text_of(*summary.cache) + "\n";
   const std::string& prompt = launch.config.generate.prompt;
   if (!text.empty()) words += "\n" + terminal_text(prompt + text) + "\n";
   return words + fmt::format("\nrun directory: {}\n", launch.directory);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -45,6 +46,23 @@ bool due(std::int64_t step, std::int64_t every) {
   return every > 0 && step % every == 0;
 }
 
+/// Null without a budget that has an effect. Collective.
+std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
+  if (const std::string idle = idle_cache(launch.config); !idle.empty() && launch.leads())
+    log::warn("{}", idle);
+  if (!uses_cache(launch.config) || launch.done >= launch.config.run.steps) return nullptr;
+  AutoCache::Options options{
+      .dataset = launch.dataset,
+      .owner = std::filesystem::absolute(launch.directory).lexically_normal(),
+      .numerics = launch.own_identity.dump(),
+      .decided = {}};
+  if (launch.monitor)
+    options.decided = [&launch](std::int64_t step, nlohmann::ordered_json details) {
+      launch.monitor->event(step, "cache", std::move(details));
+    };
+  return std::make_unique<AutoCache>(launch.trainer, std::move(options));
+}
+
 double tokens_of_step(const RunConfig& config) {
   return static_cast<double>(config.batch.global) * config.model.context;
 }
@@ -69,8 +87,10 @@ int Training::run() {
   const RunConfig& config = launch_.config;
   const std::int64_t steps = config.run.steps, first = done_ + 1;
   Tracing tracing(trainer_, config, done_, launch_.directory);
+  cache_ = open_cache(launch_);
   for (std::int64_t step = first; step <= steps; ++step) {
     tracing.before_step(step);
+    if (cache_) cache_->before_step(step);
     trainer_.tell(stop_signal());
     const double start = now();
     const StepResult summary = trainer_.step(step, source_);
@@ -242,6 +262,7 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   if (config.generate.tokens > 0) text = generate(trainer_, config.generate, config.run.seed, stop);
   if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
   const std::string hash = state_sha256(trainer_);
+  if (cache_) summary_.cache = cache_->use();
   summary_.launch_seconds = now() - launch_.started;
   if (launch_.monitor) {
     launch_.monitor->clear();

@@ -12,6 +12,7 @@
 #include "experiments/commands/train_launch.h"
 #include "experiments/report/run_trace.h"
 #include "experiments/report/tracing.h"
+#include "experiments/run/auto_cache.h"
 #include "experiments/run/evaluate.h"
 #include "experiments/run/launch_figures.h"
 
@@ -56,6 +57,7 @@ class Training {
   Freezing freezing_;
   Repartition repartition_;
   const std::vector<ChangePolicy*> policies_;  // asked in this order
+  std::unique_ptr<AutoCache> cache_;  // null: no budget, or nothing left to train
   LaunchFigures figures_;
   LaunchSummary summary_;
   bool told_eval_share_ = false;

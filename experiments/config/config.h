@@ -69,7 +69,7 @@ struct ElasticSection {
 
 struct CacheSection {
   ByteSize memory, disk;
-  std::string dir;
+  std::string dir, use = "pays";
   bool operator==(const CacheSection&) const = default;
 };
 

@@ -55,6 +55,9 @@ std::vector<std::string_view> tokenizer_names() {
 std::vector<std::string_view> windows_names() {
   return {std::begin(kWindowsNames), std::end(kWindowsNames)};
 }
+std::vector<std::string_view> cache_use_names() {
+  return {"pays", "always"};
+}
 std::vector<std::string_view> model_names() {
   return names_of(models());
 }
@@ -173,6 +176,11 @@ const Key kKeys[] = {
      "likewise on each host's disk, for samples that cache.memory has no room for",
      {}},
     {KEY(cache.dir), "where the files of cache.disk are; empty: the run directory", {}},
+    {KEY(cache.use),
+     "when entries are written and read: where reading one is faster than computing it (pays), or "
+     "always",
+     {},
+     cache_use_names},
 
     {KEY(optimizer.name), "update rule", {}, optimizer_names},
     {KEY(optimizer.lr), "learning rate after warm-up", kPositive},

@@ -89,11 +89,16 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   for (std::size_t u = 0; u < units; ++u) {
     const std::size_t at = first_unit + 4 * u;
     costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3)});
+    if (costs.units[u].forward <= 0) continue;
     flops += total_flops(trainer.assignment().costs[u]);
     seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
   }
   MachineModel& machine = costs.machine;
   if (seconds > 0) machine.flops_per_s = flops / seconds;
+  // A frozen unit may never have run since the last change, where all that it makes was kept.
+  for (std::size_t u = 0; u < units; ++u)
+    if (UnitSeconds& unit = costs.units[u]; unit.forward <= 0 && seconds > 0)
+      unit.forward = trainer.assignment().costs[u].forward_flops / machine.flops_per_s;
   machine.load_s = all.largest(0);
   if (all.sum(3) > 0) {
     machine.norm_s_per_element = all.sum(1) / all.sum(3);

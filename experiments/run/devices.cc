@@ -93,7 +93,7 @@ std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads,
 struct Sharers {
   std::vector<int> ranks;
   std::vector<std::size_t> wanted;
-  std::size_t free = 0, unplanned = 0;
+  std::size_t free = 0, unplanned = 0, shared = 0;
 };
 
 std::size_t without(std::size_t bytes, std::size_t others) {
@@ -105,6 +105,7 @@ std::string text(const Sharers& sharers) {
   for (std::size_t i = 0; i < sharers.ranks.size(); ++i)
     each += fmt::format("{}rank {} needs {}", i == 0 ? "" : ", ", sharers.ranks[i],
                         gib_text(sharers.wanted[i]));
+  if (sharers.shared > 0) each += fmt::format(", cache.memory {}", gib_text(sharers.shared));
   return each;
 }
 
@@ -145,16 +146,18 @@ std::optional<MemoryBytes> device_memory(const RunConfig& config) {
 
 namespace {
 
-/// Every device of the run by name, with the ranks that share it. `wanted`: of this rank.
-/// Collective.
-std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& trainer) {
+/// Every device of the run by name, with the ranks that share it. `wanted`: of this rank; `shared`:
+/// see require_memory(). Collective.
+std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& trainer,
+                                              std::size_t shared = 0) {
   const std::optional<Memory::Pool> pool = pool_of(trainer);
   const std::string own = pool ? host_name() + ", " + pool->name : "";
   const std::vector<nlohmann::json> all =
       gather_json(trainer.world(), {{"pool", own},
                                     {"free", pool ? pool->free : 0},
                                     {"unplanned", pool ? pool->unplanned : 0},
-                                    {"wanted", wanted}});
+                                    {"wanted", wanted},
+                                    {"shared", on_gpu(trainer.config()) ? 0 : shared}});
   std::map<std::string, Sharers> pools;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank]["pool"] == "") continue;
@@ -164,22 +167,25 @@ std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& train
     sharers.ranks.push_back(static_cast<int>(rank));
     sharers.wanted.push_back(all[rank]["wanted"]);
     sharers.unplanned += all[rank]["unplanned"].get<std::size_t>();
+    sharers.shared = all[rank]["shared"];
   }
   return pools;
 }
 
 /// Throws on all ranks if those that share a device want more than it has free.
-void require_free(std::size_t wanted, Trainer& trainer, int threads) {
+void require_free(std::size_t wanted, Trainer& trainer, int threads, std::size_t shared = 0) {
   const RunConfig& config = trainer.config();
   Communicator& world = trainer.world();
-  for (const auto& [name, sharers] : gather_sharers(wanted, trainer)) {
+  for (const auto& [name, sharers] : gather_sharers(wanted, trainer, shared)) {
     const std::size_t free = without(sharers.free, sharers.unplanned);
     const std::size_t sum =
-        std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), std::size_t{0});
+        std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), sharers.shared);
     if (sum > free)
       throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(free)),
                   on_gpu(config) ? config.where("run.device") : name,
-                  what_fits(config, world.size(), threads, free / sharers.ranks.size()));
+                  sharers.shared > 0 && sum - sharers.shared <= free
+                      ? "a smaller cache.memory"
+                      : what_fits(config, world.size(), threads, free / sharers.ranks.size()));
   }
 }
 
@@ -192,8 +198,8 @@ std::optional<std::size_t> free_for_rank(Trainer& trainer) {
   return std::nullopt;
 }
 
-void require_memory(Trainer& trainer, int threads) {
-  require_free(trainer.memory().total(), trainer, threads);
+void require_memory(Trainer& trainer, int threads, std::size_t shared) {
+  require_free(trainer.memory().total(), trainer, threads, shared);
 }
 
 void require_memory_for(const Assignment& next, Trainer& trainer, int threads) {

@@ -27,8 +27,9 @@ std::unique_ptr<Backend> make_sizing_backend(const RunConfig& config, int thread
 std::optional<MemoryBytes> device_memory(const RunConfig& config);
 
 /// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device want more
-/// than it has free: what each wants, and what would fit. Before Trainer::start(). Collective.
-void require_memory(Trainer& trainer, int threads);
+/// than it has free: what each wants, and what would fit. `shared`: bytes of the host's memory that
+/// its ranks take together, if tensors are there too. Before Trainer::start(). Collective.
+void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);
 
 /// Bytes that this rank could take more: its part of what is free on its device, shared with the
 /// other ranks there. Nothing where that is not known. Collective.

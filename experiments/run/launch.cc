@@ -56,6 +56,13 @@ std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
   return dataset;
 }
 
+CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
+                        const std::shared_ptr<const TextDataset>& dataset) {
+  if (!uses_cache(config) || dataset == nullptr) return {};
+  const TrainingSource source(dataset, data_seed(config), config.batch.global);
+  return cache_room(config, model, source.samples_per_epoch());
+}
+
 /// The run's own file, as it is now, can say what this many ranks do.
 bool file_fits(const std::string& path, const RunConfig& config, int world) {
   const Layout& layout = config.parallel.layout;
@@ -84,8 +91,9 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
       isa(agree(world, given, claims_of(given, command, data_fingerprint))),
       backend(make_backend(with_isa(given, isa), threads, world)),
       trainer(config, *backend, world, &watchdog,
-              fmt::format("mpirun -n {{}} concertina {} ...", command)) {
-  require_memory(trainer, threads);
+              fmt::format("mpirun -n {{}} concertina {} ...", command)),
+      cache(command == "train" ? room_of_cache(given, trainer.job().model, dataset) : CacheRoom{}) {
+  require_memory(trainer, threads, cache.memory_bytes());
   trainer.start();
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "experiments/run/cache_room.h"
 #include "experiments/run/launch_watch.h"
 #include "experiments/run/threads.h"
 #include "experiments/run/trainer.h"
@@ -33,6 +34,7 @@ class Launch {
   const std::string isa;                       // that all ranks compute by; empty on a GPU
   std::unique_ptr<Backend> backend;
   Trainer trainer;
+  const CacheRoom cache;  // what training may keep on each host; none for other commands
 
   bool leads() const { return world.rank() == 0; }
   /// numerics_identity() of this run with its whole text, and what of the machine decides bits.

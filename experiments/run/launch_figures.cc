@@ -30,6 +30,7 @@ nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary
                  {"bubble", figures.bubble()},
                  {"steps_s", figures.seconds()},
                  {"peak_bytes", summary.peak_bytes}});
+  if (summary.cache) json["cache"] = to_json(*summary.cache);
   json.update({{"eval_s", summary.eval_seconds},
                {"checkpoint_s", summary.checkpoint_seconds},
                {"launch_s", summary.launch_seconds}});

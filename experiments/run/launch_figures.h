@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/run/auto_cache.h"
 #include "experiments/run/evaluate.h"
 #include "parallel/runtime/update.h"
 
@@ -46,11 +47,12 @@ struct LaunchSummary {
   double launch_seconds = 0;                        // so far
   double eval_seconds = 0, checkpoint_seconds = 0;  // of them
   std::uint64_t peak_bytes = 0;                     // of the largest rank
+  std::optional<CacheUse> cache;                    // of this launch
 };
 
 /// Keys: steps, launch_steps, loss, grad_norm, lr, validation_loss, validation_tokens,
 /// validation_of_tokens, tokens_per_s, median_step_ms, steps_s, launch_s, eval_s, checkpoint_s,
-/// bubble, peak_bytes.
+/// bubble, peak_bytes, cache (an object).
 nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary& summary);
 
 }  // namespace concertina

@@ -172,6 +172,40 @@ expect 0 0 straight --set lr.steps=80
 same_as straight before
 steps_once before 80
 
+# What frozen units made is read in place of computing it: the same decisions and bits, with a tier
+# for all samples or for some, also where another layout goes on after a kill, with new files.
+fixed="$long --set data.windows=fixed"
+kept="$fixed --set cache.use=always"
+expect 0 0 fixed $fixed
+expect 0 0 kept-memory $kept --set cache.memory=1MiB
+expect 0 4 kept-both $kept --set cache.memory=200KiB --set cache.disk=200KiB --set parallel.pp=2
+expect 0 3 kept-disk $kept --set cache.disk=1MiB --set parallel.dp=2 --set parallel.spare=1
+interrupted KILL 170 137 kept-parts 2 $kept --set cache.memory=1MiB --set parallel.pp=2
+expect 0 3 kept-parts $kept --set cache.disk=1MiB --set parallel.dp=2 --set parallel.spare=1
+for run in kept-memory kept-both kept-disk kept-parts; do same_as fixed $run; done
+freezes 3 fixed
+grep -q 'cached activations: .* read (.* from memory, 0 from disk)' out &&
+  fail 'a run without a tier in memory reads from it'
+ls runs/kept-*/*.cache /dev/shm/concertina-cache-* > left 2> /dev/null
+[ ! -s left ] || fail "files of activations were left: $(cat left)"
+python3 - << 'PY' || fail 'what the cache says of itself'
+import json
+def read(run):
+    result = json.load(open(f'runs/{run}/result.json'))['cache']
+    events = [json.loads(line) for line in open(f'runs/{run}/events.jsonl')]
+    return result, [e for e in events if e['event'] == 'cache']
+for run, memory, disk in ('kept-memory', 1, 0), ('kept-both', 1, 1), ('kept-disk', 0, 1):
+    use, events = read(run)
+    assert (use['memory_hits'] > 0, use['disk_hits'] > 0) == (memory, disk), use
+    assert use['faults'] == 0 and use['moved'] > 0 and events[0]['on'], (use, events)
+use, events = read('kept-memory')
+# Each sample is computed once and moves to each later frontier, but in a microbatch of which one
+# sample has moved and the other has not: here the frontier moves in the middle of epochs.
+samples = events[0]['samples']
+assert samples == events[0]['memory_slots'] <= use['misses'] < 2 * samples, (use, events[0])
+assert use['writes'] <= samples * len({e['units'] for e in events}), use
+PY
+
 # A spare rank that is told to stop stops the run, with a checkpoint; one that is killed ends it.
 rank=2 interrupted TERM 40 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1
 rank=2 interrupted USR1 120 75 told 3 $long --set parallel.dp=2 --set parallel.spare=1
@@ -238,7 +272,13 @@ refused() {
   one_message "$text" "train $ranks $*"
 }
 refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
-refused 'training does not use the cache yet' 0 --set data.windows=fixed --set 'cache.memory=1 MiB'
+refused 'no sample comes again' 0 --set freeze.units=3 --set 'cache.memory=1 MiB'
+refused 'cache.disk = "5 KiB" holds nothing' 0 --set data.windows=fixed --set freeze.units=3 \
+  --set 'cache.disk=5 KiB'
+refused 'cache.use = "sometimes"' 0 --set cache.use=sometimes
+expect 0 0 idle --set data.windows=fixed --set 'cache.memory=1 MiB' --set run.steps=2
+[ "$(grep -c 'warning' err)" = 1 ] && grep -q 'cache.memory is set, but nothing is ever frozen' err ||
+  fail 'a budget that has no effect'
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
 refused 'parallel.spare = 2 of 2 ranks: none is left' 2 --set parallel.spare=2
 refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \

@@ -1,0 +1,129 @@
+// Reuse of what frozen units made of each sample in an earlier epoch (AutoCache of PipeTransformer,
+// He et al., ICML 2021): training steps read it in place of computing it.
+// Invariants: the bits of training are those without it, whatever happens to its files; all ranks
+// decide alike whether it is used; nothing is allocated in a step, but for one after a change.
+//
+// An entry is of one frontier: units [0, n) with these weights. When more units are frozen, entries
+// of the old frontier are read, the units above it run, and the output goes in their place.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/frozen_outputs.h"
+#include "experiments/run/cache_room.h"
+#include "experiments/run/trainer.h"
+#include "io/activation_cache.h"
+#include "io/text_dataset.h"
+
+namespace concertina {
+
+/// What a step may count on, for predictions.
+struct CacheOutlook {
+  bool on = false;
+  int units = 0;            // [0, units) need not run for a sample that is there
+  double read_seconds = 0;  // per sample; 0: not known
+  double share = 0;         // of all samples, with a slot on their host
+  double whole_share = 0;   // of microbatches all of whose samples have one: only these are read
+};
+
+/// Samples, of all ranks.
+struct CacheUse {
+  std::uint64_t memory_hits = 0, disk_hits = 0;
+  std::uint64_t moved = 0;   // of these hits, of an older frontier: some units ran
+  std::uint64_t misses = 0;  // computed from the input
+  std::uint64_t writes = 0, faults = 0;
+};
+nlohmann::ordered_json to_json(const CacheUse& use);
+/// A sentence for a person.
+std::string text_of(const CacheUse& use);
+
+class AutoCache final : public FrozenOutputs {
+ public:
+  struct Options {
+    std::shared_ptr<const TextDataset> dataset;
+    std::string owner;     // what tells this run from all others
+    std::string numerics;  // what decides bits besides model and weights
+    /// Of one rank or more: gets each decision, as a line of events.jsonl after step `step`.
+    std::function<void(std::int64_t step, nlohmann::ordered_json details)> decided;
+  };
+
+  /// Makes the files and measures them; `trainer`, which has started and outlives this, asks it
+  /// from now on. Needs uses_cache(). Collective.
+  AutoCache(Trainer& trainer, Options options);
+  ~AutoCache() override;
+  AutoCache(const AutoCache&) = delete;
+  AutoCache& operator=(const AutoCache&) = delete;
+
+  /// Before each step, on every rank: sees what has changed. Collective.
+  void before_step(std::int64_t step);
+
+  CacheOutlook outlook() const;
+  /// Since the start of the launch. Collective.
+  CacheUse use();
+  const CacheRoom& room() const { return room_; }
+
+  int restore(const Stage& stage, const MicrobatchIo& io) override;
+  int kept_units() const override { return on_ && !prefixes_.empty() ? prefixes_[0].units : 0; }
+  void keep(const MicrobatchIo& io, View output) override;
+
+  /// Steps after a change until what units take is taken from the steps since.
+  static constexpr std::int64_t kMeasured = 4;
+
+ private:
+  /// Units [0, units) with the weights of now.
+  struct Prefix {
+    int units = 0;
+    Sha256Digest digest{};
+  };
+  static constexpr std::size_t kPrefixes = 8;
+
+  void open_files(const Options& options);
+  void require_agreement(const std::vector<int>& hosts);
+  void follow(std::int64_t step);
+  void hash_weights();
+  Sha256Digest digest_of(int units) const;
+  void decide(std::int64_t step);
+  void gather_times();
+  double forward_seconds() const;
+  void list_samples(std::int64_t step, std::vector<std::uint64_t>& samples);
+  int place_of(std::uint64_t sample);
+  bool read(const Prefix& prefix, std::size_t first, View output);
+  /// The samples of a microbatch: this many from here.
+  std::size_t first_of(int microbatch) const {
+    return static_cast<std::size_t>(microbatch) * per_microbatch_;
+  }
+
+  Trainer& trainer_;
+  const std::string numerics_;
+  const std::function<void(std::int64_t, nlohmann::ordered_json)> decided_;
+  TrainingSource source_;
+  const CacheRoom room_;
+  const std::size_t per_microbatch_;  // samples
+  std::unique_ptr<ActivationCache> store_;
+  double own_read_seconds_ = 0, read_seconds_ = 0;  // per sample: of this rank, of all
+  std::vector<double> unit_forward_;  // by unit, seconds per microbatch; 0: not measured yet
+
+  // Of the present assignment.
+  Layout layout_;
+  int units_ = 0;
+  bool on_ = false;
+  std::int64_t decide_at_ = 0;       // step
+  std::vector<int> lengths_;         // of prefixes, the newest first, each once
+  std::vector<Prefix> prefixes_;     // that entries may have now; on ranks that begin a pipeline
+  std::vector<std::string> hashes_;  // by bucket: of its weights, as long as they are frozen
+  std::vector<int> microbatches_;    // that begin here
+
+  // Of the present step, by its place in the global batch.
+  std::int64_t step_ = -1, next_step_ = -1;
+  std::vector<std::uint64_t> samples_, next_, wanted_;
+  std::vector<int> places_;                 // in prefixes_, of each sample's entry; -1: it has none
+  std::vector<std::byte> staging_;          // where tensors are not on the host
+  std::uint64_t moved_ = 0, computed_ = 0;  // samples
+};
+
+}  // namespace concertina

@@ -1,0 +1,37 @@
+// What the budgets of [cache] hold, before any file is made.
+// Invariant: pure; the same on every rank.
+#pragma once
+
+#include <string>
+
+#include "experiments/config/config.h"
+#include "io/cache_tier.h"
+#include "parallel/plan/job.h"
+#include "parallel/plan/layout.h"
+
+namespace concertina {
+
+/// On each host. A tier without room for any sample has no file.
+struct CacheRoom {
+  std::uint64_t samples = 0, entry_bytes = 0;  // of an epoch; what frozen units make of a sample
+  CacheSlots memory, disk;
+
+  /// In shared memory.
+  std::uint64_t memory_bytes() const { return memory.count > 0 ? memory.file_bytes() : 0; }
+  std::uint64_t slots() const { return memory.count + disk.count; }
+};
+
+/// Whether a budget is set and something is frozen at some time.
+bool uses_cache(const RunConfig& config);
+/// Why a budget is without effect; empty if it has one, or if there is none.
+std::string idle_cache(const RunConfig& config);
+
+/// Nothing but zeros unless uses_cache(). `samples`: of an epoch. Throws bad input where a budget
+/// holds no sample.
+CacheRoom cache_room(const RunConfig& config, const ModelSpec& model, std::uint64_t samples);
+
+/// The units whose output is kept: all frozen ones, as far as the first stage of each pipeline
+/// reaches. The same for all pipelines, since a sample comes to another one in each epoch.
+int cached_units(const Layout& layout);
+
+}  // namespace concertina

@@ -12,6 +12,7 @@
 #include <new>
 #include <string_view>
 
+#include "experiments/run/auto_cache.h"
 #include "io/text_dataset.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
@@ -90,7 +91,7 @@ struct Count {
 };
 
 /// Allocations in three steps after the first, or after a change to `next`, on data of a text, all
-/// ranks together.
+/// ranks together; with cached activations if there is a budget for them.
 Count allocations(int ranks, const RunConfig& config, Delivery delivery,
                   const std::optional<Request>& next = {}) {
   const TemporaryDirectory directory;
@@ -103,13 +104,25 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
         Trainer trainer(config, *backend, world);
         trainer.start();
         trainer.initialize();
-        TrainingSource source(std::make_shared<const TextDataset>(TextOptions{
-                                  .text = {text}, .tokens_per_sample = config.model.context}),
-                              1, config.batch.global);
-        trainer.step(1, source);
+        const auto dataset = std::make_shared<const TextDataset>(
+            TextOptions{.text = {text},
+                        .tokens_per_sample = config.model.context,
+                        .windows = config.data.windows});
+        TrainingSource source(dataset, 1, config.batch.global);
+        std::unique_ptr<AutoCache> cache;
+        if (uses_cache(config))
+          cache = std::make_unique<AutoCache>(
+              trainer,
+              AutoCache::Options{
+                  .dataset = dataset, .owner = directory.path(), .numerics = "", .decided = {}});
+        const auto train = [&](int step) {
+          if (cache) cache->before_step(step);
+          trainer.step(step, source);
+        };
+        train(1);
         if (next) {
           trainer.adopt(assign(trainer.job(), *next));
-          trainer.step(2, source);
+          train(2);
         }
         world.barrier();
         if (world.rank() == 0) {
@@ -117,7 +130,7 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
           counting = true;
         }
         world.barrier();
-        for (int step = 3; step <= 5; ++step) trainer.step(step, source);
+        for (int step = 3; step <= 5; ++step) train(step);
         world.barrier();
         if (world.rank() == 0) counting = false;
         world.barrier();
@@ -187,6 +200,19 @@ TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
   for (const Request& request : {next(2, 2, "zb-h1"), next(1, 4, "1f1b"), next(2, 1, "gpipe")})
     EXPECT_EQ(allocations(4, config, Delivery::rendezvous, request).ours, 0)
         << request.pp << " x " << request.dp;
+}
+
+/// Steps that write entries, read them, and move them on to a new frontier.
+TEST(Allocation, NoneInAStepWithCachedActivations) {
+  RunConfig config = with_grid(text_config(), 2, 2, "1f1b");
+  config.data.windows = "fixed";
+  config.freeze.units = 3;
+  config.cache.memory = {4 << 20};
+  config.cache.use = "always";
+  const Request next{.world = 4, .frozen_units = 4, .pp = 2, .dp = 2, .schedule = "1f1b"};
+  EXPECT_EQ(allocations(4, config, Delivery::rendezvous, next).ours, 0);
+  config.batch = {12 * 30, 12};  // an epoch of two steps
+  EXPECT_EQ(allocations(4, config, Delivery::rendezvous, next).ours, 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "experiments/run/auto_cache.h"
+#include "experiments/run/devices.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
@@ -15,6 +16,7 @@
 #include "parallel/generate/assign.h"
 #include "tests/far_backend.h"
 #include "tests/integration/training.h"
+#include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -161,7 +163,7 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
         train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span, frontier(1, {1, 1, "1f1b"}));
     for (const Setting& one :
          {Setting{1, 1, "1f1b"}, Setting{2, 1, "1f1b", true}, Setting{1, 2, "gpipe"},
-          Setting{2, 2, "zb-h1"}, Setting{2, 1, "zb-v"}, Setting{2, 1, "dualpipe"}})
+          Setting{2, 2, "zb-h1"}, Setting{2, 1, "zb-v"}, Setting{2, 1, "dualpipe", true}})
       for (const Room& room : {Room{24, 0}, Room{0, 24}, Room{10, 10}}) {
         const int ranks = one.pp * one.dp;
         SCOPED_TRACE(fmt::format("{} pp={} dp={} {} {}+{}", compute, one.pp, one.dp, one.schedule,
@@ -174,6 +176,35 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
         EXPECT_GT(got.use.memory_hits + got.use.disk_hits, 0U);
         EXPECT_EQ(got.use.faults, 0U);
       }
+  }
+}
+
+/// Forwards of stages of frozen units alone that run by turns with a backward.
+int overlapped_frozen(const RunConfig& config, int ranks) {
+  const PlannedJob run = planned(config, ranks);
+  int count = 0;
+  for (const std::vector<Action>& row : run.plan.rows)
+    for (const Action& action : row)
+      count += action.overlapped && action.kind == Kind::F &&
+               run.layout.stage(action.stage).last_unit <= run.layout.frozen_units;
+  return count;
+}
+
+TEST(AutoCache, AForwardOfWhichNothingRunsMayBeOverlapped) {
+  Host host;
+  RunConfig config = cached_config();
+  config.batch = {24, 12};
+  config.freeze.units = 5;
+  const Span span{0, 4, "", ""};
+  const Result expected = train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span);
+  for (const char* schedule : {"dualpipe-v", "interleaved-1f1b"}) {
+    SCOPED_TRACE(schedule);
+    RunConfig overlapped = with_grid(config, 2, 1, schedule);
+    overlapped.parallel.overlap = true;
+    EXPECT_GT(overlapped_frozen(overlapped, 2), 0);
+    const Result got = train_cached(2, with_room(overlapped, host, 24, 0), host, span);
+    EXPECT_EQ(got.outcome, expected.outcome);
+    EXPECT_EQ(got.use.memory_hits, 3 * kSamples);
   }
 }
 
@@ -373,6 +404,24 @@ TEST(AutoCache, IsUsedWhereItPays) {
   const bool pays = slow.decisions[1]["forward_us"] > slow.decisions[1]["read_us"];
   EXPECT_EQ(slow.decisions[1]["on"], pays);
   EXPECT_EQ(slow.use.memory_hits, pays ? 3 * kSamples : kSamples);
+}
+
+TEST(AutoCache, MemoryThatItsHostDoesNotHaveIsRefused) {
+  const RunConfig config = with_grid(cached_config(), 1, 2, "1f1b");
+  run_threads(2, [&](Communicator& world) {
+    const auto backend = make_cpu_backend(1);
+    Trainer trainer(config, *backend, world);
+    require_memory(trainer, 1, 4096);
+    try {
+      require_memory(trainer, 1, std::size_t{1} << 50);
+      ADD_FAILURE() << "taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_NE(error.message().find("cache.memory 1048576.00 GiB"), std::string::npos)
+          << error.message() << " once, not for each rank";
+      EXPECT_EQ(error.fix(), "a smaller cache.memory");
+    }
+  });
 }
 
 TEST(AutoCache, ABudgetThatHoldsNothingIsRefused) {

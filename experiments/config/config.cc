@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/precision.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
@@ -140,14 +141,26 @@ void check_freeze(const RunConfig& config) {
   rules_for(config, config.model.layers, config.model.layers);
 }
 
-/// What is kept of a sample is of use only when the same sample comes again.
+/// What is kept of a sample is of use only when the same sample comes again, and does not depend on
+/// the samples beside it.
 void check_cache(const RunConfig& config) {
+  const bool alone = config.batch.global == config.batch.microbatches;
   for (const auto& [key, size] :
-       {std::pair{"cache.memory", config.cache.memory}, {"cache.disk", config.cache.disk}})
-    if (size.bytes > 0 && config.data.windows != "fixed")
+       {std::pair{"cache.memory", config.cache.memory}, {"cache.disk", config.cache.disk}}) {
+    if (size.bytes == 0) continue;
+    if (config.data.windows != "fixed")
       throw_input(fmt::format("{} = {} with data.windows = \"{}\": no sample comes again", key,
                               to_toml(size), config.data.windows),
                   config.where(key), fmt::format("data.windows = \"fixed\", or {} = 0", key));
+    if (find_precision(config.numerics.compute)->products == Products::fp8 && !alone)
+      throw_input(fmt::format("{} = {} with numerics.compute = \"{}\": its scales depend on all "
+                              "samples of a microbatch, which has others in each epoch",
+                              key, to_toml(size), config.numerics.compute),
+                  config.where(key),
+                  fmt::format("numerics.compute = \"bf16\", batch.microbatches = {} (of one sample "
+                              "each), or {} = 0",
+                              config.batch.global, key));
+  }
 }
 
 /// A library of NVIDIA's is asked for where there is no GPU.

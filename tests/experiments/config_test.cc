@@ -276,6 +276,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[cache]\ndisk = \"1 GiB\"",
                  "cache.disk = \"1 GiB\" with data.windows = \"shifted\"", "a.toml:2:8",
                  "data.windows = \"fixed\""},
+        BadInput{"[cache]\ndisk = \"1 MiB\"\n[data]\nwindows = \"fixed\"\n[numerics]\ncompute = "
+                 "\"fp8\"\n[batch]\nglobal = 8\nmicrobatches = 4",
+                 "its scales depend on all samples of a microbatch", "a.toml:2:8",
+                 "batch.microbatches = 8 (of one sample each)"},
+        BadInput{"[cache]\nuse = \"often\"", "\"often\" is unknown", "a.toml:2:7", "pays, always"},
         BadInput{"[parallel]\nschedule = \"1f2b\"", "\"1f2b\" is unknown", "a.toml:2:12", "gpipe"},
         BadInput{"[model]\nwidth = 100\nheads = 3", "model.heads = 3 does not divide model.width",
                  "a.toml:3:9", "1, 2, 4, 5, 10, 20, 25, 50, 100"},

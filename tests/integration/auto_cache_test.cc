@@ -4,137 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "core/error.h"
-#include "experiments/run/auto_cache.h"
 #include "experiments/run/devices.h"
-#include "experiments/run/run_checkpoint.h"
-#include "experiments/run/run_identity.h"
-#include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
-#include "parallel/generate/assign.h"
 #include "tests/far_backend.h"
-#include "tests/integration/training.h"
+#include "tests/integration/cached_training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {
-
-constexpr std::uint64_t kSamples = 24;  // of an epoch: two steps
-
-/// Before step `step`, the run goes on as `request` says.
-struct Frontier {
-  int step = 0;
-  Request request;
-};
-
-struct Result {
-  Outcome outcome;
-  CacheUse use;
-  std::vector<nlohmann::ordered_json> decisions;
-  std::vector<double> forward;  // by unit, seconds; 0: has not run since the last change
-  bool operator==(const Result& other) const { return outcome == other.outcome; }
-};
-
-/// A text of kSamples samples of 13 tokens, and the directory of the files.
-struct Host {
-  TemporaryDirectory directory;
-  std::string text = directory.path() + "/text";
-  Host() {
-    std::ofstream file(text);
-    for (std::uint64_t i = 0; i <= kSamples * 13; ++i)
-      file << static_cast<char>('a' + i * i * i % 23);
-  }
-  std::shared_ptr<const TextDataset> dataset(const RunConfig& config) const {
-    return std::make_shared<const TextDataset>(
-        TextOptions{.text = {text},
-                    .validation = 0,
-                    .tokens_per_sample = config.model.context,
-                    .windows = "fixed"});
-  }
-};
-
-/// 4 layers, 10 units; 4 microbatches of 3 samples.
-RunConfig cached_config() {
-  RunConfig config = small_config();
-  config.model = {"gpt", 4, 16, 2, 13, 256};
-  config.batch = {12, 4};
-  config.data.windows = "fixed";
-  config.freeze.policy = "list";  // something freezes at some time
-  config.cache.use = "always";
-  return config;
-}
-
-/// Bytes of a budget for so many samples.
-ByteSize room_for(std::uint64_t samples, const RunConfig& config) {
-  const std::uint64_t entry = config.numerics.compute == "bf16" ? 13 * 16 * 2 : 13 * 16 * 4;
-  return {static_cast<std::int64_t>(align_up(CacheSlots{0, samples, entry}.file_bytes(), 4096))};
-}
-
-/// Steps (span.first, span.last] on threads as ranks, cached if a budget is set; `before` is called
-/// on each rank before each step.
-Result train_cached(int ranks, const RunConfig& config, const Host& host, const Span& span,
-                    const std::vector<Frontier>& changes = {},
-                    const MakeBackend& make_backend = cpu_backend,
-                    const std::function<void(int rank, std::int64_t step)>& before = {}) {
-  std::vector<Result> results(static_cast<std::size_t>(ranks));
-  run_threads(ranks, [&](Communicator& world) {
-    Result& result = results[static_cast<std::size_t>(world.rank())];
-    const auto backend = make_backend(config.run.threads);
-    Trainer trainer(config, *backend, world);
-    trainer.start();
-    const nlohmann::json identity = numerics_identity(config, "text");
-    if (span.from.empty())
-      trainer.initialize();
-    else
-      EXPECT_EQ(load_checkpoint(trainer, span.from, identity), span.first);
-    TrainingSource source(host.dataset(config), data_seed(config), config.batch.global);
-    std::unique_ptr<AutoCache> cache;
-    if (config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0)
-      cache = std::make_unique<AutoCache>(
-          trainer, AutoCache::Options{.dataset = host.dataset(config),
-                                      .owner = host.directory.path(),
-                                      .numerics = identity.dump(),
-                                      .decided = [&](std::int64_t, nlohmann::ordered_json one) {
-                                        result.decisions.push_back(std::move(one));
-                                      }});
-    StepResult step_result;
-    for (std::int64_t step = span.first + 1; step <= span.last; ++step) {
-      for (const Frontier& change : changes)
-        if (change.step == step) trainer.adopt(assign(trainer.job(), change.request));
-      if (cache) cache->before_step(step);
-      if (before) before(world.rank(), step);
-      step_result = trainer.step(step, source);
-      trainer.evaluate(0, 4, source);  // neither reads nor writes
-    }
-    if (!span.to.empty()) save_checkpoint(trainer, span.to, span.last, identity);
-    result.outcome = {state_sha256(trainer), step_result.loss, step_result.grad_norm};
-    if (cache) result.use = cache->use();
-    for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
-      result.forward.push_back(unit.forward);
-  });
-  for (const Result& result : results) EXPECT_EQ(result.outcome, results[0].outcome);
-  return results[0];
-}
-
-Request frozen_at(int units, int world = 1, int pp = 1, int dp = 1,
-                  const std::string& schedule = "1f1b") {
-  return {.world = world,
-          .spare = world - pp * dp,
-          .frozen_units = units,
-          .pp = pp,
-          .dp = dp,
-          .schedule = schedule};
-}
-
-RunConfig with_room(RunConfig config, const Host& host, std::uint64_t memory, std::uint64_t disk) {
-  if (memory > 0) config.cache.memory = room_for(memory, config);
-  if (disk > 0) config.cache.disk = room_for(disk, config);
-  config.cache.dir = host.directory.path();
-  return config;
-}
 
 struct Room {
   std::uint64_t memory = 0, disk = 0;
@@ -147,19 +26,19 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
     bool overlap = false;
   };
   for (const char* compute : {"fp32", "bf16"}) {
-    Host host;
+    CachedHost host;
     RunConfig config = cached_config();
     config.numerics.compute = compute;
     config.model.dropout = 0.1;
     const auto frontier = [](int ranks, const Setting& one) {
-      std::vector<Frontier> changes;
+      std::vector<CacheChange> changes;
       for (const auto& [step, units] : {std::pair{3, 3}, {7, 5}, {10, 7}})
         changes.push_back({step, frozen_at(units, ranks, one.pp, one.dp, one.schedule)});
-      for (Frontier& change : changes) change.request.overlap = one.overlap;
+      for (CacheChange& change : changes) change.request.overlap = one.overlap;
       return changes;
     };
     const Span span{0, 14, "", ""};
-    const Result expected =
+    const CachedResult expected =
         train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span, frontier(1, {1, 1, "1f1b"}));
     for (const Setting& one :
          {Setting{1, 1, "1f1b"}, Setting{2, 1, "1f1b", true}, Setting{1, 2, "gpipe"},
@@ -168,10 +47,11 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
         const int ranks = one.pp * one.dp;
         SCOPED_TRACE(fmt::format("{} pp={} dp={} {} {}+{}", compute, one.pp, one.dp, one.schedule,
                                  room.memory, room.disk));
-        const Result got = train_cached(ranks,
-                                        with_room(with_grid(config, one.pp, one.dp, one.schedule),
-                                                  host, room.memory, room.disk),
-                                        host, span, frontier(ranks, one));
+        const CachedResult got =
+            train_cached(ranks,
+                         with_room(with_grid(config, one.pp, one.dp, one.schedule), host,
+                                   room.memory, room.disk),
+                         host, span, frontier(ranks, one));
         EXPECT_EQ(got.outcome, expected.outcome);
         EXPECT_GT(got.use.memory_hits + got.use.disk_hits, 0U);
         EXPECT_EQ(got.use.faults, 0U);
@@ -191,103 +71,103 @@ int overlapped_frozen(const RunConfig& config, int ranks) {
 }
 
 TEST(AutoCache, AForwardOfWhichNothingRunsMayBeOverlapped) {
-  Host host;
+  CachedHost host;
   RunConfig config = cached_config();
   config.batch = {24, 12};
   config.freeze.units = 5;
   const Span span{0, 4, "", ""};
-  const Result expected = train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span);
+  const CachedResult expected = train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span);
   for (const char* schedule : {"dualpipe-v", "interleaved-1f1b"}) {
     SCOPED_TRACE(schedule);
     RunConfig overlapped = with_grid(config, 2, 1, schedule);
     overlapped.parallel.overlap = true;
     EXPECT_GT(overlapped_frozen(overlapped, 2), 0);
-    const Result got = train_cached(2, with_room(overlapped, host, 24, 0), host, span);
+    const CachedResult got = train_cached(2, with_room(overlapped, host, 24, 0), host, span);
     EXPECT_EQ(got.outcome, expected.outcome);
-    EXPECT_EQ(got.use.memory_hits, 3 * kSamples);
+    EXPECT_EQ(got.use.memory_hits, 3 * kCachedSamples);
   }
 }
 
 TEST(AutoCache, EverySampleWithAPlaceIsReadOnceItWasComputed) {
-  Host host;
+  CachedHost host;
   RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
   config.freeze.units = 3;
   const Span span{0, 8, "", ""};  // 4 epochs
   const CacheUse all = train_cached(1, with_room(config, host, 24, 0), host, span).use;
-  EXPECT_EQ(all.misses, kSamples);
-  EXPECT_EQ(all.writes, kSamples);
-  EXPECT_EQ(all.memory_hits, 3 * kSamples);
+  EXPECT_EQ(all.misses, kCachedSamples);
+  EXPECT_EQ(all.writes, kCachedSamples);
+  EXPECT_EQ(all.memory_hits, 3 * kCachedSamples);
   EXPECT_EQ(all.disk_hits + all.moved + all.faults, 0U);
   // A microbatch is read if all of its samples have a place: here it is one sample.
   config.batch = {12, 12};
-  const Result some = train_cached(1, with_room(config, host, 12, 6), host, span);
+  const CachedResult some = train_cached(1, with_room(config, host, 12, 6), host, span);
   const std::uint64_t memory = some.decisions.at(0)["memory_slots"],
                       disk = some.decisions.at(0)["disk_slots"];
   EXPECT_GE(memory, 12U);  // budgets are whole pages
   EXPECT_GE(disk, 6U);
-  EXPECT_LT(memory + disk, kSamples);
+  EXPECT_LT(memory + disk, kCachedSamples);
   EXPECT_EQ(some.use.writes, memory + disk);
   EXPECT_EQ(some.use.memory_hits, 3 * memory);
   EXPECT_EQ(some.use.disk_hits, 3 * disk);
-  EXPECT_EQ(some.use.misses, kSamples + 3 * (kSamples - memory - disk));
+  EXPECT_EQ(some.use.misses, kCachedSamples + 3 * (kCachedSamples - memory - disk));
 }
 
 TEST(AutoCache, EntriesMoveOnWithTheFrontier) {
-  Host host;
+  CachedHost host;
   const RunConfig config = with_room(with_grid(cached_config(), 1, 1, "1f1b"), host, 12, 24);
   // Two epochs each; nothing is frozen in the first one.
-  const std::vector<Frontier> changes{{3, frozen_at(3)}, {7, frozen_at(5)}, {11, frozen_at(7)}};
+  const std::vector<CacheChange> changes{{3, frozen_at(3)}, {7, frozen_at(5)}, {11, frozen_at(7)}};
   const auto until = [&](std::int64_t last) {
     return train_cached(1, config, host, {0, last, "", ""}, changes);
   };
   EXPECT_EQ(until(2).use.writes, 0U);
-  const Result first = until(6);
-  EXPECT_EQ(first.use.misses, kSamples);
-  EXPECT_EQ(first.use.memory_hits + first.use.disk_hits, kSamples);
-  const Result moved = until(8);
-  EXPECT_EQ(moved.use.misses, kSamples);
-  EXPECT_EQ(moved.use.moved, kSamples);
-  EXPECT_EQ(moved.use.writes, 2 * kSamples);
-  const Result last = until(14);
-  EXPECT_EQ(last.use.misses, kSamples);
-  EXPECT_EQ(last.use.moved, 2 * kSamples);
-  EXPECT_EQ(last.use.writes, 3 * kSamples);
-  EXPECT_EQ(last.use.memory_hits + last.use.disk_hits, 5 * kSamples);
+  const CachedResult first = until(6);
+  EXPECT_EQ(first.use.misses, kCachedSamples);
+  EXPECT_EQ(first.use.memory_hits + first.use.disk_hits, kCachedSamples);
+  const CachedResult moved = until(8);
+  EXPECT_EQ(moved.use.misses, kCachedSamples);
+  EXPECT_EQ(moved.use.moved, kCachedSamples);
+  EXPECT_EQ(moved.use.writes, 2 * kCachedSamples);
+  const CachedResult last = until(14);
+  EXPECT_EQ(last.use.misses, kCachedSamples);
+  EXPECT_EQ(last.use.moved, 2 * kCachedSamples);
+  EXPECT_EQ(last.use.writes, 3 * kCachedSamples);
+  EXPECT_EQ(last.use.memory_hits + last.use.disk_hits, 5 * kCachedSamples);
   for (int unit = 0; unit < 10; ++unit)  // since the last change
     EXPECT_EQ(last.forward[static_cast<std::size_t>(unit)] > 0, unit >= 5) << unit;
 }
 
 TEST(AutoCache, UnitsThatTrainedAgainAreAnotherPrefix) {
-  Host host;
+  CachedHost host;
   RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
   config.freeze.unfreeze = "loss";  // keeps the optimizer state of frozen units
-  const std::vector<Frontier> changes{
+  const std::vector<CacheChange> changes{
       {3, frozen_at(3)}, {7, frozen_at(0)}, {9, frozen_at(3)}, {13, frozen_at(5)}};
   const Span span{0, 16, "", ""};
-  const Result got = train_cached(1, with_room(config, host, 24, 0), host, span, changes);
+  const CachedResult got = train_cached(1, with_room(config, host, 24, 0), host, span, changes);
   EXPECT_EQ(got.outcome, train_cached(1, config, host, span, changes).outcome);
-  EXPECT_EQ(got.use.misses, 2 * kSamples) << "an epoch after each time they were frozen";
-  EXPECT_EQ(got.use.moved, kSamples);
+  EXPECT_EQ(got.use.misses, 2 * kCachedSamples) << "an epoch after each time they were frozen";
+  EXPECT_EQ(got.use.moved, kCachedSamples);
 }
 
 TEST(AutoCache, LayoutsAndCheckpointsLeaveEveryBit) {
-  Host host;
+  CachedHost host;
   RunConfig config = cached_config();
   config.freeze.units = 5;
   const Span span{0, 14, "", ""};
-  const Result expected = train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span);
+  const CachedResult expected = train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span);
   const Layout uneven{{Pipeline{{{3, 0, 4}, {0, 4, 10}}, 0, 2}, Pipeline{{{2, 0, 10}}, 2, 4}}};
   Request own{.world = 4, .spare = 1, .frozen_units = 5, .layout = uneven};
-  const std::vector<Frontier> tour{{5, frozen_at(5, 4, 1, 4)},
-                                   {7, own},
-                                   {10, frozen_at(5, 4, 4, 1)},
-                                   {12, frozen_at(5, 4, 2, 1, "zb-v")}};
+  const std::vector<CacheChange> tour{{5, frozen_at(5, 4, 1, 4)},
+                                      {7, own},
+                                      {10, frozen_at(5, 4, 4, 1)},
+                                      {12, frozen_at(5, 4, 2, 1, "zb-v")}};
   for (const Room& room : {Room{24, 0}, Room{8, 16}}) {
     const RunConfig cached =
         with_room(with_grid(config, 2, 2, "1f1b"), host, room.memory, room.disk);
-    const Result got = train_cached(4, cached, host, span, tour);
+    const CachedResult got = train_cached(4, cached, host, span, tour);
     EXPECT_EQ(got.outcome, expected.outcome);
-    EXPECT_GT(got.use.memory_hits + got.use.disk_hits, 4 * kSamples);
+    EXPECT_GT(got.use.memory_hits + got.use.disk_hits, 4 * kCachedSamples);
   }
   // A launch that resumes begins with an empty cache.
   const TemporaryDirectory kept;
@@ -295,22 +175,23 @@ TEST(AutoCache, LayoutsAndCheckpointsLeaveEveryBit) {
     return with_room(with_grid(config, pp, dp, "1f1b"), host, 24, 0);
   };
   train_cached(2, half(2, 1), host, {0, 7, "", kept.path()});
-  const Result resumed = train_cached(2, half(1, 2), host, {7, 14, kept.path(), ""});
+  const CachedResult resumed = train_cached(2, half(1, 2), host, {7, 14, kept.path(), ""});
   EXPECT_EQ(resumed.outcome, expected.outcome);
-  EXPECT_EQ(resumed.use.misses, kSamples + 12) << "a step of the epoch in which it began";
+  EXPECT_EQ(resumed.use.misses, kCachedSamples + 12) << "a step of the epoch in which it began";
 }
 
 TEST(AutoCache, TensorsMayBeOutOfReachOfTheHost) {
-  Host host;
+  CachedHost host;
   const MakeBackend far = [](int threads) { return make_far_backend(make_cpu_backend(threads)); };
   const RunConfig config = cached_config();
-  const std::vector<Frontier> changes{{3, frozen_at(3, 2, 2, 1)}, {7, frozen_at(7, 2, 2, 1)}};
+  const std::vector<CacheChange> changes{{3, frozen_at(3, 2, 2, 1)}, {7, frozen_at(7, 2, 2, 1)}};
   const Span span{0, 12, "", ""};
-  const Result expected = train_cached(2, with_grid(config, 2, 1, "1f1b"), host, span, changes);
-  const Result got = train_cached(2, with_room(with_grid(config, 2, 1, "1f1b"), host, 24, 0), host,
-                                  span, changes, far);
+  const CachedResult expected =
+      train_cached(2, with_grid(config, 2, 1, "1f1b"), host, span, changes);
+  const CachedResult got = train_cached(2, with_room(with_grid(config, 2, 1, "1f1b"), host, 24, 0),
+                                        host, span, changes, far);
   EXPECT_EQ(got.outcome, expected.outcome);
-  EXPECT_EQ(got.use.misses, kSamples);
+  EXPECT_EQ(got.use.misses, kCachedSamples);
 }
 
 /// Does `harm` to each file of activations that this process has open: they have no names.
@@ -342,13 +223,13 @@ int warnings_of(const std::function<void()>& body) {
 }
 
 TEST(AutoCache, FilesThatAreDamagedOrMissingAreOneWarning) {
-  Host host;
+  CachedHost host;
   RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
   config.freeze.units = 5;
   const Span span{0, 10, "", ""};
   const Outcome expected = train_cached(1, config, host, span).outcome;
   const auto harmed = [&](const RunConfig& cached, const std::function<void(int)>& harm) {
-    Result got;
+    CachedResult got;
     EXPECT_EQ(warnings_of([&] {
                 got = train_cached(1, cached, host, span, {}, cpu_backend,
                                    [&](int, std::int64_t step) {
@@ -371,39 +252,39 @@ TEST(AutoCache, FilesThatAreDamagedOrMissingAreOneWarning) {
       EXPECT_EQ(::pwrite(descriptor, &byte, 1, at), 1);
     }
   });
-  EXPECT_EQ(damaged.misses, 2 * kSamples) << "each sample is computed again once";
+  EXPECT_EQ(damaged.misses, 2 * kCachedSamples) << "each sample is computed again once";
   const CacheUse cut =
       harmed(both, [](int descriptor) { EXPECT_EQ(::ftruncate(descriptor, 4096), 0); });
-  EXPECT_EQ(cut.misses, 4 * kSamples);
+  EXPECT_EQ(cut.misses, 4 * kCachedSamples);
   RunConfig missing = with_room(config, host, 0, 24);
   missing.cache.dir = host.directory.path() + "/missing";
-  EXPECT_EQ(harmed(missing, {}).misses, 5 * kSamples);
+  EXPECT_EQ(harmed(missing, {}).misses, 5 * kCachedSamples);
 }
 
 TEST(AutoCache, IsUsedWhereItPays) {
-  Host host;
+  CachedHost host;
   RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
   config.model.width = 64;
   config.freeze.units = 7;
   config.cache.use = "pays";
   config.cache.memory = {1 << 20};
-  const Result got = train_cached(1, config, host, {0, 8, "", ""});
+  const CachedResult got = train_cached(1, config, host, {0, 8, "", ""});
   ASSERT_EQ(got.decisions.size(), 2U);
   EXPECT_EQ(got.decisions[0]["why"], "on until it is known what these units take");
   EXPECT_GT(got.decisions[1]["forward_us"], got.decisions[1]["read_us"]);
   EXPECT_EQ(got.decisions[1]["on"], true);
-  EXPECT_EQ(got.use.misses, kSamples);
+  EXPECT_EQ(got.use.misses, kCachedSamples);
   // A frontier of one embedding, of large samples: a copy and a hash take longer than that.
   config.model.width = 512;
   config.model.layers = 1;
   config.freeze.units = 1;
   config.cache.memory = {8 << 20};
   config.batch = {12, 12};
-  const Result slow = train_cached(1, config, host, {0, 8, "", ""});
+  const CachedResult slow = train_cached(1, config, host, {0, 8, "", ""});
   ASSERT_EQ(slow.decisions.size(), 2U);
   const bool pays = slow.decisions[1]["forward_us"] > slow.decisions[1]["read_us"];
   EXPECT_EQ(slow.decisions[1]["on"], pays);
-  EXPECT_EQ(slow.use.memory_hits, pays ? 3 * kSamples : kSamples);
+  EXPECT_EQ(slow.use.memory_hits, pays ? 3 * kCachedSamples : kCachedSamples);
 }
 
 TEST(AutoCache, MemoryThatItsHostDoesNotHaveIsRefused) {
@@ -429,7 +310,7 @@ TEST(AutoCache, ABudgetThatHoldsNothingIsRefused) {
   const ModelSpec model = job_of(config).model;
   config.cache.disk = {4096};
   try {
-    cache_room(config, model, kSamples);
+    cache_room(config, model, kCachedSamples);
     FAIL() << "taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::bad_input);
@@ -439,10 +320,10 @@ TEST(AutoCache, ABudgetThatHoldsNothingIsRefused) {
     EXPECT_NE(error.fix().find("8 KiB"), std::string::npos) << error.fix();
   }
   config.cache.disk = {8192};
-  EXPECT_EQ(cache_room(config, model, kSamples).disk.count, 4U);
+  EXPECT_EQ(cache_room(config, model, kCachedSamples).disk.count, 4U);
   EXPECT_EQ(idle_cache(config), "");
   config.freeze.policy = "none";
-  EXPECT_EQ(cache_room(config, model, kSamples).slots(), 0U);
+  EXPECT_EQ(cache_room(config, model, kCachedSamples).slots(), 0U);
   EXPECT_NE(idle_cache(config).find("nothing is ever frozen"), std::string::npos);
 }
 

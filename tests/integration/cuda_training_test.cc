@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
-#include "tests/integration/training.h"
+#include "tests/integration/cached_training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
@@ -64,6 +64,29 @@ TEST_F(CudaTraining, SameBitsAtEveryLayoutAndSchedule) {
       EXPECT_EQ(train_threads(pp * dp, with_grid(config, pp, dp, schedule), span, cuda_backend),
                 expected);
     }
+  }
+}
+
+/// A sample has another place in another microbatch when it is read.
+TEST_F(CudaTraining, CachedActivationsLeaveEveryBit) {
+  for (const char* compute : {"fp32", "tf32", "bf16", "fp8"}) {
+    if (!able(compute)) continue;
+    SCOPED_TRACE(compute);
+    CachedHost host;
+    RunConfig config = cached_config();
+    config.numerics.compute = compute;
+    config.model.layers = 1;
+    config.freeze.units = 3;
+    if (compute == std::string("fp8")) config.batch = {12, 12};  // its scales are of a microbatch
+    const Span span{0, 3, "", ""};  // an epoch and a half
+    const auto train = [&](const RunConfig& one, int ranks) {
+      return train_cached(ranks, one, host, span, {}, cuda_backend);
+    };
+    const CachedResult expected = train(with_grid(config, 1, 1, "1f1b"), 1);
+    const RunConfig pipeline = with_grid(config, 2, 1, "1f1b");
+    const CachedResult got = train(with_room(pipeline, host, 24, 0), 2);
+    EXPECT_EQ(got.outcome, expected.outcome);
+    EXPECT_EQ(got.use.memory_hits, kCachedSamples / 2);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "parallel/runtime/unit_clock.h"
+
 namespace concertina {
 namespace {
 
@@ -143,6 +145,26 @@ TEST(TraceRecorder, NothingIsRecordedOutsideOfAStep) {
   }
   EXPECT_TRUE(recorder.last().waits.empty());
   EXPECT_TRUE(recorder.last().completions.empty());
+}
+
+/// Frozen units do not run where what they make is known: a step without one is no step of 0 s.
+TEST(UnitClock, AUnitThatDoesNotRunKeepsItsTime) {
+  LaggingClock clock;
+  UnitClock units(2, 16, clock);
+  units.measure_every_step();
+  for (int step = 0; step < 8; ++step) {
+    units.begin_step();
+    for (int unit = step < 4 ? 0 : 1; unit < 2; ++unit) {
+      units.start();
+      clock.kernels(1.0 + unit);
+      units.unit_done(unit, Pass::forward);
+    }
+    clock.settle();
+    EXPECT_DOUBLE_EQ(units.end_step(), step < 4 ? 3.0 : 2.0) << "what has run";
+  }
+  EXPECT_DOUBLE_EQ(units.seconds()[0].forward, 1);
+  EXPECT_DOUBLE_EQ(units.seconds()[1].forward, 2);
+  EXPECT_EQ(units.seconds()[1].weight, 0);
 }
 
 }  // namespace

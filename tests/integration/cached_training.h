@@ -1,0 +1,68 @@
+// Short trainings of a small model on a text whose samples come again, with cached activations.
+// Invariant: as tests/integration/training.h.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/run/auto_cache.h"
+#include "parallel/generate/assign.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+
+inline constexpr std::uint64_t kCachedSamples = 24;  // of an epoch: two steps
+
+/// Before step `step`, the run goes on as `request` says.
+struct CacheChange {
+  int step = 0;
+  Request request;
+};
+
+struct CachedResult {
+  Outcome outcome;
+  CacheUse use;
+  std::vector<nlohmann::ordered_json> decisions;
+  std::vector<double> forward;  // by unit, seconds; 0: has not run since the last change
+  bool operator==(const CachedResult& other) const { return outcome == other.outcome; }
+};
+
+/// A text of kCachedSamples samples of 13 tokens, and the directory of the files.
+struct CachedHost {
+  TemporaryDirectory directory;
+  std::string text = directory.path() + "/text";
+  CachedHost() {
+    std::ofstream file(text);
+    for (std::uint64_t i = 0; i <= kCachedSamples * 13; ++i)
+      file << static_cast<char>('a' + i * i * i % 23);
+  }
+  std::shared_ptr<const TextDataset> dataset(const RunConfig& config) const {
+    return std::make_shared<const TextDataset>(
+        TextOptions{.text = {text},
+                    .validation = 0,
+                    .tokens_per_sample = config.model.context,
+                    .windows = "fixed"});
+  }
+};
+
+/// 4 layers, 10 units; 4 microbatches of 3 samples.
+RunConfig cached_config();
+/// With budgets for so many samples, or some more: a file has whole pages.
+RunConfig with_room(RunConfig config, const CachedHost& host, std::uint64_t memory,
+                    std::uint64_t disk);
+
+/// Steps (span.first, span.last] on threads as ranks, cached if a budget is set; `before` is called
+/// on each rank before each step.
+CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& host,
+                          const Span& span, const std::vector<CacheChange>& changes = {},
+                          const MakeBackend& make_backend = cpu_backend,
+                          const std::function<void(int rank, std::int64_t step)>& before = {});
+
+/// The grid pp x dp with units [0, units) frozen.
+Request frozen_at(int units, int world = 1, int pp = 1, int dp = 1,
+                  const std::string& schedule = "1f1b");
+
+}  // namespace concertina

@@ -1,6 +1,7 @@
 // For LD_PRELOAD: system calls that fail, or kill the process, at a chosen call on chosen paths.
 // FAILING_CALL="NAME FIRST LAST WHAT PART": calls number FIRST to LAST of NAME (fsync, rename,
-// mkdir, unlinkat, write) on paths that hold PART; WHAT is an errno, or 0 for SIGKILL.
+// mkdir, unlinkat, write, fallocate, pwrite) on paths that hold PART; WHAT is an errno, or 0 for
+// SIGKILL.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -62,6 +63,18 @@ int fsync(int descriptor) {
 ssize_t write(int descriptor, const void* data, std::size_t bytes) {
   static const auto real = next<ssize_t (*)(int, const void*, std::size_t)>("write");
   return fails("write", descriptor) ? -1 : real(descriptor, data, bytes);
+}
+
+// By the names that files of more than 2 GiB have.
+static_assert(sizeof(off_t) == 8);
+int fallocate(int descriptor, int mode, off_t offset, off_t bytes) {
+  static const auto real = next<int (*)(int, int, off_t, off_t)>("fallocate64");
+  return fails("fallocate", descriptor) ? -1 : real(descriptor, mode, offset, bytes);
+}
+
+ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, off_t offset) {
+  static const auto real = next<ssize_t (*)(int, const void*, std::size_t, off_t)>("pwrite64");
+  return fails("pwrite", descriptor) ? -1 : real(descriptor, data, bytes, offset);
 }
 
 int rename(const char* from, const char* to) noexcept {

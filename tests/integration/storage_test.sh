@@ -169,6 +169,27 @@ kill $process
 wait $process
 [ $? = 75 ] || fail 'the busy run did not end by the signal'
 
+# No room for cached activations, or a disk that fails under them: one warning, and the same bits.
+head -c 400 text > short
+kept='--set data.text=short --set data.windows=fixed --set run.steps=18 --set freeze.units=2'
+train 0 uncached $kept
+kept="$kept --set cache.use=always --set cache.disk=1MiB"
+train 0 cached $kept
+grep -q 'read (0 from memory, [1-9][0-9]* from disk), 22 written$' out || fail 'nothing was cached'
+one_warning() { # TEXT
+  [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning no activations are kept in cache.disk: $1" err ||
+    fail "not the one warning '$1': $(grep warning err)"
+}
+failing "fallocate 1 9 $ENOSPC activations" 0 full $kept
+one_warning 'no room for'
+failing "pwrite 150 9999 $EIO activations" 0 broken $kept
+one_warning 'pwrite failed'
+train 0 elsewhere $kept --set cache.dir=missing
+one_warning 'open failed: No such file .*missing'
+for run in cached full broken elsewhere; do
+  [ "$(hash_of $run)" = "$(hash_of uncached)" ] || fail "$run has other bits than uncached"
+done
+
 # A path that no config file can hold is refused before anything is made.
 strange=$(printf 'caf\351')
 mkdir "$strange" && cp text base.toml "$strange"

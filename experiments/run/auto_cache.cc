@@ -13,11 +13,15 @@
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
 #include "experiments/run/machine.h"
+#include "experiments/run/sample_places.h"
 
 namespace concertina {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr const char* kPlaces =
+    "with this processor's kernels a sample has other bits in another place of its microbatch";
 
 /// What tells a prefix of one model from another's of the same weights.
 std::string text_of_units(const ModelSpec& model, int units) {
@@ -184,8 +188,24 @@ void AutoCache::follow(std::int64_t step) {
       if (length <= units_ && !microbatches_.empty())
         prefixes_.push_back({length, digest_of(length)});
   }
+  try_places();
   decide(step);
   decide_at_ = step + kMeasured;
+}
+
+/// Once on each rank that begins a pipeline, with the units up to the end of the first layer: those
+/// of other layers have the same shapes.
+void AutoCache::try_places() {
+  if (tried_ || prefixes_.empty()) return;
+  tried_ = true;
+  const ModelSpec& model = trainer_.job().model;
+  int units = units_;
+  if (!model.layer_ends.empty()) units = std::min(units, model.layer_ends[0]);
+  for (int s = 0; s < layout_.stage_count(); ++s)
+    if (Stage* stage = trainer_.engine().stage(s); stage != nullptr && stage->first_unit() == 0) {
+      alike_ = same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
+      return;
+    }
 }
 
 /// Of all buckets of the prefix that this rank has for the first stage of a pipeline. What was
@@ -221,6 +241,7 @@ void AutoCache::gather_times() {
   for (const UnitSeconds& unit : trainer_.engine().executor().unit_clock().seconds())
     mine.push_back(unit.forward);
   mine.push_back(own_read_seconds_);
+  mine.push_back(alike_ ? 0 : 1);
   const std::vector<double> all = trainer_.gather_working(mine);
   for (std::size_t u = 0; u < unit_forward_.size(); ++u) {
     double sum = 0;
@@ -232,8 +253,14 @@ void AutoCache::gather_times() {
     if (seen > 0) unit_forward_[u] = sum / seen;
   }
   std::vector<double> reads;
-  for (std::size_t i = mine.size() - 1; i < all.size(); i += mine.size())
-    if (all[i] > 0) reads.push_back(all[i]);
+  bool alike = true;
+  for (std::size_t i = mine.size() - 1; i < all.size(); i += mine.size()) {
+    if (all[i - 1] > 0) reads.push_back(all[i - 1]);
+    alike = alike && all[i] == 0;
+  }
+  if (!alike && !std::exchange(told_, true) && trainer_.world().rank() == 0)
+    log::warn("no activations are kept: {}", kPlaces);
+  alike_ = alike;
   read_seconds_ = median(std::move(reads));
 }
 
@@ -258,8 +285,9 @@ void AutoCache::decide(std::int64_t step) {
   if (read_seconds_ > 0 && forward <= 0)
     verdict = {true, "on until it is known what these units take"};
   if (read_seconds_ <= 0) verdict = {false, "no sample has a place"};
+  if (!alike_) verdict = {false, kPlaces};
   on_ = verdict.pays;
-  if (trainer_.config().cache.use == "always" && !on_) {
+  if (trainer_.config().cache.use == "always" && !on_ && alike_) {
     on_ = true;
     verdict.reason += "; cache.use = \"always\"";
   }

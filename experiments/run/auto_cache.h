@@ -85,6 +85,7 @@ class AutoCache final : public FrozenOutputs {
   void open_files(const Options& options);
   void require_agreement(const std::vector<int>& hosts);
   void follow(std::int64_t step);
+  void try_places();
   void hash_weights();
   Sha256Digest digest_of(int units) const;
   void decide(std::int64_t step);
@@ -107,6 +108,8 @@ class AutoCache final : public FrozenOutputs {
   std::unique_ptr<ActivationCache> store_;
   double own_read_seconds_ = 0, read_seconds_ = 0;  // per sample: of this rank, of all
   std::vector<double> unit_forward_;  // by unit, seconds per microbatch; 0: not measured yet
+
+  bool tried_ = false, alike_ = true, told_ = false;  // see sample_places.h
 
   // Of the present assignment.
   Layout layout_;

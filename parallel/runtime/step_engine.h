@@ -89,6 +89,7 @@ class StepEngine {
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }
   /// Stage s of the layout, null if it is on another rank.
+  Stage* stage(int s) { return stages_[static_cast<std::size_t>(s)].get(); }
   const Stage* stage(int s) const { return stages_[static_cast<std::size_t>(s)].get(); }
   const Arena& arena() const { return arena_; }
 

@@ -30,13 +30,13 @@ struct CachedResult {
   bool operator==(const CachedResult& other) const { return outcome == other.outcome; }
 };
 
-/// A text of kCachedSamples samples of 13 tokens, and the directory of the files.
+/// A text of kCachedSamples samples of so many tokens, and the directory of the files.
 struct CachedHost {
   TemporaryDirectory directory;
   std::string text = directory.path() + "/text";
-  CachedHost() {
+  explicit CachedHost(std::uint64_t tokens = 13) {
     std::ofstream file(text);
-    for (std::uint64_t i = 0; i <= kCachedSamples * 13; ++i)
+    for (std::uint64_t i = 0; i <= kCachedSamples * tokens; ++i)
       file << static_cast<char>('a' + i * i * i % 23);
   }
   std::shared_ptr<const TextDataset> dataset(const RunConfig& config) const {

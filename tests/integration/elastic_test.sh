@@ -276,6 +276,10 @@ refused 'no sample comes again' 0 --set freeze.units=3 --set 'cache.memory=1 MiB
 refused 'cache.disk = "5 KiB" holds nothing' 0 --set data.windows=fixed --set freeze.units=3 \
   --set 'cache.disk=5 KiB'
 refused 'cache.use = "sometimes"' 0 --set cache.use=sometimes
+expect 0 0 dry --dry-run --set data.windows=fixed --set freeze.units=3 --set 'cache.memory=20 KiB' \
+  --set 'cache.disk=1 MiB'
+grep -q '^activations   of the 172 samples of an epoch, each host keeps 7 in shared memory (0.0 MiB) and 165 on disk (0.3 MiB), 2.0 KiB each' \
+  out || fail 'a dry run does not say what would be cached'
 expect 0 0 idle --set data.windows=fixed --set 'cache.memory=1 MiB' --set run.steps=2
 [ "$(grep -c 'warning' err)" = 1 ] && grep -q 'cache.memory is set, but nothing is ever frozen' err ||
   fail 'a budget that has no effect'

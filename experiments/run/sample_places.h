@@ -1,0 +1,19 @@
+// Whether a sample has the same bits wherever in its microbatch it is.
+// Kernels cut the rows of a microbatch into tiles, and may add up in another order in one that is
+// shorter or elsewhere. What they do is a matter of processor, library and shape, so it is tried.
+#pragma once
+
+#include "core/batch.h"
+#include "core/memory.h"
+#include "core/model_spec.h"
+#include "core/stage.h"
+
+namespace concertina {
+
+/// Runs the first `units` units of `stage`, which begins `model` and has them frozen, on one
+/// microbatch of `source` in each order of its samples that is a rotation. `memory`: of the
+/// stage's tensors. Between two steps.
+bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSource& source,
+                       Memory& memory);
+
+}  // namespace concertina

@@ -84,6 +84,17 @@ std::string memory_text(const TrainLaunch& launch) {
   return text;
 }
 
+std::string cache_text(const CacheRoom& cache) {
+  const auto tier = [](const CacheSlots& slots, std::string_view where) {
+    const std::uint64_t bytes = slots.count > 0 ? slots.file_bytes() : 0;
+    return fmt::format("{} {} ({:.1f} MiB)", slots.count, where,
+                       static_cast<double>(bytes) / (1 << 20));
+  };
+  return fmt::format("of the {} samples of an epoch, each host keeps {} and {}, {:.1f} KiB each",
+                     cache.samples, tier(cache.memory, "in shared memory"),
+                     tier(cache.disk, "on disk"), static_cast<double>(cache.entry_bytes) / 1024);
+}
+
 std::string checkpoints_text(const TrainLaunch& launch) {
   const CheckpointSection& checkpoint = launch.config.checkpoint;
   const std::string when = checkpoint.every > 0
@@ -112,6 +123,7 @@ std::string train_preview(const TrainLaunch& launch) {
   text += line("tokens", tokens_text(launch));
   text += line("learning rate", lr_text(launch));
   text += line("memory", memory_text(launch));
+  if (launch.cache.slots() > 0) text += line("activations", cache_text(launch.cache));
   text += line("step", step_text(launch));
   text += line("checkpoints", checkpoints_text(launch));
   if (launch.history.config)

@@ -95,10 +95,6 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   }
   MachineModel& machine = costs.machine;
   if (seconds > 0) machine.flops_per_s = flops / seconds;
-  // A frozen unit may never have run since the last change, where all that it makes was kept.
-  for (std::size_t u = 0; u < units; ++u)
-    if (UnitSeconds& unit = costs.units[u]; unit.forward <= 0 && seconds > 0)
-      unit.forward = trainer.assignment().costs[u].forward_flops / machine.flops_per_s;
   machine.load_s = all.largest(0);
   if (all.sum(3) > 0) {
     machine.norm_s_per_element = all.sum(1) / all.sum(3);
@@ -123,6 +119,10 @@ MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, Cos
   config.freeze = FreezeSection{.units = frozen};
   MeasuredCosts costs{write_config(config), threads, {}, std::move(step.units), step.machine};
   for (const UnitSpec& unit : model.units) costs.names.push_back(unit.name);
+  // A frozen unit may never have run since the last change, where all that it makes was kept.
+  for (std::size_t u = 0; u < costs.units.size(); ++u)
+    if (UnitSeconds& unit = costs.units[u]; unit.forward <= 0 && costs.machine.flops_per_s > 0)
+      unit.forward = trainer.assignment().costs[u].forward_flops / costs.machine.flops_per_s;
   const std::vector<int> hosts = host_of_ranks(world);
   const LinkClasses links = probe_classes(world, hosts, model.boundary_bytes);
   costs.machine.local = links.local;

@@ -90,9 +90,9 @@ int Training::run() {
   cache_ = open_cache(launch_);
   for (std::int64_t step = first; step <= steps; ++step) {
     tracing.before_step(step);
-    if (cache_) cache_->before_step(step);
     trainer_.tell(stop_signal());
     const double start = now();
+    if (cache_) cache_->before_step(step);
     const StepResult summary = trainer_.step(step, source_);
     const double seconds = now() - start;
     const StepStatus status = gather_status(trainer_, seconds);

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
-#include "core/number_text.h"
 #include "core/step_history.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
@@ -20,20 +19,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kPlaces =
+constexpr const char* kOtherBits =
     "with this processor's kernels a sample has other bits in another place of its microbatch";
-
-/// What tells a prefix of one model from another's of the same weights.
-std::string text_of_units(const ModelSpec& model, int units) {
-  std::string text = fmt::format("{} x {} tokens, {}", model.samples, model.tokens_per_sample,
-                                 name_of(model.activation));
-  for (int u = 0; u < units; ++u) {
-    text += "\n" + model.units[at(u)].name;
-    for (const ParameterSpec& parameter : model.units[at(u)].parameters)
-      text += fmt::format(" {}[{}]", parameter.name, fmt::join(parameter.shape, ","));
-  }
-  return text;
-}
 
 /// Of a warm read, on average over the slots; 0 where nothing was measured.
 double read_seconds_of(const CacheRates& rates, const ActivationCache& store,
@@ -51,34 +38,14 @@ double read_seconds_of(const CacheRates& rates, const ActivationCache& store,
 
 }  // namespace
 
-ordered_json to_json(const CacheUse& use) {
-  return {{"memory_hits", use.memory_hits}, {"disk_hits", use.disk_hits}, {"moved", use.moved},
-          {"misses", use.misses},           {"writes", use.writes},       {"faults", use.faults}};
-}
-
-std::string text_of(const CacheUse& use) {
-  const std::uint64_t hits = use.memory_hits + use.disk_hits, all = hits + use.misses;
-  if (all == 0) return "cached activations: none was asked for";
-  return fmt::format(
-      "cached activations: {:.0f}% of {} samples with frozen units were read ({} from memory, {} "
-      "from disk), {} written{}",
-      100.0 * static_cast<double>(hits) / static_cast<double>(all),
-      grouped(static_cast<std::int64_t>(all)), grouped(static_cast<std::int64_t>(use.memory_hits)),
-      grouped(static_cast<std::int64_t>(use.disk_hits)),
-      grouped(static_cast<std::int64_t>(use.writes)),
-      use.faults > 0 ? fmt::format(", {}", counted(static_cast<std::int64_t>(use.faults), "fault"))
-                     : "");
-}
-
 AutoCache::AutoCache(Trainer& trainer, Options options)
     : trainer_(trainer),
-      numerics_(options.numerics),
       decided_(options.decided),
       source_(options.dataset, data_seed(trainer.config()), trainer.config().batch.global),
       room_(cache_room(trainer.config(), trainer.job().model, source_.samples_per_epoch())),
       per_microbatch_(static_cast<std::size_t>(trainer.job().model.samples)),
+      digests_(trainer, options.numerics),
       unit_forward_(at(trainer.job().units())),
-      hashes_(trainer.assignment().buckets.size()),
       samples_(static_cast<std::size_t>(trainer.job().batch())),
       next_(samples_.size()),
       places_(samples_.size()) {
@@ -179,14 +146,14 @@ void AutoCache::follow(std::int64_t step) {
       for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
         microbatches_.push_back(m);
   prefixes_.clear();
-  hash_weights();
+  digests_.follow();
   if (units_ > 0) {
     std::erase(lengths_, units_);
     lengths_.insert(lengths_.begin(), units_);
     lengths_.resize(std::min(lengths_.size(), kPrefixes));
     for (const int length : lengths_)
       if (length <= units_ && !microbatches_.empty())
-        prefixes_.push_back({length, digest_of(length)});
+        prefixes_.push_back({length, digests_.digest(length)});
   }
   try_places();
   decide(step);
@@ -206,32 +173,6 @@ void AutoCache::try_places() {
       alike_ = same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
       return;
     }
-}
-
-/// Of all buckets of the prefix that this rank has for the first stage of a pipeline. What was
-/// hashed before is as it was while it stays frozen.
-void AutoCache::hash_weights() {
-  const std::vector<Bucket>& buckets = trainer_.assignment().buckets;
-  std::vector<std::byte> scratch;
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    if (!buckets[b].frozen) hashes_[b].clear();
-    if (microbatches_.empty() || buckets[b].uses.front() >= units_ || !hashes_[b].empty()) continue;
-    CONCERTINA_CHECK(buckets[b].frozen, "{} trains below unit {}", buckets[b].name, units_);
-    const View weights =
-        host_view(trainer_.tensor_memory(), trainer_.state().weights()[b], scratch);
-    CONCERTINA_CHECK(!weights.empty(), "no weights of {}", buckets[b].name);
-    hashes_[b] =
-        sha256_hex(std::span(static_cast<const std::byte*>(weights.data), weights.bytes()));
-    if (trainer_.watchdog() != nullptr) trainer_.watchdog()->beat();
-  }
-}
-
-Sha256Digest AutoCache::digest_of(int units) const {
-  const std::vector<Bucket>& buckets = trainer_.assignment().buckets;
-  std::vector<std::string> tensors;
-  for (std::size_t b = 0; b < buckets.size(); ++b)
-    if (buckets[b].uses.front() < units) tensors.push_back(buckets[b].name + " " + hashes_[b]);
-  return prefix_digest(text_of_units(trainer_.job().model, units), numerics_, tensors);
 }
 
 /// What the units take, as far as the present engine has seen them, and what a read takes: the
@@ -259,7 +200,7 @@ void AutoCache::gather_times() {
     alike = alike && all[i] == 0;
   }
   if (!alike && !std::exchange(told_, true) && trainer_.world().rank() == 0)
-    log::warn("no activations are kept: {}", kPlaces);
+    log::warn("no activations are kept: {}", kOtherBits);
   alike_ = alike;
   read_seconds_ = median(std::move(reads));
 }
@@ -285,7 +226,7 @@ void AutoCache::decide(std::int64_t step) {
   if (read_seconds_ > 0 && forward <= 0)
     verdict = {true, "on until it is known what these units take"};
   if (read_seconds_ <= 0) verdict = {false, "no sample has a place"};
-  if (!alike_) verdict = {false, kPlaces};
+  if (!alike_) verdict = {false, kOtherBits};
   on_ = verdict.pays;
   if (trainer_.config().cache.use == "always" && !on_ && alike_) {
     on_ = true;

@@ -16,6 +16,8 @@
 
 #include "core/frozen_outputs.h"
 #include "experiments/run/cache_room.h"
+#include "experiments/run/cache_use.h"
+#include "experiments/run/prefix_digests.h"
 #include "experiments/run/trainer.h"
 #include "io/activation_cache.h"
 #include "io/text_dataset.h"
@@ -30,17 +32,6 @@ struct CacheOutlook {
   double share = 0;         // of all samples, with a slot on their host
   double whole_share = 0;   // of microbatches all of whose samples have one: only these are read
 };
-
-/// Samples, of all ranks.
-struct CacheUse {
-  std::uint64_t memory_hits = 0, disk_hits = 0;
-  std::uint64_t moved = 0;   // of these hits, of an older frontier: some units ran
-  std::uint64_t misses = 0;  // computed from the input
-  std::uint64_t writes = 0, faults = 0;
-};
-nlohmann::ordered_json to_json(const CacheUse& use);
-/// A sentence for a person.
-std::string text_of(const CacheUse& use);
 
 class AutoCache final : public FrozenOutputs {
  public:
@@ -86,8 +77,6 @@ class AutoCache final : public FrozenOutputs {
   void require_agreement(const std::vector<int>& hosts);
   void follow(std::int64_t step);
   void try_places();
-  void hash_weights();
-  Sha256Digest digest_of(int units) const;
   void decide(std::int64_t step);
   void gather_times();
   double forward_seconds() const;
@@ -100,12 +89,12 @@ class AutoCache final : public FrozenOutputs {
   }
 
   Trainer& trainer_;
-  const std::string numerics_;
   const std::function<void(std::int64_t, nlohmann::ordered_json)> decided_;
   TrainingSource source_;
   const CacheRoom room_;
   const std::size_t per_microbatch_;  // samples
   std::unique_ptr<ActivationCache> store_;
+  PrefixDigests digests_;
   double own_read_seconds_ = 0, read_seconds_ = 0;  // per sample: of this rank, of all
   std::vector<double> unit_forward_;  // by unit, seconds per microbatch; 0: not measured yet
 
@@ -115,11 +104,10 @@ class AutoCache final : public FrozenOutputs {
   Layout layout_;
   int units_ = 0;
   bool on_ = false;
-  std::int64_t decide_at_ = 0;       // step
-  std::vector<int> lengths_;         // of prefixes, the newest first, each once
-  std::vector<Prefix> prefixes_;     // that entries may have now; on ranks that begin a pipeline
-  std::vector<std::string> hashes_;  // by bucket: of its weights, as long as they are frozen
-  std::vector<int> microbatches_;    // that begin here
+  std::int64_t decide_at_ = 0;     // step
+  std::vector<int> lengths_;       // of prefixes, the newest first, each once
+  std::vector<Prefix> prefixes_;   // that entries may have now; on ranks that begin a pipeline
+  std::vector<int> microbatches_;  // that begin here
 
   // Of the present step, by its place in the global batch.
   std::int64_t step_ = -1, next_step_ = -1;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/auto_cache.h"
+#include "experiments/run/cache_use.h"
 #include "experiments/run/evaluate.h"
 #include "parallel/runtime/update.h"
 

@@ -182,10 +182,13 @@ expect 0 4 kept-both $kept --set cache.memory=200KiB --set cache.disk=200KiB --s
 expect 0 3 kept-disk $kept --set cache.disk=1MiB --set parallel.dp=2 --set parallel.spare=1
 interrupted KILL 170 137 kept-parts 2 $kept --set cache.memory=1MiB --set parallel.pp=2
 expect 0 3 kept-parts $kept --set cache.disk=1MiB --set parallel.dp=2 --set parallel.spare=1
-for run in kept-memory kept-both kept-disk kept-parts; do same_as fixed $run; done
+expect 0 4 kept-packs $kept --set cache.memory=1MiB --set elastic.policy=pipetransformer \
+  --set parallel.pp=4 --set parallel.schedule=gpipe
+grep -q '"event":"layout".*"moved_bytes"' runs/kept-packs/events.jsonl || fail 'no layout has changed'
+for run in kept-memory kept-both kept-disk kept-parts kept-packs; do same_as fixed $run; done
 freezes 3 fixed
-grep -q 'cached activations: .* read (.* from memory, 0 from disk)' out &&
-  fail 'a run without a tier in memory reads from it'
+grep -q 'cached activations: .* samples with frozen units were read (.* 0 from disk), ' out ||
+  fail 'the closing words do not say what was read'
 ls runs/kept-*/*.cache /dev/shm/concertina-cache-* > left 2> /dev/null
 [ ! -s left ] || fail "files of activations were left: $(cat left)"
 python3 - << 'PY' || fail 'what the cache says of itself'
@@ -194,7 +197,7 @@ def read(run):
     result = json.load(open(f'runs/{run}/result.json'))['cache']
     events = [json.loads(line) for line in open(f'runs/{run}/events.jsonl')]
     return result, [e for e in events if e['event'] == 'cache']
-for run, memory, disk in ('kept-memory', 1, 0), ('kept-both', 1, 1), ('kept-disk', 0, 1):
+for run, memory, disk in ('kept-memory', 1, 0), ('kept-both', 1, 1), ('kept-disk', 0, 1), ('kept-packs', 1, 0):
     use, events = read(run)
     assert (use['memory_hits'] > 0, use['disk_hits'] > 0) == (memory, disk), use
     assert use['faults'] == 0 and use['moved'] > 0 and events[0]['on'], (use, events)

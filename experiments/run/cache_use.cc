@@ -1,0 +1,28 @@
+#include "experiments/run/cache_use.h"
+
+#include <fmt/format.h>
+
+#include "core/number_text.h"
+
+namespace concertina {
+
+nlohmann::ordered_json to_json(const CacheUse& use) {
+  return {{"memory_hits", use.memory_hits}, {"disk_hits", use.disk_hits}, {"moved", use.moved},
+          {"misses", use.misses},           {"writes", use.writes},       {"faults", use.faults}};
+}
+
+std::string text_of(const CacheUse& use) {
+  const std::uint64_t hits = use.memory_hits + use.disk_hits, all = hits + use.misses;
+  if (all == 0) return "cached activations: none was asked for";
+  return fmt::format(
+      "cached activations: {:.0f}% of {} samples with frozen units were read ({} from memory, {} "
+      "from disk), {} written{}",
+      100.0 * static_cast<double>(hits) / static_cast<double>(all),
+      grouped(static_cast<std::int64_t>(all)), grouped(static_cast<std::int64_t>(use.memory_hits)),
+      grouped(static_cast<std::int64_t>(use.disk_hits)),
+      grouped(static_cast<std::int64_t>(use.writes)),
+      use.faults > 0 ? fmt::format(", {}", counted(static_cast<std::int64_t>(use.faults), "fault"))
+                     : "");
+}
+
+}  // namespace concertina

@@ -29,10 +29,11 @@ void log_passes(const Backend& backend) {
               passes.issued + passes.replayed, passes.recordings);
 }
 
-void save_costs(TrainLaunch& launch, CostRecord& record) {
+void save_costs(TrainLaunch& launch, CostRecord& record, double cache_read) {
   const Watchdog::Patience patience(&launch.watchdog, "measuring links");
   const MeasuredCosts costs =
       measure_costs(launch.trainer, *launch.backend, launch.threads, &record);
+  costs.machine.cache_read_s_per_byte = cache_read;
   if (!launch.monitor) return;
   try {
     write_result(launch.directory + "/costs.json", to_json(costs));

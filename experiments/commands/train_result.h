@@ -18,8 +18,9 @@ double model_flops_utilization(const Launch& launch, double seconds);
 /// How the leader's kernels were issued, where that can differ.
 void log_passes(const Backend& backend);
 
-/// costs.json: what this launch's steps took, for predictions. Collective.
-void save_costs(TrainLaunch& launch, CostRecord& record);
+/// costs.json: what this launch's steps took, for predictions. `cache_read`:
+/// MachineModel::cache_read_s_per_byte. Collective.
+void save_costs(TrainLaunch& launch, CostRecord& record, double cache_read);
 
 /// result.json. A launch that trained nothing leaves an earlier one's as it was.
 void save_result(const TrainLaunch& launch, const LaunchFigures& figures,

@@ -74,7 +74,8 @@ Training::Training(TrainLaunch& launch)
       trainer_(launch.trainer),
       source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
       freezing_(launch.resolved, launch.trainer.job()),
-      repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads),
+      repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads,
+                   [this] { return cache_forecast(); }),
       policies_{&freezing_, &repartition_},
       figures_(tokens_of_step(launch.config)),
       done_(launch.done) {
@@ -143,6 +144,14 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   if (stopped_by_ != 0) return result;
   if (launch_.monitor && result.targets > 0) launch_.monitor->validation(step, result, final);
   return result;
+}
+
+/// What the layout policy may count on: of a frontier that was found not to pay, nothing.
+CacheForecast Training::cache_forecast() const {
+  if (!cache_) return {};
+  const CacheOutlook outlook = cache_->outlook();
+  if (outlook.units > 0 && !outlook.on) return {};
+  return {.share = outlook.whole_share, .read_s_per_sample = outlook.read_seconds};
 }
 
 /// What the run goes on with after the step of `view`.
@@ -253,7 +262,8 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   const RunConfig& config = launch_.config;
   const auto stop = [this] { return told_to_stop(); };
   for (ChangePolicy* policy : policies_) write_events(done_, policy->closing());
-  if (summary_.last) save_costs(launch_, repartition_.costs());
+  if (summary_.last)
+    save_costs(launch_, repartition_.costs(), cache_ ? cache_->read_s_per_byte() : 0);
   if (stop()) return preempted(stopped_by_);
   summary_.step = done_;
   summary_.validation = final_validation(stop);

@@ -43,6 +43,7 @@ class Training {
   void decide(const RunView& view, Tracing& tracing);
   void write_events(std::int64_t step, const std::vector<RunEvent>& events);
   nlohmann::json progress() const;
+  CacheForecast cache_forecast() const;
   void periodic_validation(std::int64_t step);
   Validation final_validation(const std::function<bool()>& stop);
   void save(std::int64_t step, bool last);
@@ -57,7 +58,7 @@ class Training {
   Freezing freezing_;
   Repartition repartition_;
   const std::vector<ChangePolicy*> policies_;  // asked in this order
-  std::unique_ptr<AutoCache> cache_;  // null: no budget, or nothing left to train
+  std::unique_ptr<AutoCache> cache_;           // null: no budget, or nothing left to train
   LaunchFigures figures_;
   LaunchSummary summary_;
   bool told_eval_share_ = false;

@@ -54,6 +54,8 @@ class AutoCache final : public FrozenOutputs {
   void before_step(std::int64_t step);
 
   CacheOutlook outlook() const;
+  /// Of an entry; 0: not known.
+  double read_s_per_byte() const { return read_seconds_ / static_cast<double>(room_.entry_bytes); }
   /// Since the start of the launch. Collective.
   CacheUse use();
   const CacheRoom& room() const { return room_; }

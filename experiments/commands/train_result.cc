@@ -31,7 +31,7 @@ void log_passes(const Backend& backend) {
 
 void save_costs(TrainLaunch& launch, CostRecord& record, double cache_read) {
   const Watchdog::Patience patience(&launch.watchdog, "measuring links");
-  const MeasuredCosts costs =
+  MeasuredCosts costs =
       measure_costs(launch.trainer, *launch.backend, launch.threads, &record);
   costs.machine.cache_read_s_per_byte = cache_read;
   if (!launch.monitor) return;

@@ -192,7 +192,8 @@ def parse():
     parser.add_argument("--binary", default="build/experiments/concertina")
     parser.add_argument("--launch", default=LAUNCH, help="{} is the number of ranks")
     parser.add_argument("--text", default="build/data/bible.txt")
-    parser.add_argument("--bytes", type=int, default=73000, help="of the text, from its start")
+    parser.add_argument("--bytes", type=int, default=72850,
+                        help="of the text, from its start; so many make an epoch of 16 whole steps")
     parser.add_argument("--out", default="runs/ladder", help="where the runs are")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=10)

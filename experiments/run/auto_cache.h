@@ -100,7 +100,10 @@ class AutoCache final : public FrozenOutputs {
   double own_read_seconds_ = 0, read_seconds_ = 0;  // per sample: of this rank, of all
   std::vector<double> unit_forward_;  // by unit, seconds per microbatch; 0: not measured yet
 
-  bool tried_ = false, alike_ = true, told_ = false;  // see sample_places.h
+  // See sample_places.h.
+  int tried_ = 0;      // units, on this rank
+  bool alike_ = true;  // as far as any rank knows
+  bool told_ = false;
 
   // Of the present assignment.
   Layout layout_;

@@ -10,9 +10,9 @@
 
 namespace concertina {
 
-/// Runs the first `units` units of `stage`, which begins `model` and has them frozen, on one
-/// microbatch of `source` in each order of its samples that is a rotation. `memory`: of the
-/// stage's tensors. Between two steps.
+/// Runs the first `units` units of `stage`, which begins `model` and has them frozen, on some
+/// microbatches of `source`, each with its samples in several rotations. `memory`: of the stage's
+/// tensors. Between two steps.
 bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSource& source,
                        Memory& memory);
 

@@ -107,6 +107,7 @@ class Trainer {
   const std::vector<int>& hosts();
   /// May be null.
   Watchdog* watchdog() const { return watchdog_; }
+  const Backend& backend() const { return backend_; }
   /// Where weights and optimizer states are.
   Memory& tensor_memory() const { return backend_.memory(); }
   /// The most bytes of tensors on this rank at once so far.

@@ -26,6 +26,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
+constexpr std::size_t kKeptSteps = 256;
 
 /// Keys that ask for this layout again, whatever the config says.
 std::string layout_keys(const Request& request, const Layout& layout) {
@@ -59,7 +60,9 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
     if (change.next) costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
     return;
   }
+  if (seconds_.size() == kKeptSteps) seconds_.erase(seconds_.begin());
   seconds_.push_back(view.seconds);
+  wanted_.reset();
   const bool due = config_.elastic.every > 0 && view.step % config_.elastic.every == 0;
   if ((!change.next && !due) || seconds_.size() < kMeasuredSteps || view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
@@ -75,9 +78,10 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .options = options_,
                       .forecast = forecast};
   LayoutDecision decision = policy_.decide(at);
-  predicted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
+  wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, trainer, change);
   if (decision.next) change.next = std::move(decision.next);
+  if (!change.next) predicted_ = wanted_;
 }
 
 void Repartition::record(const LayoutDecision& decision, const Trainer& trainer, Change& change) {
@@ -87,20 +91,23 @@ void Repartition::record(const LayoutDecision& decision, const Trainer& trainer,
                   {"to", from},
                   {"why", decision.reason},
                   {"predicted_step_before_s", decision.step_seconds},
-                  {"predicted_step_s", *predicted_}}};
+                  {"predicted_step_s", *wanted_}}};
   if (decision.next) {
     const std::string to = describe(decision.next->request, decision.next->assignment);
     event.facts["to"] = to;
     event.facts["predicted_move_s"] = decision.next->move_seconds;
     change.reasons.push_back(fmt::format("{} -> {}: {}", from, to, decision.reason));
     change.cause = change.events.size();
-    layout_ = layout_keys(decision.next->request, decision.next->assignment.layout);
-    world_ = decision.next->assignment.world;
   }
   change.events.push_back(std::move(event));
 }
 
-void Repartition::adopted(const Change& /*change*/, const Adoption& adoption) {
+void Repartition::adopted(const Change& change, const Adoption& adoption) {
+  if (config_.elastic.policy == "none") return;
+  const Assignment& now = change.next->assignment;
+  layout_ = layout_keys(change.next->request, now.layout);
+  world_ = now.world;
+  predicted_ = wanted_;
   rebuild_ = adoption.seconds - adoption.move_seconds;
   seconds_.clear();
 }

@@ -54,6 +54,7 @@ class Repartition final : public ChangePolicy {
   std::optional<MachineModel> links_;  // and memory: probed at the first decision
   std::vector<double> seconds_;        // of steps since the last change
   std::optional<double> predicted_;    // seconds of such a step
+  std::optional<double> wanted_;       // the same of what the decision of this step wants
   double rebuild_ = 0;                 // seconds of the last change, but for the state's move
   std::string layout_;                 // keys of the layout that was changed to; empty: none
   int world_ = 0;

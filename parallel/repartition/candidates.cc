@@ -33,7 +33,7 @@ class CandidateList {
       : view_(view), present_(find_schedule(view.asked.schedule)) {}
 
   std::vector<LayoutCandidate> all() {
-    add(present_, folding_of(present_, view_.asked.chunks), /*single=*/true);
+    add(present_, folding_of(view_.asked), /*single=*/true);
     if (view_.options.schedule)
       for (const Entry<Schedule>& one : schedules()) {
         if (one.name == present_.name || one.value.searched) continue;
@@ -47,7 +47,7 @@ class CandidateList {
 
  private:
   void add(const Entry<Schedule>& schedule, const Folding& folding, bool single) {
-    const Grid now = grid_of(view_.now.layout, folding_of(present_, view_.asked.chunks));
+    const Grid now = grid_of(view_.now.layout, folding_of(view_.asked));
     const int world = view_.now.world;
     for (int pp = single ? 1 : 2; pp <= world && pp * folding.chunks <= view_.job.units(); ++pp) {
       if (pp % folding.rank_step != 0 || (pp > kAllDepths && world % pp != 0 && pp != now.pp))

@@ -58,12 +58,17 @@ int depth_of(const Layout& layout) {
   return static_cast<int>(layout.pipelines.front().stages.size());
 }
 
+bool one_stage_per_rank(const Request& request) {
+  if (request.file) return false;
+  const Folding folding = folding_of(request);
+  return folding.chunks == 1 && folding.placement == Placement::loop;
+}
+
 LayoutDecision decide(const LayoutView& view) {
   const int units = view.job.units();
   LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
-  const Folding folding = folding_of(find_schedule(view.asked.schedule), view.asked.chunks);
-  if (folding.chunks != 1 || folding.placement != Placement::loop || view.asked.file) {
-    decision.reason = "this policy is for schedules with one stage per rank";
+  if (!one_stage_per_rank(view.asked)) {
+    decision.reason = "this policy is for schedules of the registry with one stage per rank";
     return decision;
   }
   const int start_depth = depth_of(view.start.layout);
@@ -75,8 +80,8 @@ LayoutDecision decide(const LayoutView& view) {
   const int replicas = std::min({view.now.world / depth, view.job.leaves, view.job.microbatches});
   Request request = view.asked;
   request.spare = view.now.world - depth * replicas;
-  request.layout = make_layout(fill(now, depth), {depth, replicas}, view.job.microbatches,
-                               view.job.leaves, folding);
+  request.layout =
+      make_layout(fill(now, depth), {depth, replicas}, view.job.microbatches, view.job.leaves);
   Assignment next = assign(view.job, request);
   decision.reason = fmt::format(
       "the largest of {} stages would have {:.4g} million parameters, a "

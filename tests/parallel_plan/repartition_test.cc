@@ -166,6 +166,7 @@ TEST(LayoutPolicies, PredictedKeepsTheScheduleFileOfAUser) {
   const Job job = job_of_units(4, 4);
   const UnitForecast forecast(job);
   Asked asked = freeze(job, request_of_grid(2, 1), 2);
+  asked.asked.schedule = "./own.csv";
   asked.asked.file = ScheduleFile{"own.csv", asked.now.plan, asked.now.layout};
   EXPECT_FALSE(ask("predicted", job, asked, forecast).next);
   EXPECT_FALSE(ask("pipetransformer", job, asked, forecast).next);

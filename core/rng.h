@@ -9,7 +9,14 @@
 namespace concertina {
 
 /// What a stream of random numbers is for; part of the key, so streams never meet.
-enum class Purpose : std::uint32_t { init = 1, shuffle = 2, offset = 3, sample = 4, dropout = 5 };
+enum class Purpose : std::uint32_t {
+  init = 1,
+  shuffle = 2,
+  offset = 3,
+  sample = 4,
+  dropout = 5,
+  skip = 6
+};
 
 /// Where a unit finds its random numbers for a microbatch.
 struct RandomAt {

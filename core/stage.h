@@ -71,6 +71,18 @@ class UnitObserver {
   virtual void unit_done(int unit, Pass pass) = 0;  // unit: of the model
 };
 
+/// Buckets of which a step makes no gradient: each is all that its one use holds. A view of a flag
+/// per bucket; of no flags: none.
+class SkippedBuckets {
+ public:
+  SkippedBuckets() = default;
+  explicit SkippedBuckets(std::span<const char> flags) : flags_(flags) {}
+  bool operator[](std::size_t bucket) const { return !flags_.empty() && flags_[bucket] != 0; }
+
+ private:
+  std::span<const char> flags_;
+};
+
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -82,6 +94,8 @@ class Stage {
   virtual int last_unit() const = 0;
   /// Units below it are frozen: they only run forward. last_unit() if all are.
   virtual int first_trained() const { return first_unit(); }
+  /// From now on B and W make no gradient of these buckets. The flags outlive its use.
+  virtual void skip(SkippedBuckets /*skipped*/) {}
 
   /// One unit of a pass. F takes units in ascending order, B (I and W of each unit), I and W those
   /// that train, in descending order. Between two units of a pass, units of passes of other

@@ -185,6 +185,8 @@ void ModelStage::run(std::size_t slot, Pass pass, const UnitIo& io,
 void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const UnitIo& unit_io,
                                  GradientSink& sink) {
   const Slot& s = slots_[slot];
+  for (const int bucket : s.trained)
+    if (skipped_[static_cast<std::size_t>(bucket)]) return;
   const int unit = first_ + static_cast<int>(slot);
   gradients_.assign(s.parameters.size(), {});
   for (const int bucket : s.trained) {

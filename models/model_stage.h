@@ -31,6 +31,7 @@ class ModelStage final : public Stage {
   void attach(std::span<const View> weights, void* packed) override;
 
   void observe(UnitObserver* observer) override { observer_ = observer; }
+  void skip(SkippedBuckets skipped) override { skipped_ = skipped; }
   StageMemory memory() const override;
   int first_unit() const override { return first_; }
   int last_unit() const override { return first_ + static_cast<int>(slots_.size()); }
@@ -106,6 +107,7 @@ class ModelStage final : public Stage {
   void* workspace_ = nullptr;
   void* frozen_scratch_ = nullptr;  // edges between frozen units, then what one of them keeps
   UnitObserver* observer_ = nullptr;
+  SkippedBuckets skipped_;
   std::vector<UnitGradient> gradients_;  // of one unit; reused, like
   std::vector<std::uint64_t> key_;       // of one pass
 };

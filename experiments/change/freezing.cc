@@ -43,6 +43,33 @@ FreezeRecord record_from(const Json& json) {
           .reference = json.at("reference")};
 }
 
+Json to_json(const SkipPlan& plan) {
+  Json groups = Json::array();
+  for (const SkipGroup& group : plan.groups)
+    groups.push_back({{"units", group.units}, {"skipped", group.skipped}});
+  return {{"groups", groups}, {"step_ratio", plan.step_ratio}, {"best_ratio", plan.best_ratio}};
+}
+
+SkipPlan skip_plan_from(const Json& json) {
+  SkipPlan plan{
+      .groups = {}, .step_ratio = json.at("step_ratio"), .best_ratio = json.at("best_ratio")};
+  for (const Json& group : json.at("groups"))
+    plan.groups.push_back({.units = group.at("units"), .skipped = group.at("skipped")});
+  return plan;
+}
+
+/// What the stages of the assignment that the run started with leave out.
+nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
+  std::vector<double> shares;
+  for (const SkipGroup& group : plan.groups)
+    shares.push_back(group.units.empty() ? 0
+                                         : static_cast<double>(group.skipped) /
+                                               static_cast<double>(group.units.size()));
+  return {{"skipped_by_stage", shares},
+          {"predicted_step_ratio", plan.step_ratio},
+          {"best_step_ratio", plan.best_ratio}};
+}
+
 Json to_json(const FreezeState& state) {
   Json history = Json::array();
   for (const FreezeRecord& record : state.history) history.push_back(to_json(record));
@@ -52,7 +79,9 @@ Json to_json(const FreezeState& state) {
           {"last_lr", or_null(state.last_lr)},
           {"lr_fell", state.lr_fell},
           {"from_step", state.from_step},
-          {"from_epoch", state.from_epoch}};
+          {"from_epoch", state.from_epoch},
+          {"planned", to_json(state.planned)},
+          {"skips", state.skips}};
 }
 
 FreezeState state_from(const Json& json) {
@@ -63,6 +92,10 @@ FreezeState state_from(const Json& json) {
                     .lr_fell = json.at("lr_fell"),
                     .from_step = json.at("from_step"),
                     .from_epoch = json.at("from_epoch")};
+  if (json.contains("planned")) {  // else of a program that left out no weight gradients
+    state.planned = skip_plan_from(json.at("planned"));
+    state.skips = json.at("skips");
+  }
   for (const Json& record : json.at("history")) state.history.push_back(record_from(record));
   return state;
 }
@@ -102,6 +135,7 @@ void Freezing::consider(const RunView& view, Trainer& trainer, Change& change) {
   nlohmann::ordered_json facts = {{"layers", decision.frozen}};
   if (units != before) facts.update({{"units_before", before}, {"units", units}});
   facts.update({{"statistic", decision.statistic}, {"why", decision.reason}});
+  if (decision.skips) facts.update(skip_facts(state_.planned));
   change.events.push_back({"freeze", std::move(facts)});
   if (units == before) return;
   Request request = trainer.asked_with_frozen(units);
@@ -128,11 +162,16 @@ FreezeDecision Freezing::ask(const RunView& view, Trainer& trainer) {
   FreezeDecision decision = decide(rules_, state_, record);
   state_ = remember(rules_, std::move(state_), std::move(record), decision);
   sums_.steps = 0;
+  skip(trainer);
   if (decision.take_reference) {
     take_reference(trainer);
     has_reference_ = true;
   }
   return decision;
+}
+
+void Freezing::skip(Trainer& trainer) const {
+  trainer.skip(state_.skips ? state_.planned.groups : std::vector<SkipGroup>{});
 }
 
 /// Layers of which all units are below `units`.
@@ -145,7 +184,9 @@ Json Freezing::progress() const {
   return {{"reference", has_reference_}, {"state", to_json(state_)}, {"sums", to_json(sums_)}};
 }
 
-void Freezing::restore(const Json& progress, Trainer& /*trainer*/, const std::string& source) {
+void Freezing::restore(const Json& progress, Trainer& trainer, const std::string& source) {
+  if (progress.is_null() && rules_.policy->plan_skips != nullptr)
+    state_.planned = rules_.policy->plan_skips(job_, trainer.assignment(), rules_.options);
   if (progress.is_null()) return;
   try {
     has_reference_ = progress.at("reference");
@@ -156,6 +197,7 @@ void Freezing::restore(const Json& progress, Trainer& /*trainer*/, const std::st
         fmt::format("what the checkpoint says of freezing cannot be read: {}", error.what()),
         source, "a checkpoint of this version, or another run.name");
   }
+  skip(trainer);
 }
 
 }  // namespace concertina

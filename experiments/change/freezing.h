@@ -27,6 +27,8 @@ class Freezing final : public ChangePolicy {
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
   int layers_of(int units) const;
+  /// What is left out from now on: as planned, or nothing.
+  void skip(Trainer& trainer) const;
 
   const Job& job_;
   const FreezeRules rules_;

@@ -113,7 +113,12 @@ void Trainer::set_lr_steps(std::int64_t steps) {
   lr_ = lr_of(config_, steps);
 }
 
+void Trainer::skip(std::vector<SkipGroup> groups) {
+  skips_ = SkipTurns(job_.model, std::move(groups), job_.seed);
+}
+
 StepResult Trainer::step(std::int64_t step, BatchSource& source) {
+  engine_->skip(skips_.of_step(step));
   StepResult result = engine_->train(step, lr_.rate(step), source, frozen_outputs_);
   if (engine_->works()) squares_ = engine_->bucket_squares();
   if (std::ssize(assignment_->working) == world_.size()) return result;

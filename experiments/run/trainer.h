@@ -14,6 +14,7 @@
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/watchdog.h"
 #include "parallel/generate/assign.h"
+#include "parallel/policies/skip_plan.h"
 #include "parallel/runtime/step_engine.h"
 
 namespace concertina {
@@ -53,6 +54,9 @@ class Trainer {
 
   /// Steps ask it for what frozen units made before; it outlives them. Null: nobody.
   void reuse(FrozenOutputs* frozen) { frozen_outputs_ = frozen; }
+
+  /// Steps from now on leave out weight gradients of these units by turns; no groups: of none.
+  void skip(std::vector<SkipGroup> groups);
 
   /// Trains step `step`, which counts from 1. Every rank returns the same, also a spare one, which
   /// waits for the others. Collective.
@@ -128,6 +132,7 @@ class Trainer {
   const Job job_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_;
+  SkipTurns skips_;
   Request asked_;
   std::unique_ptr<const Assignment> assignment_;
   std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them

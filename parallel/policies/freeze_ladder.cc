@@ -59,6 +59,11 @@ FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& sh
 
 std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
                                     std::int64_t steps_per_epoch) {
+  if (rules.policy->plan_skips != nullptr)
+    throw_input(fmt::format("freeze.policy = \"{}\" leaves out weight gradients and freezes no "
+                            "layer: what it gives is in the run's event freeze",
+                            rules.name),
+                "freeze.policy", "a policy that freezes layers, such as pipetransformer");
   if (!rules.policy->foreseen)
     throw_input(
         fmt::format("what freeze.policy = \"{}\" freezes depends on the run, and is not known "

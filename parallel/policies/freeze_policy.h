@@ -1,4 +1,5 @@
-// What a freeze policy is: how many leading layers to freeze, decided from what the run has seen.
+// What a freeze policy is: how many leading layers to freeze, decided from what the run has seen, or
+// which weight gradients to leave out.
 // Invariant: pure; a decision depends on the view and the options alone, both the same bits on
 // every rank and at every layout, so every rank decides alike. No code knows a policy by name.
 #pragma once
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "core/registry.h"
+#include "parallel/plan/assignment.h"
+#include "parallel/policies/skip_plan.h"
 
 namespace concertina {
 
@@ -43,6 +46,8 @@ struct FreezeView {
   std::span<const FreezeRecord> history{};
   /// What the policy's last decision remembered; empty at first.
   std::span<const double> memory{};
+  /// What plan_skips() said at the start of the run; empty for other policies. Not null.
+  const SkipPlan* skips = nullptr;
 
   const FreezeRecord& now() const { return history.back(); }
 };
@@ -53,6 +58,7 @@ struct FreezeDecision {
   std::string reason{};          // why, in words
   bool take_reference = false;   // take a snapshot of the weights as they are now
   std::vector<double> memory{};  // for the next decision: at most 4 numbers, and 2 per layer
+  bool skips = false;            // weight gradients are left out as planned, from now on
 
   bool operator==(const FreezeDecision&) const = default;
 };
@@ -86,6 +92,10 @@ struct FreezePolicy {
   /// Length of the history that it reads, the record of now included; null: 1. At most
   /// kMostFreezeRecords.
   int (*records)(const FreezeOptions& options) = nullptr;
+  /// Which weight gradients a run would leave out that starts with this assignment, asked for once;
+  /// null: none.
+  SkipPlan (*plan_skips)(const Job& job, const Assignment& start,
+                         const FreezeOptions& options) = nullptr;
   /// Throws Error{bad_input} for options that contradict each other or the model; null: none do.
   void (*check)(const FreezeOptions& options, int layers, int most) = nullptr;
   /// Its rule, and where it is from.

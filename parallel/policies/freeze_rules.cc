@@ -73,8 +73,11 @@ FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const Fre
                         .from_step = state.from_step,
                         .from_epoch = state.from_epoch,
                         .history = history,
-                        .memory = state.memory};
+                        .memory = state.memory,
+                        .skips = &state.planned};
   FreezeDecision decision = rules.policy->decide(view, rules.options);
+  CONCERTINA_CHECK(!decision.skips || rules.policy->plan_skips != nullptr,
+                   "the policy leaves out weight gradients without a plan");
   CONCERTINA_CHECK(decision.memory.size() <= 4 + 2 * static_cast<std::size_t>(rules.layers),
                    "the policy remembers {} numbers", decision.memory.size());
   CONCERTINA_CHECK(std::isfinite(decision.statistic) && all_finite(decision.memory),
@@ -146,7 +149,8 @@ FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const 
   if (!is_finite(now))
     return {.frozen = now.frozen,
             .reason = "the loss or a norm is not finite: nothing changes",
-            .memory = state.memory};
+            .memory = state.memory,
+            .skips = state.skips};
   if (std::optional<FreezeDecision> all = unfreezing(rules, state, now)) return *all;
   FreezeDecision decision = ask(rules, state, now);
   if (decision.frozen > rules.most) {
@@ -161,9 +165,14 @@ FreezeState remember(const FreezeRules& rules, FreezeState state, FreezeRecord n
                      const FreezeDecision& decision) {
   if (!is_finite(now)) return state;
   if (decision.frozen < now.frozen)
-    return {
-        .best_loss = now.loss, .last_lr = now.lr, .from_step = now.step, .from_epoch = now.epoch};
+    return {.best_loss = now.loss,
+            .last_lr = now.lr,
+            .from_step = now.step,
+            .from_epoch = now.epoch,
+            .planned = std::move(state.planned),
+            .skips = decision.skips};
   state.memory = decision.memory;
+  state.skips = decision.skips;
   state.best_loss = std::min(state.best_loss.value_or(now.loss), now.loss);
   state.lr_fell = state.lr_fell || now.lr < state.last_lr.value_or(now.lr);
   state.last_lr = now.lr;

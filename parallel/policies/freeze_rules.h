@@ -40,6 +40,8 @@ struct FreezeState {
   /// Where the policy counts from: FreezeView.
   std::int64_t from_step = 0;
   double from_epoch = 0;
+  SkipPlan planned{};  // at the start of the run, by FreezePolicy::plan_skips
+  bool skips = false;  // weight gradients are left out as planned
 
   bool operator==(const FreezeState&) const = default;
 };

@@ -16,24 +16,6 @@ namespace {
 constexpr double kSameTime = 1e-9;  // of the makespan without skips, which is the unit of time
 constexpr int kMostPaths = 1000;    // far more than any plan here has needed
 
-/// By stage of the layout, its group: stages that have units in common are in one.
-std::vector<int> groups_of(const Layout& layout) {
-  std::vector<StagePlacement> stages;
-  int units = 0;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) {
-      stages.push_back(stage);
-      units = std::max(units, stage.last_unit);
-    }
-  std::vector<int> cut(at(units) + 1, 1);  // whether every pipeline is cut before the unit
-  for (const StagePlacement& stage : stages)
-    for (int unit = stage.first_unit + 1; unit < stage.last_unit; ++unit) cut[at(unit)] = 0;
-  std::partial_sum(cut.begin(), cut.end(), cut.begin());
-  std::vector<int> groups;
-  for (const StagePlacement& stage : stages) groups.push_back(cut[at(stage.first_unit)] - 1);
-  return groups;
-}
-
 /// A path through the plan takes `whole` less `saved` times the shares, by group.
 struct SkipPath {
   double whole = 0;
@@ -42,10 +24,14 @@ struct SkipPath {
 
 class SkipSearch {
  public:
-  SkipSearch(const Plan& plan, const Layout& layout, const Costs& costs, double most)
-      : plan_(plan), layout_(layout), costs_(costs), most_(most), group_(groups_of(layout)) {
+  SkipSearch(const Plan& plan, const Layout& layout, const Costs& costs,
+             const std::vector<double>& most)
+      : plan_(plan), layout_(layout), costs_(costs), group_(stage_groups(layout)) {
     groups_ = group_.empty() ? 0 : *std::max_element(group_.begin(), group_.end()) + 1;
     best_.resize(at(groups_));
+    most_.resize(at(groups_), 1);
+    for (std::size_t s = 0; s < group_.size(); ++s)
+      most_[at(group_[s])] = std::min(most_[at(group_[s])], most[s]);
     unit_ = simulate_with(best_).makespan;
   }
 
@@ -132,7 +118,7 @@ class SkipSearch {
       for (const SkipPath& path : paths_) row.push_back(path.saved[at(g)]);
       for (int other = 0; other < groups_; ++other) row.push_back(other == g ? -1 : 0);
       result.limit.push_back(limit);
-      result.gain.push_back(-most_);
+      result.gain.push_back(-most_[at(g)]);
     }
     return result;
   }
@@ -158,14 +144,15 @@ class SkipSearch {
   }
 
   std::vector<double> clamped(std::vector<double> shares) const {
-    for (double& share : shares) share = share < kSameTime ? 0 : std::min(share, most_);
+    for (std::size_t g = 0; g < shares.size(); ++g)
+      shares[g] = shares[g] < kSameTime ? 0 : std::min(shares[g], most_[g]);
     return shares;
   }
 
   const Plan& plan_;
   const Layout& layout_;
   const Costs& costs_;
-  const double most_;
+  std::vector<double> most_;  // by group
   std::vector<int> group_;
   int groups_ = 0;
   std::vector<SkipPath> paths_;
@@ -175,8 +162,29 @@ class SkipSearch {
 
 }  // namespace
 
-WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs, double most) {
-  CONCERTINA_CHECK(most >= 0 && most <= 1, "a largest share of {}", most);
+std::vector<int> stage_groups(const Layout& layout) {
+  std::vector<StagePlacement> stages;
+  int units = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) {
+      stages.push_back(stage);
+      units = std::max(units, stage.last_unit);
+    }
+  std::vector<int> cut(at(units) + 1, 1);  // whether every pipeline is cut before the unit
+  for (const StagePlacement& stage : stages)
+    for (int unit = stage.first_unit + 1; unit < stage.last_unit; ++unit) cut[at(unit)] = 0;
+  std::partial_sum(cut.begin(), cut.end(), cut.begin());
+  std::vector<int> groups;
+  for (const StagePlacement& stage : stages) groups.push_back(cut[at(stage.first_unit)] - 1);
+  return groups;
+}
+
+WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs,
+                         const std::vector<double>& most) {
+  CONCERTINA_CHECK(std::ssize(most) == layout.stage_count(), "largest shares of {} of {} stages",
+                   most.size(), layout.stage_count());
+  for (const double share : most)
+    CONCERTINA_CHECK(share >= 0 && share <= 1, "a largest share of {}", share);
   SkipSearch search(plan, layout, costs, most);
   search.shorten();
   search.spare();

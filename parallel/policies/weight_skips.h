@@ -11,8 +11,8 @@
 namespace concertina {
 
 struct WeightSkips {
-  /// The share of the time of W that is left out, by stage of the layout, in [0, most]. Stages that
-  /// have units in common, such as those of replicas, have the same share.
+  /// The share of the time of W that is left out, by stage of the layout, in [0, most]. Stages of a
+  /// group have the same share.
   std::vector<double> share;
   double before = 0, after = 0;  // makespan without and with them, in seconds, as simulate() says
   /// No shares make the step faster than this, within 1e-6, where ranks do not share links between
@@ -20,11 +20,16 @@ struct WeightSkips {
   double bound = 0;
 };
 
+/// By stage of the layout, the number of its group, from 0 in the order of the units: stages that
+/// have units in common, such as those of replicas, are in one.
+std::vector<int> stage_groups(const Layout& layout);
+
 /// W takes 1 - share of its time, and with it B. The makespan is the longest of the plan's paths,
 /// each of them linear in the shares: cutting planes find the least one, each plane being the
 /// critical path that the simulator names. Of all shares with that makespan the ones with the least
 /// sum are taken, so a stage that is never critical keeps all its gradients. `plan` must pass
-/// check(); 0 <= most <= 1.
-WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs, double most);
+/// check(). `most`: the largest share, by stage, from 0 to 1; of a group's stages the least counts.
+WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs,
+                         const std::vector<double>& most);
 
 }  // namespace concertina

@@ -167,8 +167,17 @@ void GradientExchange::connect(const Groups& groups, Backend& backend) {
   receives_.reserve(most);
 }
 
+void GradientExchange::skip(SkippedBuckets skipped) {
+  for (Item& item : items_) {
+    item.skipped = skipped[static_cast<std::size_t>(item.bucket)];
+    item.open_uses = item.skipped ? 0 : static_cast<int>(item.uses.size());
+  }
+}
+
 GradientTarget GradientExchange::begin(int bucket, int use, int microbatch) {
-  for (const Use& one : item_of(bucket).uses)
+  const Item& item = item_of(bucket);
+  CONCERTINA_CHECK(!item.skipped, "a gradient of bucket {}, which the step skips", bucket);
+  for (const Use& one : item.uses)
     if (one.unit == use) return one.tree.begin(microbatch);
   CONCERTINA_CHECK(false, "bucket {} has no use by unit {} on this rank", bucket, use);
 }
@@ -187,7 +196,7 @@ void GradientExchange::start_ready(std::size_t queue) {
   for (std::size_t& next = queue_next_[queue]; next < order.size(); ++next) {
     Item& item = items_[static_cast<std::size_t>(order[next])];
     if (item.open_uses > 0) return;
-    start(item);
+    if (!item.skipped) start(item);
   }
 }
 
@@ -223,6 +232,7 @@ void GradientExchange::progress() {
 
 void GradientExchange::finish() {
   for (Item& item : items_) {
+    if (item.skipped) continue;
     CONCERTINA_CHECK(item.started, "bucket {} was never complete", item.bucket);
     if (!item.done) {
       item.work.wait();

@@ -30,6 +30,9 @@ class GradientExchange final : public GradientSink {
   void attach(Arena& arena);
   void connect(const Groups& groups, Backend& backend);
 
+  /// Of the next step: these buckets have no gradient and no exchange. The same on all ranks.
+  void skip(SkippedBuckets skipped);
+
   GradientTarget begin(int bucket, int use, int microbatch) override;
   void end(int bucket, int use, int microbatch) override;
 
@@ -39,7 +42,8 @@ class GradientExchange final : public GradientSink {
   /// the next step.
   void finish();
 
-  /// The gradient, after finish(), of this rank's part of `bucket` (owners' part, maybe empty).
+  /// The gradient, after finish(), of this rank's part of `bucket` (owners' part, maybe empty); of
+  /// no use where the bucket is skipped.
   View reduced(int bucket) const;
 
  private:
@@ -68,7 +72,7 @@ class GradientExchange final : public GradientSink {
     Communicator* group = nullptr;
     Work work;
     int open_uses = 0;
-    bool started = false, done = false;
+    bool started = false, done = false, skipped = false;
   };
 
   void make_item(const Bucket& bucket, int index, const BucketOwners& owners,

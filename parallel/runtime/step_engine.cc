@@ -147,6 +147,13 @@ void StepEngine::refresh_trained() {
   refresh_end_ = backend_.clock().mark();
 }
 
+void StepEngine::skip(SkippedBuckets skipped) {
+  for (const auto& stage : stages_)
+    if (stage != nullptr) stage->skip(skipped);
+  exchange_.skip(skipped);
+  update_.skip(skipped);
+}
+
 StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source,
                              FrozenOutputs* frozen) {
   executor_.begin_step(step);

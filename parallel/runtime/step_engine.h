@@ -66,6 +66,10 @@ class StepEngine {
   /// The weights were written from outside: packs them all. Training packs again what it changes.
   void refresh();
 
+  /// Steps from now on make no gradients of these buckets, whose weights and optimizer state stay.
+  /// The same on all ranks; the flags outlive the steps.
+  void skip(SkippedBuckets skipped);
+
   /// Trains step `step`, which counts from 1, at rate `lr`. Collective over the working ranks; a
   /// spare rank has nothing to do and returns nothing of use. `frozen`: may know what frozen units
   /// make of the step's samples.

@@ -125,6 +125,11 @@ void StepSums::add_gradients(const GradientExchange& gradients) {
     if (me_[b] < 0) continue;
     const std::size_t begin = assignment_.owners[b].parts[at(me_[b])].begin;
     std::size_t next = own_squares_[b];
+    if (skipped_[b]) {
+      std::fill_n(squares_.begin() + static_cast<std::ptrdiff_t>(next), blocks_of(b, at(me_[b])),
+                  0.0);
+      continue;
+    }
     for (const TensorRun& run : runs_[b]) {
       const View g =
           gradients.reduced(static_cast<int>(b)).slice(run.begin - begin, run.end - run.begin);

@@ -28,6 +28,8 @@ class StepSums {
   /// `working`: the ranks that work, by Assignment::working_index().
   void connect(Communicator& working, Backend& backend, Watchdog* watchdog);
 
+  /// Of the next step: the gradients of these buckets are 0.
+  void skip(SkippedBuckets skipped) { skipped_ = skipped; }
   /// The sums of squares of this rank's own parts; waits for its kernels.
   void add_gradients(const GradientExchange& gradients);
   /// Makes all sums known to all working ranks. `losses`: of this rank's last stages, by
@@ -40,7 +42,7 @@ class StepSums {
   /// The sum of squares of the whole gradient, over all tensors in order, after gather(). Throws a
   /// failure that names step, rank and tensor if one is not finite.
   double total_squares(std::int64_t step);
-  /// The sums of squares by bucket, after total_squares(); 0 of a frozen one.
+  /// The sums of squares by bucket, after total_squares(); 0 of a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return bucket_squares_; }
 
  private:
@@ -71,6 +73,7 @@ class StepSums {
   std::vector<int> loss_rank_;           // by microbatch: the rank of its last stage
   std::vector<Bytes> messages_;          // of sums_, by working rank
   std::vector<double> bucket_squares_;
+  SkippedBuckets skipped_;
   Communicator* working_ = nullptr;
   Watchdog* watchdog_ = nullptr;
   Backend* backend_ = nullptr;

@@ -64,7 +64,7 @@ StepResult Update::apply(std::int64_t step, double lr, const GradientExchange& g
   result.grad_norm = std::sqrt(sums_.total_squares(step));
   const UpdateStep rule{step, lr, clip_scale(result.grad_norm, clip_)};
   for (std::size_t b = 0; b < parts_.size(); ++b) {
-    if (parts_[b] == nullptr) continue;
+    if (parts_[b] == nullptr || skipped_[b]) continue;
     if (parts_[b]->count() > 0) update_bucket(b, rule, gradients.reduced(static_cast<int>(b)));
     gather_weights(b);
   }

@@ -39,13 +39,18 @@ class Update {
   void connect(State& state, Communicator& working, const Groups& groups, Backend& backend,
                Watchdog* watchdog);
 
+  /// Of the next step: weights and state of these buckets stay, and they have no part in the norm.
+  void skip(SkippedBuckets skipped) {
+    skipped_ = skipped;
+    sums_.skip(skipped);
+  }
   /// Step `step` (from 1) at rate `lr`. `losses`: of this rank's last stages, by microbatch;
   /// `targets`: valid targets of the global batch. Throws a failure that names step and rank if
   /// anything is not finite.
   StepResult apply(std::int64_t step, double lr, const GradientExchange& gradients,
                    const std::vector<double>& losses, double targets, TraceRecorder& recorder);
 
-  /// The sum of squares of the last step's gradient, by bucket; 0 of a frozen one.
+  /// The sum of squares of the last step's gradient, by bucket; 0 of a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }
   /// Once the backend's clock has settled.
   UpdateTimes times() const;
@@ -68,6 +73,7 @@ class Update {
   const double clip_;
   const std::size_t kinds_;  // of the optimizer: the first of the state
   StepSums sums_;
+  SkippedBuckets skipped_;
   std::vector<const Part*> parts_;  // by bucket: the own one; null where nothing trains here
   std::vector<std::vector<TensorRun>> runs_;
   State* state_ = nullptr;

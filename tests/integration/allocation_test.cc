@@ -93,7 +93,8 @@ struct Count {
 /// Allocations in three steps after the first, or after a change to `next`, on data of a text, all
 /// ranks together; with cached activations if there is a budget for them.
 Count allocations(int ranks, const RunConfig& config, Delivery delivery,
-                  const std::optional<Request>& next = {}) {
+                  const std::optional<Request>& next = {},
+                  const std::vector<SkipGroup>& skips = {}) {
   const TemporaryDirectory directory;
   const std::string text = directory.path() + "/text";
   std::ofstream(text) << std::string(8000, 'a') + std::string(8000, 'b');
@@ -119,6 +120,7 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
           if (cache) cache->before_step(step);
           trainer.step(step, source);
         };
+        trainer.skip(skips);
         train(1);
         if (next) {
           trainer.adopt(assign(trainer.job(), *next));
@@ -190,6 +192,11 @@ TEST(Allocation, NoneInAStepOfSeveralRanks) {
     expect_none(2, with_grid(text_config(), 1, 2, "gpipe"), delivery);
     expect_none(4, with_grid(text_config(), 2, 2, "1f1b"), delivery);
   }
+}
+
+TEST(Allocation, NoneInAStepThatLeavesOutWeightGradients) {
+  const RunConfig config = with_grid(text_config(), 2, 2, "1f1b");
+  EXPECT_EQ(allocations(4, config, Delivery::eager, {}, {{{1, 2, 3}, 2}, {{4, 5, 6}, 1}}).ours, 0);
 }
 
 TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {

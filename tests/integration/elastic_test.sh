@@ -149,6 +149,26 @@ interrupted TERM 60 75 rises-parts 2 $rises --set parallel.dp=2
 expect 0 3 rises-parts $rises --set parallel.pp=2 --set parallel.spare=1
 same_as rises rises-parts
 
+# Weight gradients by turns: planned for the layout that the run starts with, the same at any other.
+turns='--set run.steps=300 --set freeze.policy=weights-only --set freeze.every=50'
+expect 0 2 turns $turns --set parallel.pp=2
+grep -q '"event":"freeze","layers":0,.*"skipped_by_stage":\[0\.[1-9].*"predicted_step_ratio":0\.[0-9]' \
+  runs/turns/events.jsonl || fail 'no event of what is left out'
+interrupted KILL 25 137 turns-parts 2 $turns --set parallel.pp=2 --set checkpoint.every=2
+interrupted TERM 90 75 turns-parts 3 $turns --set parallel.dp=2 --set parallel.spare=1
+interrupted KILL 170 137 turns-parts 4 $turns --set parallel.pp=2 --set parallel.schedule=zb-v \
+  --set checkpoint.every=2
+expect 0 0 turns-parts $turns
+same_as turns turns-parts
+steps_once turns-parts 300
+expect 0 2 turns-packs $turns --set elastic.policy=predicted --set elastic.every=40 \
+  --set elastic.least_gain=0 --set parallel.pp=2
+same_as turns turns-packs
+expect 0 0 none --set run.steps=300
+[ "$(hash_of turns)" != "$(hash_of none)" ] || fail 'nothing is left out'
+exits 2 'plan --freeze weights-only' "$binary" plan @base.toml --freeze weights-only
+one_message 'leaves out weight gradients and freezes no layer' 'plan --freeze weights-only'
+
 # A run whose layout has changed goes on in it where there are as many ranks.
 packs="$long --set elastic.policy=pipetransformer --set parallel.pp=2 --set parallel.schedule=gpipe"
 interrupted KILL 240 137 packs-parts 2 $packs

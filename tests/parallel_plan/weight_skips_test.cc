@@ -10,8 +10,12 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <set>
 
+#include "core/index.h"
+#include "parallel/generate/assign.h"
 #include "parallel/generate/passes.h"
+#include "parallel/policies/freeze_rules.h"
 #include "parallel/policies/linear_program.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
@@ -93,6 +97,10 @@ std::string_view any_schedule() {
   return *rc::gen::element<std::string_view>("gpipe", "1f1b", "zb-h1", "zb-h2");
 }
 
+std::vector<double> same_bound(const Layout& layout, double most) {
+  return std::vector<double>(at(layout.stage_count()), most);
+}
+
 /// Calls f with every vector of `count` shares on a grid from 0 to `most`.
 void each_of_grid(std::size_t count, double most,
                   const std::function<void(std::vector<double>&)>& f,
@@ -113,7 +121,7 @@ TEST(WeightSkips, AreBetterThanAllOfAGridAndSkipNoMore) {
     const Plan plan = make_plan(layout, any_schedule());
     const Costs costs = random_costs(layout);
     const double most = *rc::gen::inRange(0, 11) / 10.0;
-    const WeightSkips found = skip_weights(plan, layout, costs, most);
+    const WeightSkips found = skip_weights(plan, layout, costs, same_bound(layout, most));
     const double sum = std::accumulate(found.share.begin(), found.share.end(), 0.0);
     const double near = 1e-7 * found.before;
     RC_ASSERT(std::abs(found.after - found.bound) < near);
@@ -141,7 +149,7 @@ TEST(WeightSkips, AreInRangeAndNeverSlowerAnywhere) {
       for (int rank = 0; rank < rank_count(layout); ++rank) costs.hosts.push_back(rank / 2);
       costs.remote = {.latency = 0.5, .bandwidth = *rc::gen::inRange(1, 9) / 4.0};
     }
-    const WeightSkips found = skip_weights(plan, layout, costs, 0.9);
+    const WeightSkips found = skip_weights(plan, layout, costs, same_bound(layout, 0.9));
     RC_ASSERT(std::ssize(found.share) == layout.stage_count());
     for (const double share : found.share) RC_ASSERT(share >= 0 && share <= 0.9);
     RC_ASSERT(found.after <= found.before);
@@ -162,7 +170,7 @@ TEST(WeightSkips, OfManyStagesReachTheirBound) {
     for (StageCosts& stage : costs.stages)
       if (!equal)
         stage = {.forward = seconds(random), .input = seconds(random), .weight = seconds(random)};
-    const WeightSkips found = skip_weights(plan, layout, costs, 0.8);
+    const WeightSkips found = skip_weights(plan, layout, costs, same_bound(layout, 0.8));
     EXPECT_NEAR(found.after, found.bound, 1e-6 * found.before);
     EXPECT_LT(found.after, 0.8 * found.before);
     for (int i = 0; i < 300; ++i) {
@@ -178,7 +186,7 @@ TEST(WeightSkips, OfOneStageReachThePublishedLimit) {
   // F = I = W and at most 0.9: 3 / (3 - 0.9).
   const Layout layout = straight(1, 4);
   const WeightSkips found =
-      skip_weights(make_plan(layout, "1f1b"), layout, unit_costs(layout), 0.9);
+      skip_weights(make_plan(layout, "1f1b"), layout, unit_costs(layout), same_bound(layout, 0.9));
   EXPECT_NEAR(found.before / found.after, 1.4286, 1e-4);
   EXPECT_NEAR(found.share[0], 0.9, 1e-7);
 }
@@ -188,17 +196,124 @@ TEST(WeightSkips, LeaveAStageAloneThatIsNeverCritical) {
   Costs costs = unit_costs(layout);
   costs.stages[1] = {.forward = 0.01, .input = 0.01, .weight = 0.01};
   const Plan plan = make_plan(layout, "zb-h1");
-  const WeightSkips found = skip_weights(plan, layout, costs, 0.5);
+  const WeightSkips found = skip_weights(plan, layout, costs, same_bound(layout, 0.5));
   EXPECT_EQ(found.share[1], 0);
   EXPECT_GT(found.share[0], 0);
   EXPECT_LT(found.after, found.before);
+}
+
+/// F = I = W; unit 0 and the last one share a tensor, unit 3 has none.
+Job skipping_job(int units) {
+  Job job{.model = {}, .microbatches = 8, .leaves = 8};
+  for (int u = 0; u < units; ++u) {
+    UnitSpec& unit = job.model.units.emplace_back();
+    unit.name = fmt::format("{:03}", u);
+    unit.cost = {.forward_flops = 1, .input_flops = 1, .weight_flops = 1};
+    if (u != 3)
+      unit.parameters.push_back({.name = "weight", .shape = {8}, .init = {}, .shared = ""});
+    if (u == 0 || u + 1 == units)
+      unit.parameters.push_back({.name = "table", .shape = {8}, .init = {}, .shared = "table"});
+  }
+  return job;
+}
+
+TEST(SkipTurns, SkipAsManyEveryStepAndEachAsOften) {
+  const ModelSpec model = skipping_job(12).model;
+  const std::vector<Bucket> buckets = make_buckets(model);
+  EXPECT_TRUE(rc::check([&] {
+    std::vector<SkipGroup> groups{{{1, 2, 4, 5}, *rc::gen::inRange(0, 5)},
+                                  {{6, 7, 8, 9, 10}, *rc::gen::inRange(0, 6)}};
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    SkipTurns turns(model, groups, seed), others(model, groups, seed);
+    constexpr int kRound = 4 * 5;
+    const std::int64_t first = 1 + kRound * *rc::gen::inRange(0, 1000);
+    std::vector<int> count(buckets.size());
+    for (std::int64_t step = first; step < first + kRound; ++step) {
+      const SkippedBuckets flags = turns.of_step(step);
+      for (const SkipGroup& group : groups)
+        RC_ASSERT(std::ranges::count_if(group.units, [&](int unit) {
+                    return flags[at(skipped_bucket(model, buckets, unit))];
+                  }) == group.skipped);
+      for (std::size_t b = 0; b < buckets.size(); ++b) count[b] += flags[b] ? 1 : 0;
+    }
+    for (const SkipGroup& group : groups)
+      for (const int unit : group.units)
+        RC_ASSERT(count[at(skipped_bucket(model, buckets, unit))] ==
+                  kRound / std::ssize(group.units) * group.skipped);
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+      if (buckets[b].name == "table") RC_ASSERT(count[b] == 0);
+    const std::int64_t any = first + *rc::gen::inRange(0, kRound);
+    const SkippedBuckets mine = turns.of_step(any), theirs = others.of_step(any);
+    for (std::size_t b = 0; b < buckets.size(); ++b) RC_ASSERT(mine[b] == theirs[b]);
+  }));
+}
+
+SkipPlan plan_of(const Job& job, const Request& request, double most) {
+  FreezeOptions options = default_freeze_options();
+  options["most_skipped"] = most;
+  return lookup(freeze_policies(), "weights-only", "freeze policy", "freeze.policy")
+      .plan_skips(job, assign(job, request), options);
+}
+
+TEST(WeightsOnly, PlansWholeUnitsThatAllTrainNowAndThen) {
+  const Job job = skipping_job(12);
+  for (const double most : {0.0, 0.3, 0.5, 0.9, 0.99})
+    for (const auto& [pp, dp, schedule] : {std::tuple{1, 1, "1f1b"},
+                                           {2, 1, "1f1b"},
+                                           {4, 1, "zb-h1"},
+                                           {2, 2, "gpipe"},
+                                           {2, 1, "interleaved-1f1b"},
+                                           {2, 1, "dualpipe"}}) {
+      SCOPED_TRACE(fmt::format("{} {} {} {}", most, pp, dp, schedule));
+      const SkipPlan plan =
+          plan_of(job, {.world = pp * dp, .pp = pp, .dp = dp, .schedule = schedule}, most);
+      std::set<int> seen;
+      for (const SkipGroup& group : plan.groups) {
+        EXPECT_LE(group.skipped, most * static_cast<double>(group.units.size()) + 1e-6);
+        seen.insert(group.units.begin(), group.units.end());
+      }
+      EXPECT_EQ(seen, (std::set<int>{1, 2, 4, 5, 6, 7, 8, 9, 10}));
+      EXPECT_GE(plan.step_ratio, plan.best_ratio - 0.05);  // rounding may skip more than it wants
+      EXPECT_LE(plan.step_ratio, 1);
+      EXPECT_GE(plan.best_ratio, 1 - most / 3 - 1e-9);
+    }
+}
+
+TEST(WeightsOnly, ReachesTheSharesOfTheProgram) {
+  // One stage of 12 units, of which 9 can skip: 4 of them by a half.
+  const SkipPlan one = plan_of(skipping_job(12), {}, 0.5);
+  ASSERT_EQ(one.groups.size(), 1U);
+  EXPECT_EQ(one.groups[0].skipped, 4);
+  EXPECT_NEAR(one.best_ratio, 1 - 0.5 * 9 / 36, 1e-8);
+  EXPECT_NEAR(one.step_ratio, 1 - 4.0 / 36, 1e-9);
+}
+
+TEST(WeightsOnly, DecidesFromItsStepOn) {
+  FreezeOptions options = default_freeze_options();
+  options["skip_from"] = std::int64_t{10};
+  const FreezeRules rules = make_freeze_rules("weights-only", options, 2, 2);
+  FreezeState state;
+  state.planned.groups = {{{0, 1}, 1}};
+  FreezeRecord now{.step = 9, .loss = 1};
+  now.grad_norm = {1, 1};
+  EXPECT_FALSE(decide(rules, state, now).skips);
+  now.step = 10;
+  const FreezeDecision decision = decide(rules, state, now);
+  EXPECT_TRUE(decision.skips);
+  EXPECT_EQ(decision.frozen, 0);
+  state = remember(rules, state, now, decision);
+  EXPECT_TRUE(state.skips);
+  EXPECT_EQ(state.planned.groups.size(), 1U);
+  now.loss = std::nan("");
+  EXPECT_TRUE(decide(rules, state, now).skips);
 }
 
 TEST(WeightSkips, AreTheSameOnReplicas) {
   const Layout layout = make_layout({{0, 2}, {2, 3}}, {2, 2}, 8, 8);
   Costs costs = unit_costs(layout);
   costs.stages[1].weight = 3;  // on one replica alone
-  const WeightSkips found = skip_weights(make_plan(layout, "1f1b"), layout, costs, 0.5);
+  const WeightSkips found =
+      skip_weights(make_plan(layout, "1f1b"), layout, costs, same_bound(layout, 0.5));
   ASSERT_EQ(found.share.size(), 4U);
   EXPECT_EQ(found.share[0], found.share[2]);
   EXPECT_EQ(found.share[1], found.share[3]);

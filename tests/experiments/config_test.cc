@@ -226,7 +226,8 @@ INSTANTIATE_TEST_SUITE_P(
             "a.toml:3:9", "the options of linear are: freeze.start, freeze.end"},
         BadInput{"[freeze]\nunits = 2\nmax = 3",
                  "freeze.max = 3 has no effect: freeze.policy is not set", "a.toml:3:7",
-                 "pipetransformer, autofreeze, plasticity; \"none\" where nothing is to freeze"},
+                 "pipetransformer, autofreeze, plasticity, weights-only; \"none\" where nothing is "
+                 "to freeze"},
         BadInput{"[freeze]\nevery = 20", "freeze.every = 20 has no effect", "a.toml:2:9", "linear"},
         BadInput{"[freeze]\nalpha = 0.2", "freeze.alpha = 0.2 has no effect", "a.toml:2:9",
                  "pipetransformer"},

@@ -42,6 +42,10 @@ class TextDataset {
   std::span<const Field> fields() const { return fields_; }
   std::int64_t vocabulary() const;
   bool fixed_windows() const { return fixed_windows_; }
+  /// Training samples of an epoch; shifted windows have one less in some.
+  std::int64_t samples_per_epoch() const {
+    return (static_cast<std::int64_t>(train_bytes_) - 1) / tokens_;
+  }
   /// Bytes [0, train_bytes) train, the next validation_bytes validate.
   std::uint64_t train_bytes() const { return train_bytes_; }
   std::uint64_t validation_bytes() const { return corpus_.size() - train_bytes_; }

@@ -157,7 +157,7 @@ void Freezing::add(const RunView& view, const Trainer& trainer) {
 
 FreezeDecision Freezing::ask(const RunView& view, Trainer& trainer) {
   FreezeRecord record = record_of(sums_, view.step, static_cast<double>(view.epochs),
-                                  layers_of(trainer.layout().frozen_units));
+                                  layers_of_units(job_.model, trainer.layout().frozen_units));
   if (has_reference_) record.drift = weight_drift(trainer, layer_of_bucket_, squares_.size());
   FreezeDecision decision = decide(rules_, state_, record);
   state_ = remember(rules_, std::move(state_), std::move(record), decision);
@@ -172,12 +172,6 @@ FreezeDecision Freezing::ask(const RunView& view, Trainer& trainer) {
 
 void Freezing::skip(Trainer& trainer) const {
   trainer.skip(state_.skips ? state_.planned.groups : std::vector<SkipGroup>{});
-}
-
-/// Layers of which all units are below `units`.
-int Freezing::layers_of(int units) const {
-  const std::vector<int>& ends = job_.model.layer_ends;
-  return static_cast<int>(std::upper_bound(ends.begin(), ends.end(), units) - ends.begin());
 }
 
 Json Freezing::progress() const {

@@ -26,7 +26,6 @@ class Freezing final : public ChangePolicy {
  private:
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
-  int layers_of(int units) const;
   /// What is left out from now on: as planned, or nothing.
   void skip(Trainer& trainer) const;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -35,14 +36,6 @@ std::string layout_keys(const Request& request, const Layout& layout) {
 }
 
 }  // namespace
-
-LayoutOptions layout_options(const RunConfig& config) {
-  const ElasticSection& elastic = config.elastic;
-  return {.depth = elastic.depth,
-          .replicas = elastic.replicas,
-          .schedule = elastic.schedule,
-          .least_gain = elastic.least_gain};
-}
 
 Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend,
                          int threads, std::function<CacheForecast()> cache)
@@ -175,7 +168,8 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
   const std::optional<std::size_t> free = free_for_rank(trainer);
   const double held =
       static_cast<double>(trainer.state().bytes() + trainer.engine().arena().capacity());
-  const double limit = free ? held + static_cast<double>(*free) : 1e300;
+  const double limit =
+      free ? held + static_cast<double>(*free) : std::numeric_limits<double>::infinity();
   return gather_values(trainer.world(), std::array{limit});
 }
 

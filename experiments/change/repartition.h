@@ -13,9 +13,6 @@
 
 namespace concertina {
 
-/// The keys of [elastic].
-LayoutOptions layout_options(const RunConfig& config);
-
 class Repartition final : public ChangePolicy {
  public:
   /// `cache`: what is read in place of being computed, asked at each decision; null: nothing. All

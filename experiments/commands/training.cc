@@ -151,7 +151,7 @@ CacheForecast Training::cache_forecast() const {
   if (!cache_) return {};
   const CacheOutlook outlook = cache_->outlook();
   if (outlook.units > 0 && !outlook.on) return {};
-  return {.share = outlook.whole_share, .read_s_per_sample = outlook.read_seconds};
+  return {.share = outlook.share, .read_s_per_sample = outlook.read_seconds};
 }
 
 /// What the run goes on with after the step of `view`.

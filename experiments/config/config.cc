@@ -240,6 +240,14 @@ FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model) {
   return rules_for(config, layers, most_frozen_layers(model));
 }
 
+LayoutOptions layout_options(const RunConfig& config) {
+  const ElasticSection& elastic = config.elastic;
+  return {.depth = elastic.depth,
+          .replicas = elastic.replicas,
+          .schedule = elastic.schedule,
+          .least_gain = elastic.least_gain};
+}
+
 void validate(const RunConfig& config) {
   check_names(config);
   require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);

@@ -13,6 +13,7 @@
 #include "experiments/config/byte_size.h"
 #include "parallel/plan/layout.h"
 #include "parallel/policies/freeze_rules.h"
+#include "parallel/repartition/layout_policy.h"
 
 namespace concertina {
 
@@ -184,6 +185,9 @@ std::int64_t lr_steps(const RunConfig& config);
 /// they were when run.steps grows. Throws Error{bad_input} where model and keys contradict each
 /// other.
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model);
+
+/// The keys of [elastic] that say what a layout policy may change.
+LayoutOptions layout_options(const RunConfig& config);
 
 /// Throws Error{bad_input} for the first pair of keys that contradict each other.
 void validate(const RunConfig& config);

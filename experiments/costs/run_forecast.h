@@ -29,7 +29,6 @@ struct ForecastInput {
   std::vector<UnitSeconds> units{};  // of a microbatch, each as if it trains
   MachineModel machine{};
   CacheForecast cache{};
-  double outside_s = 0;         // seconds of a step that no plan knows of
   std::size_t kinds = 0;        // of optimizer state
   std::vector<int> hosts{};     // by rank; empty: one
   std::size_t move_memory = 0;  // parallel.move_memory

@@ -104,10 +104,8 @@ class Ladder:
         rungs["static"] = self.measure(static)
         plan = self.plan("--costs", static)
         for rung in plan["ladder"][1:]:
-            keys = [key for key in rung["keys"].split() if "..." not in key]
-            if rung["rung"] == "cache":
-                keys.append(f"cache.memory={self.options.cache}")
-            rungs[rung["rung"]] = self.measure(self.train(f"seed{seed}-{rung['rung']}", base + keys))
+            rungs[rung["rung"]] = self.measure(
+                self.train(f"seed{seed}-{rung['rung']}", base + rung["keys"]))
         best = ["freeze.policy=none", "parallel.pp=1", f"parallel.dp={self.options.ranks}"]
         rungs["best static"] = self.measure(
             self.train(f"seed{seed}-best", base + best + self.no_options()))
@@ -120,15 +118,14 @@ class Ladder:
 
     def front(self, seeds, static):
         """By alpha: speed-up over the static run and held-out loss of all parts, by seed."""
-        keys = [key for key in self.plan()["ladder"][-1]["keys"].split() if "..." not in key]
+        keys = self.plan()["ladder"][-1]["keys"]
         rows = []
         for alpha in FRONT:
             runs = []
             for seed in seeds:
                 name = f"seed{seed}-cache" if alpha == 1 / 3 else f"seed{seed}-alpha{alpha:.3f}"
-                runs.append(self.measure(self.train(name, [
-                    f"run.seed={seed}", f"freeze.alpha={alpha}", f"cache.memory={self.options.cache}",
-                    *keys])))
+                runs.append(self.measure(self.train(
+                    name, [f"run.seed={seed}", f"freeze.alpha={alpha}", *keys])))
             rows.append((alpha, [one["seconds"] / run["seconds"] for one, run in zip(static, runs)],
                          [run["loss"][-1] for run in runs]))
         return rows
@@ -198,7 +195,6 @@ def parse():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--cache", default="1GiB", help="cache.memory of the last rung")
     parser.add_argument("--front", action="store_true", help="also other values of alpha")
     parser.add_argument("--share", type=float, default=0.85)
     parser.add_argument("--bound", type=float, default=0.05)

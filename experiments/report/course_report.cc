@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "core/error.h"
 #include "core/number_text.h"
+#include "experiments/config/config_toml.h"
 #include "experiments/costs/course.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
-#include "io/text_dataset.h"
 #include "parallel/policies/freeze_ladder.h"
 
 namespace concertina {
@@ -22,38 +21,33 @@ using Json = nlohmann::ordered_json;
 /// A part of what freezing gives, on top of those before it.
 struct LadderPart {
   const char* rung;
-  const char* keys;    // that make it, on top of the config
-  const char* policy;  // of the layout
-  LayoutOptions options;
-  bool freezes, caches;
-  Rung FreezeLadder::*ceiling;
+  std::vector<const char*> keys;  // that make it, on top of the config
+  Rung FreezeLadder::*ceiling = nullptr;
 };
-constexpr std::int64_t kEvery = 4;  // elastic.every of the rungs
-constexpr LayoutOptions kCutsOnly{.depth = false, .replicas = false, .schedule = false};
-constexpr LayoutOptions kAnyGrid{.depth = true, .replicas = true, .schedule = false};
-constexpr std::array kLadder{
-    LadderPart{"static", "freeze.policy=none", "none", {}, false, false, nullptr},
-    LadderPart{"freeze", "", "none", {}, true, false, &FreezeLadder::freeze},
-    LadderPart{"repack",
-               "elastic.policy=predicted elastic.every=4 elastic.depth=false "
-               "elastic.replicas=false elastic.schedule=false",
-               "predicted", kCutsOnly, true, false, &FreezeLadder::repack},
-    LadderPart{"replicas", "elastic.policy=predicted elastic.every=4 elastic.schedule=false",
-               "predicted", kAnyGrid, true, false, &FreezeLadder::replicas},
-    LadderPart{"cache",
-               "elastic.policy=predicted elastic.every=4 elastic.schedule=false cache.memory=...",
-               "predicted", kAnyGrid, true, true, &FreezeLadder::cache}};
+
+std::vector<LadderPart> ladder_parts() {
+  return {
+      {"static", {"freeze.policy=none", "elastic.policy=none", "cache.memory=0", "cache.disk=0"}},
+      {"freeze", {"elastic.policy=none", "cache.memory=0", "cache.disk=0"}, &FreezeLadder::freeze},
+      {"repack",
+       {"elastic.policy=predicted", "elastic.every=4", "elastic.depth=false",
+        "elastic.replicas=false", "elastic.schedule=false", "cache.memory=0", "cache.disk=0"},
+       &FreezeLadder::repack},
+      {"replicas",
+       {"elastic.policy=predicted", "elastic.every=4", "elastic.schedule=false", "cache.memory=0",
+        "cache.disk=0"},
+       &FreezeLadder::replicas},
+      {"cache",
+       {"elastic.policy=predicted", "elastic.every=4", "elastic.schedule=false",
+        "cache.memory=1GiB"},
+       &FreezeLadder::cache}};
+}
 
 std::int64_t samples_of(const RunConfig& config) {
   if (config.data.text.empty())
     throw_input("it is not known how many samples an epoch has", "data.text",
                 "--samples N, or data.text=FILE");
-  const TextDataset dataset(TextOptions{.text = config.data.text,
-                                        .tokenizer = config.data.tokenizer,
-                                        .validation = config.data.validation,
-                                        .tokens_per_sample = config.model.context,
-                                        .windows = config.data.windows});
-  return (static_cast<std::int64_t>(dataset.train_bytes()) - 1) / config.model.context;
+  return TextDataset(text_options(config)).samples_per_epoch();
 }
 
 /// The layers frozen during each epoch.
@@ -88,18 +82,25 @@ ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, con
           .move_memory = static_cast<std::size_t>(config.parallel.move_memory.bytes)};
 }
 
-std::vector<CourseEpoch> epochs_of(const LadderRun& run, std::string_view policy,
-                                   const LayoutOptions& options, std::int64_t every, bool freezes,
-                                   bool caches) {
-  CourseInput input{.job = run.job,
-                    .asked = run.asked,
-                    .policy = lookup(layout_policies(), policy, "layout policy", "elastic.policy"),
-                    .options = options,
-                    .every = every,
-                    .forecast = run.forecast};
+/// As `config` has [freeze], [elastic] and [cache].
+std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config) {
+  const ElasticSection& elastic = config.elastic;
+  const bool caches = config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0;
+  CourseInput input{
+      .job = run.job,
+      .asked = run.asked,
+      .policy = lookup(layout_policies(), elastic.policy, "layout policy", "elastic.policy"),
+      .options = layout_options(config),
+      .every = elastic.every,
+      .forecast = run.forecast};
   if (!caches) input.forecast.cache = {};
   const std::vector<int> none(run.layers.size());
-  return foresee(input, freezes ? run.layers : none, run.steps);
+  return foresee(input, config.freeze.policy == "none" ? none : run.layers, run.steps);
+}
+
+RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {
+  for (const char* key : keys) set_config(key, config);
+  return config;
 }
 
 /// The unfrozen run on the layout that is predicted to be the fastest.
@@ -137,9 +138,8 @@ Json ladder_json(const LadderRun& run, double fixed) {
   const double best = best_static_seconds(run);
   double slowest = 0;
   Json ladder = Json::array();
-  for (const LadderPart& part : kLadder) {
-    const double seconds =
-        seconds_of(epochs_of(run, part.policy, part.options, kEvery, part.freezes, part.caches));
+  for (const LadderPart& part : ladder_parts()) {
+    const double seconds = seconds_of(epochs_of(run, with_keys(run.config, part.keys)));
     if (slowest == 0) slowest = seconds;
     const Rung ceiling = part.ceiling == nullptr ? Rung{} : ceilings.*part.ceiling;
     ladder.push_back(
@@ -155,15 +155,7 @@ Json ladder_json(const LadderRun& run, double fixed) {
 }
 
 Json course_json(const LadderRun& run) {
-  const ElasticSection& elastic = run.config.elastic;
-  const CacheSection& cache = run.config.cache;
-  const std::vector<CourseEpoch> epochs =
-      epochs_of(run, elastic.policy,
-                {.depth = elastic.depth,
-                 .replicas = elastic.replicas,
-                 .schedule = elastic.schedule,
-                 .least_gain = elastic.least_gain},
-                elastic.every, true, cache.memory.bytes > 0 || cache.disk.bytes > 0);
+  const std::vector<CourseEpoch> epochs = epochs_of(run, run.config);
   Json course = Json::array();
   for (std::size_t e = 0; e < epochs.size(); ++e)
     course.push_back({{"epoch", e},

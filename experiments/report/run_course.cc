@@ -156,7 +156,7 @@ void carry_over(std::vector<RunChange>& changes) {
   }
 }
 
-/// Of the points that have a time; no step of others is counted.
+/// Counts points that have a time; steps of others are left out.
 RunSegment segment_of(const std::vector<MetricsPoint>& metrics, double after, double last,
                       const std::vector<int>& layer_ends) {
   RunSegment segment{.frozen = kUnknown, .layout = {}};

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 constexpr const char* kOtherBits =
     "with this processor's kernels a sample may have other bits in another place of its microbatch";
 
-/// Of a warm read, on average over the slots; 0 where nothing was measured.
+/// Seconds of a warm read, on average over the slots; 0 where nothing was measured.
 double read_seconds_of(const CacheRates& rates, const ActivationCache& store,
                        std::uint64_t entry_bytes) {
   double seconds = 0, slots = 0;
@@ -207,7 +207,7 @@ void AutoCache::gather_times() {
   read_seconds_ = median(std::move(reads));
 }
 
-/// Of the cached units, per sample; 0 while one of them was not measured yet.
+/// Seconds that the cached units take per sample; 0 while one of them was not measured yet.
 double AutoCache::forward_seconds() const {
   double sum = 0;
   for (int u = 0; u < units_; ++u) {
@@ -250,12 +250,11 @@ void AutoCache::decide(std::int64_t step) {
 CacheOutlook AutoCache::outlook() const {
   const auto slots =
       static_cast<double>(store_->slots(CachePlace::memory) + store_->slots(CachePlace::disk));
-  const double share = slots / static_cast<double>(room_.samples);
   return {.on = on_,
           .units = units_,
           .read_seconds = read_seconds_,
-          .share = share,
-          .whole_share = std::pow(share, static_cast<double>(per_microbatch_))};
+          .share = std::pow(slots / static_cast<double>(room_.samples),
+                            static_cast<double>(per_microbatch_))};
 }
 
 CacheUse AutoCache::use() {

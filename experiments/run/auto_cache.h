@@ -29,8 +29,7 @@ struct CacheOutlook {
   bool on = false;
   int units = 0;            // [0, units) need not run for a sample that is there
   double read_seconds = 0;  // per sample; 0: not known
-  double share = 0;         // of all samples, with a slot on their host
-  double whole_share = 0;   // of microbatches all of whose samples have one: only these are read
+  double share = 0;         // of microbatches all of whose samples have a slot: only these are read
 };
 
 class AutoCache final : public FrozenOutputs {
@@ -39,7 +38,7 @@ class AutoCache final : public FrozenOutputs {
     std::shared_ptr<const TextDataset> dataset;
     std::string owner;     // what tells this run from all others
     std::string numerics;  // what decides bits besides model and weights
-    /// Of one rank or more: gets each decision, as a line of events.jsonl after step `step`.
+    /// Gets each decision, on the ranks that have one, as a line of events.jsonl after step `step`.
     std::function<void(std::int64_t step, nlohmann::ordered_json details)> decided;
   };
 
@@ -54,7 +53,7 @@ class AutoCache final : public FrozenOutputs {
   void before_step(std::int64_t step);
 
   CacheOutlook outlook() const;
-  /// Of an entry; 0: not known.
+  /// What a read of an entry takes; 0: not known.
   double read_s_per_byte() const { return read_seconds_ / static_cast<double>(room_.entry_bytes); }
   /// Since the start of the launch. Collective.
   CacheUse use();
@@ -105,7 +104,7 @@ class AutoCache final : public FrozenOutputs {
   bool alike_ = true;  // as far as any rank knows
   bool told_ = false;
 
-  // Of the present assignment.
+  // What follows from the present assignment.
   Layout layout_;
   int units_ = 0;
   bool on_ = false;
@@ -114,7 +113,7 @@ class AutoCache final : public FrozenOutputs {
   std::vector<Prefix> prefixes_;   // that entries may have now; on ranks that begin a pipeline
   std::vector<int> microbatches_;  // that begin here
 
-  // Of the present step, by its place in the global batch.
+  // The samples of the present step, each by its place in the global batch.
   std::int64_t step_ = -1, next_step_ = -1;
   std::vector<std::uint64_t> samples_, next_, wanted_;
   std::vector<int> places_;                 // in prefixes_, of each sample's entry; -1: it has none

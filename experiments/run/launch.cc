@@ -14,6 +14,7 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
+#include "experiments/run/planning.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/text_identity.h"
 #include "experiments/run/threads.h"
@@ -42,12 +43,7 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 
 std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
   if (config.data.text.empty()) return nullptr;
-  auto dataset =
-      std::make_shared<const TextDataset>(TextOptions{.text = config.data.text,
-                                                      .tokenizer = config.data.tokenizer,
-                                                      .validation = config.data.validation,
-                                                      .tokens_per_sample = config.model.context,
-                                                      .windows = config.data.windows});
+  auto dataset = std::make_shared<const TextDataset>(text_options(config));
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),

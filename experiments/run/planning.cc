@@ -43,6 +43,14 @@ Job job_of(const RunConfig& config) {
           .keeps_reference = wants_reference(config)};
 }
 
+TextOptions text_options(const RunConfig& config) {
+  return {.text = config.data.text,
+          .tokenizer = config.data.tokenizer,
+          .validation = config.data.validation,
+          .tokens_per_sample = config.model.context,
+          .windows = config.data.windows};
+}
+
 Request request_of(const RunConfig& config, int world) {
   const ParallelSection& parallel = config.parallel;
   Request request{.world = world,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "experiments/config/config.h"
+#include "io/text_dataset.h"
 #include "models/model.h"
 #include "parallel/generate/assign.h"
 
@@ -19,6 +20,8 @@ Precision precision_of(const RunConfig& config);
 
 /// What the run trains, whatever its layout.
 Job job_of(const RunConfig& config);
+/// The keys of [data] for a text; `config` names one.
+TextOptions text_options(const RunConfig& config);
 
 /// What `parallel` and `freeze` ask for in a world of so many ranks.
 Request request_of(const RunConfig& config, int world);

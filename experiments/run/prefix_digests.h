@@ -18,8 +18,8 @@ class PrefixDigests {
   /// After each change of the assignment, on every rank, before another step: forgets the weights
   /// that train now.
   void follow();
-  /// Of units [0, units), all frozen, whose weights this rank has. What was hashed before is as it
-  /// was while it stays frozen, so most calls hash little.
+  /// The digest of units [0, units), all frozen, whose weights this rank has. What was hashed
+  /// before is as it was while it stays frozen, so most calls hash little.
   Sha256Digest digest(int units);
 
  private:

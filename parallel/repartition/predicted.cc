@@ -2,7 +2,6 @@
 // best ones with their cuts moved as long as that helps; the run changes to the one that ends it
 // first, where that is worth the change.
 #include <algorithm>
-#include <limits>
 
 #include "core/error.h"
 #include "core/number_text.h"

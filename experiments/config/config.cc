@@ -138,7 +138,14 @@ void check_freeze(const RunConfig& config) {
                   config.where(key.name),
                   fmt::format("freeze.policy = \"{}\"; the options of {} are: {}", key.policy,
                               policy, option_keys_of(policy)));
-  rules_for(config, config.model.layers, config.model.layers);
+  const FreezeRules rules = rules_for(config, config.model.layers, config.model.layers);
+  if (rules.policy->plan_skips == nullptr) return;
+  for (const auto& [key, set] : {std::pair{"freeze.max", config.freeze.max != 0},
+                                 {"freeze.unfreeze", config.freeze.unfreeze != "never"}})
+    if (set)
+      throw_input(fmt::format("{} is of frozen layers, and freeze.policy = \"{}\" freezes none",
+                              key, policy),
+                  config.where(key), fmt::format("no {}, or another freeze.policy", key));
 }
 
 /// What is kept of a sample is of use only when the same sample comes again, and does not depend on

@@ -326,6 +326,10 @@ expect 0 0 idle --set data.windows=fixed --set 'cache.memory=1 MiB' --set run.st
 [ "$(grep -c 'warning' err)" = 1 ] && grep -q 'cache.memory is set, but nothing is ever frozen' err ||
   fail 'a budget that has no effect'
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
+refused 'freeze.max is of frozen layers, and freeze.policy = "weights-only" freezes none' 0 \
+  --set freeze.policy=weights-only --set freeze.max=2
+refused 'freeze.unfreeze is of frozen layers' 0 --set freeze.policy=weights-only \
+  --set freeze.unfreeze=loss
 refused 'parallel.spare = 2 of 2 ranks: none is left' 2 --set parallel.spare=2
 refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \
   --set freeze.every=1 --set 'freeze.at=["step 2: 5"]'

@@ -1,8 +1,10 @@
 #include "parallel/plan/moves.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "core/error.h"
 #include "core/index.h"
@@ -10,10 +12,12 @@
 namespace concertina {
 namespace {
 
-/// What a bucket's change asks of a rank's memory: blocks to make, and to give back afterwards.
+/// What a bucket's change asks of a rank: bytes of blocks to make, and to give back afterwards, and
+/// what it sends.
 struct Demand {
   int rank = 0;
   std::size_t makes = 0, gives = 0;
+  std::size_t out = 0;
 };
 
 struct BucketChange {
@@ -21,6 +25,10 @@ struct BucketChange {
   std::vector<Move> moves;
   std::vector<Demand> demands;  // by ascending rank
 };
+
+std::size_t move_bytes(const Move& move, std::size_t kinds) {
+  return move.count() * sizeof(float) * (move.kinds ? kinds : 1);
+}
 
 /// Ranks of `holders` on the host of `rank`, or all of them if there are none.
 std::vector<int> nearest(const std::vector<int>& holders, int rank, const std::vector<int>& hosts) {
@@ -50,8 +58,14 @@ class ChangeFinder {
       if (const Part* old = own_state(from_, bucket, rank);
           old != nullptr && !keeps_own_state(from_, to_, bucket, rank))
         demands_[rank].gives += block_bytes(old->count(), kinds_);
-    for (const auto& [rank, demand] : demands_)
-      change_.demands.push_back({rank, demand.makes, demand.gives});
+    for (const Move& move : change_.moves) {
+      if (move.from == move.to) continue;
+      demands_[move.from].out += move_bytes(move, kinds_);
+    }
+    for (auto& [rank, demand] : demands_) {
+      demand.rank = rank;
+      change_.demands.push_back(demand);
+    }
     return std::move(change_);
   }
 
@@ -108,7 +122,15 @@ std::vector<std::vector<BucketChange>> classes_of(std::vector<BucketChange> chan
   return result;
 }
 
-/// Puts changes into rounds, always the one next that asks for the least beyond the ranks' limits.
+using Classes = std::vector<std::vector<BucketChange>>;
+
+/// Which change comes next.
+enum class Order {
+  even,     // of the class of which least has moved: every round has the mix of the whole
+  sparing,  // the one that asks for the least beyond the ranks' larger states
+};
+
+/// Puts changes into rounds.
 class RoundPacker {
  public:
   RoundPacker(const Assignment& from, const Assignment& to, std::size_t kinds, std::size_t budget) {
@@ -123,18 +145,27 @@ class RoundPacker {
     plan_.peak_bytes = used_;
   }
 
-  MovePlan pack(std::vector<std::vector<BucketChange>> classes) {
+  MovePlan pack(const Classes& classes, Order order) {
     std::vector<std::size_t> next(classes.size(), 0);
+    std::vector<double> moved(classes.size(), 0), all;  // bytes by class
+    for (const std::vector<BucketChange>& members : classes) {
+      all.push_back(1);
+      for (const BucketChange& change : members) all.back() += bytes_of(change);
+    }
     for (;;) {
-      int best = -1;
-      double least = std::numeric_limits<double>::infinity();
+      std::optional<std::size_t> best;
+      double least = 0;
       for (std::size_t c = 0; c < classes.size(); ++c) {
         if (next[c] == classes[c].size()) continue;
-        const double excess = excess_of(classes[c][next[c]]);
-        if (excess < least) least = excess, best = static_cast<int>(c);
+        const BucketChange& change = classes[c][next[c]];
+        const double rank = order == Order::sparing ? excess_of(change)
+                                                    : (moved[c] + bytes_of(change) / 2) / all[c];
+        if (!best || rank < least) least = rank, best = c;
       }
-      if (best < 0) break;
-      add(std::move(classes[at(best)][next[at(best)]++]));
+      if (!best) break;
+      const BucketChange& change = classes[*best][next[*best]++];
+      moved[*best] += bytes_of(change);
+      add(change);
     }
     close();
     for (std::size_t r = 0; r < larger_.size(); ++r)
@@ -142,7 +173,20 @@ class RoundPacker {
     return std::move(plan_);
   }
 
+  /// Whether no rank ever has more than its limit by `plan`.
+  bool within_limits(const MovePlan& plan) const {
+    for (std::size_t r = 0; r < limit_.size(); ++r)
+      if (plan.peak_bytes[r] > limit_[r]) return false;
+    return true;
+  }
+
  private:
+  static double bytes_of(const BucketChange& change) {
+    std::size_t bytes = 0;
+    for (const Demand& one : change.demands) bytes += one.out + one.makes;
+    return static_cast<double>(bytes);
+  }
+
   /// The most that any rank would have beyond its larger state if this came next by itself; below
   /// zero where all ranks have room.
   double excess_of(const BucketChange& change) const {
@@ -160,7 +204,7 @@ class RoundPacker {
     });
   }
 
-  void add(BucketChange change) {
+  void add(const BucketChange& change) {
     if (!round_.buckets.empty() && !fits(change)) close();
     for (const Demand& one : change.demands) {
       const std::size_t rank = at(one.rank);
@@ -222,7 +266,7 @@ std::size_t MovePlan::bytes(std::size_t kinds) const {
   std::size_t sum = 0;
   for (const MoveRound& round : rounds)
     for (const Move& move : round.moves)
-      if (move.from != move.to) sum += move.count() * sizeof(float) * (move.kinds ? kinds : 1);
+      if (move.from != move.to) sum += move_bytes(move, kinds);
   return sum;
 }
 
@@ -236,7 +280,16 @@ MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t ki
   for (std::size_t b = 0; b < from.buckets.size(); ++b)
     if (BucketChange change = finder.of(b); !change.demands.empty())
       changes.push_back(std::move(change));
-  return RoundPacker(from, to, kinds, budget).pack(classes_of(std::move(changes), from, to));
+  Classes classes = classes_of(std::move(changes), from, to);
+  // The largest first: the small ones fill what room is left in a round.
+  for (std::vector<BucketChange>& members : classes)
+    std::ranges::stable_sort(members, std::greater(), [&](const BucketChange& change) {
+      return from.buckets[change.bucket].elements;
+    });
+  RoundPacker packer(from, to, kinds, budget);
+  MovePlan even = packer.pack(classes, Order::even);
+  if (packer.within_limits(even)) return even;
+  return RoundPacker(from, to, kinds, budget).pack(classes, Order::sparing);
 }
 
 }  // namespace concertina

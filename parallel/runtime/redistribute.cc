@@ -4,20 +4,10 @@
 #include <map>
 
 #include "core/exchange_order.h"
+#include "parallel/runtime/message_pieces.h"
 
 namespace concertina {
 namespace {
-
-/// Bytes of a message. A longer one is announced over TCP, and its receiver's answer would queue
-/// after all that the receiver itself sends: the two directions of a link would take turns.
-constexpr std::size_t kPiece = std::size_t{1} << 19;
-
-/// `data` as messages, cut the same on both ends.
-template <class Message, class Data>
-void add_pieces(Data data, int peer, std::vector<Message>& messages) {
-  for (; !data.empty(); data = data.subspan(std::min(kPiece, data.size())))
-    messages.push_back({data.first(std::min(kPiece, data.size())), peer});
-}
 
 /// The blocks that a bucket gets on this rank.
 struct NewBlocks {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -125,6 +127,42 @@ TEST(Moves, KeepTheExtraMemoryWithinTheBudgetOrOneBucket) {
     // By default a quarter of the state.
     for (const std::size_t extra : plan_moves(from, pipeline(ranks), kKinds).extra_bytes)
       EXPECT_LE(extra, state_bytes(from, 0, kKinds).total() / 4);
+  }
+}
+
+/// Bytes that a rank sends or receives, whichever is more, of the rank with most.
+std::size_t busiest(const std::vector<MoveRound>& rounds) {
+  std::map<int, std::array<std::size_t, 2>> ranks;
+  for (const MoveRound& round : rounds)
+    for (const Move& move : round.moves) {
+      if (move.from == move.to) continue;
+      const std::size_t bytes = move.count() * sizeof(float) * (move.kinds ? kKinds : 1);
+      ranks[move.from][0] += bytes;
+      ranks[move.to][1] += bytes;
+    }
+  std::size_t most = 0;
+  for (const auto& [rank, bytes] : ranks) most = std::max({most, bytes[0], bytes[1]});
+  return most;
+}
+
+TEST(Moves, SendBothWaysInEachRound) {
+  constexpr int kHalves = 14;  // of blocks: the second half has twice the weights of the first
+  Job job = tied_job(kHalves, 4096, 64, kMicrobatches, kLeaves);
+  for (std::size_t u = 2; u < kHalves; u += 2) job.model.units[u].parameters[0].shape = {8192};
+  const Assignment pipeline =
+      make_assignment(job, Layout{{pipeline_over({0, 1}, kHalves, 0, kMicrobatches)}}, {}, 2);
+  const Assignment replicas =
+      make_assignment(job,
+                      Layout{{pipeline_over({0}, kHalves, 0, kMicrobatches / 2),
+                              pipeline_over({1}, kHalves, kMicrobatches / 2, kMicrobatches)}},
+                      {}, 2);
+  for (const auto& [from, to] :
+       {std::pair(&pipeline, &replicas), std::pair(&replicas, &pipeline)}) {
+    const MovePlan plan = plan_moves(*from, *to, kKinds);
+    ASSERT_GT(plan.rounds.size(), 1U);
+    std::size_t sum = 0;
+    for (const MoveRound& round : plan.rounds) sum += busiest({round});
+    EXPECT_LE(static_cast<double>(sum), 1.05 * static_cast<double>(busiest(plan.rounds)));
   }
 }
 

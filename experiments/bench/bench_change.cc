@@ -10,8 +10,8 @@
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/costs/link_probe.h"
-#include "experiments/costs/memory_probe.h"
 #include "experiments/costs/move_costs.h"
+#include "experiments/costs/move_probe.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
 #include "experiments/run/planning.h"
@@ -21,40 +21,89 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Seconds of changes in one direction and of the steps after them.
-struct ChangeTimes {
-  std::vector<double> change, move, first_step, step;
-  std::size_t extra_bytes = 0;
+constexpr int kWarmChanges = 3;  // each way
 
-  void record(TimedTrainer& bench, const Assignment& to) {
-    Communicator& world = bench.trainer.world();
-    const Adoption took = bench.trainer.adopt(to);
-    extra_bytes = took.extra_bytes;
-    const double first = bench.step(), second = bench.step();
-    const auto all =
-        largest_values(world, std::array{took.seconds, took.move_seconds, first, second});
-    change.push_back(all[0]);
-    move.push_back(all[1]);
-    first_step.push_back(all[2]);
-    step.push_back(all[3]);
+/// Changes in one direction: what was predicted of each just before it, and what it took.
+class Direction {
+ public:
+  Direction(TimedTrainer& bench, const Assignment& from, const Assignment& to,
+            const std::vector<int>& hosts, std::size_t budget)
+      : bench_(bench), to_(to), kinds_(bench.trainer.state().kinds().size()) {
+    plan_ = plan_moves(from, to, kinds_, hosts, budget);
   }
+  const MovePlan& plan() const { return plan_; }
+  std::size_t kinds() const { return kinds_; }
+  double step_seconds() const { return median(step_); }
+  double rebuild() const { return rebuild_; }
+
+  /// A change that nobody counts. Returns what its move took over what `machine` says; later
+  /// predictions know what its rebuilding took.
+  double warm_up(const MachineModel& machine) {
+    const double predicted = predict_move(plan_, kinds_, machine).move();
+    const double took = change()[1];
+    return predicted > 0 ? took / predicted : 1;
+  }
+
+  void run(MachineModel machine) {
+    machine.moves.rebuild_s = rebuild_;
+    const MoveSeconds predicted = predict_move(plan_, kinds_, machine);
+    predicted_.push_back(predicted.total());
+    predicted_move_.push_back(predicted.move());
+    machine.moves.move_factor = 1;  // as before the first change of a run
+    probed_.push_back(predict_move(plan_, kinds_, machine).total());
+    const auto [change_s, move_s, first_s, second_s] = change();
+    change_.push_back(change_s);
+    move_.push_back(move_s);
+    first_step_.push_back(first_s);
+    step_.push_back(second_s);
+  }
+
+  /// `per_byte`: seconds on the link; `step`: of the faster layout.
+  Json figures(double per_byte, double step) const {
+    const double change = median(change_), move = median(move_);
+    const double busiest = busiest_rank(pair_bytes(plan_, kinds_)).most();
+    const double link = busiest * per_byte;
+    return {{"change_ms", change * 1e3},
+            {"move_ms", move * 1e3},
+            {"rebuild_ms", (change - move) * 1e3},
+            {"first_step_ms", median(first_step_) * 1e3},
+            {"change_over_step", change / step},
+            {"bytes", plan_.bytes(kinds_)},
+            {"busiest_rank_bytes", busiest},
+            {"extra_bytes", extra_bytes_},
+            {"move_rounds", plan_.rounds.size()},
+            {"link_ms", link * 1e3},
+            {"change_over_link", link > 0 ? Json(change / link) : Json()},
+            {"predicted_ms", median(predicted_) * 1e3},
+            {"predicted_move_ms", median(predicted_move_) * 1e3},
+            {"predicted_over_measured", median(predicted_) / change},
+            {"probe_over_measured", median(probed_) / change}};
+  }
+
+ private:
+  /// Seconds of a change, its move, and the two steps after it, of the slowest rank.
+  std::array<double, 4> change() {
+    const Adoption took = bench_.trainer.adopt(to_);
+    extra_bytes_ = took.extra_bytes;
+    const double first = bench_.step(), second = bench_.step();
+    const auto all = largest_values(bench_.trainer.world(),
+                                    std::array{took.seconds, took.move_seconds, first, second});
+    rebuild_ = all[0] - all[1];
+    return {all[0], all[1], all[2], all[3]};
+  }
+
+  TimedTrainer& bench_;
+  const Assignment& to_;
+  std::size_t kinds_;
+  MovePlan plan_;
+  double rebuild_ = 0;  // of the last change
+  std::size_t extra_bytes_ = 0;
+  std::vector<double> change_, move_, first_step_, step_, predicted_, predicted_move_, probed_;
 };
 
-/// Seconds of a change in which nothing moves: the slowest rank's median of some.
-double measure_rebuild(TimedTrainer& bench, const Assignment& same) {
-  constexpr int kTimes = 3;
-  std::vector<double> seconds;
-  for (int i = 0; i < kTimes; ++i) {
-    const Adoption took = bench.trainer.adopt(same);
-    seconds.push_back(largest_values(bench.trainer.world(), std::array{took.seconds})[0]);
-    bench.step();
-  }
-  return median(std::move(seconds));
-}
-
 /// Links by class, and the one between the ranks of `pair`, which is also that of its class.
-MachineModel measure_machine(Communicator& world, const std::vector<int>& hosts,
-                             std::pair<int, int> pair, std::size_t bytes) {
+MachineModel measure_links(Communicator& world, const std::vector<int>& hosts,
+                           std::pair<int, int> pair, std::size_t bytes) {
   MachineModel machine;
   machine.ranks_per_host = ranks_per_host(hosts);
   const LinkClasses classes = probe_classes(world, hosts, bytes);
@@ -65,29 +114,7 @@ MachineModel measure_machine(Communicator& world, const std::vector<int>& hosts,
     const bool remote = hosts[static_cast<std::size_t>(a)] != hosts[static_cast<std::size_t>(b)];
     (remote ? machine.remote : machine.local) = probe_link(world, a, b, bytes, remote);
   }
-  probe_memory(world, machine);
   return machine_from_json(gather_json(world, to_json(machine))[0], "the probe of rank 0");
-}
-
-Json direction_json(const ChangeTimes& times, const MovePlan& plan, std::size_t kinds,
-                    const MachineModel& machine, double per_byte, double step) {
-  const double change = median(times.change), move = median(times.move);
-  const double busiest = busiest_rank(pair_bytes(plan, kinds)).most(), link = busiest * per_byte;
-  const MoveSeconds predicted = predict_move(plan, kinds, machine);
-  return {{"change_ms", change * 1e3},
-          {"move_ms", move * 1e3},
-          {"rebuild_ms", (change - move) * 1e3},
-          {"first_step_ms", median(times.first_step) * 1e3},
-          {"change_over_step", change / step},
-          {"bytes", plan.bytes(kinds)},
-          {"busiest_rank_bytes", busiest},
-          {"extra_bytes", times.extra_bytes},
-          {"move_rounds", plan.rounds.size()},
-          {"link_ms", link * 1e3},
-          {"change_over_link", link > 0 ? Json(change / link) : Json()},
-          {"predicted_ms", predicted.total() * 1e3},
-          {"predicted_move_ms", predicted.move() * 1e3},
-          {"predicted_over_measured", predicted.total() / change}};
 }
 
 RunConfig other_layout(const RunConfig& config, const Assignment& usual, const std::string& to) {
@@ -109,30 +136,25 @@ Json bench_change(const RunConfig& config, Communicator& world, const ChangeBenc
   if (from.layout == to.layout && from.plan.rows == to.plan.rows)
     throw_input("both layouts are the same", "--to", "keys of another layout");
   const std::vector<int> hosts = host_of_ranks(world);
-  const std::size_t kinds = bench.trainer.state().kinds().size();
   const auto budget = static_cast<std::size_t>(config.parallel.move_memory.bytes);
-  const std::array plans{plan_moves(from, to, kinds, hosts, budget),
-                         plan_moves(to, from, kinds, hosts, budget)};
-  const auto pair = busiest_pair(pair_bytes(plans[0], kinds), hosts);
+  Direction there(bench, from, to, hosts, budget), back(bench, to, from, hosts, budget);
+  const auto pair = busiest_pair(pair_bytes(there.plan(), there.kinds()), hosts);
 
   for (int i = 0; i < options.warmup; ++i) bench.step();
-  std::array<double, 2> rebuild{};  // of either layout
-  rebuild[1] = measure_rebuild(bench, from);
-  ChangeTimes().record(bench, to);
-  rebuild[0] = measure_rebuild(bench, to);
-  ChangeTimes().record(bench, from);
-  MachineModel machine =
-      measure_machine(world, hosts, pair, static_cast<std::size_t>(options.bytes));
-  ChangeTimes there, back;
-  for (int round = 0; round < options.rounds; ++round) {
-    there.record(bench, to);
-    back.record(bench, from);
-  }
+  MachineModel machine = measure_links(world, hosts, pair, static_cast<std::size_t>(options.bytes));
+  probe_move(world, bench.trainer.tensors(), bench.trainer.tensor_memory(), hosts, from,
+             machine.moves);
+  std::vector<double> factors;
+  for (int i = 0; i < kWarmChanges; ++i)
+    for (Direction* direction : {&there, &back}) factors.push_back(direction->warm_up(machine));
+  machine.moves.move_factor = median(factors);
+  for (int round = 0; round < options.rounds; ++round)
+    for (Direction* direction : {&there, &back}) direction->run(machine);
 
   const bool remote = pair.first != pair.second && hosts[static_cast<std::size_t>(pair.first)] !=
                                                        hosts[static_cast<std::size_t>(pair.second)];
   const double per_byte = seconds_per_byte(remote ? machine.remote : machine.local);
-  const double from_step = median(back.step), to_step = median(there.step);
+  const double from_step = back.step_seconds(), to_step = there.step_seconds();
   const double step = std::min(from_step, to_step);
   Json result = {{"ranks", world.size()},
                  {"hosts", *std::ranges::max_element(hosts) + 1},
@@ -146,11 +168,9 @@ Json bench_change(const RunConfig& config, Communicator& world, const ChangeBenc
                   {{"from", pair.first},
                    {"to", pair.second},
                    {"bytes_per_s", per_byte > 0 ? 1 / per_byte : 0}}}};
-  machine.rebuild_s = rebuild[0];
-  result["there"] = direction_json(there, plans[0], kinds, machine, per_byte, step);
-  machine.rebuild_s = rebuild[1];
-  result["back"] = direction_json(back, plans[1], kinds, machine, per_byte, step);
-  machine.rebuild_s = *std::ranges::max_element(rebuild);
+  result["there"] = there.figures(per_byte, step);
+  result["back"] = back.figures(per_byte, step);
+  machine.moves.rebuild_s = std::max(there.rebuild(), back.rebuild());
   result["machine"] = to_json(machine);
   return result;
 }

@@ -13,7 +13,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/links.h"
-#include "experiments/costs/memory_probe.h"
+#include "experiments/costs/move_probe.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
@@ -28,6 +28,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
 constexpr std::size_t kKeptSteps = 256;
+constexpr double kLeastMove = 1e-3;  // seconds of a move that says something of its bytes
 
 /// Keys that ask for this layout again, whatever the config says.
 std::string layout_keys(const Request& request, const Layout& layout) {
@@ -101,8 +102,16 @@ void Repartition::adopted(const Change& change, const Adoption& adoption) {
   layout_ = layout_keys(change.next->request, now.layout);
   world_ = now.world;
   predicted_ = wanted_;
-  rebuild_ = adoption.seconds - adoption.move_seconds;
+  if (change.next->move_seconds > 0) learn(*change.next, adoption);
   seconds_.clear();
+}
+
+/// From a change that was predicted: the next prediction has the machine's own figures.
+void Repartition::learn(const LayoutChoice& next, const Adoption& adoption) {
+  const double predicted = next.move_seconds - predicted_rates_.rebuild_s;
+  if (predicted > kLeastMove && adoption.move_seconds > kLeastMove)
+    move_factor_ = predicted_rates_.move_factor * adoption.move_seconds / predicted;
+  rebuild_ = adoption.seconds - adoption.move_seconds;
 }
 
 /// How the last prediction did.
@@ -122,16 +131,24 @@ std::vector<RunEvent> Repartition::closing() {
   return {};
 }
 
+MoveRates Repartition::moves(Trainer& trainer) {
+  const Watchdog::Patience patience(trainer.watchdog(), "measuring what a change takes");
+  if (!links_) probe(trainer);
+  const std::array mine{rebuild_ > 0 ? rebuild_ : trainer.build_seconds(), move_factor_};
+  const std::vector<double> slowest = largest_values(trainer.world(), mine);
+  MoveRates rates = links_->moves;
+  rates.rebuild_s = slowest[0];
+  rates.move_factor = slowest[1];
+  return predicted_rates_ = rates;
+}
+
 /// What is known of the machine and the model by now. Collective.
 ForecastInput Repartition::measure(Trainer& trainer) {
   const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
   if (!links_) probe(trainer);
   costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
   MachineModel machine = with_links(costs_.machine(), *links_);
-  machine.copy_s_per_byte = links_->copy_s_per_byte;
-  machine.block_s_per_byte = links_->block_s_per_byte;
-  const double rebuild = rebuild_ > 0 ? rebuild_ : trainer.build_seconds();
-  machine.rebuild_s = largest_values(trainer.world(), std::array{rebuild})[0];
+  machine.moves = moves(trainer);
   const std::vector<double> limits = memory_limits(trainer);
   const auto refusal = [this, limits, &job = trainer.job()](const Assignment& next) {
     const std::vector<RankMemory> ranks = predict_memory(config_, job, next, threads_);
@@ -158,7 +175,8 @@ void Repartition::probe(Trainer& trainer) {
   machine.local = classes.local;
   machine.remote = classes.remote;
   machine.ranks_per_host = ranks_per_host(hosts);
-  probe_memory(trainer.world(), machine);
+  probe_move(trainer.world(), trainer.tensors(), trainer.tensor_memory(), hosts,
+             trainer.assignment(), machine.moves);
   links_ =
       machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "the probe of rank 0");
 }

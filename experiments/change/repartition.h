@@ -26,6 +26,8 @@ class Repartition final : public ChangePolicy {
 
   /// What the run's steps have taken so far.
   CostRecord& costs() { return costs_; }
+  /// What changes of the layout take, by a probe and by the changes so far. Collective.
+  MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
   /// The layout that was changed to, for a resumed launch in a world of as many ranks.
@@ -35,6 +37,7 @@ class Repartition final : public ChangePolicy {
 
  private:
   ForecastInput measure(Trainer& trainer);
+  void learn(const LayoutChoice& next, const Adoption& adoption);
   void probe(Trainer& trainer);
   std::vector<double> memory_limits(Trainer& trainer);
   void record(const LayoutDecision& decision, const Trainer& trainer, Change& change);
@@ -48,12 +51,14 @@ class Repartition final : public ChangePolicy {
   const std::function<CacheForecast()> cache_;
   const Assignment start_;
   CostRecord costs_;
-  std::optional<MachineModel> links_;  // and memory: probed at the first decision
+  std::optional<MachineModel> links_;  // and moves: probed at the first decision
   std::vector<double> seconds_;        // of steps since the last change
   std::optional<double> predicted_;    // seconds of such a step
   std::optional<double> wanted_;       // the same of what the decision of this step wants
-  double rebuild_ = 0;                 // seconds of the last change, but for the state's move
-  std::string layout_;                 // keys of the layout that was changed to; empty: none
+  double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
+  double move_factor_ = 1;     // what that move took over what the probe says
+  MoveRates predicted_rates_;  // of the newest prediction
+  std::string layout_;         // keys of the layout that was changed to; empty: none
   int world_ = 0;
 };
 

@@ -29,10 +29,11 @@ void log_passes(const Backend& backend) {
               passes.issued + passes.replayed, passes.recordings);
 }
 
-void save_costs(TrainLaunch& launch, CostRecord& record, double cache_read) {
+void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
+                double cache_read) {
   const Watchdog::Patience patience(&launch.watchdog, "measuring links");
-  MeasuredCosts costs =
-      measure_costs(launch.trainer, *launch.backend, launch.threads, &record);
+  MeasuredCosts costs = measure_costs(launch.trainer, *launch.backend, launch.threads, &record);
+  costs.machine.moves = moves;
   costs.machine.cache_read_s_per_byte = cache_read;
   if (!launch.monitor) return;
   try {

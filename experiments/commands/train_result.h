@@ -20,7 +20,7 @@ void log_passes(const Backend& backend);
 
 /// costs.json: what this launch's steps took, for predictions. `cache_read`:
 /// MachineModel::cache_read_s_per_byte. Collective.
-void save_costs(TrainLaunch& launch, CostRecord& record, double cache_read);
+void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves, double cache_read);
 
 /// result.json. A launch that trained nothing leaves an earlier one's as it was.
 void save_result(const TrainLaunch& launch, const LaunchFigures& figures,

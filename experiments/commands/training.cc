@@ -263,7 +263,8 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   const auto stop = [this] { return told_to_stop(); };
   for (ChangePolicy* policy : policies_) write_events(done_, policy->closing());
   if (summary_.last)
-    save_costs(launch_, repartition_.costs(), cache_ ? cache_->read_s_per_byte() : 0);
+    save_costs(launch_, repartition_.costs(), repartition_.moves(trainer_),
+               cache_ ? cache_->read_s_per_byte() : 0);
   if (stop()) return preempted(stopped_by_);
   summary_.step = done_;
   summary_.validation = final_validation(stop);

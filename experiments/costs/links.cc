@@ -57,6 +57,7 @@ MachineModel with_links(MachineModel machine, const MachineModel& other) {
   machine.local = other.local;
   machine.remote = other.remote;
   machine.pairs = other.pairs;
+  if (other.moves != MoveRates{}) machine.moves = other.moves;
   return machine;
 }
 

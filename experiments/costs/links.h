@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// `machine` with the links of `other`, and its ranks on as many hosts.
+/// `machine` with the links of `other`, its ranks on as many hosts, and its moves if it has any.
 MachineModel with_links(MachineModel machine, const MachineModel& other);
 
 /// What a message takes on `machine`, between `ranks` ranks.

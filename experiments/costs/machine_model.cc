@@ -35,10 +35,13 @@ constexpr std::array kRates = {
     Number<MachineModel>{"update_s_per_element", &MachineModel::update_s_per_element},
     Number<MachineModel>{"post_s", &MachineModel::post_s},
     Number<MachineModel>{"combine_s_per_byte", &MachineModel::combine_s_per_byte},
-    Number<MachineModel>{"copy_s_per_byte", &MachineModel::copy_s_per_byte},
-    Number<MachineModel>{"block_s_per_byte", &MachineModel::block_s_per_byte},
-    Number<MachineModel>{"rebuild_s", &MachineModel::rebuild_s},
     Number<MachineModel>{"cache_read_s_per_byte", &MachineModel::cache_read_s_per_byte}};
+constexpr std::array kMoves = {
+    Number<MoveRates>{"exchange_s_per_byte", &MoveRates::exchange_s_per_byte},
+    Number<MoveRates>{"copy_s_per_byte", &MoveRates::copy_s_per_byte},
+    Number<MoveRates>{"block_s_per_byte", &MoveRates::block_s_per_byte},
+    Number<MoveRates>{"move_factor", &MoveRates::move_factor},
+    Number<MoveRates>{"rebuild_s", &MoveRates::rebuild_s}};
 constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
                               Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
                               Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},
@@ -148,6 +151,7 @@ MachineModel machine_from_json(const nlohmann::json& json, const std::string& so
   MachineModel machine;
   Table table(json, source, "");
   table.numbers(kRates, machine);
+  table.numbers(kMoves, machine.moves);
   machine.ranks_per_host = table.count("ranks_per_host").value_or(0);
   for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
     if (const nlohmann::json* found = table.child(key)) {
@@ -173,6 +177,7 @@ MachineModel machine_from_json(const nlohmann::json& json, const std::string& so
 Json to_json(const MachineModel& machine) {
   Json json = Json::object();
   for (const auto& field : kRates) json[field.key] = machine.*field.value;
+  for (const auto& field : kMoves) json[field.key] = machine.moves.*field.value;
   json["ranks_per_host"] = machine.ranks_per_host;
   json["local"] = link_json(machine.local);
   json["remote"] = link_json(machine.remote);

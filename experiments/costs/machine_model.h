@@ -13,15 +13,24 @@
 
 namespace concertina {
 
+/// What a change of the layout takes: of its bytes (of ranks of one host, and within a rank), and
+/// of the rest.
+struct MoveRates {
+  double exchange_s_per_byte = 0;  // between two ranks, both ways at once; 0: by their link
+  double copy_s_per_byte = 0;      // within a rank's memory
+  double block_s_per_byte = 0;     // memory that is new to a rank: written for the first time
+  double move_factor = 1;          // what moves took over what all these and the links say
+  double rebuild_s = 0;            // all of a change but the move of the state
+  bool operator==(const MoveRates&) const = default;
+};
+
 struct MachineModel {
   double flops_per_s = 0;  // of the products of one rank; 0: not known
   double load_s = 0;       // a step: reading its samples
   double norm_s_per_element = 0, update_s_per_element = 0;  // of an owner's part
   double post_s = 0;                                        // of a SEND or RECV
   double combine_s_per_byte = 0;                            // adding gradients that arrive
-  double copy_s_per_byte = 0;                               // within a rank's memory
-  double block_s_per_byte = 0;  // memory that is new to a rank: written for the first time
-  double rebuild_s = 0;         // a change of the layout: all of it but the move of the state
+  MoveRates moves;
   double cache_read_s_per_byte =
       0;                   // reading what frozen units made of a sample, all ranks at once
   int ranks_per_host = 0;  // 0: all on one host

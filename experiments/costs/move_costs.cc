@@ -18,39 +18,44 @@ struct RankWork {
   double out = 0, in = 0;  // seconds on links of its own, within a host
   double cpu = 0;          // seconds that messages take of the rank's time
   double latency = 0;
-  double copied = 0, made = 0;  // bytes
+  double copied = 0, received = 0;  // bytes, into new blocks
 };
 
 class RoundClock {
  public:
   RoundClock(std::size_t world, std::size_t kinds, const MachineModel& machine)
-      : kinds_(kinds), machine_(machine), works_(world), host_out_(world), host_in_(world) {
+      : kinds_(kinds), moves_(machine.moves), works_(world), host_out_(world), host_in_(world) {
     add_links(machine, static_cast<int>(world), costs_);
   }
 
   void add(const Move& move) {
     const double bytes = bytes_of_move(move, kinds_);
-    works_[at(move.to)].made += bytes;
-    if (move.from == move.to)
+    if (move.from == move.to) {
       works_[at(move.to)].copied += bytes;
-    else
+    } else {
+      works_[at(move.to)].received += bytes;
       send(move.from, move.to, bytes);
+    }
   }
 
-  /// What the slowest rank takes.
+  /// What the slowest rank takes for its copies, then for its messages.
   MoveSeconds seconds() const {
-    MoveSeconds slowest;
+    MoveSeconds copies, messages;
     for (std::size_t rank = 0; rank < works_.size(); ++rank) {
       const RankWork& work = works_[rank];
       const std::size_t host = host_of(rank);
-      MoveSeconds one;
-      one.links =
-          std::max({work.out, work.in, work.cpu, host_out_[host], host_in_[host]}) + work.latency;
-      one.copies = work.copied * machine_.copy_s_per_byte;
-      one.blocks = work.made * machine_.block_s_per_byte;
-      if (one.move() > slowest.move()) slowest = one;
+      const MoveSeconds copy{.copies = work.copied * moves_.copy_s_per_byte,
+                             .blocks = work.copied * moves_.block_s_per_byte};
+      const MoveSeconds message{
+          .links = std::max({work.out, work.in, work.cpu, host_out_[host], host_in_[host]}) +
+                   work.latency,
+          .blocks = work.received * moves_.block_s_per_byte};
+      if (copy.move() > copies.move()) copies = copy;
+      if (message.move() > messages.move()) messages = message;
     }
-    return slowest;
+    return {.links = messages.links,
+            .copies = copies.copies,
+            .blocks = copies.blocks + messages.blocks};
   }
 
  private:
@@ -59,8 +64,14 @@ class RoundClock {
   }
 
   void send(int from, int to, double bytes) {
+    const bool remote = costs_.is_remote(from, to);
+    if (!remote && moves_.exchange_s_per_byte > 0) {
+      works_[at(from)].out += bytes * moves_.exchange_s_per_byte;
+      works_[at(to)].in += bytes * moves_.exchange_s_per_byte;
+      return;
+    }
     LinkCosts link = costs_.link(from, to);
-    if (link == LinkCosts{}) link.receive_cpu = machine_.copy_s_per_byte;
+    if (link == LinkCosts{}) link.receive_cpu = moves_.copy_s_per_byte;
     RankWork &sender = works_[at(from)], &receiver = works_[at(to)];
     sender.cpu += bytes * link.send_cpu;
     receiver.cpu += bytes * link.receive_cpu;
@@ -68,7 +79,7 @@ class RoundClock {
     receiver.latency = std::max(receiver.latency, link.latency);
     if (std::isinf(link.bandwidth)) return;
     const double seconds = bytes / link.bandwidth;
-    if (costs_.is_remote(from, to)) {
+    if (remote) {
       host_out_[host_of(at(from))] += seconds;
       host_in_[host_of(at(to))] += seconds;
     } else {
@@ -78,7 +89,7 @@ class RoundClock {
   }
 
   std::size_t kinds_;
-  const MachineModel& machine_;
+  const MoveRates& moves_;
   Costs costs_;
   std::vector<RankWork> works_;
   std::vector<double> host_out_, host_in_;
@@ -130,7 +141,10 @@ MoveSeconds predict_move(const MovePlan& plan, std::size_t kinds, const MachineM
     all.copies += slowest.copies;
     all.blocks += slowest.blocks;
   }
-  all.rebuild = machine.rebuild_s;
+  for (double MoveSeconds::*part :
+       {&MoveSeconds::links, &MoveSeconds::copies, &MoveSeconds::blocks})
+    all.*part *= machine.moves.move_factor;
+  all.rebuild = machine.moves.rebuild_s;
   return all;
 }
 

@@ -34,7 +34,7 @@ struct MoveSeconds {
   double links = 0;    // messages, of the slowest rank of every round
   double copies = 0;   // within that rank
   double blocks = 0;   // memory that is new to it
-  double rebuild = 0;  // MachineModel::rebuild_s
+  double rebuild = 0;  // MoveRates::rebuild_s
   double move() const { return links + copies + blocks; }
   double total() const { return move() + rebuild; }
 };

@@ -112,15 +112,15 @@ class Trainer {
   /// May be null.
   Watchdog* watchdog() const { return watchdog_; }
   const Backend& backend() const { return backend_; }
-  /// Where weights and optimizer states are.
+  /// Where weights and optimizer states are, and what moves them between all ranks.
   Memory& tensor_memory() const { return backend_.memory(); }
+  Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
   /// The most bytes of tensors on this rank at once so far.
   std::size_t peak_bytes() const;
 
  private:
   std::unique_ptr<StepEngine> make_engine();
   void start_engine(Arena arena = {});
-  Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
   void share_with_spares(std::span<double> values);
 
   const RunConfig& config_;

@@ -27,9 +27,9 @@ MachineModel machine() {
   MachineModel machine;
   machine.flops_per_s = 2e9;
   machine.load_s = 1e-3;
-  machine.copy_s_per_byte = 1e-10;
-  machine.block_s_per_byte = 2e-10;
-  machine.rebuild_s = 0.02;
+  machine.moves.copy_s_per_byte = 1e-10;
+  machine.moves.block_s_per_byte = 2e-10;
+  machine.moves.rebuild_s = 0.02;
   machine.cache_read_s_per_byte = 1e-10;
   machine.ranks_per_host = 2;
   machine.local = {.latency = 1e-6, .receive_cpu = 1e-10};
@@ -285,9 +285,9 @@ TEST(MoveCosts, AreTheSlowestRanksOfEachRound) {
   MachineModel machine;
   machine.ranks_per_host = 1;
   machine.remote = {.latency = 1e-3, .bandwidth = 1e6};
-  machine.copy_s_per_byte = 1e-9;
-  machine.block_s_per_byte = 2e-9;
-  machine.rebuild_s = 0.5;
+  machine.moves.copy_s_per_byte = 1e-9;
+  machine.moves.block_s_per_byte = 2e-9;
+  machine.moves.rebuild_s = 0.5;
   const MoveSeconds both = predict_move(plan_of({first, second}, 2), 2, machine);
   EXPECT_NEAR(both.links, 4.001 + 1.001, 1e-9);  // 4 MB each way at once, then 1 MB
   EXPECT_NEAR(both.copies, 4e-3, 1e-9);          // rank 0: 4 MB
@@ -305,7 +305,7 @@ TEST(MoveCosts, CountAHostsLinkOnceAndCopiesWhereNoLinkIsKnown) {
   const MoveRound round{
       {0}, {{0, false, 0, 250000, 0, 2}, {0, false, 0, 250000, 1, 3}, {0, false, 0, 500000, 0, 1}}};
   MachineModel machine;
-  machine.copy_s_per_byte = 1e-6;
+  machine.moves.copy_s_per_byte = 1e-6;
   EXPECT_NEAR(predict_move(plan_of({round}, 4), 2, machine).links, 2, 1e-9) << "one host: 2 MB";
   machine.ranks_per_host = 2;
   machine.remote = {.bandwidth = 0.5e6};
@@ -314,6 +314,22 @@ TEST(MoveCosts, CountAHostsLinkOnceAndCopiesWhereNoLinkIsKnown) {
   EXPECT_EQ(busiest_pair(bytes, {}), std::pair(0, 1));
   EXPECT_EQ(busiest_pair(bytes, {0, 0, 1, 1}), std::pair(0, 2)) << "between hosts first";
   EXPECT_EQ(busiest_rank(PairBytes{}).most(), 0);
+}
+
+TEST(MoveCosts, TakeTheExchangeOfAHostForItsLinksAndWhatMovesTookBefore) {
+  // 4 MB from rank 0 to rank 1 of one host, 2 MB back, 1 MB within rank 1.
+  const MoveRound round{
+      {0}, {{0, false, 0, 1000000, 0, 1}, {0, true, 0, 250000, 1, 0}, {0, false, 0, 250000, 1, 1}}};
+  MachineModel machine;
+  machine.local = {.latency = 5, .bandwidth = 1};
+  machine.moves = {.exchange_s_per_byte = 1e-6, .copy_s_per_byte = 3e-6, .block_s_per_byte = 1e-6};
+  const MoveSeconds one = predict_move(plan_of({round}, 2), 2, machine);
+  EXPECT_NEAR(one.links, 4, 1e-9);
+  EXPECT_NEAR(one.copies, 3, 1e-9);
+  EXPECT_NEAR(one.blocks, 1 + 4, 1e-9) << "first what rank 1 copies, then what it receives";
+  machine.moves.move_factor = 2;
+  machine.moves.rebuild_s = 7;
+  EXPECT_NEAR(predict_move(plan_of({round}, 2), 2, machine).total(), 2 * one.move() + 7, 1e-9);
 }
 
 TEST(LayoutKeys, ReplaceTheShapeAndNothingElse) {

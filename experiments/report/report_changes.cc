@@ -72,13 +72,7 @@ html::Plot strip_plot(const std::vector<MetricsPoint>& metrics, const RunCourse&
     for (const double step : {segment.first, segment.last})
       means.points.push_back({step, segment.mean * 1e3});
   plot.series.push_back(std::move(means));
-  for (std::size_t i = 0; i < std::min(course.changes.size(), kMaxTableRows); ++i) {
-    const RunChange& change = course.changes[i];
-    plot.marks.push_back(
-        {.x = std::clamp(change.step + 0.5, plot.left, plot.right),
-         .label = fmt::format("{}", i + 1),
-         .title = fmt::format("after step {:.0f}: {}", change.step, change_text(course, change))});
-  }
+  plot.marks = change_marks(course, plot);
   return plot;
 }
 
@@ -165,17 +159,43 @@ std::string ladder_table(const RunCourse& course) {
          "run's first one, and of the changes.</p>\n";
 }
 
+/// What was decided besides the changes.
+std::string notes_list(const RunCourse& course) {
+  std::string items;
+  const std::size_t shown = std::min(course.notes.size(), kMaxTableRows);
+  for (std::size_t i = 0; i < shown; ++i)
+    items += fmt::format("<li>after step {:.0f}: {}</li>\n", course.notes[i].step,
+                         html::escape(course.notes[i].text));
+  if (shown < course.notes.size())
+    items += fmt::format("<li>the first {} of {} decisions</li>\n", shown, course.notes.size());
+  if (!course.cache.empty())
+    items += fmt::format("<li>{} in the last launch</li>\n", html::escape(course.cache));
+  return items.empty() ? "" : "<ul class=\"note\">\n" + items + "</ul>\n";
+}
+
 }  // namespace
 
-std::string changes_section(const RunFiles& run) {
-  const RunCourse course = course_of(run);
-  if (course.changes.empty()) return "";
+std::vector<html::Mark> change_marks(const RunCourse& course, const html::Plot& plot) {
+  std::vector<html::Mark> marks;
+  for (std::size_t i = 0; i < std::min(course.changes.size(), kMaxTableRows); ++i) {
+    const RunChange& change = course.changes[i];
+    marks.push_back(
+        {.x = std::clamp(change.step + 0.5, plot.left, plot.right),
+         .label = fmt::format("{}", i + 1),
+         .title = fmt::format("after step {:.0f}: {}", change.step, change_text(course, change))});
+  }
+  return marks;
+}
+
+std::string changes_section(const RunFiles& run, const RunCourse& course) {
+  const std::string notes = notes_list(course);
+  if (course.changes.empty()) return notes.empty() ? "" : "<h2>Changes</h2>\n" + notes;
   return fmt::format(
              "<h2>Changes</h2>\n<p class=\"lead\">{} between steps, which took {} in all, besides "
              "the times of the steps.</p>\n",
              counted(std::ssize(course.changes), "change"),
              html::duration(course.change_seconds())) +
-         strip(run.metrics, course) + change_table(course) + ladder_table(course);
+         strip(run.metrics, course) + change_table(course) + ladder_table(course) + notes;
 }
 
 }  // namespace concertina

@@ -173,9 +173,10 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures) {
       "content=\"width=device-width, initial-scale=1\"/>\n<title>{} · concertina</title>\n<style>{}"
       "</style></head>\n<body><main>\n",
       escape(run.trace.run), kReportStyle);
+  const RunCourse course = course_of(run);
   text += header(run, figures) + timeline(run, figures) + bubble_section(figures) +
-          memory_section(run.trace, figures) + training_section(run) + changes_section(run) +
-          about_section(run) + setup(run);
+          memory_section(run.trace, figures) + training_section(run, course) +
+          changes_section(run, course) + about_section(run) + setup(run);
   text += fmt::format(
       "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the recorded "
       "steps; times of different ranks are right to {}. trace.json of the same directory opens in "

@@ -6,18 +6,23 @@
 #include <vector>
 
 #include "experiments/report/report_figures.h"
+#include "experiments/report/run_course.h"
 
 namespace concertina {
 
 std::string bubble_section(const ReportFigures& figures);
 std::string memory_section(const RunTrace& trace, const ReportFigures& figures);
-/// Curves over all steps; nothing of a run of less than two.
-std::string training_section(const RunFiles& run);
+/// Curves over all steps, with a mark on the loss for each change; nothing of a run of less than
+/// two.
+std::string training_section(const RunFiles& run, const RunCourse& course);
 /// What changed between steps, and how fast the steps were in between; nothing of a run without
-/// changes.
-std::string changes_section(const RunFiles& run);
+/// changes and other decisions.
+std::string changes_section(const RunFiles& run, const RunCourse& course);
 /// Who, when, where and what: as far as the run directory knows.
 std::string about_section(const RunFiles& run);
+
+/// One for each change that `plot`, over steps, has room for.
+std::vector<html::Mark> change_marks(const RunCourse& course, const html::Plot& plot);
 
 inline constexpr std::size_t kMaxTableRows = 256;
 

@@ -84,8 +84,9 @@ std::string curve_figure(const std::vector<MetricsPoint>& metrics, const Curve& 
 }
 
 /// Held-out points over the same text as most of them; the end of a run may be over more.
-std::string loss_figure(const RunFiles& run) {
+std::string loss_figure(const RunFiles& run, const RunCourse& course) {
   html::Plot plot = plot_of(run.metrics, kLossCurve);
+  plot.marks = change_marks(course, plot);
   std::string more;
   html::Series held_out{.style = "held", .points = {}, .dots = true, .name = "held out"};
   for (const ValidationPoint& point : run.validations)
@@ -114,7 +115,7 @@ std::string held_out_note(const RunFiles& run) {
 
 }  // namespace
 
-std::string training_section(const RunFiles& run) {
+std::string training_section(const RunFiles& run, const RunCourse& course) {
   if (run.metrics.size() < 2) return "";
   std::string text = "<h2>Training</h2>\n";
   if (run.metrics.size() >= kLeastSmoothed)
@@ -124,7 +125,7 @@ std::string training_section(const RunFiles& run) {
         smoothing_span(run.metrics.size()));
   text += "<div class=\"bar\">" + html::key("f", "training");
   if (!run.validations.empty()) text += html::key("kh", "held out");
-  text += "</div>\n<div class=\"grid2\">\n" + loss_figure(run);
+  text += "</div>\n<div class=\"grid2\">\n" + loss_figure(run, course);
   for (const Curve& curve : kOtherCurves)
     text += curve_figure(run.metrics, curve, plot_of(run.metrics, curve));
   return text + "</div>\n" + held_out_note(run);

@@ -14,6 +14,7 @@
 #include "core/step_history.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/report/html.h"
+#include "experiments/run/cache_use.h"
 #include "experiments/run/planning.h"
 
 namespace concertina {
@@ -262,10 +263,15 @@ RunCourse course_of(const std::vector<MetricsPoint>& metrics,
                     const std::vector<int>& layer_ends) {
   Changes changes = changes_told(events, layer_ends);
   add_seen(metrics, launches, layer_ends, changes);
-  RunCourse course{.layers = static_cast<int>(layer_ends.size()), .changes = {}, .segments = {}};
+  RunCourse course{.layers = static_cast<int>(layer_ends.size()),
+                   .changes = {},
+                   .segments = {},
+                   .notes = {},
+                   .cache = {}};
   for (auto& [step, change] : changes) course.changes.push_back(std::move(change));
   carry_over(course.changes);
   course.segments = segments_of(metrics, course.changes, layer_ends);
+  course.notes = notes_of(events, layer_ends);
   return course;
 }
 
@@ -277,7 +283,9 @@ RunCourse course_of(const RunFiles& run) {
     layer_ends = job_of(config).model.layer_ends;
   } catch (const Error&) {  // what the lines say is shown all the same
   }
-  return course_of(run.metrics, run.events, run.launches, layer_ends);
+  RunCourse course = course_of(run.metrics, run.events, run.launches, layer_ends);
+  if (const std::optional<CacheUse> use = cache_use_from(run.result)) course.cache = text_of(*use);
+  return course;
 }
 
 std::string change_text(const RunCourse& course, const RunChange& change) {
@@ -291,10 +299,13 @@ std::string change_text(const RunCourse& course, const RunChange& change) {
 }
 
 std::string course_text(const RunCourse& course) {
-  if (course.changes.empty()) return "";
-  std::string text =
-      fmt::format("{}, which took {}\n", counted(std::ssize(course.changes), "change"),
-                  html::duration(course.change_seconds()));
+  std::string text;
+  for (const RunNote& note : course.notes)
+    text += fmt::format("after step {:.0f}: {}\n", note.step, note.text);
+  if (!course.cache.empty()) text += course.cache + "\n";
+  if (course.changes.empty()) return text;
+  text += fmt::format("{}, which took {}\n", counted(std::ssize(course.changes), "change"),
+                      html::duration(course.change_seconds()));
   for (const RunChange& change : course.changes) {
     text += fmt::format("  after step {:.0f}: {}{}\n", change.step, change_text(course, change),
                         change.why.empty() ? "" : fmt::format(" ({})", change.why));
@@ -313,6 +324,7 @@ std::string course_text(const RunCourse& course) {
 nlohmann::ordered_json to_json(const RunCourse& course) {
   nlohmann::ordered_json json = {{"changes", nlohmann::ordered_json::array()},
                                  {"segments", nlohmann::ordered_json::array()},
+                                 {"notes", nlohmann::ordered_json::array()},
                                  {"speed_up", course.speed_up()}};
   for (const RunChange& change : course.changes)
     json["changes"].push_back({{"step", whole(change.step)},
@@ -327,6 +339,8 @@ nlohmann::ordered_json to_json(const RunCourse& course) {
                                {"predicted_step_before_ms", change.predicted_step_before * 1e3},
                                {"predicted_step_ms", change.predicted_step * 1e3},
                                {"measured_step_ms", change.measured_step * 1e3}});
+  for (const RunNote& note : course.notes)
+    json["notes"].push_back({{"step", whole(note.step)}, {"text", note.text}});
   for (const RunSegment& segment : course.segments)
     json["segments"].push_back({{"first_step", whole(segment.first)},
                                 {"last_step", whole(segment.last)},

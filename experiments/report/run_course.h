@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/report/report_figures.h"
+#include "experiments/report/run_notes.h"
 
 namespace concertina {
 
@@ -40,6 +41,8 @@ struct RunCourse {
   int layers = 0;  // of the model; 0: not known
   std::vector<RunChange> changes;
   std::vector<RunSegment> segments;  // of a run without changes, one
+  std::vector<RunNote> notes;        // what was decided besides
+  std::string cache;                 // what the last launch read of the cache; empty: none
 
   /// Seconds that all changes took, of those that say it.
   double change_seconds() const;
@@ -65,9 +68,9 @@ RunCourse course_of(const RunFiles& run);
 
 /// "0 -> 4 of 12 layers frozen, pp2xdp2 -> pp1xdp4": what changed.
 std::string change_text(const RunCourse& course, const RunChange& change);
-/// A paragraph for a terminal, its lines ended; empty for a run without changes.
+/// A paragraph for a terminal, its lines ended; empty for a run without changes and notes.
 std::string course_text(const RunCourse& course);
-/// Keys: changes, segments, speed_up (of the whole run). What is not known is null.
+/// Keys: changes, segments, notes, speed_up (of the whole run). What is not known is null.
 nlohmann::ordered_json to_json(const RunCourse& course);
 
 }  // namespace concertina

@@ -11,6 +11,20 @@ nlohmann::ordered_json to_json(const CacheUse& use) {
           {"misses", use.misses},           {"writes", use.writes},       {"faults", use.faults}};
 }
 
+std::optional<CacheUse> cache_use_from(const nlohmann::json& result) {
+  try {
+    const nlohmann::json& cache = result.at("cache");
+    return CacheUse{.memory_hits = cache.at("memory_hits"),
+                    .disk_hits = cache.at("disk_hits"),
+                    .moved = cache.at("moved"),
+                    .misses = cache.at("misses"),
+                    .writes = cache.at("writes"),
+                    .faults = cache.at("faults")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::string text_of(const CacheUse& use) {
   const std::uint64_t hits = use.memory_hits + use.disk_hits, all = hits + use.misses;
   if (all == 0) return "cached activations: none was asked for";

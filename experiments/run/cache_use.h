@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace concertina {
@@ -15,6 +16,8 @@ struct CacheUse {
   std::uint64_t writes = 0, faults = 0;
 };
 nlohmann::ordered_json to_json(const CacheUse& use);
+/// That of `result`, a result.json; none where it has no cache that this version can read.
+std::optional<CacheUse> cache_use_from(const nlohmann::json& result);
 /// A sentence for a person.
 std::string text_of(const CacheUse& use);
 

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
+#include "experiments/report/report_sections.h"
 #include "experiments/report/run_course.h"
 #include "experiments/report/tracing.h"
 #include "tests/synthetic_trace.h"
@@ -416,6 +417,59 @@ TEST(RunCourse, HasTheSpeedBetweenChanges) {
   const nlohmann::json json = nlohmann::json::parse(to_json(course).dump());
   EXPECT_TRUE(json.at("changes")[1].at("seconds").is_null());
   EXPECT_EQ(json.at("segments")[2].at("frozen_layers"), 3);
+}
+
+TEST(RunCourse, HasWhatWasDecidedBesides) {
+  std::vector<nlohmann::json> events;
+  for (const char* line :
+       {R"({"step":4,"event":"freeze","layers":0,"skipped_by_stage":[0.25,0],
+            "predicted_step_ratio":0.8})",
+        R"({"step":8,"event":"freeze","layers":0,"skipped_by_stage":[0.25,0],
+            "predicted_step_ratio":0.8})",
+        R"({"step":9,"event":"cache","units":5,"on":true,"why":"a read is <shorter>"})",
+        R"({"step":12,"event":"cache","units":7,"on":false,"why":"other bits"})",
+        R"({"step":13,"event":"cache","units":"many"})"})
+    events.push_back(nlohmann::json::parse(line));
+  RunFiles run;
+  run.metrics = changing_metrics();
+  run.events = events;
+  run.result = {{"cache",
+                 {{"memory_hits", 3},
+                  {"disk_hits", 0},
+                  {"moved", 0},
+                  {"misses", 1},
+                  {"writes", 1},
+                  {"faults", 0}}}};
+  RunCourse course = course_of({}, events, {}, kEndsOfFourLayers);
+  course.cache = course_of(run).cache;
+  const std::string text = course_text(course);
+  for (const char* part :
+       {"after step 4: weight gradients left out: 25%, 0% of stages 0 to 1; predicted 0.80 of a "
+        "step's time\nafter step 9: cached",
+        "after step 9: cached activations of the first 2 layers: read (a read is <shorter>)\n",
+        "after step 12: cached activations of the first 3 layers: not read (other bits)\n",
+        "cached activations: 75% of 4 samples"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  EXPECT_EQ(to_json(course).at("notes").size(), 3U);
+  const std::string section = changes_section(run, course);
+  EXPECT_NE(section.find("a read is &lt;shorter&gt;"), std::string::npos) << section;
+  EXPECT_EQ(changes_section(run, {}), "");
+}
+
+TEST(RunCourse, MarksItsChangesOnTheLoss) {
+  RunFiles run;
+  run.metrics = changing_metrics();
+  const RunCourse course = course_of(run.metrics, changing_events(), {}, kEndsOfFourLayers);
+  const auto marks = [&](const RunCourse& of) {
+    const std::string text = training_section(run, of);
+    std::size_t count = 0;
+    for (std::size_t at = text.find("class=\"change\""); at != std::string::npos;
+         at = text.find("class=\"change\"", at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(marks(course), 2U);
+  EXPECT_EQ(marks({}), 0U);
 }
 
 /// Lines of an older program have no frozen_units; a model that is not known has no layers; a

@@ -61,10 +61,6 @@ Planned generate(const ScheduleOptions& options) {
   Limits limits;
   limits.leaf_microbatches = microbatches / leaves;
   result.plan = make_plan(result.layout, options.schedule, limits);
-  if (options.compute_only) {
-    const Plan all = expand(result.layout, schedule.value, schedule.name);
-    result.plan = merge_input_weight(drop_frozen(all, result.layout), result.layout);
-  }
   return result;
 }
 
@@ -101,12 +97,8 @@ Planned read(const ScheduleOptions& options) {
   Limits limits;
   const int leaves = leaves_of(options, microbatches);
   limits.leaf_microbatches = microbatches / leaves;
-  Planned result{complete(std::move(file.plan), file.layout, options.schedule, limits),
-                 std::move(file.layout), nullptr, 1, leaves};
-  for (auto& row : result.plan.rows)
-    if (options.compute_only)
-      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
-  return result;
+  Plan plan = complete(std::move(file.plan), file.layout, options.schedule, limits);
+  return {std::move(plan), std::move(file.layout), nullptr, 1, leaves};
 }
 
 }  // namespace
@@ -128,7 +120,11 @@ void require_room(std::int64_t stages, std::int64_t microbatches) {
 }
 
 Planned plan_of(const ScheduleOptions& options) {
-  return is_name(options.schedule) ? generate(options) : read(options);
+  Planned planned = is_name(options.schedule) ? generate(options) : read(options);
+  if (options.compute_only)
+    for (std::vector<Action>& row : planned.plan.rows)
+      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
+  return planned;
 }
 
 }  // namespace concertina

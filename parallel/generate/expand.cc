@@ -98,13 +98,12 @@ Plan expand(const Layout& given, const Schedule& schedule, std::string_view name
       plan.rows.push_back(std::move(row));
   const Limits compute_only{.transfers = false, .reduction = false};
   if (const auto violation = check(plan, apart.layout, compute_only))
-    throw RefusedPlan(plan, *violation,
-                      fmt::format("the schedule '{}' is wrong for this layout: ", name),
-                      "parallel.schedule");
-  plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
-  const auto violation = check(plan, layout, compute_only);
-  CONCERTINA_CHECK(!violation, "merged rows of '{}': {}", name, violation->text);
-  return plan;
+    throw RefusedPlan(plan, *violation, blame(name), "parallel.schedule");
+  return {interleave(plan, apart.layout, apart.target, rank_count(layout))};
+}
+
+std::string blame(std::string_view name) {
+  return fmt::format("the schedule '{}' is wrong for this layout: ", name);
 }
 
 }  // namespace concertina

@@ -3,6 +3,7 @@
 // and a generator that leaves something out, are refused.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "parallel/generate/schedule_registry.h"
@@ -15,5 +16,8 @@ namespace concertina {
 /// Error{bad_input} where the layout is not the one that the schedule is for. `name` is for errors:
 /// a generator that leaves something out is the fault of who wrote it.
 Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name);
+
+/// How an error about what the schedule called `name` does begins.
+std::string blame(std::string_view name);
 
 }  // namespace concertina

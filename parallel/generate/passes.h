@@ -1,6 +1,7 @@
-// From a schedule's name to a plan that is ready to run, in passes that each do one thing.
-// Invariant: every pass is pure and checks what it returns; a plan that comes out of here is
-// proven.
+// From a schedule, named or in a file, to a plan that is ready to run, in passes that each do one
+// thing.
+// Invariant: every pass is pure; make_plan() and complete() check the plan before the first pass
+// and after each one, so what they return is proven.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,12 @@ Plan add_transfers(const Plan& plan, const Layout& layout);
 
 /// At the end of each row: REDUCE for each of its stages, in the order in which they finish, and
 /// STEP, which waits for the reductions.
-Plan add_reduction(const Plan& plan, const Layout& layout);
+Plan add_reduction(Plan plan);
 
 /// Completes a plan that was read from a file, after drop_frozen(): transfers, if it has none at
-/// all; REDUCE and STEP, if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them
-/// where a reduction starts, and here that follows from the plan. `overlap`: pair_overlaps() too,
-/// if it has no transfers. Throws Error{bad_input} with `where` if the plan as it is, or what it
-/// becomes, breaks a rule.
+/// all; REDUCE and STEP, if it has neither, or STEP alone, as PyTorch writes no STEP. `overlap`:
+/// pair_overlaps() too, if it has computations only. Throws RefusedPlan with `where`
+/// (parallel/plan/plan_grid.h) if the plan as it is given breaks a rule or a bound of `limits`.
 Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {},
               bool overlap = false);
 
@@ -42,8 +42,8 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
 std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
 
 /// All passes, for the schedule called `name`, which itself knows of no frozen units; `overlap`:
-/// pair_overlaps() too. Throws Error{bad_input} if there is none, if the
-/// plan could have more than kMostActions, or if it breaks `limits`.
+/// pair_overlaps() too. Throws Error{bad_input} if there is no such schedule, or if the plan could
+/// have more than kMostActions, and RefusedPlan if the schedule breaks a bound of `limits`.
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
                bool overlap = false);
 

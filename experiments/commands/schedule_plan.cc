@@ -10,6 +10,7 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/machine.h"
 #include "parallel/generate/passes.h"
+#include "parallel/plan/fit_layout.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {

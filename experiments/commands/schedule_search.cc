@@ -12,6 +12,7 @@
 #include "experiments/commands/command_schedule.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/search.h"
+#include "parallel/plan/fit_layout.h"
 #include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
 

@@ -55,14 +55,23 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
           kScheduleKey, "fewer stages, or a model with more layers");
 }
 
-/// All replicas, with the model's units.
-Layout replicate_layout(const ScheduleFile& file, int copies, const std::vector<double>& unit_costs,
-                        const std::string& partitioner) {
+}  // namespace
+
+int fitting_replicas(const ScheduleFile& file, int world, int all) {
+  const int copies = world / row_count(file);
+  return copies * row_count(file) == world && copies * microbatches(file) == all ? copies : 0;
+}
+
+Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
+                   const LayoutLimits& limits) {
+  require_fit(request, limits);
+  const ScheduleFile& file = *request.file;
+  const int copies = limits.world / row_count(file);
   Layout layout;
   for (int copy = 0; copy < copies; ++copy)
     for (Pipeline pipeline : file.layout.pipelines) {
       const std::vector<UnitRange> units =
-          partition(unit_costs, static_cast<int>(pipeline.stages.size()), partitioner);
+          partition(unit_costs, static_cast<int>(pipeline.stages.size()), request.partition);
       for (std::size_t s = 0; s < units.size(); ++s)
         pipeline.stages[s] = {pipeline.stages[s].rank + copy * row_count(file), units[s].first,
                               units[s].last};
@@ -73,7 +82,9 @@ Layout replicate_layout(const ScheduleFile& file, int copies, const std::vector<
   return layout;
 }
 
-Plan replicate_plan(const ScheduleFile& file, int copies) {
+Plan file_plan(const Request& request, int world) {
+  const ScheduleFile& file = *request.file;
+  const int copies = request.layout.pipelines.empty() ? world / row_count(file) : 1;
   Plan plan;
   for (int copy = 0; copy < copies; ++copy)
     for (std::vector<Action> row : file.plan.rows) {
@@ -84,21 +95,6 @@ Plan replicate_plan(const ScheduleFile& file, int copies) {
       plan.rows.push_back(std::move(row));
     }
   return plan;
-}
-
-}  // namespace
-
-int fitting_replicas(const ScheduleFile& file, int world, int all) {
-  const int copies = world / row_count(file);
-  return copies * row_count(file) == world && copies * microbatches(file) == all ? copies : 0;
-}
-
-FittedSchedule fit_schedule(const Request& request, const std::vector<double>& unit_costs,
-                            const LayoutLimits& limits) {
-  require_fit(request, limits);
-  const int copies = limits.world / row_count(*request.file);
-  return {replicate_plan(*request.file, copies),
-          replicate_layout(*request.file, copies, unit_costs, request.partition)};
 }
 
 }  // namespace concertina

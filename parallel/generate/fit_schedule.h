@@ -1,11 +1,12 @@
 // A user's own schedule, fitted to a job and a world.
-// Invariant: what comes out is a layout that validates and a plan that check() accepts; a file says
-// what each rank does, never which units or samples.
+// Invariant: what comes out is as many copies of the file as replicas; a file says what each rank
+// does, never which units or samples.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "parallel/plan/fit_layout.h"
 #include "parallel/plan/schedule.h"
 
 namespace concertina {
@@ -23,13 +24,12 @@ int fitting_replicas(const ScheduleFile& file, int world, int microbatches);
 
 struct Request;
 /// Replicas of the file's own layout on all ranks, with units of these costs cut by the request's
-/// partitioner, and the file's plan of them. Throws bad input if the file does not fit the request,
-/// the model or the world.
-struct FittedSchedule {
-  Plan plan;
-  Layout layout;
-};
-FittedSchedule fit_schedule(const Request& request, const std::vector<double>& unit_costs,
-                            const LayoutLimits& limits);
+/// partitioner. Throws bad input if the file does not fit the request, the model or the world.
+Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
+                   const LayoutLimits& limits);
+
+/// The file's plan for each replica in a world of this size; a layout of the request's own is that
+/// of all ranks already.
+Plan file_plan(const Request& request, int world);
 
 }  // namespace concertina

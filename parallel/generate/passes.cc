@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "parallel/generate/overlap.h"
 #include "parallel/plan/plan_grid.h"
 #include "parallel/plan/plan_index.h"
 
@@ -36,15 +35,18 @@ struct Given {
 /// All passes that `given` lacks. What it breaks by itself is the fault of the schedule, what is
 /// broken after a pass that of the pass.
 Plan run_passes(Given given, const Layout& layout, const Limits& due, bool overlap) {
+  const auto find_violation = [&](const Plan& plan) {
+    return check(plan, layout, limits_of(plan, due));
+  };
   Plan plan = end_rows(drop_frozen(std::move(given.plan), layout));
-  const Limits has = limits_of(plan, due);
-  if (const auto violation = check(plan, layout, has))
+  if (const auto violation = find_violation(plan))
     throw RefusedPlan(std::move(plan), *violation, given.who, given.where);
   const auto take = [&](const char* pass, Plan made) {
-    const auto violation = check(made, layout, limits_of(made, due));
+    const auto violation = find_violation(made);
     CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
     plan = std::move(made);
   };
+  const Limits has = limits_of(plan);
   const bool computes_only = !has.transfers && !has.reduction;
   if (given.named) take("merge_input_weight", merge_input_weight(plan, layout));
   if (overlap && computes_only) take("pair_overlaps", pair_overlaps(plan, layout));

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "parallel/generate/expand.h"
+#include "parallel/generate/overlap.h"
+#include "parallel/generate/transfers.h"
 #include "parallel/plan/check.h"
 
 namespace concertina {
@@ -19,12 +21,6 @@ Plan drop_frozen(Plan plan, const Layout& layout);
 
 /// I directly followed by its own W becomes B, where no other rank waits for the I.
 Plan merge_input_weight(const Plan& plan, const Layout& layout);
-
-/// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on
-/// different ranks. All transfers get one order, that of their producers' ends with unit costs, and
-/// every row follows it: so no two ranks ever disagree, even on one stream per rank. In that
-/// order a RECV is posted one compute action before its consumer where it can be.
-Plan add_transfers(const Plan& plan, const Layout& layout);
 
 /// At the end of each row: REDUCE for each of its stages, in the order in which they finish, and
 /// STEP, which waits for the reductions.

@@ -1,9 +1,8 @@
-// The pass add_transfers() (parallel/generate/passes.h).
-// Invariant: one order of all transfers, which every row follows.
+#include "parallel/generate/transfers.h"
+
 #include <algorithm>
 #include <tuple>
 
-#include "parallel/generate/passes.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/simulate/simulate.h"
 
@@ -30,7 +29,8 @@ struct Posting {
 
 /// All transfers, in the order of their producers' ends with unit costs, as each rank's postings.
 /// A SEND has its final slot; a RECV that of its consumer, the latest one possible.
-std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout& layout) {
+std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout& layout,
+                                                  const std::vector<std::vector<int>>& cells) {
   const PlanIndex index(plan, layout);
   const Timeline timeline = simulate(plan, layout, unit_costs(layout));
   std::vector<std::tuple<double, Kind, int, int, int>> sends;  // end, kind, stage, microbatch, node
@@ -47,8 +47,6 @@ std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout
   }
   std::sort(sends.begin(), sends.end());
 
-  std::vector<std::vector<int>> cells;
-  for (const std::vector<Action>& row : plan.rows) cells.push_back(cells_of(row));
   std::vector<std::vector<Posting>> postings(plan.rows.size());
   for (const auto& [end, kind, stage, microbatch, node] : sends) {
     const Action send{kind, stage, microbatch}, receive = counterpart(send);
@@ -80,14 +78,14 @@ void post_early(std::vector<Posting>& postings) {
   }
 }
 
-std::vector<Action> weave(const std::vector<Action>& row, const std::vector<Posting>& postings) {
+std::vector<Action> weave(const std::vector<Action>& row, const std::vector<int>& cells,
+                          const std::vector<Posting>& postings) {
   std::vector<Action> result;
   std::size_t next = 0;
   const auto post_up_to = [&](int slot) {
     while (next < postings.size() && postings[next].slot <= slot)
       result.push_back(postings[next++].action);
   };
-  const std::vector<int> cells = cells_of(row);
   for (std::size_t i = 0; i < row.size(); ++i) {
     post_up_to(2 * cells[i]);
     result.push_back(row[i]);
@@ -99,11 +97,13 @@ std::vector<Action> weave(const std::vector<Action>& row, const std::vector<Post
 }  // namespace
 
 Plan add_transfers(const Plan& plan, const Layout& layout) {
-  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout);
+  std::vector<std::vector<int>> cells;
+  for (const std::vector<Action>& row : plan.rows) cells.push_back(cells_of(row));
+  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout, cells);
   Plan result;
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     post_early(postings[rank]);
-    result.rows.push_back(weave(plan.rows[rank], postings[rank]));
+    result.rows.push_back(weave(plan.rows[rank], cells[rank], postings[rank]));
   }
   return result;
 }

@@ -47,17 +47,11 @@ Planned generate(const ScheduleOptions& options) {
   const Folding folding = folding_of(schedule, options.chunks.value_or(0));
   const int ranks = options.ranks.value_or(kUsualRanks);
   const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
-  const int stages = ranks * folding.chunks;
-  require_room(stages, microbatches);
+  require_room(std::int64_t{ranks} * folding.chunks, microbatches);
   int leaves = leaves_of(options, microbatches);
   if (leaves < folding.pipelines() && !options.leaves) leaves = microbatches;
-  std::vector<UnitRange> units;
-  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const Grid grid =
-      fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
-          1, folding);
   Planned result{{}, {}, &schedule.value, folding.chunks, leaves};
-  result.layout = make_layout(units, grid, microbatches, leaves, folding);
+  result.layout = one_replica(ranks, microbatches, leaves, folding);
   freeze(result.layout, options.frozen);
   Limits limits;
   limits.leaf_microbatches = microbatches / leaves;
@@ -66,13 +60,13 @@ Planned generate(const ScheduleOptions& options) {
 }
 
 /// What the command line says of a file has to be what the file says itself.
-void require_agreement(const ScheduleOptions& options, const ScheduleFile& file, int microbatches) {
-  const auto ranks = static_cast<int>(file.plan.rows.size());
+void require_agreement(const ScheduleOptions& options, const ScheduleFile& file) {
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   const auto chunks = options.chunks.value_or(0) == 0 ? std::nullopt : options.chunks;
-  for (const auto& [option, given, is] : {std::tuple{"--ranks", options.ranks, ranks},
-                                          {"--microbatches", options.microbatches, microbatches},
-                                          {"--chunks", chunks, stages / ranks}})
+  for (const auto& [option, given, is] :
+       {std::tuple{"--ranks", options.ranks, file.ranks()},
+        {"--microbatches", options.microbatches, file.microbatches()},
+        {"--chunks", chunks, stages / file.ranks()}})
     if (given && *given != is)
       throw_input(fmt::format("{} {} is given, but the file has {}", option, *given, is),
                   options.schedule, fmt::format("leave out {}: the file says it", option));
@@ -87,17 +81,14 @@ Planned read(const ScheduleOptions& options) {
   }
   ScheduleFile file = read_schedule_file(options.schedule);
   freeze(file.layout, options.frozen);
-  int microbatches = 0;
   std::int64_t cells = 0;
-  for (const Pipeline& pipeline : file.layout.pipelines) {
-    microbatches = std::max(microbatches, pipeline.last_microbatch);
+  for (const Pipeline& pipeline : file.layout.pipelines)
     cells += std::ssize(pipeline.stages) * pipeline.microbatches();
-  }
   require_room(1, cells);
-  require_agreement(options, file, microbatches);
+  require_agreement(options, file);
   Limits limits;
-  const int leaves = leaves_of(options, microbatches);
-  limits.leaf_microbatches = microbatches / leaves;
+  const int leaves = leaves_of(options, file.microbatches());
+  limits.leaf_microbatches = file.microbatches() / leaves;
   Plan plan = complete(std::move(file.plan), file.layout, options.schedule, limits);
   return {std::move(plan), std::move(file.layout), nullptr, 1, leaves};
 }
@@ -118,6 +109,14 @@ void require_room(std::int64_t stages, std::int64_t microbatches) {
           actions, bytes / kGibiByte, kMostActions,
           std::min(most, static_cast<double>(kMostActions * kActionBytes)) / kGibiByte),
       "command line", "fewer ranks, microbatches or chunks");
+}
+
+Layout one_replica(int ranks, int microbatches, int leaves, const Folding& folding) {
+  const int stages = ranks * folding.chunks;
+  std::vector<UnitRange> units;
+  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
+  const LayoutLimits limits{ranks, stages, microbatches, leaves};
+  return make_layout(units, fit(limits, ranks, 1, folding), microbatches, leaves, folding);
 }
 
 Planned plan_of(const ScheduleOptions& options) {

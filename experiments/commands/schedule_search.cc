@@ -12,7 +12,6 @@
 #include "experiments/commands/command_schedule.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/search.h"
-#include "parallel/plan/fit_layout.h"
 #include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
 
@@ -98,18 +97,10 @@ class Search {
   }
 
   SearchField make_field(const Folding& folding) const {
-    const int stages = options_.ranks * folding.chunks;
     int leaves = options_.leaves.value_or(default_leaves(options_.microbatches));
     if (leaves < folding.pipelines() && !options_.leaves) leaves = options_.microbatches;
-    std::vector<UnitRange> units;
-    for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-    const Grid grid = fit({.world = options_.ranks,
-                           .units = stages,
-                           .microbatches = options_.microbatches,
-                           .leaves = leaves},
-                          options_.ranks, 1, folding);
     SearchField field{
-        folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
+        folding, one_replica(options_.ranks, options_.microbatches, leaves, folding), {}};
     field.limits.leaf_microbatches = options_.microbatches / leaves;
     if (options_.memory > 0) {
       // No rank can save more than all microbatches of all its stages.

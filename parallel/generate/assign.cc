@@ -80,8 +80,7 @@ int ranks_asked(const Request& request) {
   if (!request.layout.pipelines.empty())
     return std::max(rank_count(request.layout),
                     static_cast<int>(working_ranks(request.layout).size()) + request.spare);
-  const int rows =
-      request.file ? static_cast<int>(request.file->plan.rows.size()) : std::max(1, request.pp);
+  const int rows = request.file ? request.file->ranks() : std::max(1, request.pp);
   return std::max(1, request.dp) * rows + request.spare;
 }
 

@@ -14,21 +14,10 @@ namespace {
 
 constexpr const char* kScheduleKey = "parallel.schedule";
 
-int stage_count(const ScheduleFile& file) {
-  return file.layout.stage_count();
-}
-int row_count(const ScheduleFile& file) {
-  return static_cast<int>(file.plan.rows.size());
-}
-/// Of one replica.
-int microbatches(const ScheduleFile& file) {
-  return file.layout.pipelines.back().last_microbatch;
-}
-
 /// What one row a rank and `copies` replicas ask of the rest of the config.
 void require_fit(const Request& request, const LayoutLimits& limits) {
   const ScheduleFile& file = *request.file;
-  const int rows = row_count(file), copies = limits.world / rows;
+  const int rows = file.ranks(), copies = limits.world / rows;
   if (limits.world % rows != 0)
     throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
                             counted(rows, "rank"), counted(limits.world, "rank")),
@@ -43,10 +32,10 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
                   fmt::format("leave out {}", key));
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)
     throw_input(fmt::format("{} has {} per replica; a step has {} for {}", file.path,
-                            counted(microbatches(file), "microbatch"), limits.microbatches,
+                            counted(file.microbatches(), "microbatch"), limits.microbatches,
                             counted(copies, "replica")),
                 "batch.microbatches",
-                fmt::format("batch.microbatches = {}", copies * microbatches(file)));
+                fmt::format("batch.microbatches = {}", copies * file.microbatches()));
   for (const Pipeline& pipeline : file.layout.pipelines)
     if (static_cast<int>(pipeline.stages.size()) > limits.units)
       throw_input(
@@ -58,25 +47,25 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
 }  // namespace
 
 int fitting_replicas(const ScheduleFile& file, int world, int all) {
-  const int copies = world / row_count(file);
-  return copies * row_count(file) == world && copies * microbatches(file) == all ? copies : 0;
+  const int copies = world / file.ranks();
+  return copies * file.ranks() == world && copies * file.microbatches() == all ? copies : 0;
 }
 
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits) {
   require_fit(request, limits);
   const ScheduleFile& file = *request.file;
-  const int copies = limits.world / row_count(file);
+  const int copies = limits.world / file.ranks();
   Layout layout;
   for (int copy = 0; copy < copies; ++copy)
     for (Pipeline pipeline : file.layout.pipelines) {
       const std::vector<UnitRange> units =
           partition(unit_costs, static_cast<int>(pipeline.stages.size()), request.partition);
       for (std::size_t s = 0; s < units.size(); ++s)
-        pipeline.stages[s] = {pipeline.stages[s].rank + copy * row_count(file), units[s].first,
+        pipeline.stages[s] = {pipeline.stages[s].rank + copy * file.ranks(), units[s].first,
                               units[s].last};
-      pipeline.first_microbatch += copy * microbatches(file);
-      pipeline.last_microbatch += copy * microbatches(file);
+      pipeline.first_microbatch += copy * file.microbatches();
+      pipeline.last_microbatch += copy * file.microbatches();
       layout.pipelines.push_back(std::move(pipeline));
     }
   return layout;
@@ -84,13 +73,13 @@ Layout file_layout(const Request& request, const std::vector<double>& unit_costs
 
 Plan file_plan(const Request& request, int world) {
   const ScheduleFile& file = *request.file;
-  const int copies = request.layout.pipelines.empty() ? world / row_count(file) : 1;
+  const int copies = request.layout.pipelines.empty() ? world / file.ranks() : 1;
   Plan plan;
   for (int copy = 0; copy < copies; ++copy)
     for (std::vector<Action> row : file.plan.rows) {
       for (Action& action : row) {
-        if (action.kind != Kind::STEP) action.stage += copy * stage_count(file);
-        if (action.microbatch >= 0) action.microbatch += copy * microbatches(file);
+        if (action.kind != Kind::STEP) action.stage += copy * file.layout.stage_count();
+        if (action.microbatch >= 0) action.microbatch += copy * file.microbatches();
       }
       plan.rows.push_back(std::move(row));
     }

@@ -16,6 +16,9 @@ struct ScheduleFile {
   std::string path;
   Plan plan;
   Layout layout;
+
+  int ranks() const { return static_cast<int>(plan.rows.size()); }
+  int microbatches() const { return layout.pipelines.back().last_microbatch; }
 };
 
 /// Returns how many replicas of `file` make a world of this size, as its microbatches go into those

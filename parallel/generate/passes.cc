@@ -11,17 +11,16 @@ namespace {
 
 constexpr const char* kKey = "parallel.schedule";
 
-bool holds(const Plan& plan, Kind kind) {
-  for (const std::vector<Action>& row : plan.rows)
-    for (const Action& action : row)
-      if (action.kind == kind) return true;
-  return false;
-}
-
 /// PyTorch's files have REDUCE_GRAD, but no STEP.
 Plan end_rows(Plan plan) {
-  if (holds(plan, Kind::REDUCE) && !holds(plan, Kind::STEP))
-    for (std::vector<Action>& row : plan.rows) row.push_back({Kind::STEP, 0, -1});
+  bool reduces = false, steps = false;
+  for (const std::vector<Action>& row : plan.rows)
+    for (const Action& action : row) {
+      reduces |= action.kind == Kind::REDUCE;
+      steps |= action.kind == Kind::STEP;
+    }
+  for (std::vector<Action>& row : plan.rows)
+    if (reduces && !steps) row.push_back({Kind::STEP, 0, -1});
   return plan;
 }
 

@@ -31,16 +31,6 @@ void freeze(Layout& layout, int stages) {
   layout.frozen_units = stages;
 }
 
-/// Leaves of the gradient sum over `microbatches`: as --leaves says, else as `train` has them.
-int leaves_of(const ScheduleOptions& options, int microbatches) {
-  if (!options.leaves) return default_leaves(microbatches);
-  if (microbatches % *options.leaves != 0)
-    throw_input(
-        fmt::format("{} leaves do not divide {} microbatches", *options.leaves, microbatches),
-        "--leaves", fmt::format("a divisor of {}", microbatches));
-  return *options.leaves;
-}
-
 /// One replica of ranks x chunks stages, one unit a stage.
 Planned generate(const ScheduleOptions& options) {
   const Entry<Schedule>& schedule = find_schedule(options.schedule);
@@ -48,15 +38,10 @@ Planned generate(const ScheduleOptions& options) {
   const int ranks = options.ranks.value_or(kUsualRanks);
   const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
   require_room(std::int64_t{ranks} * folding.chunks, microbatches);
-  int leaves = leaves_of(options, microbatches);
-  if (leaves < folding.pipelines() && !options.leaves) leaves = microbatches;
-  Planned result{{}, {}, &schedule.value, folding.chunks, leaves};
-  result.layout = one_replica(ranks, microbatches, leaves, folding);
-  freeze(result.layout, options.frozen);
-  Limits limits;
-  limits.leaf_microbatches = microbatches / leaves;
-  result.plan = make_plan(result.layout, options.schedule, limits);
-  return result;
+  auto [layout, leaves] = one_replica(ranks, microbatches, options.leaves, folding);
+  freeze(layout, options.frozen);
+  Plan plan = make_plan(layout, options.schedule, {.leaf_microbatches = microbatches / leaves});
+  return {std::move(plan), std::move(layout), &schedule.value, folding.chunks, leaves};
 }
 
 /// What the command line says of a file has to be what the file says itself.
@@ -86,10 +71,9 @@ Planned read(const ScheduleOptions& options) {
     cells += std::ssize(pipeline.stages) * pipeline.microbatches();
   require_room(1, cells);
   require_agreement(options, file);
-  Limits limits;
-  const int leaves = leaves_of(options, file.microbatches());
-  limits.leaf_microbatches = file.microbatches() / leaves;
-  Plan plan = complete(std::move(file.plan), file.layout, options.schedule, limits);
+  const int leaves = leaves_of(options.leaves, file.microbatches());
+  Plan plan = complete(std::move(file.plan), file.layout, options.schedule,
+                       {.leaf_microbatches = file.microbatches() / leaves});
   return {std::move(plan), std::move(file.layout), nullptr, 1, leaves};
 }
 
@@ -111,12 +95,25 @@ void require_room(std::int64_t stages, std::int64_t microbatches) {
       "command line", "fewer ranks, microbatches or chunks");
 }
 
-Layout one_replica(int ranks, int microbatches, int leaves, const Folding& folding) {
+int leaves_of(std::optional<int> asked, int microbatches) {
+  if (!asked) return default_leaves(microbatches);
+  if (microbatches % *asked != 0)
+    throw_input(fmt::format("{} leaves do not divide {} microbatches", *asked, microbatches),
+                "--leaves", fmt::format("a divisor of {}", microbatches));
+  return *asked;
+}
+
+OneReplica one_replica(int ranks, int microbatches, std::optional<int> asked,
+                       const Folding& folding) {
+  int leaves = leaves_of(asked, microbatches);
+  if (leaves < folding.pipelines() && !asked) leaves = microbatches;
   const int stages = ranks * folding.chunks;
   std::vector<UnitRange> units;
   for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const LayoutLimits limits{ranks, stages, microbatches, leaves};
-  return make_layout(units, fit(limits, ranks, 1, folding), microbatches, leaves, folding);
+  const Grid grid =
+      fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
+          1, folding);
+  return {make_layout(units, grid, microbatches, leaves, folding), leaves};
 }
 
 Planned plan_of(const ScheduleOptions& options) {

@@ -59,8 +59,7 @@ Layout layout_of(const Request& request, const std::vector<double>& costs,
 }
 
 Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& limits) {
-  Limits due;
-  due.leaf_microbatches = limits.microbatches / limits.leaves;
+  const Limits due{.leaf_microbatches = limits.microbatches / limits.leaves};
   if (!request.file) return make_plan(layout, request.schedule, due, request.overlap);
   return complete(file_plan(request, limits.world), layout, request.file->path, due,
                   request.overlap);

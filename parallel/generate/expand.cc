@@ -44,10 +44,8 @@ bool is_placed(const PipelineShape& shape, const Schedule& schedule, bool back) 
   if (shape.stages() % p != 0 || chunks % schedule.chunks.step != 0 ||
       chunks > schedule.chunks.most || p % schedule.rank_step != 0)
     return false;
-  for (int s = 0; s < shape.stages(); ++s) {
-    const int rank = rank_of_stage(schedule.placement, s, p);
-    if (shape.stage_rank[s] != (back ? p - 1 - rank : rank)) return false;
-  }
+  for (int s = 0; s < shape.stages(); ++s)
+    if (shape.stage_rank[s] != rank_of_stage(schedule.placement, s, p, back)) return false;
   return true;
 }
 

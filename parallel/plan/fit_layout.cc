@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -81,64 +82,60 @@ std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
 
 constexpr const char* kLayoutKey = "parallel.layout";
 
-std::string place(int pipeline, int stage) {
-  return fmt::format("{}, pipeline {}, stage {}", kLayoutKey, pipeline, stage);
-}
-
 void validate_stages(const Pipeline& pipeline, int number, const LayoutLimits& limits, int world) {
   if (pipeline.stages.empty())
     throw_input(fmt::format("pipeline {} has no stages", number), kLayoutKey,
                 fmt::format("stages that hold units [0, {})", limits.units));
+  const std::string where = fmt::format("{}, pipeline {}", kLayoutKey, number);
   int next = 0;
-  for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s) {
-    const StagePlacement& stage = pipeline.stages[s];
-    if (stage.rank < 0 || stage.rank >= world)
-      throw_input(fmt::format("rank {} does not exist", stage.rank), place(number, s),
-                  fmt::format("a rank in [0, {})", world));
-    if (stage.last_unit <= stage.first_unit)
-      throw_input(
-          fmt::format("the stage is empty: units [{}, {})", stage.first_unit, stage.last_unit),
-          place(number, s), "at least one unit per stage");
-    if (stage.first_unit != next)
-      throw_input(
-          fmt::format("units start at {}, but the stages before end at {}", stage.first_unit, next),
-          place(number, s), "every unit once and in order in each pipeline");
-    next = stage.last_unit;
+  for (int s = 0; s < std::ssize(pipeline.stages); ++s) {
+    const auto refuse = [&](const std::string& what, const std::string& fix) {
+      throw_input(what, fmt::format("{}, stage {}", where, s), fix);
+    };
+    const auto& [rank, first, last] = pipeline.stages[s];
+    if (rank < 0 || rank >= world)
+      refuse(fmt::format("rank {} does not exist", rank), fmt::format("a rank in [0, {})", world));
+    if (last <= first)
+      refuse(fmt::format("the stage is empty: units [{}, {})", first, last),
+             "at least one unit per stage");
+    if (first != next)
+      refuse(fmt::format("units start at {}, but the stages before end at {}", first, next),
+             "every unit once and in order in each pipeline");
+    next = last;
   }
   if (next != limits.units)
     throw_input(fmt::format("the stages hold units [0, {}), but the model has {}", next,
                             counted(limits.units, "unit")),
-                fmt::format("{}, pipeline {}", kLayoutKey, number),
-                fmt::format("the last stage ends at {}", limits.units));
+                where, fmt::format("the last stage ends at {}", limits.units));
 }
 
 void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
-  std::vector<int> order(layout.pipelines.size());
-  for (int p = 0; p < static_cast<int>(order.size()); ++p) order[p] = p;
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return layout.pipelines[a].first_microbatch < layout.pipelines[b].first_microbatch;
-  });
+  std::vector<std::pair<int, int>> order;  // first microbatch, pipeline
+  for (int p = 0; p < std::ssize(layout.pipelines); ++p)
+    order.emplace_back(layout.pipelines[p].first_microbatch, p);
+  std::sort(order.begin(), order.end());
+  const std::string all = fmt::format("each of the {} microbatches once", limits.microbatches);
   const int leaf = limits.microbatches / limits.leaves;
   int next = 0;
-  for (const int p : order) {
-    const Pipeline& pipeline = layout.pipelines[p];
-    const std::string range =
-        fmt::format("[{}, {})", pipeline.first_microbatch, pipeline.last_microbatch);
-    const std::string where = fmt::format("{}, pipeline {}", kLayoutKey, p);
-    if (pipeline.microbatches() < 1)
-      throw_input(fmt::format("the pipeline is empty: microbatches {}", range), where,
-                  "at least one microbatch per pipeline");
-    if (pipeline.first_microbatch != next)
-      throw_input(fmt::format("microbatches {}, expected to start at {}", range, next), where,
-                  fmt::format("each of the {} microbatches once", limits.microbatches));
-    if (pipeline.last_microbatch % leaf != 0)
-      throw_input(fmt::format("microbatches {} cut a leaf of the gradient sum in two", range),
-                  where, fmt::format("multiples of {}, or another numerics.leaves", leaf));
-    next = pipeline.last_microbatch;
+  for (const auto& [first, p] : order) {
+    const auto refuse = [where = fmt::format("{}, pipeline {}", kLayoutKey, p)](
+                            const std::string& what, const std::string& fix) {
+      throw_input(what, where, fix);
+    };
+    const int last = layout.pipelines[p].last_microbatch;
+    const std::string range = fmt::format("[{}, {})", first, last);
+    if (last <= first)
+      refuse("the pipeline is empty: microbatches " + range,
+             "at least one microbatch per pipeline");
+    if (first != next)
+      refuse(fmt::format("microbatches {}, expected to start at {}", range, next), all);
+    if (last % leaf != 0)
+      refuse(fmt::format("microbatches {} cut a leaf of the gradient sum in two", range),
+             fmt::format("multiples of {}, or another numerics.leaves", leaf));
+    next = last;
   }
   if (next != limits.microbatches)
-    throw_input(fmt::format("the pipelines hold microbatches [0, {})", next), kLayoutKey,
-                fmt::format("each of the {} microbatches once", limits.microbatches));
+    throw_input(fmt::format("the pipelines hold microbatches [0, {})", next), kLayoutKey, all);
 }
 
 /// All ranks have a stage but those that are meant to be spare.
@@ -182,7 +179,7 @@ void validate(const Layout& layout, const LayoutLimits& limits, int world) {
   if (world == 0) world = limits.world;
   if (layout.pipelines.empty())
     throw_input("the layout has no pipelines", kLayoutKey, "a list of pipelines");
-  for (int p = 0; p < static_cast<int>(layout.pipelines.size()); ++p)
+  for (int p = 0; p < std::ssize(layout.pipelines); ++p)
     validate_stages(layout.pipelines[p], p, limits, world);
   validate_microbatches(layout, limits);
   validate_ranks(layout, limits.world, world);

@@ -67,9 +67,10 @@ std::string short_form(const Layout& layout) {
   return fmt::format("{}", fmt::join(depths, "+"));
 }
 
-int rank_of_stage(Placement placement, int stage, int p) {
+int rank_of_stage(Placement placement, int stage, int p, bool back) {
   const int within = stage % p;
-  return placement == Placement::wave && stage / p % 2 == 1 ? p - 1 - within : within;
+  const bool turned = back || (placement == Placement::wave && stage / p % 2 == 1);
+  return turned ? p - 1 - within : within;
 }
 
 Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
@@ -87,11 +88,9 @@ Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int micro
     const int first_rank = number / folding.pipelines() * grid.pp;
     const bool back = number % folding.pipelines() == 1;
     Pipeline pipeline;
-    for (int s = 0; s < static_cast<int>(partition.size()); ++s) {
-      const int rank = rank_of_stage(folding.placement, s, grid.pp);
-      pipeline.stages.push_back(
-          {first_rank + (back ? grid.pp - 1 - rank : rank), partition[s].first, partition[s].last});
-    }
+    for (int s = 0; s < std::ssize(partition); ++s)
+      pipeline.stages.push_back({first_rank + rank_of_stage(folding.placement, s, grid.pp, back),
+                                 partition[s].first, partition[s].last});
     pipeline.first_microbatch = number * leaves / pipelines * leaf;
     pipeline.last_microbatch = (number + 1) * leaves / pipelines * leaf;
     layout.pipelines.push_back(std::move(pipeline));

@@ -63,8 +63,8 @@ enum class Placement {
   opposite,  // two pipelines on the same ranks, one from each end; each has half the microbatches
 };
 
-/// Index in [0, p) of the rank that holds stage s. Of `opposite`, the first pipeline's.
-int rank_of_stage(Placement placement, int stage, int p);
+/// Index in [0, p) of the rank that holds a stage; `back`: of the second of two opposite pipelines.
+int rank_of_stage(Placement placement, int stage, int p, bool back = false);
 
 /// How a replica folds onto its ranks; which schedule asks for what is in its registry entry.
 struct Folding {

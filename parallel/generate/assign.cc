@@ -59,10 +59,10 @@ Layout layout_of(const Request& request, const std::vector<double>& costs,
 }
 
 Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& limits) {
-  const Limits due{.leaf_microbatches = limits.microbatches / limits.leaves};
-  if (!request.file) return make_plan(layout, request.schedule, due, request.overlap);
-  return complete(file_plan(request, limits.world), layout, request.file->path, due,
-                  request.overlap);
+  GivenSchedule given =
+      request.file ? file_schedule(request) : named_schedule(layout, request.schedule);
+  return run_passes(std::move(given), layout,
+                    {.leaf_microbatches = limits.microbatches / limits.leaves}, request.overlap);
 }
 
 }  // namespace
@@ -76,9 +76,8 @@ Assignment assign(const Job& job, const Request& request) {
 }
 
 int ranks_asked(const Request& request) {
-  if (!request.layout.pipelines.empty())
-    return std::max(rank_count(request.layout),
-                    static_cast<int>(working_ranks(request.layout).size()) + request.spare);
+  if (const std::vector<int> working = working_ranks(request.layout); !working.empty())
+    return std::max(working.back() + 1, static_cast<int>(working.size()) + request.spare);
   const int rows = request.file ? request.file->ranks() : std::max(1, request.pp);
   return std::max(1, request.dp) * rows + request.spare;
 }

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kScheduleKey = "parallel.schedule";
+constexpr const char* kFileKey = "parallel.schedule";
 
 /// What one row a rank and `copies` replicas ask of the rest of the config.
 void require_fit(const Request& request, const LayoutLimits& limits) {
@@ -21,7 +21,7 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
   if (limits.world % rows != 0)
     throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
                             counted(rows, "rank"), counted(limits.world, "rank")),
-                kScheduleKey,
+                kFileKey,
                 fmt::format("{}, or a multiple of it for several replicas", counted(rows, "rank")));
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   for (const auto& [key, given, is] : {std::tuple{"parallel.pp", request.pp, rows},
@@ -41,7 +41,7 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
       throw_input(
           fmt::format("{} has pipelines of {}, the model has {}", file.path,
                       counted(std::ssize(pipeline.stages), "stage"), counted(limits.units, "unit")),
-          kScheduleKey, "fewer stages, or a model with more layers");
+          kFileKey, "fewer stages, or a model with more layers");
 }
 
 }  // namespace
@@ -71,9 +71,10 @@ Layout file_layout(const Request& request, const std::vector<double>& unit_costs
   return layout;
 }
 
-Plan file_plan(const Request& request, int world) {
+GivenSchedule file_schedule(const Request& request) {
   const ScheduleFile& file = *request.file;
-  const int copies = request.layout.pipelines.empty() ? world / file.ranks() : 1;
+  const int working = request.world - request.spare;
+  const int copies = request.layout.pipelines.empty() ? working / file.ranks() : 1;
   Plan plan;
   for (int copy = 0; copy < copies; ++copy)
     for (std::vector<Action> row : file.plan.rows) {
@@ -83,7 +84,7 @@ Plan file_plan(const Request& request, int world) {
       }
       plan.rows.push_back(std::move(row));
     }
-  return plan;
+  return {std::move(plan), "", file.path};
 }
 
 }  // namespace concertina

@@ -1,13 +1,13 @@
 // A user's own schedule, fitted to a job and a world.
-// Invariant: what comes out is as many copies of the file as replicas; a file says what each rank
-// does, never which units or samples.
+// Invariant: what comes out is as many copies of the file as there are replicas; a file says what
+// each rank does, never which units or samples.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "parallel/generate/expand.h"
 #include "parallel/plan/fit_layout.h"
-#include "parallel/plan/schedule.h"
 
 namespace concertina {
 
@@ -31,8 +31,7 @@ struct Request;
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits);
 
-/// The file's plan for each replica in a world of this size; a layout of the request's own is that
-/// of all ranks already.
-Plan file_plan(const Request& request, int world);
+/// The file's plan for each replica; a layout of the request's own is that of the file as it is.
+GivenSchedule file_schedule(const Request& request);
 
 }  // namespace concertina

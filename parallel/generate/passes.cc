@@ -9,8 +9,6 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kKey = "parallel.schedule";
-
 /// PyTorch's files have REDUCE_GRAD, but no STEP.
 Plan end_rows(Plan plan) {
   bool reduces = false, steps = false;
@@ -21,36 +19,6 @@ Plan end_rows(Plan plan) {
     }
   for (std::vector<Action>& row : plan.rows)
     if (reduces && !steps) row.push_back({Kind::STEP, 0, -1});
-  return plan;
-}
-
-/// A schedule as it is given: by name, which the passes may improve, or in a file.
-struct Given {
-  Plan plan;
-  std::string who, where;  // how an error about it begins, and its place
-  bool named = false;
-};
-
-/// All passes that `given` lacks. What it breaks by itself is the fault of the schedule, what is
-/// broken after a pass that of the pass.
-Plan run_passes(Given given, const Layout& layout, const Limits& due, bool overlap) {
-  const auto find_violation = [&](const Plan& plan) {
-    return check(plan, layout, limits_of(plan, due));
-  };
-  Plan plan = end_rows(drop_frozen(std::move(given.plan), layout));
-  if (const auto violation = find_violation(plan))
-    throw RefusedPlan(std::move(plan), *violation, given.who, given.where);
-  const auto take = [&](const char* pass, Plan made) {
-    const auto violation = find_violation(made);
-    CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
-    plan = std::move(made);
-  };
-  const Limits has = limits_of(plan);
-  const bool computes_only = !has.transfers && !has.reduction;
-  if (given.named) take("merge_input_weight", merge_input_weight(plan, layout));
-  if (overlap && computes_only) take("pair_overlaps", pair_overlaps(plan, layout));
-  if (due.transfers && !has.transfers) take("add_transfers", add_transfers(plan, layout));
-  if (due.reduction && !has.reduction) take("add_reduction", add_reduction(std::move(plan)));
   return plan;
 }
 
@@ -107,27 +75,34 @@ Plan add_reduction(Plan plan) {
   return plan;
 }
 
-Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits,
+Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due, bool overlap) {
+  const auto find_violation = [&](const Plan& plan) {
+    return check(plan, layout, limits_of(plan, due));
+  };
+  Plan plan = end_rows(drop_frozen(std::move(given.plan), layout));
+  if (const auto violation = find_violation(plan))
+    throw RefusedPlan(std::move(plan), *violation, given.who, given.where);
+  const auto take = [&](const char* pass, Plan made) {
+    const auto violation = find_violation(made);
+    CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
+    plan = std::move(made);
+  };
+  const Limits has = limits_of(plan);
+  const bool computes_only = !has.transfers && !has.reduction;
+  if (given.named) take("merge_input_weight", merge_input_weight(plan, layout));
+  if (overlap && computes_only) take("pair_overlaps", pair_overlaps(plan, layout));
+  if (due.transfers && !has.transfers) take("add_transfers", add_transfers(plan, layout));
+  if (due.reduction && !has.reduction) take("add_reduction", add_reduction(std::move(plan)));
+  return plan;
+}
+
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due,
               bool overlap) {
-  return run_passes({std::move(plan), "", where}, layout, limits, overlap);
+  return run_passes({std::move(plan), "", where}, layout, due, overlap);
 }
 
-std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches) {
-  constexpr std::int64_t kPerCell = 7;
-  return kPerCell * stages * microbatches;
-}
-
-Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits, bool overlap) {
-  std::int64_t actions = 0;
-  for (const Pipeline& pipeline : layout.pipelines)
-    actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
-  if (actions > static_cast<std::int64_t>(kMostActions))
-    throw_input(fmt::format("the schedule can have {} actions, at most {} are possible", actions,
-                            kMostActions),
-                kKey, "fewer ranks, microbatches or chunks");
-  return run_passes(
-      {expand(layout, find_schedule(name).value, name), blame(name), kKey, /*named=*/true}, layout,
-      limits, overlap);
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& due, bool overlap) {
+  return run_passes(named_schedule(layout, name), layout, due, overlap);
 }
 
 }  // namespace concertina

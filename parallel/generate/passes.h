@@ -1,10 +1,9 @@
 // From a schedule, named or in a file, to a plan that is ready to run, in passes that each do one
 // thing.
-// Invariant: every pass is pure; make_plan() and complete() check the plan before the first pass
-// and after each one, so what they return is proven.
+// Invariant: every pass is pure; run_passes() checks the plan before the first one and after each,
+// so what it returns is proven.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,21 +25,20 @@ Plan merge_input_weight(const Plan& plan, const Layout& layout);
 /// STEP, which waits for the reductions.
 Plan add_reduction(Plan plan);
 
-/// Completes a plan that was read from a file, after drop_frozen(): transfers, if it has none at
-/// all; REDUCE and STEP, if it has neither, or STEP alone, as PyTorch writes no STEP. `overlap`:
-/// pair_overlaps() too, if it has computations only. Throws RefusedPlan with `where`
-/// (parallel/plan/plan_grid.h) if the plan as it is given breaks a rule or a bound of `limits`.
-Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {},
+/// All passes that `given` lacks: drop_frozen(); merge_input_weight() of a named schedule;
+/// pair_overlaps(), if `overlap` and it has computations only; add_transfers() and add_reduction(),
+/// if they are `due` and it has none at all; STEP, if it has REDUCE alone, as PyTorch's files do.
+/// What is wrong before the first pass is the fault of the schedule: throws RefusedPlan
+/// (parallel/plan/plan_grid.h). What is wrong after a pass is a programming error.
+Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due = {},
+                bool overlap = false);
+
+/// run_passes() for a plan that was read from the file `where`.
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due = {},
               bool overlap = false);
 
-/// Actions that a plan can have at most, for so many microbatches on so many stages: F, I, W and
-/// four transfers for each microbatch on each stage.
-std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
-
-/// All passes, for the schedule called `name`, which itself knows of no frozen units; `overlap`:
-/// pair_overlaps() too. Throws Error{bad_input} if there is no such schedule, or if the plan could
-/// have more than kMostActions, and RefusedPlan if the schedule breaks a bound of `limits`.
-Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
+/// run_passes() for the schedule called `name`.
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& due = {},
                bool overlap = false);
 
 }  // namespace concertina

@@ -10,6 +10,7 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/machine.h"
 #include "parallel/generate/passes.h"
+#include "parallel/plan/fit_layout.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
@@ -30,52 +31,27 @@ void freeze(Layout& layout, int stages) {
   layout.frozen_units = stages;
 }
 
-/// Leaves of the gradient sum over `microbatches`: as --leaves says, else as `train` has them.
-int leaves_of(const ScheduleOptions& options, int microbatches) {
-  if (!options.leaves) return default_leaves(microbatches);
-  if (microbatches % *options.leaves != 0)
-    throw_input(
-        fmt::format("{} leaves do not divide {} microbatches", *options.leaves, microbatches),
-        "--leaves", fmt::format("a divisor of {}", microbatches));
-  return *options.leaves;
-}
-
 /// One replica of ranks x chunks stages, one unit a stage.
 Planned generate(const ScheduleOptions& options) {
   const Entry<Schedule>& schedule = find_schedule(options.schedule);
   const Folding folding = folding_of(schedule, options.chunks.value_or(0));
   const int ranks = options.ranks.value_or(kUsualRanks);
   const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
-  const int stages = ranks * folding.chunks;
-  require_room(stages, microbatches);
-  int leaves = leaves_of(options, microbatches);
-  if (leaves < folding.pipelines() && !options.leaves) leaves = microbatches;
-  std::vector<UnitRange> units;
-  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const Grid grid =
-      fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
-          1, folding);
-  Planned result{{}, {}, &schedule.value, folding.chunks, leaves};
-  result.layout = make_layout(units, grid, microbatches, leaves, folding);
-  freeze(result.layout, options.frozen);
-  Limits limits;
-  limits.leaf_microbatches = microbatches / leaves;
-  result.plan = make_plan(result.layout, options.schedule, limits);
-  if (options.compute_only) {
-    const Plan all = expand(result.layout, schedule.value, schedule.name);
-    result.plan = merge_input_weight(drop_frozen(all, result.layout), result.layout);
-  }
-  return result;
+  require_room(std::int64_t{ranks} * folding.chunks, microbatches);
+  auto [layout, leaves] = one_replica(ranks, microbatches, options.leaves, folding);
+  freeze(layout, options.frozen);
+  Plan plan = make_plan(layout, options.schedule, {.leaf_microbatches = microbatches / leaves});
+  return {std::move(plan), std::move(layout), &schedule.value, folding.chunks, leaves};
 }
 
 /// What the command line says of a file has to be what the file says itself.
-void require_agreement(const ScheduleOptions& options, const ScheduleFile& file, int microbatches) {
-  const auto ranks = static_cast<int>(file.plan.rows.size());
+void require_agreement(const ScheduleOptions& options, const ScheduleFile& file) {
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   const auto chunks = options.chunks.value_or(0) == 0 ? std::nullopt : options.chunks;
-  for (const auto& [option, given, is] : {std::tuple{"--ranks", options.ranks, ranks},
-                                          {"--microbatches", options.microbatches, microbatches},
-                                          {"--chunks", chunks, stages / ranks}})
+  for (const auto& [option, given, is] :
+       {std::tuple{"--ranks", options.ranks, file.ranks()},
+        {"--microbatches", options.microbatches, file.microbatches()},
+        {"--chunks", chunks, stages / file.ranks()}})
     if (given && *given != is)
       throw_input(fmt::format("{} {} is given, but the file has {}", option, *given, is),
                   options.schedule, fmt::format("leave out {}: the file says it", option));
@@ -90,23 +66,15 @@ Planned read(const ScheduleOptions& options) {
   }
   ScheduleFile file = read_schedule_file(options.schedule);
   freeze(file.layout, options.frozen);
-  int microbatches = 0;
   std::int64_t cells = 0;
-  for (const Pipeline& pipeline : file.layout.pipelines) {
-    microbatches = std::max(microbatches, pipeline.last_microbatch);
+  for (const Pipeline& pipeline : file.layout.pipelines)
     cells += std::ssize(pipeline.stages) * pipeline.microbatches();
-  }
   require_room(1, cells);
-  require_agreement(options, file, microbatches);
-  Limits limits;
-  const int leaves = leaves_of(options, microbatches);
-  limits.leaf_microbatches = microbatches / leaves;
-  Planned result{complete(std::move(file.plan), file.layout, options.schedule, limits),
-                 std::move(file.layout), nullptr, 1, leaves};
-  for (auto& row : result.plan.rows)
-    if (options.compute_only)
-      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
-  return result;
+  require_agreement(options, file);
+  const int leaves = leaves_of(options.leaves, file.microbatches());
+  Plan plan = complete(std::move(file.plan), file.layout, options.schedule,
+                       {.leaf_microbatches = file.microbatches() / leaves});
+  return {std::move(plan), std::move(file.layout), nullptr, 1, leaves};
 }
 
 }  // namespace
@@ -127,8 +95,33 @@ void require_room(std::int64_t stages, std::int64_t microbatches) {
       "command line", "fewer ranks, microbatches or chunks");
 }
 
+int leaves_of(std::optional<int> asked, int microbatches) {
+  if (!asked) return default_leaves(microbatches);
+  if (microbatches % *asked != 0)
+    throw_input(fmt::format("{} leaves do not divide {} microbatches", *asked, microbatches),
+                "--leaves", fmt::format("a divisor of {}", microbatches));
+  return *asked;
+}
+
+OneReplica one_replica(int ranks, int microbatches, std::optional<int> asked,
+                       const Folding& folding) {
+  int leaves = leaves_of(asked, microbatches);
+  if (leaves < folding.pipelines() && !asked) leaves = microbatches;
+  const int stages = ranks * folding.chunks;
+  std::vector<UnitRange> units;
+  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
+  const Grid grid =
+      fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
+          1, folding);
+  return {make_layout(units, grid, microbatches, leaves, folding), leaves};
+}
+
 Planned plan_of(const ScheduleOptions& options) {
-  return is_name(options.schedule) ? generate(options) : read(options);
+  Planned planned = is_name(options.schedule) ? generate(options) : read(options);
+  if (options.compute_only)
+    for (std::vector<Action>& row : planned.plan.rows)
+      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
+  return planned;
 }
 
 }  // namespace concertina

@@ -12,7 +12,6 @@
 #include "experiments/commands/command_schedule.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/search.h"
-#include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -52,10 +51,7 @@ class Search {
 
   FoundSchedule run() {
     require_room(std::int64_t{options_.ranks} * max_chunks_, options_.microbatches);
-    if (options_.leaves && options_.microbatches % *options_.leaves != 0)
-      throw_input(fmt::format("{} leaves do not divide {} microbatches", *options_.leaves,
-                              options_.microbatches),
-                  "--leaves", fmt::format("a divisor of {}", options_.microbatches));
+    leaves_of(options_.leaves, options_.microbatches);  // throws
     for (const Entry<Schedule>& schedule : schedules()) {
       if (schedule.value.searched) continue;
       const Chunks& chunks = schedule.value.chunks;
@@ -97,18 +93,9 @@ class Search {
   }
 
   SearchField make_field(const Folding& folding) const {
-    const int stages = options_.ranks * folding.chunks;
-    int leaves = options_.leaves.value_or(default_leaves(options_.microbatches));
-    if (leaves < folding.pipelines() && !options_.leaves) leaves = options_.microbatches;
-    std::vector<UnitRange> units;
-    for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-    const Grid grid = fit({.world = options_.ranks,
-                           .units = stages,
-                           .microbatches = options_.microbatches,
-                           .leaves = leaves},
-                          options_.ranks, 1, folding);
-    SearchField field{
-        folding, make_layout(units, grid, options_.microbatches, leaves, folding), {}};
+    auto [layout, leaves] =
+        one_replica(options_.ranks, options_.microbatches, options_.leaves, folding);
+    SearchField field{folding, std::move(layout), {}};
     field.limits.leaf_microbatches = options_.microbatches / leaves;
     if (options_.memory > 0) {
       // No rank can save more than all microbatches of all its stages.
@@ -157,7 +144,7 @@ class Search {
         search(field.layout, costs_of(field, any), named_plans(field.layout), bounds);
     if (result.seconds == kInf) return;
     Plan plan = merge_input_weight(result.plan, field.layout);
-    plan = add_reduction(add_transfers(plan, field.layout), field.layout);
+    plan = add_reduction(add_transfers(plan, field.layout));
     if (!check(plan, field.layout, field.limits))
       offer(field, plan, costs_of(field, plan), "search");
   }

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "experiments/report/run_trace.h"
 #include "io/chrome_trace.h"
+#include "parallel/plan/fit_layout.h"
 #include "parallel/plan/plan_grid.h"
 #include "parallel/plan/plan_index.h"
 

@@ -8,23 +8,25 @@
 #include "core/number_text.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/partition.h"
-#include "parallel/plan/plan_index.h"
 
 namespace concertina {
 namespace {
 
-void require_trained_unit(int frozen, int units) {
-  if (frozen < units) return;
-  throw_input(fmt::format("freeze.units = {}, but the model has {} units: nothing is left to train",
-                          frozen, units),
-              "freeze.units", fmt::format("freeze.units from 0 to {}", units - 1));
-}
-
-void require_workers(const Request& request) {
-  if (request.spare < request.world) return;
-  throw_input(fmt::format("parallel.spare = {} of {}: none is left to work", request.spare,
-                          counted(request.world, "rank")),
-              "parallel.spare", fmt::format("at most {}", request.world - 1));
+/// What the layout has to fit: the ranks that are to work, and what they share.
+LayoutLimits working_limits(const Job& job, const Request& request) {
+  if (request.frozen_units >= job.units())
+    throw_input(
+        fmt::format("freeze.units = {}, but the model has {} units: nothing is left to train",
+                    request.frozen_units, job.units()),
+        "freeze.units", fmt::format("freeze.units from 0 to {}", job.units() - 1));
+  if (request.spare >= request.world)
+    throw_input(fmt::format("parallel.spare = {} of {}: none is left to work", request.spare,
+                            counted(request.world, "rank")),
+                "parallel.spare", fmt::format("at most {}", request.world - 1));
+  return {.world = request.world - request.spare,
+          .units = job.units(),
+          .microbatches = job.microbatches,
+          .leaves = job.leaves};
 }
 
 std::vector<double> balanced_costs(const Job& job, const Request& request) {
@@ -44,39 +46,39 @@ Layout grid_layout(const Request& request, const std::vector<double>& costs,
                      limits.microbatches, limits.leaves, folding);
 }
 
+/// The layout that the request has, or that its file has, or that its grid makes.
+Layout layout_of(const Request& request, const std::vector<double>& costs,
+                 const LayoutLimits& limits) {
+  Layout layout = request.layout;
+  if (layout.pipelines.empty())
+    layout =
+        request.file ? file_layout(request, costs, limits) : grid_layout(request, costs, limits);
+  validate(layout, limits, request.world);
+  layout.frozen_units = request.frozen_units;
+  return layout;
+}
+
+Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& limits) {
+  GivenSchedule given =
+      request.file ? file_schedule(request) : named_schedule(layout, request.schedule);
+  return run_passes(std::move(given), layout,
+                    {.leaf_microbatches = limits.microbatches / limits.leaves}, request.overlap);
+}
+
 }  // namespace
 
 Assignment assign(const Job& job, const Request& request) {
-  require_trained_unit(request.frozen_units, job.units());
-  require_workers(request);
+  const LayoutLimits limits = working_limits(job, request);
   const std::vector<double> costs = balanced_costs(job, request);
-  const LayoutLimits limits{.world = request.world - request.spare,
-                            .units = job.units(),
-                            .microbatches = job.microbatches,
-                            .leaves = job.leaves};
-  FittedSchedule own{request.file ? request.file->plan : Plan{}, request.layout};
-  if (own.layout.pipelines.empty()) {
-    if (request.file)
-      own = fit_schedule(request, costs, limits);
-    else
-      own.layout = grid_layout(request, costs, limits);
-  }
-  validate(own.layout, limits, request.world);
-  own.layout.frozen_units = request.frozen_units;
-  Limits due;
-  due.leaf_microbatches = job.microbatches / job.leaves;
-  own.plan = request.file ? complete(std::move(own.plan), own.layout, request.file->path, due,
-                                     request.overlap)
-                          : make_plan(own.layout, request.schedule, due, request.overlap);
-  return make_assignment(job, std::move(own.layout), std::move(own.plan), request.world);
+  const Layout layout = layout_of(request, costs, limits);
+  Plan plan = plan_of(request, layout, limits);
+  return make_assignment(job, layout, std::move(plan), request.world);
 }
 
 int ranks_asked(const Request& request) {
-  if (!request.layout.pipelines.empty())
-    return std::max(rank_count(request.layout),
-                    static_cast<int>(working_ranks(request.layout).size()) + request.spare);
-  const int rows =
-      request.file ? static_cast<int>(request.file->plan.rows.size()) : std::max(1, request.pp);
+  if (const std::vector<int> working = working_ranks(request.layout); !working.empty())
+    return std::max(working.back() + 1, static_cast<int>(working.size()) + request.spare);
+  const int rows = request.file ? request.file->ranks() : std::max(1, request.pp);
   return std::max(1, request.dp) * rows + request.spare;
 }
 

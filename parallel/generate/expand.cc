@@ -11,6 +11,12 @@
 namespace concertina {
 namespace {
 
+constexpr const char* kScheduleKey = "parallel.schedule";
+
+std::string blame(std::string_view name) {
+  return fmt::format("the schedule '{}' is wrong for this layout: ", name);
+}
+
 /// `layout` with its groups of pipelines side by side: each rank of each group is a row of its own.
 /// A group is what a generator orders together: one pipeline, or two opposite ones.
 struct Separate {
@@ -44,10 +50,8 @@ bool is_placed(const PipelineShape& shape, const Schedule& schedule, bool back) 
   if (shape.stages() % p != 0 || chunks % schedule.chunks.step != 0 ||
       chunks > schedule.chunks.most || p % schedule.rank_step != 0)
     return false;
-  for (int s = 0; s < shape.stages(); ++s) {
-    const int rank = rank_of_stage(schedule.placement, s, p);
-    if (shape.stage_rank[s] != (back ? p - 1 - rank : rank)) return false;
-  }
+  for (int s = 0; s < shape.stages(); ++s)
+    if (shape.stage_rank[s] != rank_of_stage(schedule.placement, s, p, back)) return false;
   return true;
 }
 
@@ -98,13 +102,25 @@ Plan expand(const Layout& given, const Schedule& schedule, std::string_view name
       plan.rows.push_back(std::move(row));
   const Limits compute_only{.transfers = false, .reduction = false};
   if (const auto violation = check(plan, apart.layout, compute_only))
-    throw RefusedPlan(plan, *violation,
-                      fmt::format("the schedule '{}' is wrong for this layout: ", name),
-                      "parallel.schedule");
-  plan.rows = interleave(plan, apart.layout, apart.target, rank_count(layout));
-  const auto violation = check(plan, layout, compute_only);
-  CONCERTINA_CHECK(!violation, "merged rows of '{}': {}", name, violation->text);
-  return plan;
+    throw RefusedPlan(plan, *violation, blame(name), kScheduleKey);
+  return {interleave(plan, apart.layout, apart.target, rank_count(layout))};
+}
+
+GivenSchedule named_schedule(const Layout& layout, std::string_view name) {
+  std::int64_t actions = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
+  if (actions > static_cast<std::int64_t>(kMostActions))
+    throw_input(fmt::format("the schedule can have {} actions, at most {} are possible", actions,
+                            kMostActions),
+                kScheduleKey, "fewer ranks, microbatches or chunks");
+  return {expand(layout, find_schedule(name).value, name), blame(name), kScheduleKey,
+          /*named=*/true};
+}
+
+std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches) {
+  constexpr std::int64_t kPerCell = 7;
+  return kPerCell * stages * microbatches;
 }
 
 }  // namespace concertina

@@ -1,8 +1,10 @@
 // From a schedule and a layout to the compute actions of every rank: the first pass.
-// Invariant: what comes out is complete and runs through; a layout that the schedule is not for,
-// and a generator that leaves something out, are refused.
+// Invariant: each pipeline by itself is complete and runs through; a layout that the schedule is
+// not for, and a generator that leaves something out, are refused.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "parallel/generate/schedule_registry.h"
@@ -15,5 +17,20 @@ namespace concertina {
 /// Error{bad_input} where the layout is not the one that the schedule is for. `name` is for errors:
 /// a generator that leaves something out is the fault of who wrote it.
 Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name);
+
+/// A schedule as it is given, by name or in a file.
+struct GivenSchedule {
+  Plan plan;               // computations; a file's may have transfers and reduction too
+  std::string who, where;  // how an error about it begins, and its place
+  bool named = false;      // I and W may become B; a file has them as it wants them
+};
+
+/// What the schedule called `name` does, which itself knows of no frozen units: expand(). Throws
+/// Error{bad_input} too if there is no such schedule, or if it could have more than kMostActions.
+GivenSchedule named_schedule(const Layout& layout, std::string_view name);
+
+/// Actions that a plan can have at most, for so many microbatches on so many stages: F, I, W and
+/// four transfers for each microbatch on each stage.
+std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
 
 }  // namespace concertina

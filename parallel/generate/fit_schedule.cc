@@ -12,27 +12,16 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kScheduleKey = "parallel.schedule";
-
-int stage_count(const ScheduleFile& file) {
-  return file.layout.stage_count();
-}
-int row_count(const ScheduleFile& file) {
-  return static_cast<int>(file.plan.rows.size());
-}
-/// Of one replica.
-int microbatches(const ScheduleFile& file) {
-  return file.layout.pipelines.back().last_microbatch;
-}
+constexpr const char* kFileKey = "parallel.schedule";
 
 /// What one row a rank and `copies` replicas ask of the rest of the config.
 void require_fit(const Request& request, const LayoutLimits& limits) {
   const ScheduleFile& file = *request.file;
-  const int rows = row_count(file), copies = limits.world / rows;
+  const int rows = file.ranks(), copies = limits.world / rows;
   if (limits.world % rows != 0)
     throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
                             counted(rows, "rank"), counted(limits.world, "rank")),
-                kScheduleKey,
+                kFileKey,
                 fmt::format("{}, or a multiple of it for several replicas", counted(rows, "rank")));
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   for (const auto& [key, given, is] : {std::tuple{"parallel.pp", request.pp, rows},
@@ -43,62 +32,59 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
                   fmt::format("leave out {}", key));
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)
     throw_input(fmt::format("{} has {} per replica; a step has {} for {}", file.path,
-                            counted(microbatches(file), "microbatch"), limits.microbatches,
+                            counted(file.microbatches(), "microbatch"), limits.microbatches,
                             counted(copies, "replica")),
                 "batch.microbatches",
-                fmt::format("batch.microbatches = {}", copies * microbatches(file)));
+                fmt::format("batch.microbatches = {}", copies * file.microbatches()));
   for (const Pipeline& pipeline : file.layout.pipelines)
     if (static_cast<int>(pipeline.stages.size()) > limits.units)
       throw_input(
           fmt::format("{} has pipelines of {}, the model has {}", file.path,
                       counted(std::ssize(pipeline.stages), "stage"), counted(limits.units, "unit")),
-          kScheduleKey, "fewer stages, or a model with more layers");
-}
-
-/// All replicas, with the model's units.
-Layout replicate_layout(const ScheduleFile& file, int copies, const std::vector<double>& unit_costs,
-                        const std::string& partitioner) {
-  Layout layout;
-  for (int copy = 0; copy < copies; ++copy)
-    for (Pipeline pipeline : file.layout.pipelines) {
-      const std::vector<UnitRange> units =
-          partition(unit_costs, static_cast<int>(pipeline.stages.size()), partitioner);
-      for (std::size_t s = 0; s < units.size(); ++s)
-        pipeline.stages[s] = {pipeline.stages[s].rank + copy * row_count(file), units[s].first,
-                              units[s].last};
-      pipeline.first_microbatch += copy * microbatches(file);
-      pipeline.last_microbatch += copy * microbatches(file);
-      layout.pipelines.push_back(std::move(pipeline));
-    }
-  return layout;
-}
-
-Plan replicate_plan(const ScheduleFile& file, int copies) {
-  Plan plan;
-  for (int copy = 0; copy < copies; ++copy)
-    for (std::vector<Action> row : file.plan.rows) {
-      for (Action& action : row) {
-        if (action.kind != Kind::STEP) action.stage += copy * stage_count(file);
-        if (action.microbatch >= 0) action.microbatch += copy * microbatches(file);
-      }
-      plan.rows.push_back(std::move(row));
-    }
-  return plan;
+          kFileKey, "fewer stages, or a model with more layers");
 }
 
 }  // namespace
 
 int fitting_replicas(const ScheduleFile& file, int world, int all) {
-  const int copies = world / row_count(file);
-  return copies * row_count(file) == world && copies * microbatches(file) == all ? copies : 0;
+  const int copies = world / file.ranks();
+  return copies * file.ranks() == world && copies * file.microbatches() == all ? copies : 0;
 }
 
-FittedSchedule fit_schedule(const Request& request, const std::vector<double>& unit_costs,
-                            const LayoutLimits& limits) {
+Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
+                   const LayoutLimits& limits) {
   require_fit(request, limits);
-  const int copies = limits.world / row_count(*request.file);
-  return {replicate_plan(*request.file, copies),
-          replicate_layout(*request.file, copies, unit_costs, request.partition)};
+  const ScheduleFile& file = *request.file;
+  const int copies = limits.world / file.ranks();
+  Layout layout;
+  for (int copy = 0; copy < copies; ++copy)
+    for (Pipeline pipeline : file.layout.pipelines) {
+      const std::vector<UnitRange> units =
+          partition(unit_costs, static_cast<int>(pipeline.stages.size()), request.partition);
+      for (std::size_t s = 0; s < units.size(); ++s)
+        pipeline.stages[s] = {pipeline.stages[s].rank + copy * file.ranks(), units[s].first,
+                              units[s].last};
+      pipeline.first_microbatch += copy * file.microbatches();
+      pipeline.last_microbatch += copy * file.microbatches();
+      layout.pipelines.push_back(std::move(pipeline));
+    }
+  return layout;
+}
+
+GivenSchedule file_schedule(const Request& request) {
+  const ScheduleFile& file = *request.file;
+  const int working = request.world - request.spare;
+  const int copies = request.layout.pipelines.empty() ? working / file.ranks() : 1;
+  Plan plan;
+  for (int copy = 0; copy < copies; ++copy)
+    for (std::vector<Action> row : file.plan.rows) {
+      for (Action& action : row) {
+        if (action.kind != Kind::STEP) action.stage += copy * file.layout.stage_count();
+        if (action.microbatch >= 0) action.microbatch += copy * file.microbatches();
+      }
+      plan.rows.push_back(std::move(row));
+    }
+  return {std::move(plan), "", file.path};
 }
 
 }  // namespace concertina

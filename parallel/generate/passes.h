@@ -1,13 +1,15 @@
-// From a schedule's name to a plan that is ready to run, in passes that each do one thing.
-// Invariant: every pass is pure and checks what it returns; a plan that comes out of here is
-// proven.
+// From a schedule, named or in a file, to a plan that is ready to run, in passes that each do one
+// thing.
+// Invariant: every pass is pure; run_passes() checks the plan before the first one and after each,
+// so what it returns is proven.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "parallel/generate/expand.h"
+#include "parallel/generate/overlap.h"
+#include "parallel/generate/transfers.h"
 #include "parallel/plan/check.h"
 
 namespace concertina {
@@ -19,32 +21,24 @@ Plan drop_frozen(Plan plan, const Layout& layout);
 /// I directly followed by its own W becomes B, where no other rank waits for the I.
 Plan merge_input_weight(const Plan& plan, const Layout& layout);
 
-/// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on
-/// different ranks. All transfers get one order, that of their producers' ends with unit costs, and
-/// every row follows it: so no two ranks ever disagree, even on one stream per rank. In that
-/// order a RECV is posted one compute action before its consumer where it can be.
-Plan add_transfers(const Plan& plan, const Layout& layout);
-
 /// At the end of each row: REDUCE for each of its stages, in the order in which they finish, and
 /// STEP, which waits for the reductions.
-Plan add_reduction(const Plan& plan, const Layout& layout);
+Plan add_reduction(Plan plan);
 
-/// Completes a plan that was read from a file, after drop_frozen(): transfers, if it has none at
-/// all; REDUCE and STEP, if it has no STEP. REDUCEs of such a plan are dropped: PyTorch writes them
-/// where a reduction starts, and here that follows from the plan. `overlap`: pair_overlaps() too,
-/// if it has no transfers. Throws Error{bad_input} with `where` if the plan as it is, or what it
-/// becomes, breaks a rule.
-Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& limits = {},
+/// All passes that `given` lacks: drop_frozen(); merge_input_weight() of a named schedule;
+/// pair_overlaps(), if `overlap` and it has computations only; add_transfers() and add_reduction(),
+/// if they are `due` and it has none at all; STEP, if it has REDUCE alone, as PyTorch's files do.
+/// What is wrong before the first pass is the fault of the schedule: throws RefusedPlan
+/// (parallel/plan/plan_grid.h). What is wrong after a pass is a programming error.
+Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due = {},
+                bool overlap = false);
+
+/// run_passes() for a plan that was read from the file `where`.
+Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due = {},
               bool overlap = false);
 
-/// Actions that a plan can have at most, for so many microbatches on so many stages: F, I, W and
-/// four transfers for each microbatch on each stage.
-std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
-
-/// All passes, for the schedule called `name`, which itself knows of no frozen units; `overlap`:
-/// pair_overlaps() too. Throws Error{bad_input} if there is none, if the
-/// plan could have more than kMostActions, or if it breaks `limits`.
-Plan make_plan(const Layout& layout, std::string_view name, const Limits& limits = {},
+/// run_passes() for the schedule called `name`.
+Plan make_plan(const Layout& layout, std::string_view name, const Limits& due = {},
                bool overlap = false);
 
 }  // namespace concertina

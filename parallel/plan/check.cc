@@ -109,8 +109,8 @@ Found check_deadlock(const Checked& it) {
   return simpler ? simpler : streamed;
 }
 
-Limits limits_of(const Plan& plan) {
-  Limits limits{.transfers = false, .reduction = false};
+Limits limits_of(const Plan& plan, Limits limits) {
+  limits.transfers = limits.reduction = false;
   for (const std::vector<Action>& row : plan.rows) {
     for (const Action& action : row) {
       limits.transfers |= is_transfer(action.kind);

@@ -20,8 +20,8 @@ struct Limits {
   std::vector<int> peak_activations{};  // at most, by rank, in microbatches of stages; empty: any
 };
 
-/// What `plan` already has: for schedules read from files.
-Limits limits_of(const Plan& plan);
+/// Transfers and reduction as `plan` has them, with the bounds of `limits`.
+Limits limits_of(const Plan& plan, Limits limits = {});
 
 enum class Rule {
   shape,          // one row per rank

@@ -2,7 +2,6 @@
 // Invariant: a valid Layout covers every unit once in each pipeline and every microbatch once.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,20 +41,11 @@ struct Layout {
   std::vector<int> holders(const std::vector<int>& units) const;
 };
 
-/// What a layout has to fit. A leaf of the canonical reduction tree
-/// (parallel/plan/reduction_tree.h) is a run of microbatches / leaves microbatches that no two
-/// pipelines may share.
-struct LayoutLimits {
-  int world = 1, units = 1, microbatches = 1, leaves = 1;
-};
-
-/// Throws Error{bad_input} unless each pipeline holds every unit once and in order, the pipelines
-/// hold every microbatch once and cut between leaves only, and limits.world ranks work: all of
-/// [0, world), or any of them where the world has more (0: it has not).
-void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);
-
 /// Ranks that hold a stage, ascending.
 std::vector<int> working_ranks(const Layout& layout);
+
+/// Ranks [0, n) that a layout speaks of.
+int rank_count(const Layout& layout);
 
 /// "pp2xdp2" (ranks a replica, replicas), or "2+1" for pipelines of different depth.
 std::string short_form(const Layout& layout);
@@ -73,8 +63,8 @@ enum class Placement {
   opposite,  // two pipelines on the same ranks, one from each end; each has half the microbatches
 };
 
-/// Index in [0, p) of the rank that holds stage s. Of `opposite`, the first pipeline's.
-int rank_of_stage(Placement placement, int stage, int p);
+/// Index in [0, p) of the rank that holds a stage; `back`: of the second of two opposite pipelines.
+int rank_of_stage(Placement placement, int stage, int p, bool back = false);
 
 /// How a replica folds onto its ranks; which schedule asks for what is in its registry entry.
 struct Folding {
@@ -85,14 +75,6 @@ struct Folding {
   int rank_step = 1;  // divides pp
   int pipelines() const { return placement == Placement::opposite ? 2 : 1; }
 };
-
-/// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, pipelines <= leaves.
-std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
-
-/// What is left out follows from the world size; if both are, the fitting grid with the fewest
-/// stages (replicas have no bubble). Throws Error{bad_input} that lists the grids that fit.
-Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
-         Folding folding = {});
 
 /// dp replicas of pp ranks with `chunks` stages each, rank = replica * pp + rank_of_stage().
 /// `partition` has pp * chunks ranges; the leaves are balanced over the pipelines, in order.

@@ -29,13 +29,6 @@ std::vector<StageInfo> stage_infos(const Layout& layout) {
   return infos;
 }
 
-int rank_count(const Layout& layout) {
-  int last = -1;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) last = std::max(last, stage.rank);
-  return last + 1;
-}
-
 PlanIndex::PlanIndex(const Plan& plan, const Layout& layout) : stages_(stage_infos(layout)) {
   cell_begin_.push_back(0);
   for (const StageInfo& stage : stages_)  // one cell more, for REDUCE

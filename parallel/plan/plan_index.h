@@ -28,9 +28,6 @@ struct StageInfo {
 
 std::vector<StageInfo> stage_infos(const Layout& layout);
 
-/// Ranks [0, n) that a layout speaks of.
-int rank_count(const Layout& layout);
-
 struct Place {
   int rank = 0, position = 0;
   bool operator==(const Place&) const = default;

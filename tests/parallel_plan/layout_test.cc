@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "parallel/plan/fit_layout.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {

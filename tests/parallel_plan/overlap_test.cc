@@ -146,7 +146,7 @@ TEST(Overlap, HasItsTransfersAroundIt) {
 void expect_sound(const Plan& compute, const Layout& layout) {
   const Plan paired = pair_overlaps(compute, layout);
   EXPECT_EQ(without_overlaps(paired), compute);
-  const Plan plan = add_reduction(add_transfers(paired, layout), layout);
+  const Plan plan = add_reduction(add_transfers(paired, layout));
   const auto violation = check(plan, layout);
   EXPECT_FALSE(violation) << violation->text << "\n" << to_text(plan);
   EXPECT_EQ(pairs(plan), pairs(paired));

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "parallel/plan/plan_index.h"
+#include "parallel/plan/plan_grid.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
@@ -125,8 +125,12 @@ TEST(MakePlan, NamesTheSchedulesThatExist) {
 }
 
 TEST(MakePlan, KeepsToAMemoryBound) {
-  EXPECT_THROW(make_plan(straight(2, 4), "gpipe", {.peak_activations = {3, 3}}), Error);
-  EXPECT_NO_THROW(make_plan(straight(2, 4), "1f1b", {.peak_activations = {3, 3}}));
+  const Layout layout = straight(2, 4);
+  const Limits bound{.peak_activations = {3, 3}};
+  EXPECT_THROW(make_plan(layout, "gpipe", bound), RefusedPlan);
+  EXPECT_THROW(complete(make_plan(layout, "gpipe"), layout, "file", bound), RefusedPlan);
+  EXPECT_NO_THROW(make_plan(layout, "1f1b", bound));
+  EXPECT_NO_THROW(complete(make_plan(layout, "1f1b"), layout, "file", bound));
 }
 
 TEST(MakePlan, MergedPipelinesKeepBothDirectionsBusy) {

@@ -181,7 +181,7 @@ TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
          layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       const auto complete = [&](const Plan& plan) {
-        return add_reduction(add_transfers(plan, layout.layout), layout.layout);
+        return add_reduction(add_transfers(plan, layout.layout));
       };
       const std::string name = layout.name + ", " + std::string(schedule.name);
       expect_runs({layout, complete(merge_input_weight(compute, layout.layout)), name});
@@ -203,7 +203,7 @@ TEST(Executor, RunsFrozenUnitsForwardAlone) {
       for (const int frozen : {1, 2, 4, 6}) {
         layout.layout.frozen_units = frozen;
         const auto complete = [&](const Plan& plan) {
-          return add_reduction(add_transfers(plan, layout.layout), layout.layout);
+          return add_reduction(add_transfers(plan, layout.layout));
         };
         const Plan plan = drop_frozen(compute, layout.layout);
         const std::string name =

@@ -97,8 +97,7 @@ std::vector<Base> bases() {
               make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
           for (const Plan& plan :
                {pair_overlaps(compute, at.layout), weights_one_action_later(compute), compute})
-            result.push_back(
-                {name, at.layout, m, add_reduction(add_transfers(plan, at.layout), at.layout)});
+            result.push_back({name, at.layout, m, add_reduction(add_transfers(plan, at.layout))});
           Base late = result.back();
           late.plan = delay_sends(late.plan, late.layout, limits_of(late));
           result.push_back(late);

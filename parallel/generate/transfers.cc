@@ -1,0 +1,111 @@
+#include "parallel/generate/transfers.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "parallel/plan/plan_index.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+/// For each action of a row, the number of its cell: an overlapped F and the action after it are
+/// one, since transfers go around both.
+std::vector<int> cells_of(const std::vector<Action>& row) {
+  std::vector<int> cells;
+  int next = 0;
+  for (const Action& action : row) {
+    cells.push_back(next);
+    if (!action.overlapped) ++next;
+  }
+  return cells;
+}
+
+/// A SEND or RECV and where it goes: slot 2i is before the row's i-th cell, 2i + 1 after it.
+struct Posting {
+  Action action;
+  int slot = 0;
+};
+
+/// All transfers, in the order of their producers' ends with unit costs, as each rank's postings.
+/// A SEND has its final slot; a RECV that of its consumer, the latest one possible.
+std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout& layout,
+                                                  const std::vector<std::vector<int>>& cells) {
+  const PlanIndex index(plan, layout);
+  const Timeline timeline = simulate(plan, layout, unit_costs(layout));
+  std::vector<std::tuple<double, Kind, int, int, int>> sends;  // end, kind, stage, microbatch, node
+  for (int rank = 0; rank < static_cast<int>(plan.rows.size()); ++rank) {
+    for (int position = 0; position < static_cast<int>(plan.rows[rank].size()); ++position) {
+      const Action& action = plan.rows[rank][position];
+      const StageInfo& stage = index.stages()[action.stage];
+      const bool forward = action.kind == Kind::F && stage.remote_next;
+      const bool backward = makes_input_gradient(action.kind) && stage.sends_gradient;
+      if (forward || backward)
+        sends.emplace_back(timeline.rows[rank][position].end, forward ? Kind::SEND_F : Kind::SEND_B,
+                           action.stage, action.microbatch, index.node(rank, position));
+    }
+  }
+  std::sort(sends.begin(), sends.end());
+
+  std::vector<std::vector<Posting>> postings(plan.rows.size());
+  for (const auto& [end, kind, stage, microbatch, node] : sends) {
+    const Action send{kind, stage, microbatch}, receive = counterpart(send);
+    const int consumer = kind == Kind::SEND_F
+                             ? index.find(Kind::F, receive.stage, microbatch)
+                             : index.find_input_gradient(receive.stage, microbatch);
+    const Place from = index.place(node), to = index.place(consumer);
+    postings[from.rank].push_back({send, 2 * cells[from.rank][from.position] + 1});
+    postings[to.rank].push_back({receive, 2 * cells[to.rank][to.position]});
+  }
+  return postings;
+}
+
+/// Moves each RECV one cell ahead of its consumer, as far as the order of transfers lets it: not
+/// before an earlier SEND, and ahead of the cell whose SEND is later in the order.
+void post_early(std::vector<Posting>& postings) {
+  std::vector<int> earliest;
+  int sent = 0;
+  for (const Posting& posting : postings) {
+    if (is_send(posting.action.kind)) sent = posting.slot;
+    earliest.push_back(sent);
+  }
+  int next = postings.empty() ? 0 : postings.back().slot;
+  for (std::size_t i = postings.size(); i-- > 0;) {
+    int& slot = postings[i].slot;
+    if (!is_send(postings[i].action.kind))
+      slot = std::max(earliest[i], std::min(slot - 2, next - next % 2));
+    next = slot;
+  }
+}
+
+std::vector<Action> weave(const std::vector<Action>& row, const std::vector<int>& cells,
+                          const std::vector<Posting>& postings) {
+  std::vector<Action> result;
+  std::size_t next = 0;
+  const auto post_up_to = [&](int slot) {
+    while (next < postings.size() && postings[next].slot <= slot)
+      result.push_back(postings[next++].action);
+  };
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    post_up_to(2 * cells[i]);
+    result.push_back(row[i]);
+    if (!row[i].overlapped) post_up_to(2 * cells[i] + 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+Plan add_transfers(const Plan& plan, const Layout& layout) {
+  std::vector<std::vector<int>> cells;
+  for (const std::vector<Action>& row : plan.rows) cells.push_back(cells_of(row));
+  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout, cells);
+  Plan result;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    post_early(postings[rank]);
+    result.rows.push_back(weave(plan.rows[rank], cells[rank], postings[rank]));
+  }
+  return result;
+}
+
+}  // namespace concertina

@@ -1,0 +1,15 @@
+// SEND and RECV where neighbour stages are on different ranks.
+// Invariant: pure; all rows follow one order of the transfers, so that no two ranks disagree.
+#pragma once
+
+#include "parallel/plan/schedule.h"
+
+namespace concertina {
+
+/// SEND right after what produces, and RECV before what consumes, wherever neighbour stages are on
+/// different ranks. All transfers get one order, that of their producers' ends with unit costs, and
+/// every row follows it: so no two ranks ever disagree, even on one stream per rank. In that
+/// order a RECV is posted one compute action before its consumer where it can be.
+Plan add_transfers(const Plan& plan, const Layout& layout);
+
+}  // namespace concertina

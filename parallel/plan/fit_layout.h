@@ -1,0 +1,32 @@
+// Whether a layout, or the grid that is asked for, fits a model and a world; if not, why, and what
+// would fit.
+// Invariant: pure; an error names the config key at fault.
+#pragma once
+
+#include <optional>
+
+#include "parallel/plan/layout.h"
+
+namespace concertina {
+
+/// What a layout has to fit. A leaf of the canonical reduction tree
+/// (parallel/plan/reduction_tree.h) is a run of microbatches / leaves microbatches that no two
+/// pipelines may share.
+struct LayoutLimits {
+  int world = 1, units = 1, microbatches = 1, leaves = 1;
+};
+
+/// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, pipelines <= leaves.
+std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
+
+/// What is left out follows from the world size; if both are, the fitting grid with the fewest
+/// stages (replicas have no bubble). Throws Error{bad_input} that lists the grids that fit.
+Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
+         Folding folding = {});
+
+/// Throws Error{bad_input} unless each pipeline holds every unit once and in order, the pipelines
+/// hold every microbatch once and cut between leaves only, and limits.world ranks work: all of
+/// [0, world), or any of them where the world has more (0: it has not).
+void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);
+
+}  // namespace concertina

@@ -52,8 +52,8 @@ Assignment assign(const Job& job, const Request& request) {
   const std::vector<double> costs = balanced_costs(job, request);
   const LayoutLimits limits{.world = request.world - request.spare,
                             .units = job.units(),
-                            .microbatches = job.microbatches,
-                            .leaves = job.leaves};
+                            .microbatches = job.microbatches * request.batches,
+                            .leaves = job.leaves * request.batches};
   FittedSchedule own{request.file ? request.file->plan : Plan{}, request.layout};
   if (own.layout.pipelines.empty()) {
     if (request.file)

@@ -16,7 +16,8 @@ int replicas_of(const Request& request, const Layout& layout);
 /// else the largest smaller number that does, 1 at least.
 int grown_batches(int replicas, int first, std::int64_t steps_left);
 
-/// The same for a choice of `view`; what it is now where its options do not let it grow.
+/// The same for a choice of `view`; what it is now where its options do not let it grow. As many
+/// replicas as now never do less at once: a run that resumes on fewer ranks goes on as it was.
 int batches_for(const LayoutView& view, int replicas);
 
 /// Whether so many replicas, of `pipelines` pipelines each, have a leaf of the step's gradient sum

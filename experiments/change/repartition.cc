@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "core/step_history.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/config/config_toml.h"
@@ -36,6 +37,18 @@ constexpr int kMostBatches = 1 << 16;  // of a step
 std::string layout_keys(const Request& request, const Layout& layout) {
   return fmt::format("parallel.schedule={} parallel.spare={} parallel.layout={}",
                      to_toml(request.schedule), request.spare, to_toml(layout));
+}
+
+/// ", batch 8 -> 16" and why it is less than `wanted`; empty where the batch stays as wanted.
+std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wanted,
+                       std::int64_t steps_left) {
+  if (after == before && after >= wanted) return "";
+  std::string text = fmt::format(", batch {}", before);
+  if (after != before) text += fmt::format(" -> {}", after);
+  if (after < wanted)
+    text += fmt::format(" (not {}: {} left cannot be done so many at once)", wanted,
+                        counted(steps_left, "step"));
+  return text;
 }
 
 }  // namespace
@@ -78,12 +91,13 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .first_replicas = first_replicas_};
   LayoutDecision decision = policy_.decide(at);
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
-  record(decision, trainer, change);
+  record(decision, at.steps_left, trainer, change);
   if (decision.next) change.next = std::move(decision.next);
   if (!change.next) predicted_ = wanted_;
 }
 
-void Repartition::record(const LayoutDecision& decision, const Trainer& trainer, Change& change) {
+void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left,
+                         const Trainer& trainer, Change& change) {
   const std::string from = describe(trainer.asked(), trainer.assignment());
   RunEvent event{"layout",
                  {{"from", from},
@@ -92,15 +106,17 @@ void Repartition::record(const LayoutDecision& decision, const Trainer& trainer,
                   {"predicted_step_before_s", decision.step_seconds},
                   {"predicted_step_s", *wanted_}}};
   if (decision.next) {
-    const std::string to = describe(decision.next->request, decision.next->assignment);
+    const auto& [request, next, step_seconds, move_seconds] = *decision.next;
+    const std::string to = describe(request, next);
     event.facts["to"] = to;
-    event.facts["predicted_move_s"] = decision.next->move_seconds;
+    event.facts["predicted_move_s"] = move_seconds;
     const std::int64_t batch = trainer.job().batch(), before = trainer.assignment().batches * batch,
-                       after = decision.next->assignment.batches * batch;
-    const std::string grown =
-        after != before ? fmt::format(", batch {} -> {}", before, after) : std::string();
-    if (!grown.empty()) event.facts.update({{"batch_before", before}, {"batch", after}});
-    change.reasons.push_back(fmt::format("{} -> {}{}: {}", from, to, grown, decision.reason));
+                       after = next.batches * batch;
+    if (after != before) event.facts.update({{"batch_before", before}, {"batch", after}});
+    const int wanted = options_.grows ? replicas_of(request, next.layout) / first_replicas_ : 1;
+    change.reasons.push_back(fmt::format("{} -> {}{}: {}", from, to,
+                                         batch_text(before, after, wanted * batch, steps_left),
+                                         decision.reason));
     change.cause = change.events.size();
   }
   change.events.push_back(std::move(event));

@@ -41,7 +41,8 @@ class Repartition final : public ChangePolicy {
   void learn(const LayoutChoice& next, const Adoption& adoption);
   void probe(Trainer& trainer);
   std::vector<double> memory_limits(Trainer& trainer);
-  void record(const LayoutDecision& decision, const Trainer& trainer, Change& change);
+  void record(const LayoutDecision& decision, std::int64_t steps_left, const Trainer& trainer,
+              Change& change);
   void resume(const std::string& keys, int batches, Trainer& trainer, const std::string& source);
   std::optional<RunEvent> outcome();
 

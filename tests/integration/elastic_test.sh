@@ -194,9 +194,14 @@ same_as grows grows-parts
 expect 0 2 grows-foreseen $grows --set elastic.policy=predicted --set elastic.every=5 \
   --set elastic.least_gain=0 --set parallel.schedule=1f1b
 # A run that goes on for an odd number of steps does them one by one.
+expect 0 2 grows-odd $grows --set run.steps=63
+grep -q 'pp1xdp2 gpipe, batch 8 (not 16: 3 steps left cannot be done so many at once): ' err ||
+  fail 'no word of a batch that cannot grow'
 expect 0 2 grows $grows --set run.steps=303
 grep -q 'goes on as it was: pp2xdp1 gpipe' err && fail 'a layout of other steps'
 exits 0 'report grows' "$binary" report runs/grows --json
+exits 0 'eval grows' "$binary" eval runs/grows-parts --json parallel.pp=0 parallel.schedule=1f1b
+tail -n 1 out > evaluated
 python3 - << 'PY' || fail 'a run whose batch grows'
 import glob, json
 def lines(run, name): return [json.loads(line) for line in open(f'runs/{run}/{name}.jsonl')]
@@ -218,6 +223,8 @@ assert at == list(range(10, 301, 10)) + [303], at
 rates = [line['tokens_per_s'] * line['step_ms'] for line in lines('grows', 'metrics')]
 assert all(abs(rate / (8 * 16 * 1e3) - 1) < 1e-9 for rate in rates), rates[-1]
 result = json.load(open('runs/grows-parts/result.json'))
+# Evaluated two batches at once on four ranks, and one by one on one rank.
+assert result['validation_loss'] == json.load(open('evaluated'))['loss'], result
 assert result['steps'] == 300 and result['batch'] == 16 and result['microbatches'] == 4, result
 assert result['tokens_per_s'] * result['steps_s'] / (8 * 16) - result['launch_steps'] < 1e-6, result
 trace = json.load(open('runs/grows/trace-00000101.json'))['traceEvents']

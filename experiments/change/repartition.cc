@@ -30,7 +30,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
 constexpr std::size_t kKeptSteps = 256;
-constexpr double kLeastMove = 1e-3;  // seconds of a move that says something of its bytes
+constexpr double kLeastMove = 1e-3;    // seconds of a move that says something of its bytes
 constexpr int kMostBatches = 1 << 16;  // of a step
 
 /// Keys that ask for this layout again, whatever the config says.

@@ -170,9 +170,9 @@ const Key kKeys[] = {
      "exact",
      kShare},
     {KEY(elastic.batch),
-     "what a change of the number of replicas makes of the batch: constant, or as large per replica "
-     "as at the start (grows): steps then do the work of several at once, with one update, at the "
-     "learning rate of the first of them",
+     "what a change of the number of replicas makes of the batch: constant, or as large per "
+     "replica as at the start (grows): steps then do the work of several at once, with one update, "
+     "at the learning rate of the first of them",
      {},
      batch_names},
 

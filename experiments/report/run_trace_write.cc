@@ -191,7 +191,8 @@ class Writer {
 
   std::vector<Completion> by_start(std::size_t step, int rank) const {
     std::vector<std::pair<double, Completion>> order;
-    for (const Completion& one : at(step, rank).completions) order.emplace_back(start_of(step, one), one);
+    for (const Completion& one : at(step, rank).completions)
+      order.emplace_back(start_of(step, one), one);
     std::ranges::stable_sort(order, {}, &std::pair<double, Completion>::first);
     std::vector<Completion> result;
     for (const auto& [start, one] : order) result.push_back(one);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,12 @@ namespace concertina {
 
 /// The middle value, the mean of the two middle ones of an even number; 0 of none.
 double median(std::vector<double> values);
+
+/// Whether a multiple of `every` is reached on the way from `before` steps to `step`; never for 0.
+/// A step of the run may do several at once.
+inline bool is_due(std::int64_t before, std::int64_t step, std::int64_t every) {
+  return every > 0 && step / every > before / every;
+}
 
 class StepHistory {
  public:

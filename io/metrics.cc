@@ -49,6 +49,7 @@ nlohmann::ordered_json to_json(const StepMetrics& metrics) {
                                  {"peak_bytes", metrics.peak_bytes},
                                  {"layout", metrics.layout},
                                  {"frozen_units", metrics.frozen_units}};
+  if (metrics.batches > 1) line["batches"] = metrics.batches;
   if (metrics.mfu > 0) line["mfu"] = metrics.mfu;
   line["time"] = metrics.time;
   return line;

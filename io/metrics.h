@@ -10,19 +10,21 @@
 
 namespace concertina {
 
-/// A line of metrics.jsonl. A figure that is not finite is written as null (JSON has no NaN).
+/// A line of metrics.jsonl: of one step, or of several that were done at once. A figure that is not
+/// finite is written as null (JSON has no NaN).
 struct StepMetrics {
   std::int64_t step = 0;  // counted from 1: the steps done
   double loss = 0;        // nats, mean over the valid targets of the global batch
   double lr = 0;
-  double grad_norm = 0;  // before clipping
-  double tokens_per_s = 0, step_ms = 0;
-  double bubble = 0;             // idle share, mean over ranks
-  std::uint64_t peak_bytes = 0;  // largest of any rank
-  std::string layout;            // short form, e.g. "pp2xdp2"
-  int frozen_units = 0;          // leading units that only ran forward
-  double mfu = 0;                // share of the devices' peak rate; 0: not known, and no key
-  std::string time{};            // when the step ended, utc_text(); the last key of the line
+  double grad_norm = 0;                  // before clipping
+  double tokens_per_s = 0, step_ms = 0;  // of each step
+  double bubble = 0;                     // idle share, mean over ranks
+  std::uint64_t peak_bytes = 0;          // largest of any rank
+  std::string layout;                    // short form, e.g. "pp2xdp2"
+  int frozen_units = 0;                  // leading units that only ran forward
+  double mfu = 0;      // share of the devices' peak rate; 0: not known, and no key
+  std::string time{};  // when the step ended, utc_text(); the last key of the line
+  int batches = 1;     // steps that the line is of, a batch of each; 1: no key
 };
 nlohmann::ordered_json to_json(const StepMetrics& metrics);
 

@@ -8,17 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "core/step_history.h"
 #include "experiments/run/trainer.h"
 #include "parallel/repartition/layout_policy.h"
 
 namespace concertina {
 
-/// A step has ended.
+/// A step has ended, or several that were done at once.
 struct RunView {
-  std::int64_t step = 0, steps = 0;  // done, and of the run
-  double seconds = 0;                // of the step
+  std::int64_t before = 0, step = 0, steps = 0;  // done before it and now, and of the run
+  double seconds = 0;                            // of each
   const StepResult& result;
   std::int64_t epochs_before = 0, epochs = 0;  // whole ones done before and after it
+
+  /// Whether what happens every `every` steps happens now.
+  bool due(std::int64_t every) const { return is_due(before, step, every); }
 };
 
 /// For events.jsonl.

@@ -128,7 +128,7 @@ Freezing::Freezing(const RunConfig& config, const Job& job)
 void Freezing::consider(const RunView& view, Trainer& trainer, Change& change) {
   if (rules_.name == "none") return;
   add(view, trainer);
-  if (every_ > 0 ? view.step % every_ != 0 : view.epochs == view.epochs_before) return;
+  if (every_ > 0 ? !view.due(every_) : view.epochs == view.epochs_before) return;
   const FreezeDecision decision = ask(view, trainer);
   const int before = trainer.layout().frozen_units;
   const int units = units_of_layers(job_.model, decision.frozen);

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "core/step_history.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/config/config_toml.h"
@@ -20,6 +21,7 @@
 #include "experiments/run/memory_advice.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/predict_memory.h"
+#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
@@ -28,12 +30,25 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
 constexpr std::size_t kKeptSteps = 256;
-constexpr double kLeastMove = 1e-3;  // seconds of a move that says something of its bytes
+constexpr double kLeastMove = 1e-3;    // seconds of a move that says something of its bytes
+constexpr int kMostBatches = 1 << 16;  // of a step
 
 /// Keys that ask for this layout again, whatever the config says.
 std::string layout_keys(const Request& request, const Layout& layout) {
   return fmt::format("parallel.schedule={} parallel.spare={} parallel.layout={}",
                      to_toml(request.schedule), request.spare, to_toml(layout));
+}
+
+/// ", batch 8 -> 16" and why it is less than `wanted`; empty where the batch stays as wanted.
+std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wanted,
+                       std::int64_t steps_left) {
+  if (after == before && after >= wanted) return "";
+  std::string text = fmt::format(", batch {}", before);
+  if (after != before) text += fmt::format(" -> {}", after);
+  if (after < wanted)
+    text += fmt::format(" (not {}: {} left cannot be done so many at once)", wanted,
+                        counted(steps_left, "step"));
+  return text;
 }
 
 }  // namespace
@@ -47,7 +62,8 @@ Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backen
       threads_(threads),
       cache_(std::move(cache)),
       start_(trainer.assignment()),
-      costs_(trainer.job().model) {}
+      costs_(trainer.job().model),
+      first_replicas_(replicas_of(trainer.asked(), trainer.layout())) {}
 
 void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
   if (config_.elastic.policy == "none") {
@@ -57,8 +73,9 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   if (seconds_.size() == kKeptSteps) seconds_.erase(seconds_.begin());
   seconds_.push_back(view.seconds);
   wanted_.reset();
-  const bool due = config_.elastic.every > 0 && view.step % config_.elastic.every == 0;
-  if ((!change.next && !due) || seconds_.size() < kMeasuredSteps || view.step == view.steps) return;
+  if ((!change.next && !view.due(config_.elastic.every)) || seconds_.size() < kMeasuredSteps ||
+      view.step == view.steps)
+    return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const Request asked =
       change.next ? change.next->request : trainer.asked_with_frozen(trainer.layout().frozen_units);
@@ -70,15 +87,17 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .now = now,
                       .steps_left = view.steps - view.step,
                       .options = options_,
-                      .forecast = forecast};
+                      .forecast = forecast,
+                      .first_replicas = first_replicas_};
   LayoutDecision decision = policy_.decide(at);
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
-  record(decision, trainer, change);
+  record(decision, at.steps_left, trainer, change);
   if (decision.next) change.next = std::move(decision.next);
   if (!change.next) predicted_ = wanted_;
 }
 
-void Repartition::record(const LayoutDecision& decision, const Trainer& trainer, Change& change) {
+void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left,
+                         const Trainer& trainer, Change& change) {
   const std::string from = describe(trainer.asked(), trainer.assignment());
   RunEvent event{"layout",
                  {{"from", from},
@@ -87,16 +106,24 @@ void Repartition::record(const LayoutDecision& decision, const Trainer& trainer,
                   {"predicted_step_before_s", decision.step_seconds},
                   {"predicted_step_s", *wanted_}}};
   if (decision.next) {
-    const std::string to = describe(decision.next->request, decision.next->assignment);
+    const auto& [request, next, step_seconds, move_seconds] = *decision.next;
+    const std::string to = describe(request, next);
     event.facts["to"] = to;
-    event.facts["predicted_move_s"] = decision.next->move_seconds;
-    change.reasons.push_back(fmt::format("{} -> {}: {}", from, to, decision.reason));
+    event.facts["predicted_move_s"] = move_seconds;
+    const std::int64_t batch = trainer.job().batch(), before = trainer.assignment().batches * batch,
+                       after = next.batches * batch;
+    if (after != before) event.facts.update({{"batch_before", before}, {"batch", after}});
+    const int wanted = options_.grows ? replicas_of(request, next.layout) / first_replicas_ : 1;
+    change.reasons.push_back(fmt::format("{} -> {}{}: {}", from, to,
+                                         batch_text(before, after, wanted * batch, steps_left),
+                                         decision.reason));
     change.cause = change.events.size();
   }
   change.events.push_back(std::move(event));
 }
 
 void Repartition::adopted(const Change& change, const Adoption& adoption) {
+  batches_ = change.next->assignment.batches;
   if (config_.elastic.policy == "none") return;
   const Assignment& now = change.next->assignment;
   layout_ = layout_keys(change.next->request, now.layout);
@@ -192,28 +219,59 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
 }
 
 Json Repartition::progress() const {
-  if (layout_.empty()) return {};
-  return {{"keys", layout_}, {"world", world_}};
+  Json progress;
+  if (options_.grows) progress = {{"first_replicas", first_replicas_}, {"batches", batches_}};
+  if (!layout_.empty()) progress.update({{"keys", layout_}, {"world", world_}});
+  return progress;
 }
 
 void Repartition::restore(const Json& progress, Trainer& trainer, const std::string& source) {
-  if (progress.is_null() || config_.elastic.policy == "none") return;
+  if (progress.is_null()) return;
   std::string keys;
+  int batches = 1;
   try {
-    keys = progress.at("keys");
-    if (progress.at("world") != trainer.world().size()) return;
+    first_replicas_ = progress.value("first_replicas", first_replicas_);
+    batches = progress.value("batches", batches);
+    const bool same_world = progress.value("world", 0) == trainer.world().size();
+    if (same_world && config_.elastic.policy != "none") keys = progress.at("keys");
+    if (first_replicas_ < 1 || batches < 1 || batches > kMostBatches)
+      throw_failure(
+          fmt::format("steps that do {} at once, {} replicas at first", batches, first_replicas_),
+          source, "an older checkpoint");
   } catch (const Json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
         source, "a checkpoint of this version, or another run.name");
   }
-  RunConfig config = with_layout_keys(config_, keys, source);
-  Request request = request_of(config, trainer.world().size());
-  request.frozen_units = trainer.layout().frozen_units;
+  // run.steps may have changed. A layout of other steps is of no use.
+  const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
+  batches_ = grown_batches(batches, 1, left);
+  if (batches_ != batches) keys.clear();
+  if (!keys.empty() || batches_ > 1) resume(keys, batches_, trainer, source);
+}
+
+/// In the layout of `keys`; without any, in the one that the config asks for.
+void Repartition::resume(const std::string& keys, int batches, Trainer& trainer,
+                         const std::string& source) {
+  const int frozen = trainer.layout().frozen_units;
+  const bool grown = batches > 1;
+  Request request =
+      keys.empty() ? trainer.asked_with_frozen(frozen)
+                   : request_of(with_layout_keys(config_, keys, source), trainer.world().size());
+  if (request.file && grown)
+    throw_input(fmt::format("the steps of this run do {} at once, and a schedule file says what "
+                            "one does",
+                            batches),
+                config_.where("parallel.schedule"), "a schedule of the registry");
+  if (keys.empty()) request.layout = with_batches(std::move(request.layout), batches);
+  request.frozen_units = frozen;
+  request.batches = batches;
   Assignment next = assign(trainer.job(), request);
   layout_ = keys;
-  world_ = next.world;
-  if (trainer.world().rank() == 0) log::info("goes on as it was: {}", describe(request, next));
+  world_ = keys.empty() ? 0 : next.world;
+  if (trainer.world().rank() == 0)
+    log::info("goes on as it was: {}{}", describe(request, next),
+              grown ? fmt::format(", batch {}", batches * trainer.job().batch()) : "");
   trainer.adopt(std::move(request), std::move(next));
 }
 

@@ -30,7 +30,8 @@ class Repartition final : public ChangePolicy {
   MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
-  /// The layout that was changed to, for a resumed launch in a world of as many ranks.
+  /// The layout that was changed to, for a resumed launch in a world of as many ranks; and what the
+  /// steps do at once, for any launch.
   nlohmann::json progress() const override;
   void restore(const nlohmann::json& progress, Trainer& trainer,
                const std::string& source) override;
@@ -40,7 +41,9 @@ class Repartition final : public ChangePolicy {
   void learn(const LayoutChoice& next, const Adoption& adoption);
   void probe(Trainer& trainer);
   std::vector<double> memory_limits(Trainer& trainer);
-  void record(const LayoutDecision& decision, const Trainer& trainer, Change& change);
+  void record(const LayoutDecision& decision, std::int64_t steps_left, const Trainer& trainer,
+              Change& change);
+  void resume(const std::string& keys, int batches, Trainer& trainer, const std::string& source);
   std::optional<RunEvent> outcome();
 
   const RunConfig& config_;
@@ -52,6 +55,8 @@ class Repartition final : public ChangePolicy {
   const Assignment start_;
   CostRecord costs_;
   std::optional<MachineModel> links_;  // and moves: probed at the first decision
+  int first_replicas_;                 // that the run began with
+  int batches_ = 1;                    // that a step does at once
   std::vector<double> seconds_;        // of steps since the last change
   std::optional<double> predicted_;    // seconds of such a step
   std::optional<double> wanted_;       // the same of what the decision of this step wants

@@ -42,10 +42,6 @@ StepStatus gather_status(Trainer& trainer, double seconds) {
   return status;
 }
 
-bool due(std::int64_t step, std::int64_t every) {
-  return every > 0 && step % every == 0;
-}
-
 /// Null without a budget that has an effect. Collective.
 std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
   if (const std::string idle = idle_cache(launch.config); !idle.empty() && launch.leads())
@@ -86,44 +82,54 @@ Training::Training(TrainLaunch& launch)
 
 int Training::run() {
   const RunConfig& config = launch_.config;
-  const std::int64_t steps = config.run.steps, first = done_ + 1;
+  const std::int64_t steps = config.run.steps;
   Tracing tracing(trainer_, config, done_, launch_.directory);
   cache_ = open_cache(launch_);
-  for (std::int64_t step = first; step <= steps; ++step) {
-    tracing.before_step(step);
-    trainer_.tell(stop_signal());
-    const double start = now();
-    if (cache_) cache_->before_step(step);
-    const StepResult summary = trainer_.step(step, source_);
-    const double seconds = now() - start;
-    const StepStatus status = gather_status(trainer_, seconds);
-    prune();  // the newest checkpoint has led to a finite loss
-    tracing.after_step(step);
-    summary_.last = summary;
-    summary_.peak_bytes = static_cast<std::uint64_t>(status.peak_bytes);
-    figures_.step(seconds, status.bubble);
-    done_ = step;
-    record(step, summary, status, seconds);
-    decide({.step = step,
+  while (done_ < steps) {
+    const StepView step = train_step(tracing);
+    decide({.before = step.before,
+            .step = done_,
             .steps = steps,
-            .seconds = seconds,
-            .result = summary,
-            .epochs_before = source_.epochs_done(step - 1),
-            .epochs = source_.epochs_done(step)},
+            .seconds = step.seconds,
+            .result = *summary_.last,
+            .epochs_before = source_.epochs_done(step.before),
+            .epochs = source_.epochs_done(done_)},
            tracing);
-    if (due(step, config.eval.every) && step < steps) periodic_validation(step);
-    const bool stop = status.signal != 0 && step < steps;
-    if (stop || due(step, config.checkpoint.every) || step == steps)
-      save(step, stop || step == steps);
-    if (stop) return preempted(status.signal);
+    if (is_due(step.before, done_, config.eval.every) && done_ < steps) periodic_validation(done_);
+    const bool stop = step.status.signal != 0 && done_ < steps;
+    if (stop || is_due(step.before, done_, config.checkpoint.every) || done_ == steps)
+      save(done_, stop || done_ == steps);
+    if (stop) return preempted(step.status.signal);
   }
   return finish(tracing.last());
 }
 
-void Training::record(std::int64_t step, const StepResult& summary, const StepStatus& status,
+/// The next step, or as many as the assignment does at once.
+Training::StepView Training::train_step(Tracing& tracing) {
+  const std::int64_t before = done_, first = before + 1;
+  const int batches = trainer_.assignment().batches;
+  tracing.before_step(first);
+  trainer_.tell(stop_signal());
+  const double start = now();
+  if (cache_) cache_->before_step(first);
+  const StepResult summary = trainer_.step(first, source_);
+  const double seconds = now() - start;
+  const StepStatus status = gather_status(trainer_, seconds);
+  prune();  // the newest checkpoint has led to a finite loss
+  tracing.after_step(first);
+  summary_.last = summary;
+  summary_.peak_bytes = static_cast<std::uint64_t>(status.peak_bytes);
+  done_ = before + batches;
+  figures_.add(batches, seconds / batches, status.bubble);
+  record(batches, summary, status, seconds / batches);
+  return {before, seconds / batches, status};
+}
+
+/// `seconds`: of each of the `batches` steps.
+void Training::record(int batches, const StepResult& summary, const StepStatus& status,
                       double seconds) {
   if (!launch_.monitor) return;
-  launch_.monitor->step({.step = step,
+  launch_.monitor->step({.step = done_,
                          .loss = summary.loss,
                          .lr = summary.lr,
                          .grad_norm = summary.grad_norm,
@@ -134,7 +140,8 @@ void Training::record(std::int64_t step, const StepResult& summary, const StepSt
                          .layout = short_form(launch_.trainer.layout()),
                          .frozen_units = trainer_.layout().frozen_units,
                          .mfu = model_flops_utilization(launch_, seconds),
-                         .time = utc_text()});
+                         .time = utc_text(),
+                         .batches = batches});
 }
 
 Validation Training::validate_model(std::int64_t step, std::int64_t batches, bool final,

@@ -36,8 +36,14 @@ class Training {
   std::int64_t done() const { return done_; }
 
  private:
-  void record(std::int64_t step, const StepResult& summary, const StepStatus& status,
-              double seconds);
+  /// The steps (before, done()], which took `seconds` each.
+  struct StepView {
+    std::int64_t before = 0;
+    double seconds = 0;
+    StepStatus status;
+  };
+  StepView train_step(Tracing& tracing);
+  void record(int batches, const StepResult& summary, const StepStatus& status, double seconds);
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
   void decide(const RunView& view, Tracing& tracing);

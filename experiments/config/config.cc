@@ -148,6 +148,19 @@ void check_freeze(const RunConfig& config) {
                   config.where(key), fmt::format("no {}, or another freeze.policy", key));
 }
 
+/// A batch grows by changes of the layout. A base config may have the key for others that choose a
+/// policy; it then says "none" itself, as does a run that is to change no more.
+void check_elastic(const RunConfig& config) {
+  if (config.elastic.batch == "constant" || config.elastic.policy != "none" ||
+      config.origins.contains("elastic.policy"))
+    return;
+  throw_input(fmt::format("elastic.batch = \"{}\" has no effect: elastic.policy is not set",
+                          config.elastic.batch),
+              config.where("elastic.batch"),
+              fmt::format("elastic.policy = one of {}; \"none\" where no layout is to change",
+                          fmt::join(names_of(layout_policies()), ", ")));
+}
+
 /// What is kept of a sample is of use only when the same sample comes again, and does not depend on
 /// the samples beside it.
 void check_cache(const RunConfig& config) {
@@ -252,7 +265,8 @@ LayoutOptions layout_options(const RunConfig& config) {
   return {.depth = elastic.depth,
           .replicas = elastic.replicas,
           .schedule = elastic.schedule,
-          .least_gain = elastic.least_gain};
+          .least_gain = elastic.least_gain,
+          .grows = elastic.batch == "grows"};
 }
 
 void validate(const RunConfig& config) {
@@ -262,6 +276,7 @@ void validate(const RunConfig& config) {
   check_tokenizer(config);
   check_layout(config);
   check_freeze(config);
+  check_elastic(config);
   check_cache(config);
   check_gpu_library(config, "parallel.transport", config.parallel.transport, "nccl", "NCCL");
   check_gpu_library(config, "numerics.attention", config.numerics.attention, "cudnn", "cuDNN");

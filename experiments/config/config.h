@@ -65,6 +65,7 @@ struct ElasticSection {
   std::int64_t every = 0;  // steps; 0: only after a freeze
   bool depth = true, replicas = true, schedule = true;
   double least_gain = 0.02;
+  std::string batch = "constant";
   bool operator==(const ElasticSection&) const = default;
 };
 

@@ -55,6 +55,9 @@ std::vector<std::string_view> tokenizer_names() {
 std::vector<std::string_view> windows_names() {
   return {std::begin(kWindowsNames), std::end(kWindowsNames)};
 }
+std::vector<std::string_view> batch_names() {
+  return {"constant", "grows"};
+}
 std::vector<std::string_view> cache_use_names() {
   return {"pays", "always"};
 }
@@ -153,8 +156,7 @@ const Key kKeys[] = {
 
     {KEY(elastic.policy),
      "what decides, after a freeze and every elastic.every steps, which layout the run goes on "
-     "with; "
-     "what is trained stays the same bits",
+     "with; what is trained stays the same bits, unless elastic.batch says otherwise",
      {},
      layout_policy_names},
     {KEY(elastic.every), "steps between decisions besides those after a freeze; 0: none", kSteps},
@@ -167,6 +169,12 @@ const Key kKeys[] = {
      "smallest predicted gain, as a share of a step, that is worth a change: predictions are not "
      "exact",
      kShare},
+    {KEY(elastic.batch),
+     "what a change of the number of replicas makes of the batch: constant, or as large per "
+     "replica as at the start (grows): steps then do the work of several at once, with one update, "
+     "at the learning rate of the first of them",
+     {},
+     batch_names},
 
     {KEY(cache.memory),
      "shared memory of each host for what the frozen units made of each sample, so that later "

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "experiments/costs/plan_costs.h"
+#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
@@ -14,7 +15,11 @@ namespace {
 class CourseRun {
  public:
   explicit CourseRun(const CourseInput& input)
-      : input_(input), asked_(input.asked), start_(assign(input.job, input.asked)), now_(start_) {}
+      : input_(input),
+        asked_(input.asked),
+        start_(assign(input.job, input.asked)),
+        first_replicas_(replicas_of(input.asked, start_.layout)),
+        now_(start_) {}
 
   /// `units` are frozen from now on, for `steps_left` steps.
   CourseEpoch freeze(int units, std::int64_t steps_left) {
@@ -41,6 +46,7 @@ class CourseRun {
     const RunForecast forecast(input_.job, now_, input_.forecast);
     epoch.step_s = forecast.step_seconds(now_, epoch.changed ? read_ : now_.frozen_units());
     epoch.layout = describe(asked_, now_);
+    epoch.batches = now_.batches;
   }
 
  private:
@@ -60,7 +66,8 @@ class CourseRun {
                                                     .now = frozen,
                                                     .steps_left = steps_left,
                                                     .options = input_.options,
-                                                    .forecast = forecast});
+                                                    .forecast = forecast,
+                                                    .first_replicas = first_replicas_});
     if (decision.next) asked_ = decision.next->request;
     Assignment next = decision.next ? std::move(decision.next->assignment) : std::move(frozen);
     const double seconds = forecast.move_seconds(next);
@@ -71,6 +78,7 @@ class CourseRun {
   const CourseInput& input_;
   Request asked_;
   const Assignment start_;
+  const int first_replicas_;
   Assignment now_;
   int read_ = 0;  // units whose outputs are in the cache when an epoch begins
 };

@@ -16,6 +16,7 @@ struct CourseEpoch {
   std::string layout;    // describe()
   bool changed = false;  // what is frozen, or the layout, against the epoch before
   double change_s = 0;   // the change before it
+  int batches = 1;       // that its steps do at once
   double step_s = 0;     // one of its steps
   double late_s = 0;     // what steps before a change on demand take more than those after it
   double seconds() const { return change_s + late_s + step_s * static_cast<double>(steps); }

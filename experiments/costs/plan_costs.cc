@@ -88,7 +88,8 @@ class Pieces {
           std::find(holding.begin(), holding.end(), action.stage) != holding.end())
         order.push_back(action.microbatch);
     if (order.empty()) return 0;
-    return static_cast<int>(GradientTree(order, job_.microbatches, job_.leaves).nodes().size());
+    const GradientTree tree(order, assignment_.microbatches(job_), assignment_.leaves(job_));
+    return static_cast<int>(tree.nodes().size());
   }
 
   const Job& job_;

@@ -63,7 +63,7 @@ double RunForecast::step_seconds(const Assignment& assignment, int cached) const
   const int frozen = assignment.frozen_units();
   const int read = std::min({cached, frozen, shortest_start(assignment.layout)});
   const Costs costs = plan_costs(job_, assignment, seconds(frozen, read), input_.machine);
-  return simulate(assignment.plan, assignment.layout, costs).makespan;
+  return simulate(assignment.plan, assignment.layout, costs).makespan / assignment.batches;
 }
 
 double RunForecast::work_seconds(int frozen_units) const {

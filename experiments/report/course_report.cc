@@ -161,6 +161,7 @@ Json course_json(const LadderRun& run) {
     course.push_back({{"epoch", e},
                       {"frozen_layers", epochs[e].layers},
                       {"layout", epochs[e].layout},
+                      {"batch", epochs[e].batches * run.config.batch.global},
                       {"steps", epochs[e].steps},
                       {"change_s", epochs[e].change_s},
                       {"late_s", epochs[e].late_s},
@@ -205,17 +206,18 @@ Json course_report(RunConfig config, const PlanOptions& plan, const CourseOption
 
 std::string course_text(const Json& report) {
   std::string text = fmt::format(
-      "{} on {}, {} {}: {} of {} samples, {}\n\n{:>5}{:>8}{:>9}{:>11}{:>12}  {}\n",
+      "{} on {}, {} {}: {} of {} samples, {}\n\n{:>5}{:>8}{:>9}{:>11}{:>12}{:>7}  {}\n",
       report["policy"].get<std::string>(), counted(report["world"].get<int>(), "rank"),
       report["layout"].get<std::string>(), report["schedule"].get<std::string>(),
       fmt::format("{} epochs", report["epochs"].get<int>()), report["samples"].get<std::int64_t>(),
       counted(report["steps"].get<std::int64_t>(), "step"), "epoch", "frozen", "ms/step",
-      "change ms", "epoch s", "layout");
+      "change ms", "epoch s", "batch", "layout");
   for (const Json& epoch : report["course"])
-    text += fmt::format("{:>5}{:>8}{:>9.4g}{:>11.3g}{:>12.4g}  {}\n", epoch["epoch"].get<int>(),
-                        epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
-                        epoch["change_s"].get<double>() * 1e3, epoch["seconds"].get<double>(),
-                        epoch["layout"].get<std::string>());
+    text +=
+        fmt::format("{:>5}{:>8}{:>9.4g}{:>11.3g}{:>12.4g}{:>7}  {}\n", epoch["epoch"].get<int>(),
+                    epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
+                    epoch["change_s"].get<double>() * 1e3, epoch["seconds"].get<double>(),
+                    epoch["batch"].get<int>(), epoch["layout"].get<std::string>());
   text += fmt::format("\n{:<10}{:>12}{:>13}{:>10}{:>12}{:>10}\n", "rung", "seconds", "over static",
                       "ceiling", "over best", "ceiling");
   const auto cell = [](const Json& value) {

@@ -13,10 +13,11 @@ struct CourseOptions {
 };
 
 /// Keys: policy, epochs, samples, steps, world, schedule, fixed_share; course: by epoch, with the
-/// config's own [elastic] and [cache]: epoch, frozen_layers, layout, steps, change_s, step_s,
-/// seconds; ladder: rung, keys (a list: they make it, on top of the config), seconds, over_static,
-/// over_best, ceiling_over_static (null where the static schedule is not gpipe), ceiling_over_best.
-/// Throws Error{bad_input} where the policy cannot be foreseen or there are no samples.
+/// config's own [elastic] and [cache]: epoch, frozen_layers, layout, batch, steps, change_s,
+/// step_s, seconds; ladder: rung, keys (a list: they make it, on top of the config), seconds,
+/// over_static, over_best, ceiling_over_static (null where the static schedule is not gpipe),
+/// ceiling_over_best. Throws Error{bad_input} where the policy cannot be foreseen or there are no
+/// samples.
 nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
                                      const CourseOptions& options);
 

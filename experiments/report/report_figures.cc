@@ -88,11 +88,11 @@ StepTotals total(const std::vector<MetricsPoint>& metrics) {
     const double time = point.step_ms * 1e-3;
     if (!std::isfinite(time * point.tokens_per_s) || time <= 0) continue;
     seconds.push_back(time);
-    totals.seconds += time;
-    totals.tokens += point.tokens_per_s * time;
-    if (std::isfinite(point.bubble)) idle += point.bubble * time;
+    totals.steps += static_cast<std::int64_t>(point.batches);
+    totals.seconds += point.batches * time;
+    totals.tokens += point.tokens_per_s * point.batches * time;
+    if (std::isfinite(point.bubble)) idle += point.bubble * point.batches * time;
   }
-  totals.steps = static_cast<std::int64_t>(seconds.size());
   totals.median_seconds = median(std::move(seconds));
   if (totals.seconds > 0) totals.bubble = idle / totals.seconds;
   return totals;

@@ -165,14 +165,14 @@ RunSegment segment_of(const std::vector<MetricsPoint>& metrics, double after, do
   for (const MetricsPoint& point : metrics) {
     if (!(point.step > after && point.step <= last)) continue;
     if (!html::drawable(point.step_ms) || point.step_ms <= 0) continue;
-    if (times.empty()) segment.first = point.step;
+    if (times.empty()) segment.first = point.step - point.batches + 1;
     segment.last = point.step;
     segment.layout = point.layout;
     segment.frozen = layers_in(point.frozen_units, layer_ends);
     times.push_back(point.step_ms * 1e-3);
-    segment.seconds += times.back();
+    segment.steps += static_cast<std::int64_t>(point.batches);
+    segment.seconds += point.batches * times.back();
   }
-  segment.steps = std::ssize(times);
   if (times.empty()) return segment;
   const auto counted = times.begin() + (times.size() > 1 ? 1 : 0);
   segment.mean =

@@ -4,6 +4,15 @@
 #include <fstream>
 
 namespace concertina {
+namespace {
+
+/// Steps that a line of metrics.jsonl is of.
+double batches_in(const nlohmann::json& line) {
+  const double batches = number_in(line, "batches");
+  return batches >= 1 && batches < 1e6 ? batches : 1;
+}
+
+}  // namespace
 
 double number_in(const nlohmann::json& line, const char* key) {
   const auto at = line.find(key);
@@ -28,7 +37,8 @@ std::vector<nlohmann::json> read_lines(const std::string& path) {
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines) {
   std::vector<MetricsPoint> points;
   for (const nlohmann::json& line : lines)
-    points.push_back({.step = number_in(line, "step"),
+    points.push_back({.batches = batches_in(line),
+                      .step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
                       .tokens_per_s = number_in(line, "tokens_per_s"),
                       .step_ms = number_in(line, "step_ms"),

@@ -10,6 +10,7 @@ namespace concertina {
 
 /// What one line of metrics.jsonl says; NaN where it says null or nothing.
 struct MetricsPoint {
+  double batches = 1;  // steps that the line is of, done at once
   double step = 0, loss = 0, tokens_per_s = 0, step_ms = 0, bubble = 0, lr = 0, grad_norm = 0;
   std::string time{}, layout{};
   double frozen_units = 0;

@@ -1,5 +1,7 @@
 #include "experiments/report/run_result.h"
 
+#include <algorithm>
+
 #include "experiments/report/known_costs.h"
 #include "experiments/report/report_figures.h"
 #include "parallel/simulate/simulate.h"
@@ -9,14 +11,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json recorded_json(const RunTrace& trace, const ReportFigures& figures) {
+/// Steps that each recorded one did at once.
+int batches_of(const RunTrace& trace, const Job& job) {
+  int microbatches = 0;
+  for (const Pipeline& pipeline : trace.layout.pipelines)
+    microbatches = std::max(microbatches, pipeline.last_microbatch);
+  return std::max(1, microbatches / job.microbatches);
+}
+
+Json recorded_json(const RunTrace& trace, const ReportFigures& figures, int batches) {
   const IdleCauses causes = figures.causes();
   Json by_cause;
   for (std::size_t c = 0; c < kCauses; ++c)
     by_cause[std::string(name_of(static_cast<Cause>(c)))] = causes.by_cause[c];
   return {{"first_step", trace.steps.front().front().step},
-          {"steps", trace.steps.size()},
-          {"median_step_ms", figures.seconds * 1e3},
+          {"steps", batches * std::ssize(trace.steps)},
+          {"median_step_ms", figures.seconds * 1e3 / batches},
           {"bubble", figures.bubble()},
           {"bubble_causes", by_cause}};
 }
@@ -32,12 +42,13 @@ Json predicted_figures(const Launch& launch, const std::string& directory,
   Json json;
   if (trace) {  // as `report` predicts: what ranks that share cores lose is in the recorded times
     const ReportFigures figures = compute_figures(*trace, known);
-    json["predicted_step_ms"] = figures.predicted_seconds * 1e3;
+    const int batches = batches_of(*trace, launch.trainer.job());
+    json["predicted_step_ms"] = figures.predicted_seconds * 1e3 / batches;
     json["predicted_bubble"] = figures.predicted_bubble();
-    json["recorded"] = recorded_json(*trace, figures);
+    json["recorded"] = recorded_json(*trace, figures, batches);
   } else if (known.costs) {
     const Timeline timeline = simulate(assignment.plan, assignment.layout, *known.costs);
-    json["predicted_step_ms"] = timeline.makespan * 1e3;
+    json["predicted_step_ms"] = timeline.makespan * 1e3 / assignment.batches;
     json["predicted_bubble"] = timeline.mean_bubble;
   }
   return json;
@@ -50,6 +61,7 @@ Json about_run(const Launch& launch) {
           {"ranks", launch.world.size()},
           {"schedule", config.parallel.schedule},
           {"microbatches", launch.trainer.job().microbatches},
+          {"batch", launch.trainer.job().batch() * launch.trainer.assignment().batches},
           {"device", config.run.device},
           {"compute", config.numerics.compute},
           {"seed", config.run.seed}};

@@ -18,7 +18,8 @@ namespace concertina {
 nlohmann::ordered_json predicted_figures(const Launch& launch, const std::string& directory,
                                          const std::optional<RunTrace>& trace);
 
-/// Keys: parameters, layout, ranks, schedule, microbatches, device, compute, seed.
+/// Keys: parameters, layout, ranks, schedule, microbatches, batch (samples of the last update),
+/// device, compute, seed.
 nlohmann::ordered_json about_run(const Launch& launch);
 
 }  // namespace concertina

@@ -74,7 +74,7 @@ class Writer {
           fmt::format(R"({{"for":"{}","of":"{}"}})",
                       kWaitNames[static_cast<std::size_t>(wait.what)], to_text(wait.transfer)));
     std::array<std::vector<double>, 2> lanes;
-    for (const Completion& completion : by_start(record))
+    for (const Completion& completion : by_start(step, rank))
       transfer(step, rank, completion, lanes[is_send(completion.transfer.kind) ? 0 : 1]);
     for (const MemorySample& sample : record.memory)
       out_.counter(rank, "memory", sample.time,
@@ -189,10 +189,10 @@ class Writer {
     return std::min(start, completion.time);
   }
 
-  std::vector<Completion> by_start(const StepRecord& record) const {
-    const auto step = static_cast<std::size_t>(record.step - trace_.steps[0][0].step);
+  std::vector<Completion> by_start(std::size_t step, int rank) const {
     std::vector<std::pair<double, Completion>> order;
-    for (const Completion& one : record.completions) order.emplace_back(start_of(step, one), one);
+    for (const Completion& one : at(step, rank).completions)
+      order.emplace_back(start_of(step, one), one);
     std::ranges::stable_sort(order, {}, &std::pair<double, Completion>::first);
     std::vector<Completion> result;
     for (const auto& [start, one] : order) result.push_back(one);

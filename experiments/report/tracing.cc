@@ -245,14 +245,19 @@ Tracing::Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done,
       windows_(trace_windows(done, config.run.steps, config.log,
                              action_count(trainer.assignment().plan))) {}
 
+/// Where a step does several at once, the first one that reaches into a window opens it.
 void Tracing::before_step(std::int64_t step) {
-  if (!records() || step != windows_[next_].first) return;
-  trainer_.engine().executor().recorder().keep(step, windows_[next_].count);
+  const int batches = trainer_.assignment().batches;
+  while (records() && windows_[next_].end() <= step) ++next_;
+  TraceRecorder& recorder = trainer_.engine().executor().recorder();
+  if (!records() || windows_[next_].first >= step + batches || !recorder.kept().empty()) return;
+  const std::int64_t count = (windows_[next_].end() - step + batches - 1) / batches;
+  recorder.keep(step, static_cast<int>(count), batches);
   early_ = measure_offset(trainer_.world());
 }
 
 void Tracing::after_step(std::int64_t step) {
-  if (records() && step == windows_[next_].first + windows_[next_].count - 1) write_window();
+  if (records() && step + trainer_.assignment().batches >= windows_[next_].end()) write_window();
 }
 
 void Tracing::before_change() {

@@ -18,6 +18,7 @@ namespace concertina {
 struct TraceWindow {
   std::int64_t first = 0;
   int count = 0;
+  std::int64_t end() const { return first + count; }
 };
 
 /// The steps to record of a launch that trains (done, steps]: `wanted` after its first two, which
@@ -39,6 +40,7 @@ class Tracing {
  public:
   /// Writes into the run's `directory` on rank 0. All functions but last() are collective.
   Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done, std::string directory);
+  /// `step`: the first of those that are done at once.
   void before_step(std::int64_t step);
   void after_step(std::int64_t step);
   /// The assignment is about to change: a window that is open ends with the step before.

@@ -45,12 +45,8 @@ AutoCache::AutoCache(Trainer& trainer, Options options)
       room_(cache_room(trainer.config(), trainer.job().model, source_.samples_per_epoch())),
       per_microbatch_(static_cast<std::size_t>(trainer.job().model.samples)),
       digests_(trainer, options.numerics),
-      unit_forward_(at(trainer.job().units())),
-      samples_(static_cast<std::size_t>(trainer.job().batch())),
-      next_(samples_.size()),
-      places_(samples_.size()) {
+      unit_forward_(at(trainer.job().units())) {
   CONCERTINA_CHECK(uses_cache(trainer.config()), "no budget");
-  wanted_.reserve(samples_.size());
   if (!trainer.tensor_memory().on_host())
     staging_.resize(per_microbatch_ * static_cast<std::size_t>(room_.entry_bytes));
   const Watchdog::Patience patience(trainer.watchdog(), "making the activation cache");
@@ -116,7 +112,7 @@ void AutoCache::before_step(std::int64_t step) {
   else
     list_samples(step, samples_);
   step_ = step;
-  next_step_ = step + 1;
+  next_step_ = step + trainer_.assignment().batches;
   list_samples(next_step_, next_);
   wanted_.clear();
   for (const int m : microbatches_)
@@ -127,11 +123,14 @@ void AutoCache::before_step(std::int64_t step) {
   store_->prefetch(wanted_);
 }
 
-/// As TrainingSource::load() takes them.
+/// As StepBatch and TrainingSource::load() take them.
 void AutoCache::list_samples(std::int64_t step, std::vector<std::uint64_t>& samples) {
+  const std::int64_t batch = trainer_.job().batch();
   for (const int m : microbatches_)
-    for (std::size_t i = first_of(m); i < first_of(m) + per_microbatch_; ++i)
-      samples[i] = source_.sample(step - 1, static_cast<std::int64_t>(i));
+    for (std::size_t i = first_of(m); i < first_of(m) + per_microbatch_; ++i) {
+      const auto place = static_cast<std::int64_t>(i);
+      samples[i] = source_.sample(step - 1 + place / batch, place % batch);
+    }
 }
 
 /// The assignment has changed: other units are frozen, or other microbatches begin here.
@@ -140,6 +139,7 @@ void AutoCache::follow(std::int64_t step) {
   layout_ = trainer_.layout();
   units_ = cached_units(layout_);
   next_step_ = -1;
+  make_room(trainer_.assignment().batches);
   microbatches_.clear();
   for (const Pipeline& pipeline : layout_.pipelines)
     if (pipeline.stages[0].rank == trainer_.world().rank())
@@ -157,7 +157,16 @@ void AutoCache::follow(std::int64_t step) {
   }
   try_places();
   decide(step);
-  decide_at_ = step + kMeasured;
+  decide_at_ = step + kMeasured * trainer_.assignment().batches;
+}
+
+/// For the samples of steps that do so many at once.
+void AutoCache::make_room(int batches) {
+  const auto samples = static_cast<std::size_t>(trainer_.job().batch() * batches);
+  samples_.resize(samples);
+  next_.resize(samples);
+  places_.resize(samples);
+  wanted_.reserve(samples);
 }
 
 /// On each rank that begins a pipeline, with the units up to the end of the first layer: those of

@@ -49,7 +49,8 @@ class AutoCache final : public FrozenOutputs {
   AutoCache(const AutoCache&) = delete;
   AutoCache& operator=(const AutoCache&) = delete;
 
-  /// Before each step, on every rank: sees what has changed. Collective.
+  /// Before each step, or the first of those that are done at once, on every rank: sees what has
+  /// changed. Collective.
   void before_step(std::int64_t step);
 
   CacheOutlook outlook() const;
@@ -77,6 +78,7 @@ class AutoCache final : public FrozenOutputs {
   void open_files(const Options& options);
   void require_agreement(const std::vector<int>& hosts);
   void follow(std::int64_t step);
+  void make_room(int batches);
   void try_places();
   void decide(std::int64_t step);
   void gather_times();
@@ -113,7 +115,7 @@ class AutoCache final : public FrozenOutputs {
   std::vector<Prefix> prefixes_;   // that entries may have now; on ranks that begin a pipeline
   std::vector<int> microbatches_;  // that begin here
 
-  // The samples of the present step, each by its place in the global batch.
+  // The samples of the present step, each by its place in the batches of the step.
   std::int64_t step_ = -1, next_step_ = -1;
   std::vector<std::uint64_t> samples_, next_, wanted_;
   std::vector<int> places_;                 // in prefixes_, of each sample's entry; -1: it has none

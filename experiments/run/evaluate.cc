@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/clock.h"
@@ -23,9 +24,12 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const TextDataset> dataset
   const std::int64_t samples = job.batch(), rows = job.model.rows();
   Validation result{.of = dataset->validation_targets()};
   ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
-  for (std::int64_t batch = 0; batch < source.batches(); ++batch) {
+  const int together = trainer.assignment().batches;
+  for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
     // Microbatches of nothing but padding are left out.
-    const std::int64_t valid = source.valid_targets(batch, samples);
+    std::int64_t valid = 0;
+    for (std::int64_t b = batch; b < std::min(batch + together, source.batches()); ++b)
+      valid += source.valid_targets(b, samples);
     const std::vector<double>& mine =
         trainer.evaluate(batch, static_cast<int>((valid + rows - 1) / rows), source);
     if (trainer.watchdog() != nullptr) trainer.watchdog()->at("gather of held-out losses");

@@ -4,10 +4,10 @@
 
 namespace concertina {
 
-void LaunchFigures::step(double seconds, double bubble) {
-  seconds_.push_back(seconds);
-  sum_ += seconds;
-  idle_ += bubble * seconds;
+void LaunchFigures::add(int count, double seconds, double bubble) {
+  seconds_.insert(seconds_.end(), static_cast<std::size_t>(count), seconds);
+  sum_ += count * seconds;
+  idle_ += count * bubble * seconds;
 }
 
 double LaunchFigures::median_seconds() const {

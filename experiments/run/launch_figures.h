@@ -17,10 +17,12 @@ namespace concertina {
 /// The figures of the steps of one launch.
 class LaunchFigures {
  public:
-  /// `tokens`: of a step.
+  /// `tokens`: of a step. All figures are of the steps that the run counts, of which some may have
+  /// been done at once.
   explicit LaunchFigures(double tokens) : tokens_(tokens) {}
 
-  void step(double seconds, double bubble);
+  /// `count` steps took `seconds` each.
+  void add(int count, double seconds, double bubble);
 
   std::int64_t steps() const { return static_cast<std::int64_t>(seconds_.size()); }
   /// The seconds of all steps.

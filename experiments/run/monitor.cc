@@ -1,5 +1,7 @@
 #include "experiments/run/monitor.h"
 
+#include <fmt/format.h>
+
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -10,6 +12,7 @@ namespace concertina {
 Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step)
     : model_(job_of(config).model),
       freezes_(config.freeze.policy != "none"),
+      batch_(config.batch.global),
       steps_(config.run.steps),
       progress_(stderr, config.log.every) {
   attempt("metrics.jsonl", [&] { metrics_.emplace(directory + "/metrics.jsonl", last_step); });
@@ -27,12 +30,15 @@ void Monitor::attempt(const std::string& what, const std::function<void()>& writ
   }
 }
 
-/// The layout and what is frozen, once something is or the layout has changed.
+/// The layout, what is frozen and the batch, once one of them has changed.
 std::string Monitor::elastic_text(const StepMetrics& metrics) {
   if (first_layout_.empty()) first_layout_ = metrics.layout;
-  if (metrics.frozen_units == 0 && metrics.layout == first_layout_) return "";
+  if (metrics.frozen_units == 0 && metrics.layout == first_layout_ && metrics.batches == 1)
+    return "";
   const std::string frozen = frozen_text(model_, metrics.frozen_units);
-  return metrics.layout + (frozen.empty() ? "" : ", ") + frozen;
+  const std::string batch =
+      metrics.batches > 1 ? fmt::format(", batch {}", metrics.batches * batch_) : "";
+  return metrics.layout + (frozen.empty() ? "" : ", ") + frozen + batch;
 }
 
 void Monitor::step(const StepMetrics& metrics) {
@@ -44,7 +50,8 @@ void Monitor::step(const StepMetrics& metrics) {
                     .tokens_per_s = metrics.tokens_per_s,
                     .bubble = metrics.bubble,
                     .seconds_left = eta_.seconds_left(steps_ - metrics.step),
-                    .elastic = elastic_text(metrics)});
+                    .elastic = elastic_text(metrics),
+                    .batches = metrics.batches});
   if (!tensorboard_) return;
   attempt("TensorBoard", [&] {
     tensorboard_->scalar("train/loss", metrics.step, metrics.loss);

@@ -36,6 +36,7 @@ class Monitor {
 
   const ModelSpec model_;
   const bool freezes_;                     // as the run goes on
+  const std::int64_t batch_;               // samples of a step
   std::string first_layout_;               // of this launch
   std::int64_t steps_, curve_tokens_ = 0;  // of the evaluations before the end
   std::optional<JsonLines> metrics_, events_;

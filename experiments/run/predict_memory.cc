@@ -107,7 +107,7 @@ void append_gradients(const Job& job, const Assignment& assignment, int rank, Me
   for (const auto& [unit, order] : orders) {
     const auto [at, fresh] = known.try_emplace(order);
     if (fresh) {
-      const GradientTree tree(order, job.microbatches, job.leaves);
+      const GradientTree tree(order, assignment.microbatches(job), assignment.leaves(job));
       at->second = {static_cast<std::size_t>(tree.buffers()), tree.nodes().size()};
     }
     key.push_back(static_cast<std::size_t>(unit));

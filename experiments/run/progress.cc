@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/number_text.h"
+#include "core/step_history.h"
 
 namespace concertina {
 namespace {
@@ -83,7 +84,8 @@ Progress::~Progress() {
 void Progress::update(const ProgressFigures& figures) {
   const bool last = figures.step >= figures.steps;
   if (!terminal_) {
-    if (figures.step % every_ == 0 || last) put(stream_, progress_line(figures) + '\n');
+    if (is_due(figures.step - figures.batches, figures.step, every_) || last)
+      put(stream_, progress_line(figures) + '\n');
     return;
   }
   const double time = now();

@@ -15,6 +15,7 @@ struct ProgressFigures {
   double bubble = 0;        // idle share, mean over ranks
   double seconds_left = 0;  // negative: not known yet
   std::string elastic{};    // what has changed in the run, see Monitor; empty: nothing
+  int batches = 1;          // steps that these figures are of
 };
 
 /// "0:05", "12:34", "3:02:01", "5d 07h"; "?" if negative or not finite.

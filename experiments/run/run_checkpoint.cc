@@ -125,7 +125,7 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
   Communicator& world = trainer.world();
   commit = path_from_first(world, path, [&] { return find_commit(path); });
   if (!commit) return std::nullopt;
-  std::int64_t step = 0;
+  std::int64_t step = 0, updates = 0;
   int frozen = trainer.layout().frozen_units;
   std::optional<CheckpointReader> reader;
   together(world, [&] {
@@ -135,8 +135,15 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
     const nlohmann::json& stored = reader->manifest().metadata;
     if (kept != nullptr) *kept = stored;
     if (!identity.empty()) check_identity(stored, identity, reader->directory());
-    if (stored.contains(kProgress)) frozen = stored[kProgress].value("frozen_units", frozen);
+    updates = step;  // unless it says something else
+    if (!stored.contains(kProgress)) return;
+    frozen = stored[kProgress].value("frozen_units", frozen);
+    updates = stored[kProgress].value("updates", updates);
+    if (updates < 0 || updates > step || (updates == 0) != (step == 0))
+      throw_failure(fmt::format("{} steps in {} updates", step, updates), reader->directory(),
+                    "an older checkpoint");
   });
+  trainer.resume(step, updates);
   if (frozen != trainer.layout().frozen_units) {
     const Request request = trainer.asked_with_frozen(frozen);
     trainer.adopt(request, assign(trainer.job(), request));
@@ -182,6 +189,7 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
           shards.push_back(parse_shard_record(one, partial));
         nlohmann::json metadata = identity;
         progress["frozen_units"] = trainer.layout().frozen_units;
+        progress["updates"] = step - trainer.ahead();
         metadata[kProgress] = std::move(progress);
         write_manifest(partial, std::move(shards), metadata);
       },

@@ -118,8 +118,11 @@ void Trainer::skip(std::vector<SkipGroup> groups) {
 }
 
 StepResult Trainer::step(std::int64_t step, BatchSource& source) {
-  engine_->skip(skips_.of_step(step));
-  StepResult result = engine_->train(step, lr_.rate(step), source, frozen_outputs_);
+  const std::int64_t update = step - ahead_;
+  engine_->skip(skips_.of_step(update));
+  StepResult result = engine_->train(step, update, lr_.rate(step), source, frozen_outputs_);
+  done_ = step + assignment_->batches - 1;
+  ahead_ += assignment_->batches - 1;
   if (engine_->works()) squares_ = engine_->bucket_squares();
   if (std::ssize(assignment_->working) == world_.size()) return result;
   shared_ = {result.loss, result.grad_norm, result.lr};

@@ -49,6 +49,8 @@ class Trainer {
   void initialize();
   /// The state was written from outside.
   void refresh();
+  /// The state is of a run of which `steps` steps are done, in `updates` updates.
+  void resume(std::int64_t steps, std::int64_t updates) { ahead_ = steps - updates, done_ = steps; }
   /// The learning rate reaches its end at step `steps`; see lr_steps().
   void set_lr_steps(std::int64_t steps);
 
@@ -58,9 +60,13 @@ class Trainer {
   /// Steps from now on leave out weight gradients of these units by turns; no groups: of none.
   void skip(std::vector<SkipGroup> groups);
 
-  /// Trains step `step`, which counts from 1. Every rank returns the same, also a spare one, which
-  /// waits for the others. Collective.
+  /// Trains step `step`, which counts from 1, with one update; where the assignment has k batches
+  /// per step, the work of steps [step, step + k) at the learning rate of the first. Every rank
+  /// returns the same, also a spare one, which waits for the others. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
+  /// Steps that are done, and how many of them more than updates.
+  std::int64_t done() const { return done_; }
+  std::int64_t ahead() const { return ahead_; }
   /// By bucket, of the last step, on every rank: sums of squares of gradients.
   const std::vector<double>& bucket_squares() const { return squares_; }
   /// `mine` of every working rank, one after the other, on every rank. A spare rank has nothing to
@@ -73,9 +79,9 @@ class Trainer {
   /// else 0.
   double told();
 
-  /// Forward passes over the first `count` microbatches of batch `batch`. The summed loss of each
-  /// microbatch, 0 where its last stage is on another rank; `see` gets the logits [R,V] on the rank
-  /// of the last stage.
+  /// Forward passes over the first `count` microbatches from batch `batch` on. The summed loss of
+  /// each microbatch, 0 where its last stage is on another rank; `see` gets the logits [R,V] on the
+  /// rank of the last stage.
   const std::vector<double>& evaluate(
       std::int64_t batch, int count, BatchSource& source,
       const std::function<void(int microbatch, View logits)>& see = {});
@@ -132,6 +138,7 @@ class Trainer {
   const Job job_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_;
+  std::int64_t done_ = 0, ahead_ = 0;
   SkipTurns skips_;
   Request asked_;
   std::unique_ptr<const Assignment> assignment_;

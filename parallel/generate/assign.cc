@@ -25,8 +25,8 @@ LayoutLimits working_limits(const Job& job, const Request& request) {
                 "parallel.spare", fmt::format("at most {}", request.world - 1));
   return {.world = request.world - request.spare,
           .units = job.units(),
-          .microbatches = job.microbatches,
-          .leaves = job.leaves};
+          .microbatches = job.microbatches * request.batches,
+          .leaves = job.leaves * request.batches};
 }
 
 std::vector<double> balanced_costs(const Job& job, const Request& request) {

@@ -18,6 +18,7 @@ struct Request {
   int world = 1;
   int spare = 0;                   // ranks that hold no stage: the last ones, unless `layout` says
   int frozen_units = 0;            // units [0, frozen_units) only run forward
+  int batches = 1;                 // that a step trains on together (Assignment::batches)
   int pp = 0, dp = 0, chunks = 0;  // 0: follows
   Layout layout{};                 // in place of pp, dp and chunks
   std::string schedule = "1f1b";   // of the registry

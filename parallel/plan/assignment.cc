@@ -7,8 +7,22 @@
 
 namespace concertina {
 
+namespace {
+
+/// Batches of `job` whose microbatches `layout` has.
+int batches_of_layout(const Job& job, const Layout& layout) {
+  int microbatches = 0;
+  for (const Pipeline& pipeline : layout.pipelines)
+    microbatches = std::max(microbatches, pipeline.last_microbatch);
+  CONCERTINA_CHECK(microbatches > 0 && microbatches % job.microbatches == 0,
+                   "a layout of {} microbatches for batches of {}", microbatches, job.microbatches);
+  return microbatches / job.microbatches;
+}
+
+}  // namespace
+
 Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) {
-  const int frozen = layout.frozen_units;
+  const int frozen = layout.frozen_units, batches = batches_of_layout(job, layout);
   Assignment made{.world = std::max(world, rank_count(layout)),
                   .layout = std::move(layout),
                   .plan = std::move(plan),
@@ -16,7 +30,8 @@ Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) 
                   .owners = {},
                   .costs = training_costs(job.model, frozen),
                   .working = {},
-                  .keeps_frozen_state = job.keeps_frozen_state};
+                  .keeps_frozen_state = job.keeps_frozen_state,
+                  .batches = batches};
   made.plan.rows.resize(static_cast<std::size_t>(made.world));
   made.owners = assign_owners(made.buckets, made.layout);
   made.working = working_ranks(made.layout);

@@ -22,14 +22,21 @@ struct Assignment {
 
   std::vector<int> working;         // ranks that hold a stage, ascending
   bool keeps_frozen_state = false;  // Job::keeps_frozen_state
+  /// Batches of the job that one step trains on together, with one update: its microbatches are
+  /// theirs, one batch after the other. What is trained follows from (step, batches) of each step.
+  int batches = 1;
 
+  /// Microbatches and leaves of one step.
+  int microbatches(const Job& job) const { return job.microbatches * batches; }
+  int leaves(const Job& job) const { return job.leaves * batches; }
   int frozen_units() const { return layout.frozen_units; }
   bool works(int rank) const;
   /// Place of a working rank among them.
   int working_index(int rank) const;
 };
 
-/// The assignment of `job` to `world` ranks (0: those of the layout) by this plan of this layout.
+/// The assignment of `job` to `world` ranks (0: those of the layout) by this plan of this layout,
+/// whose microbatches are those of one batch of the job or of several.
 Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world = 0);
 
 /// Elements of all tensors of `buckets`; a shared one counts once.

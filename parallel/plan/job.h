@@ -10,8 +10,8 @@ namespace concertina {
 
 struct Job {
   ModelSpec model;
-  int microbatches = 1;    // of a step
-  int leaves = 1;          // of the gradient sum (parallel/plan/reduction_tree.h)
+  int microbatches = 1;    // of a batch; a step trains on one, unless its Assignment has more
+  int leaves = 1;          // of a batch's gradient sum (parallel/plan/reduction_tree.h)
   std::uint64_t seed = 0;  // of what is random in a step
   /// Frozen units may train again: their optimizer state stays until then.
   bool keeps_frozen_state = false;
@@ -19,7 +19,7 @@ struct Job {
   bool keeps_reference = false;
 
   int units() const { return static_cast<int>(model.units.size()); }
-  /// Samples of a step.
+  /// Samples of a batch.
   std::int64_t batch() const { return microbatches * model.samples; }
 };
 

@@ -38,7 +38,9 @@ class SkipTurns {
   /// Each unit of `groups` has a skipped_bucket().
   SkipTurns(const ModelSpec& model, std::vector<SkipGroup> groups, std::uint64_t seed);
 
-  /// What step `step` (from 1) skips, until the next call. Allocates nothing.
+  /// What step `step` (from 1) skips, until the next call. Where steps of the run are done
+  /// together, these are counted as one: else not every unit would have its turn. Allocates
+  /// nothing.
   SkippedBuckets of_step(std::int64_t step);
 
  private:

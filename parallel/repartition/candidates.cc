@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
@@ -53,10 +54,9 @@ class CandidateList {
       if (pp % folding.rank_step != 0 || (pp > kAllDepths && world % pp != 0 && pp != now.pp))
         continue;
       if (!view_.options.depth && pp != now.pp) continue;
-      const int room = std::min({world / pp, view_.job.leaves / folding.pipelines(),
-                                 view_.job.microbatches / folding.pipelines()});
-      const int dp = view_.options.replicas ? room : now.dp;
-      if (dp < 1 || dp > room) continue;
+      const int pipelines = folding.pipelines();
+      const int dp = view_.options.replicas ? most_replicas(view_, world / pp, pipelines) : now.dp;
+      if (dp < 1 || dp > world / pp || !has_leaves_for(view_, dp, pipelines)) continue;
       list_.push_back({schedule.name, folding, {pp, dp}});
     }
   }
@@ -80,8 +80,9 @@ Request request_for(const LayoutView& view, const LayoutCandidate& candidate,
   if (candidate.schedule != request.schedule) request.chunks = 0;
   request.schedule = candidate.schedule;
   request.spare = view.now.world - candidate.ranks();
-  request.layout =
-      make_layout(cuts, candidate.grid, view.job.microbatches, view.job.leaves, candidate.folding);
+  request.batches = batches_for(view, candidate.grid.dp);
+  request.layout = make_layout(cuts, candidate.grid, view.job.microbatches * request.batches,
+                               view.job.leaves * request.batches, candidate.folding);
   return request;
 }
 

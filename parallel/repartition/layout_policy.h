@@ -17,7 +17,7 @@ namespace concertina {
 class LayoutForecast {
  public:
   virtual ~LayoutForecast() = default;
-  /// Seconds of one step.
+  /// Seconds of one step of the run; where the assignment does several at once, of each of them.
   virtual double step_seconds(const Assignment& assignment) const = 0;
   /// Seconds of all the work of one step on one rank, without any wait: no assignment of n working
   /// ranks takes less than an n-th of it.
@@ -36,6 +36,7 @@ struct LayoutOptions {
   bool replicas = true;     // and with them how many ranks are spare
   bool schedule = true;     // any of the registry that needs no search; else the present one
   double least_gain = .02;  // smallest predicted gain that counts, as a share of a step
+  bool grows = false;       // steps may do several at once: as grown_batches() says
 };
 
 /// One decision point.
@@ -47,6 +48,7 @@ struct LayoutView {
   std::int64_t steps_left = 0;  // after this
   const LayoutOptions& options;
   const LayoutForecast& forecast;
+  int first_replicas = 1;  // that the run began with; for options.grows
 };
 
 /// An assignment, what it was asked for, and what it would take.

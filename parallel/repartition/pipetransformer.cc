@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/index.h"
-#include "parallel/repartition/layout_policy.h"
+#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
@@ -77,11 +77,13 @@ LayoutDecision decide(const LayoutView& view) {
   const double limit = largest(all, fill(all, start_depth));
   int depth = std::min(start_depth, units);
   while (depth >= 2 && largest(now, fill(now, depth / 2)) < limit) depth /= 2;
-  const int replicas = std::min({view.now.world / depth, view.job.leaves, view.job.microbatches});
+  const int replicas = most_replicas(view, view.now.world / depth, 1);
   Request request = view.asked;
   request.spare = view.now.world - depth * replicas;
+  request.batches = batches_for(view, replicas);
   request.layout =
-      make_layout(fill(now, depth), {depth, replicas}, view.job.microbatches, view.job.leaves);
+      make_layout(fill(now, depth), {depth, replicas}, view.job.microbatches * request.batches,
+                  view.job.leaves * request.batches);
   Assignment next = assign(view.job, request);
   decision.reason = fmt::format(
       "the largest of {} stages would have {:.4g} million parameters, a "

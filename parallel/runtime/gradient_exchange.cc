@@ -35,8 +35,8 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
 }  // namespace
 
 GradientExchange::GradientExchange(const Job& job, const Assignment& assignment, int rank)
-    : microbatches_(job.microbatches),
-      leaves_(job.leaves),
+    : microbatches_(assignment.microbatches(job)),
+      leaves_(assignment.leaves(job)),
       buckets_(assignment.buckets),
       index_(assignment.buckets.size(), -1) {
   const std::vector<Bucket>& buckets = assignment.buckets;

@@ -6,8 +6,12 @@
 
 namespace concertina {
 
-StepBatch::StepBatch(const Job& job, const Layout& layout, int rank)
-    : job_(job), fields_(fields_of(job.model)), buffers_(fields_.size()), indices_(fields_.size()) {
+StepBatch::StepBatch(const Job& job, const Layout& layout, int rank, int batches)
+    : job_(job),
+      microbatches_(job.microbatches * batches),
+      fields_(fields_of(job.model)),
+      buffers_(fields_.size()),
+      indices_(fields_.size()) {
   for (std::size_t f = 0; f < fields_.size(); ++f)
     buffers_[f].elements = static_cast<std::size_t>(job.model.samples * fields_[f].elements());
   for (const Pipeline& pipeline : layout.pipelines) {
@@ -40,7 +44,7 @@ std::size_t StepBatch::bytes() const {
 }
 
 void StepBatch::attach(Arena& arena, Memory& memory) {
-  views_.assign(at(job_.microbatches) * fields_.size(), {});
+  views_.assign(at(microbatches_) * fields_.size(), {});
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     Buffer& buffer = buffers_[f];
     if (buffer.last == 0) continue;
@@ -55,24 +59,33 @@ void StepBatch::attach(Arena& arena, Memory& memory) {
 
 void StepBatch::load(std::int64_t batch, int count, BatchSource& source) {
   find_fields(source, fields_, indices_);
-  for (const Reading& reading : readings_) {
-    const int n = std::min(reading.last, count) - reading.first;
-    if (n <= 0) continue;
-    wanted_.assign(source.fields().size(), {});
-    const auto place = [&](const Buffer& buffer) {
-      return std::pair(at(reading.first - buffer.first) * buffer.elements, at(n) * buffer.elements);
-    };
-    for (std::size_t f = 0; f < fields_.size(); ++f) {
-      if (!reading.fields[f]) continue;
-      const auto [from, length] = place(buffers_[f]);
-      wanted_[at(indices_[f])] = buffers_[f].mirror.host().slice(from, length);
+  for (const Reading& reading : readings_)
+    for (int m = reading.first, end; m < std::min(reading.last, count); m = end) {
+      const int next_batch = (m / job_.microbatches + 1) * job_.microbatches;
+      end = std::min({reading.last, count, next_batch});
+      load(batch + m / job_.microbatches, m, end, reading, source);
     }
-    source.load(batch, reading.first * job_.model.samples, n * job_.model.samples, wanted_);
-    for (std::size_t f = 0; f < fields_.size(); ++f) {
-      if (!reading.fields[f]) continue;
-      const auto [from, length] = place(buffers_[f]);
-      buffers_[f].mirror.upload(from, length);
-    }
+}
+
+/// Microbatches [first, last) of the step, all of `batch`.
+void StepBatch::load(std::int64_t batch, int first, int last, const Reading& reading,
+                     BatchSource& source) {
+  wanted_.assign(source.fields().size(), {});
+  const auto place = [&](const Buffer& buffer) {
+    return std::pair(at(first - buffer.first) * buffer.elements,
+                     at(last - first) * buffer.elements);
+  };
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    if (!reading.fields[f]) continue;
+    const auto [from, length] = place(buffers_[f]);
+    wanted_[at(indices_[f])] = buffers_[f].mirror.host().slice(from, length);
+  }
+  source.load(batch, first % job_.microbatches * job_.model.samples,
+              (last - first) * job_.model.samples, wanted_);
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    if (!reading.fields[f]) continue;
+    const auto [from, length] = place(buffers_[f]);
+    buffers_[f].mirror.upload(from, length);
   }
 }
 

@@ -1,4 +1,5 @@
-// What the units of one rank read of a step's global batch.
+// What the units of one rank read of a step's batch, or of its batches: microbatch m is microbatch
+// m % M of batch m / M, counted from the step's first one, where a batch has M microbatches.
 // Invariants: only fields that a unit of this rank reads, and microbatches of its own pipelines,
 // are loaded, whatever stage reads them; nothing is allocated in a step.
 #pragma once
@@ -16,15 +17,15 @@ namespace concertina {
 
 class StepBatch {
  public:
-  /// `job` outlives it.
-  StepBatch(const Job& job, const Layout& layout, int rank);
+  /// `batches`: of a step. `job` outlives it.
+  StepBatch(const Job& job, const Layout& layout, int rank, int batches = 1);
 
   /// Bytes of attach().
   std::size_t bytes() const;
   /// `arena`: of `memory`, which outlives it.
   void attach(Arena& arena, Memory& memory);
 
-  /// Loads microbatches [0, count) of batch `batch`, as far as this rank reads them.
+  /// Loads microbatches [0, count) from batch `batch` on, as far as this rank reads them.
   void load(std::int64_t batch, int count, BatchSource& source);
   /// fields_of() the model, for one microbatch; those that no unit here reads are empty.
   std::span<const View> fields(int microbatch) const {
@@ -45,7 +46,10 @@ class StepBatch {
     HostMirror mirror;
   };
 
+  void load(std::int64_t batch, int first, int last, const Reading& reading, BatchSource& source);
+
   const Job& job_;
+  const int microbatches_;  // of a step
   std::vector<Field> fields_;
   std::vector<Reading> readings_;
   std::vector<Buffer> buffers_;  // by field

@@ -62,9 +62,9 @@ StepEngine::StepEngine(const Job& job, const Assignment& assignment, int rank,
       stages_(make_stages(assignment, rank, make_stage)),
       exchange_(job, assignment, rank),
       update_(job, assignment, rank, optimizer, clip),
-      executor_(assignment.layout, assignment.plan, pointers(stages_), rank, job.microbatches,
-                backend.clock()),
-      batch_(job, assignment.layout, rank),
+      executor_(assignment.layout, assignment.plan, pointers(stages_), rank,
+                assignment.microbatches(job), backend.clock()),
+      batch_(job, assignment.layout, rank, assignment.batches),
       steps_(5) {
   backend.clock().reserve(kMarks);
 }
@@ -154,18 +154,27 @@ void StepEngine::skip(SkippedBuckets skipped) {
   update_.skip(skipped);
 }
 
-StepResult StepEngine::train(std::int64_t step, double lr, BatchSource& source,
-                             FrozenOutputs* frozen) {
+/// All targets of one step, from batch `batch` on.
+double StepEngine::valid_targets(std::int64_t batch, const BatchSource& source) const {
+  std::int64_t targets = 0;
+  for (int b = 0; b < assignment_.batches; ++b)
+    targets += source.valid_targets(batch + b, job_.batch());
+  return static_cast<double>(targets);
+}
+
+StepResult StepEngine::train(std::int64_t step, std::int64_t update_number, double lr,
+                             BatchSource& source, FrozenOutputs* frozen) {
   executor_.begin_step(step);
   if (!works_) return executor_.end_step(), StepResult{};  // a record of nothing
-  const auto targets = static_cast<double>(source.valid_targets(step - 1, job_.batch()));
+  const double targets = valid_targets(step - 1, source);
   CONCERTINA_CHECK(targets > 0, "step {} has no target to learn from", step);
   const double start = now();
-  batch_.load(step - 1, job_.microbatches, source);
+  batch_.load(step - 1, assignment_.microbatches(job_), source);
   const double load_seconds = now() - start;
   StepResult result;
   const auto update = [&] {
-    result = update_.apply(step, lr, exchange_, executor_.losses(), targets, executor_.recorder());
+    result = update_.apply({.step = step, .number = update_number, .lr = lr, .targets = targets},
+                           exchange_, executor_.losses(), executor_.recorder());
     refresh_trained();
   };
   executor_.run({.batch = &batch_,

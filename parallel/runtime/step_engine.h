@@ -70,12 +70,14 @@ class StepEngine {
   /// The same on all ranks; the flags outlive the steps.
   void skip(SkippedBuckets skipped);
 
-  /// Trains step `step`, which counts from 1, at rate `lr`. Collective over the working ranks; a
-  /// spare rank has nothing to do and returns nothing of use. `frozen`: may know what frozen units
-  /// make of the step's samples.
-  StepResult train(std::int64_t step, double lr, BatchSource& source,
+  /// Trains step `step`, which counts from 1, at rate `lr`; with several batches per step, the
+  /// steps from `step` on at once. `update_number` counts the optimizer's updates from 1.
+  /// Collective over the working ranks; a spare rank has nothing to do and returns nothing of use.
+  /// `frozen`: may know what frozen units make of the samples.
+  StepResult train(std::int64_t step, std::int64_t update_number, double lr, BatchSource& source,
                    FrozenOutputs* frozen = nullptr);
-  /// Forward passes over the first `count` microbatches of batch `batch`; losses() has their sums.
+  /// Forward passes over the first `count` microbatches from batch `batch` on, of at most as many
+  /// batches as a step has; losses() has their sums.
   /// `see` gets the logits [R,V] on the ranks of the last stages.
   void evaluate(std::int64_t batch, int count, BatchSource& source,
                 const std::function<void(int microbatch, View logits)>& see = {});
@@ -104,6 +106,7 @@ class StepEngine {
   void connect(State& state, Communicators ranks);
   void refresh_trained();
   void record_step(double load_seconds);
+  double valid_targets(std::int64_t batch, const BatchSource& source) const;
 
   const Job& job_;
   const Assignment& assignment_;

@@ -38,7 +38,7 @@ void StepSums::connect(Communicator& working, Backend& backend, Watchdog* watchd
 /// Each rank's message: the losses of its last stages, then the sums of the buckets that it is the
 /// first owner of.
 void StepSums::place_sums() {
-  loss_rank_.resize(at(job_.microbatches));
+  loss_rank_.resize(at(assignment_.microbatches(job_)));
   for (const Pipeline& pipeline : assignment_.layout.pipelines)
     for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
       loss_rank_[at(m)] = pipeline.stages.back().rank;
@@ -172,7 +172,7 @@ void StepSums::gather(const std::vector<double>& losses) {
 
 double StepSums::mean_loss(std::int64_t step, double targets) const {
   double sum = 0;
-  for (int m = 0; m < job_.microbatches; ++m) {
+  for (int m = 0; m < static_cast<int>(loss_rank_.size()); ++m) {
     const double loss = sums_[loss_at_[at(m)]];
     if (!std::isfinite(loss))
       throw_failure(fmt::format("the loss of step {} is {}", step, number_text(loss)),

@@ -45,15 +45,16 @@ StepRecord TraceRecorder::empty_record(bool detailed) const {
   return record;
 }
 
-void TraceRecorder::keep(std::int64_t first, int count) {
+void TraceRecorder::keep(std::int64_t first, int count, int stride) {
   release();
   first_ = first;
+  stride_ = stride;
   for (int i = 0; i < count; ++i) kept_.push_back(empty_record(true));
 }
 
 void TraceRecorder::begin_step(std::int64_t step) {
-  const std::int64_t index = step - first_;
-  kept_index_ = index >= 0 && index < static_cast<std::int64_t>(kept_.size()) ? index : -1;
+  const std::int64_t index = (step - first_) / stride_;
+  kept_index_ = step >= first_ && index < static_cast<std::int64_t>(kept_.size()) ? index : -1;
   StepRecord& record = current();
   record.step = step;
   record.stage_seconds = 0;

@@ -20,8 +20,8 @@ class TraceRecorder {
   /// outlives it.
   TraceRecorder(const std::vector<Action>& row, int rank, std::size_t turns, KernelClock& clock);
 
-  /// Keeps the records of steps [first, first + count).
-  void keep(std::int64_t first, int count);
+  /// Keeps `count` records: of step `first` and every `stride`-th step after it.
+  void keep(std::int64_t first, int count, int stride = 1);
   /// Until begin_step() of the next step, what is recorded belongs to this one.
   void begin_step(std::int64_t step);
   /// Waits for the kernels; the record has its times. Outside of a step nothing is recorded.
@@ -79,7 +79,7 @@ class TraceRecorder {
   std::vector<Turn> turns_;         // of the current step
   StepRecord scratch_;
   std::vector<StepRecord> kept_;
-  std::int64_t first_ = 0;
+  std::int64_t first_ = 0, stride_ = 1;
   std::ptrdiff_t kept_index_ = -1;  // of the current step; -1: it goes to scratch_
   bool active_ = false;
 };

@@ -50,9 +50,8 @@ void Update::connect(State& state, Communicator& working, const Groups& groups, 
                      static_cast<std::size_t>(std::count(groups_.begin(), groups_.end(), group)));
 }
 
-StepResult Update::apply(std::int64_t step, double lr, const GradientExchange& gradients,
-                         const std::vector<double>& losses, double targets,
-                         TraceRecorder& recorder) {
+StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradients,
+                         const std::vector<double>& losses, TraceRecorder& recorder) {
   marks_.start = recorder.mark();
   sums_.add_gradients(gradients);
   marks_.summed = recorder.mark();
@@ -60,9 +59,9 @@ StepResult Update::apply(std::int64_t step, double lr, const GradientExchange& g
   recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, marks_.summed);
   marks_.met = recorder.mark();
   if (watchdog_ != nullptr) watchdog_->at("update");
-  StepResult result{.loss = sums_.mean_loss(step, targets), .lr = lr};
-  result.grad_norm = std::sqrt(sums_.total_squares(step));
-  const UpdateStep rule{step, lr, clip_scale(result.grad_norm, clip_)};
+  StepResult result{.loss = sums_.mean_loss(update.step, update.targets), .lr = update.lr};
+  result.grad_norm = std::sqrt(sums_.total_squares(update.step));
+  const UpdateStep rule{update.number, update.lr, clip_scale(result.grad_norm, clip_)};
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     if (parts_[b] == nullptr || skipped_[b]) continue;
     if (parts_[b]->count() > 0) update_bucket(b, rule, gradients.reduced(static_cast<int>(b)));

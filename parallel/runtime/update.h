@@ -24,6 +24,14 @@ struct StepResult {
   double lr = 0;
 };
 
+/// What an update is of.
+struct UpdateOf {
+  std::int64_t step = 0;    // of the run, for errors; from 1
+  std::int64_t number = 0;  // of the updates so far, from 1: fewer than steps where some do several
+  double lr = 0;
+  double targets = 0;  // valid ones of the step
+};
+
 /// Seconds of this rank's own work in the last step.
 struct UpdateTimes {
   double norm = 0, update = 0;
@@ -44,11 +52,10 @@ class Update {
     skipped_ = skipped;
     sums_.skip(skipped);
   }
-  /// Step `step` (from 1) at rate `lr`. `losses`: of this rank's last stages, by microbatch;
-  /// `targets`: valid targets of the global batch. Throws a failure that names step and rank if
-  /// anything is not finite.
-  StepResult apply(std::int64_t step, double lr, const GradientExchange& gradients,
-                   const std::vector<double>& losses, double targets, TraceRecorder& recorder);
+  /// `losses`: of this rank's last stages, by microbatch. Throws a failure that names step and rank
+  /// if anything is not finite.
+  StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
+                   const std::vector<double>& losses, TraceRecorder& recorder);
 
   /// The sum of squares of the last step's gradient, by bucket; 0 of a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }

@@ -405,6 +405,35 @@ TEST(Course, PlansReachTheClosedFormsOfTheLadder) {
   EXPECT_GE(repack, ceilings.freeze.over_gpipe);
 }
 
+TEST(Course, ABatchThatGrowsHasItsPlaceInTheEpochsAndNotInTheirSteps) {
+  EqualLayers run;
+  run.forecast.machine.norm_s_per_element = run.forecast.machine.update_s_per_element = 1e-4;
+  const auto epochs = [&](bool grows) {
+    const Request asked{.world = 2, .pp = 2, .schedule = "gpipe"};
+    return foresee({.job = run.job,
+                    .asked = asked,
+                    .policy = lookup(layout_policies(), "pipetransformer", "", ""),
+                    .options = {.grows = grows},
+                    .forecast = run.forecast},
+                   run.layers, steps_of_epochs(40, 4, 10));
+  };
+  const std::vector<CourseEpoch> constant = epochs(false), grown = epochs(true);
+  EXPECT_EQ(grown.front().batches, 1);
+  EXPECT_EQ(grown.back().batches, 2);
+  EXPECT_LT(seconds_of(grown), seconds_of(constant));
+  for (std::size_t e = 0; e < grown.size(); ++e) {
+    EXPECT_EQ(grown[e].steps, constant[e].steps);
+    EXPECT_EQ(grown[e].layout, constant[e].layout);
+    EXPECT_EQ(constant[e].batches, 1);
+    // One update for two steps.
+    if (grown[e].batches == 1) {
+      EXPECT_EQ(grown[e].step_s, constant[e].step_s);
+    } else {
+      EXPECT_LT(grown[e].step_s, constant[e].step_s);
+    }
+  }
+}
+
 TEST(Course, FixedCostsLowerTheCeiling) {
   EqualLayers run;
   const PlannedJob plan = planned(run.config, 1);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/number_text.h"
+#include "core/step_history.h"
 #include "experiments/run/utilization.h"
 
 namespace concertina {
@@ -49,6 +50,18 @@ TEST(Progress, LineHasWhatHasChanged) {
   EXPECT_EQ(progress_line(figures),
             "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  pp2xdp1, 7 of 12 layers frozen  "
             "ETA 0:42");
+}
+
+TEST(Progress, WhatComesEveryNStepsComesOnceForEachMultipleThatIsReached) {
+  for (const std::int64_t every : {1, 2, 3, 7, 10})
+    for (const std::int64_t together : {1, 2, 3, 5})
+      for (std::int64_t before = 0; before <= 60; before += together) {
+        bool reached = false;
+        for (std::int64_t step = before + 1; step <= before + together; ++step)
+          reached = reached || step % every == 0;
+        EXPECT_EQ(is_due(before, before + together, every), reached);
+      }
+  EXPECT_FALSE(is_due(0, 10, 0));
 }
 
 TEST(Progress, WhatIsNoNumberIsSaidInWords) {

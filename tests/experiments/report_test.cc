@@ -472,6 +472,31 @@ TEST(RunCourse, MarksItsChangesOnTheLoss) {
   EXPECT_EQ(marks({}), 0U);
 }
 
+TEST(RunCourse, CountsTheStepsOfLinesThatAreOfSeveral) {
+  std::vector<nlohmann::json> lines;
+  for (int step = 1; step <= 10; ++step)
+    lines.push_back({{"step", step}, {"step_ms", 4}, {"tokens_per_s", 250}, {"layout", "pp2xdp1"}});
+  for (int step = 12; step <= 30; step += 2)
+    lines.push_back({{"step", step},
+                     {"batches", 2},
+                     {"step_ms", 2},
+                     {"tokens_per_s", 500},
+                     {"layout", "pp1xdp2"}});
+  const std::vector<MetricsPoint> metrics = metrics_of(lines);
+  const RunCourse course = course_of(metrics, {}, {}, {});
+  ASSERT_EQ(course.segments.size(), 2U);
+  EXPECT_EQ(course.segments[1].first, 11);
+  EXPECT_EQ(course.segments[1].last, 30);
+  EXPECT_EQ(course.segments[1].steps, 20);
+  EXPECT_DOUBLE_EQ(course.segments[1].seconds, 0.04);
+  EXPECT_DOUBLE_EQ(course.segments[1].speed_up, 2);
+  EXPECT_DOUBLE_EQ(course.speed_up(), 30 * 4 / (10 * 4 + 20 * 2.0));
+  const StepTotals totals = total(metrics);
+  EXPECT_EQ(totals.steps, 30);
+  EXPECT_DOUBLE_EQ(totals.seconds, 0.08);
+  EXPECT_DOUBLE_EQ(totals.tokens, 30);
+}
+
 /// Lines of an older program have no frozen_units; a model that is not known has no layers; a
 /// resume at another layout is no event.
 TEST(RunCourse, IsMadeOfWhatTheLinesSay) {

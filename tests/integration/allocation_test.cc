@@ -126,13 +126,14 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
           trainer.adopt(assign(trainer.job(), *next));
           train(2);
         }
+        const int together = trainer.assignment().batches;
         world.barrier();
         if (world.rank() == 0) {
           ours = libraries = 0;
           counting = true;
         }
         world.barrier();
-        for (int step = 3; step <= 5; ++step) train(step);
+        for (int i = 0, step = 2 + together; i < 3; ++i, step += together) train(step);
         world.barrier();
         if (world.rank() == 0) counting = false;
         world.barrier();
@@ -207,6 +208,9 @@ TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
   for (const Request& request : {next(2, 2, "zb-h1"), next(1, 4, "1f1b"), next(2, 1, "gpipe")})
     EXPECT_EQ(allocations(4, config, Delivery::rendezvous, request).ours, 0)
         << request.pp << " x " << request.dp;
+  Request grown = next(2, 2, "1f1b");
+  grown.batches = 2;
+  EXPECT_EQ(allocations(4, config, Delivery::rendezvous, grown).ours, 0);
 }
 
 /// Steps that write entries, read them, and move them on to a new frontier.
@@ -218,6 +222,9 @@ TEST(Allocation, NoneInAStepWithCachedActivations) {
   config.cache.use = "always";
   const Request next{.world = 4, .frozen_units = 4, .pp = 2, .dp = 2, .schedule = "1f1b"};
   EXPECT_EQ(allocations(4, config, Delivery::rendezvous, next).ours, 0);
+  Request grown = next;
+  grown.batches = 2;
+  EXPECT_EQ(allocations(4, config, Delivery::rendezvous, grown).ours, 0);
   config.batch = {12 * 30, 12};  // an epoch of two steps
   EXPECT_EQ(allocations(4, config, Delivery::rendezvous, next).ours, 0);
 }

@@ -221,6 +221,31 @@ TEST(AutoCache, LayoutsAndCheckpointsLeaveEveryBit) {
   EXPECT_EQ(resumed.use.misses, kCachedSamples + 12) << "a step of the epoch in which it began";
 }
 
+TEST(AutoCache, StepsThatDoSeveralAtOnceReadWhatTheyWouldCompute) {
+  CachedHost host;
+  RunConfig config = cached_config();
+  config.freeze.units = 5;
+  const auto grown = [](int batches, Request request) {
+    request.batches = batches;
+    return request;
+  };
+  // 1 to 4, 5+6, 7+8, 9+10+11, 12, 13, 14
+  const std::vector<CacheChange> changes{{5, grown(2, frozen_at(5, 2, 1, 2))},
+                                         {9, grown(3, frozen_at(5, 2, 2, 1))},
+                                         {12, grown(1, frozen_at(5, 2, 1, 2))}};
+  const Span span{0, 14, "", ""};
+  const CachedResult expected =
+      train_cached(2, with_grid(config, 2, 1, "1f1b"), host, span, changes);
+  for (const Room& room : {Room{24, 0}, Room{8, 16}}) {
+    const CachedResult got =
+        train_cached(2, with_room(with_grid(config, 2, 1, "1f1b"), host, room.memory, room.disk),
+                     host, span, changes);
+    EXPECT_EQ(got.outcome, expected.outcome);
+    EXPECT_EQ(got.use.misses, kCachedSamples);
+    EXPECT_EQ(got.use.memory_hits + got.use.disk_hits, 6 * kCachedSamples);
+  }
+}
+
 TEST(AutoCache, TensorsMayBeOutOfReachOfTheHost) {
   CachedHost host;
   const MakeBackend far = [](int threads) { return make_far_backend(make_cpu_backend(threads)); };

@@ -54,7 +54,7 @@ CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& 
                                         result.decisions.push_back(std::move(one));
                                       }});
     StepResult step_result;
-    for (std::int64_t step = span.first + 1; step <= span.last; ++step) {
+    for (std::int64_t step = span.first + 1; step <= span.last; step = trainer.done() + 1) {
       for (const CacheChange& change : changes)
         if (change.step == step) trainer.adopt(assign(trainer.job(), change.request));
       if (cache) cache->before_step(step);

@@ -9,10 +9,14 @@
 #include "core/error.h"
 #include "experiments/change/weight_drift.h"
 #include "experiments/run/planning.h"
+#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/assign.h"
+#include "parallel/repartition/grown_batch.h"
 #include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {
@@ -45,7 +49,7 @@ Outcome train_moving(const RunConfig& config, std::int64_t last,
   std::vector<Outcome> outcomes(kWorld);
   on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
     StepResult result;
-    for (std::int64_t step = 1; step <= last; ++step) {
+    for (std::int64_t step = 1; step <= last; step = trainer.done() + 1) {
       for (const Change& change : changes) {
         if (change.step != step) continue;
         const std::string before = state_sha256(trainer);
@@ -173,6 +177,105 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
     }
   }
   EXPECT_EQ(seen, wanted);
+}
+
+/// The same change, to steps that do the work of `batches` steps at once.
+Change grown(int step, int batches, Request request) {
+  request.batches = batches;
+  request.layout = with_batches(std::move(request.layout), batches);
+  return {step, std::move(request)};
+}
+
+TEST(ElasticTraining, StepsThatDoSeveralAtOnceHaveTheSameBitsAtEveryLayout) {
+  RunConfig config = small_config();
+  config.model.dropout = 0.1;
+  // 1, 2, 3, 4+5, 6+7, 8+9+10, 11, 12
+  const auto steps = [](Request a, Request b, Request c) {
+    return std::vector<Change>{grown(4, 2, a), grown(6, 2, b), grown(8, 3, b), grown(11, 1, c)};
+  };
+  const Request one = grid(1, 1, "1f1b");
+  const Outcome alone = train_moving(with_grid(config, 4, 1, "1f1b"), 12, steps(one, one, one));
+  EXPECT_EQ(train_moving(with_grid(config, 1, 4, "1f1b"), 12,
+                         steps(grid(1, 4, "1f1b"), grid(2, 2, "zb-h1"), grid(4, 1, "gpipe"))),
+            alone);
+  EXPECT_EQ(
+      train_moving(with_grid(config, 2, 2, "gpipe"), 12,
+                   steps(on(two_and_one_spare(), 3), grid(2, 1, "zb-v"), grid(2, 1, "dualpipe"))),
+      alone);
+  EXPECT_NE(train_moving(with_grid(config, 4, 1, "1f1b"), 12, {}), alone);
+}
+
+/// Batches of `batches` batches of `samples` samples of another source.
+class JoinedSource final : public BatchSource {
+ public:
+  JoinedSource(BatchSource& source, std::int64_t samples, std::int64_t batches)
+      : source_(source), samples_(samples), batches_(batches) {}
+  std::span<const Field> fields() const override { return source_.fields(); }
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::vector<View> one(views.begin(), views.end());
+      for (View& view : one)
+        if (!view.empty())
+          view =
+              view.slice(view.count / static_cast<std::size_t>(count) * static_cast<std::size_t>(i),
+                         view.count / static_cast<std::size_t>(count));
+      const std::int64_t sample = first + i;
+      source_.load(step * batches_ + sample / samples_, sample % samples_, 1, one);
+    }
+  }
+  std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override {
+    return source_.valid_targets(step, samples);
+  }
+
+ private:
+  BatchSource& source_;
+  const std::int64_t samples_, batches_;
+};
+
+TEST(ElasticTraining, AStepThatDoesTwoIsAStepWithABatchTwiceAsLarge) {
+  RunConfig config = small_config();
+  config.lr = {.schedule = "constant", .warmup = 0};
+  const Outcome grew = train_moving(config, 8, {grown(1, 2, grid(2, 2, "1f1b"))});
+  RunConfig large = config;
+  large.batch = {48, 24};
+  large.numerics.leaves = 24;  // as many per microbatch: the same order of sums
+  Outcome wanted;
+  with_rank_alone(large, [&](Trainer& trainer, BatchSource& source) {
+    JoinedSource joined(source, 24, 2);
+    StepResult result;
+    for (int step = 1; step <= 4; ++step) result = trainer.step(step, joined);
+    wanted = {state_sha256(trainer), result.loss, result.grad_norm};
+  });
+  EXPECT_EQ(grew, wanted);
+}
+
+TEST(ElasticTraining, ACheckpointBetweenStepsThatDoSeveralGoesOnAtAnyLayout) {
+  const RunConfig config = small_config();
+  const nlohmann::json identity = numerics_identity(config, "synthetic");
+  const TemporaryDirectory directory;
+  const auto twos = [](int step, const Request& request) {
+    return std::vector<Change>{grown(step, 2, request)};
+  };
+  const Outcome whole =
+      train_moving(with_grid(config, 2, 2, "1f1b"), 12, twos(3, grid(1, 4, "1f1b")));
+  on_each_rank(with_grid(config, 4, 1, "1f1b"), [&](Trainer& trainer, BatchSource& source) {
+    for (int step = 1; step <= 2; ++step) trainer.step(step, source);
+    trainer.adopt(assign(trainer.job(), twos(3, grid(2, 2, "zb-h1"))[0].request));
+    for (const int step : {3, 5}) trainer.step(step, source);
+    save_checkpoint(trainer, directory.path(), 6, identity);
+  });
+  Outcome resumed;
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    EXPECT_EQ(load_checkpoint(trainer, directory.path(), identity), 6);
+    EXPECT_EQ(trainer.ahead(), 2);
+    Request request{.batches = 2};
+    trainer.adopt(assign(trainer.job(), request));
+    StepResult result;
+    for (const int step : {7, 9, 11}) result = trainer.step(step, source);
+    resumed = {state_sha256(trainer), result.loss, result.grad_norm};
+  });
+  EXPECT_EQ(resumed, whole);
 }
 
 /// The drift of each layer from step 3 to step 6, where the layout changes before step 5.

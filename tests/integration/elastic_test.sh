@@ -176,6 +176,62 @@ expect 0 2 packs-parts $packs
 grep -q 'goes on as it was: pp1xdp2 gpipe' err || fail 'the layout is not what it was'
 same_as whole packs-parts
 
+# With a batch that grows, two replicas do two steps at once, with the samples of both: the run ends
+# at the same step. Stopped and resumed, it has the same bits at any layout, also on fewer ranks.
+grows="$packs --set elastic.batch=grows --set freeze.every=60 --set eval.every=25"
+expect 0 2 grows $grows --set 'log.trace_at=[101]' --set log.trace=5
+grep -q 'pp2xdp1 gpipe (6|4 units) -> pp1xdp2 gpipe, batch 8 -> 16: ' err || fail 'the batch does not grow'
+grep -q 'step 300/300 .*%  pp1xdp2, 4 of 4 layers frozen, batch 16  ETA' err ||
+  fail "the progress of grows: $(grep 'step 300/300' err)"
+interrupted TERM 90 75 grows-parts 2 $grows
+expect 2 2 grows-parts $grows --set elastic.batch=constant
+one_message 'elastic.batch was "grows", now it is "constant"' 'a batch that grows no more'
+interrupted KILL 110 137 grows-parts 1 $grows --set parallel.pp=1
+grep -q 'goes on as it was: pp1xdp1 gpipe, batch 16' err || fail 'the batch on one rank'
+expect 0 4 grows-parts $grows --set elastic.policy=none --set parallel.pp=2 --set parallel.schedule=zb-v
+same_as grows grows-parts
+[ "$(hash_of grows)" != "$(hash_of packs-parts)" ] || fail 'a larger batch has the bits of a smaller one'
+expect 0 2 grows-foreseen $grows --set elastic.policy=predicted --set elastic.every=5 \
+  --set elastic.least_gain=0 --set parallel.schedule=1f1b
+# A run that goes on for an odd number of steps does them one by one.
+expect 0 2 grows-odd $grows --set run.steps=63
+grep -q 'pp1xdp2 gpipe, batch 8 (not 16: 3 steps left cannot be done so many at once): ' err ||
+  fail 'no word of a batch that cannot grow'
+expect 0 2 grows $grows --set run.steps=303
+grep -q 'goes on as it was: pp2xdp1 gpipe' err && fail 'a layout of other steps'
+exits 0 'report grows' "$binary" report runs/grows --json
+exits 0 'eval grows' "$binary" eval runs/grows-parts --json parallel.pp=0 parallel.schedule=1f1b
+tail -n 1 out > evaluated
+python3 - << 'PY' || fail 'a run whose batch grows'
+import glob, json
+def lines(run, name): return [json.loads(line) for line in open(f'runs/{run}/{name}.jsonl')]
+for run, steps in ('grows', 303), ('grows-parts', 300), ('grows-foreseen', 300):
+    at = updates = 0
+    for line in lines(run, 'metrics'):
+        assert line['step'] == at + line.get('batches', 1), (run, line)
+        at, updates = line['step'], updates + 1
+    assert at == steps and updates < 0.7 * steps, (run, at, updates)
+    newest = json.load(open(sorted(glob.glob(f'runs/{run}/checkpoints/*/manifest.json'))[-1]))
+    assert newest['metadata']['progress']['updates'] == updates, (run, updates, newest['metadata'])
+events = lines('grows', 'events')
+change = [e for e in events if 'batch' in e]
+assert [(e['step'], e['batch_before'], e['batch']) for e in change] == [(60, 8, 16)], change
+at = sorted({e['step'] for e in events if e['event'] == 'validation'})
+assert at == [25, 50, 76, 100, 126, 150, 176, 200, 226, 250, 276, 300, 303], at
+at = [e['step'] for e in events if e['event'] == 'checkpoint']
+assert at == list(range(10, 301, 10)) + [303], at
+rates = [line['tokens_per_s'] * line['step_ms'] for line in lines('grows', 'metrics')]
+assert all(abs(rate / (8 * 16 * 1e3) - 1) < 1e-9 for rate in rates), rates[-1]
+result = json.load(open('runs/grows-parts/result.json'))
+# Evaluated two batches at once on four ranks, and one by one on one rank.
+assert result['validation_loss'] == json.load(open('evaluated'))['loss'], result
+assert result['steps'] == 300 and result['batch'] == 16 and result['microbatches'] == 4, result
+assert result['tokens_per_s'] * result['steps_s'] / (8 * 16) - result['launch_steps'] < 1e-6, result
+trace = json.load(open('runs/grows/trace-00000101.json'))['traceEvents']
+# Five steps are three of two at once, of two ranks.
+assert sum(e.get('cat') == 'step' for e in trace) == 6, trace
+PY
+
 # A checkpoint from before anything was decided during a run says nothing of it: it begins there.
 expect 0 0 before --set run.steps=20 --set lr.steps=80
 python3 - << 'PY' || fail 'the checkpoint without progress'
@@ -314,6 +370,7 @@ refused() {
   one_message "$text" "train $ranks $*"
 }
 refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
+refused 'elastic.batch = "grows" has no effect: elastic.policy is not set' 0 --set elastic.batch=grows
 refused 'no sample comes again' 0 --set freeze.units=3 --set 'cache.memory=1 MiB'
 refused 'cache.disk = "5 KiB" holds nothing' 0 --set data.windows=fixed --set freeze.units=3 \
   --set 'cache.disk=5 KiB'

@@ -149,6 +149,22 @@ TEST(SkippedWeights, StayAsTheyWereAndNothingElseNotices) {
   EXPECT_NEAR(grad_norm, std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0)), 1e-12);
 }
 
+TEST(SkippedWeights, TakeTurnsFromUpdateToUpdateWhereStepsAreDoneTogether) {
+  const RunConfig config = small_config();
+  SkipTurns turns(job_of(config).model, two_stages(), job_of(config).seed);
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    trainer.skip(two_stages());
+    trainer.adopt(assign(trainer.job(), {.batches = 3}));
+    for (int update = 1; update <= 6; ++update) {
+      trainer.step(trainer.done() + 1, source);
+      const SkippedBuckets flags = turns.of_step(update);
+      for (std::size_t b = 0; b < trainer.bucket_squares().size(); ++b)
+        EXPECT_EQ(trainer.bucket_squares()[b] == 0, flags[b]) << update << ", bucket " << b;
+    }
+    EXPECT_EQ(trainer.done(), 18);
+  });
+}
+
 TEST(SkippedWeights, RunNoProductOfWeightGradients) {
   RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   const auto inner = make_cpu_backend(1);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "parallel/repartition/candidates.h"
+#include "parallel/repartition/grown_batch.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -28,7 +29,7 @@ class UnitForecast final : public LayoutForecast {
       one.forward = units;
       one.input = one.weight = trained;
     }
-    return simulate(assignment.plan, assignment.layout, costs).makespan;
+    return simulate(assignment.plan, assignment.layout, costs).makespan / assignment.batches;
   }
   double work_seconds(int frozen) const override {
     return job_.microbatches * (frozen + 3.0 * (job_.units() - frozen));
@@ -89,7 +90,8 @@ LayoutDecision ask(const std::string& policy, const Job& job, const Asked& asked
                .now = asked.now,
                .steps_left = steps_left,
                .options = options,
-               .forecast = forecast});
+               .forecast = forecast,
+               .first_replicas = replicas_of(asked.asked, asked.start.layout)});
 }
 
 TEST(LayoutPolicies, PredictedTakesReplicasWhereRanksAreFree) {
@@ -186,6 +188,77 @@ TEST(LayoutPolicies, PipetransformerHalvesWhenTheLargestStageIsSmallerThanAtTheS
   // on one stage, 2 + 14/6 are 4.3.
   EXPECT_EQ(layouts, (std::vector<std::string>{"pp4xdp1", "pp4xdp1", "pp4xdp1", "pp4xdp1",
                                                "pp2xdp2", "pp2xdp2"}));
+}
+
+TEST(GrownBatch, IsTheReplicasOverThoseOfTheStartOrLessWhereThatDoesNotDivideTheRun) {
+  for (int first = 1; first <= 5; ++first)
+    for (int replicas = 1; replicas <= 17; ++replicas)
+      for (std::int64_t left = 0; left <= 60; ++left) {
+        const int batches = grown_batches(replicas, first, left);
+        EXPECT_GE(batches, 1);
+        EXPECT_EQ(left % batches, 0);
+        EXPECT_LE(batches, std::max(1, replicas / first));
+        for (int more = batches + 1; more <= replicas / first; ++more) EXPECT_NE(left % more, 0);
+      }
+  EXPECT_EQ(grown_batches(4, 2, 10), 2);
+  EXPECT_EQ(grown_batches(4, 1, 10), 2);
+  EXPECT_EQ(grown_batches(4, 1, 7), 1);
+}
+
+TEST(GrownBatch, EachReplicaKeepsItsOwnWherePoliciesMakeMoreOfThem) {
+  const Job job = job_of_units(16, 8);
+  const UnitForecast forecast(job);
+  for (const std::string policy : {"predicted", "pipetransformer"})
+    for (const std::int64_t left : {100, 99, 97}) {
+      const Asked asked = freeze(job, request_of_grid(4, 1), 14);
+      const LayoutDecision decision = ask(policy, job, asked, forecast, {.grows = true}, left);
+      ASSERT_TRUE(decision.next) << decision.reason;
+      const Assignment& next = decision.next->assignment;
+      const int replicas = static_cast<int>(next.layout.pipelines.size());
+      EXPECT_GT(replicas, 1);
+      EXPECT_EQ(next.batches, grown_batches(replicas, 1, left)) << policy << ", " << left;
+      EXPECT_EQ(next.layout.pipelines.back().last_microbatch, 8 * next.batches);
+      EXPECT_EQ(decision.next->step_seconds, forecast.step_seconds(next));
+      EXPECT_EQ(ask(policy, job, asked, forecast, {}, left).next->assignment.batches, 1);
+    }
+}
+
+TEST(GrownBatch, MayHaveMoreReplicasThanABatchHasLeaves) {
+  const Job job = job_of_units(16, 2);
+  const UnitForecast forecast(job);
+  const Asked asked = freeze(job, request_of_grid(4, 1), 15);
+  for (const std::string policy : {"predicted", "pipetransformer"})
+    for (const bool grows : {false, true}) {
+      const LayoutDecision decision = ask(policy, job, asked, forecast, {.grows = grows});
+      ASSERT_TRUE(decision.next) << decision.reason;
+      const std::size_t replicas = decision.next->assignment.layout.pipelines.size();
+      if (!grows) {
+        EXPECT_LE(replicas, 2U);
+      } else if (policy == "predicted") {
+        EXPECT_EQ(replicas, 4U);
+      }
+    }
+}
+
+/// As after a resume on fewer ranks.
+TEST(GrownBatch, StaysWhereTheReplicasDo) {
+  const Job job = job_of_units(16, 8);
+  const UnitForecast forecast(job);
+  for (const int pp : {1, 2}) {
+    Request request = request_of_grid(pp, 1);
+    request.batches = 3;
+    const Asked asked = freeze(job, request, 6);
+    EXPECT_EQ(asked.now.batches, 3);
+    for (const std::string policy : {"predicted", "pipetransformer"}) {
+      const LayoutDecision decision =
+          ask(policy, job, asked, forecast, {.replicas = false, .grows = true}, 99);
+      if (!decision.next) continue;
+      EXPECT_EQ(pp, 2) << decision.reason;
+      if (decision.next->assignment.layout.pipelines.size() == 1) {
+        EXPECT_EQ(decision.next->assignment.batches, 3);
+      }
+    }
+  }
 }
 
 TEST(LayoutPolicies, NoneKeepsTheLayout) {

@@ -1,5 +1,7 @@
 #include "experiments/commands/command_plan.h"
 
+#include "core/clock.h"
+#include "core/log.h"
 #include "experiments/report/course_report.h"
 #include "experiments/report/move_report.h"
 #include "experiments/report/plan_report.h"
@@ -58,8 +60,15 @@ int run_plan(const Options& options, MpiEnvironment&) {
     return 0;
   }
   if (!options.course.policy.empty()) {
+    CourseOptions course_options = options.course;
+    course_options.progress = [told = now()](const std::string& what) mutable {
+      constexpr double kSilence = 5;  // seconds
+      if (now() < told + kSilence) return;
+      told = now();
+      log::info("{}", what);
+    };
     const nlohmann::ordered_json course =
-        course_report(options.config, options.plan, options.course);
+        course_report(options.config, options.plan, course_options);
     print_once(options.json ? json_line(course) : course_text(course));
     return 0;
   }

@@ -105,6 +105,7 @@ std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int
   std::int64_t left = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
   std::vector<CourseEpoch> epochs;
   for (std::size_t e = 0; e < layers.size(); ++e) {
+    if (input.progress) input.progress(e);
     CourseEpoch epoch = run.freeze(units_of_layers(input.job.model, layers[e]), left);
     epoch.layers = layers[e];
     epoch.steps = steps[e];

@@ -3,6 +3,7 @@
 // forecast says.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct CourseInput {
   LayoutOptions options{};
   std::int64_t every = 0;  // steps until the first decision on demand; 0: there is none
   ForecastInput forecast{};
+  std::function<void(std::size_t epoch)> progress{};  // told which one comes next
 };
 
 /// Steps of each of `epochs` epochs of `samples` samples; a step that ends in the next epoch counts

@@ -70,6 +70,11 @@ struct LadderRun {
   ForecastInput forecast;
   std::vector<int> layers;
   std::vector<std::int64_t> steps;
+  const std::function<void(const std::string&)>& progress;
+
+  void tell(const std::string& what) const {
+    if (progress) progress(what);
+  }
 };
 
 ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, const Job& job) {
@@ -82,8 +87,9 @@ ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, con
           .move_memory = static_cast<std::size_t>(config.parallel.move_memory.bytes)};
 }
 
-/// As `config` has [freeze], [elastic] and [cache].
-std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config) {
+/// As `config` has [freeze], [elastic] and [cache]; `what`: for a person who waits.
+std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config,
+                                   const std::string& what) {
   const ElasticSection& elastic = config.elastic;
   const bool caches = config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0;
   CourseInput input{
@@ -92,7 +98,10 @@ std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config
       .policy = lookup(layout_policies(), elastic.policy, "layout policy", "elastic.policy"),
       .options = layout_options(config),
       .every = elastic.every,
-      .forecast = run.forecast};
+      .forecast = run.forecast,
+      .progress = [&](std::size_t epoch) {
+        run.tell(fmt::format("{}: epoch {} of {}", what, epoch + 1, run.layers.size()));
+      }};
   if (!caches) input.forecast.cache = {};
   const std::vector<int> none(run.layers.size());
   return foresee(input, config.freeze.policy == "none" ? none : run.layers, run.steps);
@@ -105,6 +114,7 @@ RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {
 
 /// The unfrozen run on the layout that is predicted to be the fastest.
 double best_static_seconds(const LadderRun& run) {
+  run.tell("the best static layout");
   const Assignment now = assign(run.job, run.asked);
   const RunForecast forecast(run.job, now, run.forecast);
   const std::int64_t steps = std::accumulate(run.steps.begin(), run.steps.end(), std::int64_t{0});
@@ -139,7 +149,7 @@ Json ladder_json(const LadderRun& run, double fixed) {
   double slowest = 0;
   Json ladder = Json::array();
   for (const LadderPart& part : ladder_parts()) {
-    const double seconds = seconds_of(epochs_of(run, with_keys(run.config, part.keys)));
+    const double seconds = seconds_of(epochs_of(run, with_keys(run.config, part.keys), part.rung));
     if (slowest == 0) slowest = seconds;
     const Rung ceiling = part.ceiling == nullptr ? Rung{} : ceilings.*part.ceiling;
     ladder.push_back(
@@ -155,7 +165,10 @@ Json ladder_json(const LadderRun& run, double fixed) {
 }
 
 Json course_json(const LadderRun& run) {
-  const std::vector<CourseEpoch> epochs = epochs_of(run, run.config);
+  const std::vector<CourseEpoch> epochs = epochs_of(run, run.config, "the config");
+  const MachineModel& machine = run.forecast.machine;
+  const bool known = machine.moves != MoveRates{} || machine.local != LinkCosts{} ||
+                     machine.remote != LinkCosts{} || !machine.pairs.empty();
   Json course = Json::array();
   for (std::size_t e = 0; e < epochs.size(); ++e)
     course.push_back({{"epoch", e},
@@ -163,7 +176,7 @@ Json course_json(const LadderRun& run) {
                       {"layout", epochs[e].layout},
                       {"batch", epochs[e].batches * run.config.batch.global},
                       {"steps", epochs[e].steps},
-                      {"change_s", epochs[e].change_s},
+                      {"change_s", known ? Json(epochs[e].change_s) : Json()},
                       {"late_s", epochs[e].late_s},
                       {"step_s", epochs[e].step_s},
                       {"seconds", epochs[e].seconds()}});
@@ -188,7 +201,8 @@ Json course_report(RunConfig config, const PlanOptions& plan, const CourseOption
                       .asked = request_of(config, plan.world),
                       .forecast = forecast_of(source, config, job),
                       .layers = course_of(config, job, options.epochs, steps.front()),
-                      .steps = steps};
+                      .steps = steps,
+                      .progress = options.progress};
   const double fixed = fixed_share(job, assignment, run.forecast);
   Json report = {{"policy", options.policy},
                  {"epochs", options.epochs},
@@ -213,11 +227,13 @@ std::string course_text(const Json& report) {
       counted(report["steps"].get<std::int64_t>(), "step"), "epoch", "frozen", "ms/step",
       "change ms", "epoch s", "batch", "layout");
   for (const Json& epoch : report["course"])
-    text +=
-        fmt::format("{:>5}{:>8}{:>9.4g}{:>11.3g}{:>12.4g}{:>7}  {}\n", epoch["epoch"].get<int>(),
-                    epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
-                    epoch["change_s"].get<double>() * 1e3, epoch["seconds"].get<double>(),
-                    epoch["batch"].get<int>(), epoch["layout"].get<std::string>());
+    text += fmt::format("{:>5}{:>8}{:>9.4g}{:>11}{:>12.4g}{:>7}  {}\n", epoch["epoch"].get<int>(),
+                        epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
+                        epoch["change_s"].is_null()
+                            ? "?"
+                            : fmt::format("{:.3g}", epoch["change_s"].get<double>() * 1e3),
+                        epoch["seconds"].get<double>(), epoch["batch"].get<int>(),
+                        epoch["layout"].get<std::string>());
   text += fmt::format("\n{:<10}{:>12}{:>13}{:>10}{:>12}{:>10}\n", "rung", "seconds", "over static",
                       "ceiling", "over best", "ceiling");
   const auto cell = [](const Json& value) {
@@ -231,8 +247,13 @@ std::string course_text(const Json& report) {
   return text + fmt::format(
                     "\n{:.1f}% of an unfrozen step is outside of the layers; static is the "
                     "layout and schedule above,\nbest the fastest unfrozen one. A rung has "
-                    "all before it; --json names its keys.\n",
-                    100 * report["fixed_share"].get<double>());
+                    "all before it; --json names its keys.\nA ceiling is that of layers whose "
+                    "forward, input and weight gradient take equally long:\nwhere they do not, "
+                    "a rung can pass it by a little.\n{}",
+                    100 * report["fixed_share"].get<double>(),
+                    report["course"][0]["change_s"].is_null()
+                        ? "What a change takes is not known: give --costs or --links of a run.\n"
+                        : "");
 }
 
 }  // namespace concertina

@@ -2,6 +2,9 @@
 // Invariant: the report is one value, and its text says nothing else.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "experiments/report/plan_report.h"
 
 namespace concertina {
@@ -9,15 +12,16 @@ namespace concertina {
 struct CourseOptions {
   std::string policy;  // freeze.policy in place of the config's
   int epochs = 10;
-  std::int64_t samples = 0;  // of an epoch; 0: those of data.text
+  std::int64_t samples = 0;                            // of an epoch; 0: those of data.text
+  std::function<void(const std::string&)> progress{};  // told what comes next
 };
 
 /// Keys: policy, epochs, samples, steps, world, schedule, fixed_share; course: by epoch, with the
-/// config's own [elastic] and [cache]: epoch, frozen_layers, layout, batch, steps, change_s,
-/// step_s, seconds; ladder: rung, keys (a list: they make it, on top of the config), seconds,
-/// over_static, over_best, ceiling_over_static (null where the static schedule is not gpipe),
-/// ceiling_over_best. Throws Error{bad_input} where the policy cannot be foreseen or there are no
-/// samples.
+/// config's own [elastic] and [cache]: epoch, frozen_layers, layout, batch, steps, change_s (null
+/// where no links are known), step_s, seconds; ladder: rung, keys (a list: they make it, on top of
+/// the config), seconds, over_static, over_best, ceiling_over_static (null where the static
+/// schedule is not gpipe), ceiling_over_best. Throws Error{bad_input} where the policy cannot be
+/// foreseen or there are no samples.
 nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
                                      const CourseOptions& options);
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
+#include "parallel/generate/passes.h"
 #include "parallel/plan/partition.h"
 #include "parallel/repartition/candidates.h"
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr std::size_t kRefined = 3;  // candidates whose cuts are moved
 constexpr int kPasses = 4;           // over all cuts of one
+/// Actions of all plans that a decision looks at: about 5 s. A plan of 1,024 ranks and 2,048
+/// microbatches has half a million. A count, no clock: all ranks decide the same.
+constexpr std::int64_t kMostActionsTried = 10'000'000;
 
 class LayoutSearch {
  public:
@@ -24,10 +28,11 @@ class LayoutSearch {
   /// The choices that can end the run first, in that order. `step`: predicted, of staying.
   std::vector<LayoutChoice> best(double step) {
     double fastest = step;
-    for (const LayoutCandidate& candidate : layout_candidates(view_)) {
+    for (const LayoutCandidate& candidate : by_promise(layout_candidates(view_))) {
       if (work_ / candidate.ranks() >= fastest) continue;
       const std::vector<UnitRange> cuts =
           partition(units_, candidate.grid.pp * candidate.folding.chunks);
+      if (spent_ >= kMostActionsTried) ++left_out_;
       std::optional<Found> found = try_cuts(candidate, cuts);
       if (!found) continue;
       fastest = std::min(fastest, found->choice.step_seconds);
@@ -41,6 +46,9 @@ class LayoutSearch {
     return choices;
   }
 
+  /// Candidates that were left out, as those before them had too many actions.
+  std::size_t left_out() const { return left_out_; }
+
   double total(const LayoutChoice& choice) const {
     return choice.step_seconds * static_cast<double>(view_.steps_left) + choice.move_seconds;
   }
@@ -52,6 +60,23 @@ class LayoutSearch {
     LayoutChoice choice;
   };
 
+  /// By the shortest step that 1F1B could have on perfectly cut stages: what is left out, if
+  /// anything, promises least.
+  std::vector<LayoutCandidate> by_promise(std::vector<LayoutCandidate> candidates) const {
+    std::ranges::stable_sort(candidates, {}, [&](const LayoutCandidate& one) {
+      const double microbatches = static_cast<double>(view_.job.microbatches) / one.grid.dp;
+      const double stages = one.grid.pp * one.folding.chunks;
+      return work_ / one.ranks() * (1 + (stages - 1) / (microbatches * one.folding.chunks));
+    });
+    return candidates;
+  }
+
+  bool spend(const LayoutCandidate& candidate) {
+    if (spent_ >= kMostActionsTried) return false;
+    spent_ += most_actions(candidate.grid.pp * candidate.folding.chunks, view_.job.microbatches);
+    return true;
+  }
+
   void order() {
     std::stable_sort(found_.begin(), found_.end(), [&](const Found& a, const Found& b) {
       return total(a.choice) < total(b.choice);
@@ -60,7 +85,8 @@ class LayoutSearch {
 
   /// Nothing where the schedule has no such form, and for what the run does already.
   std::optional<Found> try_cuts(const LayoutCandidate& candidate,
-                                const std::vector<UnitRange>& cuts) const {
+                                const std::vector<UnitRange>& cuts) {
+    if (!spend(candidate)) return std::nullopt;
     Request request = request_for(view_, candidate, cuts);
     try {
       Assignment assignment = assign(view_.job, request);
@@ -75,7 +101,7 @@ class LayoutSearch {
 
   /// Moves one cut at a time as long as that makes the step faster: balanced stages are not
   /// balanced ranks where a rank has several, and the phases of a schedule count differently.
-  void refine(Found& found) const {
+  void refine(Found& found) {
     for (int pass = 0; pass < kPasses; ++pass) {
       bool better = false;
       for (std::size_t cut = 0; cut + 1 < found.cuts.size(); ++cut)
@@ -84,7 +110,7 @@ class LayoutSearch {
     }
   }
 
-  bool move_cut(Found& found, std::size_t cut, int by) const {
+  bool move_cut(Found& found, std::size_t cut, int by) {
     std::vector<UnitRange> cuts = found.cuts;
     cuts[cut].last = cuts[cut + 1].first = cuts[cut].last + by;
     if (cuts[cut].first >= cuts[cut].last || cuts[cut + 1].first >= cuts[cut + 1].last)
@@ -98,6 +124,8 @@ class LayoutSearch {
   const LayoutView& view_;
   const std::vector<double> units_;
   const double work_;
+  std::int64_t spent_ = 0;  // actions
+  std::size_t left_out_ = 0;
   std::vector<Found> found_;
 };
 
@@ -110,7 +138,8 @@ bool is_worth(const LayoutView& view, const LayoutChoice& choice, double step) {
 LayoutDecision decide(const LayoutView& view) {
   LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
   std::string refused;
-  for (LayoutChoice& choice : LayoutSearch(view).best(decision.step_seconds)) {
+  LayoutSearch search(view);
+  for (LayoutChoice& choice : search.best(decision.step_seconds)) {
     const std::string what = describe(choice.request, choice.assignment);
     if (!is_worth(view, choice, decision.step_seconds)) {
       decision.reason = fmt::format(
@@ -135,6 +164,9 @@ LayoutDecision decide(const LayoutView& view) {
   }
   if (decision.reason.empty()) decision.reason = "no other layout is predicted to be faster";
   decision.reason += refused;
+  if (search.left_out() > 0)
+    decision.reason += fmt::format("; {} with less promise were left out for time",
+                                   counted(static_cast<std::int64_t>(search.left_out()), "layout"));
   return decision;
 }
 

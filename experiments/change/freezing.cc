@@ -8,6 +8,8 @@
 namespace concertina {
 namespace {
 
+constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
+
 using Json = nlohmann::json;
 
 /// The layer that a bucket belongs to: that of its first use, as it freezes with it.
@@ -179,6 +181,11 @@ Json Freezing::progress() const {
 }
 
 void Freezing::restore(const Json& progress, Trainer& trainer, const std::string& source) {
+  if (rules_.name == "none") return;
+  if (progress.is_null() && trainer.done() > 0)
+    throw_failure(fmt::format("the checkpoint does not say what freeze.policy = \"{}\" has seen",
+                              rules_.name),
+                  source, kOtherCheckpoint);
   if (progress.is_null() && rules_.policy->plan_skips != nullptr)
     state_.planned = rules_.policy->plan_skips(job_, trainer.assignment(), rules_.options);
   if (progress.is_null()) return;
@@ -189,8 +196,17 @@ void Freezing::restore(const Json& progress, Trainer& trainer, const std::string
   } catch (const Json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of freezing cannot be read: {}", error.what()),
-        source, "a checkpoint of this version, or another run.name");
+        source, kOtherCheckpoint);
   }
+  const bool alike =
+      sums_.squares.size() == squares_.size() || (sums_.steps == 0 && sums_.squares.empty());
+  if (!alike || sums_.steps < 0 || state_.from_step < 0 || state_.from_epoch < 0)
+    throw_failure(
+        fmt::format(
+            "what the checkpoint says of freezing cannot be: sums over {} steps of {} layers, "
+            "a policy that began at step {} and epoch {}",
+            sums_.steps, sums_.squares.size(), state_.from_step, state_.from_epoch),
+        source, kOtherCheckpoint);
   skip(trainer);
 }
 

@@ -226,6 +226,9 @@ Json Repartition::progress() const {
 }
 
 void Repartition::restore(const Json& progress, Trainer& trainer, const std::string& source) {
+  if (progress.is_null() && options_.grows && trainer.done() > 0)
+    throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
+                  "a checkpoint of this version, or another run.name");
   if (progress.is_null()) return;
   std::string keys;
   int batches = 1;
@@ -246,7 +249,15 @@ void Repartition::restore(const Json& progress, Trainer& trainer, const std::str
   // run.steps may have changed. A layout of other steps is of no use.
   const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
   batches_ = grown_batches(batches, 1, left);
-  if (batches_ != batches) keys.clear();
+  if (batches_ != batches) {
+    keys.clear();
+    const std::int64_t batch = trainer.job().batch();
+    if (trainer.world().rank() == 0)
+      log::warn(
+          "the batch of {} becomes {}: {} are left, which cannot be done {} at once; bits "
+          "are those of other steps",
+          batches * batch, batches_ * batch, counted(left, "step"), batches);
+  }
   if (!keys.empty() || batches_ > 1) resume(keys, batches_, trainer, source);
 }
 

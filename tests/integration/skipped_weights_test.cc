@@ -215,6 +215,14 @@ TEST(SkippedWeights, ArePlannedOnceAndResumeAtAnyLayout) {
         if (world.rank() == 0)
           events.insert(events.end(), change.events.begin(), change.events.end());
       }
+      Freezing later(config, trainer.job());
+      EXPECT_THROW(later.restore({}, trainer, "test"), Error) << "after two steps";
+      nlohmann::json edited = freezing.progress();
+      edited["sums"]["squares"] = {1.0};
+      EXPECT_THROW(later.restore(edited, trainer, "test"), Error) << "of another model";
+      edited = freezing.progress();
+      edited["sums"]["steps"] = -1;
+      EXPECT_THROW(later.restore(edited, trainer, "test"), Error);
       if (world.rank() == 0) progress = freezing.progress();
     });
   });

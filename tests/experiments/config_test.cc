@@ -1,6 +1,7 @@
 // Config: overlays, errors that say what, where and what would be right, and the round trip.
 #include "experiments/config/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "experiments/change/idle_policies.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 
@@ -192,6 +194,75 @@ TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
              "\nalpha = 0.25\n");
 }
 
+std::string idle(std::vector<std::string> sets, const FreezePoints& points) {
+  sets.push_back(fmt::format("run.steps={}", points.steps));
+  return idle_freezing(freeze_rules(load_config({}, sets), spec_of_layers(4)), points);
+}
+
+TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
+  const FreezePoints epochs{.steps = 30, .every = 0, .epochs = 0, .steps_per_epoch = 57},
+      pace{.steps = 30, .every = 100, .epochs = 0, .steps_per_epoch = 57},
+      last{.steps = 30, .every = 30, .epochs = 0, .steps_per_epoch = 57};
+  for (const char* policy : {"linear", "pipetransformer", "autofreeze", "plasticity"}) {
+    const std::string set = fmt::format("freeze.policy={}", policy);
+    const std::string text = idle({set}, epochs);
+    expect_has(text, "nothing will ever be frozen: freeze.policy = ");
+    expect_has(text, "decides at the ends of epochs of 57 steps, and the run has 30 steps");
+    expect_has(text, "set freeze.every");
+    expect_has(idle({set}, pace), "decides every 100 steps, and the run has 30 steps");
+    expect_has(idle({set}, last), "decides every 30 steps, and the run has 30 steps");
+  }
+  expect_has(idle({"freeze.policy=weights-only"}, epochs), "no weight gradient will ever be left");
+  EXPECT_EQ(idle({"freeze.policy=none"}, epochs), "");
+}
+
+TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
+  const FreezePoints points{.steps = 30, .every = 5, .epochs = 0, .steps_per_epoch = 57};
+  expect_has(
+      idle({"freeze.policy=pipetransformer", "freeze.alpha=0"}, points),
+      "decides every 5 steps, 5 times before the run ends, and none of them freezes a layer");
+  expect_has(idle({"freeze.policy=linear", "freeze.start=0.99", "freeze.end=1"}, points),
+             "nothing will ever be frozen");
+  for (const char* policy :
+       {"linear", "pipetransformer", "autofreeze", "plasticity", "weights-only"})
+    EXPECT_EQ(idle({fmt::format("freeze.policy={}", policy)}, points), "") << policy;
+  const FreezePoints endless{
+      .steps = std::int64_t{1} << 40, .every = 1, .epochs = 9, .steps_per_epoch = 57};
+  EXPECT_EQ(idle({"freeze.policy=linear", "freeze.start=0.5"}, endless), "");
+  expect_has(idle({"freeze.policy=list", "freeze.at=[\"epoch 10: 2\"]"}, endless),
+             "\"epoch 10: 2\"");
+}
+
+TEST(IdlePolicies, NameTheRowsThatNoDecisionReaches) {
+  const FreezePoints points{.steps = 30, .every = 10, .epochs = 2, .steps_per_epoch = 12};
+  const auto list = [&](const char* rows) {
+    return idle({"freeze.policy=list", fmt::format("freeze.at={}", rows)}, points);
+  };
+  EXPECT_EQ(list("[\"step 5: 1\", \"step 20: 2\"]"), "");
+  EXPECT_EQ(list("[\"epoch 1: 1\"]"), "");
+  const std::string some = list("[\"step 5: 1\", \"step 21: 2\", \"step 99: 3\"]");
+  expect_has(some, "\"step 21: 2\", \"step 99: 3\" of freeze.at will never be reached");
+  expect_has(some, "after step 20 (epochs done: 1)");
+  EXPECT_EQ(some.find("nothing"), std::string::npos) << some;
+  const std::string all = list("[\"epoch 2: 1\"]");
+  expect_has(all, "nothing will ever be frozen");
+  expect_has(all, "\"epoch 2: 1\" of freeze.at will never be reached");
+}
+
+TEST(IdlePolicies, NameALayoutPolicyThatNeverDecides) {
+  const auto idle_layouts = [](std::vector<std::string> sets, bool freezes) {
+    sets.push_back("run.steps=30");
+    return idle_repartition(load_config({}, sets), freezes);
+  };
+  expect_has(idle_layouts({"elastic.policy=predicted"}, false),
+             "elastic.policy = \"predicted\" will never decide: nothing freezes");
+  expect_has(idle_layouts({"elastic.policy=predicted", "elastic.every=30"}, false),
+             "elastic.every = 30 of 30 steps");
+  EXPECT_EQ(idle_layouts({"elastic.policy=predicted", "elastic.every=29"}, false), "");
+  EXPECT_EQ(idle_layouts({"elastic.policy=predicted"}, true), "");
+  EXPECT_EQ(idle_layouts({}, false), "");
+}
+
 struct BadInput {
   const char* toml;
   const char* what;
@@ -239,6 +310,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "freeze.end (default)", "above freeze.start"},
         BadInput{"[freeze]\npolicy = \"list\"", "needs a table", "freeze.at (default)",
                  "epoch 2: 7"},
+        BadInput{"[freeze]\npolicy = \"list\"\nat = [\"step 99999999999999999999: 3\"]",
+                 "\"step 99999999999999999999: 3\", which is no row", "a.toml:3:6", "epoch 2: 7"},
         BadInput{"[freeze]\npolicy = \"list\"\nat = [\"epoch 1: 5\"]", "the model has 4 layers",
                  "a.toml:3:6", "1 to 4 layers"},
         BadInput{"[freeze]\npolicy = \"list\"\nmax = 2\nat = \"epoch 1: 3\"",

@@ -14,6 +14,8 @@
 #include "experiments/change/idle_policies.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/run/cache_room.h"
+#include "experiments/run/cache_use.h"
 
 namespace concertina {
 namespace {
@@ -170,7 +172,7 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   FreezeRecord now{.step = 1};
   now.grad_norm = {4, 3, 2, 1};
   EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
-  for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=9", 4}})
+  for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=4", 4}})
     EXPECT_EQ(
         freeze_rules(load_config({}, {"freeze.policy=linear", bound}), spec_of_layers(4)).most,
         most);
@@ -263,6 +265,31 @@ TEST(IdlePolicies, NameALayoutPolicyThatNeverDecides) {
   EXPECT_EQ(idle_layouts({}, false), "");
 }
 
+TEST(CacheUse, NamesWhatCouldNotBeKept) {
+  expect_has(text_of(CacheUse{.faults = 1}), "none could be kept (1 fault: see the warnings)");
+  expect_has(text_of(CacheUse{}), "none was asked for");
+}
+
+TEST(CacheRoom, SaysWhatASlotTakesInAll) {
+  const RunConfig config =
+      load_config({}, {"freeze.units=5", "cache.memory=1KiB", "data.windows=fixed"});
+  ModelSpec model;
+  model.samples = 1;
+  model.boundary_bytes = 1024;
+  const Error error = input_error([&] { cache_room(config, model, 9); });
+  expect_has(error.message(), "has 1024 bytes, and its file takes 8 KiB with its header");
+  expect_has(error.fix(), "8 KiB");
+}
+
+TEST(IdleKeys, OfABaseConfigThatSaysNoneAreTaken) {
+  const RunConfig said = load_config(
+      {}, {"elastic.policy=none", "elastic.every=5", "cache.disk=0", "cache.dir=/tmp",
+           "freeze.policy=linear", "freeze.unfreeze=never", "freeze.unfreeze_rise=0.3"});
+  EXPECT_EQ(parse(write_config(said)), said);
+  EXPECT_EQ(parse(write_config(RunConfig())), RunConfig());
+  load_config({}, {"elastic.policy=pipetransformer", "elastic.every=5", "elastic.batch=grows"});
+}
+
 struct BadInput {
   const char* toml;
   const char* what;
@@ -316,6 +343,26 @@ INSTANTIATE_TEST_SUITE_P(
                  "a.toml:3:6", "1 to 4 layers"},
         BadInput{"[freeze]\npolicy = \"list\"\nmax = 2\nat = \"epoch 1: 3\"",
                  "at most 2 layers may be frozen", "a.toml:4:6", "at most 2"},
+        BadInput{"[freeze]\npolicy = \"linear\"\nmax = 5", "freeze.max = 5, but the model has 4",
+                 "a.toml:3:7", "at most 4"},
+        BadInput{"[freeze]\npolicy = \"linear\"\nunfreeze_rise = 0.3",
+                 "freeze.unfreeze_rise = 0.3 has no effect: freeze.unfreeze is \"never\"",
+                 "a.toml:3:17", "\"loss\""},
+        BadInput{"[freeze]\npolicy = \"linear\"\nunfreeze = \"lr\"\nunfreeze_rise = 0.3",
+                 "freeze.unfreeze is \"lr\"", "a.toml:4:17", "\"loss\""},
+        BadInput{"[elastic]\nevery = 5", "elastic.every = 5 has no effect: elastic.policy is not",
+                 "a.toml:2:9", "predicted, pipetransformer"},
+        BadInput{"[elastic]\ndepth = false", "elastic.depth = false has no effect", "a.toml:2:9",
+                 "predicted"},
+        BadInput{"[elastic]\nreplicas = false", "elastic.replicas = false has no effect",
+                 "a.toml:2:12", "predicted"},
+        BadInput{"[elastic]\nleast_gain = 0.5", "elastic.least_gain = 0.5 has no effect",
+                 "a.toml:2:14", "predicted"},
+        BadInput{"[elastic]\npolicy = \"pipetransformer\"\nschedule = false",
+                 "elastic.policy = \"pipetransformer\" does not read it", "a.toml:3:12",
+                 "elastic.policy = \"predicted\""},
+        BadInput{"[cache]\ndir = \"/tmp\"", "cache.dir = \"/tmp\" has no effect: cache.disk",
+                 "a.toml:2:7", "cache.disk"},
         BadInput{"[freeze]\nunfreeze = \"loss \"", "is unknown", "a.toml:2:12", "never, loss, lr"},
         BadInput{"[bach]\nglobal = 3", "unknown key bach.global", "a.toml:2:1", "batch.global"},
         BadInput{"global = 3", "unknown key global", "a.toml:1:1", "batch.global"},

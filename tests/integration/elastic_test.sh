@@ -383,12 +383,13 @@ expect 0 0 idle --set data.windows=fixed --set 'cache.memory=1 MiB' --set run.st
 [ "$(grep -c 'warning' err)" = 1 ] && grep -q 'cache.memory is set, but nothing is ever frozen' err ||
   fail 'a budget that has no effect'
 idle_policy() {
-  expect 0 0 idle-policy --from-scratch --set run.steps=2 "$@"
+  name=$1; shift
+  expect 0 0 "$name" --set run.steps=2 "$@"
   [ "$(grep -c 'warning nothing will ever be frozen' err)" = 1 ] || fail "$* is taken in silence"
 }
-idle_policy --set freeze.policy=linear
-idle_policy --set freeze.policy=list --set 'freeze.at=["step 1: 2"]'
-idle_policy --set freeze.policy=pipetransformer --set freeze.every=1 --set freeze.alpha=0
+idle_policy idle-linear --set freeze.policy=linear
+idle_policy idle-list --set freeze.policy=list --set 'freeze.at=["step 1: 2"]'
+idle_policy idle-pace --set freeze.policy=pipetransformer --set freeze.every=1 --set freeze.alpha=0
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
 refused 'freeze.max is of frozen layers, and freeze.policy = "weights-only" freezes none' 0 \
   --set freeze.policy=weights-only --set freeze.max=2

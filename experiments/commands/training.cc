@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "experiments/change/idle_policies.h"
 #include "experiments/commands/train_result.h"
 #include "experiments/report/tracing.h"
 #include "experiments/run/devices.h"
@@ -59,6 +60,35 @@ std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
   return std::make_unique<AutoCache>(launch.trainer, std::move(options));
 }
 
+FreezePoints freeze_points(const TrainLaunch& launch) {
+  const RunConfig& config = launch.resolved;
+  const double per_epoch = static_cast<double>(launch.dataset->samples_per_epoch()) /
+                           static_cast<double>(config.batch.global);
+  FreezePoints points{.steps = config.run.steps,
+                      .every = config.freeze.every,
+                      .epochs = 0,
+                      .steps_per_epoch = per_epoch};
+  const auto before_last = std::max<std::int64_t>(0, config.run.steps - 1);
+  points.epochs = static_cast<std::int64_t>(static_cast<double>(before_last) / per_epoch);
+  constexpr std::int64_t kFew = 1000;  // shifted windows have a sample less in some
+  if (points.epochs < kFew)
+    points.epochs = TrainingSource(launch.dataset, data_seed(config), config.batch.global)
+                        .epochs_done(before_last);
+  return points;
+}
+
+/// One line for each policy that is without effect in this run. Rank 0 says it.
+void warn_of_idle_policies(const TrainLaunch& launch) {
+  const RunConfig& config = launch.resolved;
+  if (!launch.leads() || launch.done >= config.run.steps) return;
+  const FreezeRules rules = freeze_rules(config, launch.trainer.job().model);
+  const FreezePoints points = freeze_points(launch);
+  const std::string freezing = idle_freezing(rules, points);
+  if (!freezing.empty()) log::warn("{}", freezing);
+  const std::string repartition = idle_repartition(config, may_freeze(rules, points));
+  if (!repartition.empty()) log::warn("{}", repartition);
+}
+
 double tokens_of_step(const RunConfig& config) {
   return static_cast<double>(config.batch.global) * config.model.context;
 }
@@ -84,6 +114,7 @@ int Training::run() {
   const RunConfig& config = launch_.config;
   const std::int64_t steps = config.run.steps;
   Tracing tracing(trainer_, config, done_, launch_.directory);
+  warn_of_idle_policies(launch_);
   cache_ = open_cache(launch_);
   while (done_ < steps) {
     const StepView step = train_step(tracing);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "core/precision.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
@@ -124,6 +125,24 @@ void check_policy_is_chosen(const RunConfig& config) {
                               fmt::join(names_of(freeze_policies()), ", ")));
 }
 
+/// Keys of a chosen policy that are without effect beside the others.
+void check_freeze_bounds(const RunConfig& config) {
+  const FreezeSection& freeze = config.freeze;
+  if (freeze.policy == "none") return;
+  if (freeze.max > config.model.layers)
+    throw_input(
+        fmt::format("freeze.max = {}, but the model has {}", freeze.max,
+                    counted(config.model.layers, "layer")),
+        config.where("freeze.max"),
+        fmt::format("at most {}, or 0: all, as long as something trains", config.model.layers));
+  const bool said_never = freeze.unfreeze == "never" && config.origins.contains("freeze.unfreeze");
+  const Key& rise = *find_key("freeze.unfreeze_rise");
+  if (freeze.unfreeze != "loss" && !said_never && !is_default(rise, config))
+    throw_input(fmt::format("{} = {} has no effect: freeze.unfreeze is \"{}\"", rise.name,
+                            value_text(rise, config), freeze.unfreeze),
+                config.where(rise.name), "freeze.unfreeze = \"loss\"");
+}
+
 void check_freeze(const RunConfig& config) {
   const std::string& policy = config.freeze.policy;
   if (policy != "none" && config.freeze.units > 0)
@@ -138,6 +157,7 @@ void check_freeze(const RunConfig& config) {
                   config.where(key.name),
                   fmt::format("freeze.policy = \"{}\"; the options of {} are: {}", key.policy,
                               policy, option_keys_of(policy)));
+  check_freeze_bounds(config);
   const FreezeRules rules = rules_for(config, config.model.layers, config.model.layers);
   if (rules.policy->plan_skips == nullptr) return;
   for (const auto& [key, set] : {std::pair{"freeze.max", config.freeze.max != 0},
@@ -148,17 +168,44 @@ void check_freeze(const RunConfig& config) {
                   config.where(key), fmt::format("no {}, or another freeze.policy", key));
 }
 
-/// A batch grows by changes of the layout. A base config may have the key for others that choose a
-/// policy; it then says "none" itself, as does a run that is to change no more.
+[[noreturn]] void refuse_idle_key(const RunConfig& config, std::string_view name,
+                                  const std::string& why, std::string fix) {
+  throw_input(
+      fmt::format("{} = {} has no effect: {}", name, value_text(*find_key(name), config), why),
+      config.where(name), std::move(fix));
+}
+
+/// Keys of a layout policy where nobody has chosen one, or which it does not read. A base config
+/// may have them for others that choose a policy; it then says "none" itself, as does a run that is
+/// to change no more.
 void check_elastic(const RunConfig& config) {
-  if (config.elastic.batch == "constant" || config.elastic.policy != "none" ||
-      config.origins.contains("elastic.policy"))
+  const std::string& policy = config.elastic.policy;
+  if (policy == "none" && config.origins.contains("elastic.policy")) return;
+  for (const Key& key : config_keys()) {
+    if (!key.name.starts_with("elastic.") || key.name == "elastic.policy" ||
+        is_default(key, config))
+      continue;
+    if (policy == "none")
+      refuse_idle_key(
+          config, key.name, "elastic.policy is not set",
+          fmt::format("elastic.policy = one of {}; \"none\" where no layout is to change",
+                      fmt::join(names_of(layout_policies()), ", ")));
+    const bool of_all = key.name == "elastic.every" || key.name == "elastic.batch";
+    if (!of_all &&
+        !lookup(layout_policies(), policy, "layout policy", "elastic.policy").has_options)
+      refuse_idle_key(config, key.name,
+                      fmt::format("elastic.policy = \"{}\" does not read it", policy),
+                      fmt::format("no {}, or elastic.policy = \"predicted\"", key.name));
+  }
+}
+
+/// A directory for files that nobody has asked for.
+void check_cache_dir(const RunConfig& config) {
+  if (config.cache.dir.empty() || config.cache.disk.bytes > 0 ||
+      config.origins.contains("cache.disk"))
     return;
-  throw_input(fmt::format("elastic.batch = \"{}\" has no effect: elastic.policy is not set",
-                          config.elastic.batch),
-              config.where("elastic.batch"),
-              fmt::format("elastic.policy = one of {}; \"none\" where no layout is to change",
-                          fmt::join(names_of(layout_policies()), ", ")));
+  refuse_idle_key(config, "cache.dir", "cache.disk is not set",
+                  "cache.disk = a size, such as \"1 GiB\"; 0 where nothing is to be kept on disk");
 }
 
 /// What is kept of a sample is of use only when the same sample comes again, and does not depend on
@@ -278,6 +325,7 @@ void validate(const RunConfig& config) {
   check_freeze(config);
   check_elastic(config);
   check_cache(config);
+  check_cache_dir(config);
   check_gpu_library(config, "parallel.transport", config.parallel.transport, "nccl", "NCCL");
   check_gpu_library(config, "numerics.attention", config.numerics.attention, "cudnn", "cuDNN");
 }

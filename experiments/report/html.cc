@@ -134,6 +134,7 @@ std::string tick_label(double value, double step) {
 
 std::string duration(double seconds) {
   const double size = std::abs(seconds);
+  if (size < 1e-9) return "0";
   if (size < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
   if (size < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
   return fmt::format("{:.3g} s", seconds);

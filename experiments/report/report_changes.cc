@@ -103,19 +103,20 @@ std::string change_row(const RunCourse& course, std::size_t number) {
                           : after != nullptr                ? after->mean
                                                             : std::nan("");
   return fmt::format(
-      "<tr><td>{}</td><td>{:.0f}</td><td>{}</td><td>{}</td><td class=\"why\">{}</td><td>{}</td>"
-      "<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+      "<tr class=\"figures\"><td>{}</td><td>{:.0f}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<td>{}</td><td>{}</td><td>{}</td></tr>\n"
+      "<tr class=\"why\"><td></td><td colspan=\"8\">{}</td></tr>\n",
       number + 1, change.step, both(layers_cell(change.frozen_before), layers_cell(change.frozen)),
-      both(change.layout_before, change.layout), html::escape(change.why),
-      seconds_cell(change.predicted_cost), seconds_cell(change.cost),
+      both(change.layout_before, change.layout), seconds_cell(change.predicted_cost),
+      seconds_cell(change.cost),
       std::isnan(change.moved_bytes) ? "–" : html::bytes(change.moved_bytes),
-      seconds_cell(change.predicted_step), seconds_cell(measured));
+      seconds_cell(change.predicted_step), seconds_cell(measured), html::escape(change.why));
 }
 
 std::string change_table(const RunCourse& course) {
   std::string text = fmt::format(
       "<div class=\"wide\"><table><tr><th>change</th><th>after step</th><th>frozen layers{}</th>"
-      "<th>layout</th><th class=\"why\">why</th><th>cost, predicted</th><th>measured</th>"
+      "<th>layout</th><th>cost, predicted</th><th>measured</th>"
       "<th>moved</th><th>step after it, predicted</th><th>measured</th></tr>\n",
       course.layers > 0 ? fmt::format(" of {}", course.layers) : "");
   const std::size_t shown = std::min(course.changes.size(), kMaxTableRows);

@@ -71,7 +71,8 @@ th, td { padding: 3px 12px 3px 0; text-align: right; border-bottom: 1px solid va
   white-space: nowrap; }
 th { color: var(--soft); font-weight: 500; }
 th:first-child, td:first-child { text-align: left; }
-th.why, td.why { text-align: left; white-space: normal; min-width: 200px; }
+tr.figures td { border-bottom: 0; }
+tr.why td { text-align: left; white-space: normal; color: var(--soft); padding-top: 0; }
 figure + .wide, .wide + .wide { padding-top: 18px; } .rung svg { width: 180px; height: 12px; } th.rung { text-align: left; }
 .about td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .about td:first-child { color: var(--soft); white-space: nowrap; }

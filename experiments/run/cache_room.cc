@@ -25,8 +25,9 @@ void require_room(const RunConfig& config, std::string_view key, ByteSize budget
   const std::uint64_t least = CacheSlots{0, 1, entry_bytes}.file_bytes();
   const auto kib = static_cast<std::int64_t>(align_up(least, 4096) / 1024);
   throw_input(fmt::format("{} = \"{}\" holds nothing: what frozen units make of one sample has {} "
-                          "bytes",
-                          key, to_text(budget), entry_bytes),
+                          "bytes, and its file takes {} KiB with its header, the slot's and whole "
+                          "pages",
+                          key, to_text(budget), entry_bytes, kib),
               config.where(key), fmt::format("{} = \"{} KiB\" or more, or 0", key, kib));
 }
 

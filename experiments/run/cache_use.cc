@@ -27,6 +27,9 @@ std::optional<CacheUse> cache_use_from(const nlohmann::json& result) {
 
 std::string text_of(const CacheUse& use) {
   const std::uint64_t hits = use.memory_hits + use.disk_hits, all = hits + use.misses;
+  const std::string faults = counted(static_cast<std::int64_t>(use.faults), "fault");
+  if (all == 0 && use.faults > 0)
+    return fmt::format("cached activations: none could be kept ({}: see the warnings)", faults);
   if (all == 0) return "cached activations: none was asked for";
   return fmt::format(
       "cached activations: {:.0f}% of {} samples with frozen units were read ({} from memory, {} "
@@ -34,9 +37,7 @@ std::string text_of(const CacheUse& use) {
       100.0 * static_cast<double>(hits) / static_cast<double>(all),
       grouped(static_cast<std::int64_t>(all)), grouped(static_cast<std::int64_t>(use.memory_hits)),
       grouped(static_cast<std::int64_t>(use.disk_hits)),
-      grouped(static_cast<std::int64_t>(use.writes)),
-      use.faults > 0 ? fmt::format(", {}", counted(static_cast<std::int64_t>(use.faults), "fault"))
-                     : "");
+      grouped(static_cast<std::int64_t>(use.writes)), use.faults > 0 ? ", " + faults : "");
 }
 
 }  // namespace concertina

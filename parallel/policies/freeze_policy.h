@@ -98,6 +98,9 @@ struct FreezePolicy {
                          const FreezeOptions& options) = nullptr;
   /// Throws Error{bad_input} for options that contradict each other or the model; null: none do.
   void (*check)(const FreezeOptions& options, int layers, int most) = nullptr;
+  /// Names the parts of its options that begin after decision `last`; empty or null: there are
+  /// none.
+  std::string (*unreached)(const FreezeOptions& options, const FreezeRecord& last) = nullptr;
   /// Its rule, and where it is from.
   const char* about = "";
 };

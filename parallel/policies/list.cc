@@ -1,6 +1,7 @@
 // A table: from the decision after so many epochs or steps on, so many layers are frozen.
+#include <fmt/ranges.h>
+
 #include <charconv>
-#include <cmath>
 
 #include "core/number_text.h"
 #include "parallel/policies/freeze_policy.h"
@@ -10,9 +11,11 @@ namespace {
 
 constexpr const char* kForm = "\"epoch 2: 7\" or \"step 300: 7\": after 2 epochs, 7 layers";
 
+constexpr double kMostAfter = 1e15;  // as of run.steps
+
 struct Row {
   std::string_view text{}, unit{};  // "epoch 2: 7", "epoch"
-  double after = 0;                 // of that unit
+  double after = 0;                 // of that unit, at most kMostAfter
   int layers = 0;
 };
 
@@ -36,7 +39,7 @@ Row parse_row(std::string_view text) {
   rest.remove_prefix(row.unit.size());
   const bool read = !row.unit.empty() && rest.starts_with(' ') && take_number(rest, row.after) &&
                     rest.starts_with(':') && (rest.remove_prefix(1), take_number(rest, row.layers));
-  if (!read || !rest.empty() || !std::isfinite(row.after))
+  if (!read || !rest.empty() || !(row.after <= kMostAfter))
     throw_input(fmt::format("freeze.at has \"{}\", which is no row of the table", text),
                 "freeze.at", kForm);
   return row;
@@ -98,6 +101,14 @@ FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
   return decision;
 }
 
+std::string unreached(const FreezeOptions& options, const FreezeRecord& last) {
+  std::vector<std::string> rows;
+  for (const Row& row : parse_rows(options))
+    if (row.after > (row.unit == "epoch" ? last.epoch : static_cast<double>(last.step)))
+      rows.push_back(fmt::format("\"{}\"", row.text));
+  return rows.empty() ? "" : fmt::format("{} of freeze.at", fmt::join(rows, ", "));
+}
+
 }  // namespace
 
 FreezePolicy policy_list() {
@@ -108,6 +119,7 @@ FreezePolicy policy_list() {
                                "after 2 epochs (300 steps) on, 7 layers are frozen"}},
           .foreseen = true,
           .check = check,
+          .unreached = unreached,
           .about = "a table of epochs or steps, and layers (freeze.at)"};
 }
 

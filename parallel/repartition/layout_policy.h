@@ -66,6 +66,7 @@ struct LayoutDecision {
 
 struct LayoutPolicy {
   LayoutDecision (*decide)(const LayoutView& view) = nullptr;
+  bool has_options = false;  // reads LayoutOptions besides `grows`
   /// Its rule, and where it is from.
   const char* about = "";
 };

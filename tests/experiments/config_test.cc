@@ -1,6 +1,7 @@
 // Config: overlays, errors that say what, where and what would be right, and the round trip.
 #include "experiments/config/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,8 +11,11 @@
 #include <set>
 
 #include "core/error.h"
+#include "experiments/change/idle_policies.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/run/cache_room.h"
+#include "experiments/run/cache_use.h"
 
 namespace concertina {
 namespace {
@@ -168,7 +172,7 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   FreezeRecord now{.step = 1};
   now.grad_norm = {4, 3, 2, 1};
   EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
-  for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=9", 4}})
+  for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=4", 4}})
     EXPECT_EQ(
         freeze_rules(load_config({}, {"freeze.policy=linear", bound}), spec_of_layers(4)).most,
         most);
@@ -190,6 +194,100 @@ TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
   // A base config may have a policy's options while another file chooses no policy.
   expect_has(write_config(load_config({}, {"freeze.policy=none", "freeze.alpha=0.25"})),
              "\nalpha = 0.25\n");
+}
+
+std::string idle(std::vector<std::string> sets, const FreezePoints& points) {
+  sets.push_back(fmt::format("run.steps={}", points.steps));
+  return idle_freezing(freeze_rules(load_config({}, sets), spec_of_layers(4)), points);
+}
+
+TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
+  const FreezePoints epochs{.steps = 30, .every = 0, .epochs = 0, .steps_per_epoch = 57},
+      pace{.steps = 30, .every = 100, .epochs = 0, .steps_per_epoch = 57},
+      last{.steps = 30, .every = 30, .epochs = 0, .steps_per_epoch = 57};
+  for (const char* policy : {"linear", "pipetransformer", "autofreeze", "plasticity"}) {
+    const std::string set = fmt::format("freeze.policy={}", policy);
+    const std::string text = idle({set}, epochs);
+    expect_has(text, "nothing will ever be frozen: freeze.policy = ");
+    expect_has(text, "decides at the ends of epochs of 57 steps, and the run has 30 steps");
+    expect_has(text, "set freeze.every");
+    expect_has(idle({set}, pace), "decides every 100 steps, and the run has 30 steps");
+    expect_has(idle({set}, last), "decides every 30 steps, and the run has 30 steps");
+  }
+  expect_has(idle({"freeze.policy=weights-only"}, epochs), "no weight gradient will ever be left");
+  EXPECT_EQ(idle({"freeze.policy=none"}, epochs), "");
+}
+
+TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
+  const FreezePoints points{.steps = 30, .every = 5, .epochs = 0, .steps_per_epoch = 57};
+  expect_has(
+      idle({"freeze.policy=pipetransformer", "freeze.alpha=0"}, points),
+      "decides every 5 steps, 5 times before the run ends, and none of them freezes a layer");
+  expect_has(idle({"freeze.policy=linear", "freeze.start=0.99", "freeze.end=1"}, points),
+             "nothing will ever be frozen");
+  for (const char* policy :
+       {"linear", "pipetransformer", "autofreeze", "plasticity", "weights-only"})
+    EXPECT_EQ(idle({fmt::format("freeze.policy={}", policy)}, points), "") << policy;
+  const FreezePoints endless{
+      .steps = std::int64_t{1} << 40, .every = 1, .epochs = 9, .steps_per_epoch = 57};
+  EXPECT_EQ(idle({"freeze.policy=linear", "freeze.start=0.5"}, endless), "");
+  expect_has(idle({"freeze.policy=list", "freeze.at=[\"epoch 10: 2\"]"}, endless),
+             "\"epoch 10: 2\"");
+}
+
+TEST(IdlePolicies, NameTheRowsThatNoDecisionReaches) {
+  const FreezePoints points{.steps = 30, .every = 10, .epochs = 2, .steps_per_epoch = 12};
+  const auto list = [&](const char* rows) {
+    return idle({"freeze.policy=list", fmt::format("freeze.at={}", rows)}, points);
+  };
+  EXPECT_EQ(list("[\"step 5: 1\", \"step 20: 2\"]"), "");
+  EXPECT_EQ(list("[\"epoch 1: 1\"]"), "");
+  const std::string some = list("[\"step 5: 1\", \"step 21: 2\", \"step 99: 3\"]");
+  expect_has(some, "\"step 21: 2\", \"step 99: 3\" of freeze.at will never be reached");
+  expect_has(some, "after step 20 (epochs done: 1)");
+  EXPECT_EQ(some.find("nothing"), std::string::npos) << some;
+  const std::string all = list("[\"epoch 2: 1\"]");
+  expect_has(all, "nothing will ever be frozen");
+  expect_has(all, "\"epoch 2: 1\" of freeze.at will never be reached");
+}
+
+TEST(IdlePolicies, NameALayoutPolicyThatNeverDecides) {
+  const auto idle_layouts = [](std::vector<std::string> sets, bool freezes) {
+    sets.push_back("run.steps=30");
+    return idle_repartition(load_config({}, sets), freezes);
+  };
+  expect_has(idle_layouts({"elastic.policy=predicted"}, false),
+             "elastic.policy = \"predicted\" will never decide: nothing freezes");
+  expect_has(idle_layouts({"elastic.policy=predicted", "elastic.every=30"}, false),
+             "elastic.every = 30 of 30 steps");
+  EXPECT_EQ(idle_layouts({"elastic.policy=predicted", "elastic.every=29"}, false), "");
+  EXPECT_EQ(idle_layouts({"elastic.policy=predicted"}, true), "");
+  EXPECT_EQ(idle_layouts({}, false), "");
+}
+
+TEST(CacheUse, NamesWhatCouldNotBeKept) {
+  expect_has(text_of(CacheUse{.faults = 1}), "none could be kept (1 fault: see the warnings)");
+  expect_has(text_of(CacheUse{}), "none was asked for");
+}
+
+TEST(CacheRoom, SaysWhatASlotTakesInAll) {
+  const RunConfig config =
+      load_config({}, {"freeze.units=5", "cache.memory=1KiB", "data.windows=fixed"});
+  ModelSpec model;
+  model.samples = 1;
+  model.boundary_bytes = 1024;
+  const Error error = input_error([&] { cache_room(config, model, 9); });
+  expect_has(error.message(), "has 1024 bytes, and its file takes 8 KiB with its header");
+  expect_has(error.fix(), "8 KiB");
+}
+
+TEST(IdleKeys, OfABaseConfigThatSaysNoneAreTaken) {
+  const RunConfig said = load_config(
+      {}, {"elastic.policy=none", "elastic.every=5", "cache.disk=0", "cache.dir=/tmp",
+           "freeze.policy=linear", "freeze.unfreeze=never", "freeze.unfreeze_rise=0.3"});
+  EXPECT_EQ(parse(write_config(said)), said);
+  EXPECT_EQ(parse(write_config(RunConfig())), RunConfig());
+  load_config({}, {"elastic.policy=pipetransformer", "elastic.every=5", "elastic.batch=grows"});
 }
 
 struct BadInput {
@@ -239,10 +337,32 @@ INSTANTIATE_TEST_SUITE_P(
                  "freeze.end (default)", "above freeze.start"},
         BadInput{"[freeze]\npolicy = \"list\"", "needs a table", "freeze.at (default)",
                  "epoch 2: 7"},
+        BadInput{"[freeze]\npolicy = \"list\"\nat = [\"step 99999999999999999999: 3\"]",
+                 "\"step 99999999999999999999: 3\", which is no row", "a.toml:3:6", "epoch 2: 7"},
         BadInput{"[freeze]\npolicy = \"list\"\nat = [\"epoch 1: 5\"]", "the model has 4 layers",
                  "a.toml:3:6", "1 to 4 layers"},
         BadInput{"[freeze]\npolicy = \"list\"\nmax = 2\nat = \"epoch 1: 3\"",
                  "at most 2 layers may be frozen", "a.toml:4:6", "at most 2"},
+        BadInput{"[freeze]\npolicy = \"linear\"\nmax = 5", "freeze.max = 5, but the model has 4",
+                 "a.toml:3:7", "at most 4"},
+        BadInput{"[freeze]\npolicy = \"linear\"\nunfreeze_rise = 0.3",
+                 "freeze.unfreeze_rise = 0.3 has no effect: freeze.unfreeze is \"never\"",
+                 "a.toml:3:17", "\"loss\""},
+        BadInput{"[freeze]\npolicy = \"linear\"\nunfreeze = \"lr\"\nunfreeze_rise = 0.3",
+                 "freeze.unfreeze is \"lr\"", "a.toml:4:17", "\"loss\""},
+        BadInput{"[elastic]\nevery = 5", "elastic.every = 5 has no effect: elastic.policy is not",
+                 "a.toml:2:9", "predicted, pipetransformer"},
+        BadInput{"[elastic]\ndepth = false", "elastic.depth = false has no effect", "a.toml:2:9",
+                 "predicted"},
+        BadInput{"[elastic]\nreplicas = false", "elastic.replicas = false has no effect",
+                 "a.toml:2:12", "predicted"},
+        BadInput{"[elastic]\nleast_gain = 0.5", "elastic.least_gain = 0.5 has no effect",
+                 "a.toml:2:14", "predicted"},
+        BadInput{"[elastic]\npolicy = \"pipetransformer\"\nschedule = false",
+                 "elastic.policy = \"pipetransformer\" does not read it", "a.toml:3:12",
+                 "elastic.policy = \"predicted\""},
+        BadInput{"[cache]\ndir = \"/tmp\"", "cache.dir = \"/tmp\" has no effect: cache.disk",
+                 "a.toml:2:7", "cache.disk"},
         BadInput{"[freeze]\nunfreeze = \"loss \"", "is unknown", "a.toml:2:12", "never, loss, lr"},
         BadInput{"[bach]\nglobal = 3", "unknown key bach.global", "a.toml:2:1", "batch.global"},
         BadInput{"global = 3", "unknown key global", "a.toml:1:1", "batch.global"},

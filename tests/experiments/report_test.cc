@@ -60,6 +60,11 @@ void expect_nesting(std::vector<Slice> slices) {
   }
 }
 
+TEST(Html, ShowsNoDurationBelowANanosecond) {
+  EXPECT_EQ(html::duration(2.78e-17), "0");
+  EXPECT_EQ(html::duration(2e-9), "0.002 µs");
+}
+
 TEST(Trace, IsWellFormedForPerfetto) {
   const RunTrace trace = some_trace();
   const nlohmann::json json = nlohmann::json::parse(to_chrome_trace(trace));

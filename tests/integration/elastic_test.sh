@@ -382,6 +382,14 @@ grep -q '^activations   of the 172 samples of an epoch, each host keeps 7 in sha
 expect 0 0 idle --set data.windows=fixed --set 'cache.memory=1 MiB' --set run.steps=2
 [ "$(grep -c 'warning' err)" = 1 ] && grep -q 'cache.memory is set, but nothing is ever frozen' err ||
   fail 'a budget that has no effect'
+idle_policy() {
+  name=$1; shift
+  expect 0 0 "$name" --set run.steps=2 "$@"
+  [ "$(grep -c 'warning nothing will ever be frozen' err)" = 1 ] || fail "$* is taken in silence"
+}
+idle_policy idle-linear --set freeze.policy=linear
+idle_policy idle-list --set freeze.policy=list --set 'freeze.at=["step 1: 2"]'
+idle_policy idle-pace --set freeze.policy=pipetransformer --set freeze.every=1 --set freeze.alpha=0
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
 refused 'freeze.max is of frozen layers, and freeze.policy = "weights-only" freezes none' 0 \
   --set freeze.policy=weights-only --set freeze.max=2

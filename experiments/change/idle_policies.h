@@ -1,0 +1,31 @@
+// Which policies of a run can never do anything, so that a slip in a key is no silence.
+// Invariant: pure; what it says never changes what is trained.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "experiments/config/config.h"
+
+namespace concertina {
+
+/// When a freeze policy decides. A decision after the last step comes too late.
+struct FreezePoints {
+  std::int64_t steps = 0;      // of the run
+  std::int64_t every = 0;      // steps between decisions; 0: at the ends of epochs
+  std::int64_t epochs = 0;     // that end before the last step does
+  double steps_per_epoch = 1;  // > 0
+};
+
+/// Whether a decision before the last step freezes anything, as far as that can be foreseen.
+bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
+
+/// Why the policy will never freeze anything, or which parts of its options no decision reaches;
+/// empty where it will, and where that depends on figures of the run.
+std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points);
+
+/// Why elastic.policy will never decide; empty where it will, or where there is none.
+/// `freezes`: whether the run may freeze anything after its start.
+std::string idle_repartition(const RunConfig& config, bool freezes);
+
+}  // namespace concertina

@@ -18,6 +18,7 @@ there already, in --out, are not run again. --front adds the speed and the loss 
 """
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import shlex
@@ -52,11 +53,30 @@ class Ladder:
             data = file.read(options.bytes)
         if len(data) < options.bytes:
             fail(f"{options.text} has {len(data)} bytes of {options.bytes}", "--bytes or another --text")
+        self.claim(data)
         with open(self.text, "wb") as file:
             file.write(data)
         self.keys = [f"data.text={self.text}", f"run.dir={options.out}", *options.set]
         self.steps = self.plan()["steps"]
         self.epoch = self.steps // options.epochs
+
+    def claim(self, data):
+        """Refuses a folder with the runs of another ladder: they would be taken for this one's."""
+        with open(os.path.join(HERE, "ladder.toml"), encoding="utf-8") as file:
+            config = file.read()
+        mine = {"config": hashlib.sha256(config.encode()).hexdigest(), "set": self.options.set,
+                "text": hashlib.sha256(data).hexdigest(), "ranks": self.options.ranks,
+                "epochs": self.options.epochs, "launch": self.options.launch}
+        path = os.path.join(self.options.out, "ladder.json")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                there = json.load(file)
+            differ = [key for key in mine if there.get(key) != mine[key]]
+            if differ:
+                fail(f"{self.options.out} has runs of another {' and '.join(differ)}",
+                     "another --out, or remove that folder")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(mine, file)
 
     def command(self, *words):
         config = "@" + os.path.join(HERE, "ladder.toml")

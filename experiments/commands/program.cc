@@ -18,6 +18,7 @@
 #include "experiments/commands/command_plan.h"
 #include "experiments/commands/command_report.h"
 #include "experiments/commands/command_schedule.h"
+#include "experiments/commands/command_study.h"
 #include "experiments/commands/command_train.h"
 #include "experiments/commands/command_verify.h"
 #include "experiments/commands/exit.h"
@@ -36,6 +37,7 @@ constexpr Command kCommands[] = {
     {"checkpoint", "inspect or verify checkpoints", add_checkpoint},
     {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
+    {"study", "many runs from one file: ablations, searches, their results", add_study},
     {"report", "a page on a run: timelines predicted and measured, bubble, memory", add_report},
     {"bench", "measure this machine", add_bench},
     {"completion", "completion in the shell: a script for bash or zsh", add_completion},

@@ -26,7 +26,7 @@ struct TrialRecord {
   Settings settings;
   TrialState state = TrialState::open;
   std::string error;      // why it failed; empty where it did not
-  std::string directory;  // of its run; may be absent where it failed
+  std::string directory;  // of its run, wherever the study is now; absent where no run began
   /// Numbers of result.json, those in tables as "recorded.bubble"; and seconds (of all launches of
   /// the trial by the study) and launches.
   std::map<std::string, double> figures;

@@ -1,0 +1,25 @@
+#include "experiments/commands/command_study.h"
+
+#include <array>
+
+namespace concertina {
+namespace {
+
+constexpr std::array kStudyCommands = {
+    Command{"run", "run the trials of a study, or those that are left", add_study_run},
+};
+
+}  // namespace
+
+Runner add_study(CLI::App& app) {
+  app.require_subcommand(1);
+  auto chosen = std::make_shared<Runner>();
+  for (const Command& command : kStudyCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.help);
+    sub->callback([chosen = chosen.get(), runner = command.add(*sub)] { *chosen = runner; });
+  }
+  // No process of a study starts MPI: under a launcher, too, one does it all.
+  return [chosen](MpiEnvironment& mpi) { return launcher_rank() == 0 ? (*chosen)(mpi) : 0; };
+}
+
+}  // namespace concertina

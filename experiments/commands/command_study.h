@@ -1,0 +1,13 @@
+// `concertina study`: many trials of `train` from one file, and what came of them.
+#pragma once
+
+#include "experiments/commands/command.h"
+
+namespace concertina {
+
+// Its subcommands; each is a file study_<name>.cc and a line in command_study.cc's table.
+Runner add_study_run(CLI::App& app);
+
+Runner add_study(CLI::App& app);
+
+}  // namespace concertina

@@ -1,0 +1,162 @@
+// `concertina study run`.
+#include "experiments/study/study_run.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/commands/command_study.h"
+#include "experiments/run/machine.h"
+#include "experiments/run/signals.h"
+
+namespace concertina {
+namespace {
+
+struct StudyRunCommand {
+  std::string file, directory, sampler;
+  std::optional<int> jobs;
+  std::optional<double> time_limit;
+  bool retry_failed = false, dry_run = false, json = false;
+};
+
+/// The study's file with what the command line says of launching.
+StudySpec spec_of(const StudyRunCommand& options, std::string& toml) {
+  StudySpec spec = read_study_file(options.file, toml);
+  if (options.jobs) spec.launch.jobs = *options.jobs;
+  if (options.time_limit) spec.launch.time_limit = *options.time_limit;
+  if (!options.sampler.empty()) {
+    if (spec.search.method != "sampler")
+      throw_input("--sampler is given, but the study is searched in another way", options.file,
+                  "[search] method = \"sampler\" and metric = \"validation_loss\"");
+    spec.search.command = options.sampler;
+  }
+  if (spec.search.method == "sampler" && spec.search.command.empty())
+    throw_input("there is no sampler", options.file,
+                "--sampler \"PROGRAM ARGUMENT ...\"; or command in [search]");
+  const bool plain = !spec.name.empty() && spec.name.find('/') == std::string::npos &&
+                     spec.name != "." && spec.name != "..";
+  if (!plain)
+    throw_input(fmt::format("'{}' is no name of a folder", spec.name), options.file,
+                "name = \"NAME\"");
+  return spec;
+}
+
+/// Returns when a trial has ended, or soon.
+void pause() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  const timespec soon{.tv_sec = 0, .tv_nsec = 100'000'000};
+  sigtimedwait(&child, nullptr, &soon);
+}
+
+void hold_signals() {
+  hold_stop_signals();
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+}
+
+std::string own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+void preview(const StudySpec& spec, const StudyFolder& folder) {
+  std::string text;
+  for (const Trial& trial : trials_of(spec))
+    text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
+                        launch_line(spec, folder, trial, own_program()));
+  print_once(text);
+}
+
+nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
+  nlohmann::ordered_json json = {{"study", folder.path()},
+                                 {"results", folder.path() + "/results.csv"},
+                                 {"done", summary.done},
+                                 {"failed", summary.failed},
+                                 {"timed_out", summary.timed_out},
+                                 {"stopped", summary.stopped},
+                                 {"interrupted", summary.interrupted},
+                                 {"best", nullptr}};
+  if (summary.best) {
+    json["best"] = {{"trial", summary.best->number},
+                    {"settings", nlohmann::ordered_json::object()}};
+    for (const auto& [key, value] : summary.best->settings) json["best"]["settings"][key] = value;
+  }
+  return json;
+}
+
+std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
+                         const StudySummary& summary) {
+  std::string text = fmt::format("{} done", counted(summary.done, "trial"));
+  for (const auto& [count, what] :
+       {std::pair(summary.stopped, "stopped"), std::pair(summary.failed, "failed"),
+        std::pair(summary.timed_out, "timed out")})
+    if (count > 0) text += fmt::format(", {} {}", count, what);
+  text += "\n";
+  if (summary.best)
+    text += fmt::format("best {}: {} by trial {} ({})\n", spec.search.metric,
+                        cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
+                        settings_text(summary.best->settings));
+  if (summary.interrupted)
+    text += "stopped by a signal: the same command goes on with what is left\n";
+  return text + fmt::format("results: {}/results.csv\n", folder.path());
+}
+
+int run_study(const StudyRunCommand& options) {
+  if (expected_world_size() > 1)
+    throw_input("a study launches its trials itself", "command line",
+                "concertina study run without mpirun or srun; [launch] has their launcher");
+  std::string toml;
+  const StudySpec spec = spec_of(options, toml);
+  hold_signals();
+  StudyFolder folder((std::filesystem::path(options.directory) / spec.name).string(), spec, toml);
+  if (options.dry_run) {
+    preview(spec, folder);
+    return 0;
+  }
+  if (options.retry_failed)
+    for (const auto& [number, trial] : std::map(folder.trials()))
+      if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+        folder.reopen(number);
+  StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
+  const StudySummary summary = run.run(stop_signal, pause);
+  print_once(options.json ? json_line(summary_json(folder, summary))
+                          : summary_text(spec, folder, summary));
+  if (summary.interrupted) return static_cast<int>(Exit::preempted);
+  return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
+}
+
+}  // namespace
+
+Runner add_study_run(CLI::App& app) {
+  auto options = std::make_shared<StudyRunCommand>();
+  app.add_option("study", options->file, "the study's file (the user's guide has an example)")
+      ->type_name("STUDY.toml")
+      ->required();
+  app.add_option("--dir", options->directory, "where the study's folder is made")
+      ->type_name("DIR")
+      ->default_str("studies");
+  options->directory = "studies";
+  app.add_option("--jobs", options->jobs,
+                 "trials side by side, each on cores of its own; in place of launch.jobs")
+      ->check(whole_number(1, 1 << 16));
+  app.add_option("--time-limit", options->time_limit,
+                 "seconds of a trial, 0: none; in place of launch.time_limit")
+      ->check(number(0, 1e9));
+  app.add_option("--sampler", options->sampler,
+                 "the program that says what to try; in place of search.command")
+      ->type_name("CMD");
+  app.add_flag("--retry-failed", options->retry_failed,
+               "run trials that failed, or took too long, once more");
+  app.add_flag("--dry-run", options->dry_run, "print what would be launched; nothing is");
+  app.add_flag("--json", options->json, "print the summary as one JSON object, nothing else");
+  return [options](MpiEnvironment&) { return run_study(*options); };
+}
+
+}  // namespace concertina

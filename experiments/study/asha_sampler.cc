@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/error.h"
+#include "experiments/study/sampler.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kWorst = std::numeric_limits<double>::infinity();
+
+class AshaSampler : public Sampler {
+ public:
+  AshaSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before)
+      : search_(spec.search), trials_(trials_of(spec)) {
+    for (const Trial& trial : trials_)
+      rungs_.push_back(rungs_of(search_, config_of(spec, trial.settings).run.steps));
+    reached_.resize(rungs_.empty() ? 0 : rungs_[0].size());
+    for (const auto& rungs : rungs_)
+      if (rungs.size() != reached_.size())
+        throw_input("trials of asha have different numbers of rungs", "search.method",
+                    "the same run.steps for all trials");
+    for (const auto& [number, trial] : before) tell(trial);
+    for (const auto& [number, trial] : before)
+      if (trial.record.state != TrialState::open || !trial.rungs.empty()) started_.insert(number);
+  }
+
+  std::optional<TrialTask> next(bool idle) override {
+    for (std::size_t rung = reached_.size() - 1; rung-- > 0;)
+      if (const int number = promotable(rung, idle && started_.size() == trials_.size()))
+        return task(number, rung + 1);
+    for (const Trial& trial : trials_)
+      if (!started_.contains(trial.number)) return task(trial.number, 0);
+    return std::nullopt;
+  }
+
+  void tell(const StoredTrial& trial) override {
+    const int number = trial.record.number;
+    for (std::size_t rung = 0; rung < trial.rungs.size() && rung < reached_.size(); ++rung) {
+      const double metric = trial.rungs[rung].metric;
+      const double cost = search_.minimise ? metric : -metric;
+      reached_[rung][number] = std::isnan(cost) ? kWorst : cost;
+      // It went on from the rung below, in this launch of the study or an earlier one.
+      if (rung > 0) promoted_.insert({rung - 1, number});
+    }
+    if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+      ended_.insert(number);
+  }
+
+  std::optional<int> left() const override {
+    // Those of the lowest rung, and of what stands there a share of each rung.
+    double tasks = static_cast<double>(trials_.size() - started_.size());
+    double reaching = static_cast<double>(trials_.size());
+    for (std::size_t rung = 1; rung < reached_.size(); ++rung) {
+      reaching = std::max(1.0, std::floor(reaching / search_.factor));
+      double gone = 0;
+      for (const auto& [at, number] : promoted_) gone += at + 1 == rung ? 1 : 0;
+      tasks += std::max(0.0, reaching - gone);
+    }
+    return static_cast<int>(tasks);
+  }
+
+ private:
+  /// The best trial among the first 1/factor of a rung that has not gone on; 0: there is none.
+  /// `last`: no other will come to the rung, so one goes on even where 1/factor is less than one.
+  int promotable(std::size_t rung, bool last) const {
+    std::vector<std::pair<double, int>> order;
+    for (const auto& [number, cost] : reached_[rung]) order.emplace_back(cost, number);
+    std::ranges::sort(order);
+    std::size_t most = order.size() / static_cast<std::size_t>(search_.factor);
+    if (last && order.size() > 0) most = std::max<std::size_t>(1, most);
+    for (std::size_t i = 0; i < most; ++i) {
+      const auto [cost, number] = order[i];
+      if (cost < kWorst && !ended_.contains(number) && !promoted_.contains({rung, number}))
+        return number;
+    }
+    return 0;
+  }
+
+  TrialTask task(int number, std::size_t rung) {
+    started_.insert(number);
+    if (rung > 0) promoted_.insert({rung - 1, number});
+    const auto index = static_cast<std::size_t>(number - 1);
+    return {trials_[index], rungs_[index][rung]};
+  }
+
+  const SearchSection search_;
+  const std::vector<Trial> trials_;
+  std::vector<std::vector<std::int64_t>> rungs_;    // by trial: steps of each rung
+  std::vector<std::map<int, double>> reached_;      // by rung: trials and what is to be small
+  std::set<std::pair<std::size_t, int>> promoted_;  // (rung, trial)
+  std::set<int> started_, ended_;                   // ended: nothing more comes of them
+};
+
+}  // namespace
+
+std::vector<std::int64_t> rungs_of(const SearchSection& search, std::int64_t steps) {
+  std::vector<std::int64_t> rungs;
+  for (std::int64_t rung = search.min_steps; rung < steps; rung *= search.factor)
+    rungs.push_back(rung);
+  rungs.push_back(steps);
+  return rungs;
+}
+
+std::unique_ptr<Sampler> asha_sampler(const StudySpec& spec,
+                                      const std::map<int, StoredTrial>& before) {
+  return std::make_unique<AshaSampler>(spec, before);
+}
+
+}  // namespace concertina

@@ -1,0 +1,97 @@
+#include "experiments/study/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+std::string quoted(const std::string& word) {
+  static const std::string kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=@:+,%-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+  return text;
+}
+
+/// `word` with each {name} replaced.
+std::string filled(const std::string& word, const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t open = word.find('{', at);
+    const std::size_t close = open == std::string::npos ? open : word.find('}', open);
+    if (close == std::string::npos) return text + word.substr(at);
+    const auto found = values.find(word.substr(open + 1, close - open - 1));
+    // Braces of a shell's own stay.
+    text += word.substr(at, open - at) +
+            (found == values.end() ? word.substr(open, close - open + 1) : found->second);
+    at = close + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> split_words(const std::string& command, const std::string& where) {
+  std::vector<std::string> words;
+  bool open = false;  // a word has begun
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+    else if (c == '\\' && quote != '\'' && i + 1 < command.size())
+      words.back() += command[++i];
+    else
+      words.back() += c;
+  }
+  if (quote != 0) throw_input("a quote is not closed", where, command + quote);
+  if (words.empty()) throw_input("there is no command", where, kUsualLauncher);
+  return words;
+}
+
+std::vector<std::string> launch_words(const std::string& command, int ranks,
+                                      const std::string& program,
+                                      const std::vector<std::string>& args) {
+  const std::map<std::string, std::string> values = {
+      {"ranks", std::to_string(ranks)}, {"program", program}, {"args", joined(args)}};
+  std::vector<std::string> words;
+  for (const std::string& word : split_words(command, "launch.command"))
+    if (word == "{args}")
+      words.insert(words.end(), args.begin(), args.end());
+    else
+      words.push_back(filled(word, values));
+  return words;
+}
+
+std::map<std::string, std::string> launch_environment() {
+  std::map<std::string, std::string> variables = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                                  {"OMPI_MCA_mpi_yield_when_idle", "1"},
+                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  if (geteuid() == 0)
+    variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  std::erase_if(variables,
+                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
+  return variables;
+}
+
+}  // namespace concertina

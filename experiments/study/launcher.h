@@ -1,0 +1,28 @@
+// From a launcher's template to the words of a command.
+// Invariant: no shell reads them; {args} alone in a word becomes as many words as there are
+// arguments, within a word their text, quoted for a shell.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// "mpirun -n {ranks} {program} {args}" and what Open MPI must know of a machine with few cores.
+inline constexpr const char* kUsualLauncher = "mpirun -n {ranks} {program} {args}";
+
+/// The words of `command`: separated by spaces, quotes keep them together. Throws Error{bad_input}
+/// that names `where` if a quote is not closed, or there is none.
+std::vector<std::string> split_words(const std::string& command, const std::string& where);
+
+/// Throws Error{bad_input} if the template names what does not exist.
+std::vector<std::string> launch_words(const std::string& command, int ranks,
+                                      const std::string& program,
+                                      const std::vector<std::string>& args);
+
+/// What experiments/env.sh sets for Open MPI, as far as the environment does not say it already:
+/// more ranks than cores are allowed, no rank is bound to a core, root may launch.
+std::map<std::string, std::string> launch_environment();
+
+}  // namespace concertina

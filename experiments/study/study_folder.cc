@@ -1,0 +1,206 @@
+#include "experiments/study/study_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/config/input_file.h"
+#include "experiments/study/csv.h"
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostResultBytes = 256 << 20;
+constexpr std::uint64_t kMostSpecBytes = 16 << 20;
+
+std::string study_file(const std::string& directory) {
+  return directory + "/study.toml";
+}
+std::string results_file(const std::string& directory) {
+  return directory + "/results.csv";
+}
+
+/// The study's copy of a base file.
+std::string base_copy(const std::string& directory, std::size_t index, const std::string& path) {
+  return fmt::format("{}/base/{}-{}", directory, index + 1, fs::path(path).filename().string());
+}
+
+/// The numbers of trials that have a directory.
+std::vector<int> numbered(const std::string& directory) {
+  std::vector<int> numbers;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    int number = 0;
+    const char* end = name.data() + name.size();
+    const auto [parsed, error] = std::from_chars(name.data(), end, number);
+    if (error == std::errc{} && parsed == end && number > 0) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::map<int, StoredTrial> read_trials(const std::string& directory) {
+  std::map<int, StoredTrial> trials;
+  for (const int number : numbered(directory)) {
+    const std::string path = fmt::format("{}/{}/trial.json", directory, number);
+    if (!fs::exists(path)) continue;
+    StoredTrial trial = read_trial_json(read_file(path, kMostResultBytes), path);
+    if (trial.record.number != number)
+      throw_input(fmt::format("this is the record of trial {}", trial.record.number), path,
+                  "each record in the directory of its trial");
+    trial.record.directory = fmt::format("{}/{}/run", directory, number);  // where it is now
+    trials.emplace(number, std::move(trial));
+  }
+  return trials;
+}
+
+StudyResults results_of(const StudySpec& spec, const std::string& directory,
+                        const std::map<int, StoredTrial>& stored) {
+  StudyResults results;
+  results.name = fs::path(directory).lexically_normal().filename().string();
+  results.directory = directory;
+  results.axes = axes_of(spec);
+  results.metric = spec.search.metric;
+  results.minimise = spec.search.minimise;
+  std::map<int, TrialRecord> trials;
+  if (spec.search.method != "sampler")
+    for (Trial& trial : trials_of(spec)) {
+      TrialRecord& open = trials[trial.number];
+      open.number = trial.number;
+      open.settings = std::move(trial.settings);
+    }
+  for (const auto& [number, trial] : stored) {
+    trials[number] = trial.record;
+    for (const auto& [key, value] : trial.record.settings)
+      if (std::ranges::find(results.axes, key) == results.axes.end()) results.axes.push_back(key);
+  }
+  for (auto& [number, trial] : trials) results.trials.push_back(std::move(trial));
+  return results;
+}
+
+/// Whether every cell of `csv` is what the records say: it may lack the newest.
+void require_own(const std::string& path, const StudyResults& results) {
+  if (!fs::exists(path)) return;
+  const auto edited = [&](const std::string& what) {
+    throw_input(fmt::format("results.csv is not as the study wrote it: {}", what), path,
+                "move it elsewhere: the records of the trials are whole, and `study run` writes it "
+                "again");
+  };
+  const std::optional<std::vector<std::vector<std::string>>> rows =
+      parse_csv(read_file(path, kMostResultBytes));
+  if (!rows || rows->empty() || rows->front().empty() || rows->front()[0] != "trial")
+    edited("it has no line of columns");
+  const std::vector<std::string>& columns = rows->front();
+  for (std::size_t i = 1; i < rows->size(); ++i) {
+    const std::vector<std::string>& row = (*rows)[i];
+    const auto trial = std::ranges::find_if(results.trials, [&](const TrialRecord& one) {
+      return !row.empty() && std::to_string(one.number) == row[0];
+    });
+    if (trial == results.trials.end() || row.size() != columns.size())
+      edited(fmt::format("line {} is of no trial", i + 1));
+    if (trial->state == TrialState::open) continue;  // its record was taken back
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (row[c] != cell_text(cell_of(*trial, columns[c])))
+        edited(fmt::format("{} of trial {} is '{}', the trial's record has '{}'", columns[c],
+                           row[0], row[c], cell_text(cell_of(*trial, columns[c]))));
+  }
+}
+
+}  // namespace
+
+StudyFolder::StudyFolder(std::string directory, const StudySpec& spec, const std::string& toml)
+    : path_(std::move(directory)), spec_(spec) {
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  if (fs::exists(path_) && !fs::exists(study_file(path_)) && !fs::is_empty(path_) &&
+      !fs::exists(path_ + "/study.lock"))
+    throw_input("the folder holds something that is no study", path_,
+                "an empty folder, or another name for the study");
+  make_directories(path_);
+  lock_ = FileLock(path_ + "/study.lock", "this study", "wait until it has ended, or stop it");
+  claim(spec, toml);
+  trials_ = read_trials(path_);
+  require_own(results_file(path_), results_of(spec_, path_, trials_));
+  if (!trials_.empty()) write_results();
+}
+
+void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
+  if (fs::exists(study_file(path_))) {
+    const std::string difference = study_difference(read_study_folder_spec(path_), spec);
+    if (!difference.empty())
+      throw_input(fmt::format("another study is in this folder: {}", difference), path_,
+                  "another `name` in the study's file, or --dir; to go on with the one there: its "
+                  "own file, which is study.toml in the folder");
+  }
+  make_directories(path_ + "/base");
+  for (std::size_t i = 0; i < spec.bases.size(); ++i)
+    atomic_replace(bases()[i], spec.bases[i].text);
+  atomic_replace(study_file(path_), toml);
+}
+
+std::vector<std::string> StudyFolder::bases() const {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < spec_.bases.size(); ++i)
+    paths.push_back(base_copy(path_, i, spec_.bases[i].path));
+  return paths;
+}
+
+std::string StudyFolder::trial_directory(int number) const {
+  return fmt::format("{}/{}", path_, number);
+}
+
+void StudyFolder::save(const StoredTrial& trial) {
+  make_directories(trial_directory(trial.record.number));
+  atomic_replace(trial_directory(trial.record.number) + "/trial.json", trial_json(trial));
+  trials_.insert_or_assign(trial.record.number, trial);
+  write_results();
+}
+
+void StudyFolder::reopen(int number) {
+  if (trials_.erase(number) == 0) return;
+  write_results();  // first: a line of a trial that is open again would look edited
+  fs::remove(trial_directory(number) + "/trial.json");
+}
+
+void StudyFolder::write_results() {
+  atomic_replace(results_file(path_), results_csv(results_of(spec_, path_, trials_)));
+}
+
+StudySpec read_study_folder_spec(const std::string& directory) {
+  const std::string path = study_file(directory);
+  if (!fs::exists(path))
+    throw_input("this is no folder of a study: it has no study.toml", directory,
+                "the folder that `concertina study run` named, such as studies/NAME");
+  return read_study_spec(read_input_file(path, kMostSpecBytes, "a study's file"), path,
+                         [&](std::size_t index, const std::string& base) {
+                           return base_copy(directory, index, base);
+                         });
+}
+
+StudyResults read_study(const std::string& directory) {
+  std::string path = directory;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const StudySpec spec = read_study_folder_spec(path);
+  StudyResults results = results_of(spec, path, read_trials(path));
+  require_own(results_file(path), results);
+  return results;
+}
+
+std::string results_csv(const StudyResults& results) {
+  const std::vector<std::string> columns = columns_of(results);
+  std::string text = csv_line(columns);
+  for (const TrialRecord& trial : results.trials) {
+    if (trial.state == TrialState::open) continue;
+    std::vector<std::string> row;
+    for (const std::string& column : columns) row.push_back(cell_text(cell_of(trial, column)));
+    text += csv_line(row);
+  }
+  return text;
+}
+
+}  // namespace concertina

@@ -1,0 +1,84 @@
+// Runs the trials of a study: side by side within the cores that it may use, each in a directory of
+// its own, whatever happens to the others.
+// Invariant: a trial that has ended has a record before the next one starts; a study that is
+// stopped or killed goes on where it was; a trial that fails or hangs never stops the rest.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+
+#include "experiments/study/child_process.h"
+#include "experiments/study/core_budget.h"
+#include "experiments/study/sampler.h"
+#include "experiments/study/stop_rule.h"
+#include "experiments/study/study_folder.h"
+#include "experiments/study/study_progress.h"
+
+namespace concertina {
+
+struct StudyRunOptions {
+  std::string program;     // what {program} stands for
+  std::vector<int> cores;  // that it may give to trials
+};
+
+struct StudySummary {
+  int done = 0, failed = 0, timed_out = 0, stopped = 0;
+  bool interrupted = false;  // by a signal: trials are left
+  std::optional<TrialRecord> best;
+};
+
+class StudyRun {
+ public:
+  /// Throws Error{bad_input} if the launcher does not exist.
+  StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions options);
+
+  /// Until all trials have ended, or `stopped` returns a signal. Waits with `pause`, which returns
+  /// early when a child has ended or a signal has come.
+  StudySummary run(const std::function<int()>& stopped, const std::function<void()>& pause);
+
+ private:
+  struct UnderWay {
+    TrialTask task;
+    RunConfig config;
+    ChildProcess child;
+    std::vector<int> cores;
+    double started = 0, told_to_stop = 0;  // 0: it was not told
+    std::string why_stopped{};             // by [stop], or the time limit
+    bool timed_out = false;
+    std::optional<RunFollower> follower{};
+  };
+
+  /// Starts what can start; false if nothing more can for now.
+  bool start_next();
+  std::optional<std::vector<int>> cores_for(const TrialTask& task);
+  bool start(const TrialTask& task, std::vector<int> cores);
+  std::vector<std::string> arguments(const TrialTask& task) const;
+  void write_overrides(const TrialTask& task, const RunConfig& config) const;
+  RunConfig trial_config(const TrialTask& task) const;
+  void watch(UnderWay& trial);
+  void finish(UnderWay& trial, int code);
+  /// The record of a trial whose launch has ended with `code`, or that had ended before.
+  StoredTrial outcome(const TrialTask& task, const RunConfig& config, int code);
+  void refused(const TrialTask& task, const std::string& error);
+  void add_metric(StoredTrial& trial, std::int64_t steps);
+  void end(const StoredTrial& trial, double seconds);
+  void stop_all();
+  StudySummary summary(bool interrupted) const;
+
+  const StudySpec& spec_;
+  StudyFolder& folder_;
+  const StudyRunOptions options_;
+  std::unique_ptr<Sampler> sampler_;
+  CoreBudget budget_;
+  StudyProgress progress_;
+  std::list<UnderWay> running_;
+  std::optional<TrialTask> waiting_;  // for cores
+};
+
+/// What a trial would be launched as, for people.
+std::string launch_line(const StudySpec& spec, const StudyFolder& folder, const Trial& trial,
+                        const std::string& program);
+
+}  // namespace concertina

@@ -1,0 +1,122 @@
+// What a study file (STUDY.toml) asks for: configs to vary, how to vary them, how to launch.
+// Invariant: values alone; each value of an axis passed the checks of its config key, so that what
+// a trial can still get wrong is how values go together.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+#include "experiments/study/results.h"
+
+namespace concertina {
+
+/// A config file that all trials start from.
+struct BaseFile {
+  std::string path, text;
+};
+
+/// Keys that change together, and the values that they take: values[i][k] is of keys[k].
+struct Axis {
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> values;
+  bool operator==(const Axis&) const = default;
+};
+
+/// A key whose values are drawn at random.
+struct Draw {
+  enum class Kind { uniform, log_uniform, choice };
+  std::string key;
+  Kind kind = Kind::uniform;
+  double low = 0, high = 0;  // the ends belong to the range
+  bool whole = false;        // rounded to whole numbers
+  std::vector<std::string> choices;
+  bool operator==(const Draw&) const = default;
+};
+
+/// [random]: how many times all draws are made.
+struct RandomAxes {
+  std::vector<Draw> draws;
+  int trials = 0;
+  std::int64_t seed = 1;
+  bool operator==(const RandomAxes&) const = default;
+};
+
+/// [search]: which trials run, and how long.
+struct SearchSection {
+  std::string method = "all";  // or asha (successive halving), or sampler (another program)
+  std::string metric, command;
+  bool minimise = true;
+  std::int64_t min_steps = 0;  // asha: steps of the lowest rung
+  int factor = 3;              // asha: a rung has so many times the steps of the one below it
+  int trials = 0;              // sampler: asked for at most; 0: until it has none
+  bool operator==(const SearchSection&) const = default;
+};
+
+/// [stop]: when a trial under way is ended for its figures.
+struct StopSection {
+  std::string metric;  // of metrics.jsonl, or validation_loss; empty: never
+  double above = 0, below = 0;
+  bool has_above = false, has_below = false;
+  std::int64_t after = 0;  // steps that are always left to it
+  int patience = 0;        // values in a row that are no better than the best; 0: any number
+  bool operator==(const StopSection&) const = default;
+};
+
+/// [launch]: how a trial is started. Not part of what a study is: it may change between launches.
+struct LaunchSection {
+  std::string command;               // with {ranks}, {program} and {args}; empty: mpirun's usual
+  int ranks = 0;                     // 0: as parallel.pp and parallel.dp ask for
+  int jobs = 1;                      // trials side by side
+  double time_limit = 0;             // seconds of a trial; 0: none
+  std::string stop_signal = "USR1";  // what asks a trial for a checkpoint and its end
+};
+
+struct StudySpec {
+  std::string name;
+  std::vector<BaseFile> bases;
+  Settings set;            // of all trials
+  std::vector<Axis> axes;  // [grid] and [[zip]], in the order of the file
+  RandomAxes random;
+  std::vector<std::int64_t> seeds;  // run.seed; empty: the config's
+  SearchSection search;
+  StopSection stop;
+  LaunchSection launch;
+};
+
+/// The key of [grid] and [[zip]] that is no config key: the number of ranks of a launch.
+inline constexpr const char* kRanksKey = "ranks";
+
+/// Where the base file of this index, 0 being the first, and this path in the study's file is.
+using FindBase = std::function<std::string(std::size_t index, const std::string& path)>;
+
+/// `source`: its name in errors. Throws Error{bad_input} at the first thing that is wrong.
+StudySpec read_study_spec(const std::string& toml, const std::string& source,
+                          const FindBase& find_base);
+/// The same from a file, with paths that are relative to it; its name is the study's if the file
+/// gives none. `toml`: gets the file's text.
+StudySpec read_study_file(const std::string& path, std::string& toml);
+
+/// Why `now` is not the study that `before` is: "[grid] differs"; empty if it is the same, whatever
+/// their names, launchers and comments.
+std::string study_difference(const StudySpec& before, const StudySpec& now);
+
+/// The keys that differ between trials, in order; run.seed last.
+std::vector<std::string> axes_of(const StudySpec& spec);
+
+struct Trial {
+  int number = 0;  // from 1
+  Settings settings;
+};
+/// All trials, in order: draws, then axes, the last one fastest, then seeds.
+std::vector<Trial> trials_of(const StudySpec& spec);
+
+/// The config of a trial, not validated: base files, what the study sets, its own settings.
+RunConfig config_of(const StudySpec& spec, const Settings& settings);
+/// The value of kRanksKey in `settings`, else [launch] ranks, else what the config's pp and dp ask
+/// for.
+int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);
+
+}  // namespace concertina

@@ -1,0 +1,148 @@
+#include "experiments/study/trial_record.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "experiments/run/error_text.h"
+#include "io/file.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostBytes = 64 << 20;  // of a file of a trial
+constexpr const char* kDigest = "digest";
+
+std::string dumped(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// A file that may be absent, or have been cut short: then null.
+Json read_json(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return nullptr;
+  return Json::parse(read_file(path, kMostBytes), nullptr, false);
+}
+
+/// The last line that is a JSON object; null if there is none.
+Json last_line(const std::string& path) {
+  std::ifstream file(path);
+  Json last;
+  for (std::string line; std::getline(file, line);)
+    if (Json json = Json::parse(line, nullptr, false); json.is_object()) last = std::move(json);
+  return last;
+}
+
+void flatten(const Json& json, const std::string& path, TrialRecord& record) {
+  for (const auto& [key, value] : json.items()) {
+    const std::string name = path.empty() ? key : path + "." + key;
+    if (value.is_object())
+      flatten(value, name, record);
+    else if (value.is_number())
+      record.figures[name] = value.get<double>();
+    else if (value.is_string() && key != "time")
+      record.facts[name] = value.get<std::string>();
+  }
+}
+
+/// "a" or "a, b": what hosts of a launch have at `key`, each once.
+std::string of_hosts(const Json& launch, const char* key) {
+  std::set<std::string> values;
+  for (const Json& host : launch.value("hosts", Json::array()))
+    if (host.is_object() && host.contains(key) && host[key].is_string())
+      values.insert(host[key].get<std::string>());
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+/// What the last launch says of where it ran.
+void take_launch(const Json& launch, TrialRecord& record) {
+  if (!launch.is_object()) return;
+  for (const char* key : {"version", "commit", "program", "onednn", "device", "isa", "compute"})
+    if (launch.contains(key) && launch[key].is_string()) record.facts[key] = launch[key];
+  record.facts["host"] = of_hosts(launch, "host");
+  record.facts["processor"] = of_hosts(launch, "processor");
+  for (const Json& host : launch.value("hosts", Json::array()))
+    if (host.is_object() && host.contains("load") && host["load"].is_number())
+      record.figures["load"] = std::max(record.figures["load"], host["load"].get<double>());
+  const Json libraries = launch.value("libraries", Json::object());
+  if (libraries.is_object() && !libraries.empty()) record.facts["libraries"] = dumped(libraries);
+}
+
+}  // namespace
+
+std::string trial_json(const StoredTrial& trial) {
+  const TrialRecord& record = trial.record;
+  Json json = {{"trial", record.number},     {"state", name_of(record.state)},
+               {"settings", Json::object()}, {"directory", record.directory},
+               {"figures", record.figures},  {"facts", record.facts}};
+  for (const auto& [key, value] : record.settings) json["settings"][key] = value;
+  if (!record.error.empty()) json["error"] = record.error;
+  for (const Rung& rung : trial.rungs)
+    json["rungs"].push_back({{"steps", rung.steps}, {"metric", rung.metric}});
+  json[kDigest] = sha256_hex(dumped(json));
+  return dumped(json, 2) + "\n";
+}
+
+StoredTrial read_trial_json(const std::string& text, const std::string& source) {
+  Json json = Json::parse(text, nullptr, false);
+  const auto refuse = [&]() {
+    throw_input("this record of a trial is not as the study wrote it", source,
+                "the file as it was; or remove its directory, and `study run` repeats the trial");
+  };
+  if (!json.is_object() || !json.contains(kDigest)) refuse();
+  const Json digest = json[kDigest];
+  json.erase(kDigest);
+  if (!digest.is_string() || digest.get<std::string>() != sha256_hex(dumped(json))) refuse();
+  StoredTrial trial;
+  TrialRecord& record = trial.record;
+  record.number = json["trial"];
+  record.state = trial_state(json["state"], source);
+  for (const auto& [key, value] : json["settings"].items())
+    record.settings.emplace_back(key, value);
+  json["figures"].get_to(record.figures);
+  json["facts"].get_to(record.facts);
+  record.error = json.value("error", "");
+  for (const Json& rung : json.value("rungs", Json::array()))
+    trial.rungs.push_back({rung["steps"], rung["metric"]});
+  return trial;
+}
+
+void harvest(TrialRecord& record) {
+  if (const Json result = read_json(record.directory + "/result.json"); result.is_object())
+    flatten(result, "", record);
+  take_launch(last_line(record.directory + "/launches.jsonl"), record);
+}
+
+std::optional<std::int64_t> finished_steps(const std::string& run) {
+  const Json result = read_json(run + "/result.json"), launch = last_line(run + "/launches.jsonl");
+  if (!result.is_object() || !launch.is_object()) return std::nullopt;
+  if (launch.value("exit", Json()) != 0 || !result.contains("steps")) return std::nullopt;
+  return result["steps"].get<std::int64_t>();
+}
+
+std::string error_in_log(const std::string& log) {
+  std::ifstream file(log);
+  std::string message, tail;
+  bool in_message = false;
+  for (std::string line; std::getline(file, line);) {
+    const bool starts = line.find("concertina: error") != std::string::npos;
+    if (starts) message = line.substr(line.find("error"));
+    // "  at: " and "  try: " belong to it.
+    if (in_message && !starts && line.starts_with("  ")) message += "\n" + line;
+    in_message = starts || (in_message && line.starts_with("  "));
+    if (!line.empty()) tail = line;
+  }
+  constexpr std::size_t kMost = 2000;
+  const std::string text = terminal_text(message.empty() ? tail : message);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + " ...";
+}
+
+}  // namespace concertina

@@ -1,0 +1,41 @@
+// trial.json: what came of a trial, taken from its run directory.
+// Invariant: read(write(record)) == record; a record that somebody edited is refused, and nothing
+// is lost by that.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/study/results.h"
+
+namespace concertina {
+
+/// The metric of a trial after so many steps: where successive halving compares trials.
+struct Rung {
+  std::int64_t steps = 0;
+  double metric = 0;
+  bool operator==(const Rung&) const = default;
+};
+
+struct StoredTrial {
+  TrialRecord record;
+  std::vector<Rung> rungs;  // ascending; empty without successive halving
+};
+
+/// As one JSON object with a digest of all else in it.
+std::string trial_json(const StoredTrial& trial);
+/// Errors name `source`.
+StoredTrial read_trial_json(const std::string& text, const std::string& source);
+
+/// Takes figures and facts from the run directory record.directory, as far as they are there.
+void harvest(TrialRecord& record);
+/// The steps of a run that has ended well: of its result.json where its last launch ended with 0.
+std::optional<std::int64_t> finished_steps(const std::string& run);
+
+/// Why a trial failed, from the end of its log: the program's own message if there is one, else the
+/// last lines.
+std::string error_in_log(const std::string& log);
+
+}  // namespace concertina

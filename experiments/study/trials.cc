@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <random>
+
+#include "core/error.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/run/planning.h"
+#include "experiments/study/study_spec.h"
+
+namespace concertina {
+namespace {
+
+/// In [0, 1), the same on every machine: the library's distributions are not.
+double uniform(std::mt19937_64& random) {
+  return static_cast<double>(random() >> 11) * 0x1p-53;
+}
+
+std::string value_of(const Draw& draw, double share) {
+  if (draw.kind == Draw::Kind::choice)
+    return draw.choices[static_cast<std::size_t>(share * static_cast<double>(draw.choices.size()))];
+  const double room = draw.whole ? 1 : 0;  // so that each whole number is as likely
+  double value = 0;
+  if (draw.kind == Draw::Kind::uniform) {
+    value = draw.low + share * (draw.high + room - draw.low);
+  } else {
+    const double low = std::log(draw.low), high = std::log(draw.high + room);
+    value = std::exp(low + share * (high - low));
+  }
+  if (draw.whole) return fmt::format("{:.0f}", std::clamp(std::floor(value), draw.low, draw.high));
+  // Three digits are what a person would try; a float's shortest text would hide what matters.
+  return to_toml(std::clamp(std::stod(fmt::format("{:.3g}", value)), draw.low, draw.high));
+}
+
+std::vector<Settings> draws_of(const RandomAxes& axes) {
+  if (axes.draws.empty()) return {{}};
+  std::mt19937_64 random(static_cast<std::uint64_t>(axes.seed));
+  std::vector<Settings> all(static_cast<std::size_t>(axes.trials));
+  for (Settings& settings : all)
+    for (const Draw& draw : axes.draws)
+      settings.emplace_back(draw.key, value_of(draw, uniform(random)));
+  return all;
+}
+
+/// Each of `before` with each value of `axis`.
+std::vector<Settings> crossed(const std::vector<Settings>& before, const Axis& axis) {
+  std::vector<Settings> all;
+  for (const Settings& settings : before)
+    for (const std::vector<std::string>& values : axis.values) {
+      all.push_back(settings);
+      for (std::size_t k = 0; k < axis.keys.size(); ++k)
+        all.back().emplace_back(axis.keys[k], values[k]);
+    }
+  return all;
+}
+
+Axis seed_axis(const std::vector<std::int64_t>& seeds) {
+  Axis axis{{"run.seed"}, {}};
+  for (const std::int64_t seed : seeds) axis.values.push_back({std::to_string(seed)});
+  return axis;
+}
+
+bool same_bases(const StudySpec& a, const StudySpec& b) {
+  return std::ranges::equal(a.bases, b.bases, {}, &BaseFile::text, &BaseFile::text);
+}
+
+}  // namespace
+
+std::string study_difference(const StudySpec& before, const StudySpec& now) {
+  if (!same_bases(before, now)) return "a base config differs";
+  if (before.set != now.set) return "[set] differs";
+  if (before.axes != now.axes) return "[grid] or [[zip]] differs";
+  if (before.random != now.random) return "[random] differs";
+  if (before.seeds != now.seeds) return "seeds differ";
+  SearchSection search = before.search;
+  search.command = now.search.command;  // how it is called, not what it does
+  if (search != now.search) return "[search] differs";
+  if (before.stop != now.stop) return "[stop] differs";
+  return {};
+}
+
+std::vector<std::string> axes_of(const StudySpec& spec) {
+  std::vector<std::string> keys;
+  for (const Draw& draw : spec.random.draws) keys.push_back(draw.key);
+  for (const Axis& axis : spec.axes) keys.insert(keys.end(), axis.keys.begin(), axis.keys.end());
+  if (!spec.seeds.empty()) keys.emplace_back("run.seed");
+  return keys;
+}
+
+std::vector<Trial> trials_of(const StudySpec& spec) {
+  std::vector<Settings> all = draws_of(spec.random);
+  for (const Axis& axis : spec.axes) all = crossed(all, axis);
+  if (!spec.seeds.empty()) all = crossed(all, seed_axis(spec.seeds));
+  std::vector<Trial> trials;
+  for (Settings& settings : all)
+    trials.push_back({static_cast<int>(trials.size()) + 1, std::move(settings)});
+  return trials;
+}
+
+RunConfig config_of(const StudySpec& spec, const Settings& settings) {
+  RunConfig config;
+  for (const BaseFile& base : spec.bases) read_config(base.text, base.path, config);
+  config.generate.tokens = 0;  // text of each trial is of no use; a study may ask for it
+  for (const Settings* some : {&spec.set, &settings})
+    for (const auto& [key, value] : *some)
+      if (key != kRanksKey) set_config(key + "=" + value, config);
+  return config;
+}
+
+int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config) {
+  for (const auto& [key, value] : settings)
+    if (key == kRanksKey) return std::stoi(value);
+  return spec.launch.ranks > 0 ? spec.launch.ranks : ranks_asked(request_of(config, 1));
+}
+
+}  // namespace concertina

@@ -66,17 +66,17 @@ std::string own_program() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
-void preview(const StudySpec& spec, const StudyFolder& folder) {
+void preview(const StudySpec& spec, const StudyPaths& paths) {
   std::string text;
   for (const Trial& trial : trials_of(spec))
     text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
-                        launch_line(spec, folder, trial, own_program()));
+                        launch_line(spec, paths, trial, own_program()));
   print_once(text);
 }
 
 nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
-  nlohmann::ordered_json json = {{"study", folder.path()},
-                                 {"results", folder.path() + "/results.csv"},
+  nlohmann::ordered_json json = {{"study", folder.paths().root},
+                                 {"results", folder.paths().root + "/results.csv"},
                                  {"done", summary.done},
                                  {"failed", summary.failed},
                                  {"timed_out", summary.timed_out},
@@ -105,7 +105,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
                         settings_text(summary.best->settings));
   if (summary.interrupted)
     text += "stopped by a signal: the same command goes on with what is left\n";
-  return text + fmt::format("results: {}/results.csv\n", folder.path());
+  return text + fmt::format("results: {}/results.csv\n", folder.paths().root);
 }
 
 int run_study(const StudyRunCommand& options) {
@@ -114,12 +114,14 @@ int run_study(const StudyRunCommand& options) {
                 "concertina study run without mpirun or srun; [launch] has their launcher");
   std::string toml;
   const StudySpec spec = spec_of(options, toml);
-  hold_signals();
-  StudyFolder folder((std::filesystem::path(options.directory) / spec.name).string(), spec, toml);
+  require_launcher(spec);
+  const std::string directory = (std::filesystem::path(options.directory) / spec.name).string();
   if (options.dry_run) {
-    preview(spec, folder);
+    preview(spec, StudyPaths(directory, spec));
     return 0;
   }
+  hold_signals();
+  StudyFolder folder(directory, spec, toml);
   if (options.retry_failed)
     for (const auto& [number, trial] : std::map(folder.trials()))
       if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)

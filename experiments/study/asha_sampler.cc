@@ -27,12 +27,13 @@ class AshaSampler : public Sampler {
       if (trial.record.state != TrialState::open || !trial.rungs.empty()) started_.insert(number);
   }
 
+  /// The lowest rung first: with one task at a time a rung is complete before the next one begins,
+  /// and with several nobody waits for the last ones of a rung.
   std::optional<TrialTask> next(bool idle) override {
-    for (std::size_t rung = reached_.size() - 1; rung-- > 0;)
-      if (const int number = promotable(rung, idle && started_.size() == trials_.size()))
-        return task(number, rung + 1);
     for (const Trial& trial : trials_)
       if (!started_.contains(trial.number)) return task(trial.number, 0);
+    for (std::size_t rung = 0; rung + 1 < reached_.size(); ++rung)
+      if (const int number = promotable(rung, idle)) return task(number, rung + 1);
     return std::nullopt;
   }
 

@@ -1,6 +1,6 @@
 // Which trial of a study runs next, and up to which step.
-// Invariant: what a sampler asks for follows from the study and from what it was told of ended
-// trials, in the order in which it was told; so a study that was stopped goes on as it would have.
+// Invariant: what a sampler asks for follows from the study and from what it knows of ended trials,
+// so that a study that was stopped goes on where it was.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,9 @@ std::unique_ptr<Sampler> make_sampler(const StudySpec& spec,
 /// All trials in order, but those that have ended.
 std::unique_ptr<Sampler> list_sampler(const StudySpec& spec,
                                       const std::map<int, StoredTrial>& before);
-/// Asynchronous successive halving (Li et al., MLSys 2020, algorithm 2): of the trials that reached
-/// a rung, the best 1/factor go on to the next one, as soon as that is known.
+/// Successive halving: of the trials that reached a rung, the best 1/factor go on to the next one.
+/// As in ASHA (Li et al., MLSys 2020, algorithm 2) no task waits for the last ones of a rung; but
+/// as the trials are known beforehand, lower rungs come first, so that few go on that should not.
 std::unique_ptr<Sampler> asha_sampler(const StudySpec& spec,
                                       const std::map<int, StoredTrial>& before);
 /// Another program, by lines of JSON (the user's guide has the protocol).

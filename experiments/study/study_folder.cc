@@ -19,16 +19,14 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostResultBytes = 256 << 20;
 constexpr std::uint64_t kMostSpecBytes = 16 << 20;
 
-std::string study_file(const std::string& directory) {
-  return directory + "/study.toml";
-}
-std::string results_file(const std::string& directory) {
-  return directory + "/results.csv";
-}
-
 /// The study's copy of a base file.
 std::string base_copy(const std::string& directory, std::size_t index, const std::string& path) {
   return fmt::format("{}/base/{}-{}", directory, index + 1, fs::path(path).filename().string());
+}
+
+std::string without_slash(std::string directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  return directory;
 }
 
 /// The numbers of trials that have a directory.
@@ -45,16 +43,16 @@ std::vector<int> numbered(const std::string& directory) {
   return numbers;
 }
 
-std::map<int, StoredTrial> read_trials(const std::string& directory) {
+std::map<int, StoredTrial> read_trials(const StudyPaths& paths) {
   std::map<int, StoredTrial> trials;
-  for (const int number : numbered(directory)) {
-    const std::string path = fmt::format("{}/{}/trial.json", directory, number);
+  for (const int number : numbered(paths.root)) {
+    const std::string path = paths.record(number);
     if (!fs::exists(path)) continue;
     StoredTrial trial = read_trial_json(read_file(path, kMostResultBytes), path);
     if (trial.record.number != number)
       throw_input(fmt::format("this is the record of trial {}", trial.record.number), path,
                   "each record in the directory of its trial");
-    trial.record.directory = fmt::format("{}/{}/run", directory, number);  // where it is now
+    trial.record.directory = paths.run(number);  // where it is now
     trials.emplace(number, std::move(trial));
   }
   return trials;
@@ -114,49 +112,45 @@ void require_own(const std::string& path, const StudyResults& results) {
 
 }  // namespace
 
-StudyFolder::StudyFolder(std::string directory, const StudySpec& spec, const std::string& toml)
-    : path_(std::move(directory)), spec_(spec) {
-  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
-  if (fs::exists(path_) && !fs::exists(study_file(path_)) && !fs::is_empty(path_) &&
-      !fs::exists(path_ + "/study.lock"))
-    throw_input("the folder holds something that is no study", path_,
+StudyPaths::StudyPaths(const std::string& directory, const StudySpec& spec)
+    : root(without_slash(directory)) {
+  for (std::size_t i = 0; i < spec.bases.size(); ++i)
+    base_files.push_back(base_copy(root, i, spec.bases[i].path));
+}
+
+StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
+                         const std::string& toml)
+    : spec_(spec), paths_(directory, spec) {
+  const std::string& root = paths_.root;
+  if (fs::exists(root) && !fs::exists(paths_.study()) && !fs::is_empty(root) &&
+      !fs::exists(root + "/study.lock"))
+    throw_input("the folder holds something that is no study", root,
                 "an empty folder, or another name for the study");
-  make_directories(path_);
-  lock_ = FileLock(path_ + "/study.lock", "this study", "wait until it has ended, or stop it");
+  make_directories(root);
+  lock_ = FileLock(root + "/study.lock", "this study", "wait until it has ended, or stop it");
   claim(spec, toml);
-  trials_ = read_trials(path_);
-  require_own(results_file(path_), results_of(spec_, path_, trials_));
+  trials_ = read_trials(paths_);
+  require_own(paths_.results(), results_of(spec_, root, trials_));
   if (!trials_.empty()) write_results();
 }
 
 void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
-  if (fs::exists(study_file(path_))) {
-    const std::string difference = study_difference(read_study_folder_spec(path_), spec);
+  if (fs::exists(paths_.study())) {
+    const std::string difference = study_difference(read_study_folder_spec(paths_.root), spec);
     if (!difference.empty())
-      throw_input(fmt::format("another study is in this folder: {}", difference), path_,
+      throw_input(fmt::format("another study is in this folder: {}", difference), paths_.root,
                   "another `name` in the study's file, or --dir; to go on with the one there: its "
                   "own file, which is study.toml in the folder");
   }
-  make_directories(path_ + "/base");
+  make_directories(paths_.root + "/base");
   for (std::size_t i = 0; i < spec.bases.size(); ++i)
-    atomic_replace(bases()[i], spec.bases[i].text);
-  atomic_replace(study_file(path_), toml);
-}
-
-std::vector<std::string> StudyFolder::bases() const {
-  std::vector<std::string> paths;
-  for (std::size_t i = 0; i < spec_.bases.size(); ++i)
-    paths.push_back(base_copy(path_, i, spec_.bases[i].path));
-  return paths;
-}
-
-std::string StudyFolder::trial_directory(int number) const {
-  return fmt::format("{}/{}", path_, number);
+    atomic_replace(paths_.base_files[i], spec.bases[i].text);
+  atomic_replace(paths_.study(), toml);
 }
 
 void StudyFolder::save(const StoredTrial& trial) {
-  make_directories(trial_directory(trial.record.number));
-  atomic_replace(trial_directory(trial.record.number) + "/trial.json", trial_json(trial));
+  make_directories(paths_.trial(trial.record.number));
+  atomic_replace(paths_.record(trial.record.number), trial_json(trial));
   trials_.insert_or_assign(trial.record.number, trial);
   write_results();
 }
@@ -164,15 +158,15 @@ void StudyFolder::save(const StoredTrial& trial) {
 void StudyFolder::reopen(int number) {
   if (trials_.erase(number) == 0) return;
   write_results();  // first: a line of a trial that is open again would look edited
-  fs::remove(trial_directory(number) + "/trial.json");
+  fs::remove(paths_.record(number));
 }
 
 void StudyFolder::write_results() {
-  atomic_replace(results_file(path_), results_csv(results_of(spec_, path_, trials_)));
+  atomic_replace(paths_.results(), results_csv(results_of(spec_, paths_.root, trials_)));
 }
 
 StudySpec read_study_folder_spec(const std::string& directory) {
-  const std::string path = study_file(directory);
+  const std::string path = directory + "/study.toml";
   if (!fs::exists(path))
     throw_input("this is no folder of a study: it has no study.toml", directory,
                 "the folder that `concertina study run` named, such as studies/NAME");
@@ -183,11 +177,10 @@ StudySpec read_study_folder_spec(const std::string& directory) {
 }
 
 StudyResults read_study(const std::string& directory) {
-  std::string path = directory;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  const StudySpec spec = read_study_folder_spec(path);
-  StudyResults results = results_of(spec, path, read_trials(path));
-  require_own(results_file(path), results);
+  const StudySpec spec = read_study_folder_spec(without_slash(directory));
+  const StudyPaths paths(directory, spec);
+  StudyResults results = results_of(spec, paths.root, read_trials(paths));
+  require_own(paths.results(), results);
   return results;
 }
 

@@ -13,13 +13,28 @@
 
 namespace concertina {
 
+/// Where what is in a study's folder.
+struct StudyPaths {
+  std::string root;
+  std::vector<std::string> base_files;  // the study's copies, in order
+
+  StudyPaths(const std::string& directory, const StudySpec& spec);
+  std::string study() const { return root + "/study.toml"; }
+  std::string results() const { return root + "/results.csv"; }
+  std::string trial(int number) const { return root + "/" + std::to_string(number); }
+  std::string run(int number) const { return trial(number) + "/run"; }
+  std::string log(int number) const { return trial(number) + "/log.txt"; }
+  std::string overrides(int number) const { return trial(number) + "/overrides.toml"; }
+  std::string record(int number) const { return trial(number) + "/trial.json"; }
+};
+
 class StudyFolder {
  public:
   /// Makes or opens `directory` for this study, `toml` being its file, and locks it. Throws
   /// Error{bad_input} if it holds another study, or something else, or another process runs it.
-  StudyFolder(std::string directory, const StudySpec& spec, const std::string& toml);
+  StudyFolder(const std::string& directory, const StudySpec& spec, const std::string& toml);
 
-  const std::string& path() const { return path_; }
+  const StudyPaths& paths() const { return paths_; }
   /// Trials that have a record, by number.
   const std::map<int, StoredTrial>& trials() const { return trials_; }
   /// Writes the trial's record, then results.csv.
@@ -27,20 +42,13 @@ class StudyFolder {
   /// Removes the record of a trial, so that it is open again; its run stays.
   void reopen(int number);
 
-  std::string trial_directory(int number) const;
-  std::string run_directory(int number) const { return trial_directory(number) + "/run"; }
-  std::string log(int number) const { return trial_directory(number) + "/log.txt"; }
-  std::string overrides(int number) const { return trial_directory(number) + "/overrides.toml"; }
-  /// The copies of the study's base files, in order.
-  std::vector<std::string> bases() const;
-
  private:
   void claim(const StudySpec& spec, const std::string& toml);
   void write_results();
 
-  std::string path_;
+  const StudySpec spec_;
+  const StudyPaths paths_;
   FileLock lock_;
-  StudySpec spec_;
   std::map<int, StoredTrial> trials_;
 };
 

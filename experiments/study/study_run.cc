@@ -59,15 +59,19 @@ std::string mark_of(const std::string& directory) {
 StudyRun::StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions options)
     : spec_(spec),
       folder_(folder),
+      paths_(folder.paths()),
       options_(std::move(options)),
       budget_(options_.cores),
       progress_(stderr, spec.search.metric) {
-  const std::string launcher = split_words(template_of(spec_), "launch.command")[0];
+  sampler_ = make_sampler(spec_, folder_.trials());
+}
+
+void require_launcher(const StudySpec& spec) {
+  const std::string launcher = split_words(template_of(spec), "launch.command")[0];
   if (launcher != "{program}" && find_program(launcher).empty())
     throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
                 "launch.command",
                 "a program on PATH, or its path: \"mpirun -n {ranks} {program} {args}\"");
-  sampler_ = make_sampler(spec_, folder_.trials());
 }
 
 StudySummary StudyRun::run(const std::function<int()>& stopped,
@@ -122,7 +126,7 @@ std::optional<std::vector<int>> StudyRun::cores_for(const TrialTask& task) {
 
 RunConfig StudyRun::trial_config(const TrialTask& task) const {
   RunConfig config = config_of(spec_, task.trial.settings);
-  config.run.dir = folder_.trial_directory(task.trial.number);
+  config.run.dir = paths_.trial(task.trial.number);
   config.run.name = "run";
   if (task.steps > 0) {
     // The learning rate goes its way as if the run were to reach its end.
@@ -136,11 +140,11 @@ RunConfig StudyRun::trial_config(const TrialTask& task) const {
 bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
   const int number = task.trial.number;
   const RunConfig config = trial_config(task);
-  make_directories(folder_.trial_directory(number));
-  const std::string mark = mark_of(folder_.trial_directory(number));
+  make_directories(paths_.trial(number));
+  const std::string mark = mark_of(paths_.trial(number));
   if (kill_marked(mark) > 0)
     log::info("trial {}: ended what an earlier launch of the study had left", number);
-  if (finished_steps(folder_.run_directory(number)) == config.run.steps) {
+  if (finished_steps(paths_.run(number)) == config.run.steps) {
     end(outcome(task, config, 0), 0);
     return false;
   }
@@ -156,7 +160,7 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
                             options_.program, arguments(task)),
       .environment = launch_environment(),
       .cpus = cores,
-      .log = folder_.log(number),
+      .log = paths_.log(number),
       .mark = mark};
   UnderWay trial{.task = task,
                  .config = config,
@@ -164,7 +168,7 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
                  .cores = std::move(cores),
                  .started = now()};
   if (!spec_.stop.metric.empty())
-    trial.follower.emplace(folder_.run_directory(number), spec_.stop, spec_.search.minimise);
+    trial.follower.emplace(paths_.run(number), spec_.stop, spec_.search.minimise);
   running_.push_back(std::move(trial));
   TrialRecord record;
   record.number = number;
@@ -175,9 +179,9 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
 
 std::vector<std::string> StudyRun::arguments(const TrialTask& task) const {
   std::vector<std::string> words = {"train"};
-  for (const std::string& base : folder_.bases()) words.push_back("@" + base);
-  words.push_back("@" + folder_.overrides(task.trial.number));
-  const std::string run = folder_.run_directory(task.trial.number);
+  for (const std::string& base : paths_.base_files) words.push_back("@" + base);
+  words.push_back("@" + paths_.overrides(task.trial.number));
+  const std::string run = paths_.run(task.trial.number);
   // Killed before its first checkpoint: its log lines are moved aside.
   if (fs::exists(run + "/metrics.jsonl") && !has_checkpoint(run))
     words.emplace_back("--from-scratch");
@@ -202,7 +206,7 @@ void StudyRun::write_overrides(const TrialTask& task, const RunConfig& config) c
     text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
     for (const auto& [key, value] : keys) text += fmt::format("{} = {}\n", key, value);
   }
-  atomic_replace(folder_.overrides(task.trial.number), text);
+  atomic_replace(paths_.overrides(task.trial.number), text);
 }
 
 void StudyRun::watch(UnderWay& trial) {
@@ -224,7 +228,7 @@ void StudyRun::watch(UnderWay& trial) {
 }
 
 void StudyRun::finish(UnderWay& trial, int code) {
-  kill_marked(mark_of(folder_.trial_directory(trial.task.trial.number)));
+  kill_marked(mark_of(paths_.trial(trial.task.trial.number)));
   StoredTrial ended = outcome(trial.task, trial.config, code);
   TrialRecord& record = ended.record;
   if (record.state != TrialState::done && trial.timed_out) {
@@ -246,13 +250,13 @@ StoredTrial StudyRun::outcome(const TrialTask& task, const RunConfig& config, in
   TrialRecord& record = trial.record;
   record.number = number;
   record.settings = task.trial.settings;
-  record.directory = folder_.run_directory(number);
+  record.directory = paths_.run(number);
   harvest(record);
   record.facts["config_sha256"] = config_digest(config);
   const bool whole = finished_steps(record.directory) == config.run.steps;
   record.state = code == 0 && whole ? TrialState::done : TrialState::failed;
   if (record.state == TrialState::failed) {
-    record.error = error_in_log(folder_.log(number));
+    record.error = error_in_log(paths_.log(number));
     const std::string end = code == 0 ? "the launcher ended with 0, but the run is not finished"
                                       : fmt::format("exit code {}", code);
     record.error = record.error.empty() ? end : fmt::format("{} ({})", record.error, end);
@@ -324,15 +328,14 @@ StudySummary StudyRun::summary(bool interrupted) const {
   return summary;
 }
 
-std::string launch_line(const StudySpec& spec, const StudyFolder& folder, const Trial& trial,
+std::string launch_line(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
                         const std::string& program) {
   std::vector<std::string> args = {"train"};
-  for (const std::string& base : folder.bases()) args.push_back("@" + base);
-  args.push_back("@" + folder.overrides(trial.number));
-  const RunConfig config = config_of(spec, trial.settings);
+  for (const std::string& base : paths.base_files) args.push_back("@" + base);
+  args.push_back("@" + paths.overrides(trial.number));
+  const int ranks = ranks_of(spec, trial.settings, config_of(spec, trial.settings));
   std::string line;
-  for (const std::string& word :
-       launch_words(template_of(spec), ranks_of(spec, trial.settings, config), program, args))
+  for (const std::string& word : launch_words(template_of(spec), ranks, program, args))
     line += (line.empty() ? "" : " ") + word;
   return line;
 }

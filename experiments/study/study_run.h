@@ -31,7 +31,6 @@ struct StudySummary {
 
 class StudyRun {
  public:
-  /// Throws Error{bad_input} if the launcher does not exist.
   StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions options);
 
   /// Until all trials have ended, or `stopped` returns a signal. Waits with `pause`, which returns
@@ -69,6 +68,7 @@ class StudyRun {
 
   const StudySpec& spec_;
   StudyFolder& folder_;
+  const StudyPaths& paths_;
   const StudyRunOptions options_;
   std::unique_ptr<Sampler> sampler_;
   CoreBudget budget_;
@@ -77,8 +77,11 @@ class StudyRun {
   std::optional<TrialTask> waiting_;  // for cores
 };
 
+/// Throws Error{bad_input} if the study's launcher is no program that there is.
+void require_launcher(const StudySpec& spec);
+
 /// What a trial would be launched as, for people.
-std::string launch_line(const StudySpec& spec, const StudyFolder& folder, const Trial& trial,
+std::string launch_line(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
                         const std::string& program);
 
 }  // namespace concertina

@@ -151,15 +151,21 @@ class SpecReader {
       RunConfig scratch;
       set_config(key + "=" + value, scratch);
     } catch (const Error& error) {
-      throw Error(error.code(), error.message(), place(node, key), error.fix());
+      const bool unread = error.message().starts_with("--set");
+      throw Error(error.code(),
+                  unread ? fmt::format("{} = {} is no value of it", key, value) : error.message(),
+                  place(node, key), error.fix());
     }
     return value;
   }
 
-  /// Calls `take` for each config key of a table: dotted keys are tables in it.
+  /// Calls `take` for each config key of a table, but for the names in `others`: dotted keys are
+  /// tables in it.
   void config_keys_of(const toml::table& table, const std::string& path, const std::string& section,
-                      const std::function<void(const std::string&, const toml::node&)>& take) {
+                      const std::function<void(const std::string&, const toml::node&)>& take,
+                      const std::set<std::string>& others = {}) {
     for (const auto& [name, node] : in_order(table)) {
+      if (others.contains(name)) continue;
       const std::string key = path.empty() ? name : path + "." + name;
       if (key == kRanksKey || find_key(key) != nullptr)
         take(key, *node);
@@ -290,19 +296,19 @@ class SpecReader {
   }
   void random(const toml::node& node) {
     if (!node.is_table()) refuse(node, "random", "random is no table", "[random]");
-    toml::table draws = *node.as_table();
+    const toml::table& draws = *node.as_table();
     if (const toml::node* trials = draws.get("trials"))
       spec_.random.trials = static_cast<int>(whole(*trials, "random.trials", 1, kMostTrials));
     else
       refuse(node, "random", "[random] has no number of trials", "trials = N");
     if (const toml::node* seed = draws.get("seed"))
       spec_.random.seed = whole(*seed, "random.seed", 0, std::numeric_limits<std::int64_t>::max());
-    draws.erase("trials");
-    draws.erase("seed");
-    config_keys_of(draws, "", "random", [&](const std::string& key, const toml::node& value) {
-      once(value, key);
-      spec_.random.draws.push_back(draw(key, value));
-    });
+    config_keys_of(draws, "", "random",
+                   [&](const std::string& key, const toml::node& value) {
+                     once(value, key);
+                     spec_.random.draws.push_back(draw(key, value));
+                   },
+                   {"trials", "seed"});
     if (spec_.random.draws.empty())
       refuse(node, "random", "[random] draws nothing", "KEY = {uniform = [LOW, HIGH]}");
   }
@@ -425,7 +431,8 @@ class SpecReader {
         throw_input(fmt::format("{} is set for all trials and varies as well", key), source_,
                     fmt::format("{} in [set], or as an axis", key));
     for (const char* key : {"run.dir", "run.name", "checkpoint.dir"})
-      if (seen_.contains(key))
+      if (seen_.contains(key) ||
+          std::ranges::find(spec_.set, key, &Settings::value_type::first) != spec_.set.end())
         throw_input(fmt::format("{} is the study's own", key), source_,
                     "each trial has a directory of its own in the study's folder");
     double count = std::max(1, spec_.random.trials);

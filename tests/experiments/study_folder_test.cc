@@ -1,0 +1,212 @@
+// A study on disk: records and results survive whatever is done to them, or are refused with a
+// word.
+#include "experiments/study/study_folder.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "experiments/study/core_budget.h"
+#include "experiments/study/csv.h"
+#include "experiments/study/launcher.h"
+#include "io/file.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStudy = "[set]\nrun.steps = 3\n[grid]\nmodel.width = [32, 64, 96]\n";
+
+StudySpec study(const std::string& toml = kStudy) {
+  return read_study_spec(toml, "s.toml", [](std::size_t, const std::string& path) { return path; });
+}
+
+StoredTrial ended(int number, double loss, TrialState state = TrialState::done) {
+  StoredTrial trial;
+  trial.record.number = number;
+  trial.record.settings = trials_of(study())[static_cast<std::size_t>(number - 1)].settings;
+  trial.record.state = state;
+  trial.record.figures = {{"loss", loss}, {"recorded.bubble", 0.1 + 0.2}};
+  trial.record.facts = {{"layout", "pp2xdp1"}, {"note", "a, \"b\"\nc"}};
+  if (state == TrialState::failed) trial.record.error = "error: it is broken\n  at: here";
+  return trial;
+}
+
+template <class Body>
+std::string refusal(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_FALSE(error.fix().empty());
+    return error.message();
+  }
+  ADD_FAILURE() << "not refused";
+  return {};
+}
+
+class StudyOnDisk : public testing::Test {
+ protected:
+  std::string path() const { return directory_.path() + "/study"; }
+  static void replace(const std::string& file, const std::string& from, const std::string& to) {
+    std::string text = read_file(file, 1 << 20);
+    ASSERT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(file) << text;
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(StudyOnDisk, ResultsAreWhatWasSavedAndOpenTrialsAreThere) {
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    folder.save(ended(3, 2.5, TrialState::failed));
+    folder.save(ended(1, 1.5));
+  }
+  const StudyResults results = read_study(path());
+  ASSERT_EQ(results.trials.size(), 3u);
+  EXPECT_EQ(results.axes, (std::vector<std::string>{"model.width"}));
+  EXPECT_EQ(results.trials[0].figures, ended(1, 1.5).record.figures);
+  EXPECT_EQ(results.trials[0].facts, ended(1, 1.5).record.facts);
+  EXPECT_EQ(results.trials[1].state, TrialState::open);
+  EXPECT_EQ(results.trials[1].settings, (Settings{{"model.width", "64"}}));
+  EXPECT_EQ(results.trials[2].error, ended(3, 0, TrialState::failed).record.error);
+  const auto rows = parse_csv(read_file(path() + "/results.csv", 1 << 20));
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->size(), 3u) << "the columns and two trials";
+}
+
+TEST_F(StudyOnDisk, AnotherStudyIsRefusedAndItsOwnGoesOn) {
+  { StudyFolder(path(), study(), kStudy).save(ended(1, 1.5)); }
+  const std::string other = "[set]\nrun.steps = 4\n[grid]\nmodel.width = [32, 64, 96]\n";
+  EXPECT_NE(refusal([&] { StudyFolder(path(), study(other), other); }).find("another study"),
+            std::string::npos);
+  EXPECT_EQ(read_file(path() + "/study.toml", 1 << 20), kStudy);
+  const std::string more = std::string("# the same\n") + kStudy + "[launch]\njobs = 2\n";
+  EXPECT_EQ(StudyFolder(path(), study(more), more).trials().size(), 1u);
+  EXPECT_EQ(read_study(path()).trials.size(), 3u);
+}
+
+TEST_F(StudyOnDisk, TwoProcessesDoNotRunOneStudy) {
+  const StudyFolder folder(path(), study(), kStudy);
+  EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("this study"),
+            std::string::npos);
+}
+
+TEST_F(StudyOnDisk, AFolderThatIsNoStudyIsLeftAlone) {
+  fs::create_directory(path());
+  std::ofstream(path() + "/thesis.tex") << "words";
+  EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("no study"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(path() + "/study.toml"));
+  EXPECT_NE(refusal([&] { read_study(path()); }).find("no folder of a study"), std::string::npos);
+}
+
+TEST_F(StudyOnDisk, WhatSomebodyEditedIsNamedAndNeverOverwritten) {
+  { StudyFolder(path(), study(), kStudy).save(ended(1, 1.5)); }
+  replace(path() + "/results.csv", "1.5", "1.4");
+  const std::string edited = read_file(path() + "/results.csv", 1 << 20);
+  const auto open = [&] { StudyFolder(path(), study(), kStudy); };
+  EXPECT_NE(refusal(open).find("loss of trial 1 is '1.4', the trial's record has '1.5'"),
+            std::string::npos);
+  refusal([&] { read_study(path()); });
+  EXPECT_EQ(read_file(path() + "/results.csv", 1 << 20), edited);
+  fs::remove(path() + "/results.csv");
+  open();
+  EXPECT_TRUE(fs::exists(path() + "/results.csv")) << "written again from the records";
+  replace(path() + "/1/trial.json", "1.5", "1.4");
+  EXPECT_NE(refusal(open).find("not as the study wrote it"), std::string::npos);
+}
+
+TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
+  const std::string results = path() + "/results.csv";
+  std::string before;
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    folder.save(ended(1, 1.5));
+    before = read_file(results, 1 << 20);
+    folder.save(ended(2, 1.25));
+  }
+  std::ofstream(results) << before;  // the second record is there, its line is not
+  EXPECT_EQ(read_study(path()).trials[1].state, TrialState::done);
+  StudyFolder folder(path(), study(), kStudy);
+  EXPECT_NE(read_file(results, 1 << 20), before);
+  before = read_file(results, 1 << 20);
+  folder.reopen(2);
+  std::ofstream(results) << before;  // the record went, the line is still there
+  EXPECT_EQ(read_study(path()).trials[1].state, TrialState::open);
+}
+
+TEST(TrialJson, IsReadBackAndEveryEditIsFound) {
+  StoredTrial trial = ended(2, -0.0, TrialState::stopped);
+  trial.rungs = {{9, 3.25}, {27, 1e-300}};
+  const std::string text = trial_json(trial);
+  const StoredTrial back = read_trial_json(text, "t");
+  EXPECT_EQ(back.record.figures, trial.record.figures);
+  EXPECT_EQ(back.record.facts, trial.record.facts);
+  EXPECT_EQ(back.record.settings, trial.record.settings);
+  EXPECT_EQ(back.rungs, trial.rungs);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string edited = text;
+    edited[i] = edited[i] == '7' ? '8' : '7';
+    try {
+      const StoredTrial other = read_trial_json(edited, "t");
+      EXPECT_EQ(trial_json(other), text) << "byte " << i << " is an edit that nobody saw";
+    } catch (const Error&) {
+    }
+  }
+}
+
+TEST(Csv, GivesBackWhateverIsInACell) {
+  rc::check([](const std::vector<std::string>& texts) {
+    std::vector<std::string> cells = texts;
+    cells.emplace_back("end");
+    for (std::string& cell : cells) std::erase(cell, '\r');
+    const auto rows = parse_csv(csv_line(cells) + csv_line({"next"}));
+    RC_ASSERT(rows.has_value());
+    RC_ASSERT(rows->size() == 2u);
+    RC_ASSERT(rows->front() == cells);
+  });
+  EXPECT_FALSE(parse_csv("a,\"b\n"));
+}
+
+TEST(Launcher, PutsArgumentsWhereTheTemplateWantsThem) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(launch_words("mpirun -n {ranks} {program} {args}", 3, "/p q", {"train", "@a b.toml"}),
+            (Words{"mpirun", "-n", "3", "/p q", "train", "@a b.toml"}));
+  EXPECT_EQ(launch_words("bash -c 'X=${Y} {program} {args}; echo {}'", 1, "p", {"a b", "c'd"}),
+            (Words{"bash", "-c", R"(X=${Y} p 'a b' 'c'\''d'; echo {})"}));
+  EXPECT_THROW(split_words("a 'b", "here"), Error);
+  EXPECT_THROW(split_words("  ", "here"), Error);
+}
+
+TEST(CoreBudget, NeverGivesACoreTwice) {
+  rc::check([](const std::vector<std::uint8_t>& wishes) {
+    CoreBudget budget({0, 2, 4, 6, 8, 10});
+    std::vector<std::vector<int>> given;
+    for (const std::uint8_t wish : wishes) {
+      if (wish % 3 == 0 && !given.empty()) {
+        budget.give_back(given.front());
+        given.erase(given.begin());
+      } else if (const auto cores = budget.take(wish % 9)) {
+        RC_ASSERT(static_cast<int>(cores->size()) == std::clamp(wish % 9, 1, 6));
+        given.push_back(*cores);
+      }
+      std::set<int> all;
+      std::size_t count = 0;
+      for (const std::vector<int>& cores : given) {
+        all.insert(cores.begin(), cores.end());
+        count += cores.size();
+      }
+      RC_ASSERT(all.size() == count);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace concertina

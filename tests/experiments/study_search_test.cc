@@ -1,0 +1,189 @@
+// Which trials a search runs, what it costs, and that a stop in between changes nothing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "experiments/study/sampler.h"
+#include "experiments/study/stop_rule.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::int64_t kSteps = 81;
+
+StudySpec toy(const std::string& search) {
+  std::string axes;
+  for (int i = 1; i <= 27; ++i) axes += fmt::format("{}{}", i == 1 ? "" : ", ", i);
+  return read_study_spec(
+      fmt::format("[set]\nrun.steps = {}\n[grid]\nrun.seed = [{}]\n{}", kSteps, axes, search),
+      "toy.toml", [](std::size_t, const std::string& path) { return path; });
+}
+
+constexpr const char* kAsha =
+    "[search]\nmethod = \"asha\"\nmetric = \"validation_loss\"\nmin_steps = 9\n";
+
+/// Learning curves: each trial falls towards its own end, with noise that dies away.
+class Curves {
+ public:
+  explicit Curves(std::uint64_t seed) : random_(seed) {
+    for (int i = 0; i < 27; ++i) ends_.push_back(2 + 0.1 * i);
+    std::shuffle(ends_.begin(), ends_.end(), random_);
+    for (int i = 0; i < 27; ++i)
+      noise_.push_back(std::uniform_real_distribution(-0.5, 0.5)(random_));
+  }
+  double loss(int trial, std::int64_t steps) const {
+    const auto i = static_cast<std::size_t>(trial - 1);
+    return ends_[i] + (2 + noise_[i]) * std::exp(-static_cast<double>(steps) / 12);
+  }
+  int best() const { return static_cast<int>(std::ranges::min_element(ends_) - ends_.begin()) + 1; }
+
+ private:
+  std::mt19937_64 random_;
+  std::vector<double> ends_, noise_;
+};
+
+/// A study that runs `jobs` tasks at a time on `curves`, each as long as its steps, and may be
+/// stopped and begun again after `stop_after` tasks.
+struct Simulated {
+  std::map<int, StoredTrial> stored;
+  std::int64_t cost = 0;  // steps
+
+  void end(const TrialTask& task, const Curves& curves) {
+    StoredTrial& trial = stored[task.trial.number];
+    const std::int64_t before = trial.rungs.empty() ? 0 : trial.rungs.back().steps;
+    cost += task.steps - before;
+    trial.record.number = task.trial.number;
+    trial.record.settings = task.trial.settings;
+    trial.record.state = task.steps == kSteps ? TrialState::done : TrialState::stopped;
+    trial.rungs.push_back({task.steps, curves.loss(task.trial.number, task.steps)});
+  }
+  void run(const StudySpec& spec, const Curves& curves, int jobs, int stop_after = 1 << 30) {
+    const std::unique_ptr<Sampler> sampler = make_sampler(spec, stored);
+    std::multimap<std::int64_t, TrialTask> running;  // by the time of their end
+    std::int64_t time = 0;
+    for (int ended = 0; ended < stop_after; ++ended) {
+      while (static_cast<int>(running.size()) < jobs) {
+        std::optional<TrialTask> task = sampler->next(running.empty());
+        if (!task) break;
+        running.emplace(time + task->steps, std::move(*task));
+      }
+      if (running.empty()) return;
+      const auto first = running.begin();
+      time = first->first;
+      end(first->second, curves);
+      sampler->tell(stored[first->second.trial.number]);
+      running.erase(first);
+    }
+  }
+  int best() const {
+    int best = 0;
+    double least = 1e9;
+    for (const auto& [number, trial] : stored)
+      if (trial.record.state == TrialState::done && trial.rungs.back().metric < least) {
+        least = trial.rungs.back().metric;
+        best = number;
+      }
+    return best;
+  }
+};
+
+class Asha : public testing::TestWithParam<int> {};
+
+TEST_P(Asha, FindsTheBestOf27ForLessThanHalfOfTheGrid) {
+  const StudySpec spec = toy(kAsha);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Curves curves(seed);
+    Simulated study;
+    study.run(spec, curves, GetParam());
+    EXPECT_EQ(study.best(), curves.best()) << "seed " << seed;
+    EXPECT_LE(static_cast<double>(study.cost), 0.40 * 27 * kSteps) << "seed " << seed;
+    EXPECT_EQ(study.stored.size(), 27u) << "each trial reaches the lowest rung";
+  }
+}
+
+TEST_P(Asha, AStudyThatWasStoppedFindsTheSame) {
+  const StudySpec spec = toy(kAsha);
+  const Curves curves(3);
+  for (int stop = 1; stop < 40; stop += 3) {
+    Simulated study;
+    study.run(spec, curves, GetParam(), stop);
+    study.run(spec, curves, GetParam(), stop);
+    study.run(spec, curves, GetParam());
+    EXPECT_EQ(study.best(), curves.best()) << "stopped after " << stop;
+    EXPECT_LE(static_cast<double>(study.cost), 0.40 * 27 * kSteps) << "stopped after " << stop;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, Asha, testing::Values(1, 2, 4));
+
+TEST(AshaRungs, EndWithTheRun) {
+  SearchSection search;
+  search.min_steps = 10;
+  search.factor = 3;
+  EXPECT_EQ(rungs_of(search, 100), (std::vector<std::int64_t>{10, 30, 90, 100}));
+  EXPECT_EQ(rungs_of(search, 10), (std::vector<std::int64_t>{10}));
+  EXPECT_EQ(rungs_of(search, 4), (std::vector<std::int64_t>{4}));
+}
+
+TEST(AshaRungs, FailedTrialsDoNotGoOn) {
+  const StudySpec spec = toy(kAsha);
+  const Curves curves(1);
+  const std::unique_ptr<Sampler> sampler = make_sampler(spec, {});
+  std::set<int> later;
+  while (const std::optional<TrialTask> task = sampler->next(true)) {
+    StoredTrial trial;
+    trial.record.number = task->trial.number;
+    if (task->steps > 9) later.insert(task->trial.number);
+    if (task->trial.number == curves.best()) {
+      trial.record.state = TrialState::failed;
+    } else {
+      trial.record.state = TrialState::stopped;
+      for (const std::int64_t steps : rungs_of(spec.search, kSteps))
+        if (steps <= task->steps)
+          trial.rungs.push_back({steps, curves.loss(task->trial.number, steps)});
+    }
+    sampler->tell(trial);
+  }
+  EXPECT_FALSE(later.contains(curves.best()));
+  EXPECT_FALSE(later.empty());
+}
+
+TEST(ListSampler, RunsWhatIsLeftInOrder) {
+  const StudySpec spec = toy("");
+  std::map<int, StoredTrial> before;
+  before[1].record.state = TrialState::done;
+  before[2].record.state = TrialState::open;
+  before[3].record.state = TrialState::failed;
+  const std::unique_ptr<Sampler> sampler = make_sampler(spec, before);
+  EXPECT_EQ(sampler->left(), 25);
+  EXPECT_EQ(sampler->next(true)->trial.number, 2);
+  EXPECT_EQ(sampler->next(false)->trial.number, 4);
+}
+
+TEST(StopRule, EndsATrialForItsFigures) {
+  StopSection stop;
+  stop.metric = "loss";
+  stop.has_above = true;
+  stop.above = 5;
+  stop.after = 3;
+  StopRule above(stop, true);
+  EXPECT_EQ(above.see(2, 9.0), "") << "steps that are left to it";
+  EXPECT_EQ(above.see(3, 4.9), "");
+  EXPECT_NE(above.see(4, 5.1).find("above 5"), std::string::npos);
+  EXPECT_NE(above.see(5, std::nan("")), "");
+
+  StopSection wait;
+  wait.metric = "loss";
+  wait.patience = 2;
+  StopRule patient(wait, true);
+  EXPECT_EQ(patient.see(1, 3.0), "");
+  EXPECT_EQ(patient.see(2, 3.5), "");
+  EXPECT_EQ(patient.see(3, 2.9), "");
+  EXPECT_EQ(patient.see(4, 2.9), "");
+  EXPECT_NE(patient.see(5, 3.0).find("no better than 2.9000 for 2 values"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace concertina

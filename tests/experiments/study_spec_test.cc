@@ -1,0 +1,187 @@
+// Study files: what they may say, which trials follow, and one clear error for what they may not.
+#include "experiments/study/study_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+StudySpec spec_of(const std::string& toml) {
+  return read_study_spec(toml, "s.toml", [](std::size_t, const std::string& path) { return path; });
+}
+
+std::vector<std::string> values_of(const StudySpec& spec, const std::string& key) {
+  std::vector<std::string> values;
+  for (const Trial& trial : trials_of(spec))
+    for (const auto& [name, value] : trial.settings)
+      if (name == key) values.push_back(value);
+  return values;
+}
+
+TEST(StudySpec, TrialsAreInTheOrderOfTheFileSeedsFastest) {
+  const StudySpec spec = spec_of(R"(
+seeds = [7, 8]
+[set]
+run.steps = 30
+[grid]
+parallel.schedule = ["zb-v", "1f1b"]
+[[zip]]
+parallel.pp = [2, 1]
+parallel.dp = [1, 2]
+)");
+  EXPECT_EQ(axes_of(spec), (std::vector<std::string>{"parallel.schedule", "parallel.pp",
+                                                     "parallel.dp", "run.seed"}));
+  const std::vector<Trial> trials = trials_of(spec);
+  ASSERT_EQ(trials.size(), 8u);
+  EXPECT_EQ(trials[1].settings, (Settings{{"parallel.schedule", "zb-v"},
+                                          {"parallel.pp", "2"},
+                                          {"parallel.dp", "1"},
+                                          {"run.seed", "8"}}));
+  EXPECT_EQ(trials[6].settings, (Settings{{"parallel.schedule", "1f1b"},
+                                          {"parallel.pp", "1"},
+                                          {"parallel.dp", "2"},
+                                          {"run.seed", "7"}}));
+  const RunConfig config = config_of(spec, trials[6].settings);
+  EXPECT_EQ(config.run.steps, 30);
+  EXPECT_EQ(config.parallel.dp, 2);
+  EXPECT_EQ(config.run.seed, 7);
+  EXPECT_EQ(ranks_of(spec, trials[6].settings, config), 2) << "as pp and dp ask for";
+}
+
+TEST(StudySpec, RanksAreAnAxisAndLayoutsAndListsAreValues) {
+  const StudySpec spec = spec_of(R"(
+[set]
+run.steps = 3
+[grid]
+ranks = [1, 4]
+optimizer.betas = [[0.9, 0.95], [0.8, 0.99]]
+)");
+  ASSERT_EQ(trials_of(spec).size(), 4u);
+  const Trial last = trials_of(spec).back();
+  const RunConfig config = config_of(spec, last.settings);
+  EXPECT_EQ(ranks_of(spec, last.settings, config), 4);
+  EXPECT_EQ(config.optimizer.betas, (std::array<double, 2>{0.8, 0.99}));
+}
+
+TEST(StudySpec, DrawsAreSeededAndWithinTheirRange) {
+  const std::string text = R"(
+[set]
+run.steps = 3
+[random]
+trials = 400
+seed = %
+optimizer.lr = {log_uniform = [1e-4, 1e-2]}
+model.dropout = {uniform = [0.0, 0.5]}
+model.layers = {uniform = [2, 4]}
+parallel.schedule = {choice = ["1f1b", "zb-v"]}
+)";
+  const auto seeded = [&](const char* seed) {
+    std::string own = text;
+    return spec_of(own.replace(own.find('%'), 1, seed));
+  };
+  const StudySpec spec = seeded("1");
+  EXPECT_EQ(values_of(spec, "optimizer.lr"), values_of(seeded("1"), "optimizer.lr"));
+  EXPECT_NE(values_of(spec, "optimizer.lr"), values_of(seeded("2"), "optimizer.lr"));
+  double logs = 0;
+  for (const std::string& value : values_of(spec, "optimizer.lr")) {
+    EXPECT_GE(std::stod(value), 1e-4);
+    EXPECT_LE(std::stod(value), 1e-2);
+    logs += std::log10(std::stod(value));
+  }
+  EXPECT_NEAR(logs / 400, -3, 0.12) << "the mean of log10 of a log-uniform value";
+  const std::vector<std::string> layers = values_of(spec, "model.layers");
+  EXPECT_EQ(std::set<std::string>(layers.begin(), layers.end()),
+            (std::set<std::string>{"2", "3", "4"}));
+  EXPECT_GT(std::ranges::count(layers, "4"), 100) << "the ends are as likely as the rest";
+  EXPECT_GT(std::ranges::count(values_of(spec, "parallel.schedule"), "zb-v"), 150);
+}
+
+struct Refused {
+  const char *name, *toml, *what, *where;
+};
+
+class StudyRefusals : public testing::TestWithParam<Refused> {};
+
+TEST_P(StudyRefusals, SayWhatAndWhere) {
+  try {
+    spec_of(GetParam().toml);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_NE(error.message().find(GetParam().what), std::string::npos) << error.message();
+    EXPECT_NE(error.where().find(GetParam().where), std::string::npos) << error.where();
+    EXPECT_FALSE(error.fix().empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StudyRefusals,
+    testing::Values(
+        Refused{"key", "[grid]\nmodel.widht = [1]", "unknown key model.widht", "s.toml:2:15"},
+        Refused{"table", "[grid]\nmodle.width = [1]", "unknown key modle", "s.toml:2"},
+        Refused{"section", "[gird]\na = 1", "no 'gird'", "s.toml:1"},
+        Refused{"empty", "[grid]\nmodel.width = []", "no values", "s.toml:2:15"},
+        Refused{"scalar", "[grid]\nmodel.width = 3", "no list", "s.toml:2:15"},
+        Refused{"value", "[grid]\nmodel.width = [64, 'x']", "no value of it", "s.toml:2:20"},
+        Refused{"range", "[grid]\nmodel.width = [64, 0]", "out of range", "s.toml:2:20"},
+        Refused{"name", "[grid]\nparallel.schedule = ['zbv']", "is unknown", "s.toml:2:22"},
+        Refused{"twice", "[grid]\nmodel.width = [64, 64]", "there twice", "s.toml:2:15"},
+        Refused{"varies", "seeds = [1]\n[grid]\nrun.seed = [1]", "varies twice", "s.toml:3"},
+        Refused{"set", "[set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]", "as well",
+                "s.toml"},
+        Refused{"zip", "[[zip]]\nmodel.width = [64, 32]\nmodel.heads = [1]",
+                "model.heads has 1 values", "s.toml:3:15"},
+        Refused{"own", "[set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']", "the study's own",
+                "s.toml"},
+        Refused{"set own", "[set]\nrun.name = 'a'", "the study's own", "s.toml"},
+        Refused{"base", "base = 'nowhere.toml'", "cannot read", "s.toml:1:8"},
+        Refused{"nothing", "name = 'a'", "starts from no config", "s.toml"},
+        Refused{"draw", "[random]\ntrials = 2\noptimizer.lr = {normal = [0, 1]}", "'normal'",
+                "s.toml:3"},
+        Refused{"log", "[random]\ntrials = 2\noptimizer.lr = {log_uniform = [0, 1]}", "no range",
+                "s.toml:3"},
+        Refused{"trials", "[random]\noptimizer.lr = {uniform = [0.1, 1.0]}", "number of trials",
+                "s.toml:1"},
+        Refused{"end", "[random]\ntrials = 2\nmodel.dropout = {uniform = [0.1, 3.0]}",
+                "out of range", "s.toml:3:34"},
+        Refused{"many",
+                "[set]\nrun.steps = 9\n[random]\ntrials = 99999\noptimizer.lr = {uniform = [0.1, "
+                "1.0]}\n[grid]\nmodel.width = [64, 32]",
+                "199998 trials", "s.toml"},
+        Refused{"asha", "[set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmetric = 'loss'",
+                "lowest rung", "s.toml:3"},
+        Refused{"metric", "[set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmin_steps = 3",
+                "no metric", "s.toml:3"},
+        Refused{"stop", "[set]\nrun.steps = 9\n[stop]\nmetric = 'loss'", "does not say when",
+                "s.toml:3"},
+        Refused{"launch", "[launch]\ncommand = 'mpirun'", "no place", "s.toml:1"},
+        Refused{"limit", "[launch]\ntime_limit = -1", "time_limit", "s.toml:2:14"},
+        Refused{"toml", "[grid\n", "not valid TOML", "s.toml:1"}),
+    [](const auto& tested) {
+      std::string name = tested.param.name;
+      std::ranges::replace(name, ' ', '_');
+      return name;
+    });
+
+TEST(StudySpec, IsAnotherStudyWhereTrialsDiffer) {
+  const std::string text = "[set]\nrun.steps = 9\n[grid]\nmodel.width = [64, 32]\n";
+  const StudySpec spec = spec_of(text);
+  EXPECT_EQ(study_difference(
+                spec, spec_of("# a comment\nname = \"b\"\n" + text + "[launch]\njobs = 2\n")),
+            "");
+  EXPECT_EQ(study_difference(spec, spec_of("seeds = [1]\n" + text)), "seeds differ");
+  EXPECT_EQ(
+      study_difference(spec, spec_of("[set]\nrun.steps = 9\n[grid]\nmodel.width = [32, 64]\n")),
+      "[grid] or [[zip]] differs");
+  EXPECT_EQ(study_difference(spec, spec_of(text + "[stop]\nmetric = \"loss\"\nabove = 9.0\n")),
+            "[stop] differs");
+}
+
+}  // namespace
+}  // namespace concertina

@@ -13,7 +13,6 @@
 #include "core/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/run/error_text.h"
 #include "experiments/study/launcher.h"
 #include "io/file.h"
 #include "io/sha256.h"
@@ -112,7 +111,8 @@ bool StudyRun::start_next() {
   } catch (const Error& error) {  // the trial cannot even start: the others can
     const TrialTask task = waiting_ ? *std::exchange(waiting_, std::nullopt) : TrialTask{};
     if (task.trial.number == 0) throw;
-    refused(task, error_text(error, -1));
+    refused(task,
+            fmt::format("error: {}; at: {}; try: {}", error.message(), error.where(), error.fix()));
   }
   return true;
 }
@@ -284,7 +284,7 @@ void StudyRun::refused(const TrialTask& task, const std::string& error) {
   trial.record.number = task.trial.number;
   trial.record.settings = task.trial.settings;
   trial.record.state = TrialState::failed;
-  trial.record.error = error.substr(0, error.find_last_not_of('\n') + 1);
+  trial.record.error = error;
   end(trial, 0);
 }
 

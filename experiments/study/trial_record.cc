@@ -136,7 +136,7 @@ std::string error_in_log(const std::string& log) {
     const bool starts = line.find("concertina: error") != std::string::npos;
     if (starts) message = line.substr(line.find("error"));
     // "  at: " and "  try: " belong to it.
-    if (in_message && !starts && line.starts_with("  ")) message += "\n" + line;
+    if (in_message && !starts && line.starts_with("  ")) message += ";" + line.substr(1);
     in_message = starts || (in_message && line.starts_with("  "));
     if (!line.empty()) tail = line;
   }

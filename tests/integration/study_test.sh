@@ -1,0 +1,171 @@
+#!/bin/sh
+# Studies of real runs: whatever is killed, hangs or fails, the rest goes on, nothing is lost, and
+# what was trained is the same.
+# usage: study_test.sh CONCERTINA MPIRUN [ARGUMENT...]
+set -u
+binary=$(realpath -- "$1"); shift
+mpirun=$*
+. "$(dirname -- "$0")/training_checks.sh"
+
+tiny_run 40
+PATH=$(dirname -- "$binary"):$PATH
+launcher="$mpirun -n {ranks} {program} {args}"
+
+# study NAME: writes NAME.toml from stdin, after what all studies here share.
+study() { { echo 'base = "base.toml"'; cat; } > "$1.toml"; }
+# runs CODE NAME [OPTION...]: `study run` of NAME.toml.
+runs() {
+  code=$1 name=$2; shift 2
+  exits "$code" "study run $name $*" "$binary" study run "$name.toml" "$@"
+}
+# column DIR NAME: the values of a column of results.csv, a line each.
+column() {
+  awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i; next } { print $at }' "$1/results.csv"
+}
+same() { [ "$(column "$1" "$3")" = "$(column "$2" "$3")" ] || fail "$3 of $1 and $2 differ"; }
+
+# Killed three times in the middle, it ends with what the undisturbed one has.
+study grid << END
+seeds = [1, 2]
+[set]
+checkpoint.every = 5
+[grid]
+parallel.schedule = ["1f1b", "zb-v"]
+[[zip]]
+parallel.pp = [2, 1]
+parallel.dp = [1, 2]
+[launch]
+command = "$launcher"
+END
+runs 0 grid
+[ "$(column studies/grid state | sort | uniq -c | awk '{ print $1 $2 }')" = 8done ] || fail 'not 8 trials done'
+[ "$(column studies/grid state_sha256 | sort -u | wc -l)" = 2 ] || fail 'not the same bits for each seed'
+for ended in 1 3 5; do
+  "$binary" study run grid.toml --dir killed > out 2> err & process=$!
+  while kill -0 $process 2> /dev/null && [ "$(ls killed/grid/*/trial.json 2> /dev/null | wc -l)" -lt $ended ]; do sleep 0.02; done
+  sleep 0.4  # in the middle of the next trial
+  kill -KILL $process 2> /dev/null
+  wait $process 2> /dev/null
+done
+runs 0 grid --dir killed
+for name in trial state parallel.schedule parallel.pp run.seed loss validation_loss grad_norm state_sha256 layout config_sha256; do
+  same studies/grid killed/grid $name
+done
+cp killed/grid/results.csv before
+runs 0 grid --dir killed
+cmp -s before killed/grid/results.csv || fail 'a study that is done changed its results'
+
+# A trial that hangs is ended by its time limit and named, with all that it started; one that cannot
+# run is recorded with its error; the rest runs. Both are tried again where that is asked for.
+study faulty << END
+[grid]
+model.heads = [2, 3, 4]
+[launch]
+ranks = 1
+time_limit = 2
+command = "sh -c 'if grep -q \"^heads = 4\" studies/faulty/3/overrides.toml && [ ! -e again ] && [ -e studies/faulty/2 -o -e studies/faulty/3/overrides.toml ]; then sleep 61 & exec sleep 62; fi; exec {program} {args}'"
+END
+runs 1 faulty
+[ "$(column studies/faulty state | tr '\n' ' ')" = 'done failed timeout ' ] || fail "states: $(column studies/faulty state)"
+grep -q 'trial 3 timeout' err && grep -q 'it did not end within 2 s (launch.time_limit)' err || fail 'the hanging trial is not named'
+grep -q '^  *error: model.heads = 3 does not divide model.width' err || fail 'the failing trial has no error'
+grep -lsE '^sleep.6[12]' /proc/[0-9]*/cmdline > /dev/null && fail 'what hung is still there'
+touch again
+runs 1 faulty --retry-failed
+[ "$(column studies/faulty state | tr '\n' ' ')" = 'done failed done ' ] || fail "states: $(column studies/faulty state)"
+
+# Trials side by side have cores of their own.
+study beside << END
+[grid]
+run.seed = [1, 2, 3, 4]
+[launch]
+ranks = 1
+jobs = 2
+command = "sh -c 'echo begin \$(date +%s%N) \$(grep Cpus_allowed_list /proc/self/status | cut -f2); {program} {args}; code=\$?; echo end \$(date +%s%N); exit \$code'"
+END
+runs 0 beside
+for trial in 1 2 3 4; do
+  awk '/^begin/ { from = $2; cpus = $3 } /^end/ { print from, $2, cpus }' studies/beside/$trial/log.txt
+done > spans
+cores=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+awk -v cores="$cores" '{ from[NR] = $1; to[NR] = $2; cpus[NR] = $3 }
+  END { for (i = 1; i <= NR; ++i) for (j = i + 1; j <= NR; ++j)
+          if (from[i] < to[j] && from[j] < to[i]) { both = 1; if (cpus[i] == cpus[j]) shared = 1 }
+        if (NR != 4 || shared || (cores ~ /[-,]/ && !both)) exit 1 }' spans || fail "cores: $(cat spans)"
+
+# A signal ends it with 75; the same command goes on.
+study told << END
+[set]
+run.steps = 4000
+checkpoint.every = 1000
+[grid]
+run.seed = [1, 2]
+[launch]
+command = "$launcher"
+ranks = 2
+END
+"$binary" study run told.toml > out 2> err & process=$!
+while kill -0 $process 2> /dev/null && [ ! -s studies/told/1/run/metrics.jsonl ]; do sleep 0.02; done
+kill -TERM $process
+wait $process
+[ $? = 75 ] || fail 'a study that was told to stop did not end with 75'
+grep -q 'goes on with what is left' out || fail 'it does not say how to go on'
+[ -e studies/told/1/trial.json ] && fail 'a trial that was stopped has a record'
+[ -n "$(ls -d studies/told/1/run/checkpoints/step-*)" ] || fail 'the trial made no checkpoint'
+sed -i 's/run.steps = 4000/run.steps = 4001/' told.toml
+runs 2 told
+one_message 'another study is in this folder: [set] differs' 'another study'
+
+# Successive halving goes on from checkpoints: each rung's steps are trained once.
+study rungs << END
+[grid]
+optimizer.lr = [1e-6, 1e-3, 1e-5]
+[search]
+method = "asha"
+metric = "validation_loss"
+min_steps = 10
+[stop]
+metric = "loss"
+above = 1e9
+[launch]
+command = "$launcher"
+ranks = 1
+END
+runs 0 rungs --json
+grep -q '"best":{"trial":2,' out || fail 'successive halving has not found the best'
+[ "$(column studies/rungs steps | tr '\n' ' ')" = '10 40 10 ' ] || fail "steps: $(column studies/rungs steps)"
+grep -q '"step":11,' studies/rungs/2/run/metrics.jsonl || fail 'the best one did not go on'
+[ "$(wc -l < studies/rungs/2/run/launches.jsonl)" = 3 ] || fail 'not three launches: 10, 30 and 40 steps'
+# A trial is stopped for its figures.
+study stopped << END
+[set]
+run.steps = 3000
+[stop]
+metric = "loss"
+below = 100.0
+after = 5
+[launch]
+command = "$launcher"
+ranks = 1
+END
+runs 0 stopped
+grep -q 'trial 1 stopped' err && grep -q 'below 100' err || fail 'the trial was not stopped'
+
+# Bad input: one message, and nothing is made.
+study bad << END
+[launch]
+command = "nowhere-to-be-found {args}"
+END
+runs 2 bad
+one_message "the launcher 'nowhere-to-be-found' is not there" launcher
+[ -e studies/bad ] && fail 'a refused study made a folder'
+study dry < /dev/null
+runs 0 dry --dry-run
+[ -e studies/dry ] && fail 'a dry run made a folder'
+grep -q 'train @studies/dry/base/1-base.toml @studies/dry/1/overrides.toml' out || fail 'a dry run does not show its commands'
+sed -i 's/done/failed/' studies/beside/results.csv
+runs 2 beside
+one_message 'results.csv is not as the study wrote it' edited
+exits 2 'a missing file' "$binary" study run nothing.toml
+one_message 'cannot read this file' missing
+exit $bad

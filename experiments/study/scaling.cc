@@ -1,0 +1,114 @@
+#include "experiments/study/scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
+
+namespace concertina {
+namespace {
+
+[[noreturn]] void refuse_ranks(int ranks, const std::string& why, const std::string& fix) {
+  throw_input(fmt::format("{} ranks: {}", ranks, why), "--ranks", fix);
+}
+
+/// pp and dp of so many ranks: the one that does not grow is the config's.
+ScalingPoint grid_of(const RunConfig& config, const ScalingOptions& options, int ranks) {
+  const ParallelSection& parallel = config.parallel;
+  const int fixed = std::max(1, options.grows_pipeline ? parallel.dp : parallel.pp);
+  if (ranks % fixed != 0)
+    refuse_ranks(ranks,
+                 fmt::format("not a multiple of parallel.{} = {}",
+                             options.grows_pipeline ? "dp" : "pp", fixed),
+                 "other numbers of ranks, or another parallel.pp and parallel.dp");
+  ScalingPoint point{.ranks = ranks, .pp = fixed, .dp = ranks / fixed};
+  if (options.grows_pipeline) std::swap(point.pp, point.dp);
+  return point;
+}
+
+/// The config's samples of a microbatch stay: what grows is their number.
+ScalingPoint with_microbatches(const RunConfig& config, ScalingPoint point, int microbatches) {
+  point.microbatches = microbatches;
+  point.global = config.batch.global / config.batch.microbatches * microbatches;
+  return point;
+}
+
+/// Keys that the study itself varies, or that belong to a run.
+bool is_own(std::string_view key) {
+  constexpr std::string_view kOwn[] = {"run.name",           "run.dir",       "run.seed",
+                                       "parallel.pp",        "parallel.dp",   "batch.global",
+                                       "batch.microbatches", "checkpoint.dir"};
+  return std::ranges::find(kOwn, key) != std::end(kOwn);
+}
+
+template <class Value>
+std::string list_of(const std::vector<ScalingPoint>& points, Value value) {
+  std::vector<int> values;
+  for (const ScalingPoint& point : points) values.push_back(value(point));
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+}  // namespace
+
+std::vector<ScalingPoint> scaling_points(const RunConfig& config, const ScalingOptions& options) {
+  std::vector<int> counts = {config.batch.microbatches};
+  for (const int count : options.microbatches)
+    if (count != config.batch.microbatches) counts.push_back(count);
+  std::vector<ScalingPoint> points;
+  for (const int ranks : options.ranks) {
+    const ScalingPoint grid = grid_of(config, options, ranks);
+    const int grown = options.weak ? ranks / options.ranks.front() : 1;
+    if (options.weak && ranks % options.ranks.front() != 0)
+      refuse_ranks(
+          ranks, "the batch cannot grow in proportion",
+          fmt::format("multiples of {}, the smallest number of ranks", options.ranks.front()));
+    for (const int count : counts) points.push_back(with_microbatches(config, grid, count * grown));
+  }
+  return points;
+}
+
+RunConfig config_at(RunConfig config, const ScalingPoint& point) {
+  config.parallel.pp = point.pp;
+  config.parallel.dp = point.dp;
+  config.batch.global = point.global;
+  config.batch.microbatches = point.microbatches;
+  return config;
+}
+
+std::string scaling_toml(const RunConfig& config, const ScalingOptions& options) {
+  std::vector<ScalingPoint> points = scaling_points(config, options);
+  std::erase_if(points, [&](const ScalingPoint& point) { return point.ranks > options.measured; });
+  std::string text = fmt::format("name = {}\n", to_toml(options.name)), section;
+  for (const Key& key : config_keys()) {
+    if (!applies(key, config) || is_default(key, config) || is_own(key.name)) continue;
+    const std::size_t dot = key.name.find('.');
+    if (key.name.substr(0, dot) != section) {
+      section = key.name.substr(0, dot);
+      text += fmt::format("\n[set.{}]\n", section);
+    }
+    text += fmt::format("{} = {}\n", key.name.substr(dot + 1), value_text(key, config));
+  }
+  // A round is a seed: it changes what is trained, but not what a step does. Rounds go by turns.
+  std::vector<int> rounds(static_cast<std::size_t>(options.rounds));
+  std::iota(rounds.begin(), rounds.end(), 1);
+  text += fmt::format("\n[grid]\nrun.seed = [{}]\n", fmt::join(rounds, ", "));
+  text += fmt::format(
+      "\n[[zip]]\nranks = {}\nparallel.pp = {}\nparallel.dp = {}\nbatch.global = "
+      "{}\nbatch.microbatches = {}\n",
+      list_of(points, [](const ScalingPoint& p) { return p.ranks; }),
+      list_of(points, [](const ScalingPoint& p) { return p.pp; }),
+      list_of(points, [](const ScalingPoint& p) { return p.dp; }),
+      list_of(points, [](const ScalingPoint& p) { return p.global; }),
+      list_of(points, [](const ScalingPoint& p) { return p.microbatches; }));
+  return text;
+}
+
+double StepParts::total() const {
+  return compute + bubble + imbalance + transfer + reduction + update + cores;
+}
+
+}  // namespace concertina

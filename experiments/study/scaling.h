@@ -1,0 +1,94 @@
+// Scaling studies: one config at several numbers of ranks, measured where there are cores,
+// predicted everywhere, and what the loss of efficiency is made of. Invariant: what is measured and
+// what is predicted is kept apart in every figure; a prediction for N ranks never stands on the
+// steps that N ranks were measured in.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+#include "experiments/costs/machine_model.h"
+#include "experiments/study/study_spec.h"
+
+namespace concertina {
+
+struct ScalingOptions {
+  std::string name = "scaling";
+  std::vector<int> ranks;         // ascending
+  bool weak = false;              // the batch grows with the ranks; else it is the config's
+  bool grows_pipeline = false;    // of pp and dp, pp grows with the ranks; else dp does
+  std::vector<int> microbatches;  // further numbers of them, for the fit; empty: the config's alone
+  int rounds = 3;                 // launches of each number of ranks, by turns
+  int measured = 0;               // numbers of ranks up to this one are launched; 0: none
+  int cores = 0;                  // of a host, for ranks that share them
+  int ranks_per_host = 0;         // in measurements; 0: all on one host
+  std::string links{};            // a machine file, or a run, for what is not measured
+  LaunchSection launch{};
+};
+
+/// One point of the study: so many ranks, and what follows for the config.
+struct ScalingPoint {
+  int ranks = 1, pp = 1, dp = 1, global = 1, microbatches = 1;
+};
+/// Points by ranks, then by microbatches; the config's own microbatches come first of each. Throws
+/// Error{bad_input} where the config's pp or dp do not divide the ranks.
+std::vector<ScalingPoint> scaling_points(const RunConfig& config, const ScalingOptions& options);
+/// `config` at a point.
+RunConfig config_at(RunConfig config, const ScalingPoint& point);
+
+/// The study file that measures `points`, those up to options.measured.
+std::string scaling_toml(const RunConfig& config, const ScalingOptions& options);
+
+/// What a step is made of, in seconds. They add up to it.
+struct StepParts {
+  double compute = 0;    // mean of ranks
+  double bubble = 0;     // the schedule's own, with equal stages and free messages
+  double imbalance = 0;  // stages that differ
+  double transfer = 0;   // activations and gradients between stages
+  double reduction = 0;  // gradients between replicas
+  double update = 0;     // loading, norms, optimizer, packing
+  double cores = 0;      // that ranks share
+  double total() const;
+};
+inline constexpr const char* kStepParts[] = {"compute",   "bubble", "imbalance", "transfer",
+                                             "reduction", "update", "cores"};
+
+struct Measured {
+  std::vector<double> steps;  // seconds, of each round
+  double median = 0;
+  StepParts parts;  // of the recorded steps, scaled to the median
+};
+
+struct ScalingResult {
+  ScalingPoint point;
+  std::string layout;
+  std::optional<Measured> measured;
+  StepParts predicted;
+  std::string predicted_from;  // which measurement or file
+  double flops = 0;            // of the model, a step
+};
+
+/// By point. `runs`: directories of the measurements' runs, by point and round; none for those that
+/// were not measured.
+std::vector<ScalingResult> scaling_results(const RunConfig& config, const ScalingOptions& options,
+                                           const std::vector<std::vector<std::string>>& runs);
+
+/// A line through step seconds over microbatches, at one number of ranks: t = a + b m.
+struct StepFit {
+  int ranks = 1;
+  double a = 0, b = 0;
+  double error = 0;  // largest residual over its step
+  bool measured = false;
+};
+std::vector<StepFit> step_fits(const std::vector<ScalingResult>& results);
+
+/// Keys: mode, results (a list: ranks, layout, batch, microbatches, measured_ms, predicted_ms,
+/// error, speedup, efficiency, parts ...), fits.
+nlohmann::ordered_json scaling_json(const std::vector<ScalingResult>& results,
+                                    const ScalingOptions& options);
+std::string scaling_text(const nlohmann::ordered_json& report);
+
+}  // namespace concertina

@@ -1,0 +1,169 @@
+#include "parallel/simulate/shared_cores.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// The computation of a step on hosts with so many cores each, by events: a rank starts its next
+/// action once what that reads has arrived; actions under way on a host advance together.
+class SharedCores {
+ public:
+  SharedCores(const Plan& plan, const Layout& layout, const Costs& costs,
+              const std::vector<int>& hosts, int cores)
+      : plan_(plan),
+        costs_(costs),
+        stages_(stage_infos(layout)),
+        index_(plan, layout),
+        hosts_(hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts),
+        cores_(cores),
+        ends_(at(index_.nodes()), kNever),
+        ranks_(plan.rows.size()) {
+    active_.resize(at(hosts_.empty() ? 1 : *std::ranges::max_element(hosts_) + 1));
+  }
+
+  double makespan() {
+    for (bool moved = true; moved;) {
+      start_what_can();
+      const double next = next_event();
+      moved = next < kNever;
+      if (moved) advance(next);
+    }
+    return now_ + update();
+  }
+
+ private:
+  struct Rank {
+    std::size_t position = 0;
+    double left = -1;  // seconds of work of the action under way; < 0: none
+  };
+
+  bool is_done(std::size_t rank) const { return ranks_[rank].position == plan_.rows[rank].size(); }
+  int node(std::size_t rank) const {
+    return index_.node(static_cast<int>(rank), static_cast<int>(ranks_[rank].position));
+  }
+
+  double message_seconds(int from, int to) const {
+    const LinkCosts& link = costs_.link(from, to);
+    return link.latency + costs_.boundary_bytes / link.bandwidth;
+  }
+  /// When what `producer` made is there on `rank`.
+  double arrival(int producer, int rank) const {
+    if (producer < 0) return 0;
+    const int from = index_.place(producer).rank;
+    return ends_[at(producer)] + (from == rank ? 0 : message_seconds(from, rank));
+  }
+  double ready(int rank, const Action& action) const {
+    const StageInfo& stage = stages_[at(action.stage)];
+    double time = 0;
+    if (action.kind == Kind::F && !stage.first)
+      time = arrival(index_.find(Kind::F, action.stage - 1, action.microbatch), rank);
+    if (makes_input_gradient(action.kind) && !stage.last)
+      time = arrival(index_.find_input_gradient(action.stage + 1, action.microbatch), rank);
+    return time;
+  }
+  /// With the copy of what it reads, where the receiver makes it.
+  double work(int rank, const Action& action) const {
+    const StageInfo& stage = stages_[at(action.stage)];
+    double seconds = costs_.seconds(action);
+    const auto receives = [&](bool reads, int other) {
+      if (reads && stages_[at(other)].rank != rank)
+        seconds += costs_.boundary_bytes * costs_.link(stages_[at(other)].rank, rank).receive_cpu;
+    };
+    if (action.kind == Kind::F) receives(!stage.first, action.stage - 1);
+    if (makes_input_gradient(action.kind)) receives(!stage.last, action.stage + 1);
+    return seconds;
+  }
+
+  void start_what_can() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      Rank& mine = ranks_[rank];
+      const std::vector<Action>& row = plan_.rows[rank];
+      while (!is_done(rank) && !is_compute(row[mine.position].kind)) ++mine.position;
+      if (is_done(rank) || mine.left >= 0) continue;
+      const Action& action = row[mine.position];
+      if (ready(static_cast<int>(rank), action) > now_) continue;
+      mine.left = work(static_cast<int>(rank), action);
+      ++active_[at(hosts_[rank])];
+    }
+  }
+  double rate(std::size_t rank) const {
+    const int active = active_[at(hosts_[rank])];
+    return cores_ > 0 && active > cores_ ? static_cast<double>(cores_) / active : 1;
+  }
+  double next_event() const {
+    double next = kNever;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (ranks_[rank].left >= 0) {
+        next = std::min(next, now_ + ranks_[rank].left / rate(rank));
+      } else if (!is_done(rank)) {
+        const double time = ready(static_cast<int>(rank), plan_.rows[rank][ranks_[rank].position]);
+        if (time > now_) next = std::min(next, time);
+      }
+    }
+    return next;
+  }
+  void advance(double time) {
+    std::vector<std::size_t> ended;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (ranks_[rank].left < 0) continue;
+      const double left = ranks_[rank].left - (time - now_) * rate(rank);
+      ranks_[rank].left = std::max(0.0, left);
+      if (left <= 1e-12 * time) ended.push_back(rank);
+    }
+    now_ = time;
+    for (const std::size_t rank : ended) {
+      ends_[at(node(rank))] = now_;
+      ranks_[rank].left = -1;
+      ++ranks_[rank].position;
+      --active_[at(hosts_[rank])];
+    }
+  }
+  /// Of the host that takes longest, all its ranks at once.
+  double update() const {
+    if (costs_.ranks.empty()) return 0;
+    std::vector<double> sum(active_.size()), longest(active_.size());
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const RankCosts& own = costs_.ranks[rank];
+      const double seconds = own.load + own.norm + own.update + own.refresh;
+      sum[at(hosts_[rank])] += seconds;
+      longest[at(hosts_[rank])] = std::max(longest[at(hosts_[rank])], seconds);
+    }
+    double most = 0;
+    for (std::size_t host = 0; host < sum.size(); ++host)
+      most = std::max({most, longest[host], cores_ > 0 ? sum[host] / cores_ : 0});
+    return most;
+  }
+
+  const Plan& plan_;
+  const Costs& costs_;
+  const std::vector<StageInfo> stages_;
+  const PlanIndex index_;
+  const std::vector<int> hosts_;
+  const int cores_;
+  std::vector<double> ends_;  // by node
+  std::vector<Rank> ranks_;
+  std::vector<int> active_;  // by host: ranks with an action under way
+  double now_ = 0;
+};
+
+}  // namespace
+
+double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
+                          const std::vector<int>& hosts, int cores) {
+  if (cores <= 0) return 1;
+  const double alone = SharedCores(plan, layout, costs, hosts, 0).makespan();
+  const double shared = SharedCores(plan, layout, costs, hosts, cores).makespan();
+  CONCERTINA_CHECK(alone <= shared * (1 + 1e-9), "{} s with shared cores, {} s without", shared,
+                   alone);
+  return alone > 0 ? shared / alone : 1;
+}
+
+}  // namespace concertina

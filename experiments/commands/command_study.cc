@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::array kStudyCommands = {
     Command{"run", "run the trials of a study, or those that are left", add_study_run},
+    Command{"table", "means, spread and differences over the trials of a study", add_study_table},
 };
 
 }  // namespace

@@ -255,7 +255,7 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
   for (const std::string& column : source.by) require_column(results, column, "--by");
   if (source.by.empty()) source.by = default_groups(results, options.pair);
   source.comparison = {.pairing = pairing_columns(results, options.pair, source.by),
-                       .test = options.test,
+                       .test = options.test_of_pairs,
                        .confidence = options.confidence};
   source.groups = groups_of(trials, source.by);
   return source;

@@ -20,8 +20,8 @@ struct TableOptions {
   std::vector<std::string> baseline;  // "COLUMN=VALUE"s of `by`; none: no differences
   std::string pair = "run.seed";      // trials of two groups with the same value there are compared
   double confidence = 0.95;           // of intervals; a p below 1 - confidence is significant
-  SignificanceTest test = SignificanceTest::paired_t;  // or wilcoxon; of pairs
-  std::vector<std::string> where;                      // as of chosen_trials()
+  SignificanceTest test_of_pairs = SignificanceTest::paired_t;  // or wilcoxon
+  std::vector<std::string> where;                               // as of chosen_trials()
   std::string sort;    // a metric, best first, or a column of `by`; empty: in the order of trials
   bool mixed = false;  // provenance_notes()
 };

@@ -362,7 +362,7 @@ TEST(StudyTable, GroupsWithoutCommonSeedsAreComparedByWelchsTest) {
   EXPECT_TRUE(
       has(table_text(table, TableFormat::text), "Welch's t test where less than two pairs"));
   TableOptions wilcoxon = against("parallel.schedule=1f1b");
-  wilcoxon.test = SignificanceTest::wilcoxon;
+  wilcoxon.test_of_pairs = SignificanceTest::wilcoxon;
   EXPECT_EQ(make_table(schedules(), wilcoxon).rows[1].cells[1].difference->p.value(), 0.25);
 }
 

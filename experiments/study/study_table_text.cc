@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTableFormats = {"text", "csv", "markdown", "latex"};
 
+constexpr std::size_t kMostColumns = 140;  // characters of a line of text
+
 /// The lines of a cell: mean and deviation; interval; difference to the baseline.
 using CellLines = std::vector<std::string>;
 
@@ -200,32 +202,51 @@ std::string summary_line(const StudyTable& table) {
                      done, done + table.not_done.size());
 }
 
-std::string plain_text(const StudyTable& table) {
-  std::vector<std::string> heads = heads_of(table);
-  const auto rows = all_lines(table, TableFormat::text);
-  const std::size_t first_metric = heads.size() - table.metrics.size();
-  for (std::size_t c = first_metric; c < heads.size(); ++c) heads[c] = "  " + heads[c];
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < heads.size(); ++c) {
-    widths.push_back(width_of(heads[c]));
-    for (const auto& row : rows)
-      for (const std::string& line : row[c]) widths[c] = std::max(widths[c], width_of(line));
-  }
-  const auto line_of = [&](const auto& text_at) {
-    std::string line;
-    for (std::size_t c = 0; c < heads.size(); ++c)
-      line += padded(text_at(c), widths[c], c + 1 != first_metric) + "  ";
-    while (line.ends_with(' ')) line.pop_back();
-    return line + "\n";
-  };
-  std::string text =
-      summary_line(table) + "\n\n" + line_of([&](std::size_t c) { return heads[c]; });
+/// One line per line of the cells in these columns.
+std::string text_block(const std::vector<std::vector<CellLines>>& rows,
+                       const std::vector<std::size_t>& columns,
+                       const std::vector<std::size_t>& widths, std::size_t right) {
+  std::string text;
   for (const auto& row : rows) {
     std::size_t height = 1;
-    for (const CellLines& cell : row) height = std::max(height, cell.size());
-    for (std::size_t l = 0; l < height; ++l)
-      text += line_of([&](std::size_t c) { return l < row[c].size() ? row[c][l] : ""; });
+    for (const std::size_t c : columns) height = std::max(height, row[c].size());
+    for (std::size_t l = 0; l < height; ++l) {
+      for (const std::size_t c : columns)
+        text += padded(l < row[c].size() ? row[c][l] : "", widths[c], c != right) + "  ";
+      while (text.ends_with(' ')) text.pop_back();
+      text += "\n";
+    }
   }
+  return text;
+}
+
+/// Metrics that do not fit beside the others go below them, with the groups again.
+std::string plain_text(const StudyTable& table) {
+  const std::vector<std::string> heads = heads_of(table);
+  std::vector<std::vector<CellLines>> rows = all_lines(table, TableFormat::text);
+  const std::size_t first_metric = heads.size() - table.metrics.size();
+  std::vector<CellLines>& head = *rows.emplace(rows.begin());
+  for (std::size_t c = 0; c < heads.size(); ++c)
+    head.push_back({c < first_metric ? heads[c] : "  " + heads[c]});
+  std::vector<std::size_t> widths(heads.size(), 0), groups;
+  std::size_t group_width = 0;
+  for (std::size_t c = 0; c < heads.size(); ++c) {
+    for (const auto& row : rows)
+      for (const std::string& line : row[c]) widths[c] = std::max(widths[c], width_of(line));
+    if (c < first_metric) groups.push_back(c), group_width += widths[c] + 2;
+  }
+  std::string text = summary_line(table) + "\n";
+  std::size_t c = first_metric;
+  do {
+    std::vector<std::size_t> columns = groups;
+    std::size_t width = group_width;
+    for (; c < heads.size(); ++c) {
+      if (columns.size() > groups.size() && width + widths[c] > kMostColumns) break;
+      columns.push_back(c);
+      width += widths[c] + 2;
+    }
+    text += "\n" + text_block(rows, columns, widths, first_metric - 1);
+  } while (c < heads.size());
   text += "\n";
   for (const std::string& note : table_notes(table)) text += note + "\n";
   return text;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <sstream>
 
 #include "core/error.h"
 #include "experiments/study/csv.h"
@@ -92,6 +93,31 @@ mean ± standard deviation, [95% interval of the mean] by Student's t; n: trials
 Δ: difference to parallel.schedule=1f1b; paired t test over 3 pairs of the same run.seed; p two-sided, *: p < 0.05, no correction for 6 tests
 loss and state_sha256: the same bits in all 3 groups of parallel.schedule for each of 3 seeds
 )");
+}
+
+TEST(StudyTable, MetricsThatDoNotFitInALineGoBelow) {
+  StudyResults results = schedules();
+  TableOptions options;
+  for (int i = 0; i < 6; ++i) {
+    options.metrics.push_back(fmt::format("a_figure_with_a_long_name_{}", i));
+    for (TrialRecord& trial : results.trials)
+      trial.figures[options.metrics.back()] = i + trial.number;
+  }
+  std::istringstream lines(text_of(results, options));
+  std::size_t widest = 0, groups = 0, heads = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("mean")) break;
+    widest = std::max(widest, line.size());
+    groups += line.starts_with("zb-v");
+    for (std::size_t at = 0; (at = line.find("a_figure_with_a_long_name", at)) != line.npos; ++at)
+      ++heads;
+  }
+  EXPECT_LE(widest, 145u);  // bytes
+  EXPECT_EQ(groups, 2u);
+  EXPECT_EQ(heads, 6u);
+  results.trials.clear();
+  options.metrics.clear();
+  EXPECT_TRUE(has(text_of(results, options), "parallel.schedule  n\n"));
 }
 
 TEST(StudyTable, IsTheSameBytesWhateverOrderTrialsFinishedIn) {

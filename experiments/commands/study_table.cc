@@ -71,7 +71,7 @@ Runner add_study_table(CLI::App& app) {
   auto options = std::make_shared<StudyTableCommand>();
   app.add_option("study", options->directory, "the study's folder")->type_name("STUDY")->required();
   declare_groups(app, *options);
-  app.add_option("--format", options->format, "text, csv, markdown or latex")
+  app.add_option("--format", options->format, "text, csv, markdown, latex or html")
       ->capture_default_str();
   app.add_option("--out", options->output, "the file to write; printed if not given")
       ->type_name("FILE");

@@ -18,10 +18,15 @@ struct Fact {
 };
 
 constexpr Fact kProvenance[] = {
-    {"version", "", true},           {"commit", "", true},
-    {"processor", "", true},         {"isa", "numerics.isa", false},
-    {"libraries", "", false},        {"onednn", "", false},
-    {"device", "run.device", false}, {"compute", "numerics.compute", false},
+    {"version", "", true},
+    {"commit", "", true},
+    {"processor", "", true},
+    {"program", "", false},
+    {"isa", "numerics.isa", false},
+    {"libraries", "", false},
+    {"onednn", "", false},
+    {"device", "run.device", false},
+    {"compute", "numerics.compute", false},
 };
 
 constexpr std::size_t kMostText = 80;  // of a fact

@@ -63,8 +63,8 @@ struct StudyTable {
 /// groups. Throws Error{bad_input} for unknown columns and values, and for provenance_notes().
 StudyTable make_table(const StudyResults& results, const TableOptions& options);
 
-enum class TableFormat { text, csv, markdown, latex };
-/// Throws Error{bad_input} for a word that is none of: text, csv, markdown, latex.
+enum class TableFormat { text, csv, markdown, latex, html };
+/// Throws Error{bad_input} for a word that is none of these.
 TableFormat table_format(const std::string& word);
 /// The whole table with notes and the trials that are not done; CSV has the rows alone, with all
 /// digits, and needs table_notes() beside it.

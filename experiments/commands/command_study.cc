@@ -8,6 +8,7 @@ namespace {
 constexpr std::array kStudyCommands = {
     Command{"run", "run the trials of a study, or those that are left", add_study_run},
     Command{"table", "means, spread and differences over the trials of a study", add_study_table},
+    Command{"report", "a page on a study: table, curves, times, trials", add_study_report},
 };
 
 }  // namespace

@@ -63,6 +63,15 @@ struct StudyTable {
 /// groups. Throws Error{bad_input} for unknown columns and values, and for provenance_notes().
 StudyTable make_table(const StudyResults& results, const TableOptions& options);
 
+/// Trials that ended alike, without being done.
+struct CommonEnd {
+  TrialState state = TrialState::open;
+  std::string error;
+  Trials trials;  // into StudyTable::not_done
+};
+/// In the order of the first trial of each; those that are open last.
+std::vector<CommonEnd> ends_of(const StudyTable& table);
+
 enum class TableFormat { text, csv, markdown, latex, html };
 /// Throws Error{bad_input} for a word that is none of these.
 TableFormat table_format(const std::string& word);

@@ -101,21 +101,32 @@ std::vector<std::string> table_notes(const StudyTable& table) {
   });
   if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; > (or bold): the best");
   lines.insert(lines.end(), table.notes.begin(), table.notes.end());
-  std::vector<int> open;
-  for (const TrialRecord& trial : table.not_done) {
-    if (trial.state == TrialState::open) {
-      open.push_back(trial.number);
-      continue;
-    }
-    std::string line = fmt::format("{}: trial {} ({})", name_of(trial.state), trial.number,
-                                   settings_text(trial.settings));
-    if (!trial.error.empty()) line += ": " + trial.error;
-    while (line.ends_with('\n')) line.pop_back();
-    lines.push_back(line);
+  for (const CommonEnd& end : ends_of(table)) {
+    const std::string numbers = to_ranges(numbers_of(end.trials));
+    std::string line = fmt::format("{}: trial{} {}", name_of(end.state),
+                                   end.trials.size() == 1 ? "" : "s", numbers);
+    if (end.trials.size() == 1 && end.state != TrialState::open)
+      line += fmt::format(" ({})", settings_text(end.trials.front()->settings));
+    lines.push_back(end.error.empty() ? line : line + ": " + end.error);
   }
-  if (!open.empty())
-    lines.push_back(fmt::format("open: trial{} {}", open.size() == 1 ? "" : "s", to_ranges(open)));
   return lines;
+}
+
+std::vector<CommonEnd> ends_of(const StudyTable& table) {
+  std::vector<CommonEnd> ends;
+  for (const TrialRecord& trial : table.not_done) {
+    std::string error = trial.error;
+    while (error.ends_with('\n')) error.pop_back();
+    const auto found = std::ranges::find_if(
+        ends, [&](const CommonEnd& end) { return end.state == trial.state && end.error == error; });
+    if (found != ends.end())
+      found->trials.push_back(&trial);
+    else
+      ends.push_back({.state = trial.state, .error = error, .trials = {&trial}});
+  }
+  std::ranges::stable_partition(ends,
+                                [](const CommonEnd& end) { return end.state != TrialState::open; });
+  return ends;
 }
 
 std::string table_text(const StudyTable& table, TableFormat format) {

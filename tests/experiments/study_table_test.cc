@@ -140,7 +140,7 @@ TEST(StudyTable, IsTheSameBytesWhateverOrderTrialsFinishedIn) {
 TEST(StudyTable, NamesTrialsThatAreNotDone) {
   StudyResults results = schedules();
   results.trials[3].state = results.trials[4].state = results.trials[5].state = TrialState::failed;
-  results.trials[3].error = "error: no memory\n  at: rank 3";
+  results.trials[3].error = results.trials[5].error = "error: no memory\n  at: rank 3";
   results.trials[6].state = TrialState::timed_out;
   results.trials[7].state = results.trials[8].state = TrialState::open;
   const StudyTable table = make_table(results, against("parallel.schedule=1f1b"));
@@ -150,8 +150,8 @@ TEST(StudyTable, NamesTrialsThatAreNotDone) {
   const std::string text = table_text(table, TableFormat::text);
   EXPECT_TRUE(has(text, "study schedules: 3 groups, 3 of 9 trials done\n")) << text;
   EXPECT_TRUE(has(text,
-                  "failed: trial 4 (parallel.schedule=zb-v run.seed=1): error: no memory\n"
-                  "  at: rank 3\nfailed: trial 5 (parallel.schedule=zb-v run.seed=2)\n"))
+                  "failed: trials 4,6: error: no memory\n  at: rank 3\n"
+                  "failed: trial 5 (parallel.schedule=zb-v run.seed=2)\n"))
       << text;
   EXPECT_TRUE(has(text, "timeout: trial 7 (parallel.schedule=gpipe run.seed=1)\n")) << text;
   EXPECT_TRUE(has(text, "open: trials 8-9\n")) << text;

@@ -7,6 +7,10 @@ namespace {
 
 constexpr std::array kStudyCommands = {
     Command{"run", "run the trials of a study, or those that are left", add_study_run},
+    Command{"scaling", "one config at several numbers of ranks: measured, and predicted beyond",
+            add_study_scaling},
+    Command{"table", "means, spread and differences over the trials of a study", add_study_table},
+    Command{"report", "a page on a study: table, curves, times, trials", add_study_report},
 };
 
 }  // namespace

@@ -7,6 +7,9 @@ namespace concertina {
 
 // Its subcommands; each is a file study_<name>.cc and a line in command_study.cc's table.
 Runner add_study_run(CLI::App& app);
+Runner add_study_scaling(CLI::App& app);
+Runner add_study_table(CLI::App& app);
+Runner add_study_report(CLI::App& app);
 
 Runner add_study(CLI::App& app);
 

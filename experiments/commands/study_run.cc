@@ -3,15 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
-#include <ctime>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command_study.h"
-#include "experiments/run/machine.h"
-#include "experiments/run/signals.h"
+#include "experiments/commands/study_launch.h"
 
 namespace concertina {
 namespace {
@@ -43,27 +40,6 @@ StudySpec spec_of(const StudyRunCommand& options, std::string& toml) {
     throw_input(fmt::format("'{}' is no name of a folder", spec.name), options.file,
                 "name = \"NAME\"");
   return spec;
-}
-
-/// Returns when a trial has ended, or soon.
-void pause() {
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  const timespec soon{.tv_sec = 0, .tv_nsec = 100'000'000};
-  sigtimedwait(&child, nullptr, &soon);
-}
-
-void hold_signals() {
-  hold_stop_signals();
-  sigset_t child;
-  sigemptyset(&child);
-  sigaddset(&child, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &child, nullptr);
-}
-
-std::string own_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
 void preview(const StudySpec& spec, const StudyPaths& paths) {
@@ -120,14 +96,14 @@ int run_study(const StudyRunCommand& options) {
     preview(spec, StudyPaths(directory, spec));
     return 0;
   }
-  hold_signals();
+  hold_study_signals();
   StudyFolder folder(directory, spec, toml);
   if (options.retry_failed)
     for (const auto& [number, trial] : std::map(folder.trials()))
       if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
         folder.reopen(number);
   StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
-  const StudySummary summary = run.run(stop_signal, pause);
+  const StudySummary summary = run.run(stop_signal, wait_for_trials);
   print_once(options.json ? json_line(summary_json(folder, summary))
                           : summary_text(spec, folder, summary));
   if (summary.interrupted) return static_cast<int>(Exit::preempted);

@@ -129,7 +129,8 @@ summary { cursor: pointer; color: var(--soft); margin-top: 14px; }
 /// colours. No '<' and '&' here: the page is XML as well.
 inline constexpr const char* kReportScript = R"(
 document.documentElement.classList.add("script");
-var chart = document.getElementById("chart"), view = chart.parentNode;
+var chart = document.getElementById("chart");  // the timeline, where there is one
+var view = chart ? chart.parentNode : document.body;
 document.querySelectorAll(".zoom button").forEach(function (button) {
   button.addEventListener("click", function () {
     var middle = (view.scrollLeft + view.clientWidth / 2) / chart.clientWidth;
@@ -198,7 +199,7 @@ function moved(data, m) {
   });
 }
 function drawing(figure) {
-  var space = chart.namespaceURI, out = document.createElementNS(space, "svg");
+  var space = "http://www.w3.org/2000/svg", out = document.createElementNS(space, "svg");
   var base = figure.getBoundingClientRect(), width = base.width, height = base.height;
   function add(name, values, source) {
     var shape = document.createElementNS(space, name), style = getComputedStyle(source);

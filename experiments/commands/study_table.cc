@@ -1,0 +1,47 @@
+// `concertina study table`.
+#include "experiments/study/study_table.h"
+
+#include <fmt/format.h>
+
+#include "experiments/commands/command_study.h"
+#include "experiments/commands/study_options.h"
+#include "experiments/study/study_folder.h"
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+struct StudyTableCommand : GroupOptions {
+  std::string format = "text", output;
+  bool json = false;
+};
+
+int run_study_table(const StudyTableCommand& options) {
+  const TableFormat format = table_format(options.format);
+  const StudyTable table = make_table(read_study(options.directory), table_options(options));
+  const std::string text = table_text(table, format);
+  if (!options.output.empty()) atomic_replace(options.output, text);
+  if (options.json)
+    print_once(json_line(to_json(table)));
+  else
+    print_once(options.output.empty() ? text : options.output + "\n");
+  // The rows alone are data; who reads them must know what they leave out.
+  if (format == TableFormat::csv && !options.json)
+    for (const std::string& note : table_notes(table)) fmt::print(stderr, "{}\n", note);
+  return 0;
+}
+
+}  // namespace
+
+Runner add_study_table(CLI::App& app) {
+  auto options = std::make_shared<StudyTableCommand>();
+  add_group_options(app, *options);
+  app.add_option("--format", options->format, "text, csv, markdown, latex or html")
+      ->capture_default_str();
+  app.add_option("--out", options->output, "the file to write; printed if not given")
+      ->type_name("FILE");
+  app.add_flag("--json", options->json, "print the table as one JSON object, nothing else");
+  return [options](MpiEnvironment&) { return run_study_table(*options); };
+}
+
+}  // namespace concertina

@@ -1,0 +1,57 @@
+#include "experiments/study/group_comparison.h"
+
+#include <algorithm>
+#include <map>
+
+namespace concertina {
+namespace {
+
+using PairedValues = std::map<std::vector<std::string>, double>;
+
+/// The finite mean of `metric` per value of the pairing columns.
+PairedValues paired_values(const GroupComparison& comparison, const TrialGroup& group,
+                           const std::string& metric) {
+  PairedValues values;
+  if (comparison.pairing.empty()) return values;
+  for (const TrialGroup& same : groups_of(group.done, comparison.pairing)) {
+    const SampleSummary summary = summarize(figures_of(same.done, metric), comparison.confidence);
+    if (summary.n > 0) values[same.values] = summary.mean;
+  }
+  return values;
+}
+
+}  // namespace
+
+SampleDifference GroupComparison::difference(const TrialGroup& first, const TrialGroup& second,
+                                             const std::string& metric) const {
+  const PairedValues a = paired_values(*this, first, metric);
+  const PairedValues b = paired_values(*this, second, metric);
+  std::vector<std::pair<double, double>> pairs;
+  for (const auto& [key, value] : a)
+    if (const auto other = b.find(key); other != b.end()) pairs.emplace_back(value, other->second);
+  if (pairs.size() >= 2) return compare_pairs(pairs, test, confidence);
+  return compare_samples(figures_of(first.done, metric), figures_of(second.done, metric),
+                         confidence);
+}
+
+std::vector<std::string> pairing_columns(const StudyResults& results, const std::string& pair,
+                                         const std::vector<std::string>& by) {
+  if (pair != "run.seed") require_column(results, pair, "--pair");
+  std::vector<std::string> columns;
+  if (has_column(results, pair)) columns.push_back(pair);
+  for (const std::string& axis : results.axes)
+    if (axis != pair) columns.push_back(axis);
+  std::erase_if(columns, [&](const std::string& column) {
+    return std::ranges::find(by, column) != by.end();
+  });
+  return columns;
+}
+
+std::vector<double> figures_of(const Trials& trials, const std::string& column) {
+  std::vector<double> values;
+  for (const TrialRecord* trial : trials)
+    if (const auto value = number_of(*trial, column)) values.push_back(*value);
+  return values;
+}
+
+}  // namespace concertina

@@ -1,0 +1,33 @@
+// Whether two groups of trials differ in a figure: by trials that pair up where there are such.
+// Invariant: pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/study/statistics.h"
+#include "experiments/study/study_columns.h"
+
+namespace concertina {
+
+/// How groups are compared.
+struct GroupComparison {
+  std::vector<std::string> pairing;  // columns: trials with the same values there pair up
+  SignificanceTest test = SignificanceTest::paired_t;  // of pairs
+  double confidence = 0.95;
+
+  /// `second` minus `first`. Of several trials of a group that have the same pairing values, their
+  /// mean counts. Less than two pairs: Welch's test of all values.
+  SampleDifference difference(const TrialGroup& first, const TrialGroup& second,
+                              const std::string& metric) const;
+};
+
+/// `pair` and all axes that are not in `by`; without `pair` if it is run.seed and no trial has one.
+/// Throws Error{bad_input} for another column of no trial.
+std::vector<std::string> pairing_columns(const StudyResults& results, const std::string& pair,
+                                         const std::vector<std::string>& by);
+
+/// The numbers of those trials that have one in `column`, finite or not.
+std::vector<double> figures_of(const Trials& trials, const std::string& column);
+
+}  // namespace concertina

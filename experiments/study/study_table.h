@@ -1,0 +1,86 @@
+// The table of a study: a row per group of trials, for each metric its mean, spread and difference
+// to a baseline, and what a reader must know beside.
+// Invariants: pure; the same results give the same bytes, whatever order trials finished in; a
+// trial that did not end well, or a value that is not finite, is named and never averaged.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/study/statistics.h"
+#include "experiments/study/study_columns.h"
+
+namespace concertina {
+
+struct TableOptions {
+  std::vector<std::string> metrics;   // as of metric_column(); none: default_metrics()
+  std::vector<std::string> by;        // columns that make groups; none: default_groups()
+  std::vector<std::string> baseline;  // "COLUMN=VALUE"s of `by`; none: no differences
+  std::string pair = "run.seed";      // trials of two groups with the same value there are compared
+  double confidence = 0.95;           // of intervals; a p below 1 - confidence is significant
+  SignificanceTest test_of_pairs = SignificanceTest::paired_t;  // or wilcoxon
+  std::vector<std::string> where;                               // as of chosen_trials()
+  std::string sort;    // a metric, best first, or a column of `by`; empty: in the order of trials
+  bool mixed = false;  // provenance_notes()
+};
+
+/// A metric of a group. Of n = 1 there is neither sd nor interval.
+struct TableCell {
+  SampleSummary summary;
+  int missing = 0;  // trials that have no such figure
+  bool best = false;
+  std::optional<SampleDifference> difference;  // to the baseline's group
+};
+
+struct TableRow {
+  std::vector<std::string> group;  // values of StudyTable::by
+  std::vector<int> trials;         // that are done, of which the cells are
+  int others = 0;                  // that are not
+  bool baseline = false;
+  std::vector<TableCell> cells;  // by metric
+};
+
+struct StudyTable {
+  std::string study;
+  std::vector<std::string> by;
+  std::vector<MetricColumn> metrics;
+  double confidence = 0.95;
+  std::vector<TableRow> rows;
+  std::vector<std::string> notes;
+  std::vector<TrialRecord> not_done;  // of the chosen trials
+
+  bool significant(const SampleDifference& difference) const {
+    return difference.p && *difference.p < 1 - confidence;
+  }
+};
+
+/// A row's baseline is the row that has the baseline's values and else its own: with
+/// parallel.schedule=1f1b a group of pp = 2 is compared with 1f1b at pp = 2. Trials pair up that
+/// have the same values in `pair` and in all axes that make no groups (of several such trials in a
+/// group, their mean counts); where less than two pairs are found, Welch's test compares the
+/// groups. Throws Error{bad_input} for unknown columns and values, and for provenance_notes().
+StudyTable make_table(const StudyResults& results, const TableOptions& options);
+
+/// Trials that ended alike, without being done.
+struct CommonEnd {
+  TrialState state = TrialState::open;
+  std::string error;
+  Trials trials;  // into StudyTable::not_done
+};
+/// In the order of the first trial of each; those that are open last.
+std::vector<CommonEnd> ends_of(const StudyTable& table);
+
+enum class TableFormat { text, csv, markdown, latex, html };
+/// Throws Error{bad_input} for a word that is none of these.
+TableFormat table_format(const std::string& word);
+/// The whole table with notes and the trials that are not done; CSV has the rows alone, with all
+/// digits, and needs table_notes() beside it.
+std::string table_text(const StudyTable& table, TableFormat format);
+std::string table_csv(const StudyTable& table);
+/// A line a note, and the trials that are not done with why.
+std::vector<std::string> table_notes(const StudyTable& table);
+nlohmann::ordered_json to_json(const StudyTable& table);
+
+}  // namespace concertina

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "experiments/run/machine.h"
+#include "experiments/study/study_progress.h"
+#include "experiments/study/study_table_cells.h"
+#include "experiments/study/study_table_markup.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::array<std::string_view, 5> kTableFormats = {"text", "csv", "markdown", "latex",
+                                                           "html"};
+
+constexpr std::size_t kMostColumns = 140;  // characters of a line of text
+
+std::string as_it_is(const std::string& text) {
+  return text;
+}
+const TableWords kTextWords{" ± ", "Δ ", "-", "<", "*", "> ", "", as_it_is, true};
+
+/// Characters, not bytes, of UTF-8.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool left = true) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return left ? text + space : space + text;
+}
+
+/// One line per line of the cells in these columns.
+std::string text_block(const std::vector<std::vector<CellLines>>& rows,
+                       const std::vector<std::size_t>& columns,
+                       const std::vector<std::size_t>& widths, std::size_t right) {
+  std::string text;
+  for (const auto& row : rows) {
+    std::size_t height = 1;  // of these columns
+    for (const std::size_t c : columns) height = std::max(height, row[c].size());
+    for (std::size_t l = 0; l < height; ++l) {
+      for (const std::size_t c : columns)
+        text += padded(l < row[c].size() ? row[c][l] : "", widths[c], c != right) + "  ";
+      while (text.ends_with(' ')) text.pop_back();
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+/// Metrics that do not fit beside the others go below them, with the groups again.
+std::string plain_text(const StudyTable& table) {
+  const std::vector<std::string> heads = table_heads(table);
+  std::vector<std::vector<CellLines>> rows = table_cells(table, kTextWords);
+  const std::size_t first_metric = heads.size() - table.metrics.size();
+  std::vector<CellLines>& head = *rows.emplace(rows.begin());
+  for (std::size_t c = 0; c < heads.size(); ++c)
+    head.push_back({c < first_metric ? heads[c] : "  " + heads[c]});
+  std::vector<std::size_t> widths(heads.size(), 0), groups;
+  std::size_t group_width = 0;
+  for (std::size_t c = 0; c < heads.size(); ++c) {
+    for (const auto& row : rows)
+      for (const std::string& line : row[c]) widths[c] = std::max(widths[c], width_of(line));
+    if (c < first_metric) groups.push_back(c), group_width += widths[c] + 2;
+  }
+  std::string text = table_summary(table) + "\n";
+  std::size_t c = first_metric;
+  do {
+    std::vector<std::size_t> columns = groups;
+    std::size_t width = group_width;
+    for (; c < heads.size(); ++c) {
+      if (columns.size() > groups.size() && width + widths[c] > kMostColumns) break;
+      columns.push_back(c);
+      width += widths[c] + 2;
+    }
+    text += "\n" + text_block(rows, columns, widths, first_metric - 1);
+  } while (c < heads.size());
+  text += "\n";
+  for (const std::string& note : table_notes(table)) text += note + "\n";
+  return text;
+}
+
+}  // namespace
+
+TableFormat table_format(const std::string& word) {
+  const auto found = std::ranges::find(kTableFormats, word);
+  if (found == kTableFormats.end())
+    throw_input(fmt::format("a table cannot be written as '{}'", word), "--format",
+                one_of(nearest_word(word, kTableFormats), kTableFormats));
+  return static_cast<TableFormat>(found - kTableFormats.begin());
+}
+
+std::vector<std::string> table_notes(const StudyTable& table) {
+  std::vector<std::string> lines;
+  const bool marked = std::ranges::any_of(table.rows, [](const TableRow& row) {
+    return std::ranges::any_of(row.cells, &TableCell::best);
+  });
+  if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; > (or bold): the best");
+  lines.insert(lines.end(), table.notes.begin(), table.notes.end());
+  for (const CommonEnd& end : ends_of(table)) {
+    const std::string numbers = to_ranges(numbers_of(end.trials));
+    std::string line = fmt::format("{}: trial{} {}", name_of(end.state),
+                                   end.trials.size() == 1 ? "" : "s", numbers);
+    if (end.trials.size() == 1 && end.state != TrialState::open)
+      line += fmt::format(" ({})", settings_text(end.trials.front()->settings));
+    lines.push_back(end.error.empty() ? line : line + ": " + end.error);
+  }
+  return lines;
+}
+
+std::vector<CommonEnd> ends_of(const StudyTable& table) {
+  std::vector<CommonEnd> ends;
+  for (const TrialRecord& trial : table.not_done) {
+    std::string error = trial.error;
+    while (error.ends_with('\n')) error.pop_back();
+    const auto found = std::ranges::find_if(
+        ends, [&](const CommonEnd& end) { return end.state == trial.state && end.error == error; });
+    if (found != ends.end())
+      found->trials.push_back(&trial);
+    else
+      ends.push_back({.state = trial.state, .error = error, .trials = {&trial}});
+  }
+  std::ranges::stable_partition(ends,
+                                [](const CommonEnd& end) { return end.state != TrialState::open; });
+  return ends;
+}
+
+std::string table_text(const StudyTable& table, TableFormat format) {
+  switch (format) {
+    case TableFormat::csv:
+      return table_csv(table);
+    case TableFormat::markdown:
+      return table_markdown(table);
+    case TableFormat::latex:
+      return table_latex(table);
+    case TableFormat::html:
+      return table_html(table);
+    default:
+      return plain_text(table);
+  }
+}
+
+}  // namespace concertina

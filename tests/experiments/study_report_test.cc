@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "experiments/study/study_report.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+/// The first thing that is wrong with the tags of an XML text; empty if none is.
+std::string misnesting(const std::string& xml) {
+  std::vector<std::string> open;
+  for (std::size_t at = 0; (at = xml.find('<', at)) != xml.npos;) {
+    const std::size_t end = xml.find('>', at);
+    if (end == xml.npos) return "a tag without end";
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    at = end + 1;
+    if (tag.find('<') != tag.npos) return "'<' in a tag: " + tag;
+    if (tag.starts_with("!") || tag.ends_with("/")) continue;
+    const std::string name = tag.substr(tag[0] == '/', tag.find_first_of(" \n") - (tag[0] == '/'));
+    if (tag[0] != '/') {
+      open.push_back(name);
+    } else {
+      if (open.empty() || open.back() != name) return "</" + name + "> after " + open.back();
+      open.pop_back();
+    }
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is open";
+}
+
+TrialRecord report_trial(int number, const char* schedule, int seed) {
+  TrialRecord trial;
+  trial.number = number;
+  trial.settings = {{"parallel.schedule", schedule}, {"run.seed", std::to_string(seed)}};
+  trial.state = TrialState::done;
+  trial.figures = {{"loss", 3.0 + seed},
+                   {"tokens_per_s", 1000.0 * number},
+                   {"trial_s", 2},
+                   {"recorded.median_step_ms", 10},
+                   {"recorded.bubble", 0.25},
+                   {"recorded.bubble_causes.schedule", 0.2},
+                   {"recorded.bubble_causes.transfer", 0.05}};
+  trial.facts = {{"commit", "abc<&"}, {"processor", "Zen"}};
+  return trial;
+}
+
+MetricsPoint at_step(double step, double loss) {
+  return {.step = step, .loss = loss, .tokens_per_s = 100 * step, .step_ms = 10};
+}
+
+StudyPage example_page() {
+  StudyPage page;
+  page.results.name = "a<b>&\"c";
+  page.results.axes = {"parallel.schedule", "run.seed"};
+  const char* names[] = {"1f1b", "zb-v<x>"};
+  for (int t = 0; t < 4; ++t)
+    page.results.trials.push_back(report_trial(t + 1, names[t / 2], t % 2 + 1));
+  page.results.trials[3].state = TrialState::failed;
+  page.results.trials[3].error = "error: <broken> & gone\n  at: rank 3";
+  page.table = make_table(page.results, {});
+  for (int number = 1; number <= 3; ++number) {
+    for (int step = 1; step <= 3; ++step)
+      page.courses[number].metrics.push_back(at_step(step, 5.0 / step + (number == 2 ? 1 : 0)));
+    page.configs[number] = number == 2 ? "[lr]\nwarmup = 5\n[run]\nseed = 2" : "[lr]\nwarmup = 7";
+    page.runs[number] = std::to_string(number) + "/run";
+  }
+  page.reports[1] = "1/run/report.html";
+  page.spec = "name = \"<&>\"";
+  return page;
+}
+
+std::string part(const std::string& page, const std::string& head) {
+  const std::size_t at = page.find("<h2>" + head + "</h2>");
+  return at == page.npos ? "" : page.substr(at, page.find("<h2>", at + 1) - at);
+}
+
+TEST(StudyReport, IsAWellFormedPageWhateverNamesHave) {
+  const std::string text = study_page(example_page());
+  EXPECT_EQ(misnesting(text), "");
+  EXPECT_EQ(text.find("<broken>"), text.npos);
+  EXPECT_NE(text.find("<title>a&lt;b&gt;&amp;&quot;c"), text.npos);
+  EXPECT_NE(misnesting("<a><b></a>"), "");
+  StudyPage empty;
+  EXPECT_EQ(misnesting(study_page(empty)), "");
+  EXPECT_EQ(text, study_page(example_page()));
+}
+
+TEST(StudyReport, HasTableTrialsErrorsAndLinks) {
+  const std::string text = study_page(example_page());
+  EXPECT_NE(part(text, "Table").find("<td class=\"group\">zb-v&lt;x&gt;</td><td>1</td>"),
+            text.npos);
+  const std::string trials = part(text, "Trials");
+  EXPECT_NE(trials.find("<a href=\"1/run/report.html\">1 (report)</a>"), trials.npos);
+  EXPECT_NE(trials.find("<a href=\"2/run\">2</a>"), trials.npos);
+  EXPECT_NE(trials.find("<td>4</td>"), trials.npos);
+  EXPECT_NE(trials.find("state-failed"), trials.npos);
+  const std::string wrong = part(text, "What went wrong");
+  EXPECT_NE(wrong.find("error: &lt;broken&gt; &amp; gone\n  at: rank 3"), wrong.npos);
+  EXPECT_NE(part(text, "Where it is from").find("abc&lt;&amp; (trials 1-4)"), text.npos);
+}
+
+TEST(StudyReport, NamesKeysOfConfigsThatDifferBesideTheAxes) {
+  const std::string settings = part(study_page(example_page()), "Settings");
+  EXPECT_NE(settings.find("<td>lr.warmup</td><td>5 (trial 2); 7 (trials 1,3)</td>"), settings.npos)
+      << settings;
+  EXPECT_EQ(settings.find("<td>run.seed</td><td>2 ("), settings.npos);
+  StudyPage page = example_page();
+  page.configs[2] = page.configs[1];
+  EXPECT_NE(part(study_page(page), "Settings").find("No other key differs"), settings.npos);
+  page.configs[2] = "no [toml";
+  EXPECT_NE(part(study_page(page), "Settings").find("No other key differs"), settings.npos);
+}
+
+TEST(StudyReport, DrawsAStepByCauseToScale) {
+  const std::string time = part(study_page(example_page()), "Where the time went");
+  EXPECT_NE(time.find("class=\"busy\" x=\"0.000%\" y=\"0\" width=\"75.000%\""), time.npos) << time;
+  EXPECT_NE(time.find("class=\"c0\" x=\"75.000%\" y=\"0\" width=\"20.000%\""), time.npos);
+  EXPECT_NE(time.find("class=\"c3\" x=\"95.000%\" y=\"0\" width=\"5.000%\""), time.npos);
+  EXPECT_NE(time.find("10 ms</td><td>bubble 25.0%"), time.npos);
+  StudyPage page = example_page();
+  for (TrialRecord& trial : page.results.trials) trial.figures = {{"loss", 1}};
+  EXPECT_EQ(part(study_page(page), "Where the time went"), "");
+}
+
+TEST(StudyReport, GroupsWithTheSameCurveAreOneLine) {
+  StudyPage page = example_page();
+  const auto loss_figure = [&] {
+    const std::string section = part(study_page(page), "Curves");
+    return section.substr(0, section.find("</figure>"));
+  };
+  std::string curves = loss_figure();
+  EXPECT_EQ(curves.find("the same values"), curves.npos) << curves;
+  page.courses[2] = page.courses[1];
+  curves = loss_figure();
+  EXPECT_NE(curves.find("1f1b, zb-v&lt;x&gt; (the same values)"), curves.npos) << curves;
+  page.courses.clear();
+  EXPECT_EQ(part(study_page(page), "Curves"), "");
+}
+
+TEST(StudyCourse, AveragesStepsThatAllTrialsHave) {
+  const StepCurve first{{1, 2, 3}, {4, 5, 6}}, second{{2, 3, 4}, {7, std::nan(""), 9}};
+  const MeanCurve mean = mean_of({first, second}, 0.95);
+  EXPECT_EQ(mean.step, (std::vector<double>{2, 3}));
+  EXPECT_EQ(mean.mean[0], 6);
+  EXPECT_GT(mean.high[0], 6);
+  EXPECT_TRUE(std::isnan(mean.mean[1]));
+  const MeanCurve one = mean_of({first}, 0.95);
+  EXPECT_EQ(one.low, one.mean);
+  EXPECT_TRUE(mean_of({}, 0.95).step.empty());
+}
+
+TEST(StudyCourse, TakesCurvesFromLogs) {
+  TrialCourse course;
+  course.metrics = {at_step(1, 5), at_step(2, 4), at_step(2, 3)};
+  course.validations = {{.step = 1, .loss = 4, .tokens = 10}, {.step = 2, .loss = 3, .tokens = 99}};
+  EXPECT_EQ(curve_of(course, "loss").value, (std::vector<double>{5, 3}));
+  EXPECT_EQ(curve_of(course, "validation_loss").value, (std::vector<double>{4}));
+  EXPECT_THROW(curve_of(course, "los"), std::exception);
+  EXPECT_EQ(group_label({"parallel.schedule", "parallel.pp"}, {"zb-v", "2"}), "zb-v pp=2");
+  EXPECT_EQ(group_label({}, {}), "all trials");
+}
+
+TEST(StudyReport, LinksAreRelativeToThePage) {
+  const TemporaryDirectory scratch;
+  const std::string study = scratch.path() + "/study";
+  std::filesystem::create_directories(study + "/1/run");
+  std::ofstream(study + "/1/run/report.html") << "x";
+  std::ofstream(study + "/1/run/metrics.jsonl") << "{\"step\":1,\"loss\":2.5}\n{\"step\":2,\"lo";
+  StudyResults results;
+  results.directory = study;
+  results.trials = {report_trial(1, "1f1b", 1)};
+  results.trials[0].directory = study + "/1/run";
+  EXPECT_EQ(load_study_page(results, {}, study + "/report.html").reports.at(1),
+            "1/run/report.html");
+  const StudyPage page = load_study_page(results, {}, scratch.path() + "/pages/a.html");
+  EXPECT_EQ(page.reports.at(1), "../study/1/run/report.html");
+  EXPECT_EQ(page.courses.at(1).metrics.size(), 1u);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -1,0 +1,507 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <sstream>
+
+#include "core/error.h"
+#include "experiments/study/csv.h"
+#include "experiments/study/figure_digits.h"
+#include "experiments/study/study_table.h"
+
+namespace concertina {
+namespace {
+
+TrialRecord& add(StudyResults& results, Settings settings, std::map<std::string, double> figures) {
+  TrialRecord& trial = results.trials.emplace_back();
+  trial.number = static_cast<int>(results.trials.size());
+  trial.settings = std::move(settings);
+  trial.state = TrialState::done;
+  trial.figures = std::move(figures);
+  trial.facts = {
+      {"version", "0.1.0"}, {"commit", "abc"}, {"processor", "Zen 5"}, {"isa", "avx512"}};
+  return trial;
+}
+
+/// Three schedules at three seeds: a loss of the seed alone, a rate of both.
+StudyResults schedules() {
+  StudyResults results;
+  results.name = "schedules";
+  results.directory = "studies/schedules";
+  results.axes = {"parallel.schedule", "run.seed"};
+  const double rates[3][3] = {{25000, 26000, 27500}, {26100, 27200, 28400}, {20000, 24000, 22000}};
+  const char* names[] = {"1f1b", "zb-v", "gpipe"};
+  for (std::size_t s = 0; s < 3; ++s)
+    for (std::size_t seed = 0; seed < 3; ++seed)
+      add(results, {{"parallel.schedule", names[s]}, {"run.seed", std::to_string(seed + 1)}},
+          {{"loss", 3.3 + 0.0312345 * static_cast<double>(seed)},
+           {"tokens_per_s", rates[s][seed]},
+           {"peak_bytes", s == 0 ? 6767432 : 9123456}})
+          .facts["state_sha256"] = std::string(64, static_cast<char>('a' + seed));
+  return results;
+}
+
+TableOptions against(const char* baseline) {
+  TableOptions options;
+  options.baseline = {baseline};
+  return options;
+}
+
+std::string text_of(const StudyResults& results, const TableOptions& options = {},
+                    TableFormat format = TableFormat::text) {
+  return table_text(make_table(results, options), format);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+bool has_line(const std::vector<std::string>& lines, const std::string& line) {
+  return std::ranges::find(lines, line) != lines.end();
+}
+
+/// The message, place and advice of the error that `run` throws.
+template <class Run>
+std::string refusal(const Run& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.message() + " @ " + error.where() + " @ " + error.fix();
+  }
+  return "accepted";
+}
+
+TEST(StudyTable, IsARowAGroupWithSpreadAndDifferences) {
+  EXPECT_EQ(text_of(schedules(), against("parallel.schedule=1f1b")),
+            R"(study schedules: 3 groups, 9 of 9 trials done
+
+parallel.schedule  n    loss ↓              tokens_per_s ↑          peak_bytes ↓
+1f1b               3    3.331 ± 0.031       26,167 ± 1,258        > 6,767,432 ± 0
+(baseline)              [3.254 to 3.409]    [23,041 to 29,292]
+zb-v               3    3.331 ± 0.031     > 27,233 ± 1,150          9,123,456 ± 0
+                        [3.254 to 3.409]    [24,376 to 30,091]      Δ +2,356,024, p < 0.001 *
+                        Δ 0, p 1            Δ +1,067, p 0.0068 *
+gpipe              3    3.331 ± 0.031       22,000 ± 2,000          9,123,456 ± 0
+                        [3.254 to 3.409]    [17,032 to 26,968]      Δ +2,356,024, p < 0.001 *
+                        Δ 0, p 1            Δ -4,167, p 0.062
+
+↓ lower is better, ↑ higher is better; > (or bold): the best
+mean ± standard deviation, [95% interval of the mean] by Student's t; n: trials that are done
+Δ: difference to parallel.schedule=1f1b; paired t test over 3 pairs of the same run.seed; p two-sided, *: p < 0.05, no correction for 6 tests
+loss and state_sha256: the same bits in all 3 groups of parallel.schedule for each of 3 seeds
+)");
+}
+
+TEST(StudyTable, MetricsThatDoNotFitInALineGoBelow) {
+  StudyResults results = schedules();
+  TableOptions options;
+  for (int i = 0; i < 6; ++i) {
+    options.metrics.push_back(fmt::format("a_figure_with_a_long_name_{}", i));
+    for (TrialRecord& trial : results.trials)
+      trial.figures[options.metrics.back()] = i + trial.number;
+  }
+  std::istringstream lines(text_of(results, options));
+  std::size_t widest = 0, groups = 0, heads = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("mean")) break;
+    widest = std::max(widest, line.size());
+    groups += line.starts_with("zb-v");
+    for (std::size_t at = 0; (at = line.find("a_figure_with_a_long_name", at)) != line.npos; ++at)
+      ++heads;
+  }
+  EXPECT_LE(widest, 145u);  // bytes
+  EXPECT_EQ(groups, 2u);
+  EXPECT_EQ(heads, 6u);
+  results.trials.clear();
+  options.metrics.clear();
+  EXPECT_TRUE(has(text_of(results, options), "parallel.schedule  n\n"));
+}
+
+TEST(StudyTable, IsTheSameBytesWhateverOrderTrialsFinishedIn) {
+  StudyResults results = schedules();
+  results.trials[4].figures["loss"] = std::nan("");
+  results.trials[7].state = TrialState::failed;
+  results.trials[2].facts["state_sha256"] = "0";
+  const StudyTable table = make_table(results, against("parallel.schedule=zb-v"));
+  std::mt19937 random(1);
+  for (int i = 0; i < 5; ++i) {
+    std::ranges::shuffle(results.trials, random);
+    const StudyTable other = make_table(results, against("parallel.schedule=zb-v"));
+    EXPECT_EQ(to_json(other).dump(), to_json(table).dump());
+    for (const auto format :
+         {TableFormat::text, TableFormat::csv, TableFormat::markdown, TableFormat::latex})
+      EXPECT_EQ(table_text(other, format), table_text(table, format));
+  }
+}
+
+TEST(StudyTable, NamesTrialsThatAreNotDone) {
+  StudyResults results = schedules();
+  results.trials[3].state = results.trials[4].state = results.trials[5].state = TrialState::failed;
+  results.trials[3].error = results.trials[5].error = "error: no memory\n  at: rank 3";
+  results.trials[6].state = TrialState::timed_out;
+  results.trials[7].state = results.trials[8].state = TrialState::open;
+  const StudyTable table = make_table(results, against("parallel.schedule=1f1b"));
+  ASSERT_EQ(table.rows.size(), 3u);  // zb-v without a trial is a row all the same
+  EXPECT_TRUE(table.rows[1].trials.empty());
+  EXPECT_EQ(table.rows[1].others, 3);
+  const std::string text = table_text(table, TableFormat::text);
+  EXPECT_TRUE(has(text, "study schedules: 3 groups, 3 of 9 trials done\n")) << text;
+  EXPECT_TRUE(has(text,
+                  "failed: trials 4,6: error: no memory\n  at: rank 3\n"
+                  "failed: trial 5 (parallel.schedule=zb-v run.seed=2)\n"))
+      << text;
+  EXPECT_TRUE(has(text, "timeout: trial 7 (parallel.schedule=gpipe run.seed=1)\n")) << text;
+  EXPECT_TRUE(has(text, "open: trials 8-9\n")) << text;
+  EXPECT_FALSE(has(text, ">")) << "a best of one group: " << text;
+  EXPECT_EQ(to_json(table)["not_done"].size(), 6u);
+}
+
+TEST(StudyTable, AStudyWithoutATrialThatIsDoneStillSaysSo) {
+  StudyResults results = schedules();
+  for (TrialRecord& trial : results.trials) trial.state = TrialState::open, trial.figures.clear();
+  const std::string text = text_of(results);
+  EXPECT_TRUE(has(text, "3 groups, 0 of 9 trials done")) << text;
+  EXPECT_TRUE(has(text, "open: trials 1-9")) << text;
+  results.trials.clear();
+  EXPECT_TRUE(has(text_of(results), "0 groups, 0 of 0 trials done"));
+}
+
+TEST(StudyTable, LeavesOutAndNamesValuesThatAreNotFinite) {
+  StudyResults results = schedules();
+  results.trials[3].figures["loss"] = std::nan("");
+  results.trials[4].figures["loss"] = std::numeric_limits<double>::infinity();
+  results.trials[8].figures.erase("loss");
+  const StudyTable table = make_table(results, against("parallel.schedule=1f1b"));
+  EXPECT_EQ(table.rows[1].cells[0].summary.n, 1);
+  EXPECT_EQ(table.rows[1].cells[0].summary.mean, results.trials[5].figures["loss"]);
+  EXPECT_EQ(table.rows[2].cells[0].missing, 1);
+  EXPECT_TRUE(has_line(table.notes, "loss: NaN in trial 4, left out"));
+  EXPECT_TRUE(has_line(table.notes, "loss: infinite in trial 5, left out"));
+  EXPECT_TRUE(has_line(table.notes, "loss: no finite value in trial 9, left out"));
+  EXPECT_EQ(table.rows[2].cells[0].difference->pairs, 2);
+  EXPECT_TRUE(has(table_text(table, TableFormat::text), "3.362 (n 1)"));
+}
+
+TEST(StudyTable, OneTrialAGroupHasNoSpreadAndNoTest) {
+  StudyResults results = schedules();
+  TableOptions options = against("parallel.schedule=1f1b");
+  options.where = {"run.seed=2"};
+  options.metrics = {"tokens_per_s"};
+  EXPECT_EQ(text_of(results, options), R"(study schedules: 3 groups, 3 of 3 trials done
+
+parallel.schedule  n    tokens_per_s ↑
+1f1b               1    26,000
+(baseline)
+zb-v               1  > 27,200
+                        Δ +1,200
+gpipe              1    24,000
+                        Δ -2,000
+
+↓ lower is better, ↑ higher is better; > (or bold): the best
+n = 1: no standard deviation, no interval
+Δ: difference to parallel.schedule=1f1b; too few trials for a test
+tokens_per_s: the best, parallel.schedule=zb-v, cannot be told from parallel.schedule=1f1b: too few trials for a test
+loss and state_sha256: the same bits in all 3 groups of parallel.schedule for the one seed
+)");
+}
+
+TEST(StudyTable, MarksTheBestInTheWayThatTheMetricGoes) {
+  const auto best = [](const StudyResults& results, const char* metric) {
+    TableOptions options;
+    options.metrics = {metric};
+    std::string names;
+    for (const TableRow& row : make_table(results, options).rows)
+      if (row.cells[0].best) names += row.group[0] + " ";
+    return names;
+  };
+  StudyResults results = schedules();
+  EXPECT_EQ(best(results, "tokens_per_s"), "zb-v ");
+  EXPECT_EQ(best(results, "tokens_per_s:min"), "gpipe ");
+  EXPECT_EQ(best(results, "peak_bytes"), "1f1b ");
+  EXPECT_EQ(best(results, "peak_bytes:max"), "zb-v gpipe ");
+  EXPECT_EQ(best(results, "loss"), "");  // all the same
+  results.metric = "peak_bytes";
+  results.minimise = false;
+  EXPECT_EQ(best(results, "peak_bytes"), "zb-v gpipe ");
+  for (TrialRecord& trial : results.trials) trial.figures["made_up"] = trial.number;
+  EXPECT_EQ(best(results, "made_up"), "");
+  EXPECT_EQ(best(results, "made_up:max"), "gpipe ");
+}
+
+TEST(StudyTable, AMeanOverOtherSeedsIsNotTheBest) {
+  StudyResults results = schedules();
+  results.trials[8].state = TrialState::failed;  // gpipe lacks the seed with the highest loss
+  const StudyTable table = make_table(results, {});
+  for (const TableRow& row : table.rows) EXPECT_FALSE(row.cells[0].best);
+  EXPECT_TRUE(has_line(table.notes,
+                       "loss: parallel.schedule=gpipe has the best mean, but not where it pairs up "
+                       "with parallel.schedule=1f1b: none is marked"));
+}
+
+TEST(StudyTable, SaysWhereTheBestMayBeChance) {
+  StudyResults results = schedules();
+  results.trials[4].figures["tokens_per_s"] = 25000;
+  EXPECT_TRUE(has(text_of(results),
+                  "tokens_per_s: the best, parallel.schedule=zb-v, cannot be told from "
+                  "parallel.schedule=1f1b (p "));
+  EXPECT_FALSE(has(text_of(schedules()), "cannot be told"));
+}
+
+TEST(StudyTable, RefusesToMixProgramsAndProcessors) {
+  for (const char* fact : {"version", "commit", "processor"}) {
+    StudyResults results = schedules();
+    for (const int trial : {3, 4, 5, 7})
+      results.trials[static_cast<std::size_t>(trial)].facts[fact] = "other";
+    const std::string first = schedules().trials[0].facts.at(fact);
+    EXPECT_EQ(
+        refusal([&] { make_table(results, {}); }),
+        fmt::format("these trials differ in {0}: {1} (trials 1-3,7,9), other (trials 4-6,8) @ "
+                    "studies/schedules @ --where {0}=... for some of them, or --mixed for all "
+                    "in one table",
+                    fact, first));
+    TableOptions options;
+    options.where = {fmt::format("{}=other", fact)};
+    EXPECT_EQ(make_table(results, options).rows.size(), 2u);
+    options = {};
+    options.mixed = true;
+    EXPECT_TRUE(has_line(make_table(results, options).notes,
+                         fmt::format("mixed: these trials differ in {}: {} (trials 1-3,7,9), other "
+                                     "(trials 4-6,8)",
+                                     fact, first)));
+    // What failed has no figures to mix.
+    for (TrialRecord& trial : results.trials)
+      if (trial.facts[fact] == "other") trial.state = TrialState::failed;
+    EXPECT_EQ(make_table(results, {}).rows.size(), 3u);
+  }
+}
+
+TEST(StudyTable, WarnsOfOtherInstructionsUnlessTheyAreTheStudy) {
+  StudyResults results = schedules();
+  results.trials[1].facts["isa"] = "avx2";
+  const std::string warning =
+      "warning: these trials differ in isa: avx512 (trials 1,3-9), avx2 (trial 2)";
+  EXPECT_TRUE(has_line(make_table(results, {}).notes, warning));
+  results.axes.insert(results.axes.begin(), "numerics.isa");
+  EXPECT_FALSE(has_line(make_table(results, {}).notes, warning));
+}
+
+TEST(StudyTable, NamesTheLayoutWithOtherBits) {
+  StudyResults results = schedules();
+  results.trials[7].facts["state_sha256"] = std::string(64, 'z');
+  const StudyTable table = make_table(results, {});
+  EXPECT_TRUE(has_line(table.notes,
+                       "loss: the same bits in all 3 groups of parallel.schedule for "
+                       "each of 3 seeds"));
+  EXPECT_TRUE(has_line(table.notes,
+                       "state_sha256 differs at run.seed=2: parallel.schedule=gpipe (trial 8) has "
+                       "zzzzzzzzzzzz; 2 of 3 trials have bbbbbbbbbbbb"));
+  // One bit of a loss.
+  results = schedules();
+  results.trials[3].figures["loss"] = std::nextafter(results.trials[3].figures["loss"], 9);
+  EXPECT_TRUE(
+      has(text_of(results), "loss differs at run.seed=1: parallel.schedule=zb-v (trial 4)"));
+  // A trial that failed has no bits.
+  results.trials[3].state = TrialState::failed;
+  EXPECT_TRUE(has(text_of(results), "loss and state_sha256: the same bits in 2 to 3 of 3 groups"));
+}
+
+TEST(StudyTable, BitsAreComparedWhereTheLayoutAloneDiffers) {
+  StudyResults results;
+  results.name = "grid";
+  results.axes = {"optimizer.lr", "ranks", "run.seed"};
+  for (const char* lr : {"0.001", "0.01"})
+    for (const char* ranks : {"1", "4"})
+      for (const char* seed : {"1", "2"})
+        add(results, {{"optimizer.lr", lr}, {"ranks", ranks}, {"run.seed", seed}},
+            {{"loss", 3 + std::stod(lr) + std::stod(seed)}});
+  EXPECT_TRUE(has(text_of(results),
+                  "loss: the same bits in all 2 groups of ranks for each of 4 values of "
+                  "optimizer.lr and run.seed"));
+  // Where something else than the layout differs nothing is claimed.
+  for (TrialRecord& trial : results.trials)
+    std::erase_if(trial.settings, [](const auto& s) { return s.first == "ranks"; });
+  results.axes = {"optimizer.lr", "run.seed"};
+  EXPECT_FALSE(has(text_of(results), "bits"));
+}
+
+/// Schedules at two depths, the rate doubling with the depth.
+StudyResults grid() {
+  StudyResults results;
+  results.name = "grid";
+  results.axes = {"parallel.schedule", "parallel.pp", "run.seed"};
+  for (const char* schedule : {"1f1b", "zb-v"})
+    for (const int pp : {2, 4})
+      for (int seed = 1; seed <= 3; ++seed)
+        add(results,
+            {{"parallel.schedule", schedule},
+             {"parallel.pp", std::to_string(pp)},
+             {"run.seed", std::to_string(seed)}},
+            {{"tokens_per_s",
+              1000.0 * pp + 10 * seed + (schedule[0] == 'z' ? 100 * pp + seed : 0)}});
+  return results;
+}
+
+TEST(StudyTable, EachRowIsComparedWithTheBaselineOfItsOwnOtherValues) {
+  StudyTable table = make_table(grid(), against("parallel.schedule=1f1b"));
+  ASSERT_EQ(table.rows.size(), 4u);
+  EXPECT_TRUE(table.rows[0].baseline && table.rows[1].baseline);
+  EXPECT_NEAR(table.rows[2].cells[0].difference->difference, 202, 1e-9);
+  EXPECT_NEAR(table.rows[3].cells[0].difference->difference, 402, 1e-9);
+  TableOptions one = against("parallel.schedule=1f1b");
+  one.baseline.push_back("parallel.pp=2");
+  table = make_table(grid(), one);
+  EXPECT_EQ(std::ranges::count_if(table.rows, &TableRow::baseline), 1);
+  EXPECT_NEAR(table.rows[1].cells[0].difference->difference, 2000, 1e-9);
+  EXPECT_NEAR(table.rows[3].cells[0].difference->difference, 2402, 1e-9);
+  // A baseline that a row does not have.
+  StudyResults results = grid();
+  std::erase_if(results.trials,
+                [](const TrialRecord& t) { return t.number >= 4 && t.number <= 6; });
+  table = make_table(results, against("parallel.schedule=1f1b"));
+  EXPECT_TRUE(has_line(table.notes,
+                       "no trial of the baseline to compare with: "
+                       "parallel.schedule=zb-v parallel.pp=4"));
+}
+
+TEST(StudyTable, AxesThatMakeNoGroupsPairUpToo) {
+  TableOptions options = against("parallel.schedule=1f1b");
+  options.by = {"parallel.schedule"};
+  const StudyTable table = make_table(grid(), options);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[1].trials.size(), 6u);
+  EXPECT_EQ(table.rows[1].cells[0].difference->pairs, 6);
+  EXPECT_NEAR(table.rows[1].cells[0].difference->difference, 302, 1e-9);
+  EXPECT_TRUE(has_line(table.notes, "a group has trials of several parallel.pp"));
+}
+
+TEST(StudyTable, GroupsWithoutCommonSeedsAreComparedByWelchsTest) {
+  StudyResults results = schedules();
+  for (std::size_t t = 3; t < 6; ++t) results.trials[t].settings[1].second = std::to_string(t + 10);
+  const StudyTable table = make_table(results, against("parallel.schedule=1f1b"));
+  const SampleDifference& difference = *table.rows[1].cells[1].difference;
+  EXPECT_EQ(difference.test, SignificanceTest::welch);
+  EXPECT_NEAR(difference.difference, 3200.0 / 3, 1e-9);
+  EXPECT_NEAR(difference.p.value(), 0.3399, 0.0001);  // t = 1.0837 at 3.968 degrees of freedom
+  EXPECT_TRUE(
+      has(table_text(table, TableFormat::text), "Welch's t test where less than two pairs"));
+  TableOptions wilcoxon = against("parallel.schedule=1f1b");
+  wilcoxon.test_of_pairs = SignificanceTest::wilcoxon;
+  EXPECT_EQ(make_table(schedules(), wilcoxon).rows[1].cells[1].difference->p.value(), 0.25);
+}
+
+TEST(StudyTable, FiltersAndSorts) {
+  TableOptions options;
+  options.where = {"parallel.pp=2", "parallel.schedule=zb-v", "parallel.schedule=1f1b"};
+  EXPECT_EQ(make_table(grid(), options).rows.size(), 2u);
+  options = {};
+  options.sort = "tokens_per_s";
+  std::string order;
+  for (const TableRow& row : make_table(grid(), options).rows)
+    order += row.group[0] + row.group[1] + " ";
+  EXPECT_EQ(order, "zb-v4 1f1b4 zb-v2 1f1b2 ");
+  options.sort = "parallel.pp";
+  order.clear();
+  for (const TableRow& row : make_table(grid(), options).rows)
+    order += row.group[0] + row.group[1] + " ";
+  EXPECT_EQ(order, "1f1b2 zb-v2 1f1b4 zb-v4 ");
+  // A number may be written in other ways.
+  options.where = {"parallel.pp=4.0"};
+  EXPECT_EQ(make_table(grid(), options).rows.size(), 2u);
+}
+
+TEST(StudyTable, RefusesWhatNoTrialHas) {
+  const auto refused = [](auto change) {
+    TableOptions options;
+    change(options);
+    return refusal([&] { make_table(schedules(), options); });
+  };
+  EXPECT_EQ(refused([](TableOptions& o) { o.metrics = {"los"}; }).substr(0, 57),
+            "no trial has the column 'los' @ --metric @ loss (one of: ");
+  EXPECT_TRUE(has(refused([](TableOptions& o) { o.metrics = {"state_sha256"}; }),
+                  "the column 'state_sha256' is no number in trial 1: 'aaaa"));
+  EXPECT_TRUE(has(refused([](TableOptions& o) { o.by = {"parallel.shedule"}; }),
+                  "@ --by @ parallel.schedule (one of"));
+  EXPECT_TRUE(has(refused([](TableOptions& o) { o.pair = "data.seed"; }), "@ --pair @"));
+  EXPECT_TRUE(has(refused([](TableOptions& o) { o.where = {"parallel.schedule"}; }),
+                  "'parallel.schedule' is not COLUMN=VALUE @ --where"));
+  EXPECT_EQ(refused([](TableOptions& o) { o.where = {"parallel.schedule=zbv"}; }),
+            "no trial is left with parallel.schedule=zbv @ --where @ zb-v (one of: 1f1b, zb-v, "
+            "gpipe)");
+  EXPECT_EQ(refused([](TableOptions& o) { o.baseline = {"parallel.schedule=1f1"}; }),
+            "no group has parallel.schedule=1f1 @ --baseline @ 1f1b (one of: 1f1b, gpipe, zb-v)");
+  EXPECT_TRUE(has(refused([](TableOptions& o) { o.baseline = {"run.seed=1"}; }),
+                  "the baseline names run.seed, which makes no groups"));
+  EXPECT_TRUE(
+      has(refused([](TableOptions& o) { o.sort = "bubble"; }), "@ --sort @ one of: parallel"));
+  for (const double confidence : {0.0, 1.0, -1.0, 95.0, std::nan("")})
+    EXPECT_TRUE(has(refused([&](TableOptions& o) { o.confidence = confidence; }), "--confidence"));
+  EXPECT_TRUE(has(refusal([] { table_format("latx"); }), "latex (one of: text"));
+}
+
+TEST(StudyTable, WritesMarkdownAndLatexWhateverNamesHave) {
+  StudyResults results = schedules();
+  for (TrialRecord& trial : results.trials)
+    if (trial.settings[0].second == "zb-v") trial.settings[0].second = "a|b_c%&#${}~^\\<x>*";
+  TableOptions options = against("parallel.schedule=1f1b");
+  const std::string markdown = text_of(results, options, TableFormat::markdown);
+  EXPECT_TRUE(has(markdown, "| a\\|b\\_c%&#${}~^\\\\\\<x\\>\\* | 3 | ")) << markdown;
+  EXPECT_TRUE(has(markdown, "<br>Δ +1,067, p 0.0068 \\* |")) << markdown;
+  EXPECT_TRUE(has(markdown, "**27,233** ± 1,150<br>[24,376 to 30,091]<br>")) << markdown;
+  const std::string latex = text_of(results, options, TableFormat::latex);
+  EXPECT_TRUE(has(latex,
+                  "\na\\textbar{}b\\_c\\%\\&\\#\\$\\{\\}\\textasciitilde{}\\textasciicircum{}"
+                  "\\textbackslash{}$<$x$>$* & 3 & "))
+      << latex;
+  EXPECT_TRUE(has(latex,
+                  "\\begin{tabular}{lrrrr}\n\\toprule\nparallel.schedule & n & loss "
+                  "$\\downarrow$ & tokens\\_per\\_s $\\uparrow$ & peak\\_bytes "
+                  "$\\downarrow$ \\\\\n\\midrule\n"));
+  EXPECT_TRUE(has(latex, "\\textbf{27,233} $\\pm$ 1,150 & 9,123,456 $\\pm$ 0 \\\\*\n"));
+  EXPECT_TRUE(has(latex, "{\\scriptsize $\\Delta$ $-$4,167, p 0.062}"));
+  // Each line of the table has as many cells, and braces balance.
+  int open = 0;
+  for (std::size_t i = 0; i < latex.size(); ++i)
+    if (i == 0 || latex[i - 1] != '\\') open += (latex[i] == '{') - (latex[i] == '}');
+  EXPECT_EQ(open, 0);
+}
+
+TEST(StudyTable, CsvHasAllDigits) {
+  const StudyTable table = make_table(schedules(), against("parallel.schedule=1f1b"));
+  const auto rows = parse_csv(table_text(table, TableFormat::csv));
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 4u);
+  const auto at = [&](std::size_t row, const std::string& column) {
+    const auto found = std::ranges::find(rows->front(), column);
+    EXPECT_NE(found, rows->front().end()) << column;
+    return (*rows)[row][static_cast<std::size_t>(found - rows->front().begin())];
+  };
+  EXPECT_EQ(at(2, "parallel.schedule"), "zb-v");
+  EXPECT_EQ(std::stod(at(2, "tokens_per_s_mean")), table.rows[1].cells[1].summary.mean);
+  EXPECT_EQ(std::stod(at(2, "tokens_per_s_p")), table.rows[1].cells[1].difference->p.value());
+  EXPECT_EQ(at(1, "tokens_per_s_p"), "");
+  for (const auto& row : *rows) EXPECT_EQ(row.size(), rows->front().size());
+}
+
+TEST(StudyTable, SettlesDigitsByTheUncertainty) {
+  const auto text = [](double value, std::vector<double> values, std::vector<double> sizes) {
+    return figure_text(value, digits_for(values, sizes));
+  };
+  EXPECT_EQ(text(3.37712, {3.37712}, {0.0331}), "3.377");
+  EXPECT_EQ(text(3.37712, {3.37712}, {0.0331, 0.00004}), "3.37712");
+  EXPECT_EQ(text(25512.34, {25512.34}, {2534}), "25,512");
+  EXPECT_EQ(text(-1234567.9, {1234567.9}, {12}), "-1,234,568");
+  EXPECT_EQ(text(3.37712345, {3.37712345}, {0}), "3.3771");
+  EXPECT_EQ(text(6767432, {6767432}, {0}), "6,767,432");
+  EXPECT_EQ(text(1e-17, {3.37712345}, {1e-17}), "1e-17");
+  EXPECT_EQ(text(3.37712345, {3.37712345}, {1e-17}), "3.377123450");
+  EXPECT_EQ(text(2.5e-12, {2.5e-12}, {1e-13}), "2.500e-12");
+  EXPECT_EQ(text(-0.0, {0.5}, {0.1}), "0.00");
+  EXPECT_EQ(text(1e300, {1e300}, {1e290}), "1.000e+300");
+  EXPECT_EQ(text(std::nan(""), {1}, {}), "NaN");
+}
+
+}  // namespace
+}  // namespace concertina

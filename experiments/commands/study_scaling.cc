@@ -100,6 +100,7 @@ std::vector<std::vector<std::string>> runs_of(const ScalingCommand& options,
 int run_scaling(const ScalingCommand& given, MpiEnvironment&) {
   ScalingCommand options = given;
   complete(options);
+  require_layouts(options.config, options.scaling);
   const std::string toml = scaling_toml(options.config, options.scaling);
   const std::string root =
       (std::filesystem::path(options.directory) / options.scaling.name).string();

@@ -82,7 +82,12 @@ RunConfig config_at(RunConfig config, const ScalingPoint& point) {
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options) {
   std::vector<ScalingPoint> points = scaling_points(config, options);
   std::erase_if(points, [&](const ScalingPoint& point) { return point.ranks > options.measured; });
-  std::string text = fmt::format("name = {}\n", to_toml(options.name)), section;
+  // A round is a seed: it changes what is trained, but not what a step does. Rounds go by turns.
+  std::vector<int> rounds(static_cast<std::size_t>(options.rounds));
+  std::iota(rounds.begin(), rounds.end(), 1);
+  std::string text =
+      fmt::format("name = {}\nseeds = [{}]\n", to_toml(options.name), fmt::join(rounds, ", "));
+  std::string section;
   for (const Key& key : config_keys()) {
     if (!applies(key, config) || is_default(key, config) || is_own(key.name)) continue;
     const std::size_t dot = key.name.find('.');
@@ -92,10 +97,6 @@ std::string scaling_toml(const RunConfig& config, const ScalingOptions& options)
     }
     text += fmt::format("{} = {}\n", key.name.substr(dot + 1), value_text(key, config));
   }
-  // A round is a seed: it changes what is trained, but not what a step does. Rounds go by turns.
-  std::vector<int> rounds(static_cast<std::size_t>(options.rounds));
-  std::iota(rounds.begin(), rounds.end(), 1);
-  text += fmt::format("\n[grid]\nrun.seed = [{}]\n", fmt::join(rounds, ", "));
   text += fmt::format(
       "\n[[zip]]\nranks = {}\nparallel.pp = {}\nparallel.dp = {}\nbatch.global = "
       "{}\nbatch.microbatches = {}\n",

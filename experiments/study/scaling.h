@@ -39,6 +39,9 @@ std::vector<ScalingPoint> scaling_points(const RunConfig& config, const ScalingO
 /// `config` at a point.
 RunConfig config_at(RunConfig config, const ScalingPoint& point);
 
+/// Throws Error{bad_input} at the first point that has no layout.
+void require_layouts(const RunConfig& config, const ScalingOptions& options);
+
 /// The study file that measures `points`, those up to options.measured.
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options);
 

@@ -169,6 +169,14 @@ StepParts predicted_parts(const Assignment& assignment, Costs costs, const std::
 
 }  // namespace
 
+void require_layouts(const RunConfig& config, const ScalingOptions& options) {
+  for (const ScalingPoint& point : scaling_points(config, options)) {
+    const RunConfig one = config_at(config, point);
+    validate(one);
+    assignment_of(one, job_of(one), point.ranks);
+  }
+}
+
 std::vector<ScalingResult> scaling_results(const RunConfig& config, const ScalingOptions& options,
                                            const std::vector<std::vector<std::string>>& runs) {
   const std::vector<ScalingPoint> points = scaling_points(config, options);

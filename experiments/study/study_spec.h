@@ -99,8 +99,8 @@ StudySpec read_study_spec(const std::string& toml, const std::string& source,
 /// gives none. `toml`: gets the file's text.
 StudySpec read_study_file(const std::string& path, std::string& toml);
 
-/// Why `now` is not the study that `before` is: "[grid] differs"; empty if it is the same, whatever
-/// their names, launchers and comments.
+/// Why `now` is not the study that `before` is: "[set] differs"; empty if it is the same, or has
+/// more trials after the same first ones, whatever their names, launchers and comments.
 std::string study_difference(const StudySpec& before, const StudySpec& now);
 
 /// The keys that differ between trials, in order; run.seed last.
@@ -110,7 +110,8 @@ struct Trial {
   int number = 0;  // from 1
   Settings settings;
 };
-/// All trials, in order: draws, then axes, the last one fastest, then seeds.
+/// All trials, in order: for each seed all draws, for each draw all combinations of the axes, the
+/// last axis fastest. So all configs come by turns, and more seeds are more trials at the end.
 std::vector<Trial> trials_of(const StudySpec& spec);
 
 /// The config of a trial, not validated: base files, what the study sets, its own settings.

@@ -56,12 +56,6 @@ std::vector<Settings> crossed(const std::vector<Settings>& before, const Axis& a
   return all;
 }
 
-Axis seed_axis(const std::vector<std::int64_t>& seeds) {
-  Axis axis{{"run.seed"}, {}};
-  for (const std::int64_t seed : seeds) axis.values.push_back({std::to_string(seed)});
-  return axis;
-}
-
 bool same_bases(const StudySpec& a, const StudySpec& b) {
   return std::ranges::equal(a.bases, b.bases, {}, &BaseFile::text, &BaseFile::text);
 }
@@ -71,14 +65,18 @@ bool same_bases(const StudySpec& a, const StudySpec& b) {
 std::string study_difference(const StudySpec& before, const StudySpec& now) {
   if (!same_bases(before, now)) return "a base config differs";
   if (before.set != now.set) return "[set] differs";
-  if (before.axes != now.axes) return "[grid] or [[zip]] differs";
-  if (before.random != now.random) return "[random] differs";
-  if (before.seeds != now.seeds) return "seeds differ";
   SearchSection search = before.search;
   search.command = now.search.command;  // how it is called, not what it does
   if (search != now.search) return "[search] differs";
   if (before.stop != now.stop) return "[stop] differs";
-  return {};
+  const std::vector<Trial> first = trials_of(before), all = trials_of(now);
+  const bool begins =
+      first.size() <= all.size() &&
+      std::equal(first.begin(), first.end(), all.begin(),
+                 [](const Trial& a, const Trial& b) { return a.settings == b.settings; });
+  if (begins) return {};
+  if (before.random != now.random) return "[random] differs";
+  return before.axes == now.axes ? "seeds differ" : "[grid] or [[zip]] differs";
 }
 
 std::vector<std::string> axes_of(const StudySpec& spec) {
@@ -90,9 +88,15 @@ std::vector<std::string> axes_of(const StudySpec& spec) {
 }
 
 std::vector<Trial> trials_of(const StudySpec& spec) {
-  std::vector<Settings> all = draws_of(spec.random);
-  for (const Axis& axis : spec.axes) all = crossed(all, axis);
-  if (!spec.seeds.empty()) all = crossed(all, seed_axis(spec.seeds));
+  std::vector<Settings> configs = draws_of(spec.random);
+  for (const Axis& axis : spec.axes) configs = crossed(configs, axis);
+  std::vector<Settings> all;
+  for (const std::int64_t seed : spec.seeds)
+    for (const Settings& config : configs) {
+      all.push_back(config);
+      all.back().emplace_back("run.seed", std::to_string(seed));
+    }
+  if (spec.seeds.empty()) all = std::move(configs);
   std::vector<Trial> trials;
   for (Settings& settings : all)
     trials.push_back({static_cast<int>(trials.size()) + 1, std::move(settings)});

@@ -24,7 +24,7 @@ std::vector<std::string> values_of(const StudySpec& spec, const std::string& key
   return values;
 }
 
-TEST(StudySpec, TrialsAreInTheOrderOfTheFileSeedsFastest) {
+TEST(StudySpec, TrialsAreInTheOrderOfTheFileSeedsLast) {
   const StudySpec spec = spec_of(R"(
 seeds = [7, 8]
 [set]
@@ -40,17 +40,17 @@ parallel.dp = [1, 2]
   const std::vector<Trial> trials = trials_of(spec);
   ASSERT_EQ(trials.size(), 8u);
   EXPECT_EQ(trials[1].settings, (Settings{{"parallel.schedule", "zb-v"},
-                                          {"parallel.pp", "2"},
-                                          {"parallel.dp", "1"},
-                                          {"run.seed", "8"}}));
-  EXPECT_EQ(trials[6].settings, (Settings{{"parallel.schedule", "1f1b"},
                                           {"parallel.pp", "1"},
                                           {"parallel.dp", "2"},
                                           {"run.seed", "7"}}));
+  EXPECT_EQ(trials[6].settings, (Settings{{"parallel.schedule", "1f1b"},
+                                          {"parallel.pp", "2"},
+                                          {"parallel.dp", "1"},
+                                          {"run.seed", "8"}}));
   const RunConfig config = config_of(spec, trials[6].settings);
   EXPECT_EQ(config.run.steps, 30);
-  EXPECT_EQ(config.parallel.dp, 2);
-  EXPECT_EQ(config.run.seed, 7);
+  EXPECT_EQ(config.parallel.pp, 2);
+  EXPECT_EQ(config.run.seed, 8);
   EXPECT_EQ(ranks_of(spec, trials[6].settings, config), 2) << "as pp and dp ask for";
 }
 
@@ -171,16 +171,23 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(StudySpec, IsAnotherStudyWhereTrialsDiffer) {
   const std::string text = "[set]\nrun.steps = 9\n[grid]\nmodel.width = [64, 32]\n";
-  const StudySpec spec = spec_of(text);
+  const StudySpec spec = spec_of(text), seeded = spec_of("seeds = [1, 2]\n" + text);
   EXPECT_EQ(study_difference(
                 spec, spec_of("# a comment\nname = \"b\"\n" + text + "[launch]\njobs = 2\n")),
             "");
-  EXPECT_EQ(study_difference(spec, spec_of("seeds = [1]\n" + text)), "seeds differ");
+  EXPECT_EQ(study_difference(spec, seeded), "seeds differ") << "no longer the config's seed";
   EXPECT_EQ(
       study_difference(spec, spec_of("[set]\nrun.steps = 9\n[grid]\nmodel.width = [32, 64]\n")),
       "[grid] or [[zip]] differs");
   EXPECT_EQ(study_difference(spec, spec_of(text + "[stop]\nmetric = \"loss\"\nabove = 9.0\n")),
             "[stop] differs");
+  EXPECT_EQ(study_difference(seeded, spec_of("seeds = [1, 2, 5]\n" + text)), "") << "more of it";
+  EXPECT_EQ(
+      study_difference(spec, spec_of("[set]\nrun.steps = 9\n[grid]\nmodel.width = [64, 32, 96]\n")),
+      "");
+  EXPECT_EQ(study_difference(seeded, spec_of("seeds = [1]\n" + text)), "seeds differ")
+      << "trials would be lost";
+  EXPECT_EQ(study_difference(seeded, spec_of("seeds = [2, 1]\n" + text)), "seeds differ");
 }
 
 }  // namespace

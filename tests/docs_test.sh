@@ -5,7 +5,7 @@
 set -u
 top=$(realpath -- "$1") binary=$(realpath -- "$2")
 . "$top/tests/shell_checks.sh"
-docs="$top/README.md $top/experiments/README.md $top/experiments/RESULTS.md $top/parallel/README.md
+docs="$top/README.md $top/experiments/README.md $top/experiments/STUDIES.md $top/experiments/RESULTS.md $top/parallel/README.md
   $top/models/README.md $top/core/README.md $top/io/README.md $top/.github/CONTRIBUTING.md"
 guide=$top/experiments/README.md
 
@@ -36,7 +36,7 @@ awk '/^  (-[a-z],)?--[a-z-]+/ { bad += open; open = substr($0, 30, 2) !~ /^ [^ ]
 tables=$(cut -d. -f1 keys | sort -u | paste -sd'|')
 for document in $docs; do
   grep -oE "(^|[^A-Za-z0-9_./-])($tables)\.[a-z_0-9]+" "$document" | sed 's/^[^a-z]//' | sort -u |
-    grep -vE '\.(h|h5|cc|id|lock|toml|json)$' > named
+    grep -vE '\.(h|h5|cc|id|lock|toml|json|txt)$' > named
   while read -r key; do
     grep -qx "$key" keys || fail "${document#"$top"/} names $key: there is no such config key"
   done < named

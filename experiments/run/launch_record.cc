@@ -17,7 +17,9 @@
 #include "experiments/run/machine.h"
 #include "experiments/run/program.h"
 #include "io/file.h"
+#include "io/hdf5_version.h"
 #include "io/sha256.h"
+#include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 namespace {
@@ -71,6 +73,7 @@ OrderedJson launch_facts(const Launch& launch, std::int64_t from) {
                        {"data_seed", data_seed(config)},
                        {"from", from},
                        {"to", nullptr}};
+  facts["libraries"] = {{"mpi", mpi_library()}, {"hdf5", hdf5_version()}};
   if (!launch.isa.empty()) facts.update({{"isa", launch.isa}, {"onednn", cpu::onednn_version()}});
   return facts;
 }

@@ -79,9 +79,10 @@ void declare_shape(CLI::App& app, ScheduleOptions& options) {
 
 void declare_costs(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--costs", options.costs,
-                 "seconds of F, I and W of a microbatch on a stage (search: on a rank), or the "
-                 "directory of a run that has measured its units")
-      ->type_name("F,I,W|RUN")
+                 "seconds of F, I and W of a microbatch on a stage (search: on a rank); or a file "
+                 "with the header F,I,W and a row per stage; or the directory of a run that has "
+                 "measured its units")
+      ->type_name("F,I,W|FILE.csv|RUN")
       ->capture_default_str();
   app.add_option("--links", options.links.links,
                  "what messages take: a machine file (`bench links --write`), or a run; left out: "
@@ -91,6 +92,11 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
                  "of a message between stages; with --links and --costs F,I,W in seconds")
       ->type_name("BYTES")
       ->check(number(0, 1e15));
+  app.add_option("--latency", options.links.latency,
+                 "in place of --links: every message between ranks leaves when its producer ends, "
+                 "takes so long and occupies nobody, as published simulations have it")
+      ->type_name("SECONDS")
+      ->check(number(0, kMostFigure));
 }
 
 /// Throws unless a file can be made, or replaced, at `path`.

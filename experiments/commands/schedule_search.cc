@@ -144,7 +144,7 @@ class Search {
         search(field.layout, costs_of(field, any), named_plans(field.layout), bounds);
     if (result.seconds == kInf) return;
     Plan plan = merge_input_weight(result.plan, field.layout);
-    plan = add_reduction(add_transfers(plan, field.layout));
+    plan = add_reduction(add_transfers(plan, field.layout, costs_of(field, any)));
     if (!check(plan, field.layout, field.limits))
       offer(field, plan, costs_of(field, plan), "search");
   }

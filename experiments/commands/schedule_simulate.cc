@@ -6,6 +6,7 @@
 #include "experiments/commands/command_schedule.h"
 #include "experiments/costs/schedule_costs.h"
 #include "experiments/report/rank_lines.h"
+#include "parallel/simulate/bubble_definitions.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -97,13 +98,23 @@ nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions
           {"idle_over_ideal", claim->value}};
 }
 
+/// By name: value, formula, source.
+nlohmann::ordered_json definitions_json(const Plan& plan, const Timeline& timeline) {
+  nlohmann::ordered_json json;
+  for (const BubbleDefinition& one : bubble_definitions())
+    json[one.name] = {
+        {"value", one.value(plan, timeline)}, {"formula", one.formula}, {"source", one.source}};
+  return json;
+}
+
 nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timeline,
                                    const ScheduleOptions& options) {
   const IdleOverIdeal idle = idle_over_ideal(planned.plan, timeline);
   return {{"mean", timeline.mean_bubble},
           {"ranks", timeline.bubble},
           {"idle_over_ideal", {{"step", idle.step}, {"span", idle.span}}},
-          {"closed_form", closed_form(planned, options)}};
+          {"closed_form", closed_form(planned, options)},
+          {"definitions", definitions_json(planned.plan, timeline)}};
 }
 
 /// The three measures of idle time, each with its name.
@@ -119,6 +130,10 @@ void print_bubble(const nlohmann::ordered_json& bubble) {
   if (const auto& form = bubble["closed_form"]; !form.is_null())
     fmt::print("closed form of the span, at F = I = W and free transfers: {}: {}\n",
                form["formula"].get<std::string>(), percent(form["idle_over_ideal"]));
+  fmt::print("bubble as papers define it:\n");
+  for (const auto& [name, one] : bubble["definitions"].items())
+    fmt::print("  {:<12}{:>8.4f}  {}; {}\n", name, one["value"].get<double>(),
+               one["formula"].get<std::string>(), one["source"].get<std::string>());
   fmt::print("\n");
 }
 

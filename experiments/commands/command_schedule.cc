@@ -99,6 +99,27 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
       ->check(number(0, kMostFigure));
 }
 
+void declare_bounds(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("--objective", options.objective,
+                 "what is to be short: the step, or the longest span of a rank from its first to "
+                 "its last action, for which ranks need not start or end together")
+      ->check(CLI::IsMember({"step", "span"}))
+      ->capture_default_str();
+  app.add_option("--memory", options.memory,
+                 "activations that a rank may keep, in microbatches of its share of the model "
+                 "(1f1b keeps as many as ranks); 0: any number")
+      ->check(number(0, kMostFigure))
+      ->capture_default_str();
+  app.add_option("--kept-for-w", options.kept_for_weight,
+                 "share of a microbatch's activations that its W still needs after its I, in "
+                 "--memory; `train` keeps all of them until W: 1")
+      ->check(number(0, 1))
+      ->capture_default_str();
+  app.add_flag("--opposite", options.opposite,
+               "also find opposite pipelines, which keep weights twice: --memory does not count "
+               "weights");
+}
+
 /// Throws unless a file can be made, or replaced, at `path`.
 void require_writable(const std::string& path) {
   namespace fs = std::filesystem;
@@ -151,6 +172,9 @@ int run_schedule_search(const ScheduleOptions& options) {
                         .seed = options.seed,
                         .max_chunks = options.max_chunks};
   search.leaves = options.leaves;
+  search.objective = options.objective == "span" ? Objective::span : Objective::step;
+  search.kept_for_weight = options.kept_for_weight;
+  search.opposite = options.opposite;
   const FoundSchedule found = search_schedule(search, costs_of(options));
   if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
   fmt::print("{}", options.json ? json_line(found.report) : search_table(found.report));
@@ -187,12 +211,7 @@ Runner add_schedule(CLI::App& app) {
       ->add_option("--activations", options->activations,
                    "most activations saved on a rank, in microbatches of stages; 0: any")
       ->check(whole_number(0, 1 << 30));
-  search
-      ->add_option("--memory", options->memory,
-                   "activations that a rank may keep, in microbatches of its share of the model "
-                   "(1f1b keeps as many as ranks); 0: any number")
-      ->check(number(0, kMostFigure))
-      ->capture_default_str();
+  declare_bounds(*search, *options);
   search
       ->add_option(
           "--max-chunks", options->max_chunks,

@@ -5,8 +5,8 @@
 
 #include "experiments/commands/command_schedule.h"
 #include "experiments/costs/schedule_costs.h"
+#include "experiments/report/bubble_json.h"
 #include "experiments/report/rank_lines.h"
-#include "parallel/simulate/bubble_definitions.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -96,15 +96,6 @@ nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions
           {"measure", "span, at F = I = W and free transfers"},
           {"exact", claim->exact},
           {"idle_over_ideal", claim->value}};
-}
-
-/// By name: value, formula, source.
-nlohmann::ordered_json definitions_json(const Plan& plan, const Timeline& timeline) {
-  nlohmann::ordered_json json;
-  for (const BubbleDefinition& one : bubble_definitions())
-    json[one.name] = {
-        {"value", one.value(plan, timeline)}, {"formula", one.formula}, {"source", one.source}};
-  return json;
 }
 
 nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timeline,

@@ -126,6 +126,14 @@ for figure in nan inf -1 1e308 1e-308 x ''; do
   refused --latency schedule simulate 1f1b --latency="$figure"
   refused --latency schedule search --latency="$figure"
 done
+small='schedule search --ranks 4 --microbatches 8 --max-chunks 1'
+ok 'bubble zero_bubble ' $small --objective span --memory 4 --kept-for-w 0.4
+ok 'keeps weights twice: left out (--opposite)' $small
+ok 'found (chimera)' schedule search --microbatches 4 --max-chunks 1 --opposite
+refused 'not in {step,span}' $small --objective steps
+refused 'not in range 0 to 1' $small --kept-for-w 1.5
+refused --kept-for-w $small --kept-for-w nan
+refused 'the file has costs of 2 stages for 4 ranks' $small --costs stages.csv
 # Numbers that are none, or beyond all sense, are refused wherever they enter; nothing hangs.
 for figure in nan inf -1 1e308 1e-308 '' x; do
   refused "'$figure' is no cost" schedule simulate 1f1b --costs "1,$figure,1"

@@ -129,7 +129,8 @@ done
 small='schedule search --ranks 4 --microbatches 8 --max-chunks 1'
 ok 'bubble zero_bubble ' $small --objective span --memory 4 --kept-for-w 0.4
 ok 'keeps weights twice: left out (--opposite)' $small
-ok 'found (chimera)' schedule search --microbatches 4 --max-chunks 1 --opposite
+ok 'found (search)            1         13 ' schedule search --microbatches 4 --max-chunks 1 --opposite
+ok 'found (zb-h1) ' schedule search --microbatches 4 --max-chunks 1
 refused 'not in {step,span}' $small --objective steps
 refused 'not in range 0 to 1' $small --kept-for-w 1.5
 refused --kept-for-w $small --kept-for-w nan

@@ -32,11 +32,6 @@ struct SearchField {
   double weights = 1;  // times that a rank keeps its share of them
 };
 
-/// Any more, and there is one: more than a share of the weights.
-bool keeps_weights_twice(const SearchField& field) {
-  return field.weights > 1;
-}
-
 /// How many times its share of the weights a rank keeps, at most: of opposite pipelines a rank
 /// holds two different stages.
 double copies_of_weights(const Layout& layout) {
@@ -108,8 +103,9 @@ class Search {
     return chunks;
   }
 
+  /// Opposite pipelines keep weights twice.
   bool may_be_found(const SearchField& field) const {
-    return options_.opposite || !keeps_weights_twice(field);
+    return options_.opposite || field.weights <= 1;
   }
 
   /// What a schedule is judged by.

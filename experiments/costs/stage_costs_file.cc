@@ -62,6 +62,9 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
   const std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
   std::vector<StageCosts> rows;
   std::string_view left = text;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
+  if (left.starts_with(kByteOrderMark)) left.remove_prefix(kByteOrderMark.size());
+  left = left.substr(0, left.find_last_not_of(" \t\r\n") + 1);  // without blank lines at the end
   for (int line = 1; !left.empty(); ++line) {
     const std::size_t end = left.find('\n');
     const std::string_view row = trimmed(left.substr(0, end));
@@ -70,7 +73,7 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
     if (line == 1 && row != "F,I,W")
       throw_input(fmt::format("the first line is '{}', not F,I,W", row.substr(0, 40)), place,
                   kStageCostsHint);
-    if (line > 1 && !(row.empty() && left.empty())) rows.push_back(row_of(row, place));
+    if (line > 1) rows.push_back(row_of(row, place));
   }
   if (rows.empty()) throw_input("the file has no costs", path, kStageCostsHint);
   return rows;

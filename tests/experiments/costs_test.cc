@@ -136,7 +136,9 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
   const Layout opposite{
       {Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 2}, Pipeline{{{1, 0, 1}, {0, 1, 2}}, 2, 4}}};
   const Layout three{{Pipeline{{{0, 0, 1}, {1, 1, 2}, {0, 2, 3}}, 0, 4}}};
-  for (const char* text : {"F,I,W\n1,2,3\n4,5,6\n", " F,I,W\r\n1, 2,3\r\n4,5,6"}) {
+  for (const char* text : {"F,I,W\n1,2,3\n4,5,6\n", " F,I,W\r\n1, 2,3\r\n4,5,6",
+                           "\xEF\xBB\xBF"
+                           "F,I,W\n1,2,3\n4,5,6\n\n \n"}) {
     const ScheduleCosts costs = read(text);
     EXPECT_EQ(costs.rows(), 2);
     const Costs of_two = costs.of(two, make_plan(two, "1f1b"), 0.5);  // each row is a stage's own
@@ -148,6 +150,7 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
   }
   for (const auto& [text, wrong] : {std::pair{"", "the file has no costs"},
                                     {"F,I,W\n", "the file has no costs"},
+                                    {"\n\n", "the file has no costs"},
                                     {"1,1,1\n", "the first line is '1,1,1', not F,I,W"},
                                     {"F,I,W\n1,1\n", "a row has not three costs"},
                                     {"F,I,W\n1,1,1,1\n", "a row has not three costs"},

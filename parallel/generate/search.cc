@@ -63,6 +63,18 @@ class Climb {
     }
   }
 
+  /// What the rules of a warm-up and a steady phase give, as far as the effort goes.
+  void offer_steady() {
+    std::int64_t actions = 0, left = bounds_.effort;
+    for (const StageInfo& stage : judge_.stages())
+      actions += 3 * (stage.last_microbatch - stage.first_microbatch);
+    for (const SteadyRule& rule : steady_rules()) {
+      if (perfect() || (left -= actions) < 0) return;
+      if (auto rows = steady_rows(judge_, rule, bounds_.peak_activations, bounds_.kept_for_weight))
+        offer(std::move(*rows));
+    }
+  }
+
   SearchResult run() && {
     if (seconds_ == kInf) return {};
     bool done = perfect();
@@ -158,13 +170,7 @@ SearchResult search(const Layout& layout, const Costs& costs, const std::vector<
                     const SearchBounds& bounds) {
   Climb climb(layout, costs, bounds);
   for (const Plan& plan : candidates) climb.offer(split(plan, climb.judge().ranks()));
-  if (bounds.objective == Objective::span)
-    for (const SteadyRule& rule : steady_rules()) {
-      if (climb.perfect()) break;
-      if (auto rows =
-              steady_rows(climb.judge(), rule, bounds.peak_activations, bounds.kept_for_weight))
-        climb.offer(std::move(*rows));
-    }
+  if (bounds.objective == Objective::span) climb.offer_steady();
   // A rule looks at every stage before every action.
   std::int64_t left = bounds.effort;
   for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {

@@ -1,7 +1,10 @@
 #include "parallel/generate/steady_rows.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <queue>
 
 #include "core/index.h"
 
@@ -33,18 +36,12 @@ class Steady {
   }
 
   std::optional<std::vector<std::vector<Action>>> run() && {
+    for (int rank = 0; rank < judge_.ranks(); ++rank) choose_again(rank);
     for (; left_ > 0; --left_) {
-      int first = -1;
-      for (int rank = 0; rank < judge_.ranks(); ++rank) {
-        Rank& one = ranks_[at(rank)];
-        if (!one.chosen) one.choice = choose(one);
-        one.chosen = true;
-        if (one.choice.start < kUnknown &&
-            (first < 0 || one.choice.start < ranks_[at(first)].choice.start))
-          first = rank;
-      }
-      if (first < 0) return std::nullopt;
-      start(first);
+      while (!turns_.empty() && turns_.top().number != ranks_[at(turns_.top().rank)].number)
+        turns_.pop();
+      if (turns_.empty()) return std::nullopt;
+      start(turns_.top().rank);
     }
     return std::move(rows_);
   }
@@ -65,7 +62,15 @@ class Steady {
     bool begun = false, warm = false;  // has started something; has started an I
     bool forward_turn = true;
     Choice choice;
-    bool chosen = false;
+    int number = 0;  // of the choice: an earlier one's turn is void
+  };
+  /// When a rank's choice can start. The earliest goes first; of equal ones, the first rank's.
+  struct Turn {
+    double start = 0;
+    int rank = 0, number = 0;
+    bool operator>(const Turn& other) const {
+      return start != other.start ? start > other.start : rank > other.rank;
+    }
   };
 
   double forward_ready(int stage) const {
@@ -105,6 +110,13 @@ class Steady {
     return {};
   }
 
+  void choose_again(int number) {
+    Rank& rank = ranks_[at(number)];
+    rank.choice = choose(rank);
+    ++rank.number;
+    if (rank.choice.start < kUnknown) turns_.push({rank.choice.start, number, rank.number});
+  }
+
   Choice choose(const Rank& rank) const {
     const Choice forward = first_of(rank, Kind::F), backward = first_of(rank, Kind::I);
     return rank.warm ? steady(rank, forward, backward) : warm_up(rank, forward, backward);
@@ -138,10 +150,7 @@ class Steady {
   /// Whether W goes first where the rank would wait for `wait` seconds.
   bool fills(const Rank& rank, const Choice& weight, double wait) const {
     if (wait >= rule_.gap * seconds(Kind::W, weight.stage) - kTolerance) return true;
-    if (!rule_.spread) return false;
-    double most = 0;
-    for (const Rank& one : ranks_) most = std::max(most, one.idle);
-    return rank.idle + wait > most + kTolerance;
+    return rule_.spread && rank.idle + wait > most_idle_ + kTolerance;
   }
 
   void start(int number) {
@@ -150,9 +159,9 @@ class Steady {
     Stage& stage = stages_[at(index)];
     const StageInfo& info = judge_.stages()[at(index)];
     if (rank.begun) rank.idle += begin - rank.clock;
+    most_idle_ = std::max(most_idle_, rank.idle);
     rank.begun = true;
     rank.clock = begin + seconds(kind, index);
-    rank.chosen = false;
     int& started = kind == Kind::F   ? stage.forwards
                    : kind == Kind::I ? stage.gradients
                                      : stage.weights;
@@ -160,17 +169,18 @@ class Steady {
     if (kind == Kind::F) {
       stage.forward[at(started)] = rank.clock;
       rank.live += 1;
-      if (!info.last) ranks_[at(judge_.stages()[at(index + 1)].rank)].chosen = false;
     } else if (kind == Kind::I) {
       stage.gradient[at(started)] = rank.clock;
       rank.live -= 1 - kept_;
       rank.warm = true;
-      if (!info.first) ranks_[at(judge_.stages()[at(index - 1)].rank)].chosen = false;
     } else {
       rank.live -= kept_;
     }
     if (kind != Kind::W) rank.forward_turn = kind == Kind::I;
     ++started;
+    choose_again(number);
+    if (kind == Kind::F && !info.last) choose_again(judge_.stages()[at(index + 1)].rank);
+    if (kind == Kind::I && !info.first) choose_again(judge_.stages()[at(index - 1)].rank);
   }
 
   const RowJudge& judge_;
@@ -180,7 +190,9 @@ class Steady {
   std::vector<std::vector<Action>> rows_;
   std::vector<Rank> ranks_;
   std::vector<Stage> stages_;
-  int left_ = 0;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
+  double most_idle_ = 0;
+  std::int64_t left_ = 0;  // actions
 };
 
 }  // namespace

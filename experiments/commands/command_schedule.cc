@@ -79,9 +79,10 @@ void declare_shape(CLI::App& app, ScheduleOptions& options) {
 
 void declare_costs(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--costs", options.costs,
-                 "seconds of F, I and W of a microbatch on a stage (search: on a rank), or the "
-                 "directory of a run that has measured its units")
-      ->type_name("F,I,W|RUN")
+                 "seconds of F, I and W of a microbatch on a stage (search: on a rank); or a file "
+                 "with the header F,I,W and a row per stage; or the directory of a run that has "
+                 "measured its units")
+      ->type_name("F,I,W|FILE.csv|RUN")
       ->capture_default_str();
   app.add_option("--links", options.links.links,
                  "what messages take: a machine file (`bench links --write`), or a run; left out: "
@@ -91,6 +92,32 @@ void declare_costs(CLI::App& app, ScheduleOptions& options) {
                  "of a message between stages; with --links and --costs F,I,W in seconds")
       ->type_name("BYTES")
       ->check(number(0, 1e15));
+  app.add_option("--latency", options.links.latency,
+                 "in place of --links: every message between ranks leaves when its producer ends, "
+                 "takes so long and occupies nobody, as published simulations have it")
+      ->type_name("SECONDS")
+      ->check(number(0, kMostFigure));
+}
+
+void declare_bounds(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("--objective", options.objective,
+                 "what is to be short: the step, or the longest span of a rank from its first to "
+                 "its last action, for which ranks need not start or end together")
+      ->check(CLI::IsMember({"step", "span"}))
+      ->capture_default_str();
+  app.add_option("--memory", options.memory,
+                 "activations that a rank may keep, in microbatches of its share of the model "
+                 "(1f1b keeps as many as ranks); 0: any number")
+      ->check(number(0, kMostFigure))
+      ->capture_default_str();
+  app.add_option("--kept-for-w", options.kept_for_weight,
+                 "share of a microbatch's activations that its W still needs after its I, in "
+                 "--memory; `train` keeps all of them until W: 1")
+      ->check(number(0, 1))
+      ->capture_default_str();
+  app.add_flag("--opposite", options.opposite,
+               "also find opposite pipelines, which keep weights twice: --memory does not count "
+               "weights");
 }
 
 /// Throws unless a file can be made, or replaced, at `path`.
@@ -145,6 +172,9 @@ int run_schedule_search(const ScheduleOptions& options) {
                         .seed = options.seed,
                         .max_chunks = options.max_chunks};
   search.leaves = options.leaves;
+  search.objective = options.objective == "span" ? Objective::span : Objective::step;
+  search.kept_for_weight = options.kept_for_weight;
+  search.opposite = options.opposite;
   const FoundSchedule found = search_schedule(search, costs_of(options));
   if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
   fmt::print("{}", options.json ? json_line(found.report) : search_table(found.report));
@@ -181,12 +211,7 @@ Runner add_schedule(CLI::App& app) {
       ->add_option("--activations", options->activations,
                    "most activations saved on a rank, in microbatches of stages; 0: any")
       ->check(whole_number(0, 1 << 30));
-  search
-      ->add_option("--memory", options->memory,
-                   "activations that a rank may keep, in microbatches of its share of the model "
-                   "(1f1b keeps as many as ranks); 0: any number")
-      ->check(number(0, kMostFigure))
-      ->capture_default_str();
+  declare_bounds(*search, *options);
   search
       ->add_option(
           "--max-chunks", options->max_chunks,

@@ -21,6 +21,10 @@ struct ScheduleOptions {
   std::string costs = "1,1,1";  // see ScheduleCosts
   LinkOptions links;
   double memory = 0;  // search: activations a rank
+  // search: see ScheduleSearch
+  std::string objective = "step";
+  double kept_for_weight = 1;
+  bool opposite = false;
   std::uint64_t seed = 1;
   int max_chunks = 0;  // search: see ScheduleSearch
   std::string write;   // search: the file

@@ -5,6 +5,7 @@
 
 #include "experiments/commands/command_schedule.h"
 #include "experiments/costs/schedule_costs.h"
+#include "experiments/report/bubble_json.h"
 #include "experiments/report/rank_lines.h"
 #include "parallel/simulate/simulate.h"
 
@@ -103,7 +104,8 @@ nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timel
   return {{"mean", timeline.mean_bubble},
           {"ranks", timeline.bubble},
           {"idle_over_ideal", {{"step", idle.step}, {"span", idle.span}}},
-          {"closed_form", closed_form(planned, options)}};
+          {"closed_form", closed_form(planned, options)},
+          {"definitions", definitions_json(planned.plan, timeline)}};
 }
 
 /// The three measures of idle time, each with its name.
@@ -119,6 +121,10 @@ void print_bubble(const nlohmann::ordered_json& bubble) {
   if (const auto& form = bubble["closed_form"]; !form.is_null())
     fmt::print("closed form of the span, at F = I = W and free transfers: {}: {}\n",
                form["formula"].get<std::string>(), percent(form["idle_over_ideal"]));
+  fmt::print("bubble as papers define it:\n");
+  for (const auto& [name, one] : bubble["definitions"].items())
+    fmt::print("  {:<12}{:>8.4f}  {}; {}\n", name, one["value"].get<double>(),
+               one["formula"].get<std::string>(), one["source"].get<std::string>());
   fmt::print("\n");
 }
 

@@ -6,9 +6,11 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/figure.h"
 #include "experiments/costs/plan_costs.h"
+#include "experiments/costs/stage_costs_file.h"
 #include "experiments/run/planning.h"
 #include "parallel/plan/partition.h"
 #include "parallel/plan/plan_index.h"
@@ -17,8 +19,10 @@
 namespace concertina {
 namespace {
 
-const std::string kCostsHint =
-    fmt::format("three numbers such as 1,1,1, each {}; or a run with a costs.json", kFigures);
+const std::string kCostsHint = fmt::format(
+    "three numbers such as 1,1,1, each {}; or a file.csv with the header F,I,W and a "
+    "row per stage; or a run with a costs.json",
+    kFigures);
 
 double number(const std::string& word) {
   double value = 0;
@@ -60,7 +64,9 @@ Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
 }  // namespace
 
 ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links) {
-  if (words.size() == 1)
+  if (words.size() == 1 && is_stage_costs_file(words[0]))
+    rows_ = read_stage_costs(file_ = words[0]);
+  else if (words.size() == 1)
     read_run(words[0]);
   else
     read_stage(words);
@@ -86,7 +92,18 @@ void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
   stage_.weight = number(words[2]);
 }
 
+void ScheduleCosts::read_latency(const LinkOptions& options) {
+  if (!options.links.empty() || options.boundary_bytes)
+    throw_input("a latency is given, and links as well", "--latency",
+                "--latency SECONDS alone, or --links without it");
+  if (!is_figure(*options.latency))
+    throw_input(fmt::format("{} is no latency", *options.latency), "--latency",
+                fmt::format("seconds: {}", kFigures));
+  latency_ = options.latency;
+}
+
 void ScheduleCosts::read_links(const LinkOptions& options) {
+  if (options.latency) return read_latency(options);
   if (source_ && options.boundary_bytes)
     throw_input("the model of the run says how large a message is", "--boundary-bytes",
                 "--costs RUN without it");
@@ -105,7 +122,17 @@ void ScheduleCosts::read_links(const LinkOptions& options) {
 }
 
 nlohmann::ordered_json ScheduleCosts::links(const Layout& layout, const Costs& costs) const {
-  return links_json(links_, layout, costs);
+  nlohmann::ordered_json json = links_json(links_, layout, costs);
+  if (!latency_) return json;
+  json["from"] = "--latency";
+  json["text"] =
+      fmt::format("each message between ranks takes {:g} and occupies nobody", *latency_);
+  return json;
+}
+
+std::optional<int> ScheduleCosts::rows() const {
+  if (rows_.empty()) return std::nullopt;
+  return static_cast<int>(rows_.size());
 }
 
 std::optional<int> ScheduleCosts::units() const {
@@ -114,10 +141,27 @@ std::optional<int> ScheduleCosts::units() const {
 }
 
 Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share, int leaves) const {
-  if (source_) return measured_costs(layout, plan, leaves);
+  Costs costs = source_ ? measured_costs(layout, plan, leaves) : given_costs(layout, share);
+  if (latency_) costs.take_latency_alone(*latency_);
+  return costs;
+}
+
+Costs ScheduleCosts::given_costs(const Layout& layout, double share) const {
   Costs costs = unit_costs(layout);
-  for (StageCosts& stage : costs.stages)
-    stage = {stage_.forward * share, stage_.input * share, stage_.weight * share};
+  if (rows_.empty()) {
+    for (StageCosts& stage : costs.stages)
+      stage = {stage_.forward * share, stage_.input * share, stage_.weight * share};
+  } else {
+    costs.stages.clear();
+    for (const Pipeline& pipeline : layout.pipelines) {
+      if (pipeline.stages.size() != rows_.size())
+        throw_input(fmt::format("the file has costs of {}, a pipeline here has {}",
+                                counted(std::ssize(rows_), "stage"),
+                                counted(std::ssize(pipeline.stages), "stage")),
+                    file_, "one row per stage: --ranks times --chunks rows");
+      costs.stages.insert(costs.stages.end(), rows_.begin(), rows_.end());
+    }
+  }
   costs.boundary_bytes = boundary_bytes_;
   add_links(machine_, rank_count(layout), costs);
   return costs;

@@ -15,6 +15,7 @@ RowJudge::RowJudge(const Layout& layout, const Costs& costs)
   gradient_end_.resize(at(cell_begin_.back()));
   position_.resize(at(ranks_));
   clock_.resize(at(ranks_));
+  begin_.resize(at(ranks_));
 }
 
 int RowJudge::cell(const Action& action) const {
@@ -65,7 +66,8 @@ double RowJudge::makespan(const std::vector<std::vector<Action>>& rows) {
       for (std::size_t& i = position_[at(rank)]; i < row.size(); ++i, moved = true) {
         const double ready = input_end(row[i]);
         if (ready < 0) break;
-        const double end = std::max(ready, clock_[at(rank)]) + seconds(row[i]);
+        const double start = std::max(ready, clock_[at(rank)]), end = start + seconds(row[i]);
+        if (i == 0) begin_[at(rank)] = start;
         clock_[at(rank)] = end;
         if (row[i].kind == Kind::F) forward_end_[at(cell(row[i]))] = end;
         if (row[i].kind == Kind::I) gradient_end_[at(cell(row[i]))] = end;
@@ -75,6 +77,30 @@ double RowJudge::makespan(const std::vector<std::vector<Action>>& rows) {
   }
   if (open) return std::numeric_limits<double>::infinity();
   return *std::max_element(clock_.begin(), clock_.end());
+}
+
+double RowJudge::length(const std::vector<std::vector<Action>>& rows, Objective objective) {
+  const double seconds = makespan(rows);
+  if (objective == Objective::step || seconds == std::numeric_limits<double>::infinity())
+    return seconds;
+  double span = 0;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    if (!rows[rank].empty()) span = std::max(span, clock_[rank] - begin_[rank]);
+  return span;
+}
+
+double kept_peak(const std::vector<Action>& row, double kept_for_weight) {
+  // Whole microbatches and those between I and W apart: sums of shares would not come out even.
+  int whole = 0, after = 0;
+  double most = 0;
+  for (const Action& action : row) {
+    if (action.kind == Kind::F) ++whole;
+    if (action.kind == Kind::I) --whole, ++after;
+    if (action.kind == Kind::W) --after;
+    if (action.kind == Kind::B) --whole;
+    most = std::max(most, whole + kept_for_weight * after);
+  }
+  return most;
 }
 
 int RowJudge::peak(const std::vector<Action>& row) {

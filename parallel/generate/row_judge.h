@@ -10,12 +10,23 @@
 
 namespace concertina {
 
+/// What is to be short: the step, from its start to the last end of any rank; or the longest span
+/// of a rank, from the start of its first action to the end of its last one. Under the span ranks
+/// need not start or end together, as Qi et al. 2024 (arXiv 2401.10241, section 5.3) measure.
+enum class Objective { step, span };
+
+/// The most that a row of F, I and W (or B) keeps at a time, in microbatches of stages: 1 from F to
+/// I, `kept_for_weight` from I to W. At 1 that is peak().
+double kept_peak(const std::vector<Action>& row, double kept_for_weight);
+
 class RowJudge {
  public:
   RowJudge(const Layout& layout, const Costs& costs);
 
   /// The time of the rows' last end; infinity if they deadlock.
   double makespan(const std::vector<std::vector<Action>>& rows);
+  /// The rows' seconds by `objective`; infinity if they deadlock.
+  double length(const std::vector<std::vector<Action>>& rows, Objective objective);
   /// Most microbatches of stages between F and W or B in one row.
   static int peak(const std::vector<Action>& row);
 
@@ -36,7 +47,7 @@ class RowJudge {
   std::vector<int> cell_begin_;
   std::vector<double> forward_end_, gradient_end_;  // by cell; -1: not yet
   std::vector<std::size_t> position_;
-  std::vector<double> clock_;
+  std::vector<double> clock_, begin_;  // by rank; the start of its first action
 };
 
 }  // namespace concertina

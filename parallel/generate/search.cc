@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "parallel/generate/greedy_rows.h"
 #include "parallel/generate/passes.h"
-#include "parallel/generate/row_judge.h"
+#include "parallel/generate/steady_rows.h"
 
 namespace concertina {
 namespace {
@@ -47,7 +47,6 @@ class Climb {
   }
   /// Nothing can be shorter than what there is: some rank computes all the time.
   bool perfect() const {
-    constexpr double kRounding = 1e-12;
     double busiest = 0;
     for (const std::vector<Action>& row : rows_) {
       double seconds = 0;
@@ -58,9 +57,21 @@ class Climb {
   }
   void offer(Rows rows) {
     if (!fits(rows)) return;
-    if (const double seconds = judge_.makespan(rows); seconds < seconds_) {
+    if (const double seconds = judge_.length(rows, bounds_.objective); seconds < seconds_) {
       seconds_ = seconds;
       rows_ = std::move(rows);
+    }
+  }
+
+  /// What the rules of a warm-up and a steady phase give, as far as the effort goes.
+  void offer_steady() {
+    std::int64_t actions = 0, left = bounds_.effort;
+    for (const StageInfo& stage : judge_.stages())
+      actions += 3 * (stage.last_microbatch - stage.first_microbatch);
+    for (const SteadyRule& rule : steady_rules()) {
+      if (perfect() || (left -= actions) < 0) return;
+      if (auto rows = steady_rows(judge_, rule, bounds_.peak_activations, bounds_.kept_for_weight))
+        offer(std::move(*rows));
     }
   }
 
@@ -90,10 +101,13 @@ class Climb {
   static constexpr double kHottest =
       0.004;  // of the step: what a move may cost at first, on average
   static constexpr int kFarthest = 8;
+  static constexpr double kRounding = 1e-12;
 
   bool fits(std::size_t rank, const std::vector<Action>& row) const {
-    return bounds_.peak_activations.empty() ||
-           RowJudge::peak(row) <= bounds_.peak_activations[rank];
+    if (bounds_.peak_activations.empty()) return true;
+    const int most = bounds_.peak_activations[rank];
+    if (bounds_.kept_for_weight == 1) return RowJudge::peak(row) <= most;
+    return kept_peak(row, bounds_.kept_for_weight) <= most * (1 + kRounding);
   }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
@@ -113,7 +127,7 @@ class Climb {
     }
     if (to == from) return;
     shift(row, from, to);
-    const double seconds = fits(rank, row) ? judge_.makespan(rows_) : kInf;
+    const double seconds = fits(rank, row) ? judge_.length(rows_, bounds_.objective) : kInf;
     const double chance = static_cast<double>(random_() >> 11) * 0x1p-53;
     if (seconds <= seconds_ || (heat > 0 && chance < std::exp((seconds_ - seconds) / heat)))
       seconds_ = seconds;
@@ -156,6 +170,7 @@ SearchResult search(const Layout& layout, const Costs& costs, const std::vector<
                     const SearchBounds& bounds) {
   Climb climb(layout, costs, bounds);
   for (const Plan& plan : candidates) climb.offer(split(plan, climb.judge().ranks()));
+  if (bounds.objective == Objective::span) climb.offer_steady();
   // A rule looks at every stage before every action.
   std::int64_t left = bounds.effort;
   for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {

@@ -1,27 +1,30 @@
-// Searches for the order of actions with the shortest step, for given costs and memory.
-// Two stages, both on compute actions alone. First, list scheduling: in order of time every idle
-// rank takes what a rule prefers of what can run, for all combinations of a few rules (who goes
-// first of F, I and W; deep or shallow stages first; how eager W is; how many activations a rank
-// may keep). Then local moves from the best of these and of the candidates that the caller has: an
-// action goes some places up or down its row; moves that make no step longer stay, some that do
-// stay as well, fewer and fewer (simulated annealing). A move is judged by a longest path through
-// the rows, with a fixed time for each message. Every stage keeps its microbatches in order.
-// Invariants: pure and deterministic; what comes out is never longer, by that judgement, than any
-// candidate within the bound, and cannot deadlock.
+// Searches for the order of actions with the shortest step, or span of a rank, for given costs and
+// memory. Two stages, both on compute actions alone. First, list scheduling: in order of time every
+// idle rank takes what a rule prefers of what can run, for all combinations of a few rules (who
+// goes first of F, I and W; deep or shallow stages first; how eager W is; how many activations a
+// rank may keep); for the span, rules of a warm-up and a steady phase come first (steady_rows.h).
+// Then local moves from the best of these and of the candidates that the caller has: an action goes
+// some places up or down its row; moves that make nothing longer stay, some that do stay as well,
+// fewer and fewer (simulated annealing). A move is judged by a longest path through the rows, with
+// a fixed time for each message. Every stage keeps its microbatches in order. Invariants: pure and
+// deterministic; what comes out is never longer, by that judgement, than any candidate within the
+// bound, and cannot deadlock.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "parallel/plan/schedule.h"
-#include "parallel/simulate/costs.h"
+#include "parallel/generate/row_judge.h"
 
 namespace concertina {
 
 struct SearchBounds {
   /// Microbatches of stages that a rank may keep between F and W or B, by rank; empty: any number.
   std::vector<int> peak_activations;
+  /// How much of a microbatch a rank keeps from I to W (kept_peak()).
+  double kept_for_weight = 1;
+  Objective objective = Objective::step;
   std::uint64_t seed = 1;
   /// Actions looked at, by the rules and again by the moves: the time of the search, whatever the
   /// size of the plan.
@@ -30,7 +33,8 @@ struct SearchBounds {
 
 struct SearchResult {
   Plan plan;  // compute actions only: F, I, W
-  /// Its makespan by the longest path; infinity if nothing fits the bound.
+  /// Its length by the longest path, of what the objective says; infinity if nothing fits the
+  /// bound.
   double seconds = std::numeric_limits<double>::infinity();
 };
 

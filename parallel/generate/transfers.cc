@@ -27,12 +27,32 @@ struct Posting {
   int slot = 0;
 };
 
-/// All transfers, in the order of their producers' ends with unit costs, as each rank's postings.
+/// What orders transfers: of `costs` stages and messages alone, and no action without a duration,
+/// so that an action ends after all that it needs, whatever the costs are.
+Costs ordering_costs(const Layout& layout, const Costs& costs) {
+  constexpr double kLeastShare = 1e-6;  // of the longest action
+  Costs ordering = costs;
+  ordering.buckets.clear();
+  ordering.ranks.clear();
+  double longest = 0;
+  for (const StageCosts& stage : costs.stages)
+    longest = std::max({longest, stage.forward, stage.input, stage.weight});
+  if (longest == 0) ordering.stages = unit_costs(layout).stages;
+  for (StageCosts& stage : ordering.stages) {
+    for (double* seconds : {&stage.forward, &stage.input, &stage.weight})
+      *seconds = std::max(*seconds, kLeastShare * longest);
+    stage.fused = std::max(stage.fused, -stage.weight);
+  }
+  return ordering;
+}
+
+/// All transfers, in the order of their producers' ends, as each rank's postings.
 /// A SEND has its final slot; a RECV that of its consumer, the latest one possible.
 std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout& layout,
+                                                  const Costs& costs,
                                                   const std::vector<std::vector<int>>& cells) {
   const PlanIndex index(plan, layout);
-  const Timeline timeline = simulate(plan, layout, unit_costs(layout));
+  const Timeline timeline = simulate(plan, layout, ordering_costs(layout, costs));
   std::vector<std::tuple<double, Kind, int, int, int>> sends;  // end, kind, stage, microbatch, node
   for (int rank = 0; rank < static_cast<int>(plan.rows.size()); ++rank) {
     for (int position = 0; position < static_cast<int>(plan.rows[rank].size()); ++position) {
@@ -97,9 +117,13 @@ std::vector<Action> weave(const std::vector<Action>& row, const std::vector<int>
 }  // namespace
 
 Plan add_transfers(const Plan& plan, const Layout& layout) {
+  return add_transfers(plan, layout, unit_costs(layout));
+}
+
+Plan add_transfers(const Plan& plan, const Layout& layout, const Costs& costs) {
   std::vector<std::vector<int>> cells;
   for (const std::vector<Action>& row : plan.rows) cells.push_back(cells_of(row));
-  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout, cells);
+  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout, costs, cells);
   Plan result;
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     post_early(postings[rank]);

@@ -33,6 +33,14 @@ double Costs::seconds(const Action& action) const {
   return stage.input + stage.weight + stage.fused;
 }
 
+void Costs::take_latency_alone(double latency) {
+  latency_alone = true;
+  post = 0;
+  local = remote = {.latency = latency};
+  hosts.clear();
+  pairs.clear();
+}
+
 bool Costs::is_finite() const {
   const auto finite = [](std::initializer_list<double> values) {
     return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });

@@ -73,13 +73,19 @@ struct Costs {
   std::vector<int> hosts;          // by rank; empty: one host. A host's remote messages share its
                                    // one link out and its one link in
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from the above
-  std::vector<BucketCosts> buckets;                // in the order in which exchanges start
-  std::vector<RankCosts> ranks;                    // by rank; empty: all 0
+  /// Messages as published simulations have them: each leaves when its producer ends, takes the
+  /// latency of its link and occupies neither link nor rank; SEND and RECV take no time, and
+  /// nobody waits for a buffer.
+  bool latency_alone = false;
+  std::vector<BucketCosts> buckets;  // in the order in which exchanges start
+  std::vector<RankCosts> ranks;      // by rank; empty: all 0
 
   /// The seconds of a compute action.
   double seconds(const Action& action) const;
   const LinkCosts& link(int from, int to) const;
   bool is_remote(int from, int to) const;
+  /// Makes a message take `latency` seconds between any two ranks, and nothing else.
+  void take_latency_alone(double latency);
   /// All seconds and bytes are finite numbers: what simulate() needs to come to an end.
   bool is_finite() const;
 };

@@ -25,9 +25,10 @@ Simulation::Simulation(const Plan& plan, const Layout& layout, const Costs& cost
   for (const std::vector<Action>& row : plan.rows) {
     row_begin_.push_back(row_begin_.back() + static_cast<int>(row.size()));
     timeline_.rows.emplace_back(row.size());
-    transfers_ = transfers_ || std::any_of(row.begin(), row.end(), [](const Action& action) {
-                   return is_transfer(action.kind);
-                 });
+    transfers_ =
+        transfers_ || (!costs.latency_alone && std::ranges::any_of(row, [](const Action& action) {
+          return is_transfer(action.kind);
+        }));
     if (!row.empty() && row.back().kind == Kind::STEP) ++steps_left_;
     const auto last = std::find_if(row.rbegin(), row.rend(),
                                    [](const Action& action) { return is_compute(action.kind); });
@@ -133,7 +134,7 @@ void Simulation::start_reductions(int rank, const Action& action) {
 
 bool Simulation::other(int rank, const Action& action) {
   if (action.kind == Kind::STEP) return step(rank);
-  if (action.kind != Kind::REDUCE) return post(rank, action);
+  if (is_transfer(action.kind)) return !transfers_ || post(rank, action);
   return ranks_[at(rank)].position < ranks_[at(rank)].tail || reduced(rank, action.stage);
 }
 

@@ -67,25 +67,39 @@ std::vector<PathStep> critical_path(const Timeline& timeline, const Plan& plan,
 }
 
 /// From the start of the first compute action to the end of the last one.
-double span_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {
-  double first = -1, last = 0;
+Interval compute_span(const std::vector<Action>& row, const std::vector<Interval>& times) {
+  Interval span{-1, 0};
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (!is_compute(row[i].kind)) continue;
-    if (first < 0) first = times[i].start;
-    last = std::max(last, times[i].end);
+    if (span.start < 0) span.start = times[i].start;
+    span.end = std::max(span.end, times[i].end);
   }
-  return last - std::max(first, 0.0);
+  return {std::max(span.start, 0.0), span.end};
 }
 
 }  // namespace
+
+std::vector<Interval> compute_spans(const Plan& plan, const Timeline& timeline) {
+  std::vector<Interval> spans;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
+    spans.push_back(compute_span(plan.rows[rank], timeline.rows[rank]));
+  return spans;
+}
+
+double longest_span(const Plan& plan, const Timeline& timeline) {
+  double longest = 0;
+  for (const Interval& span : compute_spans(plan, timeline))
+    longest = std::max(longest, span.end - span.start);
+  return longest;
+}
 
 IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline) {
   IdleOverIdeal idle;
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     const double busy = timeline.busy[rank], compute = timeline.compute[rank];
     if (busy > 0) idle.step = std::max(idle.step, timeline.makespan / busy - 1);
-    const double span = span_seconds(plan.rows[rank], timeline.rows[rank]);
-    if (compute > 0) idle.span = std::max(idle.span, span / compute - 1);
+    const Interval span = compute_span(plan.rows[rank], timeline.rows[rank]);
+    if (compute > 0) idle.span = std::max(idle.span, (span.end - span.start) / compute - 1);
   }
   return idle;
 }

@@ -51,6 +51,11 @@ struct IdleOverIdeal {
 };
 IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline);
 
+/// By rank: from the start of its first compute action to the end of its last one.
+std::vector<Interval> compute_spans(const Plan& plan, const Timeline& timeline);
+/// The longest of these, in seconds.
+double longest_span(const Plan& plan, const Timeline& timeline);
+
 /// Why an action started when it did: an action of another rank, by its number, if not the one
 /// before it in its row. Actions are numbered row by row.
 struct Delay {

@@ -107,6 +107,34 @@ refused '--costs F,I,W --links machine.toml' schedule simulate 1f1b --costs mach
 refused '--boundary-bytes N as well' schedule simulate 1f1b --links machine.toml
 refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
 refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
+# Costs of each stage; a latency in place of links, and the bubbles that papers define.
+printf 'F,I,W\n1,2,3\n4,5,6\n' >stages.csv
+ok 'makespan 36 ' schedule simulate gpipe --ranks 2 --microbatches 2 --costs stages.csv
+refused 'costs of 2 stages, a pipeline here has 4 stages' schedule simulate gpipe --costs stages.csv
+published='--ranks 8 --microbatches 24 --costs 18.522,18.086,9.337 --latency 0.601'
+ok 'zero_bubble   0.2431' schedule simulate 1f1b $published
+ok 'zero_bubble   0.1585' schedule simulate zb-h1 $published
+ok 'links: each message between ranks takes 0.601' schedule simulate 1f1b $published
+"$binary" schedule simulate 1f1b --json | python3 -c 'import json, sys
+definitions = json.load(sys.stdin)["bubble"]["definitions"]
+assert list(definitions) == ["zero_bubble", "megatron", "idle_share"], definitions
+assert abs(definitions["megatron"]["value"] - 3 / 8) < 1e-12
+assert all(one["formula"] and one["source"] for one in definitions.values())' ||
+  fail 'definitions of the bubble in JSON'
+refused 'a latency is given, and links as well' schedule simulate 1f1b --latency 1 $links 20
+for figure in nan inf -1 1e308 1e-308 x ''; do
+  refused --latency schedule simulate 1f1b --latency="$figure"
+  refused --latency schedule search --latency="$figure"
+done
+small='schedule search --ranks 4 --microbatches 8 --max-chunks 1'
+ok 'bubble zero_bubble ' $small --objective span --memory 4 --kept-for-w 0.4
+ok 'keeps weights twice: left out (--opposite)' $small
+ok 'found (search)            1         13 ' schedule search --microbatches 4 --max-chunks 1 --opposite
+ok 'found (zb-h1) ' schedule search --microbatches 4 --max-chunks 1
+refused 'not in {step,span}' $small --objective steps
+refused 'not in range 0 to 1' $small --kept-for-w 1.5
+refused --kept-for-w $small --kept-for-w nan
+refused 'the file has costs of 2 stages for 4 ranks' $small --costs stages.csv
 # Numbers that are none, or beyond all sense, are refused wherever they enter; nothing hangs.
 for figure in nan inf -1 1e308 1e-308 '' x; do
   refused "'$figure' is no cost" schedule simulate 1f1b --costs "1,$figure,1"

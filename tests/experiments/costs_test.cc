@@ -130,6 +130,61 @@ TEST_F(CostFiles, BadOnesAreRefused) {
   EXPECT_NE(error_of([&] { ScheduleCosts({write("m.toml", "flops_per_s = 1.0")}); }), "none");
 }
 
+TEST_F(CostFiles, AFileHasARowPerStage) {
+  const auto read = [&](const std::string& text) { return ScheduleCosts({write("c.csv", text)}); };
+  const Layout two{{Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 4}}};
+  const Layout opposite{
+      {Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 2}, Pipeline{{{1, 0, 1}, {0, 1, 2}}, 2, 4}}};
+  const Layout three{{Pipeline{{{0, 0, 1}, {1, 1, 2}, {0, 2, 3}}, 0, 4}}};
+  for (const char* text : {"F,I,W\n1,2,3\n4,5,6\n", " F,I,W\r\n1, 2,3\r\n4,5,6",
+                           "\xEF\xBB\xBF"
+                           "F,I,W\n1,2,3\n4,5,6\n\n \n"}) {
+    const ScheduleCosts costs = read(text);
+    EXPECT_EQ(costs.rows(), 2);
+    const Costs of_two = costs.of(two, make_plan(two, "1f1b"), 0.5);  // each row is a stage's own
+    EXPECT_EQ(of_two.stages[0].input, 2);
+    EXPECT_EQ(of_two.stages[1].weight, 6);
+    EXPECT_EQ(costs.of(opposite, make_plan(opposite, "gpipe")).stages[2].forward, 1);
+    EXPECT_EQ(error_of([&] { costs.of(three, make_plan(three, "gpipe")); }),
+              "the file has costs of 2 stages, a pipeline here has 3 stages");
+  }
+  for (const auto& [text, wrong] : {std::pair{"", "the file has no costs"},
+                                    {"F,I,W\n", "the file has no costs"},
+                                    {"\n\n", "the file has no costs"},
+                                    {"1,1,1\n", "the first line is '1,1,1', not F,I,W"},
+                                    {"F,I,W\n1,1\n", "a row has not three costs"},
+                                    {"F,I,W\n1,1,1,1\n", "a row has not three costs"},
+                                    {"F,I,W\n\n1,1,1\n", "a row has not three costs"},
+                                    {"F,I,W\n1,,1\n", "'' is no cost"},
+                                    {"F,I,W\n1,nan,1\n", "'nan' is no cost"},
+                                    {"F,I,W\n1,1,1e19\n", "'1e19' is no cost"},
+                                    {"F,I,W\n1,1,1x\n", "'1x' is no cost"}})
+    EXPECT_EQ(error_of([&] { read(text); }), wrong) << text;
+  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }),
+            "there is no such file of costs");
+}
+
+TEST_F(CostFiles, ALatencyTakesThePlaceOfLinks) {
+  const Layout layout{{Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 4}}};
+  const Plan plan = make_plan(layout, "1f1b");
+  const ScheduleCosts costs({"1", "2", "3"}, {.latency = 0.25});
+  const Costs of_plan = costs.of(layout, plan);
+  EXPECT_TRUE(of_plan.latency_alone);
+  EXPECT_EQ(of_plan.link(0, 1).latency, 0.25);
+  EXPECT_EQ(costs.links(layout, of_plan)["text"],
+            "each message between ranks takes 0.25 and occupies nobody");
+  write("costs.json", to_json(measured()).dump());
+  const ScheduleCosts run({directory_}, {.latency = 0.5});
+  EXPECT_EQ(run.of(layout, plan).link(0, 1), (LinkCosts{.latency = 0.5}));
+  const std::string file = write("machine.toml", machine_toml(machine()));
+  EXPECT_EQ(error_of([&] {
+              ScheduleCosts({"1", "1", "1"}, {.links = file, .boundary_bytes = 1, .latency = 1});
+            }),
+            "a latency is given, and links as well");
+  for (const double bad : {-1.0, 1e-308, 1e19, std::nan("")})
+    EXPECT_NE(error_of([&] { ScheduleCosts({"1", "1", "1"}, {.latency = bad}); }), "none") << bad;
+}
+
 TEST_F(CostFiles, FrozenStagesFreezeTheirUnits) {
   write("costs.json", to_json(measured()).dump());
   const ScheduleCosts costs({directory_});

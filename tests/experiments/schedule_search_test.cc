@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 #include "experiments/commands/command_schedule.h"
@@ -49,6 +51,7 @@ TEST(ScheduleSearch, IsNeverWorseThanAnyNameAtAnyChunksTried) {
         ScheduleSearch quick = search;
         quick.effort = kLittle;
         quick.max_chunks = max_chunks;
+        quick.opposite = true;
         SCOPED_TRACE(fmt::format("p={} m={} memory={} chunks={}", quick.ranks, quick.microbatches,
                                  quick.memory, max_chunks));
         const FoundSchedule found = search_schedule(quick, *costs);
@@ -98,10 +101,62 @@ TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
     twice += opposite ? 1 : 0;
   }
   EXPECT_EQ(twice, 2);
-  EXPECT_NE(search_table(found.report).find("keeps weights twice"), std::string::npos);
+  EXPECT_NE(search_table(found.report).find("keeps weights twice: left out (--opposite)"),
+            std::string::npos);
   const FoundSchedule alone =
       search_schedule({.ranks = 1, .microbatches = 4}, ScheduleCosts({"1", "1", "1"}));
   for (const auto& one : alone.report["named"]) EXPECT_EQ(one["weights"], 1) << one.dump();
+}
+
+/// The shortest step here is that of chimera, which keeps weights twice.
+TEST(ScheduleSearch, FindsOppositePipelinesOnlyIfTheyAreAskedFor) {
+  const ScheduleCosts costs({"1", "1", "1"});
+  for (const bool opposite : {false, true}) {
+    const FoundSchedule found = search_schedule(
+        {.ranks = 4, .microbatches = 4, .max_chunks = 1, .effort = kLittle, .opposite = opposite},
+        costs);
+    EXPECT_EQ(found.report["weights"], opposite ? 2 : 1);
+    EXPECT_EQ(found.layout.pipelines.size(), opposite ? 2U : 1U);
+  }
+}
+
+TEST(ScheduleSearch, FindsTheShortestSpan) {
+  const ScheduleCosts costs({"18.522", "18.086", "9.337"}, {.latency = 0.601});
+  ScheduleSearch search{.ranks = 8, .microbatches = 24, .memory = 16, .effort = kLittle};
+  search.max_chunks = 1;
+  search.objective = Objective::span;
+  const auto bubble = [&](double kept) {
+    search.kept_for_weight = kept;
+    const FoundSchedule found = search_schedule(search, costs);
+    EXPECT_EQ(found.report["objective"], "span");
+    EXPECT_LE(found.report["peak_activations"]["share"].get<double>(), 16 + 1e-9);
+    for (const auto& one : found.report["named"]) {
+      if (!one["within"].get<bool>() || one["weights"] > 1) continue;
+      EXPECT_LE(found.report["span"].get<double>(), one["span"].get<double>()) << one.dump();
+    }
+    return found.report["bubble"]["definitions"]["zero_bubble"]["value"].get<double>();
+  };
+  EXPECT_NEAR(bubble(32 * 2304.0 / (34 * 2304 + 5 * 24 * 1024)), 0.0433, 5e-5);  // ZB-2p
+  EXPECT_NEAR(bubble(1), 0.1015, 5e-5);  // what no schedule can be below, see search_test.cc
+}
+
+/// As many chunks as the file's rows say, and no other.
+TEST(ScheduleSearch, TakesAFileWithARowPerStage) {
+  const std::string file = testing::TempDir() + "search_rows.csv";
+  std::ofstream(file) << "F,I,W\n1,1,1\n1,1,1\n2,1,1\n1,1,1\n1,1,1\n1,1,1\n";
+  const ScheduleCosts costs({file});
+  const FoundSchedule found =
+      search_schedule({.ranks = 3, .microbatches = 6, .effort = kLittle}, costs);
+  EXPECT_EQ(found.report["chunks"], 2);
+  for (const auto& one : found.report["named"]) EXPECT_EQ(one["chunks"], 2) << one.dump();
+  for (const auto& [ranks, max_chunks] : {std::pair{4, 0}, {3, 1}, {12, 0}}) try {
+      search_schedule({.ranks = ranks, .microbatches = 6, .max_chunks = max_chunks}, costs);
+      ADD_FAILURE() << ranks << " " << max_chunks;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input);
+      EXPECT_NE(error.message().find("the file has costs of 6 stages"), std::string::npos);
+    }
+  std::filesystem::remove(file);
 }
 
 }  // namespace

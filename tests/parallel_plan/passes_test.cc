@@ -55,6 +55,41 @@ TEST(MergeInputWeight, KeepsApartWhatAnotherRankWaitsFor) {
   EXPECT_EQ(to_text(merge_input_weight(split, layout)), "0F0,0B0\n1F0,1I0,1W0\n");
 }
 
+/// Rank 1 has its first stage's output after 2 s and its second stage's gradient after 1 + 5: the
+/// order in which it sends them is that of the costs.
+TEST(AddTransfers, OrdersByTheCostsGiven) {
+  const Layout layout{
+      {Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 1}, Pipeline{{{1, 0, 1}, {0, 1, 2}}, 1, 2}}};
+  const Plan plan = parse_plan("0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n", "text");
+  const auto first_of = [&](const Plan& with) {
+    for (const Action& action : with.rows[1])
+      if (action.kind == Kind::RECV_F || action.kind == Kind::SEND_F) return to_text(action);
+    return std::string();
+  };
+  Costs costs = unit_costs(layout);
+  costs.stages[2].forward = 3;
+  EXPECT_EQ(first_of(add_transfers(plan, layout, costs)), "1RECV_F0");
+  costs.stages[2].forward = 0.5;
+  EXPECT_EQ(first_of(add_transfers(plan, layout, costs)), "2SEND_F1");
+}
+
+/// Actions that take no time still come in an order that cannot deadlock.
+TEST(AddTransfers, TakesCostsOfNothing) {
+  for (const auto& [name, layout] : odd_layouts())
+    for (const char* schedule : {"1f1b", "gpipe"}) {
+      const Plan plan = compute_plan(layout, schedule);
+      for (const auto& [forward, input, weight] :
+           {std::tuple{0.0, 0.0, 0.0}, {1.0, 0.0, 1.0}, {0.0, 1.0, 0.0}, {1e18, 1e-30, 0.0}}) {
+        Costs costs = unit_costs(layout);
+        for (StageCosts& stage : costs.stages)
+          stage = {.forward = forward, .input = input, .weight = weight, .fused = -weight};
+        const Plan with = add_transfers(plan, layout, costs);
+        const auto violation = check(with, layout, {.reduction = false});
+        EXPECT_FALSE(violation) << name << " " << schedule << ": " << violation->text;
+      }
+    }
+}
+
 TEST(AddTransfers, PostsReceivesEarlyAndInOneOrder) {
   const Layout layout = straight(2, 3);
   EXPECT_EQ(to_text(make_plan(layout, "1f1b", {.reduction = false})),

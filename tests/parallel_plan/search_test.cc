@@ -9,6 +9,8 @@
 #include "parallel/generate/greedy_rows.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/row_judge.h"
+#include "parallel/generate/steady_rows.h"
+#include "parallel/simulate/bubble_definitions.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
@@ -95,6 +97,112 @@ TEST(Search, RulesKeepTheirBounds) {
     }
     EXPECT_GT(made, 0) << name;
   }
+}
+
+/// Of the random choices of a bound and of what W needs: accepted, within, and as long as judged.
+TEST(Search, SpansAreNeverLongerThanThoseOfAnyScheduleWithinTheBound) {
+  std::mt19937 random(11);
+  for (const auto& [name, layout] : odd_layouts()) {
+    SCOPED_TRACE(name);
+    const Costs costs = random_costs(layout, random);
+    for (const auto& [bound, kept] : {std::pair{0, 1.0}, {3, 1.0}, {4, 0.4}, {8, 0.0}}) {
+      SearchBounds bounds = quick();
+      if (bound > 0) bounds.peak_activations.assign(rank_count(layout), bound);
+      bounds.kept_for_weight = kept;
+      bounds.objective = Objective::span;
+      const SearchResult found = search(layout, costs, named_plans(layout), bounds);
+      const auto fits = [&](const Plan& plan) {
+        return bound == 0 || std::ranges::all_of(plan.rows, [&](const std::vector<Action>& row) {
+                 return kept_peak(row, kept) <= bound + 1e-9;
+               });
+      };
+      for (const Plan& named : named_plans(layout)) {
+        if (!fits(named)) continue;
+        EXPECT_LE(found.seconds, longest_span(named, simulate(named, layout, costs)) + 1e-9);
+      }
+      if (std::isinf(found.seconds)) continue;
+      EXPECT_TRUE(fits(found.plan));
+      const auto violation = check(finished(found.plan, layout), layout);
+      EXPECT_FALSE(violation) << violation->text;
+      EXPECT_NEAR(found.seconds, longest_span(found.plan, simulate(found.plan, layout, costs)),
+                  1e-9);
+    }
+  }
+}
+
+TEST(Search, SteadyRulesKeepTheirBounds) {
+  std::mt19937 random(5);
+  for (const auto& [name, layout] : odd_layouts()) {
+    const Costs costs = random_costs(layout, random);
+    const RowJudge judge(layout, costs);
+    int made = 0;
+    for (const double kept : {0.0, 0.37, 1.0})
+      for (const int bound : {0, 2, 5, 100})
+        for (const SteadyRule& rule : steady_rules()) {
+          const std::vector<int> most(bound > 0 ? judge.ranks() : 0, bound);
+          const auto rows = steady_rows(judge, rule, most, kept);
+          if (!rows) continue;
+          ++made;
+          const auto violation = check(Plan{*rows}, layout, kComputeOnly);
+          EXPECT_FALSE(violation) << violation->text;
+          for (const auto& row : *rows)
+            EXPECT_LE(kept_peak(row, kept), (bound > 0 ? bound : 1e9) + 1e-9) << name;
+        }
+    EXPECT_GT(made, 0) << name;
+  }
+}
+
+TEST(Search, KeptPeakIsThePeakWhereWNeedsEverything) {
+  for (const auto& [name, layout] : odd_layouts())
+    for (const Plan& plan : named_plans(layout))
+      for (const std::vector<Action>& row : plan.rows)
+        EXPECT_EQ(kept_peak(row, 1), RowJudge::peak(row)) << name;
+  const auto row = parse_plan("0F0,0F1,0I0,0F2,0W0,0I1,0B2,0W1\n", "text").rows[0];
+  EXPECT_DOUBLE_EQ(kept_peak(row, 0.25), 2.25);
+  EXPECT_DOUBLE_EQ(kept_peak(row, 0), 2);
+}
+
+/// Qi et al. 2024, tables 5 and 9: what their search finds with the memory of 1F1B (ZB-1p), and
+/// with twice as much (ZB-2p), where W needs 32 h of 34 h + 5 a s (table 1).
+TEST(Search, ReachesThePublishedZeroBubbleSchedules) {
+  struct Published {
+    int p, m;
+    double forward, input, weight, message, hidden, heads, once, twice;
+  };
+  for (const Published& row :
+       {Published{8, 24, 18.522, 18.086, 9.337, 0.601, 2304, 24, 0.1585, 0.0433},
+        {8, 64, 18.546, 18.097, 9.321, 0.762, 2304, 24, 0.0674, 0.0026},
+        {8, 24, 29.718, 29.444, 19.927, 0.527, 4096, 32, 0.1323, 0.0029},
+        {16, 48, 11.347, 11.248, 8.132, 0.377, 5120, 40, 0.1397, 0.0066}}) {
+    const Layout layout = straight(row.p, row.m);
+    Costs costs = unit_costs(layout);
+    for (StageCosts& stage : costs.stages)
+      stage = {.forward = row.forward, .input = row.input, .weight = row.weight};
+    costs.take_latency_alone(row.message);
+    for (const auto& [times, published] : {std::pair{1, row.once}, {2, row.twice}}) {
+      SearchBounds bounds = quick(std::vector<int>(row.p, times * row.p));
+      bounds.kept_for_weight = 32 * row.hidden / (34 * row.hidden + 5 * row.heads * 1024);
+      bounds.objective = Objective::span;
+      const SearchResult found = search(layout, costs, named_plans(layout), bounds);
+      const double work = row.m * (row.forward + row.input + row.weight);
+      EXPECT_LE(1 - work / found.seconds, published + 1e-4) << row.p << " " << row.m;
+    }
+  }
+}
+
+/// The last rank cannot put off more W than it may keep, which bounds the span from below:
+/// (p-1) (F + I + 2 message) + m (F + I) + (m - most) W + W. With what W needs as all of a
+/// microbatch the search comes to that bound.
+TEST(Search, ReachesTheLowerBoundOfStrictMemory) {
+  const int p = 8, m = 24, most = 16;
+  const Layout layout = straight(p, m);
+  Costs costs = unit_costs(layout);
+  for (StageCosts& stage : costs.stages) stage = {.forward = 18, .input = 18, .weight = 9};
+  costs.take_latency_alone(0.5);
+  SearchBounds bounds = quick(std::vector<int>(p, most));
+  bounds.objective = Objective::span;
+  const double least = (p - 1) * (18 + 18 + 2 * 0.5) + m * (18 + 18) + (m - most) * 9 + 9;
+  EXPECT_DOUBLE_EQ(search(layout, costs, {}, bounds).seconds, least);
 }
 
 /// Effort for minutes, but nothing to search: the one rank computes all the time anyway.

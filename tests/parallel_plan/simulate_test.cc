@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/row_judge.h"
+#include "parallel/simulate/bubble_definitions.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {
@@ -87,6 +88,58 @@ TEST(Simulate, ALatencyAloneHoldsNothingUp) {
     costs.local.eager_bytes = 99;  // the last byte waits for an answer
     EXPECT_GT(simulate(plan, layout, costs).makespan, alone) << name;
   }
+}
+
+/// However long messages take: no sender waits for a buffer, no message for its SEND's turn.
+TEST(Simulate, LatencyAloneOccupiesNobody) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v"}) {
+    const Layout layout = folded(find_schedule(name), 4, 12);
+    Costs costs = unit_costs(layout);
+    for (StageCosts& stage : costs.stages)
+      if (name[0] != 'z') stage = {.forward = 1, .input = 2, .weight = 0};
+    costs.local = {.latency = 1, .bandwidth = 3, .send_cpu = 2};
+    costs.post = 0.5;
+    costs.boundary_bytes = 100;
+    costs.hosts = {0, 0, 1, 1};
+    costs.pairs[{0, 1}] = {.latency = 7};
+    costs.take_latency_alone(40);
+    const Plan plan = make_plan(layout, name, {.reduction = false});
+    EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan,
+                     RowJudge(layout, costs).makespan(i_and_w_rows(plan)))
+        << name;
+  }
+}
+
+/// Each published definition is its paper's closed form where that holds.
+TEST(Bubble, DefinitionsAreThoseOfThePapers) {
+  const auto value = [](const char* name, const Plan& plan, const Timeline& timeline) {
+    for (const BubbleDefinition& one : bubble_definitions())
+      if (name == std::string_view(one.name)) return one.value(plan, timeline);
+    ADD_FAILURE() << name;
+    return 0.0;
+  };
+  const int p = 4, m = 8;
+  for (const auto& [name, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}}) {
+    const Layout layout = folded(find_schedule(name), p, m);
+    Costs costs = unit_costs(layout);
+    for (StageCosts& stage : costs.stages) stage = {.forward = 2, .input = 3, .weight = 4};
+    const Plan plan = make_plan(layout, name);
+    const Timeline timeline = simulate(plan, layout, costs);
+    const double idle = (p - 1.0) / (chunks * m);
+    EXPECT_NEAR(value("megatron", plan, timeline), idle, 1e-12) << name;
+    // The first rank starts first and ends last: its span is the whole of it.
+    EXPECT_NEAR(value("zero_bubble", plan, timeline), idle / (1 + idle), 1e-12) << name;
+    EXPECT_NEAR(value("idle_share", plan, timeline), idle / (1 + idle), 1e-12) << name;
+  }
+  // (p-1) (F + I - 2 W) is ZB-H2's bubble: none at F = I = W, though ranks start one by one.
+  const Layout layout = straight(p, m);
+  const Plan plan = make_plan(layout, "zb-h2");
+  const Timeline timeline = simulate(plan, layout, unit_costs(layout));
+  EXPECT_NEAR(value("zero_bubble", plan, timeline), 0, 1e-12);
+  EXPECT_NEAR(value("megatron", plan, timeline), (p - 1.0) / (3 * m), 1e-12);
+  const Timeline empty = simulate(Plan{{{}}}, straight(1, 1), unit_costs(straight(1, 1)));
+  for (const BubbleDefinition& one : bubble_definitions())
+    EXPECT_EQ(one.value(Plan{{{}}}, empty), 0) << one.name;
 }
 
 TEST(Simulate, MessagesOfAChannelShareItsBandwidth) {

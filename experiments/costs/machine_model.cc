@@ -243,6 +243,8 @@ std::string machine_toml(const MachineModel& machine) {
         tables += "# In shared memory there is no bytes_per_s: a message is its receiver's copy.\n";
       for (const auto& [name, number] : value.items()) tables += line(name, number);
     } else {
+      if (key == "flops_per_s" && value == 0)
+        text += "# 0 is not known: write the rate of products here, or give --rate.\n";
       text += line(key, value);
     }
   }

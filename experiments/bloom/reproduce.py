@@ -13,7 +13,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "planner"))
-from published import Planner, Table, fit_rate, program  # noqa: E402
+from published import Fit, Planner, Table, program  # noqa: E402
 
 GIB = 2.0 ** 30
 
@@ -28,7 +28,8 @@ class Trials:
         self.rows = [{**expected["model"], **row} for row in expected["rows"] + expected["more_rows"]]
         self.judged = len(expected["rows"])
         own = self.rows[0]
-        self.rate = fit_rate([own], lambda row, rate: row["seconds"] / self.at(row, rate)["step_s"])
+        fit = Fit(lambda row, rate: row["seconds"] / self.at(row, rate)["step_s"])
+        self.rate = fit.rate([own])
         self.reserved = own["memory_gib"] - self.tensors(own)
 
     def at(self, row, rate):

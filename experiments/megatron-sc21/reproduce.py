@@ -12,7 +12,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "planner"))
-from published import Planner, Table, fit_rate, program  # noqa: E402
+from published import Fit, Planner, Table, program  # noqa: E402
 
 
 def main():
@@ -30,19 +30,19 @@ def main():
     def ratio(row, rate):
         return predicted(row, rate) / row["tflops"]
 
-    table = Table()
+    table, fit = Table(), Fit(ratio)
     rows = expected["table_1"]["rows"]
     print(f"{expected['source']}\n\nTable 1, TFLOP/s per GPU: published, predicted from the others")
     for row in rows:
-        rate = fit_rate([other for other in rows if other is not row], ratio)
+        rate = fit.rate([other for other in rows if other is not row])
         table.line(f"{row['name']} tp{row['tp']} pp{row['pp']} dp{row['dp']} mbs {row['mbs']} v{row['v']}",
                    row["tflops"], predicted(row, rate), expected["table_1"]["tolerance"], "TFLOP/s")
-    rate = fit_rate(rows, ratio)
+    rate = fit.rate(rows)
     print(f"  all rows give products at {rate * 1e-12:.1f} TFLOP/s")
 
     figure = expected["figure_12"]
     one, interleaved = figure["rows"]
-    rate_of_one = fit_rate([one], ratio)
+    rate_of_one = fit.rate([one])
     print(f"\nFigure 12, 175B, batch 60: from its 1F1B point (products at {rate_of_one * 1e-12:.1f} TFLOP/s)")
     table.line(one["name"], one["tflops"], predicted(one, rate_of_one), figure["tolerance_1f1b"],
                "TFLOP/s")

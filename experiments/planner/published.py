@@ -49,17 +49,35 @@ class Planner:
         return self.search(keys, options)["layouts"][0]
 
 
-def fit_rate(rows, ratio):
+RATES = [150e12, 220e12, 320e12]  # at which rows are predicted in order to fit
+
+
+class Fit:
     """The rate of products at which `ratio(row, rate)` of predicted over published speed has the
-    geometric mean 1 over the rows: one parameter, found by bisection."""
-    low, high = 20e12, 2000e12
-    for _ in range(24):
-        middle = math.sqrt(low * high)
-        if sum(math.log(ratio(row, middle)) for row in rows) < 0:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(low * high)
+    geometric mean 1 over some rows: one parameter. Each row is predicted at three rates; between
+    them log(ratio) is a parabola of log(rate)."""
+
+    def __init__(self, ratio):
+        self.ratio, self.known = ratio, {}
+
+    def at(self, row, x):
+        if id(row) not in self.known:
+            self.known[id(row)] = [math.log(self.ratio(row, rate)) for rate in RATES]
+        nodes, total = [math.log(rate) for rate in RATES], 0
+        for i, value in enumerate(self.known[id(row)]):
+            others = [node for node in nodes if node is not nodes[i]]
+            total += value * math.prod((x - node) / (nodes[i] - node) for node in others)
+        return total
+
+    def rate(self, rows):
+        low, high = math.log(RATES[0] / 2), math.log(RATES[-1] * 2)
+        for _ in range(60):
+            middle = (low + high) / 2
+            if sum(self.at(row, middle) for row in rows) < 0:
+                low = middle
+            else:
+                high = middle
+        return math.exp(low)
 
 
 class Table:

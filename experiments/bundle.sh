@@ -94,6 +94,7 @@ chmod +x "$top/bin/launch"
 for program in "$top/libexec/"*; do ln -s launch "$top/bin/${program##*/}"; done
 
 cp experiments/gpu_check.sh "$top/"
+mkdir -p "$top/share/concertina" && cp -r experiments/machines "$top/share/concertina/"
 cp -r experiments/peers "$top/peers"
 rm -rf "$top/peers/__pycache__"
 cp tests/shell_checks.sh "$top/tests/"

@@ -90,7 +90,7 @@ violations() {
   forbid "$1" 'run needs config alone' 'experiments/(costs|change|report|bench|commands)/' $none \
     experiments/run
   forbid "$1" 'no room of experiments needs the commands' 'experiments/(bench|commands)/' $none \
-    experiments/costs experiments/change experiments/report
+    experiments/costs experiments/change experiments/report experiments/planner
   defined_twice "$1" $all
   for path in "$1"/*; do
     case ${path##*/} in

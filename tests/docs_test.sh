@@ -44,7 +44,7 @@ done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
 # An option of a document is one of the program, of a script here, of the launcher or of Slurm.
-cat "$top"/experiments/*.sh "$top"/experiments/elastic/*.py "$top"/tests/*.sh > scripts
+cat "$top"/experiments/*.sh "$top"/experiments/*/*.py "$top"/tests/*.sh > scripts
 others='--mpi --nodes --ntasks --time --requeue --open-mode --signal --suite'
 for document in $docs; do
   for option in $(grep -oE '(^|[^A-Za-z0-9_-])--[a-z][a-z-]+' "$document" | sed 's/^[^-]*//' | sort -u); do
@@ -58,7 +58,7 @@ done
 # The guide lists every key of a machine file and every variable that the program reads.
 keys=$(sed -n 's/.*{"\([a-z_]*\)", &[A-Za-z]*::.*/\1/p' "$top/experiments/costs/machine_model.cc")
 [ "$(echo "$keys" | wc -w)" -ge 11 ] || fail 'the keys of machine files were not found'
-for key in $keys ranks_per_host; do
+for key in $keys ranks_per_host nics_per_host; do
   grep -q "^|.*\`$key\`" "$guide" || fail "the guide does not list the machine-file key $key"
 done
 variables=$(cd "$top" && grep -rhoE 'getenv\("[A-Z_]+"\)' core parallel models io experiments |

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "experiments/config/byte_size.h"
 #include "experiments/config/input_file.h"
 #include "experiments/costs/figure.h"
 
@@ -42,6 +43,12 @@ constexpr std::array kMoves = {
     Number<MoveRates>{"block_s_per_byte", &MoveRates::block_s_per_byte},
     Number<MoveRates>{"move_factor", &MoveRates::move_factor},
     Number<MoveRates>{"rebuild_s", &MoveRates::rebuild_s}};
+constexpr std::array kDevice = {
+    Number<DeviceFigures>{"memory", &DeviceFigures::memory},
+    Number<DeviceFigures>{"reserved_bytes", &DeviceFigures::reserved_bytes},
+    Number<DeviceFigures>{"peak_flops_per_s", &DeviceFigures::peak_flops_per_s},
+    Number<DeviceFigures>{"memory_bytes_per_s", &DeviceFigures::memory_bytes_per_s},
+    Number<DeviceFigures>{"layer_s", &DeviceFigures::layer_s}};
 constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
                               Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
                               Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},
@@ -62,10 +69,11 @@ class Table {
       const auto found = json_.find(field.key);
       if (found == json_.end()) continue;
       seen_.push_back(field.key);
-      if (!found->is_number() || !is_figure(found->template get<double>()))
+      const std::optional<double> value = figure(*found, field.key);
+      if (!value)
         refuse(fmt::format("has {} = {}", field.key, value_text(*found)),
                fmt::format("{}; or leave it out", kFigures));
-      owner.*field.value = found->template get<double>();
+      owner.*field.value = *value;
     }
   }
   std::optional<int> count(const char* key) {
@@ -88,7 +96,16 @@ class Table {
     for (const auto& [key, value] : json_.items())
       if (std::find(seen_.begin(), seen_.end(), key) == seen_.end())
         refuse(fmt::format("has the unknown key '{}'", key),
-               "the keys that `concertina bench links` writes");
+               "the keys of a machine file in experiments/README.md");
+  }
+  /// A number; bytes may be a text, as config keys have them: "80 GiB".
+  static std::optional<double> figure(const nlohmann::json& value, std::string_view key) {
+    if (value.is_string() && (key == "memory" || key == "reserved_bytes")) {
+      const auto size = parse_byte_size(value.get<std::string>());
+      return size ? std::optional(static_cast<double>(size->bytes)) : std::nullopt;
+    }
+    if (!value.is_number() || !is_figure(value.get<double>())) return std::nullopt;
+    return value.get<double>();
   }
   /// As a person wrote it: JSON has no word for NaN and infinity.
   static std::string value_text(const nlohmann::json& value) {
@@ -140,6 +157,7 @@ nlohmann::json from_toml(const toml::node& node) {
   }
   if (const auto* whole = node.as_integer()) return whole->get();
   if (const auto* number = node.as_floating_point()) return number->get();
+  if (const auto* text = node.as_string()) return text->get();
   std::ostringstream text;
   text << toml::node_view<const toml::node>(node);
   return text.str();
@@ -152,7 +170,9 @@ MachineModel machine_from_json(const nlohmann::json& json, const std::string& so
   Table table(json, source, "");
   table.numbers(kRates, machine);
   table.numbers(kMoves, machine.moves);
+  table.numbers(kDevice, machine.device);
   machine.ranks_per_host = table.count("ranks_per_host").value_or(0);
+  machine.nics_per_host = table.count("nics_per_host").value_or(0);
   for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
     if (const nlohmann::json* found = table.child(key)) {
       Table one(*found, source, key);
@@ -178,7 +198,10 @@ Json to_json(const MachineModel& machine) {
   Json json = Json::object();
   for (const auto& field : kRates) json[field.key] = machine.*field.value;
   for (const auto& field : kMoves) json[field.key] = machine.moves.*field.value;
+  for (const auto& field : kDevice)
+    if (machine.device.*field.value != 0) json[field.key] = machine.device.*field.value;
   json["ranks_per_host"] = machine.ranks_per_host;
+  if (machine.nics_per_host != 0) json["nics_per_host"] = machine.nics_per_host;
   json["local"] = link_json(machine.local);
   json["remote"] = link_json(machine.remote);
   for (const auto& [ends, link] : machine.pairs) {
@@ -216,8 +239,12 @@ std::string machine_toml(const MachineModel& machine) {
       }
     } else if (value.is_object()) {
       tables += fmt::format("\n[{}]\n", key);
+      if (!value.contains("bytes_per_s") && value.value("receive_cpu_s_per_byte", 0.0) > 0)
+        tables += "# In shared memory there is no bytes_per_s: a message is its receiver's copy.\n";
       for (const auto& [name, number] : value.items()) tables += line(name, number);
     } else {
+      if (key == "flops_per_s" && value == 0)
+        text += "# 0 is not known: write the rate of products here, or give --rate.\n";
       text += line(key, value);
     }
   }

@@ -24,6 +24,17 @@ struct MoveRates {
   bool operator==(const MoveRates&) const = default;
 };
 
+/// One device of the machine, as `plan --search` needs it; 0: not known, and what it stands for
+/// takes no time or memory.
+struct DeviceFigures {
+  double memory = 0;              // bytes
+  double reserved_bytes = 0;      // of them: driver, libraries, what the allocator cannot use
+  double peak_flops_per_s = 0;    // of the data sheet, for MFU and HFU
+  double memory_bytes_per_s = 0;  // reading and writing: norms, dropout, softmax, the update
+  double layer_s = 0;  // of each pass through a layer, however small: launching its kernels
+  bool operator==(const DeviceFigures&) const = default;
+};
+
 struct MachineModel {
   double flops_per_s = 0;  // of the products of one rank; 0: not known
   double load_s = 0;       // a step: reading its samples
@@ -32,8 +43,10 @@ struct MachineModel {
   double combine_s_per_byte = 0;                            // adding gradients that arrive
   MoveRates moves;
   double cache_read_s_per_byte =
-      0;                   // reading what frozen units made of a sample, all ranks at once
+      0;  // reading what frozen units made of a sample, all ranks at once
+  DeviceFigures device;
   int ranks_per_host = 0;  // 0: all on one host
+  int nics_per_host = 0;   // that share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from these
   bool operator==(const MachineModel&) const = default;

@@ -39,7 +39,7 @@ class Configuration:
         return 12 * m["layers"] * m["width"] ** 2 + m["vocab"] * m["width"]
 
     def flops_per_token(self):
-        """Forward and backward, of products and attention: PaLM (Chowdhery et al. 2022), appendix B."""
+        """The model FLOPs of experiments/run/utilization.h, per token."""
         m = self.model
         return 6 * self.parameters() + 12 * m["layers"] * m["width"] * m["context"]
 

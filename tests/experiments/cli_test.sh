@@ -212,6 +212,19 @@ assert report["ok"] is False and report["rule"] is None and report["why"] and re
 done
 # What a layout or a model finds wrong with a key says where that key is.
 printf '[parallel]\npp = 99\n' >deep.toml
+printf 'model = {layers = 8, width = 512, heads = 8, context = 512}\n' >search.toml
+ok 'what would help most' plan @search.toml --search --world 8 --machine laptop --device-memory 4GiB
+json plan @search.toml --search --world 8 --machine laptop --top 2 --json
+refused 'a search needs to know the machine' plan @search.toml --search --world 8
+refused 'try: a100-80gb (one of' plan @search.toml --search --world 8 --machine a100-80gib
+refused 'fits into 1 MiB per device; the nearest, tp8' plan @search.toml --search --world 8 --machine laptop --device-memory 1MiB
+refused --device-memory plan @search.toml --search --world 8 --machine laptop --device-memory=-1GiB
+refused 'one of: concertina, megatron, deepspeed' plan @search.toml --search --machine h100 --software x
+for rate in 0 -1 nan inf; do refused --rate plan @search.toml --search --machine laptop --rate=$rate; done
+for list in --tp --pp --microbatch --chunks; do
+  for value in 0 -1 1.5 x; do refused $list plan @search.toml --search --machine laptop $list=$value; done
+done
+ok laptop plan @search.toml --world 2 --machine laptop
 refused 'deep.toml:2:6: parallel.pp' plan @deep.toml --world 99 --rate 1
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv

@@ -85,6 +85,18 @@ TEST(Utilization, IsThatOfThePublishedFormula) {
   const double recomputed = 96 * B * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h));
   const double again = 24 * B * s * l * h * h * (1 + s / (6 * h));  // the layers' forward pass
   EXPECT_NEAR(model_flops(config) / (recomputed - again), 1, 1e-12);
+  EXPECT_NEAR(hardware_flops(config, Recompute::full) / recomputed, 1, 1e-12);
+  EXPECT_NEAR(hardware_flops(config, Recompute::selective) - model_flops(config),
+              4 * B * s * s * h * l, 1e9);
+  const ForwardFlops forward = forward_flops(config.model);
+  EXPECT_NEAR(l * (forward.products + forward.attention) + forward.head,
+              model_flops(config) / (3 * B), 1);
+  config.model.family = "other";
+  EXPECT_EQ(model_flops(config), 0);
+  // Published for a trial of BLOOM: 117.07 s a step of 2048 samples are 137.70 TFLOP/s on 384 GPUs.
+  config.model = {"gpt", 72, 14336, 64, 2048, 250880};
+  config.batch.global = 2048;
+  EXPECT_NEAR(hardware_flops(config, Recompute::full) / (117.07 * 384 * 1e12), 137.70, 0.02);
 
   EXPECT_EQ(peak_flops_per_s(config, "NVIDIA H100 80GB HBM3"), 0);  // runs on the CPU
   config.run.device = "cuda";

@@ -1,0 +1,45 @@
+// The fastest layouts that fit a device's memory: enumerate, bound, simulate the most promising.
+// Invariant: pure; the same problem, space and budget give the same answer. What was not simulated
+// is counted, by reason.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "experiments/planner/memory_model.h"
+#include "experiments/planner/step_model.h"
+
+namespace concertina {
+
+struct SearchBudget {
+  int top = 10;           // layouts that are asked for
+  double actions = 20e6;  // that simulations may take, all together
+  /// Called now and then with what is being done.
+  std::function<void(const std::string&)> progress{};
+};
+
+struct FoundLayout {
+  PlanCandidate candidate;
+  PlanMemory memory;
+  StepPrediction step;  // of those that do not fit: `seconds` by the closed form alone
+  bool simulated = false;
+};
+
+struct SearchOutcome {
+  std::vector<FoundLayout> best;  // fits, by step time; all figures
+  /// Those that would be faster than the best that fits; if nothing fits, those that need least.
+  /// One of each depth, group and recomputation.
+  std::vector<FoundLayout> too_large;
+  std::size_t candidates = 0, fitting = 0;
+  std::size_t simulated = 0;
+  std::size_t worse = 0;     // by their bound
+  std::size_t left_out = 0;  // the budget was used up
+  double actions = 0;
+  double least_left_out = 0;  // seconds: the bound of those left out; 0: none
+};
+
+SearchOutcome search_layouts(const PlanProblem& problem,
+                             const std::vector<PlanCandidate>& candidates,
+                             const SearchBudget& budget);
+
+}  // namespace concertina

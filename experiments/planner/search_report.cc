@@ -1,0 +1,234 @@
+#include "experiments/planner/search_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/config/byte_size.h"
+#include "experiments/planner/layout_search.h"
+#include "experiments/planner/machine_preset.h"
+#include "experiments/run/memory_advice.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/predict_memory.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kCheapActions = 4e6;  // of all ranks, to plan memory to the byte
+
+double memory_of(const LayoutSearchOptions& options, const MachineModel& machine) {
+  if (options.device_memory.empty()) {
+    if (machine.device.memory > 0) return machine.device.memory;
+    throw_input(fmt::format("{} has no `memory`", options.machine), "plan --search",
+                "--device-memory 40GiB, or memory = \"40 GiB\" in the machine file");
+  }
+  const auto size = parse_byte_size(options.device_memory);
+  if (!size || size->bytes == 0)
+    throw_input(fmt::format("'{}' is no size of a memory", options.device_memory),
+                "--device-memory", "a number and a unit, such as 40GiB");
+  return static_cast<double>(size->bytes);
+}
+
+PlanProblem problem_of(const RunConfig& config, const LayoutSearchOptions& options) {
+  if (options.machine.empty())
+    throw_input("a search needs to know the machine", "plan --search",
+                fmt::format("--machine FILE.toml, or {}", one_of({}, machine_presets())));
+  PlanProblem problem{config, find_software(options.software), read_machine(options.machine), 0};
+  if (config.model.family != "gpt")
+    throw_input(fmt::format("no formulas for the family '{}'", config.model.family),
+                config.where("model.family"), "model.family=gpt");
+  if (config.freeze.units > 0 || config.parallel.spare > 0)
+    throw_input("a search has all units train on all ranks", "plan --search",
+                "freeze.units=0 parallel.spare=0");
+  if (options.gflops > 0) problem.machine.flops_per_s = options.gflops * 1e9;
+  if (!(problem.machine.flops_per_s > 0))
+    throw_input(fmt::format("{} has no rate of products", options.machine), "plan --search",
+                "flops_per_s = ... in the machine file, or --rate GFLOPS");
+  problem.memory = memory_of(options, problem.machine);
+  if (config.run.peak_tflops > 0)
+    problem.machine.device.peak_flops_per_s = config.run.peak_tflops * 1e12;
+  return problem;
+}
+
+SearchSpace space_of(const LayoutSearchOptions& options, const MachineModel& machine) {
+  SearchSpace space{.world = options.world,
+                    .ranks_per_host = machine.ranks_per_host,
+                    .tp = options.tp,
+                    .pp = options.pp,
+                    .samples = options.microbatch,
+                    .chunks = options.chunks,
+                    .schedules = options.schedules};
+  for (const std::string& word : options.recompute) space.recompute.push_back(find_recompute(word));
+  return space;
+}
+
+/// `config` with the keys of a candidate that this program runs; they are text in `keys`.
+RunConfig config_of(RunConfig config, const PlanCandidate& candidate, std::string& keys) {
+  config.parallel.layout = {};
+  config.parallel.pp = candidate.pp;
+  config.parallel.dp = candidate.dp;
+  config.parallel.chunks = candidate.chunks;
+  config.parallel.schedule = candidate.schedule;
+  config.batch.microbatches = config.batch.global / candidate.samples;
+  keys = fmt::format(
+      "parallel.pp={} parallel.dp={} parallel.chunks={} parallel.schedule={} "
+      "batch.microbatches={}",
+      candidate.pp, candidate.dp, candidate.chunks, candidate.schedule, config.batch.microbatches);
+  config.numerics.leaves = 0;
+  if (reduction_leaves(config) % candidate.dp != 0) {
+    config.numerics.leaves = candidate.dp;
+    keys += fmt::format(" numerics.leaves={}", candidate.dp);
+  }
+  return config;
+}
+
+/// What a run reserves on its fullest rank, where that is soon known.
+void make_exact(const PlanProblem& problem, FoundLayout& found, Json& json) {
+  const PlanCandidate& candidate = found.candidate;
+  if (!candidate.runs_here() || problem.software.name != "concertina") return;
+  std::string keys;
+  const RunConfig config = config_of(problem.config, candidate, keys);
+  json["keys"] = keys;
+  const int m = candidate.microbatches(problem.config);
+  if (simulated_actions(candidate, m) * candidate.dp > kCheapActions) return;
+  const Job job = job_of(config);
+  const Assignment assignment = assignment_of(config, job, candidate.world());
+  const auto total = static_cast<double>(largest_total(
+      predict_memory(config, job, assignment, std::max(1, problem.config.run.threads))));
+  const double planned = total + found.memory.reserved;
+  // By purpose the model's; what it did not know of is with the activations.
+  found.memory.activations += planned - found.memory.total();
+  json["memory"]["exact"] = true;
+}
+
+Json candidate_json(const PlanProblem& problem, const FoundLayout& found) {
+  const PlanCandidate& candidate = found.candidate;
+  const RunConfig& config = problem.config;
+  const double peak = problem.machine.device.peak_flops_per_s * candidate.world();
+  const double seconds = found.step.seconds;
+  const auto share = [&](double flops) {
+    return peak > 0 ? Json(flops / (seconds * peak)) : Json();
+  };
+  const double hardware = hardware_flops(config, candidate.recompute);
+  return {
+      {"tp", candidate.tp},
+      {"pp", candidate.pp},
+      {"dp", candidate.dp},
+      {"chunks", candidate.chunks},
+      {"schedule", candidate.schedule},
+      {"microbatch_samples", candidate.samples},
+      {"microbatches", candidate.microbatches(config)},
+      {"recompute", name_of(candidate.recompute)},
+      {"runs_here", candidate.runs_here() && problem.software.name == "concertina"},
+      {"keys", nullptr},
+      {"text", to_text(candidate)},
+      {"simulated", found.simulated},
+      {"step_s", seconds},
+      {"tokens_per_s", static_cast<double>(config.batch.global) * config.model.context / seconds},
+      {"tflops_per_gpu", hardware / seconds / candidate.world() * 1e-12},
+      {"mfu", share(model_flops(config))},
+      {"hfu", share(hardware)},
+      {"memory", {{"exact", false}}}};
+}
+
+void add_memory(const PlanMemory& memory, Json& json) {
+  json["memory"].update({{"total_bytes", memory.total()},
+                         {"weights_bytes", memory.weights},
+                         {"optimizer_bytes", memory.optimizer},
+                         {"activations_bytes", memory.activations},
+                         {"reserved_bytes", memory.reserved}});
+}
+
+void add_parts(const StepPrediction& step, Json& json) {
+  json["parts"] = {{"compute", step.compute},   {"recompute", step.again},
+                   {"group", step.group},       {"bubble", step.bubble},
+                   {"transfer", step.transfer}, {"reduction", step.reduction},
+                   {"update", step.update}};
+}
+
+/// The largest part of the step that is not computation; `faster`: what the best layout would take
+/// that memory forbids.
+void add_help(const StepPrediction& step, double faster, Json& json) {
+  std::pair<double, const char*> most{step.bubble, "bubble"};
+  for (const auto& part : {std::pair{step.transfer, "transfer"},
+                           {step.reduction, "reduction"},
+                           {step.again, "recompute"},
+                           {step.group, "group"},
+                           {step.seconds - faster, "memory"}})
+    if (part.first > most.first) most = part;
+  json["help_most"] = {{"part", most.second}, {"seconds", most.first}};
+}
+
+[[noreturn]] void nothing_fits(const PlanProblem& problem, const SearchOutcome& outcome) {
+  const FoundLayout& nearest = outcome.too_large.front();
+  const auto gib = [](double bytes) { return gib_text(static_cast<std::size_t>(bytes)); };
+  throw_input(
+      fmt::format("none of {} layouts fits into {} per device; the nearest, {}, needs {}: {} more",
+                  grouped(static_cast<std::int64_t>(outcome.candidates)),
+                  to_text(ByteSize{static_cast<std::int64_t>(problem.memory)}),
+                  to_text(nearest.candidate), gib(nearest.memory.total()),
+                  gib(nearest.memory.total() - problem.memory)),
+      "plan --search",
+      "a larger --world or --device-memory, a smaller model, or more of --tp and --recompute");
+}
+
+/// The layouts as JSON; those whose exact memory is too much go to `too_large`.
+Json layouts_json(const PlanProblem& problem, SearchOutcome& outcome) {
+  Json layouts = Json::array(), exactly_too_large = Json::array();
+  const double faster =
+      outcome.too_large.empty() ? INFINITY : outcome.too_large.front().step.seconds;
+  for (FoundLayout& found : outcome.best) {
+    Json json = candidate_json(problem, found);
+    make_exact(problem, found, json);
+    add_memory(found.memory, json);
+    add_parts(found.step, json);
+    add_help(found.step, faster, json);
+    (found.memory.total() <= problem.memory ? layouts : exactly_too_large).push_back(json);
+  }
+  Json too_large = std::move(exactly_too_large);
+  for (FoundLayout& found : outcome.too_large) {
+    Json json = candidate_json(problem, found);
+    add_memory(found.memory, json);
+    too_large.push_back(json);
+  }
+  return {{"layouts", layouts}, {"too_large", too_large}};
+}
+
+}  // namespace
+
+Json search_report(const RunConfig& config, const LayoutSearchOptions& options) {
+  const PlanProblem problem = problem_of(config, options);
+  SearchOutcome outcome = search_layouts(
+      problem, plan_candidates(config, problem.software, space_of(options, problem.machine)),
+      {options.top, options.budget, options.progress});
+  if (outcome.best.empty() && outcome.left_out == 0) nothing_fits(problem, outcome);
+  if (outcome.best.empty())
+    throw_input(fmt::format("the budget of {:g} actions is too small for any layout that fits",
+                            options.budget),
+                "--budget", "a larger one");
+  Json report = {{"world", options.world},
+                 {"machine", options.machine},
+                 {"software", {{"name", problem.software.name}, {"about", problem.software.about}}},
+                 {"flops_per_s", problem.machine.flops_per_s},
+                 {"peak_flops_per_s", problem.machine.device.peak_flops_per_s},
+                 {"device_memory_bytes", problem.memory},
+                 {"model_flops", model_flops(config)},
+                 {"candidates", outcome.candidates},
+                 {"fitting", outcome.fitting},
+                 {"simulated", outcome.simulated},
+                 {"proven_worse", outcome.worse},
+                 {"left_out",
+                  {{"count", outcome.left_out},
+                   {"least_step_s", outcome.left_out > 0 ? Json(outcome.least_left_out) : Json()}}},
+                 {"actions", outcome.actions},
+                 {"budget", options.budget}};
+  report.update(layouts_json(problem, outcome));
+  return report;
+}
+
+}  // namespace concertina

@@ -1,0 +1,317 @@
+// `concertina plan --search`: formulas against published figures, an enumeration that leaves
+// nothing out, a search that finds what trying everything finds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <set>
+#include <sstream>
+
+#include "core/error.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/planner/layout_search.h"
+#include "experiments/planner/machine_preset.h"
+#include "experiments/planner/search_report.h"
+#include "experiments/report/plan_report.h"
+#include "parallel/generate/schedule_registry.h"
+#include "tests/own_figures.h"
+
+namespace concertina {
+namespace {
+
+RunConfig gpt(int layers, int width, int heads, int batch) {
+  RunConfig config;
+  config.model = {"gpt", layers, width, heads, 2048, 51200};
+  config.batch = {batch, batch};
+  config.numerics.compute = "bf16";
+  config.run.device = "cuda";
+  return config;
+}
+
+PlanProblem problem(const RunConfig& config, double memory, const char* software = "concertina") {
+  return {config, find_software(software), read_machine("a100-80gb"), memory};
+}
+
+/// 12 layers on 16 devices of 2 hosts.
+RunConfig small() {
+  return gpt(12, 1024, 16, 32);
+}
+SearchSpace small_space() {
+  return {.world = 16, .ranks_per_host = 8};
+}
+
+TEST(PlannerModel, ParametersAreThoseOfThePublishedModels) {
+  struct Published {
+    int layers, width;
+    double billions;
+  };
+  // Narayanan et al. 2021, table 1.
+  for (const Published& row :
+       {Published{24, 2304, 1.7}, {40, 6144, 18.4}, {48, 8192, 39.1}, {80, 12288, 145.6}}) {
+    const ModelSection model = gpt(row.layers, row.width, 16, 1).model;
+    for (const int tp : {1, 8})
+      EXPECT_NEAR(tp * (row.layers * layer_parameters(model, tp) + embedding_parameters(model, tp)),
+                  row.billions * 1e9, 0.05e9);
+  }
+}
+
+TEST(PlannerModel, ActivationsAreThoseOfKorthikanti) {
+  // Their 5 a s / h: 80 of GPT-3 175B, 64 of MT-NLG 530B.
+  struct Published {
+    int width, heads;
+    double scores;
+  };
+  const Software& megatron = find_software("megatron");
+  for (const Published& row : {Published{12288, 96, 80}, Published{20480, 128, 64}}) {
+    const ModelSection model = gpt(96, row.width, row.heads, 1).model;
+    const double sbh = 2048.0 * 3 * row.width;
+    const auto of = [&](int tp, Recompute recompute) {
+      return activation_bytes(model, megatron, tp, 3, recompute, true) / sbh;
+    };
+    EXPECT_DOUBLE_EQ(of(1, Recompute::none), 34 + row.scores);
+    EXPECT_DOUBLE_EQ(of(8, Recompute::none), 10 + 24 / 8.0 + row.scores / 8);
+    EXPECT_DOUBLE_EQ(of(8, Recompute::selective), 13);
+    EXPECT_DOUBLE_EQ(of(8, Recompute::full), 2);
+    EXPECT_DOUBLE_EQ(
+        activation_bytes(model, find_software("concertina"), 1, 3, Recompute::none, false) / sbh,
+        68);
+  }
+}
+
+TEST(PlannerModel, StateIsBytesPerParameter) {
+  const RunConfig config = gpt(96, 12288, 96, 64);
+  const PlanCandidate candidate{.tp = 8, .pp = 8, .dp = 4, .recompute = Recompute::full};
+  const std::vector<int> layers(8, 12), peaks{8, 7, 6, 5, 4, 3, 2, 1};
+  const double parameters =
+      12 * layer_parameters(config.model, 8) + embedding_parameters(config.model, 8);
+  struct Expected {
+    const char* software;
+    double weights, optimizer;
+  };
+  for (const Expected& one :
+       {Expected{"megatron", 4, 12}, {"deepspeed", 4, 3}, {"concertina", 10, 2}}) {
+    const PlanMemory memory = plan_memory_of(config, find_software(one.software),
+                                             read_machine("a100-80gb"), candidate, layers, peaks);
+    EXPECT_DOUBLE_EQ(memory.weights, one.weights * parameters) << one.software;
+    EXPECT_DOUBLE_EQ(memory.optimizer, one.optimizer * parameters) << one.software;
+    EXPECT_EQ(memory.reserved, 4.0 * (1 << 30));
+  }
+  // The first rank: 8 microbatches of 12 layers' inputs and of the stage's output, one layer in
+  // full.
+  const double sbh = 2048.0 * 12288;
+  EXPECT_DOUBLE_EQ(plan_memory_of(config, find_software("megatron"), read_machine("a100-80gb"),
+                                  candidate, layers, peaks)
+                       .activations,
+                   sbh * (8 * 13 * 2 + 13 + 80 / 8.0 - 2));
+}
+
+TEST(PlannerModel, LayersAreAllThereAndAsEvenAsTheHeadAllows) {
+  EXPECT_EQ(layers_by_stage(48, 4, true, 5), (std::vector<int>{12, 12, 12, 12}));
+  EXPECT_EQ(layers_by_stage(48, 4, false, 0), (std::vector<int>{12, 12, 12, 12}));
+  EXPECT_EQ(layers_by_stage(48, 4, false, 3), (std::vector<int>{12, 13, 13, 10}));
+  EXPECT_EQ(layers_by_stage(7, 7, false, 0.5), (std::vector<int>(7, 1)));
+  for (int stages = 1; stages <= 12; ++stages)
+    for (const double head : {0.0, 0.3, 1.0, 2.5}) {
+      const std::vector<int> layers = layers_by_stage(12, stages, false, head);
+      EXPECT_EQ(std::ssize(layers), stages);
+      EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 12);
+    }
+}
+
+/// Every combination there is, tried one by one.
+std::size_t count_by_hand(const RunConfig& config, const Software& software) {
+  std::size_t count = 0;
+  const int layers = config.model.layers;
+  for (const int tp : {1, 2, 4, 8})
+    for (int pp = 1; pp <= std::min(16, layers); ++pp)
+      for (int dp = 1; dp <= 16; ++dp)
+        for (int samples = 1; samples <= 32; ++samples) {
+          if (tp * pp * dp != 16 || 32 % (dp * samples) != 0) continue;
+          for (const Entry<Schedule>& schedule : schedules())
+            for (int v = 1; v <= 16; ++v) {
+              const Schedule& s = schedule.value;
+              if (s.searched || s.placement == Placement::opposite || pp % s.rank_step != 0 ||
+                  v % s.chunks.step != 0 || v > s.chunks.most || pp * v > layers)
+                continue;
+              if (pp == 1 && (schedule.name != "1f1b" || v != 1)) continue;
+              if (layers % (pp * v) != 0 && (software.equal_layers || v != s.chunks.usual))
+                continue;
+              count += software.keeps_scores ? 3 : 2;
+            }
+        }
+  return count;
+}
+
+TEST(PlannerCandidates, AreAllThatDivide) {
+  for (const char* name : {"concertina", "megatron"}) {
+    const Software& software = find_software(name);
+    const auto found = plan_candidates(small(), software, small_space());
+    EXPECT_GT(found.size(), 500U);
+    EXPECT_EQ(found.size(), count_by_hand(small(), software));
+    std::set<std::string> texts;
+    for (const PlanCandidate& one : found) texts.insert(to_text(one));
+    EXPECT_EQ(texts.size(), found.size());
+  }
+}
+
+TEST(PlannerCandidates, ListsBoundThem) {
+  SearchSpace space = small_space();
+  space.tp = {2};
+  space.pp = {4};
+  space.samples = {1, 2};
+  space.schedules = {"1f1b", "zb-v"};
+  space.recompute = {Recompute::full};
+  space.chunks = {1, 2};
+  EXPECT_EQ(plan_candidates(small(), find_software("megatron"), space).size(),
+            2U);  // 12 layers are not 8 equal stages
+  EXPECT_EQ(plan_candidates(small(), find_software("concertina"), space).size(), 4U);
+  space.schedules = {"zb-w"};
+  EXPECT_THROW(plan_candidates(small(), find_software("concertina"), space), Error);
+  space.schedules = {};
+  space.pp = {5};
+  EXPECT_THROW(plan_candidates(small(), find_software("concertina"), space), Error);
+}
+
+TEST(PlannerSearch, FindsWhatTryingEverythingFinds) {
+  for (const char* name : {"concertina", "megatron"}) {
+    const PlanProblem one = problem(small(), 6e9, name);
+    const auto candidates = plan_candidates(one.config, one.software, small_space());
+    const SearchOutcome found = search_layouts(one, candidates, {.top = 3, .actions = 1e9});
+    EXPECT_EQ(found.candidates, candidates.size());
+    EXPECT_EQ(found.fitting, found.simulated + found.worse);
+    EXPECT_EQ(found.left_out, 0U);
+    EXPECT_GT(found.worse, 0U);
+    const SearchOutcome all = search_layouts(
+        one, candidates, {.top = static_cast<int>(candidates.size()), .actions = 1e9});
+    EXPECT_EQ(all.worse, 0U);
+    ASSERT_EQ(found.best.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(found.best[i].step.seconds, all.best[i].step.seconds) << name;
+    for (const FoundLayout& layout : all.best) {
+      const PipelineWork work = pipeline_work(one, layout.candidate);
+      EXPECT_LE(least_seconds(one, layout.candidate, work), layout.step.seconds * (1 + 1e-9))
+          << to_text(layout.candidate);
+      EXPECT_LE(layout.memory.total(), one.memory);
+      const StepPrediction& step = layout.step;
+      EXPECT_NEAR(step.compute + step.again + step.group + step.bubble + step.transfer +
+                      step.reduction + step.update,
+                  step.seconds, 0.02 * step.seconds)
+          << to_text(layout.candidate);
+    }
+  }
+}
+
+TEST(PlannerSearch, WhatTheBudgetLeavesOutIsCounted) {
+  const PlanProblem one = problem(small(), 6e9);
+  const auto candidates = plan_candidates(one.config, one.software, small_space());
+  const SearchOutcome found = search_layouts(one, candidates, {.top = 3, .actions = 3000});
+  EXPECT_GT(found.left_out, 0U);
+  EXPECT_LE(found.actions, 3000);
+  EXPECT_EQ(found.fitting, found.simulated + found.worse + found.left_out);
+  EXPECT_GT(found.least_left_out, 0);
+  EXPECT_FALSE(found.best.empty());
+}
+
+TEST(PlannerSearch, MemoryIsARunsOwnWhereItRunsHere) {
+  RunConfig config;
+  for (const char* set : {"model.layers=6", "model.width=64", "model.heads=2", "model.context=32",
+                          "batch.global=16", "batch.microbatches=16", "run.threads=1"})
+    set_config(set, config);
+  validate(config);
+  const auto report = search_report(
+      config,
+      {.world = 4, .machine = "laptop", .device_memory = "1GiB", .tp = {1}, .recompute = {"none"}});
+  ASSERT_FALSE(report["layouts"].empty());
+  for (const auto& layout : report["layouts"]) {
+    EXPECT_TRUE(layout["memory"]["exact"].get<bool>());
+    RunConfig own = config;
+    std::istringstream keys(layout["keys"].get<std::string>());
+    for (std::string key; keys >> key;) set_config(key, own);
+    validate(own);
+    const auto plan = plan_report(own, {.world = 4, .gflops = 1}, std::nullopt);
+    EXPECT_EQ(layout["memory"]["total_bytes"].get<double>(),
+              plan["peak_bytes"].get<double>() + 200 * 1024 * 1024);
+  }
+}
+
+TEST(PlannerSearch, LargeQuestionsAreAnsweredSoon) {
+  struct Question {
+    RunConfig config;
+    int world;
+    const char* machine;
+  };
+  for (const Question& one : {Question{gpt(40, 5120, 40, 1024), 128, "a100-40gb"},
+                              Question{gpt(128, 25600, 160, 3072), 3072, "a100-80gb"}}) {
+    const double start = cpu_seconds();
+    const auto report = search_report(one.config, {.world = one.world, .machine = one.machine});
+    const double seconds = cpu_seconds() - start;
+    std::printf("%d ranks: %.1f s of CPU, %s\n", one.world, seconds,
+                report["layouts"][0]["text"].get<std::string>().c_str());
+    EXPECT_GT(report["layouts"].size(), 3U);
+    if (kOptimised) {
+      EXPECT_LT(seconds, 30);
+    }
+  }
+}
+
+std::string refusal(const RunConfig& config, const LayoutSearchOptions& options) {
+  try {
+    search_report(config, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error.message() + "; try: " + error.fix();
+  }
+  return "not refused";
+}
+
+TEST(PlannerSearch, RefusalsSayWhatToGive) {
+  const auto holds = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  holds(refusal(small(), {.world = 16}), "--machine FILE.toml, or one of: a100-40gb, a100-80gb");
+  holds(refusal(small(), {.world = 16, .machine = "a100-80g"}), "a100-80gb (one of");
+  holds(refusal(small(), {.world = 16, .machine = "laptop", .device_memory = "much"}), "40GiB");
+  holds(refusal(small(), {.world = 16, .machine = "h200", .software = "megatrn"}), "megatron");
+  holds(refusal(small(), {.world = 16, .machine = "h200", .recompute = {"ful"}}), "full");
+  const std::string none = refusal(gpt(96, 12288, 96, 64), {.world = 16, .machine = "a100-80gb"});
+  holds(none, "the nearest, tp");
+  holds(none, "full recomputation, needs ");
+  holds(none, " more; try: a larger --world");
+  const std::string file = testing::TempDir() + "planner_machine.toml";
+  std::ofstream(file) << "flops_per_s = 1e12\n";
+  holds(refusal(small(), {.world = 16, .machine = file}),
+        "memory = \"40 GiB\" in the machine file");
+  std::ofstream(file) << "memory = \"8 GiB\"\n";
+  holds(refusal(small(), {.world = 16, .machine = file}), "or --rate GFLOPS");
+  for (const char* bad :
+       {"flops_per_s = nan", "flops_per_s = -1e12", "memory = \"8 Gb\"", "memory_bytes_per_s = inf",
+        "layer_s = -1", "nics_per_host = 1.5", "[remote]\nbytes_per_s = 0"}) {
+    std::ofstream(file) << bad << "\n";
+    EXPECT_THROW(read_machine(file), Error) << bad;
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(MachinePresets, AreWholeAndReadBack) {
+  const std::set<std::string_view> names(machine_presets().begin(), machine_presets().end());
+  for (const char* name : {"a100-40gb", "a100-80gb", "h100", "h200", "laptop"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  for (const std::string_view name : names) {
+    const MachineModel machine = read_machine(std::string(name));
+    EXPECT_GT(machine.flops_per_s, 0) << name;
+    EXPECT_GT(machine.device.memory, machine.device.reserved_bytes) << name;
+    EXPECT_GT(machine.device.peak_flops_per_s, machine.flops_per_s) << name;
+    EXPECT_TRUE(std::isfinite(machine.local.bandwidth)) << name;
+    const std::string file = testing::TempDir() + "preset.toml";
+    std::ofstream(file) << machine_toml(machine);
+    EXPECT_EQ(read_machine(file), machine) << name;
+    EXPECT_EQ(machine_from_json(to_json(machine), "a test"), machine) << name;
+    std::filesystem::remove(file);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -21,7 +21,9 @@ inline Colour colour_of(WorkKind work) {
 /// Paler for the later of its rank's `chunks` stages. Pale F and B look like W and I without their
 /// hatches: where there is no room for these, all stages have one colour.
 inline Colour colour_of(WorkKind work, int chunk, int chunks) {
-  return mixed(colour_of(work), kPaper, chunks > 1 ? 0.45 * chunk / (chunks - 1) : 0);
+  // A paler F still is darker than B, in grey too.
+  const double most = work == WorkKind::forward ? 0.27 : 0.45;
+  return mixed(colour_of(work), kPaper, chunks > 1 ? most * chunk / (chunks - 1) : 0);
 }
 
 /// Its lines over a box; none for F and B.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kPanelTitleSize = 8, kFiguresSize = 7, kStrip = 18;
 constexpr double kLeastLabel = 3.8, kMostLabel = 7;  // of microbatch numbers
-constexpr double kNoWait = 1;      // points: shorter waits do not interrupt the critical path
+constexpr double kNoWait = 1;      // points: shorter waits interrupt neither path nor memory
 constexpr double kOutlined = 2.4;  // points: narrower boxes of the critical path are one line
 
 class PanelDrawer {
@@ -275,6 +275,11 @@ class PanelDrawer {
     add(line);
   }
 
+  /// Too short to be seen as more than a scratch.
+  bool is_dip(const SavedLevel& level, const SavedLevel& next) const {
+    return next.amount > level.amount && scale_.x(next.at) - scale_.x(level.at) < kNoWait;
+  }
+
   double memory(const SavedCurve& saved, const std::string& caption, double top) {
     const double width = scale_.right - scale_.left;
     add(TextShape{{scale_.left, top + kCaptionSize},
@@ -287,7 +292,9 @@ class PanelDrawer {
     const double base = top + kStrip;
     const auto level = [&](double amount) { return base - amount / scale_.most_saved * kStrip; };
     std::vector<Spot> line{{scale_.left, base}};
-    for (const SavedLevel& step : saved.levels) {
+    for (std::size_t i = 0; i < saved.levels.size(); ++i) {
+      const SavedLevel& step = saved.levels[i];
+      if (i > 0 && i + 1 < saved.levels.size() && is_dip(step, saved.levels[i + 1])) continue;
       line.push_back({scale_.x(step.at), line.back().y});
       line.push_back({scale_.x(step.at), level(step.amount)});
     }

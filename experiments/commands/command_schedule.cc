@@ -78,10 +78,11 @@ void declare_shape(CLI::App& app, ScheduleOptions& options) {
 }
 
 void declare_costs(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--costs", options.costs,
-                 "seconds of F, I and W of a microbatch on a stage (search: on a rank); or a file "
-                 "with the header F,I,W and a row per stage; or the directory of a run that has "
-                 "measured its units")
+  app.add_option(
+         "--costs", options.costs,
+         "seconds of F, I and W of a microbatch on a stage (search, draw: on a rank); or a file "
+         "with the header F,I,W and a row per stage; or the directory of a run that has "
+         "measured its units")
       ->type_name("F,I,W|FILE.csv|RUN")
       ->capture_default_str();
   app.add_option("--links", options.links.links,
@@ -152,6 +153,7 @@ int run_schedule_list(const ScheduleOptions& options) {
 }
 
 int run_schedule_show(const ScheduleOptions& options) {
+  if (options.grid) return run_schedule_grid(options);
   fmt::print("{}", to_text(plan_of(options).plan));
   return 0;
 }
@@ -197,6 +199,7 @@ Runner add_schedule(CLI::App& app) {
   CLI::App* check = sub("check", "prove it complete and free of deadlock", run_schedule_check);
   CLI::App* simulate =
       sub("simulate", "predict makespan, bubble and memory", run_schedule_simulate);
+  CLI::App* draw = sub("draw", "predicted timelines as a picture", run_schedule_draw);
   CLI::App* search = sub("search", "the best schedule for costs and memory", run_schedule_search);
   list->add_flag("--long", options->details, "also what each needs and promises");
   for (CLI::App* with_plan : {show, check, simulate}) {
@@ -204,9 +207,15 @@ Runner add_schedule(CLI::App& app) {
     declare_chunks(*with_plan, *options);
     declare_frozen(*with_plan, *options);
   }
-  for (CLI::App* with_shape : {show, check, simulate, search}) declare_shape(*with_shape, *options);
+  declare_draw(*draw, *options);
+  declare_chunks(*draw, *options);
+  declare_frozen(*draw, *options);
+  for (CLI::App* with_shape : {show, check, simulate, draw, search})
+    declare_shape(*with_shape, *options);
+  for (CLI::App* with_grid : {show, draw})
+    with_grid->add_flag("--grid", options->grid, "the predicted timeline in letters");
   show->add_flag("--compute-only", options->compute_only, "without transfers and reduction");
-  for (CLI::App* with_costs : {simulate, search}) declare_costs(*with_costs, *options);
+  for (CLI::App* with_costs : {simulate, draw, search}) declare_costs(*with_costs, *options);
   check
       ->add_option("--activations", options->activations,
                    "most activations saved on a rank, in microbatches of stages; 0: any")
@@ -226,7 +235,7 @@ Runner add_schedule(CLI::App& app) {
       ->capture_default_str();
   search->add_option("--write", options->write, "the schedule found, for parallel.schedule")
       ->type_name("FILE");
-  for (CLI::App* with_json : {list, check, simulate, search})
+  for (CLI::App* with_json : {list, check, simulate, draw, search})
     with_json->add_flag("--json", options->json, "print one JSON object, nothing else");
   return
       [options, chosen](MpiEnvironment&) { return launcher_rank() == 0 ? (*chosen)(*options) : 0; };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/commands/command.h"
 #include "experiments/costs/schedule_costs.h"
@@ -26,8 +27,12 @@ struct ScheduleOptions {
   double kept_for_weight = 1;
   bool opposite = false;
   std::uint64_t seed = 1;
-  int max_chunks = 0;  // search: see ScheduleSearch
-  std::string write;   // search: the file
+  int max_chunks = 0;                    // search: see ScheduleSearch
+  std::string write;                     // search: the file
+  std::vector<std::string> schedules{};  // draw: as `schedule`, a panel each
+  std::string out{};                     // draw: the picture
+  double width = 6.75;                   // draw: inches
+  bool grid = false;                     // draw, show: letters in the terminal
   bool compute_only = false, details = false, json = false;
 };
 
@@ -68,6 +73,11 @@ int run_schedule_list(const ScheduleOptions& options);
 int run_schedule_show(const ScheduleOptions& options);
 int run_schedule_check(const ScheduleOptions& options);
 int run_schedule_simulate(const ScheduleOptions& options);
+/// Writes a picture of predicted steps; with --grid prints letters.
+int run_schedule_draw(const ScheduleOptions& options);
+int run_schedule_grid(const ScheduleOptions& options);
+/// The schedules of `draw`, and its options for the picture.
+void declare_draw(CLI::App& app, ScheduleOptions& options);
 int run_schedule_search(const ScheduleOptions& options);
 
 Runner add_schedule(CLI::App& app);

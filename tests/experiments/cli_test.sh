@@ -197,6 +197,38 @@ ok 0F0 schedule show looped.csv --leaves 20
 refused '3 leaves do not divide 20' schedule check looped.csv --leaves 3
 refused '3 leaves do not divide 8' schedule search --ranks 2 --leaves 3
 ok found schedule search --ranks 1 --leaves 4
+# Pictures of predicted steps: of names and files, one scale for all; what cannot be written is
+# refused before the work.
+for kind in svg tex html; do
+  ok "wrote drawn.$kind" schedule draw 1f1b zb-v two.csv --out drawn.$kind
+  [ -s drawn.$kind ] || fail "drawn.$kind is empty"
+done
+"$binary" schedule draw 1f1b zb-v two.csv --out again.svg >printed && cmp drawn.svg again.svg || fail 'pictures differ'
+python3 -c 'import xml.dom.minidom as xml
+for file in "drawn.svg", "drawn.html": xml.parse(file)
+text = open("drawn.svg").read()
+assert text.count("2 ranks x 2 microbatches") == 3' || fail 'drawn.svg'
+json schedule draw 1f1b --ranks 4 $links 20 --width 3.25 --out links.svg --json
+"$binary" schedule draw 1f1b $links 20 --out links.svg --json | python3 -c 'import json, sys
+one = json.load(sys.stdin)["schedules"][0]
+assert one["by_cause"]["transfer"] > 0.1
+assert abs(sum(one["by_cause"].values()) - one["bubble"]) < 1e-9' || fail 'causes in JSON'
+ok 'wrote drawn.svg' schedule draw 1f1b interleaved-1f1b:4 --out drawn.svg
+refused 'chunks per rank: 2' schedule draw zb-v:3 --out drawn.svg
+refused "'two' is no number of chunks" schedule draw zb-v:two --out drawn.svg
+ok 'rank 1  .  F0 B0--- F1 B1---' schedule show two.csv --grid
+ok 'rank 1  .  F0 B0--- F1 B1---' schedule draw two.csv --grid
+NO_COLOR=1 ok 'rank 0  0F0 0F1' schedule draw zb-v --ranks 2 --grid
+refused "'.gif' is no kind of figure" schedule draw 1f1b --out drawn.gif
+refused 'an extension' schedule draw 1f1b --out drawn
+refused 'its directory is not there' schedule draw 1f1b --ranks 512 --microbatches 16384 --out no/drawn.svg
+mkdir folder.svg
+refused 'it is no regular file' schedule draw 1f1b --out folder.svg
+refused '--out FILE.svg' schedule draw 1f1b
+refused 'neither a schedule nor a file' schedule draw 1f1b 1f2b --out drawn.svg
+printf '0F0,0B0\n1F0,1B0\n2F0,2B0\n' >three.csv
+refused 'two.csv has 2 ranks, but three.csv has 3 ranks' schedule draw two.csv three.csv --out drawn.svg
+refused 'the file has 2' schedule draw two.csv --ranks 3 --out drawn.svg
 # Equal ranks share a line; the timeline has each action's start and end.
 ok '0-10  ' schedule simulate 1f1b --ranks 12 --microbatches 2
 "$binary" schedule simulate 1f1b --ranks 2 --microbatches 1 --json | python3 -c 'import json, sys

@@ -1,0 +1,70 @@
+// What the picture of a predicted step shows of a schedule: boxes of work, waits, saved
+// activations, and why ranks wait. Invariant: plain values, pure functions, in seconds of the step;
+// how they are drawn is the business of timeline_drawing.cc and timeline_grid.cc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+
+/// A schedule, and when its actions run.
+struct TimelinePanel {
+  std::string name;
+  Plan plan;
+  Layout layout;
+  Costs costs;
+  Timeline timeline;  // of these
+
+  std::size_t ranks() const { return plan.rows.size(); }
+  int microbatches() const;
+};
+
+/// What a rank does in a box: F, B, I, W, or the optimizer's part of STEP.
+enum class WorkKind { forward, backward, input, weight, optimizer };
+inline constexpr int kWorkKinds = 5;
+/// "F", "B", "I", "W", "S".
+char letter_of(WorkKind work);
+
+struct WorkBox {
+  WorkKind work = WorkKind::forward;
+  double start = 0, end = 0;
+  int stage = -1, microbatch = -1;  // of F, B, I and W
+  int chunk = 0;                    // which of its rank's stages it is
+  int part = 0;                     // of two that overlap: 1 or 2
+};
+
+/// The boxes of one rank in the order of its row.
+std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank);
+
+/// When a rank with these boxes does nothing, from 0 to the end of the step.
+std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double makespan);
+
+/// The most stages that a rank has.
+int chunks_of(const TimelinePanel& panel);
+
+/// What a microbatch on a stage saves from F to B or W: bytes if `bytes`, else the share of it that
+/// a rank has of the model, so that schedules of one or many stages per rank compare.
+double saved_by(const TimelinePanel& panel, int stage, bool bytes);
+
+/// From `at` on, until the next one.
+struct SavedLevel {
+  double at = 0, amount = 0;
+};
+std::vector<SavedLevel> saved_levels(const TimelinePanel& panel, std::size_t rank, bool bytes);
+
+/// Parts of the makespan that ranks idle, as means over the ranks that work. They add up to
+/// Timeline::mean_bubble. Each is what idle time grows by when its cause is added to the
+/// simulation: equal stages and free transfers; stages as they are; messages; gradients, weights
+/// and the rest of STEP (in the order and with the meaning of parallel/simulate/idle_causes.h).
+struct IdleShares {
+  double schedule = 0, imbalance = 0, transfer = 0, exchange = 0;
+};
+IdleShares idle_shares(const TimelinePanel& panel);
+
+/// At most `count` of `ranks` ranks, at equal distances, the first and the last among them.
+std::vector<std::size_t> spread_ranks(std::size_t ranks, std::size_t count);
+
+}  // namespace concertina

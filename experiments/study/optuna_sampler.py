@@ -14,6 +14,7 @@ program that speaks the protocol of the user's guide is a sampler, in any langua
 import argparse
 import json
 import sys
+import warnings
 
 try:
     import optuna
@@ -67,6 +68,7 @@ class Search:
 
     def begin(self, goal):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         direction = "minimize" if goal == "min" else "maximize"
         self.study = optuna.create_study(direction=direction)
 
@@ -81,9 +83,9 @@ class Search:
         return {"set": trial.params}
 
     def tell(self, number, state, metric, settings):
-        ended = optuna.trial.TrialState.COMPLETE if isinstance(metric, (int, float)) \
-            else optuna.trial.TrialState.FAIL
-        value = metric if ended == optuna.trial.TrialState.COMPLETE else None
+        counts = state in ("done", "stopped") and metric is not None
+        ended = optuna.trial.TrialState.COMPLETE if counts else optuna.trial.TrialState.FAIL
+        value = metric if counts else None
         trial = self.asked.pop(number, None)
         if trial is not None:
             self.study.tell(trial, value, ended)

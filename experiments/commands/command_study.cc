@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::array kStudyCommands = {
     Command{"run", "run the trials of a study, or those that are left", add_study_run},
+    Command{"submit", "the same on a cluster: an array job of Slurm, a task for each trial",
+            add_study_submit},
+    Command{"trial", "run one trial of a study's folder, as each task of the array job does",
+            add_study_trial},
+    Command{"collect", "write results.csv, and say where each trial stands", add_study_collect},
     Command{"scaling", "one config at several numbers of ranks: measured, and predicted beyond",
             add_study_scaling},
     Command{"table", "means, spread and differences over the trials of a study", add_study_table},

@@ -1,8 +1,13 @@
 #include "experiments/commands/study_launch.h"
 
+#include <fmt/format.h>
+
 #include <csignal>
 #include <ctime>
 #include <filesystem>
+
+#include "core/error.h"
+#include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 namespace {
@@ -15,6 +20,27 @@ sigset_t child_signal() {
 }
 
 }  // namespace
+
+StudySpec read_named_study(const std::string& file, std::string& toml) {
+  StudySpec spec = read_study_file(file, toml);
+  const bool plain = !spec.name.empty() && spec.name.find('/') == std::string::npos &&
+                     spec.name != "." && spec.name != "..";
+  if (!plain)
+    throw_input(fmt::format("'{}' is no name of a folder", spec.name), file, "name = \"NAME\"");
+  return spec;
+}
+
+std::string study_folder_of(const std::string& directory, const StudySpec& spec) {
+  return (std::filesystem::path(directory) / spec.name).string();
+}
+
+void require_no_launcher(const std::string& command) {
+  if (expected_world_size() > 1)
+    throw_input(
+        "a study launches its trials itself", "command line",
+        fmt::format("concertina study {} without mpirun or srun; [launch] has their launcher",
+                    command));
+}
 
 void hold_study_signals() {
   hold_stop_signals();

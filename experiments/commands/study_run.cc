@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command_study.h"
@@ -22,7 +20,7 @@ struct StudyRunCommand {
 
 /// The study's file with what the command line says of launching.
 StudySpec spec_of(const StudyRunCommand& options, std::string& toml) {
-  StudySpec spec = read_study_file(options.file, toml);
+  StudySpec spec = read_named_study(options.file, toml);
   if (options.jobs) spec.launch.jobs = *options.jobs;
   if (options.time_limit) spec.launch.time_limit = *options.time_limit;
   if (!options.sampler.empty()) {
@@ -34,11 +32,6 @@ StudySpec spec_of(const StudyRunCommand& options, std::string& toml) {
   if (spec.search.method == "sampler" && spec.search.command.empty())
     throw_input("there is no sampler", options.file,
                 "--sampler \"PROGRAM ARGUMENT ...\"; or command in [search]");
-  const bool plain = !spec.name.empty() && spec.name.find('/') == std::string::npos &&
-                     spec.name != "." && spec.name != "..";
-  if (!plain)
-    throw_input(fmt::format("'{}' is no name of a folder", spec.name), options.file,
-                "name = \"NAME\"");
   return spec;
 }
 
@@ -57,6 +50,7 @@ nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummar
                                  {"failed", summary.failed},
                                  {"timed_out", summary.timed_out},
                                  {"stopped", summary.stopped},
+                                 {"elsewhere", summary.elsewhere.size()},
                                  {"interrupted", summary.interrupted},
                                  {"best", nullptr}};
   if (summary.best) {
@@ -79,19 +73,25 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     text += fmt::format("best {}: {} by trial {} ({})\n", spec.search.metric,
                         cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
                         settings_text(summary.best->settings));
+  if (!summary.elsewhere.empty()) {
+    std::vector<int> numbers;
+    for (const auto& [number, who] : summary.elsewhere) numbers.push_back(number);
+    text += fmt::format(
+        "left out, as other processes run them: {}; once they have ended: "
+        "concertina study collect {}\n",
+        to_ranges(numbers), folder.paths().root);
+  }
   if (summary.interrupted)
     text += "stopped by a signal: the same command goes on with what is left\n";
   return text + fmt::format("results: {}/results.csv\n", folder.paths().root);
 }
 
 int run_study(const StudyRunCommand& options) {
-  if (expected_world_size() > 1)
-    throw_input("a study launches its trials itself", "command line",
-                "concertina study run without mpirun or srun; [launch] has their launcher");
+  require_no_launcher("run");
   std::string toml;
   const StudySpec spec = spec_of(options, toml);
   require_launcher(spec);
-  const std::string directory = (std::filesystem::path(options.directory) / spec.name).string();
+  const std::string directory = study_folder_of(options.directory, spec);
   if (options.dry_run) {
     preview(spec, StudyPaths(directory, spec));
     return 0;
@@ -107,7 +107,8 @@ int run_study(const StudyRunCommand& options) {
   print_once(options.json ? json_line(summary_json(folder, summary))
                           : summary_text(spec, folder, summary));
   if (summary.interrupted) return static_cast<int>(Exit::preempted);
-  return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
+  const bool all = summary.failed + summary.timed_out == 0 && summary.elsewhere.empty();
+  return static_cast<int>(all ? Exit::ok : Exit::failure);
 }
 
 }  // namespace

@@ -19,12 +19,6 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
-  return text;
-}
-
 /// `word` with each {name} replaced.
 std::string filled(const std::string& word, const std::map<std::string, std::string>& values) {
   std::string text;
@@ -69,11 +63,17 @@ std::vector<std::string> split_words(const std::string& command, const std::stri
   return words;
 }
 
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+  return text;
+}
+
 std::vector<std::string> launch_words(const std::string& command, int ranks,
                                       const std::string& program,
                                       const std::vector<std::string>& args) {
   const std::map<std::string, std::string> values = {
-      {"ranks", std::to_string(ranks)}, {"program", program}, {"args", joined(args)}};
+      {"ranks", std::to_string(ranks)}, {"program", program}, {"args", shell_line(args)}};
   std::vector<std::string> words;
   for (const std::string& word : split_words(command, "launch.command"))
     if (word == "{args}")

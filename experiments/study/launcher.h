@@ -21,6 +21,9 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
                                       const std::string& program,
                                       const std::vector<std::string>& args);
 
+/// The words as a line that a shell takes apart into them again.
+std::string shell_line(const std::vector<std::string>& words);
+
 /// What experiments/env.sh sets for Open MPI, as far as the environment does not say it already:
 /// more ranks than cores are allowed, no rank is bound to a core, root may launch.
 std::map<std::string, std::string> launch_environment();

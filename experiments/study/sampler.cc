@@ -7,12 +7,10 @@ namespace {
 
 class ListSampler : public Sampler {
  public:
-  ListSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before) {
-    for (Trial& trial : trials_of(spec)) {
-      const auto found = before.find(trial.number);
-      if (found == before.end() || found->second.record.state == TrialState::open)
-        left_.push_back({std::move(trial)});
-    }
+  template <class Wanted>
+  ListSampler(const StudySpec& spec, const Wanted& wanted) {
+    for (Trial& trial : trials_of(spec))
+      if (wanted(trial.number)) left_.push_back({std::move(trial)});
   }
   std::optional<TrialTask> next(bool) override {
     if (left_.empty()) return std::nullopt;
@@ -31,7 +29,14 @@ class ListSampler : public Sampler {
 
 std::unique_ptr<Sampler> list_sampler(const StudySpec& spec,
                                       const std::map<int, StoredTrial>& before) {
-  return std::make_unique<ListSampler>(spec, before);
+  return std::make_unique<ListSampler>(spec, [&](int number) {
+    const auto found = before.find(number);
+    return found == before.end() || found->second.record.state == TrialState::open;
+  });
+}
+
+std::unique_ptr<Sampler> one_trial_sampler(const StudySpec& spec, int wanted) {
+  return std::make_unique<ListSampler>(spec, [&](int number) { return number == wanted; });
 }
 
 std::unique_ptr<Sampler> make_sampler(const StudySpec& spec,

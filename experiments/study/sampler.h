@@ -38,6 +38,8 @@ std::unique_ptr<Sampler> make_sampler(const StudySpec& spec,
 /// All trials in order, but those that have ended.
 std::unique_ptr<Sampler> list_sampler(const StudySpec& spec,
                                       const std::map<int, StoredTrial>& before);
+/// This trial alone; nothing if the study has no such trial.
+std::unique_ptr<Sampler> one_trial_sampler(const StudySpec& spec, int number);
 /// Successive halving: of the trials that reached a rung, the best 1/factor go on to the next one.
 /// As in ASHA (Li et al., MLSys 2020, algorithm 2) no task waits for the last ones of a rung; but
 /// as the trials are known beforehand, lower rungs come first, so that few go on that should not.

@@ -43,18 +43,21 @@ std::vector<int> numbered(const std::string& directory) {
   return numbers;
 }
 
+/// Reads the record of a trial into `trials`, if it has one.
+void read_trial(const StudyPaths& paths, int number, std::map<int, StoredTrial>& trials) {
+  const std::string path = paths.record(number);
+  if (!fs::exists(path)) return;
+  StoredTrial trial = read_trial_json(read_file(path, kMostResultBytes), path);
+  if (trial.record.number != number)
+    throw_input(fmt::format("this is the record of trial {}", trial.record.number), path,
+                "each record in the directory of its trial");
+  trial.record.directory = paths.run(number);  // where it is now
+  trials.insert_or_assign(number, std::move(trial));
+}
+
 std::map<int, StoredTrial> read_trials(const StudyPaths& paths) {
   std::map<int, StoredTrial> trials;
-  for (const int number : numbered(paths.root)) {
-    const std::string path = paths.record(number);
-    if (!fs::exists(path)) continue;
-    StoredTrial trial = read_trial_json(read_file(path, kMostResultBytes), path);
-    if (trial.record.number != number)
-      throw_input(fmt::format("this is the record of trial {}", trial.record.number), path,
-                  "each record in the directory of its trial");
-    trial.record.directory = paths.run(number);  // where it is now
-    trials.emplace(number, std::move(trial));
-  }
+  for (const int number : numbered(paths.root)) read_trial(paths, number, trials);
   return trials;
 }
 
@@ -114,8 +117,10 @@ void require_own(const std::string& path, const StudyResults& results) {
 
 StudyPaths::StudyPaths(const std::string& directory, const StudySpec& spec)
     : root(without_slash(directory)) {
-  for (std::size_t i = 0; i < spec.bases.size(); ++i)
-    base_files.push_back(base_copy(root, i, spec.bases[i].path));
+  for (std::size_t i = 0; i < spec.bases.size(); ++i) {
+    const std::string& path = spec.bases[i].path;  // a copy itself, of read_study_folder_spec()
+    base_files.push_back(path.starts_with(root + "/base/") ? path : base_copy(root, i, path));
+  }
 }
 
 StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
@@ -134,14 +139,13 @@ StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
   if (!trials_.empty()) write_results();
 }
 
+StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec, int number)
+    : spec_(spec), paths_(directory, spec), whole_(false) {
+  read_trial(paths_, number, trials_);
+}
+
 void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
-  if (fs::exists(paths_.study())) {
-    const std::string difference = study_difference(read_study_folder_spec(paths_.root), spec);
-    if (!difference.empty())
-      throw_input(fmt::format("another study is in this folder: {}", difference), paths_.root,
-                  "another `name` in the study's file, or --dir; to go on with the one there: its "
-                  "own file, which is study.toml in the folder");
-  }
+  if (fs::exists(paths_.study())) require_same_study(paths_.root, spec);
   make_directories(paths_.root + "/base");
   for (std::size_t i = 0; i < spec.bases.size(); ++i)
     atomic_replace(paths_.base_files[i], spec.bases[i].text);
@@ -155,6 +159,14 @@ void StudyFolder::save(const StoredTrial& trial) {
   write_results();
 }
 
+FileLock StudyFolder::lock(int number) {
+  make_directories(paths_.trial(number));
+  FileLock lock(paths_.trial(number) + "/trial.lock", fmt::format("trial {}", number),
+                "wait until it has ended, or stop it");
+  read_trial(paths_, number, trials_);
+  return lock;
+}
+
 void StudyFolder::reopen(int number) {
   if (trials_.erase(number) == 0) return;
   write_results();  // first: a line of a trial that is open again would look edited
@@ -162,18 +174,26 @@ void StudyFolder::reopen(int number) {
 }
 
 void StudyFolder::write_results() {
+  if (!whole_) return;
   atomic_replace(paths_.results(), results_csv(results_of(spec_, paths_.root, trials_)));
 }
 
+void require_same_study(const std::string& directory, const StudySpec& spec) {
+  const std::string difference = study_difference(read_study_folder_spec(directory), spec);
+  if (!difference.empty())
+    throw_input(fmt::format("another study is in this folder: {}", difference), directory,
+                "another `name` in the study's file, or --dir; to go on with the one there: its "
+                "own file, which is study.toml in the folder");
+}
+
 StudySpec read_study_folder_spec(const std::string& directory) {
-  const std::string path = directory + "/study.toml";
+  const std::string root = without_slash(directory), path = root + "/study.toml";
   if (!fs::exists(path))
-    throw_input("this is no folder of a study: it has no study.toml", directory,
+    throw_input("this is no folder of a study: it has no study.toml", root,
                 "the folder that `concertina study run` named, such as studies/NAME");
-  return read_study_spec(read_input_file(path, kMostSpecBytes, "a study's file"), path,
-                         [&](std::size_t index, const std::string& base) {
-                           return base_copy(directory, index, base);
-                         });
+  return read_study_spec(
+      read_input_file(path, kMostSpecBytes, "a study's file"), path,
+      [&](std::size_t index, const std::string& base) { return base_copy(root, index, base); });
 }
 
 StudyResults read_study(const std::string& directory) {

@@ -1,7 +1,8 @@
 // A study on disk: STUDY/study.toml and base/ (copies of what it was started from), a directory per
 // trial with overrides.toml, log.txt, run/ and trial.json, and results.csv over all of them.
-// Invariants: one process runs a study at a time, and one study has a folder; what was written
-// stays until the study itself writes it again; a file that somebody edited is never overwritten.
+// Invariants: one process runs a study at a time, beside processes that run one trial each, and no
+// trial is run by two; one study has a folder; what was written stays until the study itself writes
+// it again; a file that somebody edited is never overwritten.
 #pragma once
 
 #include <map>
@@ -33,12 +34,18 @@ class StudyFolder {
   /// Makes or opens `directory` for this study, `toml` being its file, and locks it. Throws
   /// Error{bad_input} if it holds another study, or something else, or another process runs it.
   StudyFolder(const std::string& directory, const StudySpec& spec, const std::string& toml);
+  /// Opens `directory` for this trial alone: neither is the study locked nor results.csv written,
+  /// as other processes may run other trials at the same time.
+  StudyFolder(const std::string& directory, const StudySpec& spec, int number);
 
   const StudyPaths& paths() const { return paths_; }
   /// Trials that have a record, by number.
   const std::map<int, StoredTrial>& trials() const { return trials_; }
   /// Writes the trial's record, then results.csv.
   void save(const StoredTrial& trial);
+  /// Locks the trial against other processes, then reads its record, which one of them may have
+  /// written. Throws Error{bad_input} that names the process which has it.
+  FileLock lock(int number);
   /// Removes the record of a trial, so that it is open again; its run stays.
   void reopen(int number);
 
@@ -48,10 +55,13 @@ class StudyFolder {
 
   const StudySpec spec_;
   const StudyPaths paths_;
+  const bool whole_ = true;  // all trials are this process' to look after
   FileLock lock_;
   std::map<int, StoredTrial> trials_;
 };
 
+/// Throws Error{bad_input} if another study than this one is in `directory`.
+void require_same_study(const std::string& directory, const StudySpec& spec);
 /// The spec that a study's folder has. Throws Error{bad_input} if it is no such folder.
 StudySpec read_study_folder_spec(const std::string& directory);
 /// All trials of a study: those without a record are `open`. Throws Error{bad_input} if

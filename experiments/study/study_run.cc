@@ -22,8 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kGraceSeconds = 30;       // for a checkpoint, once a trial was told to stop
+constexpr double kGraceSeconds = 30;       // for a checkpoint, once [stop] ends a trial
 constexpr double kLimitGraceSeconds = 10;  // once its time is over
+constexpr int kLostNode = 205;             // mpirun's exit code where it lost one (Open MPI 4)
 
 int signal_number(const std::string& name) {
   return name == "TERM" ? SIGTERM : name == "INT" ? SIGINT : SIGUSR1;
@@ -60,9 +61,10 @@ StudyRun::StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions o
       folder_(folder),
       paths_(folder.paths()),
       options_(std::move(options)),
-      budget_(options_.cores),
+      budget_(options_.cores.empty() ? std::vector<int>{0} : options_.cores),
       progress_(stderr, spec.search.metric) {
-  sampler_ = make_sampler(spec_, folder_.trials());
+  sampler_ = options_.trial > 0 ? one_trial_sampler(spec_, options_.trial)
+                                : make_sampler(spec_, folder_.trials());
 }
 
 void require_launcher(const StudySpec& spec) {
@@ -82,7 +84,7 @@ StudySummary StudyRun::run(const std::function<int()>& stopped,
     }
     while (start_next()) {
     }
-    if (running_.empty() && !waiting_) return summary(false);
+    if (running_.empty() && !waiting_) return summary(cut_short_);
     progress_.update(static_cast<int>(running_.size()), sampler_->left());
     pause();
     for (auto trial = running_.begin(); trial != running_.end();) {
@@ -140,7 +142,8 @@ RunConfig StudyRun::trial_config(const TrialTask& task) const {
 bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
   const int number = task.trial.number;
   const RunConfig config = trial_config(task);
-  make_directories(paths_.trial(number));
+  std::optional<FileLock> lock = claim(number);
+  if (!lock) return false;
   const std::string mark = mark_of(paths_.trial(number));
   if (kill_marked(mark) > 0)
     log::info("trial {}: ended what an earlier launch of the study had left", number);
@@ -159,11 +162,12 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
       .words = launch_words(template_of(spec_), ranks_of(spec_, task.trial.settings, config),
                             options_.program, arguments(task)),
       .environment = launch_environment(),
-      .cpus = cores,
+      .cpus = options_.cores.empty() ? std::vector<int>() : cores,
       .log = paths_.log(number),
       .mark = mark};
   UnderWay trial{.task = task,
                  .config = config,
+                 .lock = std::move(*lock),
                  .child = ChildProcess(child),
                  .cores = std::move(cores),
                  .started = now()};
@@ -175,6 +179,25 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
   record.settings = task.trial.settings;
   progress_.started(record);
   return true;
+}
+
+std::optional<FileLock> StudyRun::claim(int number) {
+  std::optional<FileLock> lock;
+  try {
+    lock = folder_.lock(number);
+  } catch (const Error& error) {
+    if (error.code() != Exit::bad_input) throw;
+    elsewhere_.emplace(number, error.message());
+    log::info("trial {} is left out: {}", number, error.message());
+    return std::nullopt;
+  }
+  // A search compares trials rung by rung: there, one process writes all records.
+  const auto found = folder_.trials().find(number);
+  if (spec_.search.method != "all" || found == folder_.trials().end() ||
+      found->second.record.state == TrialState::open)
+    return lock;
+  log::info("trial {} was run by another process: {}", number, name_of(found->second.record.state));
+  return std::nullopt;
 }
 
 std::vector<std::string> StudyRun::arguments(const TrialTask& task) const {
@@ -227,8 +250,22 @@ void StudyRun::watch(UnderWay& trial) {
   trial.child.signal(trial.timed_out ? SIGTERM : signal_number(spec_.launch.stop_signal));
 }
 
+bool StudyRun::cut_short(const UnderWay& trial, int code) const {
+  if (trial.told_to_stop > 0) return false;
+  if (code == static_cast<int>(Exit::preempted)) return true;
+  const bool whole = finished_steps(paths_.run(trial.task.trial.number)) == trial.config.run.steps;
+  // mpirun may even say 0.
+  return options_.several_nodes && !whole && (code == 0 || code == kLostNode);
+}
+
 void StudyRun::finish(UnderWay& trial, int code) {
-  kill_marked(mark_of(paths_.trial(trial.task.trial.number)));
+  const int number = trial.task.trial.number;
+  kill_marked(mark_of(paths_.trial(number)));
+  if (cut_short(trial, code)) {
+    cut_short_ = true;
+    log::info("trial {} was cut short: it goes on in another launch (exit code {})", number, code);
+    return;
+  }
   StoredTrial ended = outcome(trial.task, trial.config, code);
   TrialRecord& record = ended.record;
   if (record.state != TrialState::done && trial.timed_out) {
@@ -299,7 +336,7 @@ void StudyRun::stop_all() {
   for (const UnderWay& trial : running_)
     trial.child.signal(signal_number(spec_.launch.stop_signal));
   const double told = now();
-  while (!running_.empty() && now() < told + kGraceSeconds) {
+  while (!running_.empty() && now() < told + options_.grace) {
     running_.remove_if([](UnderWay& trial) { return trial.child.exit_code().has_value(); });
     usleep(50'000);
   }
@@ -309,6 +346,7 @@ void StudyRun::stop_all() {
 StudySummary StudyRun::summary(bool interrupted) const {
   StudySummary summary;
   summary.interrupted = interrupted;
+  summary.elsewhere = elsewhere_;
   const std::string& metric = spec_.search.metric;
   double best = 0;
   for (const auto& [number, trial] : folder_.trials()) {

@@ -20,12 +20,17 @@ namespace concertina {
 
 struct StudyRunOptions {
   std::string program;     // what {program} stands for
-  std::vector<int> cores;  // that it may give to trials
+  std::vector<int> cores;  // that it may give to trials; empty: trials run on any, one at a time
+  int trial = 0;           // this one alone; 0: all
+  double grace = 30;       // seconds for checkpoints, once the study was told to stop
+  /// The launcher may lose a node: where it seems so, the trial stays open.
+  bool several_nodes = false;
 };
 
 struct StudySummary {
   int done = 0, failed = 0, timed_out = 0, stopped = 0;
-  bool interrupted = false;  // by a signal: trials are left
+  bool interrupted = false;              // by a signal: trials are left
+  std::map<int, std::string> elsewhere;  // trials that other processes run, and which
   std::optional<TrialRecord> best;
 };
 
@@ -41,6 +46,7 @@ class StudyRun {
   struct UnderWay {
     TrialTask task;
     RunConfig config;
+    FileLock lock;
     ChildProcess child;
     std::vector<int> cores;
     double started = 0, told_to_stop = 0;  // 0: it was not told
@@ -53,10 +59,15 @@ class StudyRun {
   bool start_next();
   std::optional<std::vector<int>> cores_for(const TrialTask& task);
   bool start(const TrialTask& task, std::vector<int> cores);
+  /// Nothing if another process runs the trial, or has ended it since this one looked.
+  std::optional<FileLock> claim(int number);
   std::vector<std::string> arguments(const TrialTask& task) const;
   void write_overrides(const TrialTask& task, const RunConfig& config) const;
   RunConfig trial_config(const TrialTask& task) const;
   void watch(UnderWay& trial);
+  /// Whether it ended though nobody told it to, and can go on: by a signal to the ranks, or the
+  /// loss of a node.
+  bool cut_short(const UnderWay& trial, int code) const;
   void finish(UnderWay& trial, int code);
   /// The record of a trial whose launch has ended with `code`, or that had ended before.
   StoredTrial outcome(const TrialTask& task, const RunConfig& config, int code);
@@ -75,6 +86,8 @@ class StudyRun {
   StudyProgress progress_;
   std::list<UnderWay> running_;
   std::optional<TrialTask> waiting_;  // for cores
+  std::map<int, std::string> elsewhere_;
+  bool cut_short_ = false;  // some trial was
 };
 
 /// Throws Error{bad_input} if the study's launcher is no program that there is.

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""A sampler of `concertina study run` that asks Optuna (TPE) what to try next.
+
+    [search]
+    method = "sampler"
+    metric = "validation_loss"
+    command = "python3 experiments/study/optuna_sampler.py --trials 20
+               optimizer.lr=log:1e-4:1e-2 model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
+
+(command is one line.) Each argument is a config key and the values that it may take; a range whose
+ends are both written as whole numbers has whole numbers alone. An example to start from: any
+program that speaks the protocol of the user's guide is a sampler, in any language.
+"""
+import argparse
+import json
+import sys
+import warnings
+
+try:
+    import optuna
+    from optuna.distributions import (CategoricalDistribution, FloatDistribution,
+                                      IntDistribution)
+except ImportError as error:
+    sys.exit(f"optuna_sampler.py: cannot import optuna ({error})\n"
+             "  try: apt-get install python3-optuna, or pip install optuna; then the same command")
+
+FORMS = "KEY=uniform:LOW:HIGH, KEY=log:LOW:HIGH or KEY=choice:A,B,..."
+
+
+def scalar(text):
+    """A number where the text is one, else the text: as a tell has values."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def dimension(text):
+    """("optimizer.lr", its distribution) from "optimizer.lr=log:1e-4:1e-2"."""
+    try:
+        key, values = text.split("=", 1)
+        kind, values = values.split(":", 1)
+        if kind == "choice":
+            return key, CategoricalDistribution([scalar(value) for value in values.split(",")])
+        low, high = map(scalar, values.split(":"))
+        if kind not in ("uniform", "log"):
+            raise ValueError(f"no way to draw a value is called '{kind}'")
+        whole = isinstance(low, int) and isinstance(high, int)
+        return key, (IntDistribution if whole else FloatDistribution)(low, high, log=kind == "log")
+    except (ValueError, TypeError) as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is none of {FORMS} ({error})")
+
+
+def same_value(distribution, value):
+    """A value of a tell as the distribution has it: 64.0 and "64" are its choice 64."""
+    if isinstance(distribution, CategoricalDistribution):
+        return next((c for c in distribution.choices if c == value or str(c) == str(value)), value)
+    return int(value) if isinstance(distribution, IntDistribution) else float(value)
+
+
+class Search:
+    def __init__(self, space, trials, seed, start):
+        self.space, self.trials, self.seed, self.start = space, trials, seed, start
+        self.study = None
+        self.asked = {}  # trials of Optuna under way, by the number of ours
+
+    def begin(self, goal):
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+        direction = "minimize" if goal == "min" else "maximize"
+        self.study = optuna.create_study(direction=direction)
+
+    def ask(self, number):
+        if number > self.trials:
+            return {"done": True}
+        # The seed depends on the trial, so that a search that was stopped does not repeat itself.
+        self.study.sampler = optuna.samplers.TPESampler(seed=self.seed + number,
+                                                        n_startup_trials=self.start,
+                                                        constant_liar=True)
+        trial = self.asked[number] = self.study.ask(self.space)
+        return {"set": trial.params}
+
+    def tell(self, number, state, metric, settings):
+        counts = state in ("done", "stopped") and metric is not None
+        ended = optuna.trial.TrialState.COMPLETE if counts else optuna.trial.TrialState.FAIL
+        value = metric if counts else None
+        trial = self.asked.pop(number, None)
+        if trial is not None:
+            self.study.tell(trial, value, ended)
+            return
+        # Of an earlier launch.
+        params = {key: same_value(self.space[key], settings[key])
+                  for key in self.space if key in settings}
+        if params.keys() == self.space.keys():
+            self.study.add_trial(optuna.trial.create_trial(
+                state=ended, value=value, params=params, distributions=self.space))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("space", nargs="+", type=dimension, metavar="KEY=VALUES", help=FORMS)
+    parser.add_argument("--trials", type=int, required=True, help="how many in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=10, help="random trials before TPE begins")
+    options = parser.parse_args()
+    search = Search(dict(options.space), options.trials, options.seed, options.start)
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "study" in message:
+            search.begin(message["study"]["goal"])
+        elif "ask" in message:
+            print(json.dumps(search.ask(message["ask"]["trial"])), flush=True)
+        elif "tell" in message:
+            tell = message["tell"]
+            search.tell(tell["trial"], tell["state"], tell["metric"], tell["set"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+#include "experiments/study/slurm.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "core/error.h"
+#include "experiments/study/child_process.h"
+#include "experiments/study/launcher.h"
+
+namespace concertina {
+namespace {
+
+/// What the command prints on stdout and stderr. Throws a failure with that if it does not end
+/// well.
+std::string said_by(const std::vector<std::string>& words, const std::string& fix) {
+  std::FILE* pipe = popen((shell_line(words) + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw_errno("popen", words[0]);
+  std::string text;
+  char bytes[4096];
+  while (const std::size_t count = std::fread(bytes, 1, sizeof bytes, pipe))
+    text.append(bytes, count);
+  const int status = pclose(pipe);
+  while (text.ends_with('\n')) text.pop_back();
+  if (status != 0)
+    throw_failure(
+        fmt::format("{} failed: {}", words[0], text.empty() ? "it ended without a word" : text),
+        shell_line(words), fix);
+  return text;
+}
+
+int number_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+}  // namespace
+
+void require_sbatch() {
+  if (find_program("sbatch").empty())
+    throw_input(
+        "there is no sbatch on PATH", "this machine",
+        "a machine of a cluster with Slurm; --dry-run shows the script anywhere; `concertina "
+        "study run` needs no Slurm");
+}
+
+std::string submit_batch(const std::string& script) {
+  const std::string said =
+      said_by({"sbatch", "--parsable", script},
+              "what sbatch says above, in the script or in --sbatch; for array "
+              "tasks, see MaxArraySize in `scontrol show config`");
+  // Warnings come first; then "12", or "12;CLUSTER".
+  const std::string last = said.substr(said.find_last_of('\n') + 1);
+  const std::string job = last.substr(0, last.find(';'));
+  if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
+    throw_failure(fmt::format("sbatch said no ID of a job: {}", said), script);
+  return job;
+}
+
+std::optional<std::vector<SlurmTask>> slurm_tasks() {
+  if (find_program("squeue").empty()) return std::nullopt;
+  // A line per array task, whether it waits or runs.
+  std::istringstream lines(said_by({"squeue", "--noheader", "--array", "--user",
+                                    std::to_string(getuid()), "--format", "%F %K %T %N"},
+                                   "try again once squeue answers"));
+  std::vector<SlurmTask> tasks;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    SlurmTask task;
+    if (words >> task.job >> task.number >> task.state) {  // of other jobs %K is no number
+      words >> task.nodes;
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+std::optional<int> slurm_restarts() {
+  if (std::getenv("SLURM_JOB_ID") == nullptr) return std::nullopt;
+  return number_in_environment("SLURM_RESTART_COUNT");
+}
+
+int slurm_nodes() {
+  return number_in_environment("SLURM_JOB_NUM_NODES");
+}
+
+}  // namespace concertina

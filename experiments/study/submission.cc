@@ -1,0 +1,194 @@
+#include "experiments/study/submission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "experiments/run/machine.h"
+#include "experiments/study/launcher.h"
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string submissions_of(const std::string& study) {
+  return study + "/submissions.jsonl";
+}
+
+/// A value of an #SBATCH line, in quotes.
+std::string sbatch_value(const std::string& text, const std::string& where) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '\n') throw_input("a name with a line's end cannot be in a batch script", where, "");
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+/// A folder's name in a pattern of file names, where % begins what Slurm replaces.
+std::string no_pattern(const std::string& path) {
+  std::string text;
+  for (const char c : path) text += c == '%' ? std::string("%%") : std::string(1, c);
+  return text;
+}
+
+/// Seconds before the end of the time limit at which a task is told to commit a checkpoint.
+int seconds_before_end(int minutes) {
+  constexpr int kUsual = 120, kShare = 15;  // of a short limit, a quarter
+  return minutes > 0 ? std::min(kUsual, kShare * minutes) : kUsual;
+}
+
+void require_own_array(const std::string& more) {
+  if (more.empty()) return;
+  if (more.find('\n') != std::string::npos)
+    throw_input("--sbatch has more than one line", "--sbatch", "options in one line");
+  for (const std::string& word : split_words(more, "--sbatch"))
+    for (const char* own : {"--array", "-a", "--output", "-o", "--open-mode", "--signal"})
+      if (word == own || word.starts_with(std::string(own) + "=") ||
+          (own[1] != '-' && word.starts_with(own)))
+        throw_input(fmt::format("{} is the study's own", own), "--sbatch",
+                    "other options of sbatch; --at-once K bounds how many tasks run at once");
+}
+
+std::string directives(const BatchJob& job, const BatchOptions& options) {
+  std::vector<std::string> lines = {
+      "--job-name=" + sbatch_value(job.name, "name"),
+      "--array=" + to_ranges(job.trials) +
+          (options.at_once > 0 ? fmt::format("%{}", options.at_once) : ""),
+      fmt::format("--ntasks={}", job.ranks)};
+  if (options.nodes > 0) lines.push_back(fmt::format("--nodes={}", options.nodes));
+  if (options.cpus_per_task > 0)
+    lines.push_back(fmt::format("--cpus-per-task={}", options.cpus_per_task));
+  if (options.minutes > 0) lines.push_back(fmt::format("--time={}", options.minutes));
+  if (!options.partition.empty())
+    lines.push_back("--partition=" + sbatch_value(options.partition, "--partition"));
+  lines.push_back("--chdir=" + sbatch_value(job.directory, "the working directory"));
+  lines.push_back("--output=" +
+                  sbatch_value(no_pattern(job.study) + "/%a/slurm.txt", "the study's folder"));
+  lines.push_back(fmt::format("--requeue --open-mode=append --signal=B:USR1@{}",
+                              seconds_before_end(options.minutes)));
+  if (!options.more.empty()) lines.push_back(options.more);
+  std::string text;
+  for (const std::string& line : lines) text += "#SBATCH " + line + "\n";
+  return text;
+}
+
+/// Of all submissions of the study: the jobs, and the trials that were in one.
+struct Submitted {
+  std::set<std::string> jobs;
+  std::set<int> trials;
+};
+
+/// A line that was cut short counts for nothing: its trials are submitted again at worst.
+Submitted submitted_before(const std::string& study) {
+  Submitted before;
+  std::ifstream file(submissions_of(study));
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("job") || !json["job"].is_string()) continue;
+    before.jobs.insert(json["job"].get<std::string>());
+    for (const auto& trial : json.value("trials", nlohmann::json::array()))
+      if (trial.is_number_integer()) before.trials.insert(trial.get<int>());
+  }
+  return before;
+}
+
+/// What waits or runs; `unknown`: why that cannot be known.
+std::optional<std::vector<SlurmTask>> asked(std::string& unknown) {
+  try {
+    std::optional<std::vector<SlurmTask>> tasks = slurm_tasks();
+    if (!tasks) unknown = "there is no squeue on PATH";
+    return tasks;
+  } catch (const Error& error) {
+    unknown = error.message();
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void set_launcher(const std::string& name, StudySpec& spec) {
+  if (name.empty()) return;
+  if (!spec.launch.command.empty())
+    throw_input(fmt::format("--launcher {}, but the study has a launcher of its own", name),
+                "launch.command", "one of them; the study's own is used as it is");
+  if (name == "srun")
+    spec.launch.command = "srun --mpi=pmix -n {ranks} {program} {args}";
+  else if (name != "mpirun")
+    throw_input(fmt::format("there is no launcher '{}'", name), "--launcher",
+                "mpirun or srun; any other one as command in [launch]");
+}
+
+int most_ranks(const StudySpec& spec, const std::vector<int>& trials) {
+  int most = 1;
+  for (const Trial& trial : trials_of(spec))
+    if (std::ranges::binary_search(trials, trial.number))
+      most = std::max(most, ranks_of(spec, trial.settings, config_of(spec, trial.settings)));
+  return most;
+}
+
+std::string batch_script(const BatchJob& job, const BatchOptions& options) {
+  require_own_array(options.more);
+  std::vector<std::string> command = {job.program, "study", "trial", job.study};
+  const std::string launcher =
+      options.launcher.empty() ? "" : " " + shell_line({"--launcher", options.launcher});
+  std::string text = "#!/bin/bash\n# Each task of this array job runs one trial of the study.\n" +
+                     directives(job, options) + "\n";
+  // srun does not take it over from sbatch (Slurm 22.05 and later).
+  if (options.cpus_per_task > 0)
+    text += fmt::format("export SRUN_CPUS_PER_TASK={}\n", options.cpus_per_task);
+  text +=
+      "# A checkpoint is committed on USR1; Slurm sends it before the time is over.\n"
+      "trap 'kill -USR1 $trial' USR1\n" +
+      shell_line(command) + " \"$SLURM_ARRAY_TASK_ID\"" + launcher +
+      " & trial=$!\n"
+      "wait $trial; code=$?\n"
+      "while ((code == 128 + $(kill -l USR1))); do wait $trial; code=$?; done  # it ends wait "
+      "early\n"
+      "# 75: the trial goes on with its checkpoint when this task runs again.\n"
+      "((code != 75)) || scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+      "exit $code\n";
+  return text;
+}
+
+Standing standing_of(const StudyResults& results) {
+  const Submitted before = submitted_before(results.directory);
+  Standing standing;
+  std::map<int, SlurmTask> there;  // by trial
+  if (!before.jobs.empty()) {
+    const std::optional<std::vector<SlurmTask>> tasks = asked(standing.unknown);
+    for (const SlurmTask& task : tasks.value_or(std::vector<SlurmTask>()))
+      if (before.jobs.contains(task.job)) there.emplace(task.number, task);
+  }
+  for (const TrialRecord& trial : results.trials) {
+    const auto task = there.find(trial.number);
+    const std::string folder = results.directory + "/" + std::to_string(trial.number);
+    const bool begun = before.trials.contains(trial.number) && fs::exists(folder + "/slurm.txt");
+    if (trial.state != TrialState::open)
+      standing.ended[trial.state].push_back(trial.number);
+    else if (task != there.end())
+      (task->second.state == "PENDING" ? standing.queued : standing.running)
+          .push_back(task->second);
+    else
+      (begun && standing.unknown.empty() ? standing.lost : standing.left).push_back(trial.number);
+  }
+  return standing;
+}
+
+void note_submission(const std::string& study, const std::string& job,
+                     const std::vector<int>& trials) {
+  const nlohmann::ordered_json line = {{"job", job}, {"trials", trials}};
+  File file(submissions_of(study), File::Mode::append);
+  file.append_whole(line.dump() + "\n");
+  file.sync();
+}
+
+}  // namespace concertina

@@ -1,0 +1,51 @@
+// A study as an array job: its batch script, what was submitted, and where each trial stands.
+// Invariant: the script depends on its values alone; a trial that waits or runs in an earlier
+// submission is never submitted a second time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/study/slurm.h"
+#include "experiments/study/study_folder.h"
+
+namespace concertina {
+
+/// What of a script is the user's to choose; empty or 0: as Slurm has it.
+struct BatchOptions {
+  std::string partition, launcher, more;  // more: options of sbatch as they are
+  int minutes = 0, nodes = 0, cpus_per_task = 0, at_once = 0;
+};
+
+struct BatchJob {
+  std::string name, program, study, directory;  // absolute paths; directory: where it runs
+  std::vector<int> trials;                      // ascending
+  int ranks = 1;                                // the most that a trial of them has
+};
+
+/// The launcher of that name in place of the usual one. Throws Error{bad_input} if the study has
+/// one of its own, or there is none of that name.
+void set_launcher(const std::string& name, StudySpec& spec);
+/// The most ranks that one of these trials has.
+int most_ranks(const StudySpec& spec, const std::vector<int>& trials);
+/// Throws Error{bad_input} if the options cannot be part of a script.
+std::string batch_script(const BatchJob& job, const BatchOptions& options);
+
+/// Where the trials of a study stand, in numbers of trials.
+struct Standing {
+  std::map<TrialState, std::vector<int>> ended;
+  std::vector<SlurmTask> running, queued;
+  std::vector<int> lost;  // begun by a task that is gone, without a record
+  std::vector<int> left;  // none of these
+  std::string unknown;    // why it is not known what waits or runs; empty: it is
+};
+
+/// Asks squeue where the study was submitted before.
+Standing standing_of(const StudyResults& results);
+/// Notes that these trials were submitted as `job`.
+void note_submission(const std::string& study, const std::string& job,
+                     const std::vector<int>& trials);
+
+}  // namespace concertina

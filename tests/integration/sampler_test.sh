@@ -1,0 +1,87 @@
+#!/bin/sh
+# `study run` with samplers of the outside: one of this test's own, and Optuna's where it is.
+# usage: sampler_test.sh CONCERTINA OPTUNA_SAMPLER.PY
+set -u
+binary=$(realpath -- "$1")
+optuna=$(realpath -- "$2")
+. "$(dirname -- "$0")/training_checks.sh"
+
+tiny_run 6
+# search NAME TRIALS COMMAND...: a study of it.
+search() {
+  name=$1 trials=$2; shift 2 # trials 0: no bound
+  bound=
+  [ "$trials" = 0 ] || bound="trials = $trials"
+  cat > "$name.toml" << END
+base = "base.toml"
+[search]
+method = "sampler"
+metric = "validation_loss"
+${bound}
+command = "$*"
+[launch]
+command = "{program} {args}"
+END
+  exits 0 "study $name" "$binary" study run "$name.toml"
+}
+# ended NAME: the trials and how they ended.
+ended() { cut -d, -f1-2 "studies/$1/results.csv" | tail -n +2 | xargs; }
+
+cat > draw.py << 'END'
+import json, random, sys
+for line in sys.stdin:
+    print(line, end="", file=open("said", "a"))
+    message = json.loads(line)
+    if "ask" in message:
+        number = message["ask"]["trial"]
+        if number > 4:
+            print('{"done": true}', flush=True)
+            continue
+        draw = random.Random(number)
+        print(json.dumps({"set": {"optimizer.lr": draw.uniform(1e-4, 1e-2),
+                                  "model.width": draw.choice([32, 64])}}), flush=True)
+END
+search drawn 3 python3 draw.py
+[ "$(ended drawn)" = '1,done 2,done 3,done' ] || fail "drawn: $(ended drawn)"
+head -n 1 said | grep -qF '{"study":{"name":"drawn","metric":"validation_loss","goal":"min","trials":3}}' ||
+  fail 'the sampler was not told of the study'
+[ "$(grep -c '"tell":{"trial":[123],"state":"done","metric":[0-9.]*,"set":{"optimizer.lr":0.00[0-9]*,"model.width":[36]' said)" = 3 ] ||
+  fail "tells: $(cat said)"
+# It goes on: what ended is told again, in order.
+: > said
+rm -r studies/drawn/3 studies/drawn/results.csv
+exits 0 'resumed' "$binary" study run drawn.toml
+[ "$(grep -o '"tell":{"trial":[0-9]*\|"ask":{"trial":[0-9]*' said | tr -d '"' | xargs)" = \
+  'tell:{trial:1 tell:{trial:2 ask:{trial:3 tell:{trial:3' ] || fail "resumed: $(cat said)"
+
+# Without a bound of the study's, the sampler says when it is done.
+search few 0 python3 draw.py
+[ "$(ended few)" = '1,done 2,done 3,done 4,done' ] || fail "few: $(ended few)"
+
+python=$(for python in python3 /usr/bin/python3; do
+  "$python" -c 'import optuna' 2> /dev/null && echo "$python" && break
+done)
+if [ -z "$python" ]; then
+  exits 1 'no optuna' python3 "$optuna" --trials 1 model.width=choice:32
+  grep -q 'cannot import optuna' err || fail 'no word on the missing optuna'
+  exit $bad
+fi
+space='optimizer.lr=log:1e-4:1e-2 model.width=choice:32,64 model.dropout=uniform:0:0.3 lr.warmup=uniform:1:3'
+search whole 0 "$python $optuna --trials 6 --start 3 $space"
+[ "$(ended whole | wc -w)" = 6 ] || fail "optuna: $(ended whole)"
+# Without its last two trials it goes on as it did: told of the others, TPE asks for the same.
+settings() {
+  for trial in 1 2 3 4 5 6; do
+    grep -A 7 '"settings"' "studies/whole/$trial/trial.json" | grep '"optimizer.lr"\|"model.\|"lr.warmup"'
+  done
+}
+settings > before
+[ "$(grep lr before | sort -u | wc -l)" -ge 6 ] || fail "optuna repeats itself: $(cat before)"
+rm -r studies/whole/5 studies/whole/6 studies/whole/results.csv
+exits 0 'optuna resumed' "$binary" study run whole.toml
+settings | cmp -s before - || fail "optuna resumed: $(settings | diff before -)"
+for line in 'lr=log:1' 'lr=cube:1:2' 'lr' 'lr=uniform:2:1'; do
+  exits 2 "$line" "$python" "$optuna" --trials 1 "$line"
+  grep -q "'$line' is none of KEY=uniform:LOW:HIGH" err || fail "no word on $line"
+done
+exit $bad

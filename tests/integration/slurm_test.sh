@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# Studies as array jobs: `study submit`, `trial` and `collect`, with stubs of Slurm's commands.
+# usage: slurm_test.sh CONCERTINA MPIRUN [OPTION...]
+# CONCERTINA_SLURM=PATH adds a real Slurm, which `PATH up 2` brings up and `PATH down` ends; `up`
+# prints a directory whose `env` is sourced, and which `down` finds in SLURM_HOME_DIR.
+set -u
+binary=$(realpath -- "$1")
+mpirun=$2
+. "$(dirname -- "$0")/fake_slurm.sh"
+. "$(dirname -- "$0")/training_checks.sh"
+study() { code=$1; shift; exits "$code" "study $*" $path "$binary" study "$@"; }
+path=
+refused() { text=$1; shift; study 2 "$@"; one_message "$text" "study $*"; }
+hash_in() { sed -n 's/.*"state_sha256": "\([0-9a-f]*\)".*/\1/p' "$1/run/result.json"; }
+has() { grep -qF -e "$1" out || fail "$2: wanted '$1'"; }
+
+tiny_run 6
+cat > four.toml << 'END'
+name = "four 100%"
+base = "base.toml"
+seeds = [1, 2]
+[grid]
+optimizer.lr = [0.001, 0.003]
+[launch]
+command = "{program} {args}"
+END
+four='studies/four 100%'
+# A trial that takes a while, with checkpoints.
+sed 's/^steps = .*/steps = 1500/' base.toml > long-base.toml
+printf '[checkpoint]\nevery = 500\n' >> long-base.toml
+sed 's/four 100%/long/; s/"base.toml"/"long-base.toml"/; /grid/d; /lr =/d' four.toml > long.toml
+
+# Without Slurm the script can be seen, and nothing is made.
+path="env PATH=$PWD"
+study 0 submit four.toml --dry-run --time 4 --at-once 3 --nodes 2 --cpus-per-task 5 \
+  --partition 'gpu "x"' --sbatch '--gres=gpu:4 --mem 0'
+for line in '--array=1-4%3' '--ntasks=1' '--nodes=2' '--cpus-per-task=5' '--time=4' '--gres=gpu:4 --mem 0' \
+  '--partition="gpu \"x\""' "--chdir=\"$PWD\"" "--output=\"$PWD/studies/four 100%%/%a/slurm.txt\"" \
+  '--requeue --open-mode=append --signal=B:USR1@60'; do
+  grep -qxF -e "#SBATCH $line" out || fail "the script has no line '$line'"
+done
+has 'export SRUN_CPUS_PER_TASK=5' 'script'
+has "$binary study trial '$PWD/studies/four 100%' \"\$SLURM_ARRAY_TASK_ID\" &" 'script'
+bash -n out || fail 'the script is no program of bash'
+refused 'there is no sbatch on PATH' submit four.toml
+path=
+[ ! -e studies ] || fail 'a submission that was refused made a folder'
+
+fake_slurm "$PWD/fake"
+# What cannot be submitted.
+printf '[search]\nmethod = "asha"\nmetric = "loss"\nmin_steps = 2\n' | cat four.toml - > search.toml
+refused 'a search cannot be submitted' submit search.toml
+refused '--array is the study'"'"'s own' submit four.toml --sbatch '--array=1-2'
+refused '-a is the study'"'"'s own' submit four.toml --sbatch '-a1-2'
+refused 'launcher of its own' submit four.toml --launcher srun
+refused 'not in range' submit four.toml --time 0
+[ ! -e studies ] || fail 'a submission that was refused made a folder'
+
+# Queued, run, collected; what waits is not submitted twice.
+study 0 submit four.toml --at-once 2
+has 'submitted 4 trials of studies/four 100% as job 11: 1-4' submit
+study 0 submit four.toml
+has 'left alone: 1-4' 'submit again'
+study 0 collect "$four"
+has 'no results yet' collect
+[ "$(grep -c '^queued .* job 11_[1-4], PENDING' out)" = 4 ] || fail 'collect does not name what is queued'
+serve
+[ "$(cat fake/codes)" = "$(printf '11_%d 0\n' 1 2 3 4)" ] || fail "exit codes: $(cat fake/codes)"
+study 0 collect "$four/" --json
+grep -qF '"done":[1,2,3,4],"stopped":[],"failed":[],"timed_out":[],"running":[],"queued":[],"lost":[],"left":[]' out ||
+  fail 'collect --json'
+[ "$(wc -l < "$four/results.csv")" = 5 ] || fail 'results.csv'
+[ "$(ls "$four/base")" = 1-base.toml ] || fail 'the base config was copied again'
+study 0 submit four.toml
+has 'nothing is left to submit' 'submit at the end'
+study 0 trial "$four" 2
+has 'trial 2 has ended before: done' 'a trial with a record'
+refused 'there is no trial 5' trial "$four" 5
+refused 'no folder of a study' trial nowhere 1
+refused 'no folder of a study' collect nowhere
+sed -i 's/seeds.*/seeds = [1, 2, 3]/' four.toml
+refused 'another study is in this folder: seeds differ' submit four.toml
+refused 'another study is in this folder: seeds differ' submit four.toml --dry-run
+
+# Trials alone, as the study itself runs them: the same bits.
+study 0 run long.toml --dir undisturbed
+cp undisturbed/long/study.toml .
+# until_steps N TRIAL: until its run has that many lines.
+until_steps() {
+  for _ in $(seq 3000); do
+    [ "$(cat "studies/long/$2/run/metrics.jsonl" 2> /dev/null | wc -l)" -ge "$1" ] && return
+    sleep 0.02
+  done
+  fail "trial $2 did not reach step $1"
+}
+
+# The signal that comes before the time is over: a checkpoint, 75, requeued, resumed. The other
+# trial runs beside it, by `study run`, which leaves out what a task runs.
+study 0 submit long.toml
+serve &
+server=$!
+until_steps 550 1
+batch=$(cat fake/pid)
+train=$(children_of "$(children_of "$batch")")
+kill -STOP $train # so that it has not ended before the other one has
+study 0 collect studies/long
+grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not name what runs'
+refused 'is using trial 1' trial studies/long 1
+study 1 run long.toml
+has 'left out, as other processes run them: 1' 'study run beside a task'
+grep -q 'trial 2 done' err || fail 'study run beside a task: trial 2'
+kill -USR1 "$batch"
+kill -CONT $train
+wait $server
+[ "$(tail -n 3 fake/codes | xargs)" = '12_1 75 12_1 0 12_2 0' ] || fail "codes: $(cat fake/codes)"
+grep -q 'trial 2 has ended before: done' studies/long/2/slurm.txt || fail 'a task ran a trial again'
+[ "$(wc -l < studies/long/1/run/launches.jsonl)" = 2 ] || fail 'the requeued task did not resume'
+study 0 collect studies/long
+for trial in 1 2; do
+  [ -n "$(hash_in studies/long/$trial)" ] &&
+    [ "$(hash_in studies/long/$trial)" = "$(hash_in undisturbed/long/$trial)" ] ||
+    fail "trial $trial has other bits"
+done
+
+# A task that is gone without a word: lost, and submitted again.
+rm -r studies/long
+study 0 submit long.toml --json
+grep -qF '"job":"13","trials":[1,2],"repeated":[],"under_way":[]' out || fail 'submit --json'
+sed -i '/ 2 PENDING/d' fake/queue
+serve 2> /dev/null & # bash names who is killed
+server=$!
+until_steps 550 1
+batch=$(cat fake/pid)
+kill -KILL "$batch" $(children_of "$batch")
+wait $server 2> /dev/null
+study 0 collect studies/long
+grep -q '^lost  *1  *1$' out || fail 'collect does not name the lost trial'
+grep -q '^left  *1  *2$' out || fail 'collect does not name what is left'
+study 0 submit long.toml
+has 'submitted 2 trials of studies/long as job 14: 1-2' 'lost'
+serve
+[ "$(hash_in studies/long/1)" = "$(hash_in undisturbed/long/1)" ] || fail 'a lost trial has other bits'
+
+# Failed trials: repeated when told; their records stay where nothing could be submitted.
+cat > fails.toml << 'END'
+base = "base.toml"
+[grid]
+batch.microbatches = [4, 3]
+[launch]
+command = "{program} {args}"
+END
+study 0 submit fails.toml
+serve
+[ "$(tail -n 2 fake/codes | xargs)" = '15_1 0 15_2 1' ] || fail "codes: $(cat fake/codes)"
+study 0 collect studies/fails
+study 0 submit fails.toml
+has 'nothing is left' 'failed trials'
+touch fake/refuses
+study 1 submit fails.toml --retry-failed
+one_message 'sbatch failed: sbatch: error: invalid partition specified: none' 'sbatch refuses'
+rm fake/refuses
+study 0 collect studies/fails
+grep -q '^failed  *1  *2$' out || fail 'the record of a failed trial is gone'
+study 0 submit fails.toml --retry-failed
+has 'as job 16: 2' 'failed trials again'
+serve
+study 0 collect studies/fails
+grep -q '^failed  *1  *2$' out || fail 'failed again'
+
+# Launchers: mpirun by itself, srun when told, the study's own; a lost node is not the trial's.
+sed 's/^command = .*/ranks = 2/; s/"base.toml"/"..\/base.toml"/' fails.toml > usual.toml
+mkdir other && mv usual.toml other && cp text other
+PATH=$fake/bin:$(dirname "$(command -v "$mpirun")"):$PATH
+(cd other && study 0 submit usual.toml --retry-failed && study 0 trial studies/usual 1 && exit $bad) ||
+  fail 'the usual launcher'
+grep -q '"world_size": *2\|"ranks": *2' other/studies/usual/1/run/result.json other/studies/usual/1/trial.json ||
+  fail 'the usual launcher did not start two ranks'
+printf '#!/bin/sh\necho "srun $*" >> "%s/called"\nexit "${code:-205}"\n' "$PWD" > fake/bin/srun
+chmod +x fake/bin/srun
+(cd other && study 0 submit usual.toml --dir by-srun --launcher srun && exit $bad) || fail 'srun'
+: > fake/codes
+nodes=2 serve
+grep -q "^srun --mpi=pmix -n 2 $binary train @" called || fail "srun was not called: $(cat called)"
+[ "$(grep -c '^18_1 75$' fake/codes)" = 5 ] || fail "a lost node: $(cat fake/codes)"
+[ ! -e other/by-srun/usual/1/trial.json ] || fail 'a lost node became a failed trial'
+SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=1 study 1 trial other/by-srun/usual 1 --launcher srun
+[ -e other/by-srun/usual/1/trial.json ] || fail 'a launcher that fails on one node is no lost node'
+
+[ -n "${CONCERTINA_SLURM:-}" ] || exit $bad
+
+# The real thing: six trials on two nodes, one told to stop, a node that dies.
+PATH=${PATH#"$fake/bin:"}
+home=$("$CONCERTINA_SLURM" up 2) || { fail 'no Slurm'; exit $bad; }
+. "$home/env"
+trap '"$CONCERTINA_SLURM" down; rm -rf "$scratch"' EXIT
+sed -i 's/^steps = .*/steps = 3000/' long-base.toml
+printf 'name = "six"\nbase = "long-base.toml"\nseeds = [1, 2, 3, 4, 5, 6]\n[launch]\nranks = 2\n' > six.toml
+study 0 run six.toml --dir undisturbed
+study 0 submit six.toml --at-once 4
+job=$(sed -n 's/.* as job \([0-9]*\):.*/\1/p' out)
+# until_checkpoint TRIAL: until its run has a checkpoint to go on from.
+until_checkpoint() {
+  for _ in $(seq 600); do
+    ls -d studies/six/$1/run/checkpoints/step-* > /dev/null 2>&1 && return
+    sleep 0.1
+  done
+  fail "trial $1 has no checkpoint"
+}
+until_checkpoint 1
+scancel --batch --signal USR1 "${job}_1"
+node=$(squeue -h --array -j "$job" -t RUNNING -o '%K %N' | awk '$1 != 1 { print $1, $2; exit }')
+until_checkpoint "${node% *}"
+"$CONCERTINA_SLURM" kill "${node#* }"
+until sinfo -hN -n "${node#* }" -o %T | grep -q down; do sleep 0.5; done
+"$CONCERTINA_SLURM" up > /dev/null
+while [ -n "$(squeue -h -j "$job" 2> /dev/null)" ]; do sleep 1; done
+study 0 collect studies/six
+for trial in 1 2 3 4 5 6; do
+  [ -n "$(hash_in studies/six/$trial)" ] &&
+    [ "$(hash_in studies/six/$trial)" = "$(hash_in undisturbed/six/$trial)" ] ||
+    fail "trial $trial has other bits on a cluster"
+done
+for trial in 1 "${node% *}"; do
+  [ "$(wc -l < studies/six/$trial/run/launches.jsonl)" -ge 2 ] || fail "trial $trial was not disturbed"
+done
+exit $bad

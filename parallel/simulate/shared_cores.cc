@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoEvent = std::numeric_limits<double>::infinity();
 
 /// The computation of a step on hosts with so many cores each, by events: a rank starts its next
 /// action once what that reads has arrived; actions under way on a host advance together.
@@ -24,7 +24,7 @@ class SharedCores {
         index_(plan, layout),
         hosts_(hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts),
         cores_(cores),
-        ends_(at(index_.nodes()), kNever),
+        ends_(at(index_.nodes()), kNoEvent),
         ranks_(plan.rows.size()) {
     active_.resize(at(hosts_.empty() ? 1 : *std::ranges::max_element(hosts_) + 1));
   }
@@ -33,7 +33,7 @@ class SharedCores {
     for (bool moved = true; moved;) {
       start_what_can();
       const double next = next_event();
-      moved = next < kNever;
+      moved = next < kNoEvent;
       if (moved) advance(next);
     }
     return now_ + update();
@@ -99,7 +99,7 @@ class SharedCores {
     return cores_ > 0 && active > cores_ ? static_cast<double>(cores_) / active : 1;
   }
   double next_event() const {
-    double next = kNever;
+    double next = kNoEvent;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (ranks_[rank].left >= 0) {
         next = std::min(next, now_ + ranks_[rank].left / rate(rank));

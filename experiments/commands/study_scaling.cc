@@ -113,12 +113,16 @@ int run_scaling(const ScalingCommand& given, MpiEnvironment&) {
     return static_cast<int>(Exit::preempted);
   }
   const std::size_t points = scaling_points(options.config, options.scaling).size();
-  const nlohmann::ordered_json report = scaling_json(
-      scaling_results(options.config, options.scaling, runs_of(options, paths, points)),
-      options.scaling);
+  const std::vector<ScalingResult> results =
+      scaling_results(options.config, options.scaling, runs_of(options, paths, points));
+  const nlohmann::ordered_json report = scaling_json(results, options.scaling);
   atomic_replace(root + "/scaling.json", report.dump(2) + "\n");
-  print_once(options.json ? json_line(report)
-                          : scaling_text(report) + fmt::format("{}/scaling.json\n", root));
+  atomic_replace(root + "/scaling.svg", scaling_chart(results, options.scaling.weak));
+  atomic_replace(root + "/parts.svg", step_parts_chart(results));
+  print_once(options.json
+                 ? json_line(report)
+                 : scaling_text(report) +
+                       fmt::format("{0}/scaling.json {0}/scaling.svg {0}/parts.svg\n", root));
   return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
 }
 

@@ -94,4 +94,9 @@ nlohmann::ordered_json scaling_json(const std::vector<ScalingResult>& results,
                                     const ScalingOptions& options);
 std::string scaling_text(const nlohmann::ordered_json& report);
 
+/// SVG: speed-up over ranks, measured with the spread of its rounds, predicted, ideal.
+std::string scaling_chart(const std::vector<ScalingResult>& results, bool weak);
+/// SVG: the parts of a step by number of ranks.
+std::string step_parts_chart(const std::vector<ScalingResult>& results);
+
 }  // namespace concertina

@@ -63,6 +63,7 @@ std::string percent(const Json& share, int decimals = 1) {
 Json scaling_json(const std::vector<ScalingResult>& results, const ScalingOptions& options) {
   Json json = {{"mode", options.weak ? "weak" : "strong"},
                {"cores", options.cores},
+               {"measured_up_to", options.measured},
                {"rounds", options.rounds},
                {"results", Json::array()}};
   for (const ScalingResult& result : results)

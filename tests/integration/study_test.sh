@@ -151,6 +151,18 @@ END
 runs 0 stopped
 grep -q 'trial 1 stopped' err && grep -q 'below 100' err || fail 'the trial was not stopped'
 
+# Scaling: measured where it is asked for, predicted everywhere, from one command that can be repeated.
+scaling() { exits "$1" "scaling $*" "$binary" study scaling @base.toml --launcher "$launcher" --rounds 1 --ranks 1,2,4 "$2" "$3"; }
+scaling 0 --measure 2
+[ "$(grep -cE '^ +[124] pp1xdp[124] ' out)" = 3 ] || fail 'scaling has not three lines'
+grep -qE '^ +4 pp1xdp4 +8 +4 +[0-9.]+ +[0-9.]+ ' out || fail '4 ranks are not predicted alone'
+[ -s studies/scaling/scaling.svg ] && [ -s studies/scaling/parts.svg ] || fail 'scaling drew nothing'
+scaling 0 --measure 2
+grep -q started err && fail 'scaling launched again what it had measured'
+exits 2 'scaling to odd ranks' "$binary" study scaling @base.toml --ranks 1,3 --set parallel.dp=1 --grow pp --set parallel.pp=2 --set model.layers=1
+exits 2 'scaling to nothing' "$binary" study scaling @base.toml --ranks 1,x
+one_message "'x' is no whole number" 'wrong ranks'
+
 # Bad input: one message, and nothing is made.
 study bad << END
 [launch]

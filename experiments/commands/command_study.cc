@@ -15,6 +15,8 @@ constexpr std::array kStudyCommands = {
     Command{"scaling", "one config at several numbers of ranks: measured, and predicted beyond",
             add_study_scaling},
     Command{"table", "means, spread and differences over the trials of a study", add_study_table},
+    Command{"plot", "a chart of a study: lines, bars, a heat map or a Pareto front",
+            add_study_plot},
     Command{"report", "a page on a study: table, curves, times, trials", add_study_report},
 };
 

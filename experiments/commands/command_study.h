@@ -13,6 +13,7 @@ Runner add_study_collect(CLI::App& app);
 Runner add_study_scaling(CLI::App& app);
 Runner add_study_table(CLI::App& app);
 Runner add_study_report(CLI::App& app);
+Runner add_study_plot(CLI::App& app);
 
 /// --launcher of those that Slurm starts trials with.
 void add_launcher_option(CLI::App& app, std::string& launcher);

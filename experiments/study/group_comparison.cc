@@ -34,16 +34,27 @@ SampleDifference GroupComparison::difference(const TrialGroup& first, const Tria
                          confidence);
 }
 
+std::vector<std::string> pooled_axes(const StudyResults& results,
+                                     const std::vector<std::string>& by,
+                                     const std::vector<TrialGroup>& groups) {
+  std::vector<std::string> axes;
+  for (const std::string& axis : results.axes)
+    if (std::ranges::find(by, axis) == by.end() &&
+        std::ranges::any_of(groups, [&](const TrialGroup& group) {
+          return groups_of(group.done, {axis}).size() > 1;
+        }))
+      axes.push_back(axis);
+  return axes;
+}
+
 std::vector<std::string> pairing_columns(const StudyResults& results, const std::string& pair,
-                                         const std::vector<std::string>& by) {
+                                         const std::vector<std::string>& by,
+                                         const std::vector<TrialGroup>& groups) {
   if (pair != "run.seed") require_column(results, pair, "--pair");
   std::vector<std::string> columns;
-  if (has_column(results, pair)) columns.push_back(pair);
-  for (const std::string& axis : results.axes)
+  if (has_column(results, pair) && std::ranges::find(by, pair) == by.end()) columns.push_back(pair);
+  for (const std::string& axis : pooled_axes(results, by, groups))
     if (axis != pair) columns.push_back(axis);
-  std::erase_if(columns, [&](const std::string& column) {
-    return std::ranges::find(by, column) != by.end();
-  });
   return columns;
 }
 

@@ -22,10 +22,15 @@ struct GroupComparison {
                               const std::string& metric) const;
 };
 
-/// `pair` and all axes that are not in `by`; without `pair` if it is run.seed and no trial has one.
-/// Throws Error{bad_input} for another column of no trial.
+/// The axes, without those in `by`, of which some group has several values.
+std::vector<std::string> pooled_axes(const StudyResults& results,
+                                     const std::vector<std::string>& by,
+                                     const std::vector<TrialGroup>& groups);
+/// `pair` (if it is run.seed and no trial has one: nothing) and the pooled axes. Throws
+/// Error{bad_input} for another column of no trial.
 std::vector<std::string> pairing_columns(const StudyResults& results, const std::string& pair,
-                                         const std::vector<std::string>& by);
+                                         const std::vector<std::string>& by,
+                                         const std::vector<TrialGroup>& groups);
 
 /// The numbers of those trials that have one in `column`, finite or not.
 std::vector<double> figures_of(const Trials& trials, const std::string& column);

@@ -30,8 +30,8 @@ std::string advice(const std::string& word, const std::vector<std::string>& name
   return one_of(nearest, known);
 }
 
-Better better_where(bool minimise) {
-  return minimise ? Better::lower : Better::higher;
+BetterEnd better_where(bool minimise) {
+  return minimise ? BetterEnd::lower : BetterEnd::higher;
 }
 
 /// The values of `column`, each once, in the order of trials.
@@ -46,13 +46,13 @@ std::vector<std::string> values_in(const Trials& trials, const std::string& colu
 
 }  // namespace
 
-Better better_of(const std::string& column) {
+BetterEnd better_of(const std::string& column) {
   const auto ends = [&](const char* end) { return column.ends_with(end); };
-  if (ends("_per_s") || column == "mfu" || ends("accuracy")) return Better::higher;
+  if (ends("_per_s") || column == "mfu" || ends("accuracy")) return BetterEnd::higher;
   if (ends("loss") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
       column.find("bubble") != std::string::npos)
-    return Better::lower;
-  return Better::neither;
+    return BetterEnd::lower;
+  return BetterEnd::neither;
 }
 
 MetricColumn metric_column(const StudyResults& results, const std::string& word) {

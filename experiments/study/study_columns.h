@@ -8,21 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "experiments/figure/chart.h"
 #include "experiments/study/results.h"
 
 namespace concertina {
 
-/// Which values of a figure are better ones.
-enum class Better { neither, lower, higher };
-
 struct MetricColumn {
   std::string name;
-  Better better = Better::neither;
+  BetterEnd better = BetterEnd::neither;
 };
 
 /// By the name of a figure of result.json: losses, times, bytes and bubbles are better the lower
 /// they are, rates and utilizations the higher they are; of other columns nothing is known.
-Better better_of(const std::string& column);
+BetterEnd better_of(const std::string& column);
 /// "loss", or "loss:min" and "loss:max" where the word says which way is better; the study's own
 /// metric goes the way that the study has it. Throws Error{bad_input} if no trial has the column.
 MetricColumn metric_column(const StudyResults& results, const std::string& word);

@@ -61,7 +61,7 @@ StepCurve curve_of(const TrialCourse& course, const std::string& column) {
   return as_curve(points);
 }
 
-MeanCurve mean_of(const std::vector<StepCurve>& curves, double confidence) {
+MeanCurve mean_of(const std::vector<StepCurve>& curves, std::optional<double> confidence) {
   std::map<double, std::vector<double>> values;
   for (const StepCurve& curve : curves)
     for (std::size_t i = 0; i < curve.step.size(); ++i)
@@ -69,10 +69,10 @@ MeanCurve mean_of(const std::vector<StepCurve>& curves, double confidence) {
   MeanCurve result;
   for (const auto& [step, at] : values) {
     if (at.size() < curves.size()) continue;
-    const SampleSummary summary = summarize(at, confidence);
+    const SampleSummary summary = summarize(at, confidence.value_or(0.95));
     // One value that is not finite makes a gap: the others' mean would hide it.
     const double mean = summary.nan + summary.infinite > 0 ? std::nan("") : summary.mean;
-    const double half = summary.half_width.value_or(0);
+    const double half = (confidence ? summary.half_width : summary.sd).value_or(0);
     result.step.push_back(step);
     result.mean.push_back(mean);
     result.low.push_back(mean - half);

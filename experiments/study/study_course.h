@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,12 +30,14 @@ struct StepCurve {
 /// the last time counts. Throws Error{bad_input} for another column.
 StepCurve curve_of(const TrialCourse& course, const std::string& column);
 
-/// The mean of curves with its interval (of one curve the curve itself, at both ends).
+/// The mean of curves with its interval, or their standard deviation, around it (of one curve the
+/// curve itself, at both ends).
 struct MeanCurve {
   std::vector<double> step, mean, low, high;
   bool operator==(const MeanCurve&) const = default;
 };
-MeanCurve mean_of(const std::vector<StepCurve>& curves, double confidence);
+/// `confidence`: of the interval; none: mean and standard deviation.
+MeanCurve mean_of(const std::vector<StepCurve>& curves, std::optional<double> confidence);
 
 /// As short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp.
 std::string group_label(const std::vector<std::string>& columns,

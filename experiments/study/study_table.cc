@@ -101,9 +101,9 @@ std::string mark_best(const TableSource& source, StudyTable& table, std::size_t 
     if (table.rows[r].cells[m].summary.n > 0) order.push_back(r);
   const auto mean = [&](std::size_t r) {
     const double value = table.rows[r].cells[m].summary.mean;
-    return metric.better == Better::higher ? -value : value;
+    return metric.better == BetterEnd::higher ? -value : value;
   };
-  if (metric.better == Better::neither || order.empty()) return {};
+  if (metric.better == BetterEnd::neither || order.empty()) return {};
   std::ranges::stable_sort(order, {}, mean);
   const auto second =
       std::ranges::find_if(order, [&](std::size_t r) { return mean(r) != mean(order.front()); });
@@ -114,7 +114,7 @@ std::string mark_best(const TableSource& source, StudyTable& table, std::size_t 
                                settings_text(source.by, next.values)};
   const SampleDifference difference = source.comparison.difference(next, first, metric.name);
   // Another choice of seeds makes another mean.
-  if (metric.better == Better::higher ? difference.difference <= 0 : difference.difference >= 0)
+  if (metric.better == BetterEnd::higher ? difference.difference <= 0 : difference.difference >= 0)
     return fmt::format(
         "{}: {} has the best mean, but not where it pairs up with {}: none is marked", metric.name,
         names[0], names[1]);
@@ -151,7 +151,7 @@ void sort_rows(StudyTable& table, const std::string& column) {
   const auto at = static_cast<std::size_t>(metric - table.metrics.begin());
   std::ranges::stable_sort(table.rows, {}, [&](const TableRow& row) {
     const SampleSummary& summary = row.cells[at].summary;
-    const double sign = metric->better == Better::higher ? -1 : 1;
+    const double sign = metric->better == BetterEnd::higher ? -1 : 1;
     return std::pair(summary.n == 0, summary.n == 0 ? 0.0 : sign * summary.mean);
   });
 }
@@ -232,13 +232,14 @@ std::vector<std::string> left_out_notes(const TableSource& source) {
   return notes;
 }
 
-/// Axes that make no groups and are no seed: their values are in one mean.
+/// Axes that are no seed and have several values in one mean.
 std::string pooled_note(const TableSource& source) {
-  std::vector<std::string> pooled;
-  for (const std::string& axis : default_groups(source.results, source.options.pair))
-    if (std::ranges::find(source.by, axis) == source.by.end()) pooled.push_back(axis);
-  if (pooled.empty()) return {};
-  return fmt::format("a group has trials of several {}", fmt::join(pooled, ", "));
+  std::vector<std::string> axes = pooled_axes(source.results, source.by, source.groups);
+  std::erase_if(axes, [&](const std::string& axis) {
+    return axis == "run.seed" || axis == source.options.pair;
+  });
+  if (axes.empty()) return {};
+  return fmt::format("a group has trials of several {}", fmt::join(axes, ", "));
 }
 
 TableSource source_of(const StudyResults& results, const TableOptions& options,
@@ -254,10 +255,10 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
     source.metrics.push_back(metric_column(results, word));
   for (const std::string& column : source.by) require_column(results, column, "--by");
   if (source.by.empty()) source.by = default_groups(results, options.pair);
-  source.comparison = {.pairing = pairing_columns(results, options.pair, source.by),
+  source.groups = groups_of(trials, source.by);
+  source.comparison = {.pairing = pairing_columns(results, options.pair, source.by, source.groups),
                        .test = options.test_of_pairs,
                        .confidence = options.confidence};
-  source.groups = groups_of(trials, source.by);
   return source;
 }
 

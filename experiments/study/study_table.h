@@ -58,9 +58,10 @@ struct StudyTable {
 
 /// A row's baseline is the row that has the baseline's values and else its own: with
 /// parallel.schedule=1f1b a group of pp = 2 is compared with 1f1b at pp = 2. Trials pair up that
-/// have the same values in `pair` and in all axes that make no groups (of several such trials in a
-/// group, their mean counts); where less than two pairs are found, Welch's test compares the
-/// groups. Throws Error{bad_input} for unknown columns and values, and for provenance_notes().
+/// have the same values in `pair` and in the axes of which a group has several (of several such
+/// trials in a group, their mean counts); where less than two pairs are found, Welch's test
+/// compares the groups. Throws Error{bad_input} for unknown columns and values, and for
+/// provenance_notes().
 StudyTable make_table(const StudyResults& results, const TableOptions& options);
 
 /// Trials that ended alike, without being done.

@@ -79,9 +79,9 @@ CellLines lines_of(const StudyTable& table, const TableRow& row, std::size_t met
 }
 
 std::string metric_head(const MetricColumn& metric) {
-  return metric.name + (metric.better == Better::lower    ? " ↓"
-                        : metric.better == Better::higher ? " ↑"
-                                                          : "");
+  return metric.name + (metric.better == BetterEnd::lower    ? " ↓"
+                        : metric.better == BetterEnd::higher ? " ↑"
+                                                             : "");
 }
 
 }  // namespace

@@ -288,6 +288,21 @@ TEST(StudyTable, WarnsOfOtherInstructionsUnlessTheyAreTheStudy) {
   EXPECT_FALSE(has_line(make_table(results, {}).notes, warning));
 }
 
+TEST(StudyTable, NamesTheLibraryThatDiffers) {
+  StudyResults results = schedules();
+  for (TrialRecord& trial : results.trials)
+    trial.facts["libraries"] = R"({"mpi":"Open MPI 4.1.4","hdf5":"1.10.8"})";
+  EXPECT_FALSE(has(text_of(results), "warning"));
+  results.trials[4].facts["libraries"] = R"({"mpi":"Open MPI 5.0.3","hdf5":"1.10.8"})";
+  EXPECT_TRUE(has_line(make_table(results, {}).notes,
+                       "warning: these trials differ in mpi: Open MPI 4.1.4 (trials 1-4,6-9), Open "
+                       "MPI 5.0.3 (trial 5)"));
+  results.trials[4].facts["libraries"] = "no JSON";
+  EXPECT_TRUE(has(text_of(results),
+                  "differ in mpi: Open MPI 4.1.4 (trials 1-4,6-9), not recorded "
+                  "(trial 5)"));
+}
+
 TEST(StudyTable, NamesTheLayoutWithOtherBits) {
   StudyResults results = schedules();
   results.trials[7].facts["state_sha256"] = std::string(64, 'z');
@@ -375,6 +390,19 @@ TEST(StudyTable, AxesThatMakeNoGroupsPairUpToo) {
   EXPECT_EQ(table.rows[1].cells[0].difference->pairs, 6);
   EXPECT_NEAR(table.rows[1].cells[0].difference->difference, 302, 1e-9);
   EXPECT_TRUE(has_line(table.notes, "a group has trials of several parallel.pp"));
+}
+
+TEST(StudyTable, AnAxisThatFollowsFromTheGroupDoesNotKeepTrialsApart) {
+  StudyResults results = schedules();  // each schedule at a number of chunks of its own
+  results.axes.insert(results.axes.begin() + 1, "parallel.chunks");
+  for (TrialRecord& trial : results.trials)
+    trial.settings.insert(trial.settings.begin() + 1,
+                          {"parallel.chunks", std::to_string((trial.number - 1) / 3)});
+  TableOptions options = against("parallel.schedule=1f1b");
+  options.by = {"parallel.schedule"};
+  const StudyTable table = make_table(results, options);
+  EXPECT_EQ(table.rows[1].cells[1].difference->pairs, 3);
+  EXPECT_FALSE(has(table_text(table, TableFormat::text), "several"));
 }
 
 TEST(StudyTable, GroupsWithoutCommonSeedsAreComparedByWelchsTest) {

@@ -103,6 +103,8 @@ std::string scaling_text(const Json& report) {
       "steps where it was measured,\n"
       "else of the prediction; a prediction stands on the measurement of the next smaller number "
       "of ranks\n";
+  text += fmt::format("up to {} ranks share the {} cores of a host; beyond, a core for each rank\n",
+                      report["measured_up_to"].get<int>(), report["cores"].get<int>());
   for (const Json& fit : report["fits"])
     text += fmt::format(
         "{} ranks, {}: step = {:.3f} ms + {:.3f} ms x microbatches, off by {} at most\n",

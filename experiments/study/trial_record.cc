@@ -85,7 +85,7 @@ std::string trial_json(const StoredTrial& trial) {
                {"figures", record.figures},  {"facts", record.facts}};
   for (const auto& [key, value] : record.settings) json["settings"][key] = value;
   if (!record.error.empty()) json["error"] = record.error;
-  for (const Rung& rung : trial.rungs)
+  for (const TrialRung& rung : trial.rungs)
     json["rungs"].push_back({{"steps", rung.steps}, {"metric", rung.metric}});
   json[kDigest] = sha256_hex(dumped(json));
   return dumped(json, 2) + "\n";

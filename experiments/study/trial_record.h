@@ -13,15 +13,15 @@
 namespace concertina {
 
 /// The metric of a trial after so many steps: where successive halving compares trials.
-struct Rung {
+struct TrialRung {
   std::int64_t steps = 0;
   double metric = 0;
-  bool operator==(const Rung&) const = default;
+  bool operator==(const TrialRung&) const = default;
 };
 
 struct StoredTrial {
   TrialRecord record;
-  std::vector<Rung> rungs;  // ascending; empty without successive halving
+  std::vector<TrialRung> rungs;  // ascending; empty without successive halving
 };
 
 /// As one JSON object with a digest of all else in it.

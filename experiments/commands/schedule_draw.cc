@@ -56,8 +56,7 @@ TimelinePanel panel_of(const std::string& name, const ScheduleOptions& options,
 }
 
 /// Files say how many ranks and microbatches they have; names follow the first of them.
-std::vector<TimelinePanel> panels_of(const ScheduleOptions& options) {
-  const ScheduleCosts costs = costs_of(options);
+std::vector<TimelinePanel> panels_of(const ScheduleOptions& options, const ScheduleCosts& costs) {
   std::vector<TimelinePanel> panels(options.schedules.size());
   std::optional<int> ranks = options.ranks, microbatches = options.microbatches;
   for (const bool names : {false, true})
@@ -89,9 +88,10 @@ double longest_of(const std::vector<TimelinePanel>& panels) {
   return longest;
 }
 
-TimelineUnits units_of(const ScheduleOptions& options, const std::vector<TimelinePanel>& panels) {
+TimelineUnits units_of(const ScheduleOptions& options, const ScheduleCosts& costs,
+                       const std::vector<TimelinePanel>& panels) {
   TimelineUnits units;
-  units.bytes = costs_of(options).measured();
+  units.bytes = costs.measured();
   if (!units.bytes && options.links.links.empty()) {  // no clock says what the numbers are
     units.time_label = fmt::format("time (F, I, W of a rank: {})", options.costs);
     return units;
@@ -138,6 +138,8 @@ std::string command_of(const ScheduleOptions& options) {
     if (value) text += fmt::format(" {} {}", name, *value);
   text += " --costs " + options.costs;
   if (!options.links.links.empty()) text += " --links " + options.links.links;
+  if (const auto bytes = options.links.boundary_bytes)
+    text += fmt::format(" --boundary-bytes {:g}", *bytes);
   return text;
 }
 
@@ -147,7 +149,7 @@ void declare_draw(CLI::App& app, ScheduleOptions& options) {
   app.add_option("schedules", options.schedules,
                  "a panel each: a name (`schedule list`), with its own number of chunks if need be "
                  "(interleaved-1f1b:4), or a file with one row of actions per rank")
-      ->type_name("NAME[:CHUNKS]|FILE")
+      ->type_name("NAME|FILE")
       ->required();
   app.add_option(
          "--out", options.out,
@@ -162,23 +164,26 @@ void declare_draw(CLI::App& app, ScheduleOptions& options) {
 int run_schedule_grid(const ScheduleOptions& options) {
   ScheduleOptions one = options;
   if (one.schedules.empty()) one.schedules = {options.schedule};
-  const std::vector<TimelinePanel> panels = panels_of(one);
+  const std::vector<TimelinePanel> panels = panels_of(one, costs_of(one));
   require_same_ranks(panels);
   fmt::print("{}", timeline_grid(panels, look_of_terminal()));
   return 0;
 }
 
 int run_schedule_draw(const ScheduleOptions& options) {
+  if (options.grid && !options.out.empty())
+    throw_input("--grid prints letters, --out writes a picture", "--grid", "one of them");
   if (options.grid) return run_schedule_grid(options);
   if (options.out.empty())
     throw_input(
         "nothing says where the picture is to go", "--out",
         "--out FILE.svg (or .pdf, .png, .tex, .html), or --grid for letters in the terminal");
   require_figure(options.out, kPictures);
-  const std::vector<TimelinePanel> panels = panels_of(options);
+  const ScheduleCosts costs = costs_of(options);
+  const std::vector<TimelinePanel> panels = panels_of(options, costs);
   require_same_ranks(panels);
-  write_figure(options.out, draw_timelines(panels, units_of(options, panels), options.width),
-               command_of(options));
+  const TimelineUnits units = units_of(options, costs, panels);
+  write_figure(options.out, draw_timelines(panels, units, options.width), command_of(options));
   fmt::print("{}", options.json ? json_line(report_of(panels, options.out))
                                 : fmt::format("wrote {}\n", options.out));
   return 0;

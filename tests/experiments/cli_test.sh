@@ -225,6 +225,7 @@ refused 'its directory is not there' schedule draw 1f1b --ranks 512 --microbatch
 mkdir folder.svg
 refused 'it is no regular file' schedule draw 1f1b --out folder.svg
 refused '--out FILE.svg' schedule draw 1f1b
+refused 'one of them' schedule draw 1f1b --grid --out drawn.svg
 refused 'neither a schedule nor a file' schedule draw 1f1b 1f2b --out drawn.svg
 printf '0F0,0B0\n1F0,1B0\n2F0,2B0\n' >three.csv
 refused 'two.csv has 2 ranks, but three.csv has 3 ranks' schedule draw two.csv three.csv --out drawn.svg

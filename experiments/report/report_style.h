@@ -199,7 +199,7 @@ function moved(data, m) {
   });
 }
 function drawing(figure) {
-  var space = "http://www.w3.org/2000/svg", out = document.createElementNS(space, "svg");
+  var space = document.querySelector("svg").namespaceURI, out = document.createElementNS(space, "svg");
   var base = figure.getBoundingClientRect(), width = base.width, height = base.height;
   function add(name, values, source) {
     var shape = document.createElementNS(space, name), style = getComputedStyle(source);

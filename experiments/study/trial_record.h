@@ -34,8 +34,8 @@ void harvest(TrialRecord& record);
 /// The steps of a run that has ended well: of its result.json where its last launch ended with 0.
 std::optional<std::int64_t> finished_steps(const std::string& run);
 
-/// Why a trial failed, from its log, as one line: the program's last error if there is one, else the
-/// last line.
+/// Why a trial failed, from its log, as one line: the program's last error if there is one, else
+/// the last line.
 std::string error_in_log(const std::string& log);
 
 }  // namespace concertina

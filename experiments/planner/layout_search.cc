@@ -12,12 +12,13 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kTooLarge = 3;  // that are shown
+constexpr std::size_t kTooLarge = 4;  // that are shown
 
 struct Considered {
   PlanCandidate candidate;
   PlanMemory memory;
   double likely = 0, least = 0;
+  bool exact = false;
 };
 
 /// What a schedule without a promise keeps: counted in its order of actions, with as many
@@ -76,7 +77,7 @@ class LayoutSearch {
   std::vector<Considered> consider(const std::vector<PlanCandidate>& candidates) {
     std::vector<Considered> fitting;
     for (const PlanCandidate& candidate : candidates) {
-      Considered one{candidate, {}, 0, 0};
+      Considered one{candidate, {}, 0, 0, false};
       const std::vector<int> layers = layers_of(problem_, candidate);
       one.memory =
           plan_memory_of(problem_.config, problem_.software, problem_.machine, candidate, layers,
@@ -116,14 +117,16 @@ class LayoutSearch {
   void simulate_one(const Considered& one, double actions) {
     outcome_.actions += actions;
     ++outcome_.simulated;
-    FoundLayout found{one.candidate, {}, {}, true};
+    FoundLayout found{one.candidate, {}, {}, true, false};
     found.step =
         simulate_step(problem_, one.candidate, pipeline_work(problem_, one.candidate), false);
     found.memory =
         plan_memory_of(problem_.config, problem_.software, problem_.machine, one.candidate,
                        layers_of(problem_, one.candidate), found.step.peaks);
-    if (found.memory.total() > problem_.memory) {  // a promise was of another number of these
-      too_large_.push_back({one.candidate, found.memory, found.step.seconds, one.least});
+    make_exact(found);
+    if (found.memory.total() > problem_.memory) {
+      too_large_.push_back(
+          {one.candidate, found.memory, found.step.seconds, one.least, found.exact});
       --outcome_.fitting;
       return;
     }
@@ -134,6 +137,15 @@ class LayoutSearch {
     if (std::ssize(outcome_.best) > budget_.top) outcome_.best.pop_back();
   }
 
+  /// By purpose the memory stays the model's; what that does not know of is with the activations.
+  void make_exact(FoundLayout& found) const {
+    if (!budget_.exact_bytes) return;
+    const std::optional<double> bytes = budget_.exact_bytes(found.candidate);
+    if (!bytes) return;
+    found.memory.activations += *bytes + found.memory.reserved - found.memory.total();
+    found.exact = true;
+  }
+
   /// Where the time of the best ones goes.
   void explain() {
     for (FoundLayout& found : outcome_.best)
@@ -142,21 +154,32 @@ class LayoutSearch {
   }
 
   void choose_too_large() {
-    const bool none = outcome_.best.empty();
+    const double limit = outcome_.best.empty() ? INFINITY : outcome_.best.front().step.seconds;
+    std::erase_if(too_large_, [&](const Considered& one) { return one.likely >= limit; });
+    const auto needs = [](const Considered& one) { return one.memory.total(); };
     std::stable_sort(too_large_.begin(), too_large_.end(), [&](const auto& a, const auto& b) {
-      if (none || a.likely == b.likely) return a.memory.total() < b.memory.total();
-      return a.likely < b.likely;
+      return std::pair(a.likely, needs(a)) < std::pair(b.likely, needs(b));
     });
+    for (const Considered& one : too_large_)
+      if (needs(one) <= 2 * problem_.memory)
+        outcome_.twice_seconds = std::min(outcome_.twice_seconds, one.likely);
+    if (!outcome_.best.empty()) show_too_large(kTooLarge / 2);
+    std::stable_sort(too_large_.begin(), too_large_.end(),
+                     [&](const auto& a, const auto& b) { return needs(a) < needs(b); });
+    show_too_large(kTooLarge);
+  }
+
+  /// The next ones of too_large_, until so many are shown.
+  void show_too_large(std::size_t most) {
     for (const Considered& one : too_large_) {
-      if (outcome_.too_large.size() == kTooLarge) break;
-      if (!none && one.likely >= outcome_.best.front().step.seconds) break;
+      if (outcome_.too_large.size() >= most) return;
       const bool again = std::any_of(
           outcome_.too_large.begin(), outcome_.too_large.end(), [&](const FoundLayout& shown) {
             const PlanCandidate &a = shown.candidate, &b = one.candidate;
             return a.tp == b.tp && a.pp == b.pp && a.recompute == b.recompute;
           });
       if (again) continue;  // another schedule or microbatch of the same
-      FoundLayout found{one.candidate, one.memory, {}, false};
+      FoundLayout found{one.candidate, one.memory, {}, false, one.exact};
       found.step.seconds = one.likely;
       outcome_.too_large.push_back(std::move(found));
     }

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "experiments/planner/memory_model.h"
@@ -14,6 +17,8 @@ namespace concertina {
 struct SearchBudget {
   int top = 10;           // layouts that are asked for
   double actions = 20e6;  // that simulations may take, all together
+  /// Bytes of the fullest rank as they are, where that is known; instead of the model's.
+  std::function<std::optional<double>(const PlanCandidate&)> exact_bytes{};
   /// Called now and then with what is being done.
   std::function<void(const std::string&)> progress{};
 };
@@ -22,14 +27,16 @@ struct FoundLayout {
   PlanCandidate candidate;
   PlanMemory memory;
   StepPrediction step;  // of those that do not fit: `seconds` by the closed form alone
-  bool simulated = false;
+  bool simulated = false, exact = false;
 };
 
 struct SearchOutcome {
   std::vector<FoundLayout> best;  // fits, by step time; all figures
-  /// Those that would be faster than the best that fits; if nothing fits, those that need least.
-  /// One of each depth, group and recomputation.
+  /// Of those that would be faster than the best that fits, the two fastest and the two that need
+  /// least; if nothing fits, those that need least. One of each depth, group and recomputation.
   std::vector<FoundLayout> too_large;
+  /// What the fastest takes that needs at most twice the memory; infinity: none.
+  double twice_seconds = std::numeric_limits<double>::infinity();
   std::size_t candidates = 0, fitting = 0;
   std::size_t simulated = 0;
   std::size_t worse = 0;     // by their bound

@@ -116,8 +116,10 @@ PlanMemory plan_memory_of(const RunConfig& config, const Software& software,
                             ? activation_bytes(model, software, candidate.tp, candidate.samples,
                                                Recompute::full, half)
                             : 0;
-  const double per_weight = half ? software.weight_bytes_16 + software.gradient_bytes_16
-                                 : software.weight_bytes_32 + software.gradient_bytes_32;
+  const double received = software.received_bytes * (candidate.dp - 1.0) / candidate.dp;
+  const double per_weight =
+      received + (half ? software.weight_bytes_16 + software.gradient_bytes_16
+                       : software.weight_bytes_32 + software.gradient_bytes_32);
   const double per_state = (half ? software.optimizer_bytes_16 : software.optimizer_bytes_32) /
                            (software.sharded ? candidate.dp : 1);
   const std::vector<RankLoad> loads = rank_loads(candidate, layers);

@@ -31,7 +31,7 @@ class Planner:
         if tuple(command) not in self.known:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                raise RuntimeError(" ".join(command) + "\n" + done.stderr)
+                sys.exit(" ".join(command) + "\n" + done.stderr)
             self.known[tuple(command)] = json.loads(done.stdout.splitlines()[-1])
         return self.known[tuple(command)]
 

@@ -87,23 +87,21 @@ RunConfig config_of(RunConfig config, const PlanCandidate& candidate, std::strin
   return config;
 }
 
+bool runs_here(const PlanProblem& problem, const PlanCandidate& candidate) {
+  return candidate.runs_here() && problem.software.name == "concertina";
+}
+
 /// What a run reserves on its fullest rank, where that is soon known.
-void make_exact(const PlanProblem& problem, FoundLayout& found, Json& json) {
-  const PlanCandidate& candidate = found.candidate;
-  if (!candidate.runs_here() || problem.software.name != "concertina") return;
+std::optional<double> exact_bytes(const PlanProblem& problem, const PlanCandidate& candidate) {
+  const double actions =
+      simulated_actions(candidate, candidate.microbatches(problem.config)) * candidate.dp;
+  if (!runs_here(problem, candidate) || actions > kCheapActions) return std::nullopt;
   std::string keys;
   const RunConfig config = config_of(problem.config, candidate, keys);
-  json["keys"] = keys;
-  const int m = candidate.microbatches(problem.config);
-  if (simulated_actions(candidate, m) * candidate.dp > kCheapActions) return;
   const Job job = job_of(config);
-  const Assignment assignment = assignment_of(config, job, candidate.world());
-  const auto total = static_cast<double>(largest_total(
-      predict_memory(config, job, assignment, std::max(1, problem.config.run.threads))));
-  const double planned = total + found.memory.reserved;
-  // By purpose the model's; what it did not know of is with the activations.
-  found.memory.activations += planned - found.memory.total();
-  json["memory"]["exact"] = true;
+  return static_cast<double>(
+      largest_total(predict_memory(config, job, assignment_of(config, job, candidate.world()),
+                                   std::max(1, problem.config.run.threads))));
 }
 
 Json candidate_json(const PlanProblem& problem, const FoundLayout& found) {
@@ -115,6 +113,8 @@ Json candidate_json(const PlanProblem& problem, const FoundLayout& found) {
     return peak > 0 ? Json(flops / (seconds * peak)) : Json();
   };
   const double hardware = hardware_flops(config, candidate.recompute);
+  std::string keys;
+  config_of(config, candidate, keys);
   return {
       {"tp", candidate.tp},
       {"pp", candidate.pp},
@@ -124,8 +124,8 @@ Json candidate_json(const PlanProblem& problem, const FoundLayout& found) {
       {"microbatch_samples", candidate.samples},
       {"microbatches", candidate.microbatches(config)},
       {"recompute", name_of(candidate.recompute)},
-      {"runs_here", candidate.runs_here() && problem.software.name == "concertina"},
-      {"keys", nullptr},
+      {"runs_here", runs_here(problem, candidate)},
+      {"keys", runs_here(problem, candidate) ? Json(keys) : Json()},
       {"text", to_text(candidate)},
       {"simulated", found.simulated},
       {"step_s", seconds},
@@ -133,15 +133,13 @@ Json candidate_json(const PlanProblem& problem, const FoundLayout& found) {
       {"tflops_per_gpu", hardware / seconds / candidate.world() * 1e-12},
       {"mfu", share(model_flops(config))},
       {"hfu", share(hardware)},
-      {"memory", {{"exact", false}}}};
-}
-
-void add_memory(const PlanMemory& memory, Json& json) {
-  json["memory"].update({{"total_bytes", memory.total()},
-                         {"weights_bytes", memory.weights},
-                         {"optimizer_bytes", memory.optimizer},
-                         {"activations_bytes", memory.activations},
-                         {"reserved_bytes", memory.reserved}});
+      {"memory",
+       {{"exact", found.exact},
+        {"total_bytes", found.memory.total()},
+        {"weights_bytes", found.memory.weights},
+        {"optimizer_bytes", found.memory.optimizer},
+        {"activations_bytes", found.memory.activations},
+        {"reserved_bytes", found.memory.reserved}}}};
 }
 
 void add_parts(const StepPrediction& step, Json& json) {
@@ -151,15 +149,15 @@ void add_parts(const StepPrediction& step, Json& json) {
                    {"update", step.update}};
 }
 
-/// The largest part of the step that is not computation; `faster`: what the best layout would take
-/// that memory forbids.
-void add_help(const StepPrediction& step, double faster, Json& json) {
+/// The largest part of the step that is not computation; `twice`: what the fastest layout takes
+/// that needs at most twice the memory.
+void add_help(const StepPrediction& step, double twice, Json& json) {
   std::pair<double, const char*> most{step.bubble, "bubble"};
   for (const auto& part : {std::pair{step.transfer, "transfer"},
                            {step.reduction, "reduction"},
                            {step.again, "recompute"},
                            {step.group, "group"},
-                           {step.seconds - faster, "memory"}})
+                           {step.seconds - twice, "memory"}})
     if (part.first > most.first) most = part;
   json["help_most"] = {{"part", most.second}, {"seconds", most.first}};
 }
@@ -177,25 +175,16 @@ void add_help(const StepPrediction& step, double faster, Json& json) {
       "a larger --world or --device-memory, a smaller model, or more of --tp and --recompute");
 }
 
-/// The layouts as JSON; those whose exact memory is too much go to `too_large`.
-Json layouts_json(const PlanProblem& problem, SearchOutcome& outcome) {
-  Json layouts = Json::array(), exactly_too_large = Json::array();
-  const double faster =
-      outcome.too_large.empty() ? INFINITY : outcome.too_large.front().step.seconds;
-  for (FoundLayout& found : outcome.best) {
+Json layouts_json(const PlanProblem& problem, const SearchOutcome& outcome) {
+  Json layouts = Json::array(), too_large = Json::array();
+  for (const FoundLayout& found : outcome.best) {
     Json json = candidate_json(problem, found);
-    make_exact(problem, found, json);
-    add_memory(found.memory, json);
     add_parts(found.step, json);
-    add_help(found.step, faster, json);
-    (found.memory.total() <= problem.memory ? layouts : exactly_too_large).push_back(json);
+    add_help(found.step, outcome.twice_seconds, json);
+    layouts.push_back(json);
   }
-  Json too_large = std::move(exactly_too_large);
-  for (FoundLayout& found : outcome.too_large) {
-    Json json = candidate_json(problem, found);
-    add_memory(found.memory, json);
-    too_large.push_back(json);
-  }
+  for (const FoundLayout& found : outcome.too_large)
+    too_large.push_back(candidate_json(problem, found));
   return {{"layouts", layouts}, {"too_large", too_large}};
 }
 
@@ -203,9 +192,12 @@ Json layouts_json(const PlanProblem& problem, SearchOutcome& outcome) {
 
 Json search_report(const RunConfig& config, const LayoutSearchOptions& options) {
   const PlanProblem problem = problem_of(config, options);
-  SearchOutcome outcome = search_layouts(
+  const auto exact = [&](const PlanCandidate& candidate) {
+    return exact_bytes(problem, candidate);
+  };
+  const SearchOutcome outcome = search_layouts(
       problem, plan_candidates(config, problem.software, space_of(options, problem.machine)),
-      {options.top, options.budget, options.progress});
+      {options.top, options.budget, exact, options.progress});
   if (outcome.best.empty() && outcome.left_out == 0) nothing_fits(problem, outcome);
   if (outcome.best.empty())
     throw_input(fmt::format("the budget of {:g} actions is too small for any layout that fits",

@@ -31,11 +31,12 @@ struct LayoutSearchOptions {
 /// microbatches (of a pipeline), recompute, runs_here, keys (for `train`, where it runs here),
 /// step_s, tokens_per_s, tflops_per_gpu (of hardware FLOPs), mfu, hfu (null where the peak rate is
 /// not known), memory (total_bytes, weights_bytes, optimizer_bytes, activations_bytes,
-/// reserved_bytes; exact: whether it is that of a run, to the byte)); of layouts also `parts`
-/// (seconds: compute, recompute, group, bubble, transfer, reduction, update; they add up to the
-/// step) and help_most (part, seconds).
-/// Throws Error{bad_input} where memory or machine is missing, and where no layout fits: with the
-/// nearest miss.
+/// reserved_bytes; exact: whether it is that of a run, to the byte, and reserved_bytes)); of
+/// layouts also `parts` (seconds: compute, recompute, group, bubble, transfer, reduction, update;
+/// they add up to the step) and help_most (part, seconds): the largest of these but compute and
+/// update, and `memory`: what a layout would gain that needs at most twice of it. Throws
+/// Error{bad_input} where memory or machine is missing, and where no layout fits: with the nearest
+/// miss.
 nlohmann::ordered_json search_report(const RunConfig& config, const LayoutSearchOptions& options);
 
 std::string search_text(const nlohmann::ordered_json& report);

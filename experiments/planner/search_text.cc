@@ -30,7 +30,7 @@ std::string advice(const Json& layout) {
   if (part == "reduction")
     return share + " waits for gradients and weights of replicas: a faster network, fewer replicas";
   if (part == "recompute") return share + " is recomputation: more memory";
-  if (part == "memory") return share + " less with more memory: see what did not fit";
+  if (part == "memory") return share + " less with twice the memory";
   return share + " is all-reduces of tensor parallelism: a smaller group, faster links in a host";
 }
 

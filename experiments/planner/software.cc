@@ -12,9 +12,11 @@ constexpr std::array kSoftware = {
                     {.name = "concertina",
                      .about = "this program, as if it had tensor parallelism and recomputation: "
                               "fp32 weights, gradients and moments, a packed 16-bit copy of the "
-                              "weights, moments sharded over dp, transfers and reductions overlap",
+                              "weights, room for received gradients, moments sharded over dp; "
+                              "transfers and reductions overlap",
                      .weight_bytes_16 = 6,
                      .gradient_bytes_16 = 4,
+                     .received_bytes = 4,
                      .optimizer_bytes_16 = 8,
                      .sharded = true,
                      .overlaps = true,

@@ -92,7 +92,7 @@ TEST(PlannerModel, StateIsBytesPerParameter) {
     double weights, optimizer;
   };
   for (const Expected& one :
-       {Expected{"megatron", 4, 12}, {"deepspeed", 4, 3}, {"concertina", 10, 2}}) {
+       {Expected{"megatron", 4, 12}, {"deepspeed", 4, 3}, {"concertina", 13, 2}}) {
     const PlanMemory memory = plan_memory_of(config, find_software(one.software),
                                              read_machine("a100-80gb"), candidate, layers, peaks);
     EXPECT_DOUBLE_EQ(memory.weights, one.weights * parameters) << one.software;
@@ -234,6 +234,28 @@ TEST(PlannerSearch, MemoryIsARunsOwnWhereItRunsHere) {
     const auto plan = plan_report(own, {.world = 4, .gflops = 1}, std::nullopt);
     EXPECT_EQ(layout["memory"]["total_bytes"].get<double>(),
               plan["peak_bytes"].get<double>() + 200 * 1024 * 1024);
+  }
+}
+
+/// What the model takes for small enough and a run would not have room for is none of the best.
+TEST(PlannerSearch, ExactMemoryDecides) {
+  const PlanProblem one = problem(small(), 6e9);
+  const auto candidates = plan_candidates(one.config, one.software, small_space());
+  SearchBudget budget{.top = 5, .actions = 1e9};
+  const SearchOutcome model = search_layouts(one, candidates, budget);
+  const PlanCandidate best = model.best.front().candidate;
+  budget.exact_bytes = [&](const PlanCandidate& candidate) {
+    return candidate == best ? std::optional<double>(7e9) : std::nullopt;
+  };
+  const SearchOutcome exact = search_layouts(one, candidates, budget);
+  ASSERT_EQ(exact.best.size(), 5U);
+  EXPECT_EQ(exact.best.front().candidate, model.best[1].candidate);
+  EXPECT_EQ(exact.fitting + 1, model.fitting);
+  for (const FoundLayout& found : exact.best) EXPECT_FALSE(found.exact);
+  budget.exact_bytes = [](const PlanCandidate&) { return 1e9; };
+  for (const FoundLayout& found : search_layouts(one, candidates, budget).best) {
+    EXPECT_TRUE(found.exact);
+    EXPECT_NEAR(found.memory.total(), 1e9 + found.memory.reserved, 1);
   }
 }
 

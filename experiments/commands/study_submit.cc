@@ -104,7 +104,7 @@ std::string submit_text(const std::string& root, const ToSubmit& what, const std
              "submitted {} of {} as job {}: {}\n"
              "follow it   squeue --array --jobs {}; tail -f {}\n"
              "results     concertina study collect {}\n"
-             "pause it    scancel --batch --signal USR1 {} (checkpoints; each task goes on later)\n"
+             "pause it    scancel -b -s USR1 {} (checkpoints; each task goes on later)\n"
              "end it      scancel {}; the same command submits what is left\n",
              counted(std::ssize(what.trials), "trial"), root, job, to_ranges(what.trials), job,
              shell_line({fmt::format("{}/{}/slurm.txt", root, what.trials[0])}), shell_line({root}),

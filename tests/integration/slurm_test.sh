@@ -79,8 +79,11 @@ refused 'there is no trial 5' trial "$four" 5
 refused 'no folder of a study' trial nowhere 1
 refused 'no folder of a study' collect nowhere
 sed -i 's/seeds.*/seeds = [1, 2, 3]/' four.toml
-refused 'another study is in this folder: seeds differ' submit four.toml
-refused 'another study is in this folder: seeds differ' submit four.toml --dry-run
+study 0 submit four.toml --dry-run
+has '#SBATCH --array=5-6' 'more seeds'
+sed -i 's/0.003/0.004/' four.toml
+refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml
+refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml --dry-run
 
 # Trials alone, as the study itself runs them: the same bits.
 study 0 run long.toml --dir undisturbed

@@ -81,6 +81,9 @@ refused 'no folder of a study' collect nowhere
 sed -i 's/seeds.*/seeds = [1, 2, 3]/' four.toml
 study 0 submit four.toml --dry-run
 has '#SBATCH --array=5-6' 'more seeds'
+study 0 submit four.toml --dry-run --json
+grep -qF '"job":null,"trials":[5,6],"repeated":[],"under_way":[],"script":"#!/bin/bash' out || fail '--dry-run --json'
+[ "$(wc -l < out)" = 1 ] || fail '--dry-run --json prints more'
 sed -i 's/0.003/0.004/' four.toml
 refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml
 refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml --dry-run

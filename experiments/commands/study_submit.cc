@@ -50,10 +50,17 @@ ToSubmit what_is_left(const StudyResults& results, bool retry_failed) {
   return what;
 }
 
-StudyResults no_results(const StudySpec& spec, const std::string& directory) {
+/// The results that the study will have once it is in its folder: it may have more trials there.
+StudyResults results_to_be(const StudySpec& spec, const std::string& directory) {
   StudyResults results;
   results.directory = directory;
+  if (fs::exists(directory + "/study.toml")) {
+    require_same_study(directory, spec);
+    results = read_study(directory);
+  }
+  const std::size_t before = results.trials.size();
   for (Trial& trial : trials_of(spec)) {
+    if (static_cast<std::size_t>(trial.number) <= before) continue;
     TrialRecord& record = results.trials.emplace_back();
     record.number = trial.number;
     record.settings = std::move(trial.settings);
@@ -99,16 +106,15 @@ std::string submit_text(const std::string& root, const ToSubmit& what, const std
     text += fmt::format("left alone: {}, which {} submitted before and wait or run\n",
                         to_ranges(what.under_way), what.under_way.size() == 1 ? "was" : "were");
   if (job.empty()) return text + fmt::format("nothing is left to submit of {}\n", root);
-  return text +
-         fmt::format(
-             "submitted {} of {} as job {}: {}\n"
-             "follow it   squeue --array --jobs {}; tail -f {}\n"
-             "results     concertina study collect {}\n"
-             "pause it    scancel --batch --signal USR1 {} (checkpoints; each task goes on later)\n"
-             "end it      scancel {}; the same command submits what is left\n",
-             counted(std::ssize(what.trials), "trial"), root, job, to_ranges(what.trials), job,
-             shell_line({fmt::format("{}/{}/slurm.txt", root, what.trials[0])}), shell_line({root}),
-             job, job);
+  return text + fmt::format(
+                    "submitted {} of {} as job {}: {}\n"
+                    "follow it   squeue --array --jobs {}; tail -f {}\n"
+                    "results     concertina study collect {}\n"
+                    "pause it    scancel -b -s USR1 {} (checkpoints; each task goes on later)\n"
+                    "end it      scancel {}; the same command submits what is left\n",
+                    counted(std::ssize(what.trials), "trial"), root, job, to_ranges(what.trials),
+                    job, shell_line({fmt::format("{}/{}/slurm.txt", root, what.trials[0])}),
+                    shell_line({root}), job, job);
 }
 
 nlohmann::ordered_json submit_json(const std::string& root, const ToSubmit& what,
@@ -122,12 +128,14 @@ nlohmann::ordered_json submit_json(const std::string& root, const ToSubmit& what
 
 int preview_submission(const StudySpec& spec, const std::string& directory,
                        const StudySubmitCommand& options) {
-  const bool there = fs::exists(directory + "/study.toml");
-  if (there) require_same_study(directory, spec);
-  const ToSubmit what = what_is_left(there ? read_study(directory) : no_results(spec, directory),
-                                     options.retry_failed);
-  print_once(what.trials.empty() ? submit_text(directory, what, "")
-                                 : script_of(spec, directory, what.trials, options.batch));
+  const ToSubmit what = what_is_left(results_to_be(spec, directory), options.retry_failed);
+  const std::string script =
+      what.trials.empty() ? std::string() : script_of(spec, directory, what.trials, options.batch);
+  nlohmann::ordered_json json = submit_json(directory, what, "");
+  json["script"] = script;
+  print_once(options.json     ? json_line(json)
+             : script.empty() ? submit_text(directory, what, "")
+                              : script);
   return 0;
 }
 

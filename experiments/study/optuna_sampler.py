@@ -4,10 +4,10 @@
     [search]
     method = "sampler"
     metric = "validation_loss"
-    command = "python3 experiments/study/optuna_sampler.py --trials 20
-               optimizer.lr=log:1e-4:1e-2 model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
+    command = "python3 experiments/study/optuna_sampler.py --trials 20 optimizer.lr=log:1e-4:1e-2 \\
+               model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
 
-(command is one line.) Each argument is a config key and the values that it may take; a range whose
+Each argument is a config key and the values that it may take; a range whose
 ends are both written as whole numbers has whole numbers alone. An example to start from: any
 program that speaks the protocol of the user's guide is a sampler, in any language.
 """

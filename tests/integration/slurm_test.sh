@@ -79,8 +79,14 @@ refused 'there is no trial 5' trial "$four" 5
 refused 'no folder of a study' trial nowhere 1
 refused 'no folder of a study' collect nowhere
 sed -i 's/seeds.*/seeds = [1, 2, 3]/' four.toml
-refused 'another study is in this folder: seeds differ' submit four.toml
-refused 'another study is in this folder: seeds differ' submit four.toml --dry-run
+study 0 submit four.toml --dry-run
+has '#SBATCH --array=5-6' 'more seeds'
+study 0 submit four.toml --dry-run --json
+grep -qF '"job":null,"trials":[5,6],"repeated":[],"under_way":[],"script":"#!/bin/bash' out || fail '--dry-run --json'
+[ "$(wc -l < out)" = 1 ] || fail '--dry-run --json prints more'
+sed -i 's/0.003/0.004/' four.toml
+refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml
+refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml --dry-run
 
 # Trials alone, as the study itself runs them: the same bits.
 study 0 run long.toml --dir undisturbed

@@ -7,10 +7,14 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "experiments/study/study_folder.h"
+#include "io/file.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 namespace {
+
+constexpr std::uint64_t kMostStudyBytes = 16 << 20;
 
 sigset_t child_signal() {
   sigset_t child;
@@ -21,17 +25,20 @@ sigset_t child_signal() {
 
 }  // namespace
 
-StudySpec read_named_study(const std::string& file, std::string& toml) {
-  StudySpec spec = read_study_file(file, toml);
-  const bool plain = !spec.name.empty() && spec.name.find('/') == std::string::npos &&
-                     spec.name != "." && spec.name != "..";
-  if (!plain)
-    throw_input(fmt::format("'{}' is no name of a folder", spec.name), file, "name = \"NAME\"");
-  return spec;
-}
-
-std::string study_folder_of(const std::string& directory, const StudySpec& spec) {
-  return (std::filesystem::path(directory) / spec.name).string();
+NamedStudy read_named_study(const std::string& path, const std::string& directory) {
+  NamedStudy study;
+  if (std::filesystem::is_directory(path)) {
+    study.spec = read_study_folder_spec(path);
+    study.toml = read_file(StudyPaths(path, study.spec).study(), kMostStudyBytes);
+    study.folder = path;
+    return study;
+  }
+  study.spec = read_study_file(path, study.toml);
+  const std::string& name = study.spec.name;
+  if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
+    throw_input(fmt::format("'{}' is no name of a folder", name), path, "name = \"NAME\"");
+  study.folder = (std::filesystem::path(directory) / name).string();
+  return study;
 }
 
 void require_no_launcher(const std::string& command) {

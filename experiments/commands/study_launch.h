@@ -9,10 +9,13 @@
 
 namespace concertina {
 
-/// A study from its file, whose name can be that of a folder. `toml`: gets the file's text.
-StudySpec read_named_study(const std::string& file, std::string& toml);
-/// "DIR/NAME".
-std::string study_folder_of(const std::string& directory, const StudySpec& spec);
+/// A study and where it is, or will be.
+struct NamedStudy {
+  StudySpec spec;
+  std::string toml, folder;
+};
+/// `path`: a study's file, which has the folder DIR/NAME; or the folder of a study that began.
+NamedStudy read_named_study(const std::string& path, const std::string& directory);
 /// Throws Error{bad_input} under mpirun or srun; `command`: of `concertina study`.
 void require_no_launcher(const std::string& command);
 /// From now on SIGTERM, SIGINT, SIGUSR1 and SIGCHLD wait until somebody asks.

@@ -19,8 +19,9 @@ struct StudyRunCommand {
 };
 
 /// The study's file with what the command line says of launching.
-StudySpec spec_of(const StudyRunCommand& options, std::string& toml) {
-  StudySpec spec = read_named_study(options.file, toml);
+NamedStudy study_of(const StudyRunCommand& options) {
+  NamedStudy study = read_named_study(options.file, options.directory);
+  StudySpec& spec = study.spec;
   if (options.jobs) spec.launch.jobs = *options.jobs;
   if (options.time_limit) spec.launch.time_limit = *options.time_limit;
   if (!options.sampler.empty()) {
@@ -32,7 +33,7 @@ StudySpec spec_of(const StudyRunCommand& options, std::string& toml) {
   if (spec.search.method == "sampler" && spec.search.command.empty())
     throw_input("there is no sampler", options.file,
                 "--sampler \"PROGRAM ARGUMENT ...\"; or command in [search]");
-  return spec;
+  return study;
 }
 
 void preview(const StudySpec& spec, const StudyPaths& paths) {
@@ -88,10 +89,8 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
 
 int run_study(const StudyRunCommand& options) {
   require_no_launcher("run");
-  std::string toml;
-  const StudySpec spec = spec_of(options, toml);
+  const auto [spec, toml, directory] = study_of(options);
   require_launcher(spec);
-  const std::string directory = study_folder_of(options.directory, spec);
   if (options.dry_run) {
     preview(spec, StudyPaths(directory, spec));
     return 0;
@@ -115,8 +114,9 @@ int run_study(const StudyRunCommand& options) {
 
 Runner add_study_run(CLI::App& app) {
   auto options = std::make_shared<StudyRunCommand>();
-  app.add_option("study", options->file, "the study's file (the user's guide has an example)")
-      ->type_name("STUDY.toml")
+  app.add_option("study", options->file,
+                 "the study's file (STUDIES.md has an example), or the folder of one that began")
+      ->type_name("STUDY.toml|FOLDER")
       ->required();
   app.add_option("--dir", options->directory, "where the study's folder is made")
       ->type_name("DIR")

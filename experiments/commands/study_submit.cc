@@ -141,14 +141,12 @@ int preview_submission(const StudySpec& spec, const std::string& directory,
 
 int submit_study(const StudySubmitCommand& options) {
   require_no_launcher("submit");
-  std::string toml;
-  StudySpec spec = read_named_study(options.file, toml);
+  auto [spec, toml, directory] = read_named_study(options.file, options.directory);
   if (spec.search.method != "all")
     throw_input("a search cannot be submitted: what it tries next follows from trials that ended",
                 options.file, "concertina study run, in one allocation for the whole study");
   set_launcher(options.batch.launcher, spec);
   require_launcher(spec);
-  const std::string directory = study_folder_of(options.directory, spec);
   if (options.dry_run) return preview_submission(spec, directory, options);
   require_sbatch();
   script_of(spec, directory, {1}, options.batch);  // what is wrong is said before any folder

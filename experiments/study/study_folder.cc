@@ -182,8 +182,9 @@ void require_same_study(const std::string& directory, const StudySpec& spec) {
   const std::string difference = study_difference(read_study_folder_spec(directory), spec);
   if (!difference.empty())
     throw_input(fmt::format("another study is in this folder: {}", difference), directory,
-                "another `name` in the study's file, or --dir; to go on with the one there: its "
-                "own file, which is study.toml in the folder");
+                fmt::format("another `name` in the study's file, or --dir; to go on with the one "
+                            "there: concertina study run {}",
+                            directory));
 }
 
 StudySpec read_study_folder_spec(const std::string& directory) {

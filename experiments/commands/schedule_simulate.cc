@@ -34,6 +34,7 @@ const char* describe(Wait wait) {
 /// one, its ends.
 void print_path(const Plan& plan, const Timeline& timeline) {
   constexpr std::size_t kEnd = 40;  // lines
+  constexpr double kNoWait = 1e-9;  // of the makespan: rounding
   std::vector<std::string> lines;
   const std::vector<PathStep>& path = timeline.critical_path;
   for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
@@ -46,7 +47,7 @@ void print_path(const Plan& plan, const Timeline& timeline) {
     lines.push_back(
         fmt::format("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
                     text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
-                    path[i].wait == Wait::none
+                    path[i].wait == Wait::none || path[i].waited <= kNoWait * timeline.makespan
                         ? ""
                         : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited)));
   }

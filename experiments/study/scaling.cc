@@ -109,7 +109,7 @@ std::string scaling_toml(const RunConfig& config, const ScalingOptions& options)
 }
 
 double StepParts::total() const {
-  return compute + bubble + imbalance + transfer + reduction + update + cores;
+  return compute + bubble + imbalance + transfer + reduction + update + variation + cores;
 }
 
 }  // namespace concertina

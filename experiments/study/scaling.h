@@ -53,15 +53,17 @@ struct StepParts {
   double transfer = 0;   // activations and gradients between stages
   double reduction = 0;  // gradients between replicas
   double update = 0;     // loading, norms, optimizer, packing
-  double cores = 0;      // that ranks share
+  double variation = 0;  // equal actions that did not take equal time: of measurements alone
+  double cores = 0;      // that ranks share: of predictions alone
   double total() const;
 };
 inline constexpr const char* kStepParts[] = {"compute",   "bubble", "imbalance", "transfer",
-                                             "reduction", "update", "cores"};
+                                             "reduction", "update", "variation", "cores"};
 
 struct Measured {
   std::vector<double> steps;  // seconds, of each round
   double median = 0;
+  double load = 0;  // of the busiest host when they began, in processes that want to run
   StepParts parts;  // of the recorded steps, scaled to the median
 };
 

@@ -56,7 +56,7 @@ std::string step_parts_chart(const std::vector<ScalingResult>& results) {
                           (result->measured ? "" : " (predicted)"));
     const StepParts& parts = result->measured ? result->measured->parts : result->predicted;
     const double values[] = {parts.compute,   parts.bubble, parts.imbalance, parts.transfer,
-                             parts.reduction, parts.update, parts.cores};
+                             parts.reduction, parts.update, parts.variation, parts.cores};
     for (std::size_t i = 0; i < std::size(values); ++i)
       bars.series[i].values.push_back(100 * values[i] / parts.total());
   }

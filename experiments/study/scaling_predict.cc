@@ -12,6 +12,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/run/utilization.h"
 #include "experiments/study/scaling.h"
+#include "experiments/study/trial_record.h"
 #include "parallel/simulate/shared_cores.h"
 #include "parallel/simulate/simulate.h"
 
@@ -40,7 +41,8 @@ StepParts recorded_parts(const RunJson& result, double seconds) {
   const RunJson& recorded = result["recorded"];
   const RunJson& causes = recorded["bubble_causes"];
   const auto share = [&](const char* cause) { return causes.value(cause, 0.0) * seconds; };
-  parts.bubble = share("schedule") + share("variation");
+  parts.bubble = share("schedule");
+  parts.variation = share("variation");
   parts.imbalance = share("imbalance");
   parts.transfer = share("transfer");
   parts.reduction = share("reduction");
@@ -56,6 +58,10 @@ std::optional<Measured> measured_of(const std::vector<std::string>& runs) {
     if (const auto result = result_of(run)) {
       measured.steps.push_back((*result)["median_step_ms"].get<double>() * 1e-3);
       parts.push_back(recorded_parts(*result, measured.steps.back()));
+      TrialRecord record;
+      record.directory = run;
+      harvest(record);
+      measured.load = std::max(measured.load, record.figures["load"]);
     }
   if (measured.steps.empty()) return std::nullopt;
   measured.median = median(measured.steps);

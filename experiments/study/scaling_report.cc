@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/study/scaling.h"
 
 namespace concertina {
@@ -10,7 +12,7 @@ using Json = nlohmann::ordered_json;
 Json parts_json(const StepParts& parts) {
   const double total = parts.total();
   const double values[] = {parts.compute,   parts.bubble, parts.imbalance, parts.transfer,
-                           parts.reduction, parts.update, parts.cores};
+                           parts.reduction, parts.update, parts.variation, parts.cores};
   Json json;
   for (std::size_t i = 0; i < std::size(values); ++i)
     json[kStepParts[i]] = total > 0 ? values[i] / total : 0;
@@ -39,6 +41,7 @@ Json result_json(const ScalingResult& result, const ScalingResult& first) {
     Json rounds = Json::array();
     for (const double seconds : result.measured->steps) rounds.push_back(seconds * 1e3);
     json["rounds_ms"] = rounds;
+    json["load"] = result.measured->load;
     json["measured_parts"] = parts_json(result.measured->parts);
     if (first.measured)
       add_scaling(json, "measured_", result.measured->median, point, first.measured->median,
@@ -56,6 +59,26 @@ Json result_json(const ScalingResult& result, const ScalingResult& first) {
 
 std::string percent(const Json& share, int decimals = 1) {
   return share.is_null() ? "" : fmt::format("{:.{}f}%", 100 * share.get<double>(), decimals);
+}
+
+/// How far measurements can be believed.
+std::string spread_text(const Json& report) {
+  double spread = 0, load = 0;
+  std::size_t rounds = 0;
+  for (const Json& one : report["results"]) {
+    if (!one.contains("rounds_ms")) continue;
+    const auto steps = one["rounds_ms"].get<std::vector<double>>();
+    const auto [least, most] = std::ranges::minmax(steps);
+    spread = std::max(spread, most / least - 1);
+    load = std::max(load, one["load"].get<double>());
+    rounds = std::max(rounds, steps.size());
+  }
+  const std::string differ =
+      rounds > 1 ? fmt::format("rounds of one line differ by up to {:.0f}%", 100 * spread)
+                 : std::string("one round: nothing says how far it would be from another");
+  return fmt::format(
+      "{}; load of the host before a launch up to {:.1f}, earlier launches included\n", differ,
+      load);
 }
 
 }  // namespace
@@ -105,6 +128,7 @@ std::string scaling_text(const Json& report) {
       "of ranks\n";
   text += fmt::format("up to {} ranks share the {} cores of a host; beyond, a core for each rank\n",
                       report["measured_up_to"].get<int>(), report["cores"].get<int>());
+  text += spread_text(report);
   for (const Json& fit : report["fits"])
     text += fmt::format(
         "{} ranks, {}: step = {:.3f} ms + {:.3f} ms x microbatches, off by {} at most\n",

@@ -13,7 +13,8 @@ struct Name {
 };
 constexpr std::array<Name, kCauses> kNames{{
     {"schedule", "warm-up and drain: what the plan idles with equal stages and instant transfers"},
-    {"imbalance", "waiting for stages that cost more than the mean of their pipeline"},
+    {"imbalance",
+     "waiting for stages that cost more than the mean of their pipeline, or for slower replicas"},
     {"variation", "waiting because equal actions did not take equal time"},
     {"transfer",
      "activations and gradients under way between ranks, and the time-sharing of cores by ranks"},
@@ -105,6 +106,43 @@ void add_handling(const std::vector<Action>& row, const StepRecord& record, Idle
           record.actions[i].end - record.actions[i].start;
 }
 
+/// The mean of a pipeline's stages; gradients are those of the stages that train.
+StageCosts mean_stage(const Layout& layout, std::size_t p, const Costs& costs) {
+  const std::vector<StagePlacement>& stages = layout.pipelines[p].stages;
+  const auto count = static_cast<double>(stages.size());
+  const auto trained = static_cast<double>(std::ranges::count_if(
+      stages, [&](const StagePlacement& stage) { return stage.last_unit > layout.frozen_units; }));
+  StageCosts mean{0, 0, 0};
+  const auto first = static_cast<std::size_t>(layout.first_stage(static_cast<int>(p)));
+  for (std::size_t s = first; s < first + stages.size(); ++s) {
+    mean.forward += costs.stages[s].forward / count;
+    mean.input += costs.stages[s].input / trained;
+    mean.weight += costs.stages[s].weight / trained;
+  }
+  return mean;
+}
+
+/// All stages of a pipeline as long as their mean; of replicas of one depth, as the mean of all:
+/// that one of them is slower is not the schedule's doing.
+Costs equal_stages(const Layout& layout, Costs costs) {
+  const std::vector<Pipeline>& pipelines = layout.pipelines;
+  std::vector<StageCosts> means;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) means.push_back(mean_stage(layout, p, costs));
+  const bool alike = std::ranges::all_of(pipelines, [&](const Pipeline& pipeline) {
+    return pipeline.stages.size() == pipelines[0].stages.size();
+  });
+  StageCosts all{0, 0, 0};
+  for (const StageCosts& mean : means) {
+    all.forward += mean.forward / static_cast<double>(means.size());
+    all.input += mean.input / static_cast<double>(means.size());
+    all.weight += mean.weight / static_cast<double>(means.size());
+  }
+  for (std::size_t p = 0; p < pipelines.size(); ++p)
+    std::fill_n(costs.stages.begin() + layout.first_stage(static_cast<int>(p)),
+                pipelines[p].stages.size(), alike ? all : means[p]);
+  return costs;
+}
+
 std::vector<double> idle_seconds(const Timeline& timeline) {
   std::vector<double> idle;
   for (const double busy : timeline.busy) idle.push_back(timeline.makespan - busy);
@@ -141,21 +179,7 @@ ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& 
     actual.stages[s].input = costs.stages[s].input;
     actual.stages[s].weight = costs.stages[s].weight;
   }
-  Costs equal = actual;
-  for (std::size_t p = 0; p < layout.pipelines.size(); ++p) {
-    const std::size_t count = layout.pipelines[p].stages.size();
-    const auto first = equal.stages.begin() + layout.first_stage(static_cast<int>(p));
-    const auto trained = static_cast<double>(std::ranges::count_if(
-        layout.pipelines[p].stages,
-        [&](const StagePlacement& stage) { return stage.last_unit > layout.frozen_units; }));
-    StageCosts mean{0, 0, 0};
-    for (auto stage = first; stage != first + static_cast<std::ptrdiff_t>(count); ++stage) {
-      mean.forward += stage->forward / static_cast<double>(count);
-      mean.input += stage->input / trained;
-      mean.weight += stage->weight / trained;
-    }
-    std::fill_n(first, count, mean);
-  }
+  const Costs equal = equal_stages(layout, actual);
   return {idle_seconds(simulate(plan, layout, equal)),
           idle_seconds(simulate(plan, layout, actual))};
 }

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/run/machine.h"
 
 namespace concertina {
 namespace {
@@ -142,6 +143,26 @@ void print_once(const std::string& text) {
   if (launcher_rank() != 0) return;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw lost_output();
   flush_output();
+}
+
+void require_output(const std::string& path, const std::string& option) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const fs::path parent = fs::path(path).parent_path(), name = fs::path(path).filename();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  const char* why = nullptr;
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    why = "it is no regular file";
+  else if (!fs::is_directory(directory, error))
+    why = "its directory is not there";
+  else if (!writable(directory))
+    why = "its directory cannot be written to";
+  else if (fs::exists(status) &&
+           (name == "results.csv" || name == "study.toml" || name == "trial.json"))
+    why = "a study keeps its records in a file of this name";
+  if (why != nullptr)
+    throw_input(fmt::format("nothing can be written here: {}", why), path,
+                fmt::format("{} FILE in a directory of yours", option));
 }
 
 Error lost_output() {

@@ -55,6 +55,9 @@ RunConfig load(const CommonOptions& options);
 
 /// Writes `text` to stdout on the launcher's rank 0; a failure if it could not be written.
 void print_once(const std::string& text);
+/// Throws Error{bad_input} unless a file can be made, or replaced, at `path`, which `option` names:
+/// it is no device or directory, and no record of a study.
+void require_output(const std::string& path, const std::string& option);
 /// Throws lost_output() if anything that was printed to stdout could not be written.
 void flush_output();
 Error lost_output();

@@ -22,6 +22,7 @@ struct ReportOptions {
 int run_report(const ReportOptions& options) {
   std::string directory = options.run;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  if (!options.output.empty()) require_output(options.output, "--output");
   const RunFiles run = load_run(
       directory, options.step < 0 ? std::nullopt : std::optional<std::int64_t>(options.step));
   const ReportFigures figures = compute_figures(run.trace, run.known);

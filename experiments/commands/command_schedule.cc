@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "experiments/commands/schedule_search.h"
 #include "experiments/costs/figure.h"
-#include "experiments/run/machine.h"
 #include "io/file.h"
 #include "parallel/generate/schedule_registry.h"
 
@@ -121,25 +120,6 @@ void declare_bounds(CLI::App& app, ScheduleOptions& options) {
                "weights");
 }
 
-/// Throws unless a file can be made, or replaced, at `path`.
-void require_writable(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  const fs::path parent = fs::path(path).parent_path();
-  const std::string directory = parent.empty() ? "." : parent.string();
-  const char* why = nullptr;
-  if (fs::exists(status) && !fs::is_regular_file(status))
-    why = "it is no regular file";
-  else if (!fs::is_directory(directory, error))
-    why = "its directory is not there";
-  else if (!writable(directory))
-    why = "its directory cannot be written to";
-  if (why != nullptr)
-    throw_input(fmt::format("cannot write the schedule here: {}", why), path,
-                "--write FILE in a directory of yours");
-}
-
 }  // namespace
 
 int run_schedule_list(const ScheduleOptions& options) {
@@ -167,7 +147,7 @@ ScheduleCosts costs_of(const ScheduleOptions& options) {
 }
 
 int run_schedule_search(const ScheduleOptions& options) {
-  if (!options.write.empty()) require_writable(options.write);
+  if (!options.write.empty()) require_output(options.write, "--write");
   ScheduleSearch search{.ranks = options.ranks.value_or(kUsualRanks),
                         .microbatches = options.microbatches.value_or(kUsualMicrobatches),
                         .memory = options.memory,

@@ -15,6 +15,7 @@ struct StudyReportCommand : GroupOptions {
 };
 
 int run_study_report(const StudyReportCommand& options) {
+  if (!options.output.empty()) require_output(options.output, "--out");
   const StudyResults results = read_study(options.directory);
   const std::string path =
       options.output.empty() ? results.directory + "/report.html" : options.output;

@@ -18,6 +18,7 @@ struct StudyTableCommand : GroupOptions {
 
 int run_study_table(const StudyTableCommand& options) {
   const TableFormat format = table_format(options.format);
+  if (!options.output.empty()) require_output(options.output, "--out");
   const StudyTable table = make_table(read_study(options.directory), table_options(options));
   const std::string text = table_text(table, format);
   if (!options.output.empty()) atomic_replace(options.output, text);

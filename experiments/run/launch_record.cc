@@ -74,6 +74,7 @@ OrderedJson launch_facts(const Launch& launch, std::int64_t from) {
                        {"from", from},
                        {"to", nullptr}};
   facts["libraries"] = {{"mpi", mpi_library()}, {"hdf5", hdf5_version()}};
+  if (!launch.data_fingerprint.empty()) facts["text"] = launch.data_fingerprint;
   if (!launch.isa.empty()) facts.update({{"isa", launch.isa}, {"onednn", cpu::onednn_version()}});
   return facts;
 }

@@ -39,6 +39,13 @@ bool sigterm_waits() {
   return sigpending(&set) == 0 && sigismember(&set, SIGTERM) == 1;
 }
 
+bool stop_waits() {
+  sigset_t set;
+  if (sigpending(&set) != 0) return false;
+  return sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGINT) == 1 ||
+         sigismember(&set, SIGUSR1) == 1;
+}
+
 int stop_signal() {
   const sigset_t set = stop_signals();
   const timespec now{};

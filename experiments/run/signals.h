@@ -12,6 +12,8 @@ void hold_stop_signals();
 void release_sigterm();
 /// Whether a SIGTERM waits that nobody has asked for yet. From any thread.
 bool sigterm_waits();
+/// Whether any of the three waits that nobody has asked for yet. From any thread.
+bool stop_waits();
 /// The first signal that came, 0 if none did. One thread asks.
 int stop_signal();
 

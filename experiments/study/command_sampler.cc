@@ -10,8 +10,11 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/run/signals.h"
 #include "experiments/study/child_process.h"
 #include "experiments/study/launcher.h"
 #include "experiments/study/sampler.h"
@@ -22,7 +25,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kPatienceSeconds = 300;  // for an answer
+constexpr double kPatienceSeconds = 300;  // for an answer
+constexpr double kSilenceSeconds = 5;     // until somebody is told that there is none
 
 /// The program at the other end: lines to its stdin, lines from its stdout.
 class Partner {
@@ -42,12 +46,13 @@ class Partner {
   }
   ~Partner() {
     to_ = File();  // the end of its input: a sampler ends by itself
-    for (int i = 0; i < 100; ++i) {
-      if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
-      usleep(20'000);
+    bool ended = false;
+    for (int i = 0; i < 100 && !ended; ++i) {
+      ended = waitpid(pid_, nullptr, WNOHANG) != 0;
+      if (!ended) usleep(20'000);
     }
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    ::kill(-pid_, SIGKILL);  // and all that it has started
+    if (!ended) waitpid(pid_, nullptr, 0);
   }
   Partner(const Partner&) = delete;
   Partner& operator=(const Partner&) = delete;
@@ -60,8 +65,20 @@ class Partner {
       fail("it takes no more input");
     }
   }
-  Json receive() {
-    while (buffer_.find('\n') == std::string::npos) read_more();
+  /// Nothing where a signal asks the study to end before there is an answer.
+  std::optional<Json> receive() {
+    const double asked = now();
+    bool told = false;
+    while (buffer_.find('\n') == std::string::npos) {
+      if (stop_waits()) return std::nullopt;
+      if (now() > asked + kPatienceSeconds)
+        fail(fmt::format("it has not answered for {:g} s", kPatienceSeconds));
+      if (!told && now() > asked + kSilenceSeconds) {
+        log::info("waiting for an answer of the sampler, {:g} s at most", kPatienceSeconds);
+        told = true;
+      }
+      read_more();
+    }
     const std::string line = buffer_.substr(0, buffer_.find('\n'));
     buffer_.erase(0, line.size() + 1);
     Json json = Json::parse(line, nullptr, false);
@@ -84,7 +101,8 @@ class Partner {
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     std::vector<char*> list;
     for (std::string& word : words) list.push_back(word.data());
     list.push_back(nullptr);
@@ -99,8 +117,7 @@ class Partner {
   }
   void read_more() {
     pollfd ready{from_.descriptor(), POLLIN, 0};
-    const int count = poll(&ready, 1, kPatienceSeconds * 1000);
-    if (count == 0) fail(fmt::format("it has not answered for {} s", kPatienceSeconds));
+    if (poll(&ready, 1, 100) <= 0) return;
     char bytes[4096];
     const ssize_t got = read(from_.descriptor(), bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) return;
@@ -139,12 +156,13 @@ class CommandSampler : public Sampler {
     }
     if (done_ || (search_.trials > 0 && last_ >= search_.trials)) return std::nullopt;
     partner_.send({{"ask", {{"trial", last_ + 1}}}});
-    const Json answer = partner_.receive();
-    if (answer.contains("done")) {
+    const std::optional<Json> answer = partner_.receive();
+    if (!answer) return std::nullopt;
+    if (answer->contains("done")) {
       done_ = true;
       return std::nullopt;
     }
-    return TrialTask{{++last_, settings_of(answer)}};
+    return TrialTask{{++last_, settings_of(*answer)}};
   }
 
   void tell(const StoredTrial& trial) override {

@@ -22,6 +22,7 @@ constexpr Fact kProvenance[] = {
     {"version", "", true},
     {"commit", "", true},
     {"processor", "", true},
+    {"text", "data.text", true},
     {"program", "", false},
     {"isa", "numerics.isa", false},
     {"libraries", "", false},

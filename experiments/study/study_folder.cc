@@ -55,9 +55,15 @@ void read_trial(const StudyPaths& paths, int number, std::map<int, StoredTrial>&
   trials.insert_or_assign(number, std::move(trial));
 }
 
-std::map<int, StoredTrial> read_trials(const StudyPaths& paths) {
+std::map<int, StoredTrial> read_trials(const StudyPaths& paths, const StudySpec& spec) {
   std::map<int, StoredTrial> trials;
   for (const int number : numbered(paths.root)) read_trial(paths, number, trials);
+  const std::string digest = study_digest(spec);
+  for (const auto& [number, trial] : trials)
+    if (trial.study != digest)
+      throw_input("this record of a trial is of another study: base configs or [set] differ",
+                  paths.record(number),
+                  "remove the trial's directory, and `study run` repeats the trial");
   return trials;
 }
 
@@ -134,7 +140,7 @@ StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
   make_directories(root);
   lock_ = FileLock(root + "/study.lock", "this study", "wait until it has ended, or stop it");
   claim(spec, toml);
-  trials_ = read_trials(paths_);
+  trials_ = read_trials(paths_, spec_);
   require_own(paths_.results(), results_of(spec_, root, trials_));
   if (!trials_.empty()) write_results();
 }
@@ -152,7 +158,8 @@ void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
   atomic_replace(paths_.study(), toml);
 }
 
-void StudyFolder::save(const StoredTrial& trial) {
+void StudyFolder::save(StoredTrial trial) {
+  trial.study = study_digest(spec_);
   make_directories(paths_.trial(trial.record.number));
   atomic_replace(paths_.record(trial.record.number), trial_json(trial));
   trials_.insert_or_assign(trial.record.number, trial);
@@ -200,7 +207,7 @@ StudySpec read_study_folder_spec(const std::string& directory) {
 StudyResults read_study(const std::string& directory) {
   const StudySpec spec = read_study_folder_spec(without_slash(directory));
   const StudyPaths paths(directory, spec);
-  StudyResults results = results_of(spec, paths.root, read_trials(paths));
+  StudyResults results = results_of(spec, paths.root, read_trials(paths, spec));
   require_own(paths.results(), results);
   return results;
 }

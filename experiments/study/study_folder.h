@@ -42,7 +42,7 @@ class StudyFolder {
   /// Trials that have a record, by number.
   const std::map<int, StoredTrial>& trials() const { return trials_; }
   /// Writes the trial's record, then results.csv.
-  void save(const StoredTrial& trial);
+  void save(StoredTrial trial);
   /// Locks the trial against other processes, then reads its record, which one of them may have
   /// written. Throws Error{bad_input} that names the process which has it.
   FileLock lock(int number);

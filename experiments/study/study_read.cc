@@ -14,6 +14,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/input_file.h"
+#include "experiments/study/launcher.h"
 #include "experiments/study/study_spec.h"
 
 namespace concertina {
@@ -420,6 +421,7 @@ class SpecReader {
            {"stop_signal", [&](const toml::node& value) {
               launch.stop_signal = choice(value, "launch.stop_signal", {"USR1", "TERM", "INT"});
             }}});
+    if (!launch.command.empty()) split_words(launch.command, place(node, "launch.command"));
     if (!launch.command.empty() && launch.command.find("{args}") == std::string::npos)
       refuse(node, "launch.command", "the launcher has no place for what it starts",
              "\"mpirun -n {ranks} {program} {args}\"");

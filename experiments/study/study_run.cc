@@ -13,6 +13,7 @@
 #include "core/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/run/signals.h"
 #include "experiments/study/launcher.h"
 #include "io/file.h"
 #include "io/sha256.h"
@@ -84,7 +85,7 @@ StudySummary StudyRun::run(const std::function<int()>& stopped,
     }
     while (start_next()) {
     }
-    if (running_.empty() && !waiting_) return summary(cut_short_);
+    if (running_.empty() && !waiting_ && !stop_waits()) return summary(cut_short_);
     progress_.update(static_cast<int>(running_.size()), sampler_->left());
     pause();
     for (auto trial = running_.begin(); trial != running_.end();) {

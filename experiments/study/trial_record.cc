@@ -65,7 +65,8 @@ std::string of_hosts(const Json& launch, const char* key) {
 /// What the last launch says of where it ran.
 void take_launch(const Json& launch, TrialRecord& record) {
   if (!launch.is_object()) return;
-  for (const char* key : {"version", "commit", "program", "onednn", "device", "isa", "compute"})
+  for (const char* key :
+       {"version", "commit", "program", "onednn", "device", "isa", "compute", "text"})
     if (launch.contains(key) && launch[key].is_string()) record.facts[key] = launch[key];
   record.facts["host"] = of_hosts(launch, "host");
   record.facts["processor"] = of_hosts(launch, "processor");
@@ -87,6 +88,7 @@ std::string trial_json(const StoredTrial& trial) {
   if (!record.error.empty()) json["error"] = record.error;
   for (const TrialRung& rung : trial.rungs)
     json["rungs"].push_back({{"steps", rung.steps}, {"metric", rung.metric}});
+  json["study"] = trial.study;
   json[kDigest] = sha256_hex(dumped(json));
   return dumped(json, 2) + "\n";
 }
@@ -110,6 +112,7 @@ StoredTrial read_trial_json(const std::string& text, const std::string& source) 
   json["figures"].get_to(record.figures);
   json["facts"].get_to(record.facts);
   record.error = json.value("error", "");
+  trial.study = json.value("study", "");
   for (const Json& rung : json.value("rungs", Json::array()))
     trial.rungs.push_back({rung["steps"], rung["metric"]});
   return trial;

@@ -21,6 +21,7 @@ struct TrialRung {
 
 struct StoredTrial {
   TrialRecord record;
+  std::string study{};           // study_digest() of the study that it is of
   std::vector<TrialRung> rungs;  // ascending; empty without successive halving
 };
 

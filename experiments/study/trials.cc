@@ -9,6 +9,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
 #include "experiments/study/study_spec.h"
+#include "io/sha256.h"
 
 namespace concertina {
 namespace {
@@ -77,6 +78,15 @@ std::string study_difference(const StudySpec& before, const StudySpec& now) {
   if (begins) return {};
   if (before.random != now.random) return "[random] differs";
   return before.axes == now.axes ? "seeds differ" : "[grid] or [[zip]] differs";
+}
+
+std::string study_digest(const StudySpec& spec) {
+  std::string text;
+  for (const BaseFile& base : spec.bases)
+    text += fmt::format("{} {}\n", base.text.size(), base.text);
+  for (const auto& [key, value] : spec.set)
+    text += fmt::format("{} {} {}\n", key, value.size(), value);
+  return sha256_hex(text);
 }
 
 std::vector<std::string> axes_of(const StudySpec& spec) {

@@ -178,6 +178,44 @@ grep -q 'train @studies/dry/base/1-base.toml @studies/dry/1/overrides.toml' out 
 sed -i 's/done/failed/' studies/beside/results.csv
 runs 2 beside
 one_message 'results.csv is not as the study wrote it' edited
+# A record, a device or a directory is never replaced by a table.
+mkfifo pipe
+for out in pipe studies studies/told/study.toml killed/grid/results.csv; do
+  exits 2 "a table in $out" "$binary" study table killed/grid --out $out
+  one_message 'nothing can be written here' "a table in $out"
+done
+[ -p pipe ] || fail 'a pipe was replaced'
+# The record of another study, and trials of another text, are not averaged.
+cp -r studies/grid other && cp killed/grid/1/trial.json other/1/ && rm other/results.csv
+exits 0 'a record of the same study' "$binary" study table other --metric loss
+cp studies/stopped/1/trial.json other/1/
+exits 2 'a record of another study' "$binary" study table other
+one_message 'of another study' 'another study'
+study text << END
+[grid]
+run.seed = [1, 2]
+[launch]
+ranks = 1
+command = "sh -c '{program} {args}; code=\$?; echo more words >> text; exit \$code'"
+END
+runs 0 text
+exits 2 'two texts' "$binary" study table studies/text
+one_message text 'two texts'
+# A sampler that says nothing does not keep a signal waiting, nor leave anything.
+study silent << END
+[search]
+method = "sampler"
+metric = "loss"
+[launch]
+ranks = 1
+END
+printf 'trap "" TERM\nsleep 63 & sleep 64\n' > silent.sh
+"$binary" study run silent.toml --sampler 'sh silent.sh' > out 2> err & process=$!
+sleep 0.7
+kill -TERM $process
+wait $process
+[ $? = 75 ] || fail 'a silent sampler kept a signal waiting'
+grep -lsE '^sleep.6[34]' /proc/[0-9]*/cmdline > /dev/null && fail 'what the sampler started is still there'
 exits 2 'a missing file' "$binary" study run nothing.toml
 one_message 'cannot read this file' missing
 exit $bad

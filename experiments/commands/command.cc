@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/run/machine.h"
+#include "io/paths.h"
 
 namespace concertina {
 namespace {
@@ -146,21 +146,13 @@ void print_once(const std::string& text) {
 }
 
 void require_output(const std::string& path, const std::string& option) {
+  std::string why = why_not_writable(path);
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  const fs::path parent = fs::path(path).parent_path(), name = fs::path(path).filename();
-  const std::string directory = parent.empty() ? "." : parent.string();
-  const char* why = nullptr;
-  if (fs::exists(status) && !fs::is_regular_file(status))
-    why = "it is no regular file";
-  else if (!fs::is_directory(directory, error))
-    why = "its directory is not there";
-  else if (!writable(directory))
-    why = "its directory cannot be written to";
-  else if (fs::exists(status) &&
-           (name == "results.csv" || name == "study.toml" || name == "trial.json"))
+  const fs::path name = fs::path(path).filename();
+  if (why.empty() && fs::exists(path, error) &&
+      (name == "results.csv" || name == "study.toml" || name == "trial.json"))
     why = "a study keeps its records in a file of this name";
-  if (why != nullptr)
+  if (!why.empty())
     throw_input(fmt::format("nothing can be written here: {}", why), path,
                 fmt::format("{} FILE in a directory of yours", option));
 }

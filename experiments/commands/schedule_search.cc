@@ -87,7 +87,7 @@ class Search {
     return units ? std::min(options_.max_chunks, most) : options_.max_chunks;
   }
 
-  /// Of a file with costs of so many stages.
+  /// The number of chunks that a file with costs of so many stages has.
   int chunks_of(int rows) const {
     const int chunks = rows / options_.ranks;
     if (chunks * options_.ranks != rows)
@@ -241,7 +241,7 @@ class Search {
   FoundSchedule found_;
 };
 
-/// Of one schedule's tries: within the bound before beyond it, then the shortest by `length`.
+/// The best of one schedule's tries: one within the bound, then the shortest by `length`.
 const Json& best_of(const std::vector<const Json*>& tries, const char* length) {
   return **std::min_element(tries.begin(), tries.end(), [&](const Json* a, const Json* b) {
     const auto key = [&](const Json& one) {

@@ -40,7 +40,7 @@ double sample_width(const LegendEntry& entry) {
                                                     : 6;
 }
 
-/// Of any number of ticks that a chart may have room for.
+/// The width of the widest label, for any number of ticks that a chart may have room for.
 double widest_number(const AxisScale& scale) {
   double widest = 0;
   for (int count = 2; count <= 12; ++count)

@@ -35,7 +35,7 @@ std::vector<CurvePoint> points_of(const LineSeries& series, const AxisScale& x,
   return points;
 }
 
-/// Of each column of the picture the first, lowest, highest and last point, and every gap.
+/// Keeps the first, lowest, highest and last point of each column of the picture, and every gap.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, const AxisScale& x) {
   if (points.size() <= 4 * kColumns) return points;
   std::vector<CurvePoint> result;

@@ -21,7 +21,7 @@ constexpr std::array<int, 95> kWidths{
     222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500,  500, 334, 260, 334, 584};
 constexpr double kWidestFont = 1.14, kBold = 1.1;
 
-/// Of one linear channel, 0 to 1 (WCAG 2.1, relative luminance).
+/// The value of one linear channel, 0 to 1 (WCAG 2.1, relative luminance).
 double linear(int channel) {
   const double c = channel / 255.0;
   return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);

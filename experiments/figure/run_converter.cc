@@ -79,21 +79,6 @@ std::string end_of(const std::string& log) {
 
 }  // namespace
 
-std::optional<std::string> find_converter_program(const std::string& name) {
-  const char* variable = std::getenv("PATH");
-  const std::string path = variable == nullptr ? "/usr/bin:/bin" : variable;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
-    begin = end + 1;
-    std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    std::error_code error;
-    if (std::filesystem::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0)
-      return file;
-  }
-  return std::nullopt;
-}
-
 ConverterResult run_converter(const std::vector<std::string>& words, const std::string& log,
                               std::chrono::seconds limit) {
   std::vector<char*> arguments;

@@ -4,14 +4,10 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace concertina {
-
-/// Where on PATH a program of this name is that can be run.
-std::optional<std::string> find_converter_program(const std::string& name);
 
 struct ConverterResult {
   int status = -1;         // exit status; 128 + the signal that ended it; -1: it did not start

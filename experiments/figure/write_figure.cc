@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "experiments/figure/run_converter.h"
 #include "io/file.h"
+#include "io/paths.h"
 
 namespace concertina {
 namespace {
@@ -47,7 +48,7 @@ std::optional<Converter> find_converter() {
                                    {Kind::chromium, "chromium"},
                                    {Kind::chromium, "chromium-browser"},
                                    {Kind::chromium, "google-chrome"}})
-    if (auto path = find_converter_program(name)) return Converter{kind, *path};
+    if (std::string path = find_program(name); !path.empty()) return Converter{kind, path};
   return std::nullopt;
 }
 
@@ -180,18 +181,8 @@ void require_figure(const std::string& path, const std::vector<std::string>& ext
     throw_input(extension.empty() ? "a figure's file needs an extension that says its kind"
                                   : fmt::format("'{}' is no kind of figure", extension),
                 path, fmt::format("one of: {}", fmt::join(extensions, ", ")));
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  const fs::path parent = fs::path(path).parent_path();
-  const std::string directory = parent.empty() ? "." : parent.string();
-  const char* why = nullptr;
-  if (fs::exists(status) && !fs::is_regular_file(status))
-    why = "it is no regular file";
-  else if (!fs::is_directory(directory, error))
-    why = "its directory is not there";
-  else if (::access(directory.c_str(), W_OK | X_OK) != 0)
-    why = "its directory cannot be written to";
-  if (why != nullptr)
+  const std::string why = why_not_writable(path);
+  if (!why.empty())
     throw_input(fmt::format("cannot write the figure here: {}", why), path,
                 "a file in a directory of yours");
   if (is_converted(extension) && !find_converter()) throw_no_converter(path);

@@ -20,6 +20,7 @@
 
 #include "core/error.h"
 #include "io/file.h"
+#include "io/paths.h"
 
 namespace concertina {
 namespace {
@@ -93,23 +94,6 @@ std::vector<pid_t> marked(const std::string& mark) {
 }
 
 }  // namespace
-
-std::string find_program(const std::string& program) {
-  const auto usable = [](const std::string& path) {
-    std::error_code error;
-    return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
-  };
-  if (program.find('/') != std::string::npos) return usable(program) ? program : std::string();
-  const char* path = std::getenv("PATH");
-  std::string rest = path == nullptr ? "" : path;
-  for (std::size_t at = 0; at <= rest.size();) {
-    const std::size_t end = std::min(rest.find(':', at), rest.size());
-    const std::string candidate = rest.substr(at, end - at) + "/" + program;
-    if (usable(candidate)) return candidate;
-    at = end + 1;
-  }
-  return {};
-}
 
 ChildProcess::ChildProcess(const ChildOptions& options) : mark_(options.mark) {
   const std::string program = find_program(options.words.at(0));

@@ -21,9 +21,6 @@ struct ChildOptions {
   std::string mark;
 };
 
-/// Where `program` is: itself if it has a slash, else on PATH; empty if it cannot be executed.
-std::string find_program(const std::string& program);
-
 class ChildProcess {
  public:
   /// Throws a failure if it cannot be started.

@@ -15,10 +15,10 @@
 #include "core/log.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/signals.h"
-#include "experiments/study/child_process.h"
 #include "experiments/study/launcher.h"
 #include "experiments/study/sampler.h"
 #include "io/file.h"
+#include "io/paths.h"
 
 namespace concertina {
 namespace {

@@ -13,6 +13,7 @@
 #include "experiments/run/utilization.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/trial_record.h"
+#include "parallel/simulate/idle_causes.h"
 #include "parallel/simulate/shared_cores.h"
 #include "parallel/simulate/simulate.h"
 
@@ -118,28 +119,6 @@ std::vector<int> hosts_of(int ranks, int ranks_per_host) {
   for (int rank = 0; rank < ranks; ++rank)
     hosts.push_back(ranks_per_host > 0 ? rank / ranks_per_host : 0);
   return hosts;
-}
-
-/// All stages of a pipeline as long as their mean.
-Costs equal_stages(const Layout& layout, Costs costs) {
-  for (std::size_t p = 0; p < layout.pipelines.size(); ++p) {
-    const auto first = static_cast<std::size_t>(layout.first_stage(static_cast<int>(p)));
-    const std::size_t count = layout.pipelines[p].stages.size();
-    StageCosts sum{.forward = 0, .input = 0, .weight = 0};
-    for (std::size_t s = first; s < first + count; ++s) {
-      sum.forward += costs.stages[s].forward / static_cast<double>(count);
-      sum.input += costs.stages[s].input / static_cast<double>(count);
-      sum.weight += costs.stages[s].weight / static_cast<double>(count);
-      sum.fused += costs.stages[s].fused / static_cast<double>(count);
-    }
-    for (std::size_t s = first; s < first + count; ++s) {
-      costs.stages[s].forward = sum.forward;
-      costs.stages[s].input = sum.input;
-      costs.stages[s].weight = sum.weight;
-      costs.stages[s].fused = sum.fused;
-    }
-  }
-  return costs;
 }
 
 /// One thing after the other is taken away, and what the step gets shorter by is its part.

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "experiments/study/child_process.h"
 #include "experiments/study/launcher.h"
+#include "io/paths.h"
 
 namespace concertina {
 namespace {

@@ -16,6 +16,7 @@
 #include "experiments/run/signals.h"
 #include "experiments/study/launcher.h"
 #include "io/file.h"
+#include "io/paths.h"
 #include "io/sha256.h"
 
 namespace concertina {

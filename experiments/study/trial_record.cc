@@ -8,6 +8,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "experiments/report/report_figures.h"
+#include "experiments/report/run_lines.h"
 #include "experiments/run/error_text.h"
 #include "io/file.h"
 #include "io/sha256.h"
@@ -34,11 +36,8 @@ Json read_json(const std::string& path) {
 
 /// The last line that is a JSON object; null if there is none.
 Json last_line(const std::string& path) {
-  std::ifstream file(path);
-  Json last;
-  for (std::string line; std::getline(file, line);)
-    if (Json json = Json::parse(line, nullptr, false); json.is_object()) last = std::move(json);
-  return last;
+  const std::vector<nlohmann::json> lines = read_lines(path);
+  return lines.empty() ? Json() : Json(lines.back());
 }
 
 void flatten(const Json& json, const std::string& path, TrialRecord& record) {
@@ -75,6 +74,18 @@ void take_launch(const Json& launch, TrialRecord& record) {
       record.figures["load"] = std::max(record.figures["load"], host["load"].get<double>());
   const Json libraries = launch.value("libraries", Json::object());
   if (libraries.is_object() && !libraries.empty()) record.facts["libraries"] = dumped(libraries);
+}
+
+/// A run that was killed after its last checkpoint has nothing left to train: the result.json of
+/// its last launch is without the figures of its steps, which its log has.
+void add_logged_steps(TrialRecord& record) {
+  if (!record.figures.contains("steps") || record.figures.contains("loss")) return;
+  const std::vector<nlohmann::json> lines = read_lines(record.directory + "/metrics.jsonl");
+  if (lines.empty() || number_in(lines.back(), "step") != record.figures["steps"]) return;
+  Json logged = to_json(total(metrics_of(lines)));
+  for (const char* key : {"loss", "lr", "grad_norm", "peak_bytes"})
+    logged[key] = number_in(lines.back(), key);
+  for (const auto& [key, value] : logged.items()) record.figures.emplace(key, value.get<double>());
 }
 
 }  // namespace
@@ -121,6 +132,7 @@ StoredTrial read_trial_json(const std::string& text, const std::string& source) 
 void harvest(TrialRecord& record) {
   if (const Json result = read_json(record.directory + "/result.json"); result.is_object())
     flatten(result, "", record);
+  add_logged_steps(record);
   take_launch(last_line(record.directory + "/launches.jsonl"), record);
 }
 

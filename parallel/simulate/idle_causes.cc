@@ -122,27 +122,6 @@ StageCosts mean_stage(const Layout& layout, std::size_t p, const Costs& costs) {
   return mean;
 }
 
-/// All stages of a pipeline as long as their mean; of replicas of one depth, as the mean of all:
-/// that one of them is slower is not the schedule's doing.
-Costs equal_stages(const Layout& layout, Costs costs) {
-  const std::vector<Pipeline>& pipelines = layout.pipelines;
-  std::vector<StageCosts> means;
-  for (std::size_t p = 0; p < pipelines.size(); ++p) means.push_back(mean_stage(layout, p, costs));
-  const bool alike = std::ranges::all_of(pipelines, [&](const Pipeline& pipeline) {
-    return pipeline.stages.size() == pipelines[0].stages.size();
-  });
-  StageCosts all{0, 0, 0};
-  for (const StageCosts& mean : means) {
-    all.forward += mean.forward / static_cast<double>(means.size());
-    all.input += mean.input / static_cast<double>(means.size());
-    all.weight += mean.weight / static_cast<double>(means.size());
-  }
-  for (std::size_t p = 0; p < pipelines.size(); ++p)
-    std::fill_n(costs.stages.begin() + layout.first_stage(static_cast<int>(p)),
-                pipelines[p].stages.size(), alike ? all : means[p]);
-  return costs;
-}
-
 std::vector<double> idle_seconds(const Timeline& timeline) {
   std::vector<double> idle;
   for (const double busy : timeline.busy) idle.push_back(timeline.makespan - busy);
@@ -170,6 +149,29 @@ StepSpan span_of(const std::vector<StepRecord>& ranks) {
     span.end = std::max(span.end, record.end);
   }
   return span;
+}
+
+Costs equal_stages(const Layout& layout, Costs costs) {
+  const std::vector<Pipeline>& pipelines = layout.pipelines;
+  std::vector<StageCosts> means;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) means.push_back(mean_stage(layout, p, costs));
+  const bool alike = std::ranges::all_of(pipelines, [&](const Pipeline& pipeline) {
+    return pipeline.stages.size() == pipelines[0].stages.size();
+  });
+  StageCosts all{0, 0, 0};
+  for (const StageCosts& mean : means) {
+    all.forward += mean.forward / static_cast<double>(means.size());
+    all.input += mean.input / static_cast<double>(means.size());
+    all.weight += mean.weight / static_cast<double>(means.size());
+  }
+  for (std::size_t p = 0, s = 0; p < pipelines.size(); ++p)
+    for (std::size_t i = 0; i < pipelines[p].stages.size(); ++i, ++s) {
+      const StageCosts& mean = alike ? all : means[p];
+      costs.stages[s].forward = mean.forward;
+      costs.stages[s].input = mean.input;
+      costs.stages[s].weight = mean.weight;
+    }
+  return costs;
 }
 
 ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& costs) {

@@ -40,6 +40,10 @@ struct StepSpan {
 };
 StepSpan span_of(const std::vector<StepRecord>& ranks);
 
+/// `costs` with all stages of a pipeline as long as their mean; of replicas of one depth, as the
+/// mean of all: that one of them is slower is not the schedule's doing.
+Costs equal_stages(const Layout& layout, Costs costs);
+
 /// Idle seconds of each rank, transfers free: with the costs of all stages of a pipeline made equal
 /// (their mean), and with the costs as they are.
 struct ExpectedIdle {

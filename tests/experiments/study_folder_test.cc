@@ -142,6 +142,25 @@ TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::open);
 }
 
+/// Killed between its last checkpoint and its result: the next launch had nothing left to train.
+TEST_F(StudyOnDisk, FiguresOfStepsThatNoLaunchReportedAreThoseOfTheLog) {
+  TrialRecord record;
+  record.directory = directory_.path();
+  std::ofstream(record.directory + "/result.json") << R"({"steps": 2, "validation_loss": 4.5})";
+  std::ofstream(record.directory + "/metrics.jsonl")
+      << R"({"step":1,"loss":5.5,"lr":0.1,"grad_norm":2,"tokens_per_s":100,"step_ms":20,"bubble":0.5,"peak_bytes":64})"
+      << "\n"
+      << R"({"step":2,"loss":5.25,"lr":0.2,"grad_norm":1,"tokens_per_s":100,"step_ms":40,"bubble":0.5,"peak_bytes":64})"
+      << "\n";
+  harvest(record);
+  EXPECT_EQ(record.figures["loss"], 5.25);
+  EXPECT_EQ(record.figures["grad_norm"], 1);
+  EXPECT_EQ(record.figures["peak_bytes"], 64);
+  EXPECT_EQ(record.figures["validation_loss"], 4.5);
+  EXPECT_DOUBLE_EQ(record.figures["median_step_ms"], 30);
+  EXPECT_DOUBLE_EQ(record.figures["tokens_per_s"], 100);
+}
+
 TEST(TrialJson, IsReadBackAndEveryEditIsFound) {
   StoredTrial trial = ended(2, -0.0, TrialState::stopped);
   trial.rungs = {{9, 3.25}, {27, 1e-300}};

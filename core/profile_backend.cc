@@ -47,8 +47,7 @@ class ProfileBackend final : public BackendAround {
  public:
   ProfileBackend(Backend& inner, Profile& profile)
       : BackendAround(inner), profile_(profile), clock_(inner.clock()) {
-    for (std::size_t i = 0; i < kernels_.size(); ++i)
-      kernels_[i] = &profile.kernels[kKernelNames[i]];
+    for (std::size_t i = 0; i < kernels_.size(); ++i) kernels_[i] = &profile.kernels[kOpNames[i]];
   }
 
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
@@ -61,15 +60,14 @@ class ProfileBackend final : public BackendAround {
   KernelClock& clock() override { return clock_; }
 
  private:
-  void before(const KernelCall& call) override {
+  void before(Op& op) override {
     if (!profile_.active) return;
-    under_way_.kernel = kernels_[static_cast<std::size_t>(call.kernel)];
-    under_way_.product =
-        call.packed == nullptr ? nullptr : product(call.kernel, call.packed->shape);
+    under_way_.kernel = kernels_[op.index()];
+    under_way_.product = std::visit([this](const auto& kernel) { return product(kernel); }, op);
     for (KernelTime* one : {under_way_.kernel, under_way_.product}) {
       if (one == nullptr) continue;
       ++one->calls;
-      one->flops += call.flops;
+      one->flops += flops_of(op);
     }
     under_way_.start = clock_.mark();
   }
@@ -79,17 +77,18 @@ class ProfileBackend final : public BackendAround {
     clock_.add(under_way_);
   }
 
-  KernelTime* product(Kernel kernel, const LinearShape& shape) {
-    ProductTimes& times = profile_.products.find(shape)->second;
-    if (kernel == Kernel::linear_forward) return &times.forward;
-    if (kernel == Kernel::linear_input) return &times.input;
-    if (kernel == Kernel::linear_weight) return &times.weight;
+  ProductTimes& times(const Linear& map) { return profile_.products.find(map.shape())->second; }
+  KernelTime* product(const LinearForward& op) { return &times(op.map).forward; }
+  KernelTime* product(const LinearInput& op) { return &times(op.map).input; }
+  KernelTime* product(const LinearWeight& op) { return &times(op.map).weight; }
+  template <class Other>
+  KernelTime* product(const Other&) {
     return nullptr;
   }
 
   Profile& profile_;
   ProfileClock clock_;
-  std::array<KernelTime*, kKernelNames.size()> kernels_{};
+  std::array<KernelTime*, kOpNames.size()> kernels_{};
   Timed under_way_;
 };
 

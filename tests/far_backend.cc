@@ -54,7 +54,7 @@ class FarBackend final : public BackendAround {
   Memory& memory() override { return memory_; }
 
  private:
-  void before(const KernelCall&) override { memory_.protect(PROT_READ | PROT_WRITE); }
+  void before(Op&) override { memory_.protect(PROT_READ | PROT_WRITE); }
   void after() override { memory_.protect(PROT_NONE); }
 
   FarMemory memory_;

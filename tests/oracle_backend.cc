@@ -34,75 +34,71 @@ class Out {
 
 class OracleLinear final : public Linear {
  public:
-  explicit OracleLinear(const LinearShape& shape) : shape_(shape) {}
+  using Linear::Linear;
 
   std::size_t packed_bytes() const override {
-    return static_cast<std::size_t>(shape_.in * shape_.out) * sizeof(float);
+    return static_cast<std::size_t>(shape().in * shape().out) * sizeof(float);
   }
 
-  void pack(View weight, void* packed) override {
-    CONCERTINA_CHECK(weight.bytes() == packed_bytes(), "weight of {} bytes", weight.bytes());
-    const bool narrow = shape_.compute == DType::bf16;
-    for (std::size_t i = 0; i < weight.count; ++i)
-      static_cast<float*>(packed)[i] =
-          narrow ? to_float(rounded<Bf16>(weight.f32()[i])) : weight.f32()[i];
+  void pack(const PackWeights& op) override {
+    CONCERTINA_CHECK(op.weight.bytes() == packed_bytes(), "weight of {} bytes",
+                     op.weight.bytes());
+    const bool narrow = shape().compute == DType::bf16;
+    for (std::size_t i = 0; i < op.weight.count; ++i)
+      static_cast<float*>(op.packed)[i] =
+          narrow ? to_float(rounded<Bf16>(op.weight.f32()[i])) : op.weight.f32()[i];
   }
 
-  void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
-    const std::vector<float> in = to_floats(x);
-    std::vector<double> u(y.count);
-    oracle::linear(shape_, in.data(), static_cast<const float*>(packed), bias.f32(), u.data());
-    Out out(y), operand(epilogue.operand);
+  void forward(const LinearForward& op) override {
+    const std::vector<float> in = to_floats(op.x);
+    std::vector<double> u(op.y.count);
+    oracle::linear(shape(), in.data(), static_cast<const float*>(op.packed), op.bias.f32(),
+                   u.data());
+    Out out(op.y), operand(op.epilogue.operand);
     for (std::size_t i = 0; i < u.size(); ++i) {
-      if (epilogue.kind == Epilogue::Kind::gelu) {
+      if (op.epilogue.kind == Epilogue::Kind::gelu) {
         operand[i] = static_cast<float>(oracle::gelu_slope(u[i]));
         u[i] = oracle::gelu(u[i]);
       }
-      if (epilogue.kind == Epilogue::Kind::residual) u[i] += static_cast<double>(operand[i]);
+      if (op.epilogue.kind == Epilogue::Kind::residual) u[i] += static_cast<double>(operand[i]);
       out[i] = static_cast<float>(u[i]);
     }
   }
 
-  void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
-    CONCERTINA_CHECK(epilogue.kind != Epilogue::Kind::residual, "no such backward epilogue");
-    const std::vector<float> grad = to_floats(dy), operand = to_floats(epilogue.operand);
-    std::vector<double> sums(dx.count);
-    oracle::linear_backward_input(shape_, grad.data(), static_cast<const float*>(packed),
+  void backward_input(const LinearInput& op) override {
+    CONCERTINA_CHECK(op.epilogue.kind != Epilogue::Kind::residual, "no such backward epilogue");
+    const std::vector<float> grad = to_floats(op.dy), operand = to_floats(op.epilogue.operand);
+    std::vector<double> sums(op.dx.count);
+    oracle::linear_backward_input(shape(), grad.data(), static_cast<const float*>(op.packed),
                                   sums.data());
-    Out out(dx);
+    Out out(op.dx);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (epilogue.kind == Epilogue::Kind::gelu) sums[i] *= static_cast<double>(operand[i]);
+      if (op.epilogue.kind == Epilogue::Kind::gelu) sums[i] *= static_cast<double>(operand[i]);
       out[i] = static_cast<float>(sums[i]);
     }
   }
 
-  void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
-    const std::vector<float> in = to_floats(x), grad = to_floats(dy);
-    oracle::linear_backward_weight(shape_, in.data(), grad.data(), dweight.f32(), dbias.f32(),
-                                   accumulate);
+  void backward_weight(const LinearWeight& op) override {
+    const std::vector<float> in = to_floats(op.x), grad = to_floats(op.dy);
+    oracle::linear_backward_weight(shape(), in.data(), grad.data(), op.dweight.f32(),
+                                   op.dbias.f32(), op.accumulate);
   }
-
- private:
-  LinearShape shape_;
 };
 
 class OracleAttention final : public Attention {
  public:
-  explicit OracleAttention(const AttentionShape& shape) : shape_(shape) {}
+  using Attention::Attention;
 
-  void forward(View qkv, View y, View lse) override {
-    const std::vector<float> in = to_floats(qkv);
-    Out out(y);
-    oracle::attention(shape_, in.data(), out.data(), lse.f32());
+  void forward(const AttentionForward& op) override {
+    const std::vector<float> in = to_floats(op.qkv);
+    Out out(op.y);
+    oracle::attention(shape(), in.data(), out.data(), op.lse.f32());
   }
-  void backward(View dy, View qkv, View, View, View dqkv) override {
-    const std::vector<float> grad = to_floats(dy), in = to_floats(qkv);
-    Out out(dqkv);
-    oracle::attention_backward(shape_, grad.data(), in.data(), out.data());
+  void backward(const AttentionBackward& op) override {
+    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.qkv);
+    Out out(op.dqkv);
+    oracle::attention_backward(shape(), grad.data(), in.data(), out.data());
   }
-
- private:
-  AttentionShape shape_;
 };
 
 class OracleBackend final : public Backend {
@@ -120,66 +116,76 @@ class OracleBackend final : public Backend {
   void set_workspace(void*) override {}
   void forget_operators() override {}
 
-  void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
-    const std::vector<float> in = to_floats(x);
-    Out out(y);
-    oracle::layer_norm(rows_of(mean), rows_of(gamma), in.data(), gamma.f32(), beta.f32(),
-                       out.data(), mean.f32(), rstd.f32());
-  }
-  void layer_norm_backward_input(View dy, View x, View gamma, View mean, View rstd,
-                                 View residual_grad, View dx) override {
-    const std::vector<float> grad = to_floats(dy), in = to_floats(x),
-                             residual = to_floats(residual_grad);
-    Out out(dx);
-    oracle::layer_norm_backward_input(rows_of(mean), rows_of(gamma), grad.data(), in.data(),
-                                      gamma.f32(), mean.f32(), rstd.f32(),
-                                      residual.empty() ? nullptr : residual.data(), out.data());
-  }
-  void layer_norm_backward_weight(View dy, View x, View mean, View rstd, View dgamma, View dbeta,
-                                  bool accumulate) override {
-    const std::vector<float> grad = to_floats(dy), in = to_floats(x);
-    oracle::layer_norm_backward_weight(rows_of(mean), rows_of(dgamma), grad.data(), in.data(),
-                                       mean.f32(), rstd.f32(), dgamma.f32(), dbeta.f32(),
-                                       accumulate);
-  }
-  void embedding(View tokens, View wte, View wpe, std::int64_t t, View x) override {
-    Out out(x);
-    oracle::embedding(rows_of(tokens), t, rows_of(x) / rows_of(tokens), tokens.i32(), wte.f32(),
-                      wpe.f32(), out.data());
-  }
-  void embedding_backward(View tokens, View dx, std::int64_t t, View dwte, View dwpe,
-                          bool accumulate) override {
-    const Index width = rows_of(dx) / rows_of(tokens);
-    oracle::embedding_backward(rows_of(tokens), t, width, rows_of(dwte) / width, tokens.i32(),
-                               to_floats(dx).data(), dwte.f32(), dwpe.f32(), accumulate);
-  }
-  void cross_entropy(View logits, View targets, float loss_scale, bool training,
-                     View row_loss) override {
-    Out out(logits);
-    oracle::cross_entropy(rows_of(targets), rows_of(logits) / rows_of(targets), out.data(),
-                          targets.i32(), static_cast<double>(loss_scale), training, row_loss.f32());
-  }
-  void dropout(const DropoutMask& mask, View u, View residual, View y) override {
-    const std::vector<float> in = to_floats(u), skip = to_floats(residual);
-    Out out(y);
-    oracle::dropout(mask, rows_of(u), in.data(), skip.empty() ? nullptr : skip.data(), out.data());
-  }
-  void axpby(float a, View x, float b, View y) override {
-    for (std::size_t i = 0; i < y.count; ++i)
-      y.f32()[i] = static_cast<float>(static_cast<double>(a) * static_cast<double>(x.f32()[i]) +
-                                      static_cast<double>(b) * static_cast<double>(y.f32()[i]));
-  }
-  void sum_squares(View x, std::size_t block, std::span<double> sums) override {
-    std::fill(sums.begin(), sums.end(), 0.0);
-    for (std::size_t i = 0; i < x.count; ++i)
-      sums[i / block] += static_cast<double>(x.f32()[i]) * static_cast<double>(x.f32()[i]);
-  }
-  void adamw(const AdamW& rule, View w, View m, View v, View g) override {
-    oracle::adamw(rule, w.count, w.f32(), m.f32(), v.f32(), g.f32());
+  void run(const Op& op) override {
+    std::visit([](const auto& kernel) { issue(kernel); }, op);
   }
   Memory& memory() override { return host_memory(); }
   KernelClock& clock() override { return host_clock(); }
   void synchronize() override {}
+
+ private:
+  template <OperatorOp T>
+  static void issue(const T& op) {
+    op.run();
+  }
+  static void issue(const LayerNorm& op) {
+    const std::vector<float> in = to_floats(op.x);
+    Out out(op.y);
+    oracle::layer_norm(rows_of(op.mean), rows_of(op.gamma), in.data(), op.gamma.f32(),
+                       op.beta.f32(), out.data(), op.mean.f32(), op.rstd.f32());
+  }
+  static void issue(const LayerNormInput& op) {
+    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.x),
+                             residual = to_floats(op.residual_grad);
+    Out out(op.dx);
+    oracle::layer_norm_backward_input(rows_of(op.mean), rows_of(op.gamma), grad.data(), in.data(),
+                                      op.gamma.f32(), op.mean.f32(), op.rstd.f32(),
+                                      residual.empty() ? nullptr : residual.data(), out.data());
+  }
+  static void issue(const LayerNormWeight& op) {
+    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.x);
+    oracle::layer_norm_backward_weight(rows_of(op.mean), rows_of(op.dgamma), grad.data(), in.data(),
+                                       op.mean.f32(), op.rstd.f32(), op.dgamma.f32(),
+                                       op.dbeta.f32(), op.accumulate);
+  }
+  static void issue(const Embed& op) {
+    Out out(op.x);
+    oracle::embedding(rows_of(op.tokens), op.t, rows_of(op.x) / rows_of(op.tokens), op.tokens.i32(),
+                      op.wte.f32(), op.wpe.f32(), out.data());
+  }
+  static void issue(const EmbedWeight& op) {
+    const Index width = rows_of(op.dx) / rows_of(op.tokens);
+    oracle::embedding_backward(rows_of(op.tokens), op.t, width, rows_of(op.dwte) / width,
+                               op.tokens.i32(), to_floats(op.dx).data(), op.dwte.f32(),
+                               op.dwpe.f32(), op.accumulate);
+  }
+  static void issue(const CrossEntropy& op) {
+    Out out(op.logits);
+    oracle::cross_entropy(rows_of(op.targets), rows_of(op.logits) / rows_of(op.targets), out.data(),
+                          op.targets.i32(), static_cast<double>(op.loss_scale), op.training,
+                          op.row_loss.f32());
+  }
+  static void issue(const ApplyDropout& op) {
+    const std::vector<float> in = to_floats(op.u), skip = to_floats(op.residual);
+    Out out(op.y);
+    oracle::dropout(op.mask, rows_of(op.u), in.data(), skip.empty() ? nullptr : skip.data(),
+                    out.data());
+  }
+  static void issue(const Axpby& op) {
+    for (std::size_t i = 0; i < op.y.count; ++i)
+      op.y.f32()[i] =
+          static_cast<float>(static_cast<double>(op.a) * static_cast<double>(op.x.f32()[i]) +
+                             static_cast<double>(op.b) * static_cast<double>(op.y.f32()[i]));
+  }
+  static void issue(const SumSquares& op) {
+    std::fill(op.sums.begin(), op.sums.end(), 0.0);
+    for (std::size_t i = 0; i < op.x.count; ++i)
+      op.sums[i / op.block] +=
+          static_cast<double>(op.x.f32()[i]) * static_cast<double>(op.x.f32()[i]);
+  }
+  static void issue(const AdamWUpdate& op) {
+    oracle::adamw(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32());
+  }
 };
 
 }  // namespace

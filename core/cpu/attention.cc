@@ -1,5 +1,7 @@
 #include "core/cpu/attention.h"
 
+#include "core/ops.h"
+
 namespace concertina::cpu {
 namespace {
 
@@ -10,29 +12,30 @@ template <class T>
 class HeadAttention final : public Attention {
  public:
   HeadAttention(const AttentionShape& s, const PanelAttention<T>& loops, Context& context)
-      : shape_(s), loops_(loops), context_(context) {
+      : Attention(s), loops_(loops), context_(context) {
     const Int c = s.heads * s.head_dim;
     head_ = {s.tokens, s.head_dim, 3 * c, c};
     context.workspace.need(loops_.scratch(head_, true));
     context.workspace.need(loops_.scratch(head_, false));
   }
 
-  void forward(View qkv, View y, View lse) override {
+  void forward(const AttentionForward& op) override {
     each_head([&](Int at, Int row, Int index, void* scratch) {
-      const T* q = qkv.as<T>() + row * head_.stride + at;
+      const T* q = op.qkv.as<T>() + row * head_.stride + at;
       loops_.forward(head_, q, q + head_.width, q + 2 * head_.width,
-                     y.as<T>() + row * head_.width + at, lse.f32() + index * head_.tokens, scratch);
+                     op.y.as<T>() + row * head_.width + at, op.lse.f32() + index * head_.tokens,
+                     scratch);
     });
   }
 
-  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+  void backward(const AttentionBackward& op) override {
     each_head([&](Int at, Int row, Int index, void* scratch) {
-      const T* q = qkv.as<T>() + row * head_.stride + at;
-      T* dq = dqkv.as<T>() + row * head_.stride + at;
+      const T* q = op.qkv.as<T>() + row * head_.stride + at;
+      T* dq = op.dqkv.as<T>() + row * head_.stride + at;
       const Int out = row * head_.width + at;
-      loops_.backward(head_, q, q + head_.width, q + 2 * head_.width, y.as<T>() + out,
-                      lse.f32() + index * head_.tokens, dy.as<T>() + out, dq, dq + head_.width,
-                      dq + 2 * head_.width, scratch);
+      loops_.backward(head_, q, q + head_.width, q + 2 * head_.width, op.y.as<T>() + out,
+                      op.lse.f32() + index * head_.tokens, op.dy.as<T>() + out, dq,
+                      dq + head_.width, dq + 2 * head_.width, scratch);
     });
   }
 
@@ -40,13 +43,12 @@ class HeadAttention final : public Attention {
   // f(first column of the head, first row of the sample, sample * H + head, scratch)
   template <class F>
   void each_head(F&& f) {
-    context_.team.each(shape_.samples * shape_.heads, [&](Int i, int thread) {
-      f(i % shape_.heads * shape_.head_dim, i / shape_.heads * shape_.tokens, i,
+    context_.team.each(shape().samples * shape().heads, [&](Int i, int thread) {
+      f(i % shape().heads * shape().head_dim, i / shape().heads * shape().tokens, i,
         context_.workspace.of(thread));
     });
   }
 
-  AttentionShape shape_;
   HeadShape head_;
   const PanelAttention<T>& loops_;
   const Context& context_;

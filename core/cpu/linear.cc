@@ -3,6 +3,7 @@
 #include "core/cpu/panel_tiles.h"
 #include "core/cpu/product_tiles.h"
 #include "core/error.h"
+#include "core/ops.h"
 
 namespace concertina::cpu {
 namespace {
@@ -17,7 +18,7 @@ template <class T, template <class> class Rows, template <class> class Outer>
 class CpuLinear final : public Linear {
  public:
   CpuLinear(const LinearShape& s, const ActivationLoops<T>& loops, Context& context)
-      : shape_(s),
+      : Linear(s),
         loops_(loops),
         context_(context),
         forward_(s.rows, weights(s), context),
@@ -29,39 +30,40 @@ class CpuLinear final : public Linear {
     return backward_offset_ + align_up(backward_.packed_bytes());
   }
 
-  void pack(View weight, void* packed) override {
+  void pack(const PackWeights& op) override {
     context_.team.each(2, [&](Int direction, int) {
       if (direction == 0)
-        forward_.pack(weight.f32(), packed);
+        forward_.pack(op.weight.f32(), op.packed);
       else
-        backward_.pack(weight.f32(), backward_part(packed));
+        backward_.pack(op.weight.f32(), backward_part(op.packed));
     });
   }
 
-  void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
-    check(x, shape_.in, "x");
-    check(y, shape_.out, "y");
-    const Int n = shape_.out;
-    const float* b = bias.f32();
-    T *out = y.as<T>(), *operand = epilogue.operand.as<T>();
-    const bool gelu = epilogue.kind == Epilogue::Kind::gelu;
-    forward_.run(x.as<T>(), packed, gelu ? operand : out, [&](Int first, Int rows, float* tile) {
-      const Int at = first * n;
-      if (gelu)
-        loops_.gelu(tile, b, out + at, operand + at, rows, n);
-      else
-        finish(tile, b, operand == nullptr ? nullptr : operand + at, out + at, rows, n);
-    });
+  void forward(const LinearForward& op) override {
+    check(op.x, shape().in, "x");
+    check(op.y, shape().out, "y");
+    const Int n = shape().out;
+    const float* b = op.bias.f32();
+    T *out = op.y.as<T>(), *operand = op.epilogue.operand.as<T>();
+    const bool gelu = op.epilogue.kind == Epilogue::Kind::gelu;
+    forward_.run(
+        op.x.as<T>(), op.packed, gelu ? operand : out, [&](Int first, Int rows, float* tile) {
+          const Int at = first * n;
+          if (gelu)
+            loops_.gelu(tile, b, out + at, operand + at, rows, n);
+          else
+            finish(tile, b, operand == nullptr ? nullptr : operand + at, out + at, rows, n);
+        });
   }
 
-  void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
-    check(dy, shape_.out, "dy");
-    check(dx, shape_.in, "dx");
-    const Int n = shape_.in;
-    const void* weights = backward_part(const_cast<void*>(packed));
-    T* out = dx.as<T>();
-    const T* slope = epilogue.operand.as<T>();
-    backward_.run(dy.as<T>(), weights, out, [&](Int first, Int rows, float* tile) {
+  void backward_input(const LinearInput& op) override {
+    check(op.dy, shape().out, "dy");
+    check(op.dx, shape().in, "dx");
+    const Int n = shape().in;
+    const void* weights = backward_part(const_cast<void*>(op.packed));
+    T* out = op.dx.as<T>();
+    const T* slope = op.epilogue.operand.as<T>();
+    backward_.run(op.dy.as<T>(), weights, out, [&](Int first, Int rows, float* tile) {
       const Int at = first * n;
       if (slope != nullptr)
         loops_.multiply(tile, slope + at, out + at, rows * n);
@@ -70,16 +72,17 @@ class CpuLinear final : public Linear {
     });
   }
 
-  void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
-    check(x, shape_.in, "x");
-    check(dy, shape_.out, "dy");
-    const T *in = x.as<T>(), *grad = dy.as<T>();
-    outer_.run(shape_.transposed ? grad : in, shape_.transposed ? in : grad, dweight.f32(),
-               accumulate);
-    if (dbias.empty()) return;
-    const Int n = shape_.out;
+  void backward_weight(const LinearWeight& op) override {
+    check(op.x, shape().in, "x");
+    check(op.dy, shape().out, "dy");
+    const T *in = op.x.as<T>(), *grad = op.dy.as<T>();
+    const bool swapped = shape().transposed;
+    outer_.run(swapped ? grad : in, swapped ? in : grad, op.dweight.f32(), op.accumulate);
+    if (op.dbias.empty()) return;
+    const Int n = shape().out;
     context_.team.runs(n, kBiasColumns, [&](Int begin, Int end) {
-      loops_.column_sum(grad + begin, shape_.rows, n, end - begin, dbias.f32() + begin, accumulate);
+      loops_.column_sum(grad + begin, shape().rows, n, end - begin, op.dbias.f32() + begin,
+                        op.accumulate);
     });
   }
 
@@ -102,11 +105,11 @@ class CpuLinear final : public Linear {
   }
 
   void check(View view, Int columns, const char* name) const {
-    CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape_.rows * columns),
-                     "linear {}: {} elements, not {} x {}", name, view.count, shape_.rows, columns);
+    CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape().rows * columns),
+                     "linear {}: {} elements, not {} x {}", name, view.count, shape().rows,
+                     columns);
   }
 
-  LinearShape shape_;
   const ActivationLoops<T>& loops_;
   const Context& context_;
   Rows<T> forward_, backward_;

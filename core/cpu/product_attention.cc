@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/cpu/product.h"
+#include "core/ops.h"
 
 namespace concertina::cpu {
 namespace {
@@ -78,7 +79,7 @@ struct QueryTile {
 class ProductAttention final : public Attention {
  public:
   ProductAttention(const AttentionShape& s, Context& context)
-      : shape_(s),
+      : Attention(s),
         loops_(*context.loops.attention_bf16),
         context_(context),
         stride_(score_stride(s.tokens)) {
@@ -92,18 +93,18 @@ class ProductAttention final : public Attention {
     context.workspace.need(Scratch(*this, nullptr).bytes);
   }
 
-  void forward(View qkv, View y, View lse) override {
+  void forward(const AttentionForward& op) override {
     each_head([&](const Head& head, const Scratch& scratch) {
-      const Sources in = sources(qkv, head);
-      forward_head(in, y.as<Bf16>() + head.y, lse.f32() + head.lse, scratch);
+      const Sources in = sources(op.qkv, head);
+      forward_head(in, op.y.as<Bf16>() + head.y, op.lse.f32() + head.lse, scratch);
     });
   }
 
-  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+  void backward(const AttentionBackward& op) override {
     each_head([&](const Head& head, const Scratch& scratch) {
-      Bf16* dq = dqkv.as<Bf16>() + head.qkv;
-      backward_head(sources(qkv, head), y.as<Bf16>() + head.y, dy.as<Bf16>() + head.y,
-                    lse.f32() + head.lse, dq, scratch);
+      Bf16* dq = op.dqkv.as<Bf16>() + head.qkv;
+      backward_head(sources(op.qkv, head), op.y.as<Bf16>() + head.y, op.dy.as<Bf16>() + head.y,
+                    op.lse.f32() + head.lse, dq, scratch);
     });
   }
 
@@ -131,14 +132,14 @@ class ProductAttention final : public Attention {
                                   : reinterpret_cast<U*>(static_cast<std::byte*>(memory) + bytes);
         bytes += align_up(static_cast<std::size_t>(count) * sizeof(U));
       };
-      const Int d = a.shape_.head_dim;
+      const Int d = a.shape().head_dim;
       take(s, kQueries * a.stride_);
       take(dp, kQueries * a.stride_);
       take(p, kQueries * a.stride_);
       take(ds, kQueries * a.stride_);
       take(out, kQueries * d);
-      take(dk, a.shape_.tokens * d);
-      take(dv, a.shape_.tokens * d);
+      take(dk, a.shape().tokens * d);
+      take(dv, a.shape().tokens * d);
       take(inverse, kQueries);
     }
   };
@@ -147,19 +148,20 @@ class ProductAttention final : public Attention {
     for (const Block& block : blocks_)
       if (block.queries == queries && block.keys == keys) return block.products.get();
     blocks_.push_back(
-        {queries, keys, std::make_unique<BlockProducts>(shape_, queries, keys, context_)});
+        {queries, keys, std::make_unique<BlockProducts>(shape(), queries, keys, context_)});
     return blocks_.back().products.get();
   }
 
-  Int width() const { return shape_.heads * shape_.head_dim; }
+  Int width() const { return shape().heads * shape().head_dim; }
 
   template <class F>
   void each_head(F&& f) const {
-    context_.team.each(shape_.samples * shape_.heads, [&](Int i, int thread) {
-      const Int row = i / shape_.heads * shape_.tokens, column = i % shape_.heads * shape_.head_dim;
+    context_.team.each(shape().samples * shape().heads, [&](Int i, int thread) {
+      const Int row = i / shape().heads * shape().tokens,
+                column = i % shape().heads * shape().head_dim;
       Scratch scratch(*this, context_.workspace.of(thread));
       scratch.thread = thread;
-      f(Head{row * 3 * width() + column, row * width() + column, i * shape_.tokens, thread},
+      f(Head{row * 3 * width() + column, row * width() + column, i * shape().tokens, thread},
         scratch);
     });
   }
@@ -171,7 +173,7 @@ class ProductAttention final : public Attention {
 
   ScoreTile score_tile(const QueryTile& tile) const {
     return {tile.first, tile.queries, tile.first + tile.queries, stride_,
-            1.0F / std::sqrt(static_cast<float>(shape_.head_dim))};
+            1.0F / std::sqrt(static_cast<float>(shape().head_dim))};
   }
 
   /// f(products, first key) for each block of keys of a tile.
@@ -198,16 +200,16 @@ class ProductAttention final : public Attention {
       });
       loops_.softmax(score_tile(tile), scratch.s, scratch.p, scratch.inverse, lse + tile.first);
       weighted_rows(tile, scratch.p, in.v, scratch);
-      loops_.store(scratch.out, scratch.inverse, tile.queries, {width(), shape_.head_dim},
+      loops_.store(scratch.out, scratch.inverse, tile.queries, {width(), shape().head_dim},
                    y + tile.first * width());
     }
   }
 
   void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Bf16* dq,
                      const Scratch& scratch) const {
-    const Int d = shape_.head_dim, stride = 3 * width();
-    std::fill_n(scratch.dk, shape_.tokens * d, 0.0F);
-    std::fill_n(scratch.dv, shape_.tokens * d, 0.0F);
+    const Int d = shape().head_dim, stride = 3 * width();
+    std::fill_n(scratch.dk, shape().tokens * d, 0.0F);
+    std::fill_n(scratch.dv, shape().tokens * d, 0.0F);
     for (const QueryTile& tile : tiles_) {
       const Bf16 *q = in.q + tile.first * stride, *grad = dy + tile.first * width();
       each_block(tile, [&](const BlockProducts& products, Int k) {
@@ -223,8 +225,8 @@ class ProductAttention final : public Attention {
       weighted_rows(tile, scratch.ds, in.k, scratch);
       loops_.store(scratch.out, nullptr, tile.queries, {stride, d}, dq + tile.first * stride);
     }
-    loops_.store(scratch.dk, nullptr, shape_.tokens, {stride, d}, dq + width());
-    loops_.store(scratch.dv, nullptr, shape_.tokens, {stride, d}, dq + 2 * width());
+    loops_.store(scratch.dk, nullptr, shape().tokens, {stride, d}, dq + width());
+    loops_.store(scratch.dv, nullptr, shape().tokens, {stride, d}, dq + 2 * width());
   }
 
   struct Block {
@@ -232,7 +234,6 @@ class ProductAttention final : public Attention {
     std::unique_ptr<BlockProducts> products;
   };
 
-  AttentionShape shape_;
   const AttentionLoops& loops_;
   Context& context_;
   Int stride_;  // of a row of scores

@@ -9,20 +9,20 @@ namespace {
 
 class CudaAttention final : public Attention {
  public:
-  CudaAttention(const AttentionShape& shape, Context& context) : shape_(shape), context_(context) {}
+  CudaAttention(const AttentionShape& shape, Context& context)
+      : Attention(shape), context_(context) {}
 
-  void forward(View qkv, View y, View lse) override {
-    attention_forward(context_.stream, shape_, qkv, y, lse);
+  void forward(const AttentionForward& op) override {
+    attention_forward(context_.stream, shape(), op.qkv, op.y, op.lse);
   }
 
-  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
-    const View delta{context_.workspace.scratch(), delta_count(shape_), DType::f32};
-    attention_delta(context_.stream, shape_, dy, y, delta);
-    attention_backward(context_.stream, shape_, dy, qkv, lse, delta, dqkv);
+  void backward(const AttentionBackward& op) override {
+    const View delta{context_.workspace.scratch(), delta_count(shape()), DType::f32};
+    attention_delta(context_.stream, shape(), op.dy, op.y, delta);
+    attention_backward(context_.stream, shape(), op.dy, op.qkv, op.lse, delta, op.dqkv);
   }
 
  private:
-  AttentionShape shape_;
   Context& context_;
 };
 

@@ -95,53 +95,8 @@ class CudaBackend final : public Backend {
     clock().forget_room();
   }
 
-  void layer_norm(View x, View gamma, View beta, View y, View mean, View rstd) override {
-    cuda::layer_norm(context_.stream, x, gamma, beta, y, mean, rstd);
-  }
-  void layer_norm_backward_input(View dy, View x, View gamma, View mean, View rstd,
-                                 View residual_grad, View dx) override {
-    cuda::layer_norm_backward_input(context_.stream, dy, x, gamma, mean, rstd, residual_grad, dx);
-  }
-  void layer_norm_backward_weight(View dy, View x, View mean, View rstd, View dgamma, View dbeta,
-                                  bool accumulate) override {
-    cuda::layer_norm_backward_weight(context_.stream, dy, x, mean, rstd, dgamma, dbeta, accumulate,
-                                     context_.workspace.scratch());
-  }
-  void embedding(View tokens, View wte, View wpe, std::int64_t t, View x) override {
-    cuda::embedding(context_.stream, tokens, wte, wpe, t, x);
-  }
-  void embedding_backward(View tokens, View dx, std::int64_t t, View dwte, View dwpe,
-                          bool accumulate) override {
-    cuda::embedding_backward(context_.stream, tokens, dx, t, dwte, dwpe, accumulate,
-                             context_.workspace.scratch());
-  }
-  void cross_entropy(View logits, View targets, float loss_scale, bool training,
-                     View row_loss) override {
-    cuda::cross_entropy(context_.stream, logits, targets, loss_scale, training, row_loss);
-  }
-  void dropout(const DropoutMask& mask, View u, View residual, View y) override {
-    cuda::dropout(context_.stream, mask, graphs_.mask_place(mask.at), u, residual, y);
-  }
-  void axpby(float a, View x, float b, View y) override {
-    cuda::axpby(context_.stream, a, x, b, y);
-  }
-  void adamw(const AdamW& rule, View w, View m, View v, View g) override {
-    cuda::adamw(context_.stream, rule, w, m, v, g);
-  }
-
-  // The device writes its sums to host memory; synchronize() brings them to their place. There is a
-  // call for each tensor, too many to wait for each.
-  void sum_squares(View x, std::size_t block, std::span<double> sums) override {
-    while (!sums.empty()) {
-      if (summed_ == sums_.count()) synchronize();
-      const std::size_t n = std::min(sums_.count() - summed_, sums.size());
-      const std::size_t elements = std::min(n * block, x.count);
-      cuda::sum_squares(context_.stream, x.slice(0, elements), block, sums_.data() + summed_);
-      wanted_.push_back(sums.first(n));
-      summed_ += n;
-      sums = sums.subspan(n);
-      x = x.slice(elements, x.count - elements);
-    }
+  void run(const Op& op) override {
+    std::visit([this](const auto& kernel) { issue(kernel); }, op);
   }
 
   void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
@@ -164,6 +119,33 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  template <class T>
+  void issue(const T& op) {
+    cuda::run(context_.stream, op, context_.workspace.scratch());
+  }
+  template <OperatorOp T>
+  void issue(const T& op) {
+    op.run();
+  }
+  void issue(const ApplyDropout& op) {
+    cuda::run(context_.stream, op, graphs_.mask_place(op.mask.at));
+  }
+  // The device writes its sums to host memory; synchronize() brings them to their place. There is a
+  // call for each tensor, too many to wait for each.
+  void issue(SumSquares op) {
+    while (!op.sums.empty()) {
+      if (summed_ == sums_.count()) synchronize();
+      const std::size_t n = std::min(sums_.count() - summed_, op.sums.size());
+      const std::size_t elements = std::min(n * op.block, op.x.count);
+      const SumSquares part{op.x.slice(0, elements), op.block, op.sums.first(n)};
+      cuda::run(context_.stream, part, sums_.data() + summed_);
+      wanted_.push_back(part.sums);
+      summed_ += n;
+      op.sums = op.sums.subspan(n);
+      op.x = op.x.slice(elements, op.x.count - elements);
+    }
+  }
+
   CurrentDevice device_;  // first: the others are made on it
   Context context_;
   DeviceMemory memory_{context_.stream};

@@ -19,7 +19,7 @@ std::unique_ptr<LinearOperands> make_operands(const LinearShape& s, Context& con
 class CudaLinear final : public Linear {
  public:
   CudaLinear(const LinearShape& s, Context& context)
-      : shape_(s),
+      : Linear(s),
         context_(context),
         operands_(make_operands(s, context)),
         forward_(context.blas, operands_->forward_shape(), Behind::nothing),
@@ -34,12 +34,13 @@ class CudaLinear final : public Linear {
     need(s, context.workspace);
   }
 
-  std::size_t packed_bytes() const override { return cuda::packed_bytes(shape_); }
-  void pack(View weight, void* packed) override { operands_->pack(weight, packed); }
+  std::size_t packed_bytes() const override { return cuda::packed_bytes(shape()); }
+  void pack(const PackWeights& op) override { operands_->pack(op.weight, op.packed); }
 
-  void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
-    check(x, shape_.in, "x");
-    check(y, shape_.out, "y");
+  void forward(const LinearForward& op) override {
+    const auto& [map, x, packed, bias, epilogue, y] = op;
+    check(x, shape().in, "x");
+    check(y, shape().out, "y");
     Product::Operands o = operands_->forward(x, packed);
     const bool gelu = epilogue.kind == Epilogue::Kind::gelu;
     if (gelu && gelu_ && gelu_->able() && !bias.empty()) {
@@ -59,30 +60,30 @@ class CudaLinear final : public Linear {
     if (gelu) cuda::gelu(context_.stream, u, y);
   }
 
-  void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
-    check(dy, shape_.out, "dy");
-    check(dx, shape_.in, "dx");
-    Product::Operands o = operands_->input(dy, packed);
-    o.c = dx.data;
-    const bool gelu = epilogue.kind == Epilogue::Kind::gelu;
+  void backward_input(const LinearInput& op) override {
+    check(op.dy, shape().out, "dy");
+    check(op.dx, shape().in, "dx");
+    Product::Operands o = operands_->input(op.dy, op.packed);
+    o.c = op.dx.data;
+    const bool gelu = op.epilogue.kind == Epilogue::Kind::gelu;
     if (gelu && gelu_input_ && gelu_input_->able()) {
-      o.aux = epilogue.operand.data;
+      o.aux = op.epilogue.operand.data;
       return run(*gelu_input_, o);
     }
     run(input_, o);
-    if (gelu) gelu_backward(context_.stream, epilogue.operand, dx);
+    if (gelu) gelu_backward(context_.stream, op.epilogue.operand, op.dx);
   }
 
   // dbias by own sums: cuBLASLt's bias gradient overwrites, and says nothing of its order.
-  void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
-    check(x, shape_.in, "x");
-    check(dy, shape_.out, "dy");
-    Product::Operands o = operands_->weight(x, dy);
-    o.c = dweight.data;
-    if (accumulate) o.add = dweight.data;
+  void backward_weight(const LinearWeight& op) override {
+    check(op.x, shape().in, "x");
+    check(op.dy, shape().out, "dy");
+    Product::Operands o = operands_->weight(op.x, op.dy);
+    o.c = op.dweight.data;
+    if (op.accumulate) o.add = op.dweight.data;
     run(weight_, o);
-    if (!dbias.empty())
-      column_sums(context_.stream, dy, dbias, accumulate, context_.workspace.scratch());
+    if (!op.dbias.empty())
+      column_sums(context_.stream, op.dy, op.dbias, op.accumulate, context_.workspace.scratch());
   }
 
  private:
@@ -92,18 +93,18 @@ class CudaLinear final : public Linear {
 
   /// The bias in the type that the product wants.
   const void* narrow(View bias) {
-    if (shape_.compute == DType::f32) return bias.data;
-    const View copy{context_.workspace.bias(), bias.count, shape_.compute};
+    if (shape().compute == DType::f32) return bias.data;
+    const View copy{context_.workspace.bias(), bias.count, shape().compute};
     cast(context_.stream, bias, copy);
     return copy.data;
   }
 
   void check(View view, Int columns, const char* name) const {
-    CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape_.rows * columns),
-                     "linear {}: {} elements, not {} x {}", name, view.count, shape_.rows, columns);
+    CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape().rows * columns),
+                     "linear {}: {} elements, not {} x {}", name, view.count, shape().rows,
+                     columns);
   }
 
-  LinearShape shape_;
   Context& context_;
   std::unique_ptr<LinearOperands> operands_;
   Product forward_, biased_, input_, weight_;

@@ -12,19 +12,21 @@ namespace {
                 "a report of this: it is a bug");
 }
 
-class Sizes final : public Linear, public Attention {
+class SizedLinear final : public Linear {
  public:
-  explicit Sizes(std::size_t packed) : packed_(packed) {}
-  std::size_t packed_bytes() const override { return packed_; }
-  void pack(View, void*) override { refuse(); }
-  void forward(View, const void*, View, Epilogue, View) override { refuse(); }
-  void backward_input(View, const void*, Epilogue, View) override { refuse(); }
-  void backward_weight(View, View, View, View, bool) override { refuse(); }
-  void forward(View, View, View) override { refuse(); }
-  void backward(View, View, View, View, View) override { refuse(); }
+  using Linear::Linear;
+  std::size_t packed_bytes() const override { return cuda::packed_bytes(shape()); }
+  void pack(const PackWeights&) override { refuse(); }
+  void forward(const LinearForward&) override { refuse(); }
+  void backward_input(const LinearInput&) override { refuse(); }
+  void backward_weight(const LinearWeight&) override { refuse(); }
+};
 
- private:
-  std::size_t packed_;
+class SizedAttention final : public Attention {
+ public:
+  using Attention::Attention;
+  void forward(const AttentionForward&) override { refuse(); }
+  void backward(const AttentionBackward&) override { refuse(); }
 };
 
 class SizingBackend final : public Backend {
@@ -37,12 +39,12 @@ class SizingBackend final : public Backend {
   bool emulates(DType) const override { return false; }
   std::unique_ptr<Linear> linear(const LinearShape& shape) override {
     need(shape, workspace_);
-    return std::make_unique<Sizes>(packed_bytes(shape));
+    return std::make_unique<SizedLinear>(shape);
   }
   std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
     require_heads(shape, attention_);
     need(shape, wants_dnn(shape, attention_), workspace_);
-    return std::make_unique<Sizes>(0);
+    return std::make_unique<SizedAttention>(shape);
   }
   std::size_t workspace_bytes() const override { return workspace_.bytes(); }
   void set_workspace(void*) override { refuse(); }
@@ -50,16 +52,7 @@ class SizingBackend final : public Backend {
     workspace_ = Workspace();
     workspace_.need(kScratchBytes, 0);
   }
-  void layer_norm(View, View, View, View, View, View) override { refuse(); }
-  void layer_norm_backward_input(View, View, View, View, View, View, View) override { refuse(); }
-  void layer_norm_backward_weight(View, View, View, View, View, View, bool) override { refuse(); }
-  void embedding(View, View, View, std::int64_t, View) override { refuse(); }
-  void embedding_backward(View, View, std::int64_t, View, View, bool) override { refuse(); }
-  void cross_entropy(View, View, float, bool, View) override { refuse(); }
-  void dropout(const DropoutMask&, View, View, View) override { refuse(); }
-  void axpby(float, View, float, View) override { refuse(); }
-  void sum_squares(View, std::size_t, std::span<double>) override { refuse(); }
-  void adamw(const AdamW&, View, View, View, View) override { refuse(); }
+  void run(const Op&) override { refuse(); }
   Memory& memory() override { refuse(); }
   KernelClock& clock() override { return host_clock(); }
   void synchronize() override { refuse(); }

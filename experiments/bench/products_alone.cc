@@ -32,7 +32,8 @@ ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> ba
   arena_.reserve(bytes + backend_->workspace_bytes() + kAlignment, backend_->memory());
   for (Case& one : cases_) attach(one);
   backend_->set_workspace(arena_.take(backend_->workspace_bytes(), "workspace"));
-  for (Case& one : cases_) one.linear->pack(one.weight, one.packed);
+  for (Case& one : cases_)
+    backend_->run(PackWeights{.map = *one.linear, .weight = one.weight, .packed = one.packed});
 }
 
 double ProductsAlone::flops() const {
@@ -59,13 +60,25 @@ ProductsAlone::Seconds ProductsAlone::measure() {
   for (Case& one : cases_) {
     Linear& linear = *one.linear;
     add(
-        one, one.calls[0], [&] { linear.forward(one.in, one.packed, {}, {}, one.out); },
+        one, one.calls[0],
+        [&] {
+          backend_->run(
+              LinearForward{.map = linear, .x = one.in, .packed = one.packed, .y = one.out});
+        },
         [&] { one.whole->forward(one.in, one.out); });
     add(
-        one, one.calls[1], [&] { linear.backward_input(one.dy, one.packed, {}, one.dx); },
+        one, one.calls[1],
+        [&] {
+          backend_->run(
+              LinearInput{.map = linear, .dy = one.dy, .packed = one.packed, .dx = one.dx});
+        },
         [&] { one.whole->backward_input(one.dy, one.dx); });
     add(
-        one, one.calls[2], [&] { linear.backward_weight(one.in, one.dy, one.dw, {}, true); },
+        one, one.calls[2],
+        [&] {
+          backend_->run(LinearWeight{
+              .map = linear, .x = one.in, .dy = one.dy, .dweight = one.dw, .accumulate = true});
+        },
         [&] { one.whole->backward_weight(one.in, one.dy, one.dw); });
   }
   const double attention = attention_flops_ / best_rate;

@@ -34,7 +34,9 @@ double combine_seconds(Backend& backend) {
              b = arena.take(kElements, DType::f32, "probe");
   std::vector<double> seconds;
   for (int i = 0; i < 9; ++i) {
-    seconds.push_back(kernel_seconds(backend.clock(), [&] { backend.axpby(1.0F, a, 1.0F, b); }));
+    seconds.push_back(kernel_seconds(backend.clock(), [&] {
+      backend.run(Axpby{1.0F, a, 1.0F, b});
+    }));
   }
   return median(std::move(seconds)) / static_cast<double>(kElements * sizeof(float));
 }

@@ -54,12 +54,13 @@ ProductRate measure_product_rate(const Model& model, const RunConfig& config, in
              dweight = view(w, DType::f32);
   void* packed = arena.take(linear->packed_bytes(), "packed");
   backend->set_workspace(arena.take(backend->workspace_bytes(), "workspace"));
-  linear->pack(weight, packed);
+  backend->run(PackWeights{.map = *linear, .weight = weight, .packed = packed});
   const auto once = [&] {
     return kernel_seconds(backend->clock(), [&] {
-      linear->forward(in, packed, {}, {}, out);
-      linear->backward_input(dy, packed, {}, dx);
-      linear->backward_weight(in, dy, dweight, {}, false);
+      backend->run(LinearForward{.map = *linear, .x = in, .packed = packed, .y = out});
+      backend->run(LinearInput{.map = *linear, .dy = dy, .packed = packed, .dx = dx});
+      backend->run(
+          LinearWeight{.map = *linear, .x = in, .dy = dy, .dweight = dweight, .accumulate = false});
     });
   };
   once();

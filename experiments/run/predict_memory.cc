@@ -16,18 +16,13 @@ namespace {
 /// An operator that is only asked what it takes; units of equal shape share it.
 class SharedLinear final : public Linear {
  public:
-  explicit SharedLinear(std::shared_ptr<Linear> inner) : inner_(std::move(inner)) {}
+  explicit SharedLinear(std::shared_ptr<Linear> inner)
+      : Linear(inner->shape()), inner_(std::move(inner)) {}
   std::size_t packed_bytes() const override { return inner_->packed_bytes(); }
-  void pack(View weight, void* packed) override { inner_->pack(weight, packed); }
-  void forward(View x, const void* packed, View bias, Epilogue epilogue, View y) override {
-    inner_->forward(x, packed, bias, epilogue, y);
-  }
-  void backward_input(View dy, const void* packed, Epilogue epilogue, View dx) override {
-    inner_->backward_input(dy, packed, epilogue, dx);
-  }
-  void backward_weight(View x, View dy, View dweight, View dbias, bool accumulate) override {
-    inner_->backward_weight(x, dy, dweight, dbias, accumulate);
-  }
+  void pack(const PackWeights& op) override { inner_->pack(op); }
+  void forward(const LinearForward& op) override { inner_->forward(op); }
+  void backward_input(const LinearInput& op) override { inner_->backward_input(op); }
+  void backward_weight(const LinearWeight& op) override { inner_->backward_weight(op); }
 
  private:
   std::shared_ptr<Linear> inner_;
@@ -35,11 +30,10 @@ class SharedLinear final : public Linear {
 
 class SharedAttention final : public Attention {
  public:
-  explicit SharedAttention(std::shared_ptr<Attention> inner) : inner_(std::move(inner)) {}
-  void forward(View qkv, View y, View lse) override { inner_->forward(qkv, y, lse); }
-  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
-    inner_->backward(dy, qkv, y, lse, dqkv);
-  }
+  explicit SharedAttention(std::shared_ptr<Attention> inner)
+      : Attention(inner->shape()), inner_(std::move(inner)) {}
+  void forward(const AttentionForward& op) override { inner_->forward(op); }
+  void backward(const AttentionBackward& op) override { inner_->backward(op); }
 
  private:
   std::shared_ptr<Attention> inner_;
@@ -67,9 +61,6 @@ class SharedOperators final : public BackendAround {
       if (one == shape) return made;
     return known.emplace_back(shape, make()).second;
   }
-  void before(const KernelCall&) override {}
-  void after() override {}
-
   std::vector<std::pair<LinearShape, std::shared_ptr<Linear>>> linears_;
   std::vector<std::pair<AttentionShape, std::shared_ptr<Attention>>> attentions_;
 };

@@ -19,7 +19,7 @@ class AdamWRule final : public Optimizer {
                      .weight_decay = decay ? static_cast<float>(config_.weight_decay) : 0.0F,
                      .grad_scale = step.grad_scale,
                      .step = step.step};
-    backend.adamw(rule, w, states[0], states[1], g);
+    backend.run(AdamWUpdate{.rule = rule, .w = w, .m = states[0], .v = states[1], .g = g});
   }
 
  private:

@@ -71,8 +71,9 @@ class AttentionBlock final : public Unit {
   }
 
   void pack() override {
-    qkv_->pack(weights_[kQkvWeight], packed_qkv_);
-    proj_->pack(weights_[kProjWeight], packed_proj_);
+    backend_.run(PackWeights{.map = *qkv_, .weight = weights_[kQkvWeight], .packed = packed_qkv_});
+    backend_.run(
+        PackWeights{.map = *proj_, .weight = weights_[kProjWeight], .packed = packed_proj_});
   }
   bool packs(std::size_t parameter) const override {
     return parameter == kQkvWeight || parameter == kProjWeight;
@@ -80,9 +81,15 @@ class AttentionBlock final : public Unit {
 
   void forward(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, heads_, io.saved);
-    backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
-    qkv_->forward(s.h, packed_qkv_, weights_[kQkvBias], {}, s.qkv);
-    attention_->forward(s.qkv, s.y, s.lse);
+    backend_.run(LayerNorm{.x = io.input,
+                           .gamma = weights_[kLnWeight],
+                           .beta = weights_[kLnBias],
+                           .y = s.h,
+                           .mean = s.mean,
+                           .rstd = s.rstd});
+    backend_.run(LinearForward{
+        .map = *qkv_, .x = s.h, .packed = packed_qkv_, .bias = weights_[kQkvBias], .y = s.qkv});
+    backend_.run(AttentionForward{.attention = *attention_, .qkv = s.qkv, .y = s.y, .lse = s.lse});
     dropout_.forward(io, *proj_, s.y, packed_proj_, weights_[kProjBias]);
   }
 
@@ -90,24 +97,44 @@ class AttentionBlock final : public Unit {
     const Saved s = carve_saved(shape_, heads_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
     const View dy = g.dh;  // scratch until its own value is known
-    proj_->backward_input(dropout_.backward(io, g.dropped), packed_proj_, {}, dy);
-    attention_->backward(dy, s.qkv, s.y, s.lse, g.dqkv);
-    qkv_->backward_input(g.dqkv, packed_qkv_, {}, g.dh);
+    backend_.run(LinearInput{
+        .map = *proj_, .dy = dropout_.backward(io, g.dropped), .packed = packed_proj_, .dx = dy});
+    backend_.run(AttentionBackward{
+        .attention = *attention_, .dy = dy, .qkv = s.qkv, .y = s.y, .lse = s.lse, .dqkv = g.dqkv});
+    backend_.run(LinearInput{.map = *qkv_, .dy = g.dqkv, .packed = packed_qkv_, .dx = g.dh});
     if (!io.input_grad.empty())
-      backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
-                                         io.output_grad, io.input_grad);
+      backend_.run(LayerNormInput{.dy = g.dh,
+                                  .x = io.input,
+                                  .gamma = weights_[kLnWeight],
+                                  .mean = s.mean,
+                                  .rstd = s.rstd,
+                                  .residual_grad = io.output_grad,
+                                  .dx = io.input_grad});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = carve_saved(shape_, heads_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
     const bool accumulate = gradients[kLnWeight].accumulate;
-    proj_->backward_weight(s.y, dropout_.gradient(io, g.dropped), gradients[kProjWeight].view,
-                           gradients[kProjBias].view, accumulate);
-    qkv_->backward_weight(s.h, g.dqkv, gradients[kQkvWeight].view, gradients[kQkvBias].view,
-                          accumulate);
-    backend_.layer_norm_backward_weight(g.dh, io.input, s.mean, s.rstd, gradients[kLnWeight].view,
-                                        gradients[kLnBias].view, accumulate);
+    backend_.run(LinearWeight{.map = *proj_,
+                              .x = s.y,
+                              .dy = dropout_.gradient(io, g.dropped),
+                              .dweight = gradients[kProjWeight].view,
+                              .dbias = gradients[kProjBias].view,
+                              .accumulate = accumulate});
+    backend_.run(LinearWeight{.map = *qkv_,
+                              .x = s.h,
+                              .dy = g.dqkv,
+                              .dweight = gradients[kQkvWeight].view,
+                              .dbias = gradients[kQkvBias].view,
+                              .accumulate = accumulate});
+    backend_.run(LayerNormWeight{.dy = g.dh,
+                                 .x = io.input,
+                                 .mean = s.mean,
+                                 .rstd = s.rstd,
+                                 .dgamma = gradients[kLnWeight].view,
+                                 .dbeta = gradients[kLnBias].view,
+                                 .accumulate = accumulate});
   }
 
   UnitResult result(void*) const override { return {}; }

@@ -3,15 +3,22 @@
 namespace concertina {
 
 void Dropout::forward(const UnitIo& io) const {
-  if (drops(io)) backend_.dropout(mask(io), io.output, {}, io.output);
+  if (drops(io)) backend_.run(ApplyDropout{.mask = mask(io), .u = io.output, .y = io.output});
 }
 
 void Dropout::forward(const UnitIo& io, Linear& linear, View x, const void* packed,
                       View bias) const {
   if (!drops(io))
-    return linear.forward(x, packed, bias, {Epilogue::Kind::residual, io.input}, io.output);
-  linear.forward(x, packed, bias, {}, io.output);
-  backend_.dropout(mask(io), io.output, io.input, io.output);
+    return backend_.run(LinearForward{.map = linear,
+                                      .x = x,
+                                      .packed = packed,
+                                      .bias = bias,
+                                      .epilogue = {Epilogue::Kind::residual, io.input},
+                                      .y = io.output});
+  backend_.run(
+      LinearForward{.map = linear, .x = x, .packed = packed, .bias = bias, .y = io.output});
+  backend_.run(
+      ApplyDropout{.mask = mask(io), .u = io.output, .residual = io.input, .y = io.output});
 }
 
 View Dropout::take(const UnitShape& shape, Carver& carver) {
@@ -19,7 +26,7 @@ View Dropout::take(const UnitShape& shape, Carver& carver) {
 }
 
 View Dropout::backward(const UnitIo& io, View place) const {
-  if (!place.empty()) backend_.dropout(mask(io), io.output_grad, {}, place);
+  if (!place.empty()) backend_.run(ApplyDropout{.mask = mask(io), .u = io.output_grad, .y = place});
   return gradient(io, place);
 }
 

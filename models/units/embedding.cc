@@ -36,7 +36,11 @@ class Embedding final : public Unit {
   bool packs(std::size_t /*parameter*/) const override { return false; }
 
   void forward(const UnitIo& io) override {
-    backend_.embedding(io.fields[kTokens], wte_, wpe_, shape_.tokens, io.output);
+    backend_.run(Embed{.tokens = io.fields[kTokens],
+                       .wte = wte_,
+                       .wpe = wpe_,
+                       .t = shape_.tokens,
+                       .x = io.output});
     dropout_.forward(io);
   }
 
@@ -45,9 +49,12 @@ class Embedding final : public Unit {
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     CONCERTINA_CHECK(gradients[kWte].accumulate == gradients[kWpe].accumulate,
                      "both tables start a leaf of the gradient sum at the same microbatch");
-    backend_.embedding_backward(io.fields[kTokens], dropout_.gradient(io, dropped(io)),
-                                shape_.tokens, gradients[kWte].view, gradients[kWpe].view,
-                                gradients[kWte].accumulate);
+    backend_.run(EmbedWeight{.tokens = io.fields[kTokens],
+                             .dx = dropout_.gradient(io, dropped(io)),
+                             .t = shape_.tokens,
+                             .dwte = gradients[kWte].view,
+                             .dwpe = gradients[kWpe].view,
+                             .accumulate = gradients[kWte].accumulate});
   }
 
   UnitResult result(void*) const override { return {}; }

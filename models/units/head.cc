@@ -61,32 +61,55 @@ class Head final : public Unit {
     packed_ = packed;
   }
 
-  void pack() override { head_->pack(weights_[kWte], packed_); }
+  void pack() override {
+    backend_.run(PackWeights{.map = *head_, .weight = weights_[kWte], .packed = packed_});
+  }
   bool packs(std::size_t parameter) const override { return parameter == kWte; }
 
   void forward(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);
-    backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
-    head_->forward(s.h, packed_, {}, {}, s.logits);
-    backend_.cross_entropy(s.logits, io.fields[kTargets], io.loss_scale, io.training, s.row_loss);
+    backend_.run(LayerNorm{.x = io.input,
+                           .gamma = weights_[kLnWeight],
+                           .beta = weights_[kLnBias],
+                           .y = s.h,
+                           .mean = s.mean,
+                           .rstd = s.rstd});
+    backend_.run(LinearForward{.map = *head_, .x = s.h, .packed = packed_, .y = s.logits});
+    backend_.run(CrossEntropy{.logits = s.logits,
+                              .targets = io.fields[kTargets],
+                              .loss_scale = io.loss_scale,
+                              .training = io.training,
+                              .row_loss = s.row_loss});
   }
 
   void backward_input(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);
     const View dh = grad_view(io.grads);
-    head_->backward_input(s.logits, packed_, {}, dh);
+    backend_.run(LinearInput{.map = *head_, .dy = s.logits, .packed = packed_, .dx = dh});
     if (!io.input_grad.empty())
-      backend_.layer_norm_backward_input(dh, io.input, weights_[kLnWeight], s.mean, s.rstd, {},
-                                         io.input_grad);
+      backend_.run(LayerNormInput{.dy = dh,
+                                  .x = io.input,
+                                  .gamma = weights_[kLnWeight],
+                                  .mean = s.mean,
+                                  .rstd = s.rstd,
+                                  .dx = io.input_grad});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = carve_saved(shape_, vocabulary_, io.saved);
     if (!gradients[kWte].view.empty())
-      head_->backward_weight(s.h, s.logits, gradients[kWte].view, {}, gradients[kWte].accumulate);
-    backend_.layer_norm_backward_weight(grad_view(io.grads), io.input, s.mean, s.rstd,
-                                        gradients[kLnWeight].view, gradients[kLnBias].view,
-                                        gradients[kLnWeight].accumulate);
+      backend_.run(LinearWeight{.map = *head_,
+                                .x = s.h,
+                                .dy = s.logits,
+                                .dweight = gradients[kWte].view,
+                                .accumulate = gradients[kWte].accumulate});
+    backend_.run(LayerNormWeight{.dy = grad_view(io.grads),
+                                 .x = io.input,
+                                 .mean = s.mean,
+                                 .rstd = s.rstd,
+                                 .dgamma = gradients[kLnWeight].view,
+                                 .dbeta = gradients[kLnBias].view,
+                                 .accumulate = gradients[kLnWeight].accumulate});
   }
 
   UnitResult result(void* saved) const override {

@@ -67,8 +67,9 @@ class MlpBlock final : public Unit {
   }
 
   void pack() override {
-    up_->pack(weights_[kUpWeight], packed_up_);
-    down_->pack(weights_[kDownWeight], packed_down_);
+    backend_.run(PackWeights{.map = *up_, .weight = weights_[kUpWeight], .packed = packed_up_});
+    backend_.run(
+        PackWeights{.map = *down_, .weight = weights_[kDownWeight], .packed = packed_down_});
   }
   bool packs(std::size_t parameter) const override {
     return parameter == kUpWeight || parameter == kDownWeight;
@@ -76,31 +77,63 @@ class MlpBlock final : public Unit {
 
   void forward(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, io.saved);
-    backend_.layer_norm(io.input, weights_[kLnWeight], weights_[kLnBias], s.h, s.mean, s.rstd);
-    up_->forward(s.h, packed_up_, weights_[kUpBias], {Epilogue::Kind::gelu, s.aux}, s.g);
+    backend_.run(LayerNorm{.x = io.input,
+                           .gamma = weights_[kLnWeight],
+                           .beta = weights_[kLnBias],
+                           .y = s.h,
+                           .mean = s.mean,
+                           .rstd = s.rstd});
+    backend_.run(LinearForward{.map = *up_,
+                               .x = s.h,
+                               .packed = packed_up_,
+                               .bias = weights_[kUpBias],
+                               .epilogue = {Epilogue::Kind::gelu, s.aux},
+                               .y = s.g});
     dropout_.forward(io, *down_, s.g, packed_down_, weights_[kDownBias]);
   }
 
   void backward_input(const UnitIo& io) override {
     const Saved s = carve_saved(shape_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
-    down_->backward_input(dropout_.backward(io, g.dropped), packed_down_,
-                          {Epilogue::Kind::gelu, s.aux}, g.du);
-    up_->backward_input(g.du, packed_up_, {}, g.dh);
+    backend_.run(LinearInput{.map = *down_,
+                             .dy = dropout_.backward(io, g.dropped),
+                             .packed = packed_down_,
+                             .epilogue = {Epilogue::Kind::gelu, s.aux},
+                             .dx = g.du});
+    backend_.run(LinearInput{.map = *up_, .dy = g.du, .packed = packed_up_, .dx = g.dh});
     if (!io.input_grad.empty())
-      backend_.layer_norm_backward_input(g.dh, io.input, weights_[kLnWeight], s.mean, s.rstd,
-                                         io.output_grad, io.input_grad);
+      backend_.run(LayerNormInput{.dy = g.dh,
+                                  .x = io.input,
+                                  .gamma = weights_[kLnWeight],
+                                  .mean = s.mean,
+                                  .rstd = s.rstd,
+                                  .residual_grad = io.output_grad,
+                                  .dx = io.input_grad});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = carve_saved(shape_, io.saved);
     const Grads g = carve_grads(shape_, io.grads);
     const bool accumulate = gradients[kLnWeight].accumulate;
-    down_->backward_weight(s.g, dropout_.gradient(io, g.dropped), gradients[kDownWeight].view,
-                           gradients[kDownBias].view, accumulate);
-    up_->backward_weight(s.h, g.du, gradients[kUpWeight].view, gradients[kUpBias].view, accumulate);
-    backend_.layer_norm_backward_weight(g.dh, io.input, s.mean, s.rstd, gradients[kLnWeight].view,
-                                        gradients[kLnBias].view, accumulate);
+    backend_.run(LinearWeight{.map = *down_,
+                              .x = s.g,
+                              .dy = dropout_.gradient(io, g.dropped),
+                              .dweight = gradients[kDownWeight].view,
+                              .dbias = gradients[kDownBias].view,
+                              .accumulate = accumulate});
+    backend_.run(LinearWeight{.map = *up_,
+                              .x = s.h,
+                              .dy = g.du,
+                              .dweight = gradients[kUpWeight].view,
+                              .dbias = gradients[kUpBias].view,
+                              .accumulate = accumulate});
+    backend_.run(LayerNormWeight{.dy = g.dh,
+                                 .x = io.input,
+                                 .mean = s.mean,
+                                 .rstd = s.rstd,
+                                 .dgamma = gradients[kLnWeight].view,
+                                 .dbeta = gradients[kLnBias].view,
+                                 .accumulate = accumulate});
   }
 
   UnitResult result(void*) const override { return {}; }

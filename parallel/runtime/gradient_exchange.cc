@@ -221,7 +221,7 @@ void GradientExchange::start(Item& item) {
 
 bool GradientExchange::try_complete(Item& item) {
   if (!item.work.test()) return false;
-  for (const Addition& add : item.additions) backend_->axpby(1.0F, add.right, 1.0F, add.left);
+  for (const Addition& add : item.additions) backend_->run(Axpby{1.0F, add.right, 1.0F, add.left});
   return item.done = true;
 }
 

@@ -74,8 +74,8 @@ GradientTarget GradientTree::begin(int microbatch) const {
 bool GradientTree::end(int microbatch, Backend& backend) const {
   const Step& step = steps_[static_cast<std::size_t>(microbatch)];
   for (const Addition& add : step.additions)
-    backend.axpby(1.0F, memory_[static_cast<std::size_t>(add.right)], 1.0F,
-                  memory_[static_cast<std::size_t>(add.left)]);
+    backend.run(Axpby{1.0F, memory_[static_cast<std::size_t>(add.right)], 1.0F,
+                      memory_[static_cast<std::size_t>(add.left)]});
   return step.last;
 }
 

@@ -134,7 +134,7 @@ void StepSums::add_gradients(const GradientExchange& gradients) {
       const View g =
           gradients.reduced(static_cast<int>(b)).slice(run.begin - begin, run.end - run.begin);
       const std::size_t blocks = (g.count + kBlock - 1) / kBlock;
-      backend_->sum_squares(g, kBlock, std::span(squares_).subspan(next, blocks));
+      backend_->run(SumSquares{g, kBlock, std::span(squares_).subspan(next, blocks)});
       next += blocks;
     }
     CONCERTINA_CHECK(next == own_squares_[b] + blocks_of(b, at(me_[b])), "bucket {}: {} squares", b,

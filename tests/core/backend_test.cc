@@ -186,12 +186,12 @@ TEST(WholeProductsTest, ComputeWhatLinearMapsCompute) {
       const Buffer workspace = buffer_of_bytes(backend->workspace_bytes()),
                    packed = buffer_of_bytes(linear->packed_bytes());
       backend->set_workspace(workspace.data());
-      linear->pack(weight.view(), packed.data());
+      backend->run(PackWeights{*linear, weight.view(), packed.data()});
       const Buffer y(kRows * kOut), dx(kRows * kIn), dw(sum.values());
       const Buffer whole_y(kRows * kOut), whole_dx(kRows * kIn), whole_dw(sum.values());
-      linear->forward(x.view(), packed.data(), {}, {}, y.view());
-      linear->backward_input(dy.view(), packed.data(), {}, dx.view());
-      linear->backward_weight(x.view(), dy.view(), dw.view(), {}, true);
+      backend->run(LinearForward{*linear, x.view(), packed.data(), {}, {}, y.view()});
+      backend->run(LinearInput{*linear, dy.view(), packed.data(), {}, dx.view()});
+      backend->run(LinearWeight{*linear, x.view(), dy.view(), dw.view(), {}, true});
       whole->forward(x.view(), whole_y.view());
       whole->backward_input(dy.view(), whole_dx.view());
       whole->backward_weight(x.view(), dy.view(), whole_dw.view());
@@ -220,7 +220,7 @@ TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
     const auto backend = make_if_able({isa, 1, isa});
     if (backend == nullptr) continue;
     const Buffer x(kWidth, DType::bf16);
-    backend->embedding(token.view(), table.view(), zeros.view(), 1, x.view());
+    backend->run(Embed{token.view(), table.view(), zeros.view(), 1, x.view()});
     for (std::int64_t i = 0; i < kWidth; ++i) {
       const float exact = table.data()[i], got = to_float(x.view().as<Bf16>()[i]);
       if (std::isnan(exact))
@@ -251,11 +251,11 @@ TEST(CpuBackendTest, ProductsReadWeightsRoundedAndAddThemInFp32) {
       const Buffer workspace = buffer_of_bytes(backend->workspace_bytes());
       const Buffer packed = buffer_of_bytes(linear->packed_bytes()), sums(kWide, DType::bf16);
       backend->set_workspace(workspace.data());
-      linear->pack(weight.view(), packed.data());
+      backend->run(PackWeights{*linear, weight.view(), packed.data()});
       if (backward)
-        linear->backward_input(ones.view(), packed.data(), {}, sums.view());
+        backend->run(LinearInput{*linear, ones.view(), packed.data(), {}, sums.view()});
       else
-        linear->forward(ones.view(), packed.data(), {}, {}, sums.view());
+        backend->run(LinearForward{*linear, ones.view(), packed.data(), {}, {}, sums.view()});
       EXPECT_EQ(sums.values(), expected) << isa << (backward ? ", backward" : "");
     }
 }
@@ -265,8 +265,8 @@ TEST(CpuBackendTest, SumSquaresIsDoublePrecise) {
   Data data(7);
   const Buffer x = data.normal(5000);
   std::vector<double> got(2), expected(2);
-  make_cpu_backend(1)->sum_squares(x.view(), 4096, got);
-  make_oracle_backend()->sum_squares(x.view(), 4096, expected);
+  make_cpu_backend(1)->run(SumSquares{x.view(), 4096, got});
+  make_oracle_backend()->run(SumSquares{x.view(), 4096, expected});
   EXPECT_LE(relative_error(got, expected), 1e-12);
 }
 

@@ -124,11 +124,12 @@ TEST_F(CudaBackendTest, SumSquaresIsDoublePrecise) {
   std::vector<std::vector<double>> got;
   for (const std::size_t block : blocks) got.emplace_back((x.size() + block - 1) / block);
   const auto backend = make();
-  for (std::size_t i = 0; i < got.size(); ++i) backend->sum_squares(x.view(), blocks[i], got[i]);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    backend->run(SumSquares{x.view(), blocks[i], got[i]});
   backend->synchronize();
   for (std::size_t i = 0; i < got.size(); ++i) {
     std::vector<double> expected(got[i].size());
-    make_oracle_backend()->sum_squares(x.view(), blocks[i], expected);
+    make_oracle_backend()->run(SumSquares{x.view(), blocks[i], expected});
     EXPECT_LE(relative_error(got[i], expected), 1e-12) << blocks[i];
   }
 }

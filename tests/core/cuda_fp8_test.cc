@@ -78,18 +78,26 @@ std::vector<Buffer> products(Backend& backend, const Map& map, Products how) {
   const Buffer workspace = buffer_of_bytes(backend.workspace_bytes());
   const Buffer packed = buffer_of_bytes(linear->packed_bytes());
   backend.set_workspace(workspace.data());
-  linear->pack(map.w.view(), packed.data());
+  backend.run(PackWeights{*linear, map.w.view(), packed.data()});
   const auto outputs = [&] { return Buffer(map.dy.size(), DType::bf16); };
   const Buffer y = outputs(), residual = outputs(), gelu = outputs(), aux = outputs();
   const Buffer dx(map.x.size(), DType::bf16), dw(map.w.size()), sum(map.old.values());
-  linear->forward(map.x.view(), packed.data(), {}, {}, y.view());
-  linear->forward(map.x.view(), packed.data(), map.bias.view(),
-                  {Epilogue::Kind::residual, map.skip.view()}, residual.view());
-  linear->forward(map.x.view(), packed.data(), map.bias.view(), {Epilogue::Kind::gelu, aux.view()},
-                  gelu.view());
-  linear->backward_input(map.dy.view(), packed.data(), {}, dx.view());
-  linear->backward_weight(map.x.view(), map.dy.view(), dw.view(), {}, false);
-  linear->backward_weight(map.x.view(), map.dy.view(), sum.view(), {}, true);
+  backend.run(LinearForward{*linear, map.x.view(), packed.data(), {}, {}, y.view()});
+  backend.run(LinearForward{*linear,
+                            map.x.view(),
+                            packed.data(),
+                            map.bias.view(),
+                            {Epilogue::Kind::residual, map.skip.view()},
+                            residual.view()});
+  backend.run(LinearForward{*linear,
+                            map.x.view(),
+                            packed.data(),
+                            map.bias.view(),
+                            {Epilogue::Kind::gelu, aux.view()},
+                            gelu.view()});
+  backend.run(LinearInput{*linear, map.dy.view(), packed.data(), {}, dx.view()});
+  backend.run(LinearWeight{*linear, map.x.view(), map.dy.view(), dw.view(), {}, false});
+  backend.run(LinearWeight{*linear, map.x.view(), map.dy.view(), sum.view(), {}, true});
   backend.synchronize();
   std::vector<Buffer> results;
   for (const Buffer* one : {&y, &residual, &gelu, &dx, &dw, &sum})

@@ -157,16 +157,18 @@ class Bench {
     const View w = memory_.take(s.in * s.out, DType::f32), bias = memory_.take(s.out, DType::f32);
     const View aux = memory_.take(s.rows * s.out, s.compute);
     void* packed = device_.memory().allocate(map->packed_bytes(), "packed");
-    map->pack(w, packed);
+    device_.run(PackWeights{*map, w, packed});
     const double bytes = static_cast<double>(x.bytes() + y.bytes() + map->packed_bytes());
     const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
-    row(name, bytes, flops, [&] { map->forward(x, packed, {}, {}, y); });
+    row(name, bytes, flops, [&] { device_.run(LinearForward{*map, x, packed, {}, {}, y}); });
     if (!behind) return;
     row(name + " + GELU", bytes, flops, [&] {
-      map->forward(x, packed, bias, {Epilogue::Kind::gelu, aux}, y);
+      device_.run(LinearForward{*map, x, packed, bias, {Epilogue::Kind::gelu, aux}, y});
     });
-    row(name + ", dx", bytes, flops, [&] { map->backward_input(y, packed, {}, x); });
-    row(name + ", dW += ", bytes, flops, [&] { map->backward_weight(x, y, w, bias, true); });
+    row(name + ", dx", bytes, flops, [&] { device_.run(LinearInput{*map, y, packed, {}, x}); });
+    row(name + ", dW += ", bytes, flops, [&] {
+      device_.run(LinearWeight{*map, x, y, w, bias, true});
+    });
   }
 
   void products() {
@@ -197,9 +199,12 @@ class Bench {
     const double product = static_cast<double>(kR * (kT + 1)) * static_cast<double>(kC);
     const auto bytes = static_cast<double>(qkv.bytes() + y.bytes());
     device_.synchronize();  // the operands are there
-    row(device, name, bytes, 2 * product, [&] { attention->forward(qkv, y, lse); });
-    row(device, name + " backward", 2 * bytes, 5 * product,
-        [&] { attention->backward(dy, qkv, y, lse, dqkv); });
+    row(device, name, bytes, 2 * product, [&] {
+      device.run(AttentionForward{*attention, qkv, y, lse});
+    });
+    row(device, name + " backward", 2 * bytes, 5 * product, [&] {
+      device.run(AttentionBackward{*attention, dy, qkv, y, lse, dqkv});
+    });
   }
 
   void rows() {
@@ -208,21 +213,26 @@ class Bench {
     const View gamma = memory_.take(kC, DType::f32), beta = memory_.take(kC, DType::f32);
     const View mean = memory_.take(kR, DType::f32), rstd = memory_.take(kR, DType::f32);
     const auto bytes = static_cast<double>(x.bytes());
-    fused("layer norm", 2 * bytes, [&] { device_.layer_norm(x, gamma, beta, y, mean, rstd); });
-    fused("layer norm dx", 4 * bytes,
-          [&] { device_.layer_norm_backward_input(dy, x, gamma, mean, rstd, y, y); });
-    fused("layer norm dW", 2 * bytes,
-          [&] { device_.layer_norm_backward_weight(dy, x, mean, rstd, gamma, beta, false); });
-    fused("dropout + residual", 3 * bytes,
-          [&] { device_.dropout({.share = 0.1, .at = {}, .sample_elements = kT * kC}, x, dy, y); });
+    fused("layer norm", 2 * bytes, [&] { device_.run(LayerNorm{x, gamma, beta, y, mean, rstd}); });
+    fused("layer norm dx", 4 * bytes, [&] {
+      device_.run(LayerNormInput{dy, x, gamma, mean, rstd, y, y});
+    });
+    fused("layer norm dW", 2 * bytes, [&] {
+      device_.run(LayerNormWeight{dy, x, mean, rstd, gamma, beta, false});
+    });
+    fused("dropout + residual", 3 * bytes, [&] {
+      device_.run(ApplyDropout{{.share = 0.1, .at = {}, .sample_elements = kT * kC}, x, dy, y});
+    });
     const View tokens = memory_.integers(kR, kV), wte = memory_.take(kV * kC, DType::f32);
     const View wpe = memory_.take(kT * kC, DType::f32);
-    fused("embedding", 3 * bytes, [&] { device_.embedding(tokens, wte, wpe, kT, x); });
-    fused("embedding backward", 2 * bytes + 4 * bytes,
-          [&] { device_.embedding_backward(tokens, dy, kT, wte, wpe, true); });
+    fused("embedding", 3 * bytes, [&] { device_.run(Embed{tokens, wte, wpe, kT, x}); });
+    fused("embedding backward", 2 * bytes + 4 * bytes, [&] {
+      device_.run(EmbedWeight{tokens, dy, kT, wte, wpe, true});
+    });
     const View logits = memory_.take(kR * kV, DType::bf16), loss = memory_.take(kR, DType::f32);
-    fused("cross entropy", 3 * static_cast<double>(logits.bytes()),
-          [&] { device_.cross_entropy(logits, tokens, 1e-4F, true, loss); });
+    fused("cross entropy", 3 * static_cast<double>(logits.bytes()), [&] {
+      device_.run(CrossEntropy{logits, tokens, 1e-4F, true, loss});
+    });
   }
 
   void flat() {
@@ -231,10 +241,12 @@ class Bench {
     for (int i = 0; i < 4; ++i) v.push_back(memory_.take(kCount, DType::f32));
     const auto bytes = static_cast<double>(v[0].bytes());
     std::vector<double> sums(kCount / 4096);
-    fused("axpby", 3 * bytes, [&] { device_.axpby(1, v[0], 1e-3F, v[1]); });
-    fused("sum of squares", bytes, [&] { device_.sum_squares(v[0], 4096, sums); });
-    device_.axpby(0, v[2], 0, v[2]);  // second moments: not negative
-    fused("adamw", 7 * bytes, [&] { device_.adamw({.lr = 1e-4F}, v[0], v[1], v[2], v[3]); });
+    fused("axpby", 3 * bytes, [&] { device_.run(Axpby{1, v[0], 1e-3F, v[1]}); });
+    fused("sum of squares", bytes, [&] { device_.run(SumSquares{v[0], 4096, sums}); });
+    device_.run(Axpby{0, v[2], 0, v[2]});  // second moments: not negative
+    fused("adamw", 7 * bytes, [&] {
+      device_.run(AdamWUpdate{{.lr = 1e-4F}, v[0], v[1], v[2], v[3]});
+    });
   }
 
   Device& device_;

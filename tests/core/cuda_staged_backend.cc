@@ -70,14 +70,20 @@ class Staging {
   void stage(View& view) {
     if (!view.empty()) view.data = block(view.data, view.data, view.bytes());
   }
-  /// Packed weights: written by pack() alone.
-  void stage(const PackedWeights& packed, bool written) {
-    if (packed.data == nullptr) return;
-    packed.data =
-        block(packed.data, written ? const_cast<void*>(packed.data) : nullptr, packed.bytes);
+  void stage_packed(PackWeights& op) {
+    op.packed = block(op.packed, op.packed, op.map.packed_bytes());
   }
+  void stage_packed(LinearForward& op) { read_packed(op); }
+  void stage_packed(LinearInput& op) { read_packed(op); }
+  template <class Other>
+  void stage_packed(Other&) {}
 
  private:
+  template <class Product>
+  void read_packed(Product& op) {
+    op.packed = block(op.packed, nullptr, op.map.packed_bytes());
+  }
+
   struct Staged {
     std::unique_ptr<DeviceBlock> block;
     void* back;
@@ -106,10 +112,10 @@ class StagedBackend final : public BackendAround {
   Memory& memory() override { return host_memory(); }
 
  private:
-  void before(const KernelCall& call) override {
+  void before(Op& op) override {
     staging_.emplace(inner());
-    for (View* view : call.views) staging_->stage(*view);
-    if (call.packed != nullptr) staging_->stage(*call.packed, call.kernel == Kernel::pack);
+    each_view(op, [&](View& view) { staging_->stage(view); });
+    std::visit([&](auto& kernel) { staging_->stage_packed(kernel); }, op);
   }
   void after() override { staging_.reset(); }
 

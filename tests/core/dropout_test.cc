@@ -22,7 +22,7 @@ const RandomAt kAt{17, 3, 100, 5};
 std::vector<float> dropped_ones(double share, const RandomAt& at = kAt, std::int64_t samples = 1) {
   const std::vector<float> ones(static_cast<std::size_t>(samples * kElements), 1.0F);
   const Buffer u(ones), y(ones.size());
-  make_cpu_backend(1)->dropout({share, at, kElements}, u.view(), {}, y.view());
+  make_cpu_backend(1)->run(ApplyDropout{{share, at, kElements}, u.view(), {}, y.view()});
   return y.values();
 }
 

@@ -52,33 +52,41 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   const Buffer x = activations(rows * in), dz = activations(rows * in);
   const Buffer w_up = data.normal(in * out), w_down = data.normal(in * out);
   const Buffer b_up = data.normal(out), b_down = data.normal(in);
-  up->pack(w_up.view(), packed_up.data());
-  down->pack(w_down.view(), packed_down.data());
-  exact_up->pack(w_up.view(), packed_exact.data());
+  backend.run(PackWeights{*up, w_up.view(), packed_up.data()});
+  backend.run(PackWeights{*down, w_down.view(), packed_down.data()});
+  backend.run(PackWeights{*exact_up, w_up.view(), packed_exact.data()});
 
   const auto r_in = static_cast<std::size_t>(rows * in),
              r_out = static_cast<std::size_t>(rows * out);
   const Buffer plain(r_out, compute), unbiased(r_out, compute), g(r_out, compute),
       aux(r_out, compute), exact_g(r_out, compute), exact_aux(r_out, compute), z(r_in, compute),
       dg(r_out, compute), du(r_out, compute), dx(r_in, compute);
-  up->forward(x.view(), packed_up.data(), b_up.view(), {}, plain.view());
-  up->forward(x.view(), packed_up.data(), {}, {}, unbiased.view());
-  up->forward(x.view(), packed_up.data(), b_up.view(), {Epilogue::Kind::gelu, aux.view()},
-              g.view());
-  exact_up->forward(x.view(), packed_exact.data(), b_up.view(),
-                    {Epilogue::Kind::gelu, exact_aux.view()}, exact_g.view());
-  down->forward(g.view(), packed_down.data(), b_down.view(), {Epilogue::Kind::residual, x.view()},
-                z.view());
-  down->backward_input(dz.view(), packed_down.data(), {}, dg.view());
-  down->backward_input(dz.view(), packed_down.data(), {Epilogue::Kind::gelu, exact_aux.view()},
-                       du.view());
-  up->backward_input(dg.view(), packed_up.data(), {}, dx.view());
+  backend.run(LinearForward{*up, x.view(), packed_up.data(), b_up.view(), {}, plain.view()});
+  backend.run(LinearForward{*up, x.view(), packed_up.data(), {}, {}, unbiased.view()});
+  backend.run(LinearForward{
+      *up, x.view(), packed_up.data(), b_up.view(), {Epilogue::Kind::gelu, aux.view()}, g.view()});
+  backend.run(LinearForward{*exact_up,
+                            x.view(),
+                            packed_exact.data(),
+                            b_up.view(),
+                            {Epilogue::Kind::gelu, exact_aux.view()},
+                            exact_g.view()});
+  backend.run(LinearForward{*down,
+                            g.view(),
+                            packed_down.data(),
+                            b_down.view(),
+                            {Epilogue::Kind::residual, x.view()},
+                            z.view()});
+  backend.run(LinearInput{*down, dz.view(), packed_down.data(), {}, dg.view()});
+  backend.run(LinearInput{
+      *down, dz.view(), packed_down.data(), {Epilogue::Kind::gelu, exact_aux.view()}, du.view()});
+  backend.run(LinearInput{*up, dg.view(), packed_up.data(), {}, dx.view()});
 
   const Buffer dw(w_up.size()), db(b_up.size()), dw_alone(w_up.size());
   const Buffer dw_sum = data.normal(in * out), db_sum = data.normal(out);
-  up->backward_weight(x.view(), dg.view(), dw.view(), db.view(), false);
-  up->backward_weight(x.view(), dg.view(), dw_alone.view(), {}, false);
-  up->backward_weight(x.view(), dg.view(), dw_sum.view(), db_sum.view(), true);
+  backend.run(LinearWeight{*up, x.view(), dg.view(), dw.view(), db.view(), false});
+  backend.run(LinearWeight{*up, x.view(), dg.view(), dw_alone.view(), {}, false});
+  backend.run(LinearWeight{*up, x.view(), dg.view(), dw_sum.view(), db_sum.view(), true});
   backend.synchronize();
 
   Outputs outputs;
@@ -106,8 +114,9 @@ Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& sha
   const Buffer dy = data.normal(rows * width, 1, 0, shape.compute);
   const Buffer y(dy.size(), shape.compute), dqkv(qkv.size(), shape.compute);
   const Buffer lse(static_cast<std::size_t>(rows * shape.heads));
-  attention->forward(qkv.view(), y.view(), lse.view());
-  attention->backward(dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view());
+  backend.run(AttentionForward{*attention, qkv.view(), y.view(), lse.view()});
+  backend.run(
+      AttentionBackward{*attention, dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view()});
   backend.synchronize();
   Outputs outputs;
   keep(outputs, "y", y);
@@ -125,13 +134,13 @@ Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::
   const Buffer dy = data.normal(rows * width, 1, 0, compute);
   const Buffer gamma = data.normal(width), beta = data.normal(width);
   const Buffer y(x.size(), compute), mean(static_cast<std::size_t>(rows)), rstd(mean.size());
-  backend.layer_norm(x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view());
+  backend.run(LayerNorm{x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view()});
 
   const Buffer dx(x.size(), compute), dx_skip(x.size(), compute);
   const Buffer in_skip(skip.values(), compute), in_dy(dy.values(), compute);
   const auto input = [&](const Buffer& grad, View residual, const Buffer& to) {
-    backend.layer_norm_backward_input(grad.view(), x.view(), gamma.view(), mean.view(), rstd.view(),
-                                      residual, to.view());
+    backend.run(LayerNormInput{grad.view(), x.view(), gamma.view(), mean.view(), rstd.view(),
+                               residual, to.view()});
   };
   input(dy, {}, dx);
   input(dy, skip.view(), dx_skip);
@@ -139,10 +148,10 @@ Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::
   input(in_dy, skip.view(), in_dy);
   const Buffer dgamma(gamma.size()), dbeta(gamma.size());
   const Buffer dgamma_sum = data.normal(width), dbeta_sum = data.normal(width);
-  backend.layer_norm_backward_weight(dy.view(), x.view(), mean.view(), rstd.view(), dgamma.view(),
-                                     dbeta.view(), false);
-  backend.layer_norm_backward_weight(dy.view(), x.view(), mean.view(), rstd.view(),
-                                     dgamma_sum.view(), dbeta_sum.view(), true);
+  backend.run(LayerNormWeight{dy.view(), x.view(), mean.view(), rstd.view(), dgamma.view(),
+                              dbeta.view(), false});
+  backend.run(LayerNormWeight{dy.view(), x.view(), mean.view(), rstd.view(), dgamma_sum.view(),
+                              dbeta_sum.view(), true});
   backend.synchronize();
   EXPECT_EQ(dx_skip.values(), in_skip.values()) << "dx may be residual_grad";
   EXPECT_EQ(dx_skip.values(), in_dy.values()) << "dx may be dy";
@@ -169,9 +178,9 @@ Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std
   const Buffer dx = data.normal(samples * tokens * width, 1, 0, compute);
   const Buffer x(dx.size(), compute), dwte(wte.size()), dwpe(wpe.size());
   const Buffer dwte_sum = data.normal(vocabulary * width), dwpe_sum = data.normal(tokens * width);
-  backend.embedding(ids.view(), wte.view(), wpe.view(), tokens, x.view());
-  backend.embedding_backward(ids.view(), dx.view(), tokens, dwte.view(), dwpe.view(), false);
-  backend.embedding_backward(ids.view(), dx.view(), tokens, dwte_sum.view(), dwpe_sum.view(), true);
+  backend.run(Embed{ids.view(), wte.view(), wpe.view(), tokens, x.view()});
+  backend.run(EmbedWeight{ids.view(), dx.view(), tokens, dwte.view(), dwpe.view(), false});
+  backend.run(EmbedWeight{ids.view(), dx.view(), tokens, dwte_sum.view(), dwpe_sum.view(), true});
   backend.synchronize();
   Outputs outputs;
   keep(outputs, "x", x);
@@ -190,8 +199,8 @@ Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
   const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
   const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
   const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
-  backend.cross_entropy(kept.view(), targets.view(), 0.37F, false, loss.view());
-  backend.cross_entropy(grad.view(), targets.view(), 0.37F, true, same_loss.view());
+  backend.run(CrossEntropy{kept.view(), targets.view(), 0.37F, false, loss.view()});
+  backend.run(CrossEntropy{grad.view(), targets.view(), 0.37F, true, same_loss.view()});
   backend.synchronize();
   EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
   EXPECT_EQ(loss.values(), same_loss.values());
@@ -216,11 +225,11 @@ Outputs run_dropout(Backend& backend, unsigned seed, std::int64_t samples,
   const Buffer u = data.normal(count, 1, 0, compute), skip = data.normal(count, 1, 0, compute);
   const Buffer y(u.size(), compute), added(u.size(), compute), whole(u.size(), compute);
   const Buffer in_place(u.values(), compute);
-  backend.dropout(mask, u.view(), {}, y.view());
-  backend.dropout(mask, u.view(), skip.view(), added.view());
-  backend.dropout(mask, in_place.view(), skip.view(), in_place.view());
+  backend.run(ApplyDropout{mask, u.view(), {}, y.view()});
+  backend.run(ApplyDropout{mask, u.view(), skip.view(), added.view()});
+  backend.run(ApplyDropout{mask, in_place.view(), skip.view(), in_place.view()});
   mask.share = 0;
-  backend.dropout(mask, u.view(), {}, whole.view());
+  backend.run(ApplyDropout{mask, u.view(), {}, whole.view()});
   backend.synchronize();
   EXPECT_NE(y.values()[0], 0) << "at the threshold is kept";
   EXPECT_EQ(in_place.values(), added.values()) << "y may be u";
@@ -235,24 +244,27 @@ Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, boo
   Data data(seed);
   const Workspace workspace(backend);
   const Buffer x = data.normal(count), y = data.normal(count), cleared = data.normal(count);
-  backend.axpby(1.25F, x.view(), -0.5F, y.view());
-  backend.axpby(-2, x.view(), 0, cleared.view());
+  backend.run(Axpby{1.25F, x.view(), -0.5F, y.view()});
+  backend.run(Axpby{-2, x.view(), 0, cleared.view()});
 
   const auto block = static_cast<std::size_t>(data.size(1, 300));
   std::vector<double> sums((x.size() + block - 1) / block, static_cast<double>(kPoison));
-  backend.sum_squares(x.view(), block, sums);
+  backend.run(SumSquares{x.view(), block, sums});
 
   Buffer w = data.normal(count), m = data.normal(count), v = data.normal(count),
          g = data.normal(count);
   for (std::size_t i = 0; i < v.size(); ++i) v.data()[i] *= v.data()[i];
   for (Buffer* state : {&w, &m, &v})  // as at the first step: the update alone shows in w
     for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
-  backend.adamw({.lr = 0.1F,
-                 .beta2 = 0.95F,
-                 .weight_decay = 0.3F,
-                 .grad_scale = 0.7F,
-                 .step = fresh ? 1 : data.size(2, 5000)},
-                w.view(), m.view(), v.view(), g.view());
+  backend.run(AdamWUpdate{{.lr = 0.1F,
+                           .beta2 = 0.95F,
+                           .weight_decay = 0.3F,
+                           .grad_scale = 0.7F,
+                           .step = fresh ? 1 : data.size(2, 5000)},
+                          w.view(),
+                          m.view(),
+                          v.view(),
+                          g.view()});
   backend.synchronize();
   Outputs outputs;
   keep(outputs, "axpby", y);

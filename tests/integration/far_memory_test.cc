@@ -67,8 +67,6 @@ class WaitedBackend final : public BackendAround {
   int take_waits() { return std::exchange(memory_.waits, 0); }
 
  private:
-  void before(const KernelCall&) override {}
-  void after() override {}
   WaitedMemory memory_;
 };
 

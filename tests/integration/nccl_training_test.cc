@@ -20,8 +20,7 @@ class EmulatedBackend final : public BackendAround {
   Memory& memory() override { return gpu_.memory; }
 
  private:
-  void before(const KernelCall&) override { gpu_.kernels.synchronize(); }
-  void after() override {}
+  void before(Op&) override { gpu_.kernels.synchronize(); }
 
   test::Gpu gpu_;
 };

@@ -317,8 +317,7 @@ class PassCounter final : public BackendAround {
   int forgotten = 0;
 
  private:
-  void before(const KernelCall&) override { EXPECT_TRUE(inside_); }
-  void after() override {}
+  void before(Op&) override { EXPECT_TRUE(inside_); }
 
   bool inside_ = false;
 };

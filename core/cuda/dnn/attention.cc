@@ -49,32 +49,35 @@ class DnnAttention final : public Attention {
  public:
   DnnAttention(const AttentionShape& shape, const Plans& plans, cudnnHandle_t handle,
                const Workspace& workspace)
-      : shape_(shape), plans_(plans), handle_(handle), workspace_(workspace) {}
+      : Attention(shape), plans_(plans), handle_(handle), workspace_(workspace) {}
 
-  void forward(View qkv, View y, View lse) override {
-    const DnnPlan::Address addresses[] = {
-        {kQ, part(qkv, 0)}, {kK, part(qkv, 1)}, {kV, part(qkv, 2)}, {kY, y.data}, {kLse, lse.data}};
+  void forward(const AttentionForward& op) override {
+    const DnnPlan::Address addresses[] = {{kQ, part(op.qkv, 0)},
+                                          {kK, part(op.qkv, 1)},
+                                          {kV, part(op.qkv, 2)},
+                                          {kY, op.y.data},
+                                          {kLse, op.lse.data}};
     plans_.forward.run(handle_, plans_.forward.pack(addresses, workspace_.scratch()));
   }
 
-  void backward(View dy, View qkv, View y, View lse, View dqkv) override {
+  void backward(const AttentionBackward& op) override {
     std::byte* scratch = static_cast<std::byte*>(workspace_.scratch());
-    std::byte* delta = scratch + align_up(dnn_plan_scratch(shape_));
-    const DnnPlan::Address addresses[] = {
-        {kQ, part(qkv, 0)},   {kK, part(qkv, 1)},  {kV, part(qkv, 2)}, {kY, y.data},
-        {kLse, lse.data},     {kDy, dy.data},      {kDelta, delta},    {kDq, part(dqkv, 0)},
-        {kDk, part(dqkv, 1)}, {kDv, part(dqkv, 2)}};
+    std::byte* delta = scratch + align_up(dnn_plan_scratch(shape()));
+    const DnnPlan::Address addresses[] = {{kQ, part(op.qkv, 0)},   {kK, part(op.qkv, 1)},
+                                          {kV, part(op.qkv, 2)},   {kY, op.y.data},
+                                          {kLse, op.lse.data},     {kDy, op.dy.data},
+                                          {kDelta, delta},         {kDq, part(op.dqkv, 0)},
+                                          {kDk, part(op.dqkv, 1)}, {kDv, part(op.dqkv, 2)}};
     plans_.backward.run(handle_, plans_.backward.pack(addresses, scratch));
   }
 
  private:
   /// Queries, keys or values, which lie side by side in a row.
   void* part(View qkv, int which) const {
-    const auto width = static_cast<std::size_t>(shape_.heads * shape_.head_dim);
+    const auto width = static_cast<std::size_t>(shape().heads * shape().head_dim);
     return qkv.as<Bf16>() + static_cast<std::size_t>(which) * width;
   }
 
-  AttentionShape shape_;
   const Plans& plans_;
   cudnnHandle_t handle_;
   const Workspace& workspace_;

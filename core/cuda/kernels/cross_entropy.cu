@@ -97,13 +97,12 @@ __global__ void __launch_bounds__(kLossThreads)
 
 }  // namespace
 
-void cross_entropy(cudaStream_t stream, View logits, View targets, float loss_scale, bool training,
-                   View row_loss) {
-  const Int v = static_cast<Int>(logits.count / targets.count);
-  with_type(logits.dtype, [&]<class T>() {
-    launch("cross entropy", {dim3(static_cast<unsigned>(targets.count)), kLossThreads}, stream,
-           row_cross_entropy<T>, logits.as<T>(), targets.i32(), loss_scale, training,
-           row_loss.f32(), v);
+void run(cudaStream_t stream, const CrossEntropy& op, void* /*scratch*/) {
+  const Int v = static_cast<Int>(op.logits.count / op.targets.count);
+  with_type(op.logits.dtype, [&]<class T>() {
+    launch("cross entropy", {dim3(static_cast<unsigned>(op.targets.count)), kLossThreads}, stream,
+           row_cross_entropy<T>, op.logits.as<T>(), op.targets.i32(), op.loss_scale, op.training,
+           op.row_loss.f32(), v);
   });
 }
 

@@ -72,17 +72,18 @@ void place_masks(cudaStream_t stream, MaskPlace place, MaskPlace* to) {
   launch("place of masks", {dim3(1), 32}, stream, write_place, place, to);
 }
 
-void dropout(cudaStream_t stream, const DropoutMask& mask, const MaskPlace* place, View u,
-             View residual, View y) {
-  const auto key = Rng(mask.at.seed, Purpose::dropout).key();
-  const Rule rule{key[0],       key[1],           mask.at.step, mask.at.sample,
-                  mask.at.unit, mask.threshold(), mask.scale()};
-  const Int elements = mask.sample_elements, samples = static_cast<Int>(u.count) / elements;
-  with_access(u.dtype, elements, {u, residual, y}, [&]<class T, int N>() {
+void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place) {
+  const auto key = Rng(op.mask.at.seed, Purpose::dropout).key();
+  const Rule rule{key[0],          key[1],
+                  op.mask.at.step, op.mask.at.sample,
+                  op.mask.at.unit, op.mask.threshold(),
+                  op.mask.scale()};
+  const Int elements = op.mask.sample_elements, samples = static_cast<Int>(op.u.count) / elements;
+  with_access(op.u.dtype, elements, {op.u, op.residual, op.y}, [&]<class T, int N>() {
     const dim3 blocks(blocks_for(elements, Int{kDropThreads} * N),
                       static_cast<unsigned>(std::min(samples, kMostBlocks)));
-    launch("dropout", {blocks, kDropThreads}, stream, drop<T, N>, rule, place, u.as<T>(),
-           residual.as<T>(), y.as<T>(), samples, elements);
+    launch("dropout", {blocks, kDropThreads}, stream, drop<T, N>, rule, place, op.u.as<T>(),
+           op.residual.as<T>(), op.y.as<T>(), samples, elements);
   });
 }
 

@@ -37,7 +37,7 @@ void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
            each_element<1, F>, f, count);
 }
 
-struct Axpby {
+struct AxpbyElement {
   static constexpr int kMost = 4;
   float a, b;
   const float* x;
@@ -54,7 +54,7 @@ struct Axpby {
 };
 
 /// With the constants of one step.
-struct AdamWUpdate {
+struct AdamWElement {
   static constexpr int kMost = 4;
   AdamWConstants k;
   float *w, *m, *v;
@@ -174,13 +174,14 @@ __global__ void __launch_bounds__(kElementThreads)
 
 }  // namespace
 
-void axpby(cudaStream_t stream, float a, View x, float b, View y) {
-  over("axpby", stream, static_cast<Int>(y.count), aligned({x, y}), Axpby{a, b, x.f32(), y.f32()});
+void run(cudaStream_t stream, const Axpby& op, void* /*scratch*/) {
+  over("axpby", stream, static_cast<Int>(op.y.count), aligned({op.x, op.y}),
+       AxpbyElement{op.a, op.b, op.x.f32(), op.y.f32()});
 }
 
-void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View g) {
-  over("adamw", stream, static_cast<Int>(w.count), aligned({w, m, v, g}),
-       AdamWUpdate{constants_of(rule), w.f32(), m.f32(), v.f32(), g.f32()});
+void run(cudaStream_t stream, const AdamWUpdate& op, void* /*scratch*/) {
+  over("adamw", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.v, op.g}),
+       AdamWElement{constants_of(op.rule), op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32()});
 }
 
 void cast(cudaStream_t stream, View x, View y) {
@@ -209,12 +210,13 @@ void gelu_backward(cudaStream_t stream, View u, View dx) {
   });
 }
 
-void sum_squares(cudaStream_t stream, View x, std::size_t block, double* sums) {
-  if (x.count == 0) return;
-  const auto length = static_cast<Int>(block);
-  launch("sum of squares", {dim3(blocks_for(static_cast<Int>(x.count), length)), kElementThreads},
-         stream, block_squares, x.f32(), static_cast<Int>(x.count), length,
-         aligned({x}) && length % 4 == 0, sums);
+void run(cudaStream_t stream, const SumSquares& op, double* sums) {
+  if (op.x.count == 0) return;
+  const auto length = static_cast<Int>(op.block);
+  launch("sum of squares",
+         {dim3(blocks_for(static_cast<Int>(op.x.count), length)), kElementThreads}, stream,
+         block_squares, op.x.f32(), static_cast<Int>(op.x.count), length,
+         aligned({op.x}) && length % 4 == 0, sums);
 }
 
 }  // namespace concertina::cuda

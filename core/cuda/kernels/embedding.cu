@@ -99,30 +99,31 @@ __global__ void __launch_bounds__(kEmbedThreads)
 
 }  // namespace
 
-void embedding(cudaStream_t stream, View tokens, View wte, View wpe, Int t, View x) {
-  const auto rows = static_cast<Int>(tokens.count), c = static_cast<Int>(wpe.count) / t;
-  with_access(x.dtype, c, {wte, wpe, x}, [&]<class T, int N>() {
+void run(cudaStream_t stream, const Embed& op, void* /*scratch*/) {
+  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.wpe.count) / op.t;
+  with_access(op.x.dtype, c, {op.wte, op.wpe, op.x}, [&]<class T, int N>() {
     launch("embedding", {dim3(blocks_for(rows * c, kEmbedThreads * N)), kEmbedThreads}, stream,
-           embed<T, N>, tokens.i32(), wte.f32(), wpe.f32(), x.as<T>(), rows, t, c);
+           embed<T, N>, op.tokens.i32(), op.wte.f32(), op.wpe.f32(), op.x.as<T>(), rows, op.t, c);
   });
 }
 
-void embedding_backward(cudaStream_t stream, View tokens, View dx, Int t, View dwte, View dwpe,
-                        bool accumulate, void* scratch) {
-  const auto rows = static_cast<Int>(tokens.count), c = static_cast<Int>(dwpe.count) / t;
-  check_scratch(2 * tokens.bytes(), kScratchBytes, "embedding backward");
+void run(cudaStream_t stream, const EmbedWeight& op, void* scratch) {
+  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.dwpe.count) / op.t;
+  check_scratch(2 * op.tokens.bytes(), kScratchBytes, "embedding backward");
   auto *order = static_cast<int*>(scratch), *sorted = order + rows;
   launch("embedding backward: sort", {dim3(blocks_for(rows, kEmbedThreads)), kEmbedThreads}, stream,
-         sort_rows, tokens.i32(), order, sorted, static_cast<int>(rows));
-  if (!accumulate) check(cudaMemsetAsync(dwte.data, 0, dwte.bytes(), stream), "cudaMemsetAsync");
-  with_access(dx.dtype, c, {dx, dwte, dwpe}, [&]<class T, int N>() {
+         sort_rows, op.tokens.i32(), order, sorted, static_cast<int>(rows));
+  if (!op.accumulate)
+    check(cudaMemsetAsync(op.dwte.data, 0, op.dwte.bytes(), stream), "cudaMemsetAsync");
+  with_access(op.dx.dtype, c, {op.dx, op.dwte, op.dwpe}, [&]<class T, int N>() {
     const unsigned threads = c / N > 128 ? kEmbedThreads : 64;
     launch("embedding backward: tokens",
            {dim3(static_cast<unsigned>(rows), blocks_for(c, threads * N)), threads}, stream,
-           add_tokens<T, N>, order, sorted, dx.as<T>(), dwte.f32(), static_cast<int>(rows), c);
+           add_tokens<T, N>, order, sorted, op.dx.as<T>(), op.dwte.f32(), static_cast<int>(rows),
+           c);
     launch("embedding backward: positions",
-           {dim3(blocks_for(t * c, kEmbedThreads * N)), kEmbedThreads}, stream, add_positions<T, N>,
-           dx.as<T>(), dwpe.f32(), rows, t, c, accumulate);
+           {dim3(blocks_for(op.t * c, kEmbedThreads * N)), kEmbedThreads}, stream,
+           add_positions<T, N>, op.dx.as<T>(), op.dwpe.f32(), rows, op.t, c, op.accumulate);
   });
 }
 

@@ -1,4 +1,4 @@
-// What the .cu files offer: one function a kernel, on a stream, as core/backend.h defines it.
+// What the .cu files offer: one function per kernel, on a stream.
 // Invariant: sums over rows have one fixed order, a function of the sizes alone; no atomics.
 #pragma once
 
@@ -7,37 +7,32 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/backend.h"
 #include "core/cuda/format.h"
 #include "core/cuda/sizes.h"
+#include "core/ops.h"
 
 namespace concertina::cuda {
 
-void layer_norm(cudaStream_t stream, View x, View gamma, View beta, View y, View mean, View rstd);
-void layer_norm_backward_input(cudaStream_t stream, View dy, View x, View gamma, View mean,
-                               View rstd, View residual_grad, View dx);
-void layer_norm_backward_weight(cudaStream_t stream, View dy, View x, View mean, View rstd,
-                                View dgamma, View dbeta, bool accumulate, void* scratch);
-/// sums[C] = (accumulate ? old : 0) + column sums of x[R,C]: a bias gradient.
-void column_sums(cudaStream_t stream, View x, View sums, bool accumulate, void* scratch);
-
-void embedding(cudaStream_t stream, View tokens, View wte, View wpe, std::int64_t t, View x);
-void embedding_backward(cudaStream_t stream, View tokens, View dx, std::int64_t t, View dwte,
-                        View dwpe, bool accumulate, void* scratch);
-
-void cross_entropy(cudaStream_t stream, View logits, View targets, float loss_scale, bool training,
-                   View row_loss);
-
+// The kernels of core/ops.h that are no operator's. `scratch`: kScratchBytes on the device, for
+// those that need it.
+void run(cudaStream_t stream, const LayerNorm& op, void* scratch);
+void run(cudaStream_t stream, const LayerNormInput& op, void* scratch);
+void run(cudaStream_t stream, const LayerNormWeight& op, void* scratch);
+void run(cudaStream_t stream, const Embed& op, void* scratch);
+void run(cudaStream_t stream, const EmbedWeight& op, void* scratch);
+void run(cudaStream_t stream, const CrossEntropy& op, void* scratch);
+void run(cudaStream_t stream, const Axpby& op, void* scratch);
+void run(cudaStream_t stream, const AdamWUpdate& op, void* scratch);
 /// `place`: on the device, in place of the mask's own step and sample; or null.
-void dropout(cudaStream_t stream, const DropoutMask& mask, const MaskPlace* place, View u,
-             View residual, View y);
+void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
+/// Of op.x; `sums`: host memory that the device may write, in place of op.sums.
+void run(cudaStream_t stream, const SumSquares& op, double* sums);
+
 /// *to = place.
 void place_masks(cudaStream_t stream, MaskPlace place, MaskPlace* to);
 
-void axpby(cudaStream_t stream, float a, View x, float b, View y);
-/// sums: host memory that the device may write, one fp64 for each run of `block` elements.
-void sum_squares(cudaStream_t stream, View x, std::size_t block, double* sums);
-void adamw(cudaStream_t stream, const AdamW& rule, View w, View m, View v, View g);
+/// sums[C] = (accumulate ? old : 0) + column sums of x[R,C]: a bias gradient.
+void column_sums(cudaStream_t stream, View x, View sums, bool accumulate, void* scratch);
 
 /// y = x (fp32), rounded to y's type.
 void cast(cudaStream_t stream, View x, View y);

@@ -106,31 +106,31 @@ Grid rows_grid(View mean, Int c, int n) {
 
 }  // namespace
 
-void layer_norm(cudaStream_t stream, View x, View gamma, View beta, View y, View mean, View rstd) {
-  const auto c = static_cast<Int>(gamma.count);
-  with_access(x.dtype, c, {x, gamma, beta, y}, [&]<class T, int N>() {
-    launch("layer norm", rows_grid(mean, c, N), stream, normalize<T, N>, x.as<T>(), gamma.f32(),
-           beta.f32(), y.as<T>(), mean.f32(), rstd.f32(), c);
+void run(cudaStream_t stream, const LayerNorm& op, void* /*scratch*/) {
+  const auto c = static_cast<Int>(op.gamma.count);
+  with_access(op.x.dtype, c, {op.x, op.gamma, op.beta, op.y}, [&]<class T, int N>() {
+    launch("layer norm", rows_grid(op.mean, c, N), stream, normalize<T, N>, op.x.as<T>(),
+           op.gamma.f32(), op.beta.f32(), op.y.as<T>(), op.mean.f32(), op.rstd.f32(), c);
   });
 }
 
-void layer_norm_backward_input(cudaStream_t stream, View dy, View x, View gamma, View mean,
-                               View rstd, View residual_grad, View dx) {
-  const auto c = static_cast<Int>(gamma.count);
-  with_access(x.dtype, c, {dy, x, gamma, residual_grad, dx}, [&]<class T, int N>() {
-    launch("layer norm backward input", rows_grid(mean, c, N), stream, backward_input<T, N>,
-           dy.as<T>(), x.as<T>(), gamma.f32(), mean.f32(), rstd.f32(), residual_grad.as<T>(),
-           dx.as<T>(), c);
-  });
+void run(cudaStream_t stream, const LayerNormInput& op, void* /*scratch*/) {
+  const auto c = static_cast<Int>(op.gamma.count);
+  with_access(op.x.dtype, c, {op.dy, op.x, op.gamma, op.residual_grad, op.dx},
+              [&]<class T, int N>() {
+                launch("layer norm backward input", rows_grid(op.mean, c, N), stream,
+                       backward_input<T, N>, op.dy.as<T>(), op.x.as<T>(), op.gamma.f32(),
+                       op.mean.f32(), op.rstd.f32(), op.residual_grad.as<T>(), op.dx.as<T>(), c);
+              });
 }
 
-void layer_norm_backward_weight(cudaStream_t stream, View dy, View x, View mean, View rstd,
-                                View dgamma, View dbeta, bool accumulate, void* scratch) {
-  const auto rows = static_cast<Int>(mean.count), c = static_cast<Int>(dgamma.count);
-  with_access(x.dtype, c, {dy, x}, [&]<class T, int N>() {
-    sum_columns<2, N>("layer norm backward weight", stream,
-                      WeightTerms<T, N>{dy.as<T>(), x.as<T>(), mean.f32(), rstd.f32(), c}, rows, c,
-                      ColumnResults<2>{{dgamma.f32(), dbeta.f32()}}, accumulate, scratch);
+void run(cudaStream_t stream, const LayerNormWeight& op, void* scratch) {
+  const auto rows = static_cast<Int>(op.mean.count), c = static_cast<Int>(op.dgamma.count);
+  with_access(op.x.dtype, c, {op.dy, op.x}, [&]<class T, int N>() {
+    sum_columns<2, N>(
+        "layer norm backward weight", stream,
+        WeightTerms<T, N>{op.dy.as<T>(), op.x.as<T>(), op.mean.f32(), op.rstd.f32(), c}, rows, c,
+        ColumnResults<2>{{op.dgamma.f32(), op.dbeta.f32()}}, op.accumulate, scratch);
   });
 }
 

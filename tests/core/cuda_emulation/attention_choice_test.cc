@@ -64,7 +64,9 @@ TEST_F(AttentionChoiceTest, CudnnIsTakenWhereItIsUnlessOursIsAskedFor) {
              without = cuda::make_cuda_backend({.attention = AttentionBy::own});
   EXPECT_NE(with->describe().find(", cuDNN 9.99.0"), std::string::npos) << with->describe();
   EXPECT_EQ(without->describe().find("cuDNN"), std::string::npos) << without->describe();
-  EXPECT_THROW(with->attention(kShape)->forward({}, {}, {}), Error);
+  const std::unique_ptr<Attention> attention = with->attention(kShape);
+  const AttentionForward forward{*attention, {}, {}, {}};
+  EXPECT_THROW(with->run(forward), Error);
 }
 
 TEST_F(AttentionChoiceTest, WhereThereIsNoCudnnOursIsTaken) {

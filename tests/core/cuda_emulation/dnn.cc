@@ -12,15 +12,19 @@ std::string plan_problem;
 
 class Unrun final : public Attention {
  public:
-  void forward(View, View, View) override { throw_failure("no cuDNN is emulated", "cuDNN"); }
-  void backward(View, View, View, View, View) override { forward({}, {}, {}); }
+  using Attention::Attention;
+  void forward(const AttentionForward&) override { refuse(); }
+  void backward(const AttentionBackward&) override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() { throw_failure("no cuDNN is emulated", "cuDNN"); }
 };
 
 class Emulated final : public cuda::DnnAttentions {
  public:
   const std::string& problem(const AttentionShape&) override { return plan_problem; }
-  std::unique_ptr<Attention> make(const AttentionShape&, const cuda::Workspace&) override {
-    return std::make_unique<Unrun>();
+  std::unique_ptr<Attention> make(const AttentionShape& shape, const cuda::Workspace&) override {
+    return std::make_unique<Unrun>(shape);
   }
 };
 

@@ -44,7 +44,7 @@ class EventClockTest : public testing::Test {
   ~EventClockTest() override { emulation::kernels_take(-1); }
 
   void kernels(int count) {
-    for (int i = 0; i < count; ++i) backend_->axpby(1, x_, 0, x_);
+    for (int i = 0; i < count; ++i) backend_->run(Axpby{1, x_, 0, x_});
   }
 
   std::unique_ptr<Backend> backend_ = cuda::make_cuda_backend({});

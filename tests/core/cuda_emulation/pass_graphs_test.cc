@@ -29,7 +29,7 @@ class PassGraphsTest : public testing::Test {
   }
   /// x = factor x as a pass.
   void scale(const Key& key, float factor) {
-    repeat(key, [&] { backend_->axpby(0, x_.view(), factor, x_.view()); });
+    repeat(key, [&] { backend_->run(Axpby{0, x_.view(), factor, x_.view()}); });
   }
   float x() const { return x_.data()[0]; }
   /// The error of a pass that is recorded and does this.
@@ -59,7 +59,7 @@ TEST_F(PassGraphsTest, ThePassIsDoneEveryTimeAndIssuedTwice) {
   for (int time = 1; time <= 5; ++time) {
     repeat({1}, [&] {
       ++issued;
-      for (int i = 0; i < 3; ++i) backend_->axpby(0, x_.view(), 2, x_.view());
+      for (int i = 0; i < 3; ++i) backend_->run(Axpby{0, x_.view(), 2, x_.view()});
     });
     EXPECT_EQ(x(), static_cast<float>(1 << 3 * time));
   }
@@ -72,7 +72,7 @@ TEST_F(PassGraphsTest, ThePassIsDoneEveryTimeAndIssuedTwice) {
 TEST_F(PassGraphsTest, AReplayIsOneCallAndTakesNothingFromTheHeap) {
   const Key key{1};
   const std::function<void()> issue = [&] {
-    for (int i = 0; i < 10; ++i) backend_->axpby(0, x_.view(), 2, x_.view());
+    for (int i = 0; i < 10; ++i) backend_->run(Axpby{0, x_.view(), 2, x_.view()});
   };
   const RepeatedPass pass{"h3.mlp", "forward", key, {}};
   for (int time = 0; time < 2; ++time) backend_->repeat(pass, issue);
@@ -137,14 +137,18 @@ TEST_F(PassGraphsTest, MasksAreThoseOfTheirStepAndSample) {
   for (const auto& [step, sample] : {std::pair{1U, 0U}, {1U, 1U}, {2U, 1U}, {7U, 0U}, {7U, 0U}}) {
     const RandomAt at{5, step, sample, 3};
     const DropoutMask mask{0.5, at, 32};
-    backend_->dropout(mask, u.view(), {}, expected.view());
+    backend_->run(ApplyDropout{mask, u.view(), {}, expected.view()});
     repeat(
-        {1}, [&] { backend_->dropout(mask, u.view(), {}, got.view()); }, at);
+        {1},
+        [&] {
+          backend_->run(ApplyDropout{mask, u.view(), {}, got.view()});
+        },
+        at);
     EXPECT_EQ(got.values(), expected.values()) << step << ", " << sample;
   }
   EXPECT_EQ(backend_->pass_counts().replayed, 4);
   const DropoutMask elsewhere{0.5, {5, 1, 0, 4}, 32};
-  const auto drop = [&] { backend_->dropout(elsewhere, u.view(), {}, got.view()); };
+  const auto drop = [&] { backend_->run(ApplyDropout{elsewhere, u.view(), {}, got.view()}); };
   repeat({2}, drop);  // as if it were of another place
   EXPECT_ANY_THROW(repeat({2}, drop));
   EXPECT_NO_THROW(drop());
@@ -158,8 +162,9 @@ TEST_F(PassGraphsTest, AProfileLetsThemPassWhileItIsNotActive) {
        {std::tuple{true, true, 0}, {false, false, 0}, {false, true, 2}, {true, true, 2}}) {
     profile.active = active, profile.repeats = repeats;
     for (int time = 0; time < 3; ++time)
-      profiled->repeat({"h3.mlp", "forward", key, {}},
-                       [&] { profiled->axpby(0, x_.view(), 2, x_.view()); });
+      profiled->repeat({"h3.mlp", "forward", key, {}}, [&] {
+        profiled->run(Axpby{0, x_.view(), 2, x_.view()});
+      });
     EXPECT_EQ(profiled->pass_counts().replayed, replayed);
   }
   EXPECT_EQ(x(), 1 << 12);

@@ -13,8 +13,10 @@ class Sgd final : public Optimizer {
   void update(Backend& backend, const UpdateStep& step, bool decay, View w,
               std::span<const View> states, View g) const override {
     const double kept = decay ? 1 - step.lr * config_.weight_decay : 1;
-    backend.axpby(step.grad_scale, g, static_cast<float>(config_.beta1), states[0]);
-    backend.axpby(static_cast<float>(-step.lr), states[0], static_cast<float>(kept), w);
+    backend.run(Axpby{
+        .a = step.grad_scale, .x = g, .b = static_cast<float>(config_.beta1), .y = states[0]});
+    backend.run(Axpby{
+        .a = static_cast<float>(-step.lr), .x = states[0], .b = static_cast<float>(kept), .y = w});
   }
 
  private:

@@ -134,8 +134,9 @@ TEST(DnnGraphTest, BothGraphsComputeWhatTheOracleDoes) {
     const Buffer y(dy.size()), dqkv(qkv.size()), lse(static_cast<std::size_t>(rows * s.heads));
     const auto oracle = make_oracle_backend();
     const auto attention = oracle->attention(s);
-    attention->forward(qkv.view(), y.view(), lse.view());
-    attention->backward(dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view());
+    oracle->run(AttentionForward{*attention, qkv.view(), y.view(), lse.view()});
+    oracle->run(
+        AttentionBackward{*attention, dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view()});
 
     std::vector<double> in = doubles(qkv), out(y.size()), sums(lse.size());
     double* const q = in.data();

@@ -1,0 +1,29 @@
+// How kernels cut their work into pieces.
+// Invariant: a piece never splits a sum, so its size does not change bits.
+#pragma once
+
+#include <cstdint>
+
+#include "core/cpu/team.h"
+#include "core/tensor.h"
+
+namespace concertina::cpu {
+
+inline constexpr std::int64_t kRowRun = 32;         // rows of one piece of a row-wise loop
+inline constexpr std::int64_t kColumnRun = 64;      // columns of one piece of a sum over rows
+inline constexpr std::int64_t kElementRun = 16384;  // elements of one piece of an elementwise loop
+
+inline std::int64_t count_of(View view) {
+  return static_cast<std::int64_t>(view.count);
+}
+
+/// f(loops) with the loops over activations of this type.
+template <class F>
+void typed(DType activations, const LoopTable& loops, F&& f) {
+  if (activations == DType::bf16)
+    f(loops.bf16);
+  else
+    f(loops.f32);
+}
+
+}  // namespace concertina::cpu

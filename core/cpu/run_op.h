@@ -1,0 +1,29 @@
+// The kernels that are no operator's, on the CPU: each cuts its work into pieces for the team; the
+// loops are in loops.cc. A new kernel is one overload here.
+// Invariant: pieces do not depend on the number of threads, and none splits a sum.
+#pragma once
+
+#include "core/cpu/team.h"
+#include "core/ops.h"
+
+namespace concertina::cpu {
+
+void run(const LayerNorm& op, const Context& context);
+void run(const LayerNormInput& op, const Context& context);
+void run(const LayerNormWeight& op, const Context& context);
+
+void run(const Embed& op, const Context& context);
+void run(const EmbedWeight& op, const Context& context);
+void run(const CrossEntropy& op, const Context& context);
+
+void run(const ApplyDropout& op, const Context& context);
+void run(const Axpby& op, const Context& context);
+void run(const SumSquares& op, const Context& context);
+void run(const AdamWUpdate& op, const Context& context);
+
+template <OperatorOp T>
+void run(const T& op, const Context& /*context*/) {
+  op.run();
+}
+
+}  // namespace concertina::cpu

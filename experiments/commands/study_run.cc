@@ -7,6 +7,7 @@
 #include "core/number_text.h"
 #include "experiments/commands/command_study.h"
 #include "experiments/commands/study_launch.h"
+#include "experiments/study/trial_launch.h"
 
 namespace concertina {
 namespace {

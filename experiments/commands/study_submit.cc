@@ -10,8 +10,8 @@
 #include "experiments/commands/study_launch.h"
 #include "experiments/run/machine.h"
 #include "experiments/study/launcher.h"
-#include "experiments/study/study_run.h"
 #include "experiments/study/submission.h"
+#include "experiments/study/trial_launch.h"
 #include "io/file.h"
 
 namespace concertina {

@@ -9,6 +9,7 @@
 #include "experiments/study/slurm.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/submission.h"
+#include "experiments/study/trial_launch.h"
 
 namespace concertina {
 namespace {

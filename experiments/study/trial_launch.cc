@@ -17,11 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether the run has a checkpoint to go on from.
+/// Whether the run has a checkpoint to go on from, or one that a kill left aside while the next one
+/// of its step came. One that was being written, or removed, is none.
 bool has_checkpoint(const std::string& run) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run + "/checkpoints", error))
-    if (entry.path().filename().string().starts_with("step-")) return true;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run + "/checkpoints", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && !name.ends_with(".partial") && !name.ends_with(".removed"))
+      return true;
+  }
   return false;
 }
 

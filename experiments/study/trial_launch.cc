@@ -43,7 +43,7 @@ std::vector<std::string> train_arguments(const StudyPaths& paths, int number) {
 }  // namespace
 
 void require_launcher(const StudySpec& spec) {
-  const std::string launcher = split_words(template_of(spec), "launch.command")[0];
+  const std::string launcher = launch_words(template_of(spec), 1, "{program}", {})[0];
   if (launcher != "{program}" && find_program(launcher).empty())
     throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
                 "launch.command",

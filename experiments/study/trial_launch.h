@@ -11,7 +11,8 @@
 
 namespace concertina {
 
-/// Throws Error{bad_input} if the study's launcher is no program that there is.
+/// Throws Error{bad_input} if the study's launcher is no program that there is, or has a
+/// placeholder that nothing stands for.
 void require_launcher(const StudySpec& spec);
 
 /// The config of the task's launch, whose run is in the trial's folder. Throws Error{bad_input} if

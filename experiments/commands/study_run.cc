@@ -83,6 +83,8 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
         "concertina study collect {}\n",
         to_ranges(numbers), folder.paths().root);
   }
+  if (summary.failed + summary.timed_out > 0)
+    text += "the same command with --retry-failed runs those that failed once more\n";
   if (summary.interrupted)
     text += "stopped by a signal: the same command goes on with what is left\n";
   return text + fmt::format("results: {}/results.csv\n", folder.paths().root);

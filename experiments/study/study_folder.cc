@@ -158,7 +158,15 @@ void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
   atomic_replace(paths_.study(), toml);
 }
 
+void StudyFolder::require_there() const {
+  std::error_code error;
+  if (!fs::exists(paths_.study(), error))
+    throw_failure("the study's folder is gone: it was removed or moved while the study ran",
+                  paths_.root, "the same command; or, once it is back, `study run` with its path");
+}
+
 void StudyFolder::save(StoredTrial trial) {
+  require_there();
   trial.study = study_digest(spec_);
   make_directories(paths_.trial(trial.record.number));
   atomic_replace(paths_.record(trial.record.number), trial_json(trial));
@@ -167,6 +175,7 @@ void StudyFolder::save(StoredTrial trial) {
 }
 
 FileLock StudyFolder::lock(int number) {
+  require_there();
   make_directories(paths_.trial(number));
   FileLock lock(paths_.trial(number) + "/trial.lock", fmt::format("trial {}", number),
                 "wait until it has ended, or stop it");

@@ -51,6 +51,8 @@ class StudyFolder {
 
  private:
   void claim(const StudySpec& spec, const std::string& toml);
+  /// Throws a failure if the folder was removed, or moved, since it was opened.
+  void require_there() const;
   void write_results();
 
   const StudySpec spec_;

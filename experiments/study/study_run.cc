@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/run/signals.h"
+#include "experiments/study/requeues.h"
 #include "experiments/study/trial_launch.h"
 
 namespace concertina {
@@ -125,11 +126,28 @@ void StudyRun::finish(TrialProcess& trial, int code) {
   const int number = trial.task().trial.number;
   trial.end_rest();
   if (trial.cut_short(code, options_.several_nodes)) {
+    go_on_later(trial, code);
+    return;
+  }
+  end(trial.record(code, stored(number)), trial.seconds());
+}
+
+void StudyRun::go_on_later(const TrialProcess& trial, int code) {
+  const int number = trial.task().trial.number;
+  if (count_requeue(paths_.trial(number)) < kMostRequeues) {
     cut_short_ = true;
     log::info("trial {} was cut short: it goes on in another launch (exit code {})", number, code);
     return;
   }
-  end(trial.record(code, stored(number)), trial.seconds());
+  StoredTrial stuck = trial.record(code, stored(number));
+  stuck.record.state = TrialState::failed;
+  stuck.record.error = fmt::format(
+      "error: it was cut short {} times in a row without a later checkpoint (exit code {}); at: "
+      "{}; "
+      "try: more time for a launch, or a smaller checkpoint.every; then study run with "
+      "--retry-failed",
+      kMostRequeues, code, paths_.log(number));
+  end(stuck, trial.seconds());
 }
 
 const StoredTrial* StudyRun::stored(int number) const {
@@ -147,6 +165,7 @@ void StudyRun::refused(const TrialTask& task, const std::string& error) {
 }
 
 void StudyRun::end(const StoredTrial& trial, double seconds) {
+  forget_requeues(paths_.trial(trial.record.number));
   folder_.save(trial);
   sampler_->tell(trial);
   progress_.ended(trial.record, seconds);
@@ -157,7 +176,11 @@ void StudyRun::stop_all() {
   for (TrialProcess& trial : running_) trial.tell_to_stop();
   const double told = now();
   while (!running_.empty() && now() < told + options_.grace) {
-    running_.remove_if([](TrialProcess& trial) { return trial.ended(); });
+    running_.remove_if([&](TrialProcess& trial) {
+      const std::optional<int> code = trial.exit_code();
+      if (code && options_.requeued) go_on_later(trial, *code);
+      return code.has_value();
+    });
     usleep(50'000);
   }
   running_.clear();  // kills what is left

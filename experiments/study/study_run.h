@@ -24,6 +24,9 @@ struct StudyRunOptions {
   double grace = 30;       // seconds for checkpoints, once the study was told to stop
   /// The launcher may lose a node: where it seems so, the trial stays open.
   bool several_nodes = false;
+  /// A trial that was told to stop is launched again by others, without end: what gets nowhere is
+  /// to fail.
+  bool requeued = false;
 };
 
 struct StudySummary {
@@ -49,6 +52,8 @@ class StudyRun {
   /// Nothing if another process runs the trial, or has ended it since this one looked.
   std::optional<FileLock> claim(int number);
   void finish(TrialProcess& trial, int code);
+  /// A trial is open again, or has failed for getting nowhere.
+  void go_on_later(const TrialProcess& trial, int code);
   /// The trial's record; null if it has none.
   const StoredTrial* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);

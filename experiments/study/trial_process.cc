@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -17,6 +18,12 @@ constexpr int kLostNode = 205;             // mpirun's exit code where it lost o
 
 int signal_number(const std::string& name) {
   return name == "TERM" ? SIGTERM : name == "INT" ? SIGINT : SIGUSR1;
+}
+
+std::uint64_t bytes_of(const std::string& path) {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : bytes;
 }
 
 /// The metric of the rung that the trial has reached.
@@ -41,6 +48,7 @@ TrialProcess::TrialProcess(const StudySpec& spec, const StudyPaths& paths, Trial
       task_(std::move(task)),
       config_(std::move(config)),
       lock_(std::move(lock)),
+      log_begin_(bytes_of(child.log)),
       child_(child),
       cores_(std::move(cores)),
       started_(now()) {
@@ -53,8 +61,14 @@ double TrialProcess::seconds() const {
 }
 
 std::optional<int> TrialProcess::poll() {
-  const std::optional<int> code = child_.exit_code();
+  const std::optional<int> code = exit_code();
   if (!code) watch();
+  return code;
+}
+
+std::optional<int> TrialProcess::exit_code() {
+  const std::optional<int> code = child_.exit_code();
+  if (code && told_to_stop_ > 0 && child_.has_descendants()) return std::nullopt;
   return code;
 }
 
@@ -77,11 +91,8 @@ void TrialProcess::watch() {
 }
 
 void TrialProcess::tell_to_stop() {
+  if (told_to_stop_ == 0) told_to_stop_ = now();
   child_.signal(signal_number(spec_.launch.stop_signal));
-}
-
-void TrialProcess::end_rest() const {
-  kill_marked(trial_mark(paths_, task_.trial.number));
 }
 
 bool TrialProcess::cut_short(int code, bool several_nodes) const {
@@ -93,7 +104,7 @@ bool TrialProcess::cut_short(int code, bool several_nodes) const {
 }
 
 StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
-  StoredTrial ended = trial_outcome(spec_, paths_, task_, config_, code, before);
+  StoredTrial ended = trial_outcome(spec_, paths_, task_, config_, code, before, log_begin_);
   TrialRecord& record = ended.record;
   if (record.state != TrialState::done && timed_out_) {
     record.state = TrialState::timed_out;
@@ -107,7 +118,8 @@ StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
 }
 
 StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
-                          const RunConfig& config, int code, const StoredTrial* before) {
+                          const RunConfig& config, int code, const StoredTrial* before,
+                          std::uint64_t log_begin) {
   const int number = task.trial.number;
   StoredTrial trial;
   if (before != nullptr) trial.rungs = before->rungs;
@@ -120,9 +132,9 @@ StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const 
   const bool whole = finished_steps(record.directory) == config.run.steps;
   record.state = code == 0 && whole ? TrialState::done : TrialState::failed;
   if (record.state == TrialState::failed) {
-    record.error = error_in_log(paths.log(number));
-    const std::string end = code == 0 ? "the launcher ended with 0, but the run is not finished"
-                                      : fmt::format("exit code {}", code);
+    record.error = error_in_log(paths.log(number), log_begin);
+    const std::string end =
+        code == 0 ? "the launcher ended with 0, but the run is not finished" : exit_text(code);
     record.error = record.error.empty() ? end : fmt::format("{} ({})", record.error, end);
   } else if (task.steps > 0) {
     add_rung(spec, task.steps, trial);

@@ -26,11 +26,13 @@ class TrialProcess {
   /// The launcher's exit code once the launch has ended. Until then looks whether the trial is to
   /// end, for its time or its figures, and tells it so, or ends it.
   std::optional<int> poll();
-  bool ended() { return child_.exit_code().has_value(); }
+  /// The exit code once the launch has ended: of one that was told to stop, all its processes, as a
+  /// launcher may die of the signal that asks its ranks for a checkpoint.
+  std::optional<int> exit_code();
   /// Asks for a checkpoint and its end.
   void tell_to_stop();
   /// SIGKILL to what it left.
-  void end_rest() const;
+  void end_rest() { child_.kill_all(); }
 
   /// Whether it ended though nobody told it to, and can go on: by a signal to the ranks, or the
   /// loss of a node where there are several.
@@ -46,6 +48,7 @@ class TrialProcess {
   TrialTask task_;
   RunConfig config_;
   FileLock lock_;
+  std::uint64_t log_begin_;
   ChildProcess child_;
   std::vector<int> cores_;
   double started_, told_to_stop_ = 0;  // 0: it was not told
@@ -55,8 +58,10 @@ class TrialProcess {
 };
 
 /// The record of a trial whose launch has ended with `code`, or that had ended before; `before`:
-/// its record until now, null if it has none.
+/// its record until now, null if it has none; `log_begin`: bytes that the log had before the
+/// launch.
 StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
-                          const RunConfig& config, int code, const StoredTrial* before);
+                          const RunConfig& config, int code, const StoredTrial* before,
+                          std::uint64_t log_begin = 0);
 
 }  // namespace concertina

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -202,6 +203,34 @@ TEST(Launcher, PutsArgumentsWhereTheTemplateWantsThem) {
             (Words{"bash", "-c", R"(X=${Y} p 'a b' 'c'\''d'; echo {})"}));
   EXPECT_THROW(split_words("a 'b", "here"), Error);
   EXPECT_THROW(split_words("  ", "here"), Error);
+}
+
+TEST(Launcher, RefusesWhatStandsForNothing) {
+  const auto words = [](const std::string& command) { return launch_words(command, 1, "p", {}); };
+  EXPECT_NE(refusal([&] { words("mpirun -n {rank} {program}"); }).find("{rank}"),
+            std::string::npos);
+  const std::vector<std::string> shell = {"sh", "-c", "a=${rank} {1..2} {a,b} { true; } {}"};
+  EXPECT_EQ(words("sh -c 'a=${rank} {1..2} {a,b} { true; } {}'"), shell);
+  EXPECT_NE(refusal([] { study("[launch]\ncommand = \"\"\n"); }).find("no command"),
+            std::string::npos);
+}
+
+TEST(ErrorInLog, IsOfThisLaunchAndTakesNoMoreThanTheEnd) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  std::ofstream(log) << "concertina: error: old\n  at: here\nnew\n";
+  EXPECT_EQ(error_in_log(log), "error: old; at: here");
+  EXPECT_EQ(error_in_log(log, read_file(log, 1 << 20).find("new")), "new");
+  constexpr std::uint64_t kBytes = std::uint64_t{300} << 20;
+  fs::resize_file(log, kBytes);  // zeros, without a line's end
+  const auto peak_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = peak_kib();
+  EXPECT_LT(error_in_log(log).size(), 1u << 14);
+  EXPECT_LT(peak_kib() - before, 100 << 10);
 }
 
 TEST(CoreBudget, NeverGivesACoreTwice) {

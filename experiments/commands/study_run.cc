@@ -90,6 +90,14 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
   return text + fmt::format("results: {}/results.csv\n", folder.paths().root);
 }
 
+void reopen_failed(StudyFolder& folder) {
+  std::vector<int> failed;
+  for (const auto& [number, trial] : folder.trials())
+    if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+      failed.push_back(number);
+  folder.reopen(failed);
+}
+
 int run_study(const StudyRunCommand& options) {
   require_no_launcher("run");
   const auto [spec, toml, directory] = study_of(options);
@@ -100,10 +108,7 @@ int run_study(const StudyRunCommand& options) {
   }
   hold_study_signals();
   StudyFolder folder(directory, spec, toml);
-  if (options.retry_failed)
-    for (const auto& [number, trial] : std::map(folder.trials()))
-      if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
-        folder.reopen(number);
+  if (options.retry_failed) reopen_failed(folder);
   StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
   const StudySummary summary = run.run(stop_signal, wait_for_trials);
   print_once(options.json ? json_line(summary_json(folder, summary))

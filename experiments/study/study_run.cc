@@ -134,7 +134,9 @@ void StudyRun::finish(TrialProcess& trial, int code) {
 
 void StudyRun::go_on_later(const TrialProcess& trial, int code) {
   const int number = trial.task().trial.number;
-  if (count_requeue(paths_.trial(number)) < kMostRequeues) {
+  // Lost nodes have a bound of their own, by Slurm's count of restarts.
+  const bool lost = options_.several_nodes && code != static_cast<int>(Exit::preempted);
+  if (lost || count_requeue(paths_.trial(number)) < kMostRequeues) {
     cut_short_ = true;
     log::info("trial {} was cut short: it goes on in another launch (exit code {})", number, code);
     return;
@@ -186,7 +188,9 @@ void StudyRun::stop_all() {
   running_.clear();  // kills what is left
 }
 
-StudySummary StudyRun::summary(bool interrupted) const {
+StudySummary StudyRun::summary(bool interrupted) {
+  progress_.clear();
+  folder_.settle();
   StudySummary summary;
   summary.interrupted = interrupted;
   summary.elsewhere = elsewhere_;

@@ -59,7 +59,7 @@ class StudyRun {
   void refused(const TrialTask& task, const std::string& error);
   void end(const StoredTrial& trial, double seconds);
   void stop_all();
-  StudySummary summary(bool interrupted) const;
+  StudySummary summary(bool interrupted);
 
   const StudySpec& spec_;
   StudyFolder& folder_;

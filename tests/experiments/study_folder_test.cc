@@ -138,9 +138,77 @@ TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
   StudyFolder folder(path(), study(), kStudy);
   EXPECT_NE(read_file(results, 1 << 20), before);
   before = read_file(results, 1 << 20);
-  folder.reopen(2);
+  folder.reopen({2});
   std::ofstream(results) << before;  // the record went, the line is still there
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::open);
+}
+
+TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutAreMissed) {
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    for (const int number : {3, 1, 2}) folder.save(ended(number, 1.5));
+    folder.settle();
+  }
+  const std::string results = path() + "/results.csv";
+  const std::string whole = read_file(results, 1 << 20);
+  const auto rows = *parse_csv(whole);
+  std::string no_line, no_column;
+  for (std::vector<std::string> row : rows) {
+    if (row[0] != "2") no_line += csv_line(row);
+    row.erase(row.begin() + 3);
+    no_column += csv_line(row);
+  }
+  for (const std::string& edited : {no_line, no_column, whole.substr(0, whole.size() - 9)}) {
+    std::ofstream(results) << edited;
+    EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("not as the study"),
+              std::string::npos);
+    refusal([&] { read_study(path()); });
+    EXPECT_EQ(read_file(results, 1 << 20), edited);
+  }
+  std::ofstream(results) << whole;
+  EXPECT_EQ(StudyFolder(path(), study(), kStudy).trials().size(), 3u);
+}
+
+TEST_F(StudyOnDisk, ATrialMoreIsALineMoreAndAKillInItIsNoEdit) {
+  const std::string results = path() + "/results.csv";
+  std::string before, after;
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    folder.save(ended(2, 1.5));
+    before = read_file(results, 1 << 20);
+    fs::create_hard_link(results, path() + "/same");
+    folder.save(ended(1, 1.25));
+    after = read_file(results, 1 << 20);
+    EXPECT_TRUE(fs::equivalent(results, path() + "/same")) << "written anew for one line";
+  }
+  ASSERT_TRUE(after.starts_with(before) && after.size() > before.size());
+  for (std::size_t cut = before.size(); cut <= after.size(); ++cut) {
+    std::ofstream(results) << after.substr(0, cut);
+    EXPECT_EQ(read_study(path()).trials[0].state, TrialState::done) << cut;
+  }
+  std::ofstream(results) << after.substr(0, after.size() - 3);
+  { StudyFolder(path(), study(), kStudy).settle(); }
+  const auto rows = parse_csv(read_file(results, 1 << 20));
+  ASSERT_TRUE(rows && rows->size() == 3);
+  EXPECT_EQ((*rows)[1][0] + (*rows)[2][0], "12") << "in the order of trials";
+}
+
+TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
+  const std::string results = path() + "/results.csv";
+  for (const char* edit : {"1.4", "1.45"}) {
+    StudyFolder folder(path(), study(), kStudy);
+    folder.save(ended(1, 1.5));
+    replace(results, "1.5", edit);
+    const std::string edited = read_file(results, 1 << 20);
+    StoredTrial wider = ended(2, 1.5);
+    wider.record.figures["one_more"] = 1;
+    folder.save(wider);
+    EXPECT_EQ(read_file(results, 1 << 20), edited);
+    EXPECT_NE(refusal([&] { folder.settle(); }).find("while the study ran"), std::string::npos);
+    fs::remove(results);
+    folder.settle();
+    EXPECT_TRUE(fs::exists(results));
+  }
 }
 
 /// Killed between its last checkpoint and its result: the next launch had nothing left to train.

@@ -135,7 +135,12 @@ StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const 
     record.error = error_in_log(paths.log(number), log_begin);
     const std::string end =
         code == 0 ? "the launcher ended with 0, but the run is not finished" : exit_text(code);
-    record.error = record.error.empty() ? end : fmt::format("{} ({})", record.error, end);
+    if (record.error.empty())
+      record.error = end;
+    else if (code > 128)
+      record.error += "; " + end;
+    else
+      record.error += fmt::format(" ({})", end);
   } else if (task.steps > 0) {
     add_rung(spec, task.steps, trial);
     const std::int64_t last = config_of(spec, task.trial.settings).run.steps;

@@ -168,9 +168,28 @@ void StudyRun::refused(const TrialTask& task, const std::string& error) {
 
 void StudyRun::end(const StoredTrial& trial, double seconds) {
   forget_requeues(paths_.trial(trial.record.number));
+  compare_text(trial.record);
   folder_.save(trial);
   sampler_->tell(trial);
   progress_.ended(trial.record, seconds);
+}
+
+void StudyRun::compare_text(const TrialRecord& trial) {
+  const auto text = trial.facts.find("text");
+  const bool asked = std::ranges::any_of(
+      trial.settings, [](const auto& setting) { return setting.first.starts_with("data."); });
+  if (other_text_ || asked || text == trial.facts.end()) return;
+  for (const auto& [number, other] : folder_.trials()) {
+    const auto found = other.record.facts.find("text");
+    if (found == other.record.facts.end()) continue;
+    other_text_ = found->second != text->second;
+    if (other_text_)
+      log::warn(
+          "data.text changed while the study runs: trial {} was trained on another text than "
+          "trial {}; `study table` will not average them",
+          trial.number, number);
+    return;  // the first one stands for those before
+  }
 }
 
 void StudyRun::stop_all() {

@@ -58,6 +58,8 @@ class StudyRun {
   const StoredTrial* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);
   void end(const StoredTrial& trial, double seconds);
+  /// Says it, once, if the trial had another text than one before, though none was asked for.
+  void compare_text(const TrialRecord& trial);
   void stop_all();
   StudySummary summary(bool interrupted);
 
@@ -71,7 +73,8 @@ class StudyRun {
   std::list<TrialProcess> running_;
   std::optional<TrialTask> waiting_;  // for cores
   std::map<int, std::string> elsewhere_;
-  bool cut_short_ = false;  // some trial was
+  bool cut_short_ = false;   // some trial was
+  bool other_text_ = false;  // it was said
 };
 
 }  // namespace concertina

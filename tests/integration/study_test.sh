@@ -199,6 +199,7 @@ ranks = 1
 command = "sh -c '{program} {args}; code=\$?; echo more words >> text; exit \$code'"
 END
 runs 0 text
+grep -q 'trial 2 was trained on another text than trial 1' err || fail 'a text that changed is not named'
 exits 2 'two texts' "$binary" study table studies/text
 one_message text 'two texts'
 # A sampler that says nothing does not keep a signal waiting, nor leave anything.

@@ -38,6 +38,8 @@ std::string advice(int code) {
       return "check the path: a part of it does not exist";
     case ENOTDIR:
       return "check the path: a part of it is a file, not a directory";
+    case EISDIR:
+      return "check the path: it is a directory where a file should be; move it elsewhere";
     case EMFILE:
     case ENFILE:
       return "raise the limit of open files (`ulimit -n`)";

@@ -45,7 +45,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// When process `pid` of this host started; empty if there is none.
+/// When process `pid` of this host started; empty if there is none, or its parent alone has not
+/// taken note yet that it has ended.
 std::string start_of(long pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
   // The name, in parentheses, may hold anything; the 20th field after it is the start time.
@@ -53,7 +54,8 @@ std::string start_of(long pid) {
   if (end == std::string::npos) return {};
   std::istringstream fields(stat.substr(end + 1));
   std::string field;
-  for (int i = 0; i < 20; ++i) fields >> field;
+  if (fields >> field; field == "Z" || field == "X") return {};
+  for (int i = 1; i < 20; ++i) fields >> field;
   return field;
 }
 

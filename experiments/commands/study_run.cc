@@ -7,6 +7,7 @@
 #include "core/number_text.h"
 #include "experiments/commands/command_study.h"
 #include "experiments/commands/study_launch.h"
+#include "experiments/study/trial_launch.h"
 
 namespace concertina {
 namespace {
@@ -82,9 +83,19 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
         "concertina study collect {}\n",
         to_ranges(numbers), folder.paths().root);
   }
+  if (summary.failed + summary.timed_out > 0)
+    text += "the same command with --retry-failed runs those that failed once more\n";
   if (summary.interrupted)
     text += "stopped by a signal: the same command goes on with what is left\n";
   return text + fmt::format("results: {}/results.csv\n", folder.paths().root);
+}
+
+void reopen_failed(StudyFolder& folder) {
+  std::vector<int> failed;
+  for (const auto& [number, trial] : folder.trials())
+    if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+      failed.push_back(number);
+  folder.reopen(failed);
 }
 
 int run_study(const StudyRunCommand& options) {
@@ -97,10 +108,7 @@ int run_study(const StudyRunCommand& options) {
   }
   hold_study_signals();
   StudyFolder folder(directory, spec, toml);
-  if (options.retry_failed)
-    for (const auto& [number, trial] : std::map(folder.trials()))
-      if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
-        folder.reopen(number);
+  if (options.retry_failed) reopen_failed(folder);
   StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
   const StudySummary summary = run.run(stop_signal, wait_for_trials);
   print_once(options.json ? json_line(summary_json(folder, summary))

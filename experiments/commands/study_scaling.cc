@@ -8,6 +8,7 @@
 #include "experiments/commands/study_launch.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/study_run.h"
+#include "experiments/study/trial_launch.h"
 #include "io/file.h"
 
 namespace concertina {

@@ -10,8 +10,8 @@
 #include "experiments/commands/study_launch.h"
 #include "experiments/run/machine.h"
 #include "experiments/study/launcher.h"
-#include "experiments/study/study_run.h"
 #include "experiments/study/submission.h"
+#include "experiments/study/trial_launch.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -88,7 +88,7 @@ std::string submit(StudyFolder& folder, const StudySpec& spec, const ToSubmit& w
   atomic_replace(script, script_of(spec, root, what.trials, options));
   for (const int number : what.trials) make_directories(folder.paths().trial(number));
   const std::map<int, StoredTrial> before = folder.trials();
-  for (const int number : what.again) folder.reopen(number);
+  folder.reopen(what.again);
   std::string job;
   try {
     job = submit_batch(script);

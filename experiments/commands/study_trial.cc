@@ -9,6 +9,7 @@
 #include "experiments/study/slurm.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/submission.h"
+#include "experiments/study/trial_launch.h"
 
 namespace concertina {
 namespace {
@@ -23,6 +24,7 @@ constexpr int kMostLostNodes = 10;  // then it is the trial that fails, not the 
 StudyRunOptions trial_options(int number) {
   StudyRunOptions options{.program = own_program(), .cores = {}, .trial = number};
   if (const std::optional<int> restarts = slurm_restarts()) {
+    options.requeued = true;
     options.grace = 1e9;  // Slurm itself ends a task that takes too long
     options.several_nodes = slurm_nodes() > 1 && *restarts < kMostLostNodes;
   }

@@ -116,32 +116,38 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), mark_(std::move(other.mark_)), code_(other.code_) {}
 
 ChildProcess::~ChildProcess() {
-  if (pid_ > 0 && !code_) kill_all();
+  kill_all();
 }
 
 std::optional<int> ChildProcess::exit_code() {
   if (code_ || pid_ < 0) return code_;
-  int status = 0;
-  const pid_t ended = waitpid(pid_, &status, WNOHANG);
-  if (ended == pid_)
-    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  else if (ended < 0 && errno == ECHILD)
+  siginfo_t info{};
+  // It is not reaped yet: nobody else can get the ID of its group.
+  const int result = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  if (result == 0 && info.si_pid == pid_)
+    code_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+  else if (result < 0 && errno == ECHILD)
     code_ = 255;
   return code_;
 }
 
+bool ChildProcess::has_descendants() const {
+  return pid_ > 0 && !mark_.empty() && !marked(mark_).empty();
+}
+
 void ChildProcess::signal(int number) const {
-  if (pid_ > 0 && !code_) ::kill(-pid_, number);
+  if (pid_ > 0) ::kill(-pid_, number);
 }
 
 void ChildProcess::kill_all() {
+  if (pid_ < 0) return;
   signal(SIGKILL);
   if (!mark_.empty()) kill_marked(mark_);
-  if (pid_ > 0 && !code_) {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  if (!code_) code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  pid_ = -1;
 }
 
 int kill_marked(const std::string& mark) {

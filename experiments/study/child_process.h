@@ -1,6 +1,7 @@
 // A process that the study starts, with all that it starts in turn.
 // Invariant: it has only the CPUs that it was given, in a process group of its own; it is told to
-// end when the study dies; kill_all() leaves none of its descendants, whatever groups they made.
+// end when the study dies; kill_all() leaves none of its descendants, whatever groups they made,
+// but those that left its group and cleared their environment both.
 #pragma once
 
 #include <sys/types.h>
@@ -25,13 +26,16 @@ class ChildProcess {
  public:
   /// Throws a failure if it cannot be started.
   explicit ChildProcess(const ChildOptions& options);
-  /// Kills it with all its descendants if it still runs.
+  /// Kills what still runs of it and its descendants.
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
-  /// The exit code, 128 + signal if a signal ended it; nothing while it runs.
+  /// The exit code, 128 + signal if a signal ended it; nothing while it runs. Its descendants may
+  /// still run then.
   std::optional<int> exit_code();
+  /// False after kill_all(): what that left cannot be ended.
+  bool has_descendants() const;
   /// To its process group.
   void signal(int number) const;
   void kill_all();
@@ -39,7 +43,7 @@ class ChildProcess {
  private:
   pid_t pid_ = -1;
   std::string mark_;
-  std::optional<int> code_;
+  std::optional<int> code_;  // it has ended; until kill_all() its ID stays its own
 };
 
 /// SIGKILL to all processes of this user with this mark, and waits until they are gone, some

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -19,6 +20,14 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+/// Whether `name`, in the braces that open at `open`, can only be meant as a placeholder.
+bool is_placeholder(const std::string& word, std::size_t open, const std::string& name) {
+  const bool letters = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+  return letters && (open == 0 || word[open - 1] != '$');
+}
+
 /// `word` with each {name} replaced.
 std::string filled(const std::string& word, const std::map<std::string, std::string>& values) {
   std::string text;
@@ -26,7 +35,14 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
     const std::size_t open = word.find('{', at);
     const std::size_t close = open == std::string::npos ? open : word.find('}', open);
     if (close == std::string::npos) return text + word.substr(at);
-    const auto found = values.find(word.substr(open + 1, close - open - 1));
+    const std::string name = word.substr(open + 1, close - open - 1);
+    const auto found = values.find(name);
+    if (found == values.end() && is_placeholder(word, open, name))
+      throw_input(fmt::format("the launcher has {{{}}}, which stands for nothing", name),
+                  "launch.command",
+                  fmt::format("{{ranks}}, {{program}} and {{args}}; where a shell is to see the "
+                              "braces: {{ {} }}",
+                              name));
     // Braces of a shell's own stay.
     text += word.substr(at, open - at) +
             (found == values.end() ? word.substr(open, close - open + 1) : found->second);

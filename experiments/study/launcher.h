@@ -16,7 +16,8 @@ inline constexpr const char* kUsualLauncher = "mpirun -n {ranks} {program} {args
 /// that names `where` if a quote is not closed, or there is none.
 std::vector<std::string> split_words(const std::string& command, const std::string& where);
 
-/// Throws Error{bad_input} if the template names what does not exist.
+/// Throws Error{bad_input} if a placeholder stands for nothing, such as {rank}. Braces that a shell
+/// has for itself stay: "${NAME}", "{}" and "{ ... }".
 std::vector<std::string> launch_words(const std::string& command, int ranks,
                                       const std::string& program,
                                       const std::vector<std::string>& args);

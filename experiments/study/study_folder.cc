@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "experiments/config/input_file.h"
-#include "experiments/study/csv.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -16,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostResultBytes = 256 << 20;
+constexpr std::uint64_t kMostRecordBytes = 256 << 20;
 constexpr std::uint64_t kMostSpecBytes = 16 << 20;
 
 /// The study's copy of a base file.
@@ -47,7 +46,7 @@ std::vector<int> numbered(const std::string& directory) {
 void read_trial(const StudyPaths& paths, int number, std::map<int, StoredTrial>& trials) {
   const std::string path = paths.record(number);
   if (!fs::exists(path)) return;
-  StoredTrial trial = read_trial_json(read_file(path, kMostResultBytes), path);
+  StoredTrial trial = read_trial_json(read_file(path, kMostRecordBytes), path);
   if (trial.record.number != number)
     throw_input(fmt::format("this is the record of trial {}", trial.record.number), path,
                 "each record in the directory of its trial");
@@ -91,34 +90,6 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   return results;
 }
 
-/// Whether every cell of `csv` is what the records say: it may lack the newest.
-void require_own(const std::string& path, const StudyResults& results) {
-  if (!fs::exists(path)) return;
-  const auto edited = [&](const std::string& what) {
-    throw_input(fmt::format("results.csv is not as the study wrote it: {}", what), path,
-                "move it elsewhere: the records of the trials are whole, and `study run` writes it "
-                "again");
-  };
-  const std::optional<std::vector<std::vector<std::string>>> rows =
-      parse_csv(read_file(path, kMostResultBytes));
-  if (!rows || rows->empty() || rows->front().empty() || rows->front()[0] != "trial")
-    edited("it has no line of columns");
-  const std::vector<std::string>& columns = rows->front();
-  for (std::size_t i = 1; i < rows->size(); ++i) {
-    const std::vector<std::string>& row = (*rows)[i];
-    const auto trial = std::ranges::find_if(results.trials, [&](const TrialRecord& one) {
-      return !row.empty() && std::to_string(one.number) == row[0];
-    });
-    if (trial == results.trials.end() || row.size() != columns.size())
-      edited(fmt::format("line {} is of no trial", i + 1));
-    if (trial->state == TrialState::open) continue;  // its record was taken back
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      if (row[c] != cell_text(cell_of(*trial, columns[c])))
-        edited(fmt::format("{} of trial {} is '{}', the trial's record has '{}'", columns[c],
-                           row[0], row[c], cell_text(cell_of(*trial, columns[c]))));
-  }
-}
-
 }  // namespace
 
 StudyPaths::StudyPaths(const std::string& directory, const StudySpec& spec)
@@ -131,7 +102,7 @@ StudyPaths::StudyPaths(const std::string& directory, const StudySpec& spec)
 
 StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
                          const std::string& toml)
-    : spec_(spec), paths_(directory, spec) {
+    : spec_(spec), paths_(directory, spec), results_(paths_.results()) {
   const std::string& root = paths_.root;
   if (fs::exists(root) && !fs::exists(paths_.study()) && !fs::is_empty(root) &&
       !fs::exists(root + "/study.lock"))
@@ -141,12 +112,12 @@ StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
   lock_ = FileLock(root + "/study.lock", "this study", "wait until it has ended, or stop it");
   claim(spec, toml);
   trials_ = read_trials(paths_, spec_);
-  require_own(paths_.results(), results_of(spec_, root, trials_));
+  results_.require_own(results_of(spec_, root, trials_));
   if (!trials_.empty()) write_results();
 }
 
 StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec, int number)
-    : spec_(spec), paths_(directory, spec), whole_(false) {
+    : spec_(spec), paths_(directory, spec), whole_(false), results_(paths_.results()) {
   read_trial(paths_, number, trials_);
 }
 
@@ -158,15 +129,25 @@ void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
   atomic_replace(paths_.study(), toml);
 }
 
+void StudyFolder::require_there() const {
+  std::error_code error;
+  if (!fs::exists(paths_.study(), error))
+    throw_failure("the study's folder is gone: it was removed or moved while the study ran",
+                  paths_.root, "the same command; or, once it is back, `study run` with its path");
+}
+
 void StudyFolder::save(StoredTrial trial) {
+  require_there();
   trial.study = study_digest(spec_);
   make_directories(paths_.trial(trial.record.number));
   atomic_replace(paths_.record(trial.record.number), trial_json(trial));
-  trials_.insert_or_assign(trial.record.number, trial);
-  write_results();
+  const TrialRecord& saved =
+      trials_.insert_or_assign(trial.record.number, std::move(trial)).first->second.record;
+  if (whole_ && !results_.append(saved)) write_results();
 }
 
 FileLock StudyFolder::lock(int number) {
+  require_there();
   make_directories(paths_.trial(number));
   FileLock lock(paths_.trial(number) + "/trial.lock", fmt::format("trial {}", number),
                 "wait until it has ended, or stop it");
@@ -174,15 +155,22 @@ FileLock StudyFolder::lock(int number) {
   return lock;
 }
 
-void StudyFolder::reopen(int number) {
-  if (trials_.erase(number) == 0) return;
+void StudyFolder::reopen(const std::vector<int>& numbers) {
+  std::size_t gone = 0;
+  for (const int number : numbers) gone += trials_.erase(number);
+  if (gone == 0) return;
   write_results();  // first: a line of a trial that is open again would look edited
-  fs::remove(paths_.record(number));
+  for (const int number : numbers) fs::remove(paths_.record(number));
+}
+
+void StudyFolder::settle() {
+  if (!whole_ || trials_.empty()) return;
+  results_.require_untouched();
+  write_results();
 }
 
 void StudyFolder::write_results() {
-  if (!whole_) return;
-  atomic_replace(paths_.results(), results_csv(results_of(spec_, paths_.root, trials_)));
+  if (whole_) results_.write(results_of(spec_, paths_.root, trials_));
 }
 
 void require_same_study(const std::string& directory, const StudySpec& spec) {
@@ -208,20 +196,8 @@ StudyResults read_study(const std::string& directory) {
   const StudySpec spec = read_study_folder_spec(without_slash(directory));
   const StudyPaths paths(directory, spec);
   StudyResults results = results_of(spec, paths.root, read_trials(paths, spec));
-  require_own(paths.results(), results);
+  ResultsFile(paths.results()).require_own(results);
   return results;
-}
-
-std::string results_csv(const StudyResults& results) {
-  const std::vector<std::string> columns = columns_of(results);
-  std::string text = csv_line(columns);
-  for (const TrialRecord& trial : results.trials) {
-    if (trial.state == TrialState::open) continue;
-    std::vector<std::string> row;
-    for (const std::string& column : columns) row.push_back(cell_text(cell_of(trial, column)));
-    text += csv_line(row);
-  }
-  return text;
 }
 
 }  // namespace concertina

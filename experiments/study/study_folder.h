@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "experiments/study/results_file.h"
 #include "experiments/study/study_spec.h"
 #include "experiments/study/trial_record.h"
 #include "io/file_lock.h"
@@ -41,21 +42,27 @@ class StudyFolder {
   const StudyPaths& paths() const { return paths_; }
   /// Trials that have a record, by number.
   const std::map<int, StoredTrial>& trials() const { return trials_; }
-  /// Writes the trial's record, then results.csv.
+  /// Writes the trial's record, then its line of results.csv.
   void save(StoredTrial trial);
   /// Locks the trial against other processes, then reads its record, which one of them may have
   /// written. Throws Error{bad_input} that names the process which has it.
   FileLock lock(int number);
-  /// Removes the record of a trial, so that it is open again; its run stays.
-  void reopen(int number);
+  /// Removes the records of trials, so that they are open again; their runs stay.
+  void reopen(const std::vector<int>& numbers);
+  /// Puts the lines of results.csv in the order of trials. Throws Error{bad_input} if somebody
+  /// edited it since the folder was opened.
+  void settle();
 
  private:
   void claim(const StudySpec& spec, const std::string& toml);
+  /// Throws a failure if the folder was removed, or moved, since it was opened.
+  void require_there() const;
   void write_results();
 
   const StudySpec spec_;
   const StudyPaths paths_;
   const bool whole_ = true;  // all trials are this process' to look after
+  ResultsFile results_;
   FileLock lock_;
   std::map<int, StoredTrial> trials_;
 };
@@ -67,8 +74,5 @@ StudySpec read_study_folder_spec(const std::string& directory);
 /// All trials of a study: those without a record are `open`. Throws Error{bad_input} if
 /// results.csv, or a record, is not as the study wrote it.
 StudyResults read_study(const std::string& directory);
-
-/// The results as CSV (RFC 4180), a line a trial that has ended.
-std::string results_csv(const StudyResults& results);
 
 }  // namespace concertina

@@ -421,8 +421,9 @@ class SpecReader {
            {"stop_signal", [&](const toml::node& value) {
               launch.stop_signal = choice(value, "launch.stop_signal", {"USR1", "TERM", "INT"});
             }}});
-    if (!launch.command.empty()) split_words(launch.command, place(node, "launch.command"));
-    if (!launch.command.empty() && launch.command.find("{args}") == std::string::npos)
+    if (!node.as_table()->contains("command")) return;
+    split_words(launch.command, place(node, "launch.command"));
+    if (launch.command.find("{args}") == std::string::npos)
       refuse(node, "launch.command", "the launcher has no place for what it starts",
              "\"mpirun -n {ranks} {program} {args}\"");
   }

@@ -9,12 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "experiments/study/child_process.h"
 #include "experiments/study/core_budget.h"
 #include "experiments/study/sampler.h"
-#include "experiments/study/stop_rule.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/study_progress.h"
+#include "experiments/study/trial_process.h"
 
 namespace concertina {
 
@@ -25,6 +24,9 @@ struct StudyRunOptions {
   double grace = 30;       // seconds for checkpoints, once the study was told to stop
   /// The launcher may lose a node: where it seems so, the trial stays open.
   bool several_nodes = false;
+  /// A trial that was told to stop is launched again by others, without end: what gets nowhere is
+  /// to fail.
+  bool requeued = false;
 };
 
 struct StudySummary {
@@ -43,39 +45,23 @@ class StudyRun {
   StudySummary run(const std::function<int()>& stopped, const std::function<void()>& pause);
 
  private:
-  struct UnderWay {
-    TrialTask task;
-    RunConfig config;
-    FileLock lock;
-    ChildProcess child;
-    std::vector<int> cores;
-    double started = 0, told_to_stop = 0;  // 0: it was not told
-    std::string why_stopped{};             // by [stop], or the time limit
-    bool timed_out = false;
-    std::optional<RunFollower> follower{};
-  };
-
   /// Starts what can start; false if nothing more can for now.
   bool start_next();
   std::optional<std::vector<int>> cores_for(const TrialTask& task);
   bool start(const TrialTask& task, std::vector<int> cores);
   /// Nothing if another process runs the trial, or has ended it since this one looked.
   std::optional<FileLock> claim(int number);
-  std::vector<std::string> arguments(const TrialTask& task) const;
-  void write_overrides(const TrialTask& task, const RunConfig& config) const;
-  RunConfig trial_config(const TrialTask& task) const;
-  void watch(UnderWay& trial);
-  /// Whether it ended though nobody told it to, and can go on: by a signal to the ranks, or the
-  /// loss of a node.
-  bool cut_short(const UnderWay& trial, int code) const;
-  void finish(UnderWay& trial, int code);
-  /// The record of a trial whose launch has ended with `code`, or that had ended before.
-  StoredTrial outcome(const TrialTask& task, const RunConfig& config, int code);
+  void finish(TrialProcess& trial, int code);
+  /// A trial is open again, or has failed for getting nowhere.
+  void go_on_later(const TrialProcess& trial, int code);
+  /// The trial's record; null if it has none.
+  const StoredTrial* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);
-  void add_metric(StoredTrial& trial, std::int64_t steps);
   void end(const StoredTrial& trial, double seconds);
+  /// Says it, once, if the trial had another text than one before, though none was asked for.
+  void compare_text(const TrialRecord& trial);
   void stop_all();
-  StudySummary summary(bool interrupted) const;
+  StudySummary summary(bool interrupted);
 
   const StudySpec& spec_;
   StudyFolder& folder_;
@@ -84,17 +70,11 @@ class StudyRun {
   std::unique_ptr<Sampler> sampler_;
   CoreBudget budget_;
   StudyProgress progress_;
-  std::list<UnderWay> running_;
+  std::list<TrialProcess> running_;
   std::optional<TrialTask> waiting_;  // for cores
   std::map<int, std::string> elsewhere_;
-  bool cut_short_ = false;  // some trial was
+  bool cut_short_ = false;   // some trial was
+  bool other_text_ = false;  // it was said
 };
-
-/// Throws Error{bad_input} if the study's launcher is no program that there is.
-void require_launcher(const StudySpec& spec);
-
-/// What a trial would be launched as, for people.
-std::string launch_line(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
-                        const std::string& program);
 
 }  // namespace concertina

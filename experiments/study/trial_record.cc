@@ -143,8 +143,13 @@ std::optional<std::int64_t> finished_steps(const std::string& run) {
   return result["steps"].get<std::int64_t>();
 }
 
-std::string error_in_log(const std::string& log) {
+std::string error_in_log(const std::string& log, std::uint64_t begin) {
+  constexpr std::uint64_t kMostRead = 4 << 20;  // a launcher may print without end
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(log, error);
+  if (error) return {};
   std::ifstream file(log);
+  file.seekg(static_cast<std::streamoff>(std::max(begin, size - std::min(size, kMostRead))));
   std::string message, tail;
   bool in_message = false;
   for (std::string line; std::getline(file, line);) {
@@ -156,8 +161,16 @@ std::string error_in_log(const std::string& log) {
     if (!line.empty()) tail = line;
   }
   constexpr std::size_t kMost = 2000;
-  const std::string text = terminal_text(message.empty() ? tail : message);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + " ...";
+  const std::string& text = message.empty() ? tail : message;
+  return text.size() <= kMost ? terminal_text(text) : terminal_text(text.substr(0, kMost)) + " ...";
+}
+
+std::string exit_text(int code) {
+  constexpr int kSignal = 128, kSignals = 64;
+  if (code > kSignal && code <= kSignal + kSignals)
+    return fmt::format("killed by signal {} (exit code {}); try: study run with --retry-failed",
+                       code - kSignal, code);
+  return fmt::format("exit code {}", code);
 }
 
 }  // namespace concertina

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -137,9 +138,77 @@ TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
   StudyFolder folder(path(), study(), kStudy);
   EXPECT_NE(read_file(results, 1 << 20), before);
   before = read_file(results, 1 << 20);
-  folder.reopen(2);
+  folder.reopen({2});
   std::ofstream(results) << before;  // the record went, the line is still there
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::open);
+}
+
+TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutAreMissed) {
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    for (const int number : {3, 1, 2}) folder.save(ended(number, 1.5));
+    folder.settle();
+  }
+  const std::string results = path() + "/results.csv";
+  const std::string whole = read_file(results, 1 << 20);
+  const auto rows = *parse_csv(whole);
+  std::string no_line, no_column;
+  for (std::vector<std::string> row : rows) {
+    if (row[0] != "2") no_line += csv_line(row);
+    row.erase(row.begin() + 3);
+    no_column += csv_line(row);
+  }
+  for (const std::string& edited : {no_line, no_column, whole.substr(0, whole.size() - 9)}) {
+    std::ofstream(results) << edited;
+    EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("not as the study"),
+              std::string::npos);
+    refusal([&] { read_study(path()); });
+    EXPECT_EQ(read_file(results, 1 << 20), edited);
+  }
+  std::ofstream(results) << whole;
+  EXPECT_EQ(StudyFolder(path(), study(), kStudy).trials().size(), 3u);
+}
+
+TEST_F(StudyOnDisk, ATrialMoreIsALineMoreAndAKillInItIsNoEdit) {
+  const std::string results = path() + "/results.csv";
+  std::string before, after;
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    folder.save(ended(2, 1.5));
+    before = read_file(results, 1 << 20);
+    fs::create_hard_link(results, path() + "/same");
+    folder.save(ended(1, 1.25));
+    after = read_file(results, 1 << 20);
+    EXPECT_TRUE(fs::equivalent(results, path() + "/same")) << "written anew for one line";
+  }
+  ASSERT_TRUE(after.starts_with(before) && after.size() > before.size());
+  for (std::size_t cut = before.size(); cut <= after.size(); ++cut) {
+    std::ofstream(results) << after.substr(0, cut);
+    EXPECT_EQ(read_study(path()).trials[0].state, TrialState::done) << cut;
+  }
+  std::ofstream(results) << after.substr(0, after.size() - 3);
+  { StudyFolder(path(), study(), kStudy).settle(); }
+  const auto rows = parse_csv(read_file(results, 1 << 20));
+  ASSERT_TRUE(rows && rows->size() == 3);
+  EXPECT_EQ((*rows)[1][0] + (*rows)[2][0], "12") << "in the order of trials";
+}
+
+TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
+  const std::string results = path() + "/results.csv";
+  for (const char* edit : {"1.4", "1.45"}) {
+    StudyFolder folder(path(), study(), kStudy);
+    folder.save(ended(1, 1.5));
+    replace(results, "1.5", edit);
+    const std::string edited = read_file(results, 1 << 20);
+    StoredTrial wider = ended(2, 1.5);
+    wider.record.figures["one_more"] = 1;
+    folder.save(wider);
+    EXPECT_EQ(read_file(results, 1 << 20), edited);
+    EXPECT_NE(refusal([&] { folder.settle(); }).find("while the study ran"), std::string::npos);
+    fs::remove(results);
+    folder.settle();
+    EXPECT_TRUE(fs::exists(results));
+  }
 }
 
 /// Killed between its last checkpoint and its result: the next launch had nothing left to train.
@@ -202,6 +271,34 @@ TEST(Launcher, PutsArgumentsWhereTheTemplateWantsThem) {
             (Words{"bash", "-c", R"(X=${Y} p 'a b' 'c'\''d'; echo {})"}));
   EXPECT_THROW(split_words("a 'b", "here"), Error);
   EXPECT_THROW(split_words("  ", "here"), Error);
+}
+
+TEST(Launcher, RefusesWhatStandsForNothing) {
+  const auto words = [](const std::string& command) { return launch_words(command, 1, "p", {}); };
+  EXPECT_NE(refusal([&] { words("mpirun -n {rank} {program}"); }).find("{rank}"),
+            std::string::npos);
+  const std::vector<std::string> shell = {"sh", "-c", "a=${rank} {1..2} {a,b} { true; } {}"};
+  EXPECT_EQ(words("sh -c 'a=${rank} {1..2} {a,b} { true; } {}'"), shell);
+  EXPECT_NE(refusal([] { study("[launch]\ncommand = \"\"\n"); }).find("no command"),
+            std::string::npos);
+}
+
+TEST(ErrorInLog, IsOfThisLaunchAndTakesNoMoreThanTheEnd) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() + "/log.txt";
+  std::ofstream(log) << "concertina: error: old\n  at: here\nnew\n";
+  EXPECT_EQ(error_in_log(log), "error: old; at: here");
+  EXPECT_EQ(error_in_log(log, read_file(log, 1 << 20).find("new")), "new");
+  constexpr std::uint64_t kBytes = std::uint64_t{300} << 20;
+  fs::resize_file(log, kBytes);  // zeros, without a line's end
+  const auto peak_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = peak_kib();
+  EXPECT_LT(error_in_log(log).size(), 1u << 14);
+  EXPECT_LT(peak_kib() - before, 100 << 10);
 }
 
 TEST(CoreBudget, NeverGivesACoreTwice) {

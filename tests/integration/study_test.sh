@@ -69,7 +69,7 @@ runs 1 faulty
 [ "$(column studies/faulty state | tr '\n' ' ')" = 'done failed timeout ' ] || fail "states: $(column studies/faulty state)"
 grep -q 'trial 3 timeout' err && grep -q 'it did not end within 2 s (launch.time_limit)' err || fail 'the hanging trial is not named'
 grep -q '^  *error: model.heads = 3 does not divide model.width' err || fail 'the failing trial has no error'
-grep -lsE '^sleep.6[12]' /proc/[0-9]*/cmdline > /dev/null && fail 'what hung is still there'
+grep -lsaE '^sleep.6[12]' /proc/[0-9]*/cmdline > /dev/null && fail 'what hung is still there'
 touch again
 runs 1 faulty --retry-failed
 [ "$(column studies/faulty state | tr '\n' ' ')" = 'done failed done ' ] || fail "states: $(column studies/faulty state)"
@@ -199,6 +199,7 @@ ranks = 1
 command = "sh -c '{program} {args}; code=\$?; echo more words >> text; exit \$code'"
 END
 runs 0 text
+grep -q 'trial 2 was trained on another text than trial 1' err || fail 'a text that changed is not named'
 exits 2 'two texts' "$binary" study table studies/text
 one_message text 'two texts'
 # A sampler that says nothing does not keep a signal waiting, nor leave anything.
@@ -215,7 +216,7 @@ sleep 0.7
 kill -TERM $process
 wait $process
 [ $? = 75 ] || fail 'a silent sampler kept a signal waiting'
-grep -lsE '^sleep.6[34]' /proc/[0-9]*/cmdline > /dev/null && fail 'what the sampler started is still there'
+grep -lsaE '^sleep.6[34]' /proc/[0-9]*/cmdline > /dev/null && fail 'what the sampler started is still there'
 exits 2 'a missing file' "$binary" study run nothing.toml
 one_message 'cannot read this file' missing
 exit $bad

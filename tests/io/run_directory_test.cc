@@ -156,6 +156,21 @@ TEST_F(LockFile, OfAProcessThatHasEndedIsTakenOver) {
   EXPECT_EQ(start_beside(other), 0);
 }
 
+TEST_F(LockFile, OfAZombieIsTakenOver) {
+  const pid_t child = fork();
+  if (child == 0) {
+    refuse_call(SYS_flock, ENOLCK);
+    refuse_call(SYS_fcntl, ENOLCK, F_OFD_SETLK);
+    const RunDirectory run(root_.path(), "run");
+    ::kill(::getpid(), SIGKILL);
+  }
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(std::filesystem::exists(held_));
+  EXPECT_EQ(start(), 0);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_F(LockFile, OfAProcessThatMayBeAliveIsRespected) {
   EXPECT_EQ(start_beside(this_process()), 2);
   ProcessId other = this_process();

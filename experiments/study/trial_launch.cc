@@ -1,0 +1,124 @@
+#include "experiments/study/trial_launch.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/study/launcher.h"
+#include "io/file.h"
+#include "io/paths.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether the run has a checkpoint to go on from, or one that a kill left aside while the next one
+/// of its step came. One that was being written, or removed, is none.
+bool has_checkpoint(const std::string& run) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run + "/checkpoints", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && !name.ends_with(".partial") && !name.ends_with(".removed"))
+      return true;
+  }
+  return false;
+}
+
+std::string template_of(const StudySpec& spec) {
+  return spec.launch.command.empty() ? kUsualLauncher : spec.launch.command;
+}
+
+std::vector<std::string> train_arguments(const StudyPaths& paths, int number) {
+  std::vector<std::string> words = {"train"};
+  for (const std::string& base : paths.base_files) words.push_back("@" + base);
+  words.push_back("@" + paths.overrides(number));
+  return words;
+}
+
+}  // namespace
+
+void require_launcher(const StudySpec& spec) {
+  const std::string launcher = launch_words(template_of(spec), 1, "{program}", {})[0];
+  if (launcher != "{program}" && find_program(launcher).empty())
+    throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
+                "launch.command",
+                "a program on PATH, or its path: \"mpirun -n {ranks} {program} {args}\"");
+}
+
+RunConfig launch_config(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task) {
+  RunConfig config = config_of(spec, task.trial.settings);
+  config.run.dir = paths.trial(task.trial.number);
+  config.run.name = "run";
+  if (task.steps > 0) {
+    // The learning rate goes its way as if the run were to reach its end.
+    if (config.lr.steps == 0) config.lr.steps = config.run.steps;
+    config.run.steps = task.steps;
+  }
+  validate(config);
+  return config;
+}
+
+std::string launch_digest(RunConfig config) {
+  config.run.dir = RunSection().dir;
+  config.run.name = RunSection().name;
+  return sha256_hex(write_config(config));
+}
+
+void write_overrides(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
+                     const RunConfig& config) {
+  std::map<std::string, std::map<std::string, std::string>> sections;
+  const auto add = [&](const std::string& key) {
+    const Key* found = find_key(key);
+    if (found == nullptr) return;  // ranks
+    const std::size_t dot = key.find('.');
+    sections[key.substr(0, dot)][key.substr(dot + 1)] = value_text(*found, config);
+  };
+  for (const char* key : {"run.dir", "run.name", "generate.tokens"}) add(key);
+  if (task.steps > 0)
+    for (const char* key : {"run.steps", "lr.steps"}) add(key);
+  for (const Settings* settings : {&spec.set, &task.trial.settings})
+    for (const auto& [key, value] : *settings) add(key);
+  std::string text;
+  for (const auto& [section, keys] : sections) {
+    text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
+    for (const auto& [key, value] : keys) text += fmt::format("{} = {}\n", key, value);
+  }
+  atomic_replace(paths.overrides(task.trial.number), text);
+}
+
+ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
+                         const RunConfig& config, const std::string& program,
+                         std::vector<int> cpus) {
+  std::vector<std::string> arguments = train_arguments(paths, trial.number);
+  const std::string run = paths.run(trial.number);
+  // Killed before its first checkpoint: its log lines are moved aside.
+  if (fs::exists(run + "/metrics.jsonl") && !has_checkpoint(run))
+    arguments.emplace_back("--from-scratch");
+  return {.words = launch_words(template_of(spec), ranks_of(spec, trial.settings, config), program,
+                                arguments),
+          .environment = launch_environment(),
+          .cpus = std::move(cpus),
+          .log = paths.log(trial.number),
+          .mark = trial_mark(paths, trial.number)};
+}
+
+std::string trial_mark(const StudyPaths& paths, int number) {
+  return fs::absolute(paths.trial(number)).lexically_normal().string();
+}
+
+std::string launch_line(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
+                        const std::string& program) {
+  const int ranks = ranks_of(spec, trial.settings, config_of(spec, trial.settings));
+  std::string line;
+  for (const std::string& word :
+       launch_words(template_of(spec), ranks, program, train_arguments(paths, trial.number)))
+    line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+}  // namespace concertina

@@ -1,0 +1,152 @@
+#include "experiments/study/trial_process.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "experiments/study/trial_launch.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kGraceSeconds = 30;       // for a checkpoint, once [stop] ends a trial
+constexpr double kLimitGraceSeconds = 10;  // once its time is over
+constexpr int kLostNode = 205;             // mpirun's exit code where it lost one (Open MPI 4)
+
+int signal_number(const std::string& name) {
+  return name == "TERM" ? SIGTERM : name == "INT" ? SIGINT : SIGUSR1;
+}
+
+std::uint64_t bytes_of(const std::string& path) {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
+/// The metric of the rung that the trial has reached.
+void add_rung(const StudySpec& spec, std::int64_t steps, StoredTrial& trial) {
+  const Cell metric = cell_of(trial.record, spec.search.metric);
+  if (const auto* value = std::get_if<double>(&metric)) {
+    trial.rungs.push_back({steps, *value});
+    return;
+  }
+  trial.record.state = TrialState::failed;
+  trial.record.error =
+      fmt::format("its result has no number {} (search.metric)", spec.search.metric);
+}
+
+}  // namespace
+
+TrialProcess::TrialProcess(const StudySpec& spec, const StudyPaths& paths, TrialTask task,
+                           RunConfig config, FileLock lock, const ChildOptions& child,
+                           std::vector<int> cores)
+    : spec_(spec),
+      paths_(paths),
+      task_(std::move(task)),
+      config_(std::move(config)),
+      lock_(std::move(lock)),
+      log_begin_(bytes_of(child.log)),
+      child_(child),
+      cores_(std::move(cores)),
+      started_(now()) {
+  if (!spec_.stop.metric.empty())
+    follower_.emplace(paths_.run(task_.trial.number), spec_.stop, spec_.search.minimise);
+}
+
+double TrialProcess::seconds() const {
+  return now() - started_;
+}
+
+std::optional<int> TrialProcess::poll() {
+  const std::optional<int> code = exit_code();
+  if (!code) watch();
+  return code;
+}
+
+std::optional<int> TrialProcess::exit_code() {
+  const std::optional<int> code = child_.exit_code();
+  if (code && told_to_stop_ > 0 && child_.has_descendants()) return std::nullopt;
+  return code;
+}
+
+void TrialProcess::watch() {
+  const double limit = spec_.launch.time_limit;
+  if (told_to_stop_ > 0) {
+    const double grace = timed_out_ ? kLimitGraceSeconds : kGraceSeconds;
+    if (now() > told_to_stop_ + grace) child_.kill_all();
+    return;
+  }
+  if (limit > 0 && now() > started_ + limit) {
+    timed_out_ = true;
+    why_stopped_ = fmt::format("it did not end within {:g} s (launch.time_limit)", limit);
+  } else if (follower_) {
+    why_stopped_ = follower_->look();
+  }
+  if (why_stopped_.empty()) return;
+  told_to_stop_ = now();
+  child_.signal(timed_out_ ? SIGTERM : signal_number(spec_.launch.stop_signal));
+}
+
+void TrialProcess::tell_to_stop() {
+  if (told_to_stop_ == 0) told_to_stop_ = now();
+  child_.signal(signal_number(spec_.launch.stop_signal));
+}
+
+bool TrialProcess::cut_short(int code, bool several_nodes) const {
+  if (told_to_stop_ > 0) return false;
+  if (code == static_cast<int>(Exit::preempted)) return true;
+  const bool whole = finished_steps(paths_.run(task_.trial.number)) == config_.run.steps;
+  // mpirun may even say 0.
+  return several_nodes && !whole && (code == 0 || code == kLostNode);
+}
+
+StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
+  StoredTrial ended = trial_outcome(spec_, paths_, task_, config_, code, before, log_begin_);
+  TrialRecord& record = ended.record;
+  if (record.state != TrialState::done && timed_out_) {
+    record.state = TrialState::timed_out;
+    record.error = why_stopped_;
+  } else if (record.state == TrialState::failed && !why_stopped_.empty()) {
+    record.state = TrialState::stopped;
+    record.error = why_stopped_;
+  }
+  record.figures["trial_s"] = seconds();
+  return ended;
+}
+
+StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
+                          const RunConfig& config, int code, const StoredTrial* before,
+                          std::uint64_t log_begin) {
+  const int number = task.trial.number;
+  StoredTrial trial;
+  if (before != nullptr) trial.rungs = before->rungs;
+  TrialRecord& record = trial.record;
+  record.number = number;
+  record.settings = task.trial.settings;
+  record.directory = paths.run(number);
+  harvest(record);
+  record.facts["config_sha256"] = launch_digest(config);
+  const bool whole = finished_steps(record.directory) == config.run.steps;
+  record.state = code == 0 && whole ? TrialState::done : TrialState::failed;
+  if (record.state == TrialState::failed) {
+    record.error = error_in_log(paths.log(number), log_begin);
+    const std::string end =
+        code == 0 ? "the launcher ended with 0, but the run is not finished" : exit_text(code);
+    if (record.error.empty())
+      record.error = end;
+    else if (code > 128)
+      record.error += "; " + end;
+    else
+      record.error += fmt::format(" ({})", end);
+  } else if (task.steps > 0) {
+    add_rung(spec, task.steps, trial);
+    const std::int64_t last = config_of(spec, task.trial.settings).run.steps;
+    if (record.state == TrialState::done && task.steps < last) record.state = TrialState::stopped;
+  }
+  return trial;
+}
+
+}  // namespace concertina

@@ -48,7 +48,7 @@ std::string layout_line(const Json& layout, std::size_t place) {
   const auto percent = [&](const char* part) { return 100 * parts[part].get<double>() / step; };
   std::string text = fmt::format(
       "{:>2}{} {:<74} {:>9.4g} {:>11} {:>8.4g} {:>6} {:>6}  {:>5.1f} {:>5.1f} {:>5.1f} {:>5.1f} "
-      "{:>5.1f}  {:>6} = {:>5}+{:>5}+{:>5} {}\n",
+      "{:>5.1f}  {:>6} = {:>5}+{:>5}+{:>5}{}\n",
       place, layout["within_error"].get<bool>() && place > 1 ? "~" : " ",
       layout["text"].get<std::string>(), step,
       grouped(static_cast<std::int64_t>(layout["tokens_per_s"].get<double>())),
@@ -56,7 +56,7 @@ std::string layout_line(const Json& layout, std::size_t place) {
       percent("bubble"), percent("transfer"), percent("reduction"), percent("recompute"),
       percent("group"), gib(memory["total_bytes"]), gib(memory["weights_bytes"]),
       gib(memory["optimizer_bytes"]), gib(memory["activations_bytes"]),
-      memory["exact"].get<bool>() ? "exact" : "");
+      memory["exact"].get<bool>() ? " exact" : "");
   if (layout["runs_here"].get<bool>())
     text += fmt::format("      runs here: {}\n", layout["keys"].get<std::string>());
   return text;

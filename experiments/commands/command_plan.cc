@@ -36,13 +36,14 @@ void declare_search(CLI::App& app, Options& options) {
   LayoutSearchOptions& layouts = options.layouts;
   app.add_flag("--search", options.search,
                "the fastest layouts that fit: tensor-parallel group x pp x dp x chunks x schedule "
-               "x microbatch x recomputation, from formulas and the simulator");
+               "x microbatch x recomputation, from formulas and the simulator; the units of the "
+               "columns are under the table");
   app.add_option("--machine", layouts.machine,
                  "the machine: a preset (a100-40gb, a100-80gb, h100, h200, laptop) or a machine "
                  "file; without --search the same as --costs")
       ->type_name("NAME|FILE");
   app.add_option("--device-memory", layouts.device_memory,
-                 "with --search: memory of one device, in place of the machine's")
+                 "with --search: memory of one device, with its unit, in place of the machine's")
       ->type_name("SIZE");
   app.add_option("--top", layouts.top, "with --search: layouts to print")
       ->check(whole_number(1, 1000))

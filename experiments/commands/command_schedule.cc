@@ -1,14 +1,21 @@
 #include "experiments/commands/command_schedule.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/commands/schedule_search.h"
 #include "experiments/costs/figure.h"
+#include "experiments/run/signals.h"
 #include "io/file.h"
 #include "parallel/generate/schedule_registry.h"
 
@@ -146,6 +153,41 @@ ScheduleCosts costs_of(const ScheduleOptions& options) {
   return ScheduleCosts(CLI::detail::split(options.costs, ','), options.links);
 }
 
+namespace {
+
+/// Says what a long search does: on a terminal in one line, else by a line now and then. Ends it at
+/// a SIGINT, SIGTERM or SIGUSR1.
+class SearchTeller {
+ public:
+  bool operator()(const SearchProgress& progress) {
+    if (const double time = now(); time > told_ + (terminal_ ? 1 : kSilence)) {
+      told_ = time;
+      const std::string best =
+          std::isfinite(progress.best) ? fmt::format("{:g}", progress.best) : "none yet";
+      fmt::print(stderr, "{}search: {} s, {}, {}, best so far {}{}", terminal_ ? "\r\x1b[K" : "",
+                 static_cast<int>(time - start_), progress.doing, counted(progress.chunks, "chunk"),
+                 best, terminal_ ? "" : "\n");
+      std::fflush(stderr);
+      line_ = terminal_;
+    }
+    return !stop_waits();
+  }
+  /// Clears the line, so that what follows begins at its start.
+  void end() {
+    if (line_) fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+  }
+
+ private:
+  static constexpr double kSilence = 5;  // seconds
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const double start_ = now();
+  double told_ = start_;
+  bool line_ = false;
+};
+
+}  // namespace
+
 int run_schedule_search(const ScheduleOptions& options) {
   if (!options.write.empty()) require_output(options.write, "--write");
   ScheduleSearch search{.ranks = options.ranks.value_or(kUsualRanks),
@@ -157,9 +199,14 @@ int run_schedule_search(const ScheduleOptions& options) {
   search.objective = options.objective == "span" ? Objective::span : Objective::step;
   search.kept_for_weight = options.kept_for_weight;
   search.opposite = options.opposite;
+  hold_stop_signals();
+  SearchTeller teller;
+  search.goes_on = std::ref(teller);
   const FoundSchedule found = search_schedule(search, costs_of(options));
+  teller.end();
   if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
   fmt::print("{}", options.json ? json_line(found.report) : search_table(found.report));
+  if (found.report["stopped"].get<bool>()) return static_cast<int>(Exit::preempted);
   return 0;
 }
 
@@ -168,6 +215,9 @@ Runner add_schedule(CLI::App& app) {
   auto options = std::make_shared<ScheduleOptions>();
   auto chosen = std::make_shared<Body>();
   app.require_subcommand(1);
+  app.footer(
+      "F: forward; I: gradient by the input, which the stage before waits for (the zero-bubble "
+      "paper's B); W: gradient by the weights; B: I and W in one action.");
   const auto sub = [&](const char* name, const char* help, Body body) {
     CLI::App* added = app.add_subcommand(name, help);
     // The options and `chosen` live in the runner, which outlives the parsing.

@@ -59,22 +59,32 @@ class Search {
       const Chunks& chunks = schedule.value.chunks;
       const int least = costs_.rows() ? max_chunks_ : chunks.step;
       for (int v = least; v <= std::min(chunks.most, max_chunks_); v += chunks.step)
-        try_named(schedule, v);
+        if (goes_on(schedule.name, v, kInf)) try_named(schedule, v);
     }
     const SearchField* best = best_;
     for (const SearchField& field : fields_)
-      if ((field.usual || &field == best) && may_be_found(field) && !perfect_) try_searched(field);
+      if ((field.usual || &field == best) && may_be_found(field) && !perfect_ &&
+          goes_on("moves", field.folding.chunks, kInf))
+        try_searched(field);
     if (best_ == nullptr)
       throw_input(
           fmt::format("no schedule keeps at most {:g} microbatches per rank", options_.memory),
           "--memory", fmt::format("{} is what 1f1b keeps", options_.ranks));
     found_.report["max_chunks"] = max_chunks_;
     found_.report["opposite"] = options_.opposite;
+    found_.report["stopped"] = stopped_;
     found_.report["named"] = named_;
     return std::move(found_);
   }
 
  private:
+  bool goes_on(std::string_view doing, int chunks, double least) {
+    if (!stopped_ && options_.goes_on &&
+        !options_.goes_on({doing, chunks, std::min(least, least_)}))
+      stopped_ = best_ != nullptr;
+    return !stopped_;
+  }
+
   int max_chunks() const {
     if (const std::optional<int> rows = costs_.rows()) return chunks_of(*rows);
     const std::optional<int> units = costs_.units();
@@ -191,8 +201,13 @@ class Search {
     const Plan any =
         make_plan(field.layout, "gpipe", {.leaf_microbatches = field.limits.leaf_microbatches});
     const Costs costs = costs_of(field, any);
-    const SearchBounds bounds{field.limits.peak_activations, options_.kept_for_weight,
-                              options_.objective, options_.seed, options_.effort};
+    const SearchBounds bounds{
+        field.limits.peak_activations,
+        options_.kept_for_weight,
+        options_.objective,
+        options_.seed,
+        options_.effort,
+        [&](double least) { return goes_on("moves", field.folding.chunks, least); }};
     const SearchResult result = search(field.layout, costs, named_plans(field.layout), bounds);
     if (result.seconds == kInf) return;
     Plan plan = merge_input_weight(result.plan, field.layout);
@@ -237,7 +252,7 @@ class Search {
   Json named_ = Json::array();
   const SearchField* best_ = nullptr;
   double least_ = kInf;
-  bool perfect_ = false;
+  bool perfect_ = false, stopped_ = false;
   FoundSchedule found_;
 };
 
@@ -289,6 +304,8 @@ std::string search_table(const Json& report) {
   text += line("found (" + report["from"].get<std::string>() + ")", report,
                report["peak_activations"]["share"].get<double>(), "") +
           weights_note(report, opposite);
+  if (report["stopped"].get<bool>())
+    text += "stopped by a signal: this is the best so far; not everything was tried\n";
   for (const auto& [name, one] : report["bubble"]["definitions"].items())
     text += fmt::format("bubble {:<12} {:>8.4f}  {}\n", name, one["value"].get<double>(),
                         one["formula"].get<std::string>());

@@ -8,13 +8,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "experiments/costs/schedule_costs.h"
 #include "parallel/generate/row_judge.h"
 
 namespace concertina {
+
+/// What a search is doing.
+struct SearchProgress {
+  std::string_view doing;  // a schedule's name, or "moves"
+  int chunks = 1;
+  double best = 0;  // by the objective, of what fits; infinity: nothing yet
+};
 
 struct ScheduleSearch {
   int ranks = 4, microbatches = 8;
@@ -31,6 +40,8 @@ struct ScheduleSearch {
   /// Whether opposite pipelines may be found. `memory` counts activations alone, and they keep
   /// weights twice.
   bool opposite = false;
+  /// Asked often; false ends the search with the best so far, once there is one.
+  std::function<bool(const SearchProgress&)> goes_on{};
 };
 
 /// The most chunks where no model says how many stages there can be.
@@ -43,9 +54,9 @@ struct FoundSchedule {
   /// definitions), peak_activations (microbatch_stages; share: most of a rank, in microbatches of
   /// its share, with kept_for_weight), chunks, from (what it started with: a name, or "search"),
   /// links (see links_json()), max_chunks, opposite, named: a list of all that were tried,
-  /// {schedule, chunks, makespan, span, share, weights, within}; and weights: how many times a rank
-  /// keeps the weights of its share: 2 for opposite pipelines, which are listed even where they may
-  /// not be found.
+  /// {schedule, chunks, makespan, span, share, weights, within}; stopped: whether goes_on() ended
+  /// it; and weights: how many times a rank keeps the weights of its share: 2 for opposite
+  /// pipelines, which are listed even where they may not be found.
   nlohmann::ordered_json report;
 };
 

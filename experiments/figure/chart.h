@@ -62,6 +62,21 @@ struct Bars {
   std::vector<BarSeries> series;
 };
 
+/// Bars side by side within a group, each of parts that stand on each other in one order; their sum
+/// is written on top. Parts that are not finite or not above 0 are left out.
+struct StackedBar {
+  std::vector<double> values{};  // by part
+  bool pale = false;
+};
+struct StackGroup {
+  std::string name{};
+  std::vector<StackedBar> bars{};
+};
+struct Stacks {
+  std::vector<std::string> parts;  // their names, from the bottom up
+  std::vector<StackGroup> groups;
+};
+
 /// A number per cell, dark where it is large (or small: `dark_is_low`).
 struct HeatMap {
   std::vector<std::string> columns, rows;   // their names; the first row is on top
@@ -73,7 +88,7 @@ struct HeatMap {
 
 struct NamedPoint {
   double x = 0, y = 0;
-  std::string name{};  // beside the point, if there is room
+  std::string name{};  // near the point, joined to it by a thin line if it is not beside it
 };
 struct ScatterSeries {
   std::string name{};
@@ -82,7 +97,8 @@ struct ScatterSeries {
 /// Which end of an axis is better.
 enum class BetterEnd { neither, lower, higher };
 /// Where both axes have a better end, the points that no other one beats are joined by steps (their
-/// Pareto front); the others are pale.
+/// Pareto front); the others are pale. Names lie on no point, line or other name; one without room
+/// is left out.
 struct Scatter {
   std::vector<ScatterSeries> series;
   BetterEnd x = BetterEnd::neither, y = BetterEnd::neither;
@@ -98,8 +114,8 @@ enum class LegendAt {
 
 struct Chart {
   std::string title{};
-  ChartAxis x{}, y{};  // of Bars: y alone has numbers; of a HeatMap: the labels alone
-  std::variant<Lines, Bars, HeatMap, Scatter> marks{};
+  ChartAxis x{}, y{};  // of Bars and Stacks: y alone has numbers; of a HeatMap: the labels alone
+  std::variant<Lines, Bars, Stacks, HeatMap, Scatter> marks{};
   double width_in = kColumnInches;
   double height_in = 0;  // 0: what suits the width, or the rows of a heat map
   LegendAt legend = LegendAt::automatic;

@@ -10,6 +10,7 @@ namespace concertina {
 
 std::optional<Drawing> draw_marks(const Chart& chart, const Lines& lines);
 std::optional<Drawing> draw_marks(const Chart& chart, const Bars& bars);
+std::optional<Drawing> draw_marks(const Chart& chart, const Stacks& stacks);
 std::optional<Drawing> draw_marks(const Chart& chart, const HeatMap& map);
 std::optional<Drawing> draw_marks(const Chart& chart, const Scatter& scatter);
 

@@ -11,6 +11,7 @@ namespace concertina {
 namespace {
 
 constexpr double kRadius = 2.3, kNameSize = 6.5;
+constexpr double kBeside = 9;  // points from its point, a name needs no line to it
 
 struct Area {
   double left, top, right, bottom;
@@ -26,6 +27,14 @@ struct ScatterPoint {
   bool on_front;
 };
 
+struct Leader {
+  Spot from, to;
+};
+struct NamePlace {
+  Spot at;  // the name's left end on its base line
+  std::optional<Leader> leader;
+};
+
 /// Finds places for names where they lie on no point, line or other name.
 class NamePlaces {
  public:
@@ -38,24 +47,31 @@ class NamePlaces {
                       std::max(from.x, to.x) + 1, std::max(from.y, to.y) + 1});
   }
 
-  /// The name's left end on its base line; none if there is no room near the point.
-  std::optional<Spot> find(Spot at, const std::string& name) {
+  /// Where there is room near the point; none if there is not.
+  std::optional<NamePlace> find(Spot at, const std::string& name) {
     const double width = text_width(name, kNameSize);
-    // Beside it first, then above and below, then farther away; on a line rather than nowhere.
-    for (const bool off_lines : {true, false})
-      for (const double far : {kRadius + 2, kRadius + 9, kRadius + 17})
-        for (const auto& [x, y] : kWays) {
-          double left = at.x + x * far - (x < 0 ? width : x == 0 ? width / 2 : 0);
-          if (x == 0)  // above or below, it may stand aside
-            left = std::clamp(left, frame_.left() + 2,
-                              std::max(frame_.left() + 2, frame_.right() - width));
-          const double middle = at.y + y * (far + (x == 0 ? 2.5 : 0));
-          const Area area{left - 0.5, middle - kNameSize / 2, left + width + 0.5,
-                          middle + kNameSize / 2};
-          if (!inside(area) || meets(taken_, area) || (off_lines && meets(lines_, area))) continue;
-          block(area);
-          return Spot{left, middle + 0.36 * kNameSize};
+    // Beside it first, then above and below, then farther away.
+    for (const double far : {2.0, 9.0, 17.0, 26.0, 36.0, 48.0, 62.0})
+      for (const auto& [x, y] : kWays) {
+        const double reach = kRadius + far;
+        double left = at.x + x * reach - (x < 0 ? width : x == 0 ? width / 2 : 0);
+        if (x == 0)  // above or below, it may stand aside
+          left = std::clamp(left, frame_.left() + 2,
+                            std::max(frame_.left() + 2, frame_.right() - width));
+        const double middle = at.y + y * (reach + (x == 0 ? 2.5 : 0));
+        const Area area{left - 0.5, middle - kNameSize / 2, left + width + 0.5,
+                        middle + kNameSize / 2};
+        if (!inside(area) || meets(taken_, area) || meets(lines_, area)) continue;
+        NamePlace place{{left, middle + 0.36 * kNameSize}, std::nullopt};
+        if (far > kBeside) {
+          place.leader = leader(at, area);
+          if (crosses_name(*place.leader)) continue;
+          block_leader(*place.leader);
         }
+        block(area);
+        names_.push_back(area);
+        return place;
+      }
     return std::nullopt;
   }
 
@@ -72,8 +88,38 @@ class NamePlaces {
            area.top > frame_.top() && area.bottom < frame_.bottom() - 1;
   }
 
+  /// From the point's edge to the nearest spot of the name.
+  static Leader leader(Spot at, const Area& area) {
+    const Spot end{std::clamp(at.x, area.left, area.right),
+                   std::clamp(at.y, area.top, area.bottom)};
+    const double length = std::hypot(end.x - at.x, end.y - at.y);
+    const double edge = length > kRadius ? kRadius / length : 0;
+    return {{at.x + edge * (end.x - at.x), at.y + edge * (end.y - at.y)}, end};
+  }
+
+  template <typename Visit>
+  static void along(const Leader& leader, Visit visit) {
+    constexpr int kPieces = 24;
+    for (int i = 0; i <= kPieces; ++i) {
+      const double share = static_cast<double>(i) / kPieces;
+      const Spot spot{leader.from.x + share * (leader.to.x - leader.from.x),
+                      leader.from.y + share * (leader.to.y - leader.from.y)};
+      visit(Area{spot.x - 0.5, spot.y - 0.5, spot.x + 0.5, spot.y + 0.5});
+    }
+  }
+
+  bool crosses_name(const Leader& leader) const {
+    bool crosses = false;
+    along(leader, [&](const Area& area) { crosses = crosses || meets(names_, area); });
+    return crosses;
+  }
+
+  void block_leader(const Leader& leader) {
+    along(leader, [&](const Area& area) { lines_.push_back(area); });
+  }
+
   const ChartFrame& frame_;
-  std::vector<Area> taken_, lines_;
+  std::vector<Area> taken_, lines_, names_;
 };
 
 class ScatterDrawer {
@@ -140,9 +186,13 @@ class ScatterDrawer {
     const Spot spot = at(p.x, p.y);
     const std::string text = shortened(p.name, kNameSize, 0.6 * (frame_.right() - frame_.left()));
     if (text.empty()) return;
-    if (const auto place = places.find(spot, text))
-      frame_.add(TextShape{*place, text, kNameSize, Anchor::start, false,
-                           has_front() && !p.on_front ? kSoft : kInk});
+    const auto place = places.find(spot, text);
+    if (!place) return;
+    if (place->leader)
+      frame_.add(PathShape{
+          {{place->leader->from, place->leader->to}}, false, {.line = kSoft, .width = 0.35}});
+    frame_.add(TextShape{place->at, text, kNameSize, Anchor::start, false,
+                         has_front() && !p.on_front ? kSoft : kInk});
   }
 
   ChartFrame& frame_;

@@ -1,9 +1,12 @@
 #include "experiments/planner/plan_candidate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <span>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -121,19 +124,72 @@ Recompute find_recompute(std::string_view name) {
   return lookup(std::span<const Entry<Recompute>>(kAll), name, "recomputation", "--recompute");
 }
 
+namespace {
+
+/// The one option without which there would be layouts, named with the values that would do.
+void refuse_option(const RunConfig& config, const Software& software, const SearchSpace& space) {
+  const auto refuse = [&](const char* option, const auto& given, auto list, const auto& value_of) {
+    if (given.empty()) return;
+    SearchSpace wider = space;
+    (wider.*list).clear();
+    std::set<decltype(value_of(PlanCandidate{}))> values;
+    for (const PlanCandidate& candidate : Enumeration(config, software, wider).run())
+      values.insert(value_of(candidate));
+    if (values.empty()) return;
+    throw_input(fmt::format("no layout of {} has {} {}", counted(space.world, "rank"), option,
+                            fmt::join(given, ",")),
+                option, fmt::format("with the other options: {}", fmt::join(values, ", ")));
+  };
+  refuse("--schedules", space.schedules, &SearchSpace::schedules,
+         [](const PlanCandidate& one) { return one.schedule; });
+  refuse("--tp", space.tp, &SearchSpace::tp, [](const PlanCandidate& one) { return one.tp; });
+  refuse("--pp", space.pp, &SearchSpace::pp, [](const PlanCandidate& one) { return one.pp; });
+  refuse("--microbatch", space.samples, &SearchSpace::samples,
+         [](const PlanCandidate& one) { return one.samples; });
+  refuse("--chunks", space.chunks, &SearchSpace::chunks,
+         [](const PlanCandidate& one) { return one.chunks; });
+  std::vector<std::string_view> recompute;
+  for (const Recompute one : space.recompute) recompute.push_back(name_of(one));
+  refuse("--recompute", recompute, &SearchSpace::recompute,
+         [](const PlanCandidate& one) { return std::string_view(name_of(one.recompute)); });
+}
+
+/// The largest smaller world that has a layout; 0: none nearby.
+int smaller_world(const RunConfig& config, const Software& software, SearchSpace space) {
+  constexpr int kNearby = 64;
+  const int least = std::max(1, space.world - kNearby);
+  while (--space.world >= least)
+    if (!Enumeration(config, software, space).run().empty()) return space.world;
+  return 0;
+}
+
+[[noreturn]] void refuse_space(const RunConfig& config, const Software& software,
+                               const SearchSpace& space) {
+  refuse_option(config, software, space);
+  const int smaller = smaller_world(config, software, space);
+  throw_input(
+      fmt::format("no layout of {}: tp (1, 2, 4, 8) x pp (at most {}) x dp has none where dp "
+                  "divides batch.global = {}{}",
+                  counted(space.world, "rank"), counted(config.model.layers, "layer"),
+                  config.batch.global,
+                  software.equal_layers ? " and stages have equal layers" : ""),
+      "plan --search",
+      fmt::format("{}, another batch.global, or fewer of --tp, --pp, --microbatch, --schedules, "
+                  "--chunks, --recompute{}",
+                  smaller > 0 ? fmt::format("--world {}", smaller) : "another --world",
+                  software.equal_layers
+                      ? "; or --software concertina, whose stages may differ by a layer"
+                      : ""));
+}
+
+}  // namespace
+
 std::vector<PlanCandidate> plan_candidates(const RunConfig& config, const Software& software,
                                            const SearchSpace& space) {
-  for (const std::string& name : space.schedules) find_schedule(name);  // throws
+  for (const std::string& name : space.schedules)
+    lookup(std::span<const Entry<Schedule>>(schedules()), name, "schedule", "--schedules");
   std::vector<PlanCandidate> found = Enumeration(config, software, space).run();
-  if (found.empty())
-    throw_input(fmt::format("no layout of {} divides {} layers and a batch of {} as it must",
-                            counted(space.world, "rank"), config.model.layers, config.batch.global),
-                "plan --search",
-                software.equal_layers
-                    ? "another --world or batch.global; or --software concertina, whose stages may "
-                      "differ by a layer; or fewer of --tp, --pp, --microbatch, --schedules"
-                    : "another --world or batch.global; or fewer of --tp, --pp, --microbatch, "
-                      "--schedules, --chunks, --recompute");
+  if (found.empty()) refuse_space(config, software, space);
   return found;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/error.h"
@@ -22,15 +23,19 @@ using Json = nlohmann::ordered_json;
 constexpr double kCheapActions = 4e6;  // of all ranks, to plan memory to the byte
 
 double memory_of(const LayoutSearchOptions& options, const MachineModel& machine) {
-  if (options.device_memory.empty()) {
+  if (!options.device_memory) {
     if (machine.device.memory > 0) return machine.device.memory;
     throw_input(fmt::format("{} has no `memory`", options.machine), "plan --search",
                 "--device-memory 40GiB, or memory = \"40 GiB\" in the machine file");
   }
-  const auto size = parse_byte_size(options.device_memory);
+  const std::string& text = *options.device_memory;
+  const auto size = parse_byte_size(text);
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
   if (!size || size->bytes == 0)
-    throw_input(fmt::format("'{}' is no size of a memory", options.device_memory),
-                "--device-memory", "a number and a unit, such as 40GiB");
+    throw_input(size     ? "a device without memory holds no layout"
+                : digits ? fmt::format("the memory '{}' has no unit", text)
+                         : fmt::format("'{}' is no size of a memory", text),
+                "--device-memory", "a number and a unit, such as 40GiB or 40000000000B");
   return static_cast<double>(size->bytes);
 }
 
@@ -172,7 +177,9 @@ void add_help(const StepPrediction& step, double twice, Json& json) {
                   to_text(nearest.candidate), gib(nearest.memory.total()),
                   gib(nearest.memory.total() - problem.memory)),
       "plan --search",
-      "a larger --world or --device-memory, a smaller model, or more of --tp and --recompute");
+      fmt::format("a larger --world; --device-memory {:.2f}GiB, the least that would do; a smaller "
+                  "model; or more of --tp and --recompute",
+                  std::ceil(100 * nearest.memory.total() / (1 << 30)) / 100));
 }
 
 Json layouts_json(const PlanProblem& problem, const SearchOutcome& outcome) {
@@ -181,6 +188,8 @@ Json layouts_json(const PlanProblem& problem, const SearchOutcome& outcome) {
     Json json = candidate_json(problem, found);
     add_parts(found.step, json);
     add_help(found.step, outcome.twice_seconds, json);
+    json["within_error"] =
+        found.step.seconds <= (1 + kStepError) * outcome.best.front().step.seconds;
     layouts.push_back(json);
   }
   for (const FoundLayout& found : outcome.too_large)
@@ -203,7 +212,8 @@ Json search_report(const RunConfig& config, const LayoutSearchOptions& options) 
     throw_input(fmt::format("the budget of {:g} actions is too small for any layout that fits",
                             options.budget),
                 "--budget", "a larger one");
-  Json report = {{"world", options.world},
+  Json report = {{"step_error", kStepError},
+                 {"world", options.world},
                  {"machine", options.machine},
                  {"software", {{"name", problem.software.name}, {"about", problem.software.about}}},
                  {"flops_per_s", problem.machine.flops_per_s},

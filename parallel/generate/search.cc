@@ -63,13 +63,16 @@ class Climb {
     }
   }
 
+  /// Nothing else is to be tried.
+  bool ended() const { return perfect() || (bounds_.goes_on && !bounds_.goes_on(seconds_)); }
+
   /// What the rules of a warm-up and a steady phase give, as far as the effort goes.
   void offer_steady() {
     std::int64_t actions = 0, left = bounds_.effort;
     for (const StageInfo& stage : judge_.stages())
       actions += 3 * (stage.last_microbatch - stage.first_microbatch);
     for (const SteadyRule& rule : steady_rules()) {
-      if (perfect() || (left -= actions) < 0) return;
+      if (ended() || (left -= actions) < 0) return;
       if (auto rows = steady_rows(judge_, rule, bounds_.peak_activations, bounds_.kept_for_weight))
         offer(std::move(*rows));
     }
@@ -93,6 +96,7 @@ class Climb {
         best = rows_;
         done = perfect();
       }
+      if (i % kAskEvery == 0 && bounds_.goes_on) done = done || !bounds_.goes_on(least);
     }
     return {Plan{std::move(best)}, least};
   }
@@ -101,6 +105,7 @@ class Climb {
   static constexpr double kHottest =
       0.004;  // of the step: what a move may cost at first, on average
   static constexpr int kFarthest = 8;
+  static constexpr std::int64_t kAskEvery = 16;  // moves
   static constexpr double kRounding = 1e-12;
 
   bool fits(std::size_t rank, const std::vector<Action>& row) const {
@@ -174,7 +179,7 @@ SearchResult search(const Layout& layout, const Costs& costs, const std::vector<
   // A rule looks at every stage before every action.
   std::int64_t left = bounds.effort;
   for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {
-    if (left < 0 || climb.perfect()) break;
+    if (left < 0 || climb.ended()) break;
     auto rows = greedy_rows(climb.judge(), rule);
     if (!rows) continue;
     for (const std::vector<Action>& row : *rows)

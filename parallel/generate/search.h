@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct SearchBounds {
   /// Actions looked at, by the rules and again by the moves: the time of the search, whatever the
   /// size of the plan.
   std::int64_t effort = 20'000'000;
+  /// Asked now and then, with the least length so far (infinity: none yet); false ends the search
+  /// with what it has.
+  std::function<bool(double)> goes_on{};
 };
 
 struct SearchResult {

@@ -34,7 +34,7 @@ ok 'Usage: concertina' --help
 for command in $("$binary" --help | sed '1,/^Subcommands:/d' | awk 'NF { print $1 }'); do
   ok "Usage: concertina $command" "$command" --help
   "$binary" "$command" --help | grep -q -e --help-config && ok '[batch]' "$command" --help-config
-  for sub in $("$binary" "$command" --help | sed '1,/^Subcommands:/d' | awk 'NF { print $1 }'); do
+  for sub in $("$binary" "$command" --help | sed '1,/^Subcommands:/d' | awk '/^  [a-z]/ { print $1 }'); do
     ok "Usage: concertina $command $sub" "$command" "$sub" --help
   done
 done
@@ -251,7 +251,12 @@ json plan @search.toml --search --world 8 --machine laptop --top 2 --json
 refused 'a search needs to know the machine' plan @search.toml --search --world 8
 refused 'try: a100-80gb (one of' plan @search.toml --search --world 8 --machine a100-80gib
 refused 'fits into 1 MiB per device; the nearest, tp8' plan @search.toml --search --world 8 --machine laptop --device-memory 1MiB
-refused --device-memory plan @search.toml --search --world 8 --machine laptop --device-memory=-1GiB
+for size in -1GiB nan 0 '' 40; do refused --device-memory plan @search.toml --search --world 8 --machine laptop "--device-memory=$size"; done
+refused 'at: --schedules' plan @search.toml --search --machine laptop --schedules nonsense
+ok "zero-bubble paper's B" schedule search --help
+# A signal ends a search with the best so far.
+code=0; timeout -s INT --preserve-status 3 "$binary" schedule search --ranks 16 --microbatches 64 --memory 12 >out 2>err || code=$?
+[ "$code" = 75 ] && grep -q 'best so far; not everything' out || fail "schedule search at SIGINT: exit $code"
 refused 'one of: concertina, megatron, deepspeed' plan @search.toml --search --machine h100 --software x
 for rate in 0 -1 nan inf; do refused --rate plan @search.toml --search --machine laptop --rate=$rate; done
 for list in --tp --pp --microbatch --chunks; do

@@ -64,6 +64,17 @@ HeatMap any_map() {
   map.dark_is_low = *rc::gen::arbitrary<bool>();
   return map;
 }
+Stacks any_stacks() {
+  Stacks stacks;
+  for (int n = *rc::gen::inRange(0, 9); n > 0; --n) stacks.parts.push_back(any_words());
+  for (int n = *rc::gen::inRange(0, 12); n > 0; --n) {
+    StackGroup group{any_words(), {}};
+    for (int k = *rc::gen::inRange(0, 3); k > 0; --k)
+      group.bars.push_back({any_numbers(), *rc::gen::arbitrary<bool>()});
+    stacks.groups.push_back(group);
+  }
+  return stacks;
+}
 Scatter any_scatter() {
   Scatter scatter;
   for (int n = *rc::gen::inRange(0, 4); n > 0; --n) {
@@ -80,8 +91,11 @@ Scatter any_scatter() {
 
 Chart any_chart() {
   Chart chart{any_words(), any_axis(), any_axis(), {}};
-  switch (*rc::gen::inRange(0, 4)) {
+  switch (*rc::gen::inRange(0, 5)) {
     case 0:
+      chart.marks = any_stacks();
+      break;
+    case 3:
       chart.marks = any_lines();
       break;
     case 1:
@@ -128,8 +142,80 @@ TEST(Chart, SaysThatItHasNoData) {
   for (const auto& marks : std::vector<decltype(Chart::marks)>{
            Lines{}, Lines{{{.name = "a", .x = {1}, .y = {kNone}}}}, Bars{{"g"}, {}},
            Bars{{}, {{.name = "a", .values = {1}}}}, HeatMap{{"c"}, {"r"}, {{kNone}}, "", ""},
-           HeatMap{}, Scatter{{{"a", {{1, kInfinite, "p"}}}}}})
+           HeatMap{}, Stacks{}, Stacks{{"a"}, {{"g", {{{0, kNone}}}}}},
+           Scatter{{{"a", {{1, kInfinite, "p"}}}}}})
     EXPECT_TRUE(has_text(draw(Chart{.title = "t", .marks = marks}), "no data"));
+}
+
+TEST(Chart, PartsStandOnEachOtherAndTheirSumOnTop) {
+  Chart chart{.title = "t", .y = {"time", "ms"}, .legend = LegendAt::right};
+  chart.marks = Stacks{{"compute", "never", "bubble"},
+                       {{"4", {{{30, 0, 10}, false}, {{25, kNone, 25}, true}}}}};
+  const Drawing drawing = draw(chart);
+  std::vector<RectShape> boxes;
+  for (const Shape& shape : drawing.shapes)
+    if (const auto* box = std::get_if<RectShape>(&shape)) boxes.push_back(*box);
+  ASSERT_EQ(boxes.size(), 6u) << "two of the legend, two of each bar";
+  const RectShape* bar = &boxes[2];
+  EXPECT_NEAR(bar[0].height, 3 * bar[1].height, 1e-9);
+  EXPECT_NEAR(bar[2].height, bar[3].height, 1e-9);
+  for (const int i : {0, 2}) EXPECT_NEAR(bar[i + 1].y + bar[i + 1].height, bar[i].y, 1e-9);
+  EXPECT_NEAR(bar[0].y + bar[0].height, bar[2].y + bar[2].height, 1e-9);
+  EXPECT_GT(bar[2].x, bar[0].x + bar[0].width - 1e-9) << "side by side";
+  EXPECT_NE(bar[0].paint.fill, bar[2].paint.fill) << "pale";
+  EXPECT_LT(boxes[0].y, boxes[1].y);
+  EXPECT_EQ(boxes[0].paint.fill, bar[1].paint.fill) << "what is on top is named first";
+  EXPECT_FALSE(has_text(drawing, "never"));
+  EXPECT_TRUE(has_text(drawing, "40"));
+  EXPECT_TRUE(has_text(drawing, "50"));
+}
+
+/// Whether some of a straight line is within the corners of a level text.
+bool lies_on(const std::array<Spot, 4>& corners, Spot from, Spot to) {
+  constexpr int kPieces = 400;
+  for (int i = 0; i <= kPieces; ++i) {
+    const double share = static_cast<double>(i) / kPieces;
+    const Spot spot{from.x + share * (to.x - from.x), from.y + share * (to.y - from.y)};
+    if (spot.x > corners[0].x && spot.x < corners[1].x && spot.y > corners[2].y &&
+        spot.y < corners[0].y)
+      return true;
+  }
+  return false;
+}
+
+TEST(Chart, NamesOfPointsLieOnNoLineNoPointAndNoName) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    const int points = 3 + static_cast<int>(seed % 10) * 3;
+    Chart chart{.title = "t", .x = {"memory", "GiB"}, .y = {"time", "ms"}};
+    Scatter scatter{{{"", {}}}, BetterEnd::lower, BetterEnd::lower};
+    std::uint32_t random = seed;
+    const auto some = [&] { return (random = random * 1664525 + 1013904223) % 4096 / 4096.0; };
+    for (int i = 0; i < points; ++i)  // a falling crowd: some on the front, some above it
+      scatter.series[0].points.push_back({i + points * some() * some(),
+                                          points - i + points * some() * some(),
+                                          fmt::format("schedule=zb-v pp={} dp={}", i, 64 - i)});
+    chart.marks = scatter;
+    const Drawing drawing = draw(chart);
+    EXPECT_EQ(readable_fault(drawing), "");
+    int names = 0;
+    for (const Shape& shape : drawing.shapes) {
+      const auto* text = std::get_if<TextShape>(&shape);
+      if (text == nullptr || !text->text.starts_with("schedule=")) continue;
+      ++names;
+      for (const Shape& other : drawing.shapes) {
+        if (const auto* dot = std::get_if<CircleShape>(&other)) {
+          EXPECT_FALSE(lies_on(corners_of(*text), dot->at, dot->at)) << text->text;
+        }
+        const auto* path = std::get_if<PathShape>(&other);
+        if (path == nullptr || path->closed || path->paint.line == kGridLine) continue;
+        for (const auto& piece : path->pieces)
+          for (std::size_t i = 1; i < piece.size(); ++i)
+            EXPECT_FALSE(lies_on(corners_of(*text), piece[i - 1], piece[i]))
+                << text->text << " of " << points;
+      }
+    }
+    EXPECT_GE(names, 2) << seed;
+  }
 }
 
 TEST(Chart, LeavesAGapAtANaN) {

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "experiments/commands/command_schedule.h"
 #include "parallel/generate/schedule_registry.h"
+#include "parallel/plan/check.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -40,6 +41,24 @@ double best_named(const ScheduleSearch& search, const ScheduleCosts& costs, int 
         EXPECT_EQ(error.code(), Exit::bad_input);  // no such number of chunks, or of ranks
       }
   return best;
+}
+
+TEST(ScheduleSearch, StopsWhenToldToWithTheBestSoFar) {
+  ScheduleSearch search{8, 16, 0};
+  int asked = 0;
+  double least = std::numeric_limits<double>::infinity();
+  search.goes_on = [&](const SearchProgress& progress) {
+    EXPECT_LE(progress.best, least) << "best so far never grows";
+    if (progress.doing != "moves") least = progress.best;
+    return ++asked < 12;
+  };
+  const FoundSchedule found = search_schedule(search, ScheduleCosts({"1", "1.5", "0.5"}));
+  EXPECT_TRUE(found.report["stopped"].get<bool>());
+  EXPECT_EQ(asked, 12) << "and not again";
+  EXPECT_FALSE(check(found.plan, found.layout));
+  EXPECT_EQ(found.report["makespan"], least);
+  search.goes_on = [](const SearchProgress&) { return false; };
+  EXPECT_FALSE(search_schedule(search, ScheduleCosts({"1", "1", "1"})).plan.rows.empty());
 }
 
 TEST(ScheduleSearch, IsNeverWorseThanAnyNameAtAnyChunksTried) {

@@ -156,7 +156,7 @@ scaling() { exits "$1" "scaling $*" "$binary" study scaling @base.toml --launche
 scaling 0 --measure 2
 [ "$(grep -cE '^ +[124] pp1xdp[124] ' out)" = 3 ] || fail 'scaling has not three lines'
 grep -qE '^ +4 pp1xdp4 +8 +4 +[0-9.]+ +[0-9.]+ ' out || fail '4 ranks are not predicted alone'
-[ -s studies/scaling/scaling.svg ] && [ -s studies/scaling/parts.svg ] || fail 'scaling drew nothing'
+for figure in speedup efficiency parts; do [ -s "studies/scaling/$figure.svg" ] || fail "scaling drew no $figure"; done
 scaling 0 --measure 2
 grep -q started err && fail 'scaling launched again what it had measured'
 exits 2 'scaling to odd ranks' "$binary" study scaling @base.toml --ranks 1,3 --set parallel.dp=1 --grow pp --set parallel.pp=2 --set model.layers=1

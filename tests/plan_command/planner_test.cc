@@ -289,6 +289,50 @@ std::string refusal(const RunConfig& config, const LayoutSearchOptions& options)
   return "not refused";
 }
 
+TEST(PlannerSearch, RefusalsNameTheOptionAndWhatWouldDo) {
+  const auto holds = [](const LayoutSearchOptions& options, const char* part) {
+    const std::string text = refusal(small(), options);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  holds({.world = 8, .machine = "laptop", .device_memory = ""}, "'' is no size");
+  holds({.world = 8, .machine = "laptop", .device_memory = "40000000000"}, "has no unit");
+  holds({.world = 8, .machine = "laptop", .device_memory = "0"}, "without memory");
+  holds({.world = 8, .machine = "laptop", .tp = {3}}, "has --tp 3; try: with the other options: 1");
+  holds({.world = 8, .machine = "laptop", .pp = {16}}, "has --pp 16; try: with the other options:");
+  holds({.world = 8, .machine = "laptop", .schedules = {"dualpipe"}},
+        "has --schedules dualpipe; try: with the other options: 1f1b, ");
+  holds({.world = 8, .machine = "laptop", .microbatch = {7}}, "has --microbatch 7; try: with");
+  holds({.world = 61, .machine = "laptop"}, "no layout of 61 ranks: tp (1, 2, 4, 8) x pp (at most");
+  holds({.world = 61, .machine = "laptop"}, "try: --world 56, another batch.global");
+  holds({.world = 8, .machine = "laptop", .device_memory = "1MiB"}, "GiB, the least that would do");
+  try {
+    search_report(small(), {.world = 8, .machine = "laptop", .schedules = {"nonsense"}});
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), "--schedules");
+  }
+}
+
+TEST(PlannerSearch, SaysWhatItCannotTellApart) {
+  const auto report = search_report(small(), {.world = 8, .machine = "a100-80gb", .top = 30});
+  const double best = report["layouts"][0]["step_s"];
+  std::size_t within = 0;
+  for (const auto& layout : report["layouts"]) {
+    const bool marked = layout["within_error"];
+    EXPECT_EQ(marked, layout["step_s"].get<double>() <= 1.065 * best);
+    within += marked ? 1 : 0;
+  }
+  ASSERT_GT(within, 1U);
+  ASSERT_LT(within, report["layouts"].size());
+  const std::string text = search_text(report);
+  EXPECT_NE(text.find("mean error of 6.5%"), std::string::npos) << text;
+  EXPECT_NE(text.find(fmt::format("{} marked ~", within - 1)), std::string::npos) << text;
+  EXPECT_NE(text.find("\n 2~ "), std::string::npos) << text;
+  EXPECT_EQ(text.find("model\n"), std::string::npos) << text;
+  const std::size_t help = text.find("what would help most: ");
+  EXPECT_NE(text.find("less time with ", help), std::string::npos) << text;
+}
+
 TEST(PlannerSearch, RefusalsSayWhatToGive) {
   const auto holds = [](const std::string& text, const char* part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;

@@ -253,7 +253,7 @@ home=$("$CONCERTINA_SLURM" up 2 4 MaxArraySize=10) || { fail 'no Slurm'; exit $b
 . "$home/env"
 trap '"$CONCERTINA_SLURM" down; rm -rf "$scratch"' EXIT
 # More trials than an array may have indices, in a study whose name Slurm's parser must take.
-printf 'name = "many \\"é\\" o%%%%a'"'"'s"\nbase = "base.toml"\nseeds = [%s]\n[launch]\ncommand = "{program} {args}"\n' \
+printf 'name = "many \\"é\\" o%%a'"'"'s"\nbase = "base.toml"\nseeds = [%s]\n[launch]\ncommand = "{program} {args}"\n' \
   "$seeds" > many.toml
 many="studies/many \"é\" o%a's"
 study 0 submit many.toml --at-once 6

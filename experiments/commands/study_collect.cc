@@ -32,8 +32,8 @@ std::string counted_trials(std::size_t count, const char* what, const std::vecto
 std::string tasks_text(const std::vector<SlurmTask>& tasks, const char* what) {
   std::string text;
   for (const SlurmTask& task : tasks)
-    text += fmt::format("{:<10} {:>5}   job {}_{}, {}{}{}\n", what, task.number, task.job,
-                        task.number, task.state, task.nodes.empty() ? "" : " on ", task.nodes);
+    text += fmt::format("{:<10} {:>5}   job {}_{}, {}{}{}\n", what, task.trial, task.job,
+                        task.index, task.state, task.nodes.empty() ? "" : " on ", task.nodes);
   return text;
 }
 
@@ -63,7 +63,7 @@ nlohmann::ordered_json tasks_json(const std::vector<SlurmTask>& tasks) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const SlurmTask& task : tasks)
     list.push_back(
-        {{"trial", task.number}, {"job", task.job}, {"state", task.state}, {"nodes", task.nodes}});
+        {{"trial", task.trial}, {"job", task.job}, {"state", task.state}, {"nodes", task.nodes}});
   return list;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -38,7 +39,7 @@ ToSubmit what_is_left(const StudyResults& results, bool retry_failed) {
         results.directory, "try again once squeue answers");
   ToSubmit what;
   for (const std::vector<SlurmTask>& tasks : {standing.queued, standing.running})
-    for (const SlurmTask& task : tasks) what.under_way.push_back(task.number);
+    for (const SlurmTask& task : tasks) what.under_way.push_back(task.trial);
   if (retry_failed)
     for (const TrialState state : {TrialState::failed, TrialState::timed_out})
       if (const auto found = standing.ended.find(state); found != standing.ended.end())
@@ -68,59 +69,88 @@ StudyResults results_to_be(const StudySpec& spec, const std::string& directory) 
   return results;
 }
 
-std::string script_of(const StudySpec& spec, const std::string& directory,
-                      const std::vector<int>& trials, const BatchOptions& options) {
+std::string script_of(const StudySpec& spec, const std::string& directory, const TrialArray& array,
+                      const BatchOptions& options) {
   return batch_script({.name = spec.name,
                        .program = own_program(),
                        .study = fs::absolute(directory).lexically_normal().string(),
                        .directory = fs::current_path().string(),
-                       .trials = trials,
-                       .ranks = most_ranks(spec, trials)},
+                       .array = array,
+                       .ranks = most_ranks(spec, array.trials)},
                       options);
 }
 
-/// Submits what is left; returns the job. The records of trials that are repeated go first, and
-/// come back if nothing could be submitted.
-std::string submit(StudyFolder& folder, const StudySpec& spec, const ToSubmit& what,
-                   const BatchOptions& options) {
+/// Submits one array; returns the job. The records of trials that are repeated go first, and come
+/// back if nothing could be submitted.
+std::string submit_array(StudyFolder& folder, const StudySpec& spec, const TrialArray& array,
+                         const std::string& after, const ToSubmit& what,
+                         const BatchOptions& options) {
   const std::string& root = folder.paths().root;
-  const std::string script = root + "/submit.sbatch";
-  atomic_replace(script, script_of(spec, root, what.trials, options));
-  for (const int number : what.trials) make_directories(folder.paths().trial(number));
+  const std::string script = array.first == 0
+                                 ? root + "/submit.sbatch"
+                                 : fmt::format("{}/submit-{}.sbatch", root, array.first);
+  atomic_replace(script, script_of(spec, root, array, options));
+  std::vector<int> again;
+  std::ranges::set_intersection(array.trials, what.again, std::back_inserter(again));
+  for (const int number : array.trials) make_directories(folder.paths().trial(number));
   const std::map<int, StoredTrial> before = folder.trials();
-  folder.reopen(what.again);
+  folder.reopen(again);
   std::string job;
   try {
-    job = submit_batch(script);
+    job = submit_batch(script, after);
   } catch (const Error&) {
-    for (const int number : what.again) folder.save(before.at(number));
+    for (const int number : again) folder.save(before.at(number));
     throw;
   }
-  note_submission(root, job, what.trials);
+  note_submission(root, job, array);
   return job;
 }
 
-std::string submit_text(const std::string& root, const ToSubmit& what, const std::string& job) {
+/// Submits what is left; returns the jobs. With --at-once an array begins when the one before it
+/// has ended, since Slurm counts the tasks of one array alone.
+std::vector<std::string> submit(StudyFolder& folder, const StudySpec& spec, const ToSubmit& what,
+                                const BatchOptions& options) {
+  std::vector<std::string> jobs;
+  for (const TrialArray& array : arrays_of(what.trials, most_array_indices())) {
+    const bool chained = options.at_once > 0 && !jobs.empty();
+    try {
+      jobs.push_back(submit_array(folder, spec, array, chained ? jobs.back() : "", what, options));
+    } catch (const Error& error) {
+      if (jobs.empty()) throw;
+      throw Error(error.code(),
+                  fmt::format("{}; trials below {} were submitted, as {}", error.message(),
+                              array.trials[0], fmt::join(jobs, ", ")),
+                  error.where(), error.fix() + "; the same command submits the rest");
+    }
+  }
+  return jobs;
+}
+
+std::string submit_text(const std::string& root, const ToSubmit& what,
+                        const std::vector<std::string>& jobs) {
   std::string text;
   if (!what.under_way.empty())
     text += fmt::format("left alone: {}, which {} submitted before and wait or run\n",
                         to_ranges(what.under_way), what.under_way.size() == 1 ? "was" : "were");
-  if (job.empty()) return text + fmt::format("nothing is left to submit of {}\n", root);
+  if (jobs.empty()) return text + fmt::format("nothing is left to submit of {}\n", root);
   return text + fmt::format(
-                    "submitted {} of {} as job {}: {}\n"
+                    "submitted {} of {} as {} {}: {}\n"
                     "follow it   squeue --array --jobs {}; tail -f {}\n"
                     "results     concertina study collect {}\n"
                     "pause it    scancel -b -s USR1 {} (checkpoints; each task goes on later)\n"
                     "end it      scancel {}; the same command submits what is left\n",
-                    counted(std::ssize(what.trials), "trial"), root, job, to_ranges(what.trials),
-                    job, shell_line({fmt::format("{}/{}/slurm.txt", root, what.trials[0])}),
-                    shell_line({root}), job, job);
+                    counted(std::ssize(what.trials), "trial"), root,
+                    jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "),
+                    to_ranges(what.trials), fmt::join(jobs, ","),
+                    shell_line({fmt::format("{}/{}/slurm.txt", root, what.trials[0])}),
+                    shell_line({root}), fmt::join(jobs, " "), fmt::join(jobs, " "));
 }
 
 nlohmann::ordered_json submit_json(const std::string& root, const ToSubmit& what,
-                                   const std::string& job) {
+                                   const std::vector<std::string>& jobs) {
+  const std::string all = fmt::format("{}", fmt::join(jobs, ","));
   return {{"study", root},
-          {"job", job.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(job)},
+          {"job", all.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(all)},
           {"trials", what.trials},
           {"repeated", what.again},
           {"under_way", what.under_way}};
@@ -129,13 +159,19 @@ nlohmann::ordered_json submit_json(const std::string& root, const ToSubmit& what
 int preview_submission(const StudySpec& spec, const std::string& directory,
                        const StudySubmitCommand& options) {
   const ToSubmit what = what_is_left(results_to_be(spec, directory), options.retry_failed);
-  const std::string script =
-      what.trials.empty() ? std::string() : script_of(spec, directory, what.trials, options.batch);
-  nlohmann::ordered_json json = submit_json(directory, what, "");
-  json["script"] = script;
-  print_once(options.json     ? json_line(json)
-             : script.empty() ? submit_text(directory, what, "")
-                              : script);
+  std::string text;
+  nlohmann::ordered_json scripts = nlohmann::ordered_json::array();
+  if (!what.trials.empty())
+    for (const TrialArray& array : arrays_of(what.trials, most_array_indices())) {
+      scripts.push_back(script_of(spec, directory, array, options.batch));
+      text += (text.empty() ? "" : "\n") + scripts.back().get<std::string>();
+    }
+  nlohmann::ordered_json json = submit_json(directory, what, {});
+  json["script"] = scripts.empty() ? nlohmann::ordered_json("") : scripts.front();
+  if (scripts.size() > 1) json["scripts"] = scripts;  // of several arrays
+  print_once(options.json   ? json_line(json)
+             : text.empty() ? submit_text(directory, what, {})
+                            : text);
   return 0;
 }
 
@@ -149,13 +185,14 @@ int submit_study(const StudySubmitCommand& options) {
   require_launcher(spec);
   if (options.dry_run) return preview_submission(spec, directory, options);
   require_sbatch();
-  script_of(spec, directory, {1}, options.batch);  // what is wrong is said before any folder
+  script_of(spec, directory, {.trials = {1}},
+            options.batch);  // what is wrong is said before any folder
   StudyFolder folder(directory, spec, toml);
   const ToSubmit what = what_is_left(read_study(directory), options.retry_failed);
-  const std::string job =
-      what.trials.empty() ? std::string() : submit(folder, spec, what, options.batch);
-  print_once(options.json ? json_line(submit_json(directory, what, job))
-                          : submit_text(directory, what, job));
+  const std::vector<std::string> jobs =
+      what.trials.empty() ? std::vector<std::string>() : submit(folder, spec, what, options.batch);
+  print_once(options.json ? json_line(submit_json(directory, what, jobs))
+                          : submit_text(directory, what, jobs));
   return 0;
 }
 

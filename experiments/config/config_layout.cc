@@ -9,8 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/error.h"
-
 namespace concertina {
 namespace {
 
@@ -19,7 +17,7 @@ constexpr const char* kForm =
 
 class LayoutReader {
  public:
-  explicit LayoutReader(const NodePlace& place) : place_(place) {}
+  explicit LayoutReader(const TomlSource& source) : source_(source) {}
 
   Layout layout(const toml::node& node) const {
     Layout result;
@@ -85,16 +83,16 @@ class LayoutReader {
   }
 
   [[noreturn]] void fail(const toml::node& node, std::string what) const {
-    throw_input("parallel.layout: " + std::move(what), place_(node), kForm);
+    source_.refuse(node, "parallel.layout", "parallel.layout: " + std::move(what), kForm);
   }
 
-  const NodePlace& place_;
+  const TomlSource& source_;
 };
 
 }  // namespace
 
-Layout read_layout(const toml::node& node, const NodePlace& place) {
-  return LayoutReader(place).layout(node);
+Layout read_layout(const toml::node& node, const TomlSource& source) {
+  return LayoutReader(source).layout(node);
 }
 
 }  // namespace concertina

@@ -19,6 +19,9 @@ void read_config(std::string_view toml, const std::string& source, RunConfig& co
 void read_config_file(const std::string& path, RunConfig& config);
 /// One `--set table.key=value`. The value is TOML; text needs no quotes.
 void set_config(std::string_view assignment, RunConfig& config);
+/// The same of a key and its value from elsewhere; `source`: what that is called in errors.
+void set_key(const std::string& name, std::string_view value, const std::string& source,
+             RunConfig& config);
 /// Defaults, then the files from left to right, then the assignments; validated.
 RunConfig load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets);
 

@@ -1,18 +1,17 @@
 #include "experiments/costs/machine_model.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <sstream>
 
 #include "core/error.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/config/input_file.h"
+#include "experiments/config/toml_reader.h"
 #include "experiments/costs/figure.h"
 
 namespace concertina {
@@ -55,86 +54,94 @@ constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency
                               Number<LinkCosts>{"receive_cpu_s_per_byte", &LinkCosts::receive_cpu},
                               Number<LinkCosts>{"eager_bytes", &LinkCosts::eager_bytes}};
 
-/// Takes keys out of one table and refuses those that are left.
-class Table {
+/// The numbers of one table of a machine file.
+class MachineTable {
  public:
-  Table(const nlohmann::json& json, std::string source, std::string path)
-      : json_(json), source_(std::move(source)), path_(std::move(path)) {
-    if (!json_.is_object()) refuse("is not a table", "keys and values");
-  }
+  MachineTable(const TomlSource& source, const toml::node& node, std::string path)
+      : source_(source), table_(source, node, std::move(path)) {}
 
   template <class Owner, std::size_t N>
   void numbers(const std::array<Number<Owner>, N>& fields, Owner& owner) {
-    for (const auto& field : fields) {
-      const auto found = json_.find(field.key);
-      if (found == json_.end()) continue;
-      seen_.push_back(field.key);
-      const std::optional<double> value = figure(*found, field.key);
-      if (!value)
-        refuse(fmt::format("has {} = {}", field.key, value_text(*found)),
-               fmt::format("{}; or leave it out", kFigures));
-      owner.*field.value = *value;
-    }
+    for (const auto& field : fields)
+      table_.take(field.key, [&](const toml::node& node, const std::string& name) {
+        owner.*field.value = figure(node, name, field.key);
+      });
   }
-  std::optional<int> count(const char* key) {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return std::nullopt;
-    seen_.push_back(key);
-    if (!found->is_number_integer() || found->get<std::int64_t>() < 0 ||
-        found->get<std::int64_t>() >= kMostMachineRanks)
-      refuse(fmt::format("has {} = {}", key, value_text(*found)),
-             fmt::format("a whole number from 0 to {}", kMostMachineRanks - 1));
-    return found->get<int>();
+  std::optional<int> count(std::string_view key) {
+    int value = -1;
+    table_.whole(key, 0, kMostMachineRanks - 1, value);
+    return value < 0 ? std::nullopt : std::optional(value);
   }
-  const nlohmann::json* child(const char* key) {
-    const auto found = json_.find(key);
-    if (found == json_.end()) return nullptr;
-    seen_.push_back(key);
-    return &*found;
-  }
-  void finish() const {
-    for (const auto& [key, value] : json_.items())
-      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end())
-        refuse(fmt::format("has the unknown key '{}'", key),
-               "the keys of a machine file in experiments/README.md");
-  }
-  /// A number; bytes may be a text, as config keys have them: "80 GiB".
-  static std::optional<double> figure(const nlohmann::json& value, std::string_view key) {
-    if (value.is_string() && (key == "memory" || key == "reserved_bytes")) {
-      const auto size = parse_byte_size(value.get<std::string>());
-      return size ? std::optional(static_cast<double>(size->bytes)) : std::nullopt;
-    }
-    if (!value.is_number() || !is_figure(value.get<double>())) return std::nullopt;
-    return value.get<double>();
-  }
-  /// As a person wrote it: JSON has no word for NaN and infinity.
-  static std::string value_text(const nlohmann::json& value) {
-    return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
-  }
-  [[noreturn]] void refuse(const std::string& what, const std::string& fix) const {
-    throw_input(fmt::format("{} {}", path_.empty() ? "the machine" : path_, what), source_, fix);
-  }
+  TomlTable& table() { return table_; }
 
  private:
-  const nlohmann::json& json_;
-  std::string source_, path_;
-  std::vector<std::string> seen_;
+  /// A number; bytes may be a text, as config keys have them: "80 GiB".
+  double figure(const toml::node& node, const std::string& name, std::string_view key) const {
+    const std::string fix = fmt::format("{}; or leave it out", kFigures);
+    if (node.is_string() && (key == "memory" || key == "reserved_bytes")) {
+      const auto size = parse_byte_size(node.as_string()->get());
+      if (!size) source_.out_of_range(node, name, fix);
+      return static_cast<double>(size->bytes);
+    }
+    const double value = source_.number(node, name, fix);
+    if (!is_figure(value)) source_.out_of_range(node, name, fix);
+    return value;
+  }
+
+  const TomlSource& source_;
+  TomlTable table_;
 };
 
-LinkCosts read_link(Table& table) {
+LinkCosts read_link(MachineTable& figures) {
   LinkCosts link;
-  table.numbers(kLink, link);
-  if (!(link.bandwidth > 0)) table.refuse("has bytes_per_s = 0", "a positive bandwidth");
+  figures.numbers(kLink, link);
+  if (!(link.bandwidth > 0))
+    figures.table().refuse(fmt::format("{} = 0", figures.table().name("bytes_per_s")),
+                           "a positive bandwidth; or leave it out: there is no bound");
   return link;
 }
 
-std::pair<int, int> read_ends(Table& table) {
-  const std::optional<int> from = table.count("from"), to = table.count("to");
+std::pair<int, int> read_ends(MachineTable& figures) {
+  const std::optional<int> from = figures.count("from"), to = figures.count("to");
   if (!from || !to)
-    table.refuse(fmt::format("has no '{}'", from ? "to" : "from"), "from = RANK and to = RANK");
+    figures.table().refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
+                           "from = RANK and to = RANK");
   if (*from == *to)
-    table.refuse(fmt::format("is from rank {} to itself", *from), "two different ranks");
+    figures.table().refuse(fmt::format("a pair is from rank {} to itself", *from),
+                           "two different ranks");
   return {*from, *to};
+}
+
+void read_pair(const TomlSource& source, const toml::node& node, MachineModel& machine) {
+  MachineTable figures(source, node, "pair");
+  const std::pair<int, int> ends = read_ends(figures);
+  if (!machine.pairs.emplace(ends, read_link(figures)).second)
+    figures.table().refuse(
+        fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
+        "one [[pair]] for each two ranks");
+  figures.table().finish();
+}
+
+MachineModel read_machine_table(const TomlSource& source, const toml::table& root) {
+  MachineModel machine;
+  MachineTable figures(source, root, "");
+  figures.numbers(kRates, machine);
+  figures.numbers(kMoves, machine.moves);
+  figures.numbers(kDevice, machine.device);
+  machine.ranks_per_host = figures.count("ranks_per_host").value_or(0);
+  machine.nics_per_host = figures.count("nics_per_host").value_or(0);
+  for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
+    figures.table().take(key, [&](const toml::node& node, const std::string& name) {
+      MachineTable of_link(source, node, name);
+      *link = read_link(of_link);
+      of_link.table().finish();
+    });
+  figures.table().take("pair", [&](const toml::node& node, const std::string& name) {
+    for (const toml::node& pair : source.list(node, name, "[[pair]] tables"))
+      read_pair(source, pair, machine);
+  });
+  figures.table().finish();
+  return machine;
 }
 
 Json link_json(const LinkCosts& link) {
@@ -144,54 +151,45 @@ Json link_json(const LinkCosts& link) {
   return json;
 }
 
-nlohmann::json from_toml(const toml::node& node) {
-  if (const auto* table = node.as_table()) {
-    nlohmann::json json = nlohmann::json::object();
-    for (const auto& [key, value] : *table) json[std::string(key.str())] = from_toml(value);
-    return json;
-  }
-  if (const auto* array = node.as_array()) {
-    nlohmann::json json = nlohmann::json::array();
-    for (const auto& value : *array) json.push_back(from_toml(value));
-    return json;
-  }
-  if (const auto* whole = node.as_integer()) return whole->get();
-  if (const auto* number = node.as_floating_point()) return number->get();
-  if (const auto* text = node.as_string()) return text->get();
-  std::ostringstream text;
-  text << toml::node_view<const toml::node>(node);
-  return text.str();
+toml::array to_array(const nlohmann::json& json);
+toml::table to_table(const nlohmann::json& json);
+
+/// Puts a value of JSON where `put` puts a value of TOML. Null has none there: it stays a text.
+template <class Put>
+void put_json(const nlohmann::json& json, const Put& put) {
+  if (json.is_object())
+    put(to_table(json));
+  else if (json.is_array())
+    put(to_array(json));
+  else if (json.is_boolean())
+    put(json.get<bool>());
+  else if (json.is_number_integer() && json <= std::numeric_limits<std::int64_t>::max())
+    put(json.get<std::int64_t>());
+  else if (json.is_number())
+    put(json.get<double>());
+  else
+    put(json.is_string() ? json.get<std::string>() : json.dump());
+}
+
+toml::array to_array(const nlohmann::json& json) {
+  toml::array array;
+  for (const nlohmann::json& value : json)
+    put_json(value, [&](auto&& one) { array.push_back(std::move(one)); });
+  return array;
+}
+
+toml::table to_table(const nlohmann::json& json) {
+  toml::table table;
+  for (const auto& [key, value] : json.items())
+    put_json(value, [&](auto&& one) { table.insert_or_assign(key, std::move(one)); });
+  return table;
 }
 
 }  // namespace
 
 MachineModel machine_from_json(const nlohmann::json& json, const std::string& source) {
-  MachineModel machine;
-  Table table(json, source, "");
-  table.numbers(kRates, machine);
-  table.numbers(kMoves, machine.moves);
-  table.numbers(kDevice, machine.device);
-  machine.ranks_per_host = table.count("ranks_per_host").value_or(0);
-  machine.nics_per_host = table.count("nics_per_host").value_or(0);
-  for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
-    if (const nlohmann::json* found = table.child(key)) {
-      Table one(*found, source, key);
-      *link = read_link(one);
-      one.finish();
-    }
-  if (const nlohmann::json* pairs = table.child("pair")) {
-    if (!pairs->is_array()) table.refuse("has a `pair` that is no list", "[[pair]] tables");
-    for (const nlohmann::json& pair : *pairs) {
-      Table one(pair, source, "a pair");
-      const std::pair<int, int> ends = read_ends(one);
-      if (!machine.pairs.emplace(ends, read_link(one)).second)
-        one.refuse(fmt::format("from {} to {} is there twice", ends.first, ends.second),
-                   "one [[pair]] for each two ranks");
-      one.finish();
-    }
-  }
-  table.finish();
-  return machine;
+  if (!json.is_object()) throw_input("the machine is no object", source, "keys and values");
+  return read_machine_table(TomlSource(source, false), to_table(json));
 }
 
 Json to_json(const MachineModel& machine) {
@@ -213,16 +211,11 @@ Json to_json(const MachineModel& machine) {
 }
 
 MachineModel read_machine_file(const std::string& path) {
-  try {
-    const std::string text = read_input_file(
-        path, kMostMachineBytes, "a machine file, as `concertina bench links` writes it");
-    return machine_from_json(from_toml(toml::parse(text)), path);
-  } catch (const toml::parse_error& error) {
-    throw_input(
-        std::string(error.description()),
-        fmt::format("{}:{}:{}", path, error.source().begin.line, error.source().begin.column),
-        "a machine file, as `concertina bench links` writes it");
-  }
+  constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
+  const TomlSource source(path);
+  return read_machine_table(
+      source,
+      parse_toml(read_input_file(path, kMostMachineBytes, kMachineHint), source, kMachineHint));
 }
 
 std::string machine_toml(const MachineModel& machine) {

@@ -99,8 +99,10 @@ class AshaSampler : public Sampler {
 
 std::vector<std::int64_t> rungs_of(const SearchSection& search, std::int64_t steps) {
   std::vector<std::int64_t> rungs;
-  for (std::int64_t rung = search.min_steps; rung < steps; rung *= search.factor)
+  for (std::int64_t rung = search.min_steps; rung < steps; rung *= search.factor) {
     rungs.push_back(rung);
+    if (rung > steps / search.factor) break;  // the next one is above `steps`, or overflows
+  }
   rungs.push_back(steps);
   return rungs;
 }

@@ -1,140 +1,22 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
 #include <deque>
-#include <nlohmann/json.hpp>
 
-#include "core/clock.h"
 #include "core/error.h"
-#include "core/log.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/run/signals.h"
-#include "experiments/study/launcher.h"
 #include "experiments/study/sampler.h"
-#include "io/file.h"
-#include "io/paths.h"
+#include "experiments/study/sampler_process.h"
 
 namespace concertina {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kPatienceSeconds = 300;  // for an answer
-constexpr double kSilenceSeconds = 5;     // until somebody is told that there is none
-
-/// The program at the other end: lines to its stdin, lines from its stdout.
-class Partner {
- public:
-  explicit Partner(const std::string& command) : command_(command) {
-    std::vector<std::string> words = split_words(command, "search.command");
-    const std::string program = find_program(words[0]);
-    if (program.empty())
-      throw_input(fmt::format("the sampler '{}' is not there, or cannot be executed", words[0]),
-                  "search.command", "a program on PATH, or its path");
-    int to[2], from[2];
-    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw_errno("pipe", command);
-    to_ = File(to[1], "the sampler's input");
-    from_ = File(from[0], "the sampler's output");
-    const File child_in(to[0], ""), child_out(from[1], "");
-    start(program, words, child_in.descriptor(), child_out.descriptor());
-  }
-  ~Partner() {
-    to_ = File();  // the end of its input: a sampler ends by itself
-    bool ended = false;
-    for (int i = 0; i < 100 && !ended; ++i) {
-      ended = waitpid(pid_, nullptr, WNOHANG) != 0;
-      if (!ended) usleep(20'000);
-    }
-    ::kill(-pid_, SIGKILL);  // and all that it has started
-    if (!ended) waitpid(pid_, nullptr, 0);
-  }
-  Partner(const Partner&) = delete;
-  Partner& operator=(const Partner&) = delete;
-
-  void send(const Json& json) {
-    const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    try {
-      to_.write(line);
-    } catch (const Error&) {
-      fail("it takes no more input");
-    }
-  }
-  /// Nothing where a signal asks the study to end before there is an answer.
-  std::optional<Json> receive() {
-    const double asked = now();
-    bool told = false;
-    while (buffer_.find('\n') == std::string::npos) {
-      if (stop_waits()) return std::nullopt;
-      if (now() > asked + kPatienceSeconds)
-        fail(fmt::format("it has not answered for {:g} s", kPatienceSeconds));
-      if (!told && now() > asked + kSilenceSeconds) {
-        log::info("waiting for an answer of the sampler, {:g} s at most", kPatienceSeconds);
-        told = true;
-      }
-      read_more();
-    }
-    const std::string line = buffer_.substr(0, buffer_.find('\n'));
-    buffer_.erase(0, line.size() + 1);
-    Json json = Json::parse(line, nullptr, false);
-    if (!json.is_object()) fail(fmt::format("it said '{}', which is no JSON object", line));
-    return json;
-  }
-  [[noreturn]] void fail(const std::string& why) const {
-    throw_failure(fmt::format("the sampler failed: {}", why), command_,
-                  "what it printed above; ended trials are kept, `study run` goes on with them");
-  }
-
- private:
-  void start(const std::string& program, std::vector<std::string>& words, int in, int out) {
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    std::vector<char*> list;
-    for (std::string& word : words) list.push_back(word.data());
-    list.push_back(nullptr);
-    const int error =
-        posix_spawn(&pid_, program.c_str(), &actions, &attributes, list.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (error != 0) {
-      errno = error;
-      throw_errno("posix_spawn", program);
-    }
-  }
-  void read_more() {
-    pollfd ready{from_.descriptor(), POLLIN, 0};
-    if (poll(&ready, 1, 100) <= 0) return;
-    char bytes[4096];
-    const ssize_t got = read(from_.descriptor(), bytes, sizeof bytes);
-    if (got < 0 && errno == EINTR) return;
-    if (got <= 0) fail("it ended without an answer");
-    buffer_.append(bytes, static_cast<std::size_t>(got));
-  }
-
-  std::string command_, buffer_;
-  File to_, from_;
-  pid_t pid_ = -1;
-};
-
 class CommandSampler : public Sampler {
  public:
   CommandSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before)
-      : search_(spec.search), partner_(spec.search.command) {
-    partner_.send({{"study",
+      : search_(spec.search), process_(spec.search.command) {
+    process_.send({{"study",
                     {{"name", spec.name},
                      {"metric", search_.metric},
                      {"goal", search_.minimise ? "min" : "max"},
@@ -155,26 +37,25 @@ class CommandSampler : public Sampler {
       return TrialTask{trial};
     }
     if (done_ || (search_.trials > 0 && last_ >= search_.trials)) return std::nullopt;
-    partner_.send({{"ask", {{"trial", last_ + 1}}}});
-    const std::optional<Json> answer = partner_.receive();
+    const std::optional<Json> answer = process_.ask({{"ask", {{"trial", last_ + 1}}}});
     if (!answer) return std::nullopt;
-    if (answer->contains("done")) {
-      done_ = true;
-      return std::nullopt;
-    }
+    done_ = *answer == Json{{"done", true}};
+    if (done_) return std::nullopt;
     return TrialTask{{++last_, settings_of(*answer)}};
   }
 
   void tell(const StoredTrial& trial) override {
     const Cell metric = cell_of(trial.record, search_.metric);
+    if (trial.record.state == TrialState::done && !std::holds_alternative<double>(metric))
+      refuse_metric(trial.record);
     Json settings = Json::object();
     for (const auto& [key, value] : trial.record.settings) settings[key] = json_of(value);
-    const auto* number = std::get_if<double>(&metric);
-    partner_.send({{"tell",
-                    {{"trial", trial.record.number},
-                     {"state", name_of(trial.record.state)},
-                     {"metric", number != nullptr ? Json(*number) : Json(nullptr)},
-                     {"set", settings}}}});
+    Json json = {{"trial", trial.record.number},
+                 {"state", name_of(trial.record.state)},
+                 {"metric", nullptr},
+                 {"set", settings}};
+    if (const auto* value = std::get_if<double>(&metric)) json["metric"] = *value;
+    process_.send({{"tell", json}});
   }
 
   std::optional<int> left() const override {
@@ -189,26 +70,52 @@ class CommandSampler : public Sampler {
     return json.is_number() ? json : Json(value);
   }
 
+  /// A sampler that is told nothing of what it asked for searches blindly.
+  [[noreturn]] void refuse_metric(const TrialRecord& record) const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : record.figures)
+      if (name.find('.') == std::string::npos) names.push_back(name);
+    throw_failure(fmt::format("trial {} is done, but its result has no number {}", record.number,
+                              search_.metric),
+                  "search.metric",
+                  fmt::format("one of: {}; in a study of another name", fmt::join(names, ", ")));
+  }
+
   Settings settings_of(const Json& answer) const {
-    if (!answer.contains("set") || !answer["set"].is_object())
-      partner_.fail(
-          fmt::format("it said {} where {{\"set\": {{KEY: VALUE, ...}}}} or {{\"done\": "
-                      "true}} was due",
+    if (answer.size() != 1 || !answer.contains("set") || !answer["set"].is_object() ||
+        answer["set"].empty())
+      process_.fail(
+          fmt::format("it said {} where {{\"set\": {{KEY: VALUE, ...}}}} or "
+                      "{{\"done\": true}} was due",
                       answer.dump()));
     Settings settings;
-    for (const auto& [key, value] : answer["set"].items()) {
-      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-      if (key != kRanksKey) {
-        RunConfig scratch;
-        set_config(key + "=" + text, scratch);  // refuses what is no key or no value of it
-      }
-      settings.emplace_back(key, text);
-    }
+    for (const auto& [key, value] : answer["set"].items())
+      settings.emplace_back(key, setting(key, value));
     return settings;
   }
 
+  std::string setting(const std::string& key, const Json& value) const {
+    const std::string place = fmt::format("the sampler's answer for trial {}", last_);
+    if (key == kRanksKey) {
+      if (!value.is_number_integer() || value < 1 || value > kMostTrialRanks)
+        throw_input(fmt::format("ranks = {}", value.dump()), place,
+                    fmt::format("a whole number from 1 to {}", kMostTrialRanks));
+      return value.dump();
+    }
+    if (is_studys_own(key))
+      throw_input(fmt::format("{} is the study's own", key), place,
+                  "each trial has a directory of its own in the study's folder");
+    if (value.is_null() || value.is_object())
+      throw_input(fmt::format("{} = {} is no value of a key", key, value.dump()), place,
+                  "{\"set\": {\"optimizer.lr\": 0.003}}: each key with its table's name");
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    RunConfig scratch;
+    set_key(key, text, place, scratch);  // refuses what is no key or no value of it
+    return text;
+  }
+
   const SearchSection search_;
-  Partner partner_;
+  SamplerProcess process_;
   std::deque<Trial> again_;  // asked for before, and not ended
   int last_ = 0;             // number of the trial that was asked for last
   bool done_ = false;
@@ -218,7 +125,6 @@ class CommandSampler : public Sampler {
 
 std::unique_ptr<Sampler> command_sampler(const StudySpec& spec,
                                          const std::map<int, StoredTrial>& before) {
-  std::signal(SIGPIPE, SIG_IGN);  // a sampler that has gone is an error of write()
   return std::make_unique<CommandSampler>(spec, before);
 }
 

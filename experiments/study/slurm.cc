@@ -49,11 +49,10 @@ void require_sbatch() {
         "study run` needs no Slurm");
 }
 
-std::string submit_batch(const std::string& script) {
-  const std::string said =
-      said_by({"sbatch", "--parsable", script},
-              "what sbatch says above, in the script or in --sbatch; for array "
-              "tasks, see MaxArraySize in `scontrol show config`");
+std::string submit_batch(const std::string& script, const std::string& after) {
+  std::vector<std::string> words = {"sbatch", "--parsable", script};
+  if (!after.empty()) words.insert(words.begin() + 2, "--dependency=afterany:" + after);
+  const std::string said = said_by(words, "what sbatch says above, in the script or in --sbatch");
   // Warnings come first; then "12", or "12;CLUSTER".
   const std::string last = said.substr(said.find_last_of('\n') + 1);
   const std::string job = last.substr(0, last.find(';'));
@@ -72,12 +71,35 @@ std::optional<std::vector<SlurmTask>> slurm_tasks() {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     SlurmTask task;
-    if (words >> task.job >> task.number >> task.state) {  // of other jobs %K is no number
+    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
       words >> task.nodes;
       tasks.push_back(task);
     }
   }
   return tasks;
+}
+
+int most_array_indices() {
+  constexpr int kUsual = 1001;
+  if (find_program("scontrol").empty()) return kUsual;
+  std::string text;
+  try {
+    text = said_by({"scontrol", "show", "config"}, "");
+  } catch (const Error&) {
+    return kUsual;  // sbatch says what is wrong
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key, equals;
+    int value = 0;
+    if (!(words >> key >> equals >> value) || key != "MaxArraySize") continue;
+    if (value < 1)
+      throw_input("this cluster takes no array jobs", "MaxArraySize of `scontrol show config`",
+                  "concertina study run, in one allocation for the whole study");
+    return value;
+  }
+  return kUsual;
 }
 
 std::optional<int> slurm_restarts() {

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/config/config.h"
 #include "experiments/study/results.h"
 
 namespace concertina {
+
+inline constexpr int kMostTrials = 100'000, kMostTrialRanks = 1 << 20;  // of a study; of a trial
 
 /// A config file that all trials start from.
 struct BaseFile {
@@ -119,6 +122,8 @@ std::vector<Trial> trials_of(const StudySpec& spec);
 
 /// The config of a trial, not validated: base files, what the study sets, its own settings.
 RunConfig config_of(const StudySpec& spec, const Settings& settings);
+/// Whether a study sets this key itself, for each trial: where its run is.
+bool is_studys_own(std::string_view key);
 /// The value of kRanksKey in `settings`, else [launch] ranks, else what the config's pp and dp ask
 /// for.
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);

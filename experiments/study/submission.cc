@@ -58,10 +58,29 @@ void require_own_array(const std::string& more) {
                     "other options of sbatch; --at-once K bounds how many tasks run at once");
 }
 
+/// The task's output is in the folder of its trial. Slurm knows its index alone, which it can pad:
+/// index 7 of the array from trial 2000 on is in 2%3a, that is 2007.
+std::string output_of(const BatchJob& job) {
+  const TrialArray& array = job.array;
+  std::string trial = "%a";
+  if (array.first > 0) {
+    const std::string first = std::to_string(array.first);
+    trial = first.substr(0, first.size() - static_cast<std::size_t>(array.digits));
+    if (array.digits > 0) trial += fmt::format("%{}a", array.digits);
+  }
+  return fmt::format("{}/{}/slurm.txt", no_pattern(job.study), trial);
+}
+
+std::vector<int> indices_of(const TrialArray& array) {
+  std::vector<int> indices;
+  for (const int trial : array.trials) indices.push_back(trial - array.first);
+  return indices;
+}
+
 std::string directives(const BatchJob& job, const BatchOptions& options) {
   std::vector<std::string> lines = {
       "--job-name=" + sbatch_value(job.name, "name"),
-      "--array=" + to_ranges(job.trials) +
+      "--array=" + to_ranges(indices_of(job.array)) +
           (options.at_once > 0 ? fmt::format("%{}", options.at_once) : ""),
       fmt::format("--ntasks={}", job.ranks)};
   if (options.nodes > 0) lines.push_back(fmt::format("--nodes={}", options.nodes));
@@ -71,8 +90,7 @@ std::string directives(const BatchJob& job, const BatchOptions& options) {
   if (!options.partition.empty())
     lines.push_back("--partition=" + sbatch_value(options.partition, "--partition"));
   lines.push_back("--chdir=" + sbatch_value(job.directory, "the working directory"));
-  lines.push_back("--output=" +
-                  sbatch_value(no_pattern(job.study) + "/%a/slurm.txt", "the study's folder"));
+  lines.push_back("--output=" + sbatch_value(output_of(job), "the study's folder"));
   lines.push_back(fmt::format("--requeue --open-mode=append --signal=B:USR1@{}",
                               seconds_before_end(options.minutes)));
   if (!options.more.empty()) lines.push_back(options.more);
@@ -83,7 +101,7 @@ std::string directives(const BatchJob& job, const BatchOptions& options) {
 
 /// Of all submissions of the study: the jobs, and the trials that were in one.
 struct Submitted {
-  std::set<std::string> jobs;
+  std::map<std::string, int> jobs;  // and the trial before that of index 1
   std::set<int> trials;
 };
 
@@ -94,7 +112,9 @@ Submitted submitted_before(const std::string& study) {
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("job") || !json["job"].is_string()) continue;
-    before.jobs.insert(json["job"].get<std::string>());
+    const auto first = json.find("first");  // absent: trials are indices
+    before.jobs.emplace(json["job"].get<std::string>(),
+                        first != json.end() && first->is_number_integer() ? first->get<int>() : 0);
     for (const auto& trial : json.value("trials", nlohmann::json::array()))
       if (trial.is_number_integer()) before.trials.insert(trial.get<int>());
   }
@@ -114,6 +134,20 @@ std::optional<std::vector<SlurmTask>> asked(std::string& unknown) {
 }
 
 }  // namespace
+
+std::vector<TrialArray> arrays_of(const std::vector<int>& trials, int size) {
+  if (trials.empty() || trials.back() < size) return {{.trials = trials}};
+  int width = 1, digits = 0;
+  for (; width <= size / 10; width *= 10) ++digits;
+  std::vector<TrialArray> arrays;
+  for (const int trial : trials) {
+    const int first = trial - trial % width;
+    if (arrays.empty() || arrays.back().first != first)
+      arrays.push_back({.first = first, .digits = digits, .trials = {}});
+    arrays.back().trials.push_back(trial);
+  }
+  return arrays;
+}
 
 void set_launcher(const std::string& name, StudySpec& spec) {
   if (name.empty()) return;
@@ -140,6 +174,9 @@ std::string batch_script(const BatchJob& job, const BatchOptions& options) {
   std::vector<std::string> command = {job.program, "study", "trial", job.study};
   const std::string launcher =
       options.launcher.empty() ? "" : " " + shell_line({"--launcher", options.launcher});
+  const std::string number =
+      job.array.first == 0 ? "\"$SLURM_ARRAY_TASK_ID\""
+                           : fmt::format("\"$((SLURM_ARRAY_TASK_ID + {}))\"", job.array.first);
   std::string text = "#!/bin/bash\n# Each task of this array job runs one trial of the study.\n" +
                      directives(job, options) + "\n";
   // srun does not take it over from sbatch (Slurm 22.05 and later).
@@ -148,7 +185,7 @@ std::string batch_script(const BatchJob& job, const BatchOptions& options) {
   text +=
       "# A checkpoint is committed on USR1; Slurm sends it before the time is over.\n"
       "trap 'kill -USR1 $trial' USR1\n" +
-      shell_line(command) + " \"$SLURM_ARRAY_TASK_ID\"" + launcher +
+      shell_line(command) + " " + number + launcher +
       " & trial=$!\n"
       "wait $trial; code=$?\n"
       "while ((code == 128 + $(kill -l USR1))); do wait $trial; code=$?; done  # it ends wait "
@@ -164,9 +201,11 @@ Standing standing_of(const StudyResults& results) {
   Standing standing;
   std::map<int, SlurmTask> there;  // by trial
   if (!before.jobs.empty()) {
-    const std::optional<std::vector<SlurmTask>> tasks = asked(standing.unknown);
-    for (const SlurmTask& task : tasks.value_or(std::vector<SlurmTask>()))
-      if (before.jobs.contains(task.job)) there.emplace(task.number, task);
+    for (SlurmTask& task : asked(standing.unknown).value_or(std::vector<SlurmTask>()))
+      if (const auto job = before.jobs.find(task.job); job != before.jobs.end()) {
+        task.trial = job->second + task.index;
+        there.emplace(task.trial, task);
+      }
   }
   for (const TrialRecord& trial : results.trials) {
     const auto task = there.find(trial.number);
@@ -183,9 +222,9 @@ Standing standing_of(const StudyResults& results) {
   return standing;
 }
 
-void note_submission(const std::string& study, const std::string& job,
-                     const std::vector<int>& trials) {
-  const nlohmann::ordered_json line = {{"job", job}, {"trials", trials}};
+void note_submission(const std::string& study, const std::string& job, const TrialArray& array) {
+  nlohmann::ordered_json line = {{"job", job}, {"trials", array.trials}};
+  if (array.first > 0) line["first"] = array.first;
   File file(submissions_of(study), File::Mode::append);
   file.append_whole(line.dump() + "\n");
   file.sync();

@@ -1,4 +1,6 @@
 // A study as an array job: its batch script, what was submitted, and where each trial stands.
+// A study of more trials than an array may have indices is several arrays: one for each range of
+// trials whose numbers differ in their last digits alone, since those digits are the index.
 // Invariant: the script depends on its values alone; a trial that waits or runs in an earlier
 // submission is never submitted a second time.
 #pragma once
@@ -19,10 +21,18 @@ struct BatchOptions {
   int minutes = 0, nodes = 0, cpus_per_task = 0, at_once = 0;
 };
 
+/// The trials of one array job.
+struct TrialArray {
+  int first = 0, digits = 0;  // trial = first + index; digits: of an index, where first is not 0
+  std::vector<int> trials;    // ascending
+};
+/// `trials` by arrays whose indices are below `size`, in ascending order.
+std::vector<TrialArray> arrays_of(const std::vector<int>& trials, int size);
+
 struct BatchJob {
   std::string name, program, study, directory;  // absolute paths; directory: where it runs
-  std::vector<int> trials;                      // ascending
-  int ranks = 1;                                // the most that a trial of them has
+  TrialArray array;
+  int ranks = 1;  // the most that a trial of it has
 };
 
 /// The launcher of that name in place of the usual one. Throws Error{bad_input} if the study has
@@ -45,7 +55,6 @@ struct Standing {
 /// Asks squeue where the study was submitted before.
 Standing standing_of(const StudyResults& results);
 /// Notes that these trials were submitted as `job`.
-void note_submission(const std::string& study, const std::string& job,
-                     const std::vector<int>& trials);
+void note_submission(const std::string& study, const std::string& job, const TrialArray& array);
 
 }  // namespace concertina

@@ -123,6 +123,10 @@ RunConfig config_of(const StudySpec& spec, const Settings& settings) {
   return config;
 }
 
+bool is_studys_own(std::string_view key) {
+  return key == "run.dir" || key == "run.name" || key == "checkpoint.dir";
+}
+
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config) {
   for (const auto& [key, value] : settings)
     if (key == kRanksKey) return std::stoi(value);

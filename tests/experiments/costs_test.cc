@@ -100,25 +100,25 @@ TEST_F(CostFiles, BadOnesAreRefused) {
   const auto error = [&](const std::string& name, const std::string& text) {
     return error_of([&] { read_costs(write(name, text)); });
   };
-  EXPECT_EQ(error("a.toml", "flops_per_s = -1"), "the machine has flops_per_s = -1");
-  EXPECT_EQ(error("a.toml", "[local]\nlatency = 1"), "local has the unknown key 'latency'");
-  EXPECT_EQ(error("a.toml", "[remote]\nbytes_per_s = 0"), "remote has bytes_per_s = 0");
-  EXPECT_EQ(error("a.toml", "local = 3"), "local is not a table");
+  EXPECT_EQ(error("a.toml", "flops_per_s = -1"), "flops_per_s = -1 is out of range");
+  EXPECT_EQ(error("a.toml", "[local]\nlatency = 1"), "unknown key local.latency");
+  EXPECT_EQ(error("a.toml", "[remote]\nbytes_per_s = 0"), "remote.bytes_per_s = 0");
+  EXPECT_EQ(error("a.toml", "local = 3"), "local has the wrong type: integer 3");
+  EXPECT_EQ(error("a.toml", "post_s = '1'"), "post_s has the wrong type: string \"1\"");
   for (const char* bad : {"inf", "nan", "1e308", "1e-308", "-1e-3"}) {
-    for (const char* key : {"latency_s", "bytes_per_s", "send_cpu_s_per_byte", "eager_bytes"})
-      EXPECT_EQ(error("a.toml", fmt::format("[local]\n{} = {}", key, bad)).substr(0, 10),
-                "local has ")
-          << key << bad;
-    for (const char* key : {"flops_per_s", "load_s", "post_s", "combine_s_per_byte"})
-      EXPECT_EQ(error("a.toml", fmt::format("{} = {}", key, bad)).substr(0, 16), "the machine has ")
+    for (const char* key :
+         {"local.latency_s", "local.bytes_per_s", "local.send_cpu_s_per_byte", "local.eager_bytes",
+          "flops_per_s", "load_s", "post_s", "combine_s_per_byte"})
+      EXPECT_NE(error("a.toml", fmt::format("{} = {}", key, bad)).find("is out of range"),
+                std::string::npos)
           << key << bad;
     EXPECT_NE(error_of([&] { ScheduleCosts({"1", bad, "1"}); }), "none") << bad;
   }
-  EXPECT_EQ(error("a.toml", "load_s = nan"), "the machine has load_s = nan");
+  EXPECT_EQ(error("a.toml", "load_s = nan"), "load_s = nan is out of range");
   EXPECT_EQ(error("a.toml", "[[pair]]\nto = 1\nlatency_s = 1"), "a pair has no 'from'");
   EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nlatency_s = 1"), "a pair has no 'to'");
   EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 1"), "a pair is from rank 1 to itself");
-  EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 65536"), "a pair has to = 65536");
+  EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 65536"), "pair.to = 65536 is out of range");
   EXPECT_EQ(error("a.toml", "[[pair]]\nfrom = 1\nto = 2\n[[pair]]\nfrom = 1\nto = 2"),
             "a pair from 1 to 2 is there twice");
   EXPECT_NE(error("a.toml", "flops"), "none");
@@ -204,6 +204,24 @@ TEST_F(CostFiles, FrozenStagesFreezeTheirUnits) {
       {Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 2}, Pipeline{{{2, 0, 1}, {3, 1, 2}, {4, 2, 3}}, 2, 4}},
       1};
   EXPECT_NE(error_of([&] { costs.of(layout, make_plan(layout, "1f1b")); }), "none");
+}
+
+TEST_F(CostFiles, ErrorsOfAMachineFileSayTheLineAndTheNearestKey) {
+  const std::string file = write("a.toml", "load_s = 1.0\n[local]\nlatency = 1\n");
+  try {
+    read_machine_file(file);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), file + ":3:1: local.latency");
+    EXPECT_EQ(error.fix().substr(0, 11), "latency_s (") << error.fix();
+  }
+  write("a.toml", "load_s = 1.0\npost_s = 1e30\n");
+  try {
+    read_machine_file(file);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), file + ":2:10: post_s");
+  }
 }
 
 TEST_F(CostFiles, LinksOfAMachineCarryTheMessagesOfASchedule) {

@@ -125,6 +125,10 @@ TEST(AshaRungs, EndWithTheRun) {
   EXPECT_EQ(rungs_of(search, 100), (std::vector<std::int64_t>{10, 30, 90, 100}));
   EXPECT_EQ(rungs_of(search, 10), (std::vector<std::int64_t>{10}));
   EXPECT_EQ(rungs_of(search, 4), (std::vector<std::int64_t>{4}));
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  search.factor = 100;
+  EXPECT_EQ(rungs_of(search, kHuge).back(), kHuge) << "the product of steps and factor overflows";
+  EXPECT_EQ(rungs_of(search, kHuge).size(), 10u);
 }
 
 TEST(AshaRungs, FailedTrialsDoNotGoOn) {

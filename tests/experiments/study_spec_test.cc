@@ -1,6 +1,7 @@
 // Study files: what they may say, which trials follow, and one clear error for what they may not.
 #include "experiments/study/study_spec.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,6 +70,35 @@ optimizer.betas = [[0.9, 0.95], [0.8, 0.99]]
   EXPECT_EQ(config.optimizer.betas, (std::array<double, 2>{0.8, 0.99}));
 }
 
+TEST(StudySpec, ALongValueIsOneLineOfText) {
+  std::string layout = "[";
+  for (int rank = 0; rank < 6; ++rank)
+    layout += fmt::format("{}{{stages = [{{rank = {}, units = [0, 5]}}], microbatches = [{}, {}]}}",
+                          rank > 0 ? ", " : "", rank, rank, rank + 1);
+  layout += "]";
+  const StudySpec spec =
+      spec_of("[set]\nrun.steps = 3\n[grid]\nparallel.layout = [" + layout + "]\n");
+  const Settings settings = trials_of(spec)[0].settings;
+  EXPECT_EQ(settings[0].second.find('\n'), std::string::npos) << settings[0].second;
+  EXPECT_EQ(config_of(spec, settings).parallel.layout.pipelines.size(), 6u);
+}
+
+TEST(StudySpec, ErrorsNameTheNearestKey) {
+  const auto fix_of = [](const std::string& toml) {
+    try {
+      spec_of(toml);
+      return std::string("accepted");
+    } catch (const Error& error) {
+      return error.fix();
+    }
+  };
+  EXPECT_EQ(fix_of("[gird]\na = 1").substr(0, 6), "grid (");
+  EXPECT_EQ(fix_of("[search]\nmetirc = 'loss'").substr(0, 8), "metric (");
+  EXPECT_EQ(fix_of("[grid]\nmodel.widht = [1]").substr(0, 13), "model.width (");
+  EXPECT_EQ(fix_of("[grid]\nrank = [1]"), "ranks");
+  EXPECT_EQ(fix_of("[grid]\nmodel.width = [64, 'x']"), "an integer from 1 to 1048576");
+}
+
 TEST(StudySpec, DrawsAreSeededAndWithinTheirRange) {
   const std::string text = R"(
 [set]
@@ -125,10 +155,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refused{"key", "[grid]\nmodel.widht = [1]", "unknown key model.widht", "s.toml:2:15"},
         Refused{"table", "[grid]\nmodle.width = [1]", "unknown key modle", "s.toml:2"},
-        Refused{"section", "[gird]\na = 1", "no 'gird'", "s.toml:1"},
+        Refused{"section", "[gird]\na = 1", "unknown key gird", "s.toml:1:"},
         Refused{"empty", "[grid]\nmodel.width = []", "no values", "s.toml:2:15"},
         Refused{"scalar", "[grid]\nmodel.width = 3", "no list", "s.toml:2:15"},
-        Refused{"value", "[grid]\nmodel.width = [64, 'x']", "no value of it", "s.toml:2:20"},
+        Refused{"value", "[grid]\nmodel.width = [64, 'x']",
+                "model.width has the wrong type: string \"x\"", "s.toml:2:20: model.width"},
         Refused{"range", "[grid]\nmodel.width = [64, 0]", "out of range", "s.toml:2:20"},
         Refused{"name", "[grid]\nparallel.schedule = ['zbv']", "is unknown", "s.toml:2:22"},
         Refused{"twice", "[grid]\nmodel.width = [64, 64]", "there twice", "s.toml:2:15"},
@@ -158,9 +189,56 @@ INSTANTIATE_TEST_SUITE_P(
                 "lowest rung", "s.toml:3"},
         Refused{"metric", "[set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmin_steps = 3",
                 "no metric", "s.toml:3"},
+        Refused{"boolean", "[grid]\nmodel.layers = [true]",
+                "model.layers has the wrong type: boolean true", "s.toml:2:17: model.layers"},
+        Refused{"quoted number", "[grid]\nmodel.width = ['64']", "wrong type: string \"64\"",
+                "s.toml:2:16"},
+        Refused{"nested", "[grid]\nmodel.width = [[64, 32]]", "wrong type: array", "s.toml:2:16"},
+        Refused{"nan", "[grid]\noptimizer.lr = [0.1, nan]", "optimizer.lr = nan is out of range",
+                "s.toml:2:22"},
+        Refused{"infinite", "[random]\ntrials = 2\noptimizer.lr = {uniform = [0.1, inf]}",
+                "optimizer.lr = inf is out of range", "s.toml:3:33"},
+        Refused{"reversed", "[random]\ntrials = 2\noptimizer.lr = {log_uniform = [1e-2, 1e-4]}",
+                "no range to draw from", "s.toml:3:31"},
+        Refused{"two ways",
+                "[random]\ntrials = 2\noptimizer.lr = {uniform = [1.0, 2.0], choice = [1.0]}",
+                "2 ways to draw", "s.toml:3"},
+        Refused{"float seed", "seeds = [1, 2.5]", "run.seed has the wrong type", "s.toml:1:13"},
+        Refused{"negative seed", "seeds = [-1]", "run.seed = -1 is out of range", "s.toml:1:10"},
+        Refused{"seed twice", "seeds = [1, 1]", "a seed is there twice", "s.toml:1"},
+        Refused{"layout", "[grid]\nparallel.layout = [[{stages = 1}]]",
+                "parallel.layout: a pipeline lacks the key 'microbatches'", "s.toml:2:21"},
+        Refused{"factor", "[set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nfactor = 1",
+                "search.factor = 1 is out of range", "s.toml:5:10: search.factor"},
+        Refused{"rung",
+                "[set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmetric = 'loss'\nmin_steps = 10",
+                "lowest rung of 10 steps is above run.steps = 9", "s.toml"},
+        Refused{"axes and sampler",
+                "seeds = [1, 2]\n[set]\nrun.steps = 9\n[search]\nmethod = 'sampler'\nmetric = "
+                "'loss'",
+                "the sampler says what varies", "s.toml"},
+        Refused{"no effect", "[set]\nrun.steps = 9\n[search]\ntrials = 3",
+                "search.trials has no effect: method = \"all\"", "s.toml:3"},
+        Refused{"search key", "[set]\nrun.steps = 9\n[search]\nmetirc = 'loss'",
+                "unknown key search.metirc", "s.toml:4:1: search.metirc"},
+        Refused{"stop metric", "[set]\nrun.steps = 9\n[stop]\nmetric = 'lost'\nabove = 1.0",
+                "stop.metric = \"lost\" is unknown", "s.toml:4:10: stop.metric"},
+        Refused{"stop at once",
+                "[set]\nrun.steps = 9\n[stop]\nmetric = 'loss'\nabove = 1.0\nbelow = 2.0",
+                "each trial would end at once", "s.toml:3"},
+        Refused{"stop never",
+                "[set]\nrun.steps = 9\n[stop]\nmetric = 'loss'\nabove = 1.0\nafter = 9",
+                "looks after 9 steps, a trial has 9", "s.toml"},
+        Refused{"stop unseen",
+                "[set]\nrun.steps = 9\n[stop]\nmetric = 'validation_loss'\npatience = 2",
+                "no trial has before its end", "s.toml"},
+        Refused{"stop nan", "[stop]\nmetric = 'loss'\nabove = nan",
+                "stop.above = nan is out of range", "s.toml:3:9: stop.above"},
         Refused{"stop", "[set]\nrun.steps = 9\n[stop]\nmetric = 'loss'", "does not say when",
                 "s.toml:3"},
-        Refused{"launch", "[launch]\ncommand = 'mpirun'", "no place", "s.toml:1"},
+        Refused{"launch", "[launch]\ncommand = 'mpirun'", "no place",
+                "s.toml:2:11: launch.command"},
+        Refused{"no launcher", "[launch]\ncommand = ''", "there is no command", "s.toml:2:11"},
         Refused{"limit", "[launch]\ntime_limit = -1", "time_limit", "s.toml:2:14"},
         Refused{"toml", "[grid\n", "not valid TOML", "s.toml:1"}),
     [](const auto& tested) {

@@ -8,10 +8,13 @@ fake_slurm() {
   : > "$fake/queue" # JOB TASK STATE NODE, as squeue prints them
   cat > "$fake/bin/sbatch" << 'END'
 #!/bin/bash
+after=
+case "${2:-}" in --dependency=afterany:[0-9]*) after=$2; set -- "$1" "$3" ;; esac
 [ "$1" = --parsable ] && [ -f "$2" ] || { echo "sbatch: error: bad call: $*" >&2; exit 1; }
 [ ! -e "$FAKE_SLURM/refuses" ] || { echo 'sbatch: error: invalid partition specified: none' >&2; exit 1; }
 job=$(($(cat "$FAKE_SLURM/last" 2> /dev/null || echo 10) + 1))
 echo $job > "$FAKE_SLURM/last"
+echo "$job ${after#--dependency=}" >> "$FAKE_SLURM/dependencies"
 cp "$2" "$FAKE_SLURM/$job.script"
 array=$(sed -n 's/^#SBATCH --array=\([0-9,-]*\).*/\1/p' "$2")
 for range in ${array//,/ }; do
@@ -30,7 +33,10 @@ esac
 END
   cat > "$fake/bin/scontrol" << 'END'
 #!/bin/bash
-[ "$1" = requeue ] && echo "$2" >> "$FAKE_SLURM/requeued"
+case "$*" in
+  'show config') [ ! -e "$FAKE_SLURM/most" ] || echo "MaxArraySize            = $(cat "$FAKE_SLURM/most")" ;;
+  requeue*) echo "$2" >> "$FAKE_SLURM/requeued" ;;
+esac
 END
   chmod +x "$fake"/bin/*
   PATH=$fake/bin:$PATH
@@ -47,7 +53,7 @@ task_state() {
 serve() {
   while read -r job task state; do
     output=$(sed -n 's/^#SBATCH --output="\(.*\)"$/\1/p' "$fake/$job.script" |
-      sed "s/%a/$task/g; s/%%/%/g")
+      sed "s/%a/$task/g; s/%1a/$task/g; s/%%/%/g")
     restarts=0
     while :; do
       task_state "$job" "$task" RUNNING

@@ -54,6 +54,73 @@ exits 0 'resumed' "$binary" study run drawn.toml
 [ "$(grep -o '"tell":{"trial":[0-9]*\|"ask":{"trial":[0-9]*' said | tr -d '"' | xargs)" = \
   'tell:{trial:1 tell:{trial:2 ask:{trial:3 tell:{trial:3' ] || fail "resumed: $(cat said)"
 
+# Whatever a sampler says or does not say: one error, at once, and the study goes on afterwards.
+cat > hostile.py << 'END'
+import os, sys, time
+mode = sys.argv[1]
+answers = {"binary": '\x1b[31m', "long": "x" * (3 << 20), "two": '{"set": {"optimizer.lr": 0.001}}\n' * 2,
+           "rundir": '{"set": {"run.dir": "elsewhere"}}', "empty": '{"set": {}}',
+           "ranks": '{"set": {"ranks": "many"}}', "no ranks": '{"set": {"ranks": -3}}',
+           "note": '{"set": {"optimizer.lr": 0.001}, "note": 1}',
+           "not done": '{"done": false, "set": {"optimizer.lr": 0.001}}',
+           "word": '{"set": {"optimizer.lr": "fast"}}', "null": '{"set": {"data.text": null}}'}
+if mode == "daemon" and os.fork() == 0:
+    os.setsid(), time.sleep(20), os._exit(0)
+for line in sys.stdin:
+    if "ask" not in line:
+        continue
+    if mode in ("daemon", "dies"):
+        os._exit(3)
+    print(answers.get(mode, '{"set": {"optimizer.lr": 0.001}}'), flush=True)
+END
+# hostile CODE MODE TEXT
+hostile() {
+  rm -rf studies/hostile
+  exits "$1" "a sampler that is hostile: $2" timeout -k 1 15 "$binary" study run hostile.toml --sampler "python3 hostile.py '$2'"
+  one_message "$3" "a sampler that is hostile: $2"
+  [ "$(wc -c < err)" -lt 2000 ] || fail "$2: the message is too long"
+}
+sed 's/drawn/hostile/; /^command = "python3/d' drawn.toml > hostile.toml
+hostile 1 binary "it said '\\x1b[31m', which is no JSON object"
+hostile 1 long 'it said more than 1048576 bytes'
+hostile 1 daemon 'it ended without an answer (exit code 3)'
+hostile 1 dies 'it ended without an answer (exit code 3)'
+hostile 2 rundir "run.dir is the study's own"
+hostile 1 empty 'it said {"set":{}} where'
+hostile 2 ranks 'ranks = "many"'
+hostile 2 'no ranks' 'ranks = -3'
+hostile 1 note 'it said {"set":{"optimizer.lr":0.001},"note":1} where'
+hostile 1 'not done' 'it said {"done":false'
+hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
+hostile 2 null 'data.text = null is no value of a key'
+rm -rf studies/hostile
+exits 1 'two answers' "$binary" study run hostile.toml --sampler 'python3 hostile.py two'
+grep -q 'before it was asked' err || fail 'no word on an answer too many'
+exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
+[ "$(ended hostile)" = '1,done 2,done 3,done' ] || fail "hostile: $(ended hostile)"
+# A sampler that does not read what it is told, which is more than a pipe holds: the study can be
+# stopped all the same.
+cat > deaf.py << 'END'
+import json, sys, time
+for line in sys.stdin:
+    if "ask" in line:
+        break
+print(json.dumps({"set": {"data.text": ["./" * 1900 + "text"] * 40}}), flush=True)
+time.sleep(40)
+END
+rm -rf studies/hostile
+"$binary" study run hostile.toml --sampler 'python3 deaf.py' > out 2> err < /dev/null & process=$!
+for _ in $(seq 300); do grep -qs '"state": "done"' studies/hostile/1/trial.json && break; sleep 0.1; done
+kill -TERM $process
+for _ in $(seq 80); do kill -0 $process 2> /dev/null || break; sleep 0.1; done
+kill -KILL $process 2> /dev/null && fail 'a deaf sampler keeps the study from ending'
+wait $process
+[ $? = 75 ] || fail 'a study with a deaf sampler did not end with 75'
+# A metric that no result has: the sampler would search blindly.
+sed 's/drawn/blind/; s/^metric = .*/metric = "validation_los"/; /^command = "python3/d' drawn.toml > blind.toml
+exits 1 'blind' "$binary" study run blind.toml --sampler 'python3 hostile.py well'
+grep -q 'trial 1 is done, but its result has no number validation_los' err || fail 'no word on the metric'
+
 # Without a bound of the study's, the sampler says when it is done.
 search few 0 python3 draw.py
 [ "$(ended few)" = '1,done 2,done 3,done 4,done' ] || fail "few: $(ended few)"

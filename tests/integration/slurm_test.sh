@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Studies as array jobs: `study submit`, `trial` and `collect`, with stubs of Slurm's commands.
 # usage: slurm_test.sh CONCERTINA MPIRUN [OPTION...]
-# CONCERTINA_SLURM=PATH adds a real Slurm, which `PATH up 2` brings up and `PATH down` ends; `up`
-# prints a directory whose `env` is sourced, and which `down` finds in SLURM_HOME_DIR.
+# CONCERTINA_SLURM=PATH adds a real Slurm, which `PATH up 2 4 MaxArraySize=10` (nodes, cores of each,
+# a line of slurm.conf) brings up and `PATH down` ends; `up` prints a directory whose `env` is sourced, and which `down` finds in SLURM_HOME_DIR.
 set -u
 binary=$(realpath -- "$1")
 mpirun=$2
+guide=$(realpath -- "$(dirname -- "$0")/../../experiments/README.md")
 . "$(dirname -- "$0")/fake_slurm.sh"
 . "$(dirname -- "$0")/training_checks.sh"
 study() { code=$1; shift; exits "$code" "study $*" $path "$binary" study "$@"; }
@@ -55,6 +56,19 @@ refused '-a is the study'"'"'s own' submit four.toml --sbatch '-a1-2'
 refused 'launcher of its own' submit four.toml --launcher srun
 refused 'not in range' submit four.toml --time 0
 [ ! -e studies ] || fail 'a submission that was refused made a folder'
+
+# The user's guide's batch script of one run has the exit code of the run, however soon that ends,
+# and requeues one that was told to stop.
+awk '/^```/ { inside = 0 } inside; /^```sh/ { inside = 1 }' "$guide" |
+  sed -n '/^#!\/bin\/bash/,/^exit/p' | sed '/^cd /d' > guide.sbatch
+grep -q '^mpirun .* pid=' guide.sbatch || fail 'the guide has no batch script'
+sed "s/^mpirun .* pid=.*/sh -c 'exit 3' \& pid=\$!; sleep 0.3/" guide.sbatch > soon.sbatch
+exits 3 'a run that ends at once' bash soon.sbatch
+sed "s/^mpirun .* pid=.*/sh -c 'trap \"sleep 0.2; exit 75\" USR1; sleep 0.5' \& pid=\$!; (sleep 0.2; kill -USR1 \$\$) \&/" \
+  guide.sbatch > told.sbatch
+: > fake/requeued
+exits 75 'a run that is told to stop' env SLURM_JOB_ID=7 bash told.sbatch
+[ "$(cat fake/requeued)" = 7 ] || fail 'a run that was told to stop was not requeued'
 
 # Queued, run, collected; what waits is not submitted twice.
 study 0 submit four.toml --at-once 2
@@ -173,6 +187,45 @@ serve
 study 0 collect studies/fails
 grep -q '^failed  *1  *2$' out || fail 'failed again'
 
+# More trials than an array may have indices: several arrays, each trial in its folder; with
+# --at-once one after another.
+echo 10 > fake/most
+seeds=$(seq -s ', ' 12)
+printf 'base = "base.toml"\nseeds = [%s]\n[launch]\ncommand = "{program} {args}"\n' "$seeds" > many.toml
+study 0 submit many.toml --dry-run --at-once 2
+for line in '--array=1-9%2' "--output=\"$PWD/studies/many/%a/slurm.txt\"" '--array=0-2%2' \
+  "--output=\"$PWD/studies/many/1%1a/slurm.txt\""; do
+  grep -qxF -e "#SBATCH $line" out || fail "the scripts of two arrays have no line '$line'"
+done
+study 0 submit many.toml --at-once 2
+has 'submitted 12 trials of studies/many as jobs 17, 18: 1-12' 'two arrays'
+[ "$(tail -n 2 fake/dependencies | xargs)" = '17 18 afterany:17' ] || fail "dependencies: $(cat fake/dependencies)"
+study 0 submit many.toml
+has 'left alone: 1-12' 'two arrays, submitted again'
+study 0 collect studies/many
+grep -q '^queued  *12  *job 18_2, PENDING' out || fail 'collect does not map an index to its trial'
+serve
+[ "$(tail -n 12 fake/codes | grep -c ' 0$')" = 12 ] || fail "codes: $(cat fake/codes)"
+study 0 collect studies/many --json
+grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out || fail 'two arrays: not all are done'
+grep -q 'trial 12 done' studies/many/12/slurm.txt || fail 'the output of trial 12 is elsewhere'
+# The second array is refused: the first stays, the same command submits the rest.
+sed -i 's/seeds = .*/seeds = ['"$(seq -s ', ' 13 31 | sed 's/^/1, /')"']/; s/^base/name = "halves"\nbase/' many.toml
+mv fake/bin/sbatch fake/bin/sbatch.good
+printf '#!/bin/sh\n[ "$(wc -l < "%s/fake/dependencies")" -lt %d ] && exec "%s/fake/bin/sbatch.good" "$@"\necho no room >&2; exit 1\n' \
+  "$PWD" $(($(wc -l < fake/dependencies) + 1)) "$PWD" > fake/bin/sbatch
+chmod +x fake/bin/sbatch
+study 1 submit many.toml
+one_message 'sbatch failed: no room; trials below 10 were submitted, as 19' 'half of a submission'
+mv fake/bin/sbatch.good fake/bin/sbatch
+study 0 submit many.toml
+has 'left alone: 1-9' 'the other half'
+has 'submitted 11 trials of studies/halves as jobs 20, 21: 10-20' 'the other half'
+echo 0 > fake/most
+: > fake/queue
+refused 'this cluster takes no array jobs' submit many.toml --dry-run
+rm fake/most
+
 # Launchers: mpirun by itself, srun when told, the study's own; a lost node is not the trial's.
 sed 's/^command = .*/ranks = 2/; s/"base.toml"/"..\/base.toml"/' fails.toml > usual.toml
 mkdir other && mv usual.toml other && cp text other
@@ -187,7 +240,7 @@ chmod +x fake/bin/srun
 : > fake/codes
 nodes=2 serve
 grep -q "^srun --mpi=pmix -n 2 $binary train @" called || fail "srun was not called: $(cat called)"
-[ "$(grep -c '^18_1 75$' fake/codes)" = 5 ] || fail "a lost node: $(cat fake/codes)"
+[ "$(grep -c '^23_1 75$' fake/codes)" = 5 ] || fail "a lost node: $(cat fake/codes)"
 [ ! -e other/by-srun/usual/1/trial.json ] || fail 'a lost node became a failed trial'
 SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=1 study 1 trial other/by-srun/usual 1 --launcher srun
 [ -e other/by-srun/usual/1/trial.json ] || fail 'a launcher that fails on one node is no lost node'
@@ -196,9 +249,26 @@ SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=1 study 1 trial other/by-srun/usual 1 --launc
 
 # The real thing: six trials on two nodes, one told to stop, a node that dies.
 PATH=${PATH#"$fake/bin:"}
-home=$("$CONCERTINA_SLURM" up 2) || { fail 'no Slurm'; exit $bad; }
+home=$("$CONCERTINA_SLURM" up 2 4 MaxArraySize=10) || { fail 'no Slurm'; exit $bad; }
 . "$home/env"
 trap '"$CONCERTINA_SLURM" down; rm -rf "$scratch"' EXIT
+# More trials than an array may have indices, in a study whose name Slurm's parser must take.
+printf 'name = "many \\"é\\" o%%a'"'"'s"\nbase = "base.toml"\nseeds = [%s]\n[launch]\ncommand = "{program} {args}"\n' \
+  "$seeds" > many.toml
+many="studies/many \"é\" o%a's"
+study 0 submit many.toml --at-once 6
+has 'as jobs ' 'two real arrays'
+study 0 submit many.toml
+has 'nothing is left to submit' 'two real arrays, submitted again'
+for _ in $(seq 120); do
+  study 0 collect "$many" --json
+  grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out && break
+  sleep 1
+done
+grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out || fail 'two real arrays: not all are done'
+for trial in 1 10 12; do
+  grep -qF "trial $trial done" "$many/$trial/slurm.txt" || fail "the output of trial $trial is elsewhere"
+done
 sed -i 's/^steps = .*/steps = 3000/' long-base.toml
 printf 'name = "six"\nbase = "long-base.toml"\nseeds = [1, 2, 3, 4, 5, 6]\n[launch]\nranks = 2\n' > six.toml
 study 0 run six.toml --dir undisturbed

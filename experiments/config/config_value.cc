@@ -1,0 +1,129 @@
+#include "experiments/config/config_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_layout.h"
+#include "experiments/config/config_toml.h"
+
+namespace concertina {
+namespace {
+
+/// Reads the value of one key, by its type.
+class ValueReader {
+ public:
+  ValueReader(const Key& key, const TomlSource& source)
+      : key_(key), source_(source), fix_(expected(key)) {}
+
+  void read(const toml::node& node, bool& out) const { out = source_.truth(node, key_.name, fix_); }
+
+  void read(const toml::node& node, std::int64_t& out) const {
+    const std::int64_t value = source_.whole(node, key_.name, fix_);
+    require_range(node, static_cast<double>(value));
+    out = value;
+  }
+
+  void read(const toml::node& node, int& out) const {
+    std::int64_t value = 0;
+    read(node, value);
+    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
+      source_.out_of_range(node, key_.name, fix_);
+    out = static_cast<int>(value);
+  }
+
+  void read(const toml::node& node, double& out) const {
+    const double value = source_.number(node, key_.name, fix_);
+    require_range(node, value);
+    out = value;
+  }
+
+  void read(const toml::node& node, std::string& out) const {
+    const std::string& value = source_.text(node, key_.name, fix_);
+    if (value.find('\0') != std::string::npos)
+      fail(node, fmt::format("{} holds a NUL character", key_.name));
+    if (key_.choices != nullptr && (key_.is_file == nullptr || !key_.is_file(value)))
+      require_choice(node, value);
+    out = value;
+  }
+
+  /// A list of values; one value is a list of one.
+  template <class Value>
+  void read(const toml::node& node, std::vector<Value>& out) const {
+    std::vector<Value> values;
+    if (const toml::array* items = node.as_array())
+      for (const toml::node& item : *items) read(item, values.emplace_back());
+    else
+      read(node, values.emplace_back());
+    out = std::move(values);
+  }
+
+  void read(const toml::node& node, std::array<double, 2>& out) const {
+    const toml::array& items = source_.list(node, key_.name, fix_);
+    if (items.size() != 2) source_.wrong_type(node, key_.name, fix_);
+    std::array<double, 2> values{};
+    for (std::size_t i = 0; i < 2; ++i) read(items[i], values[i]);
+    out = values;
+  }
+
+  void read(const toml::node& node, ByteSize& out) const {
+    const std::string text = node.is_integer() ? fmt::format("{}", **node.as_integer())
+                                               : source_.text(node, key_.name, fix_);
+    const std::optional<ByteSize> size = parse_byte_size(text);
+    if (!size) fail(node, fmt::format("{} = {} is not a size", key_.name, text));
+    out = *size;
+  }
+
+  void read(const toml::node& node, Layout& out) const { out = read_layout(node, source_); }
+
+ private:
+  [[noreturn]] void fail(const toml::node& node, std::string what) const {
+    source_.refuse(node, key_.name, std::move(what), fix_);
+  }
+
+  void require_range(const toml::node& node, double value) const {
+    if (!std::isfinite(value) || !key_.range.contains(value))
+      source_.out_of_range(node, key_.name, fix_);
+  }
+
+  void require_choice(const toml::node& node, const std::string& value) const {
+    const auto names = key_.choices();
+    if (std::ranges::find(names, value) != names.end()) return;
+    const std::string nearest(nearest_word(value, names));
+    source_.refuse(node, key_.name, fmt::format("{} = {} is unknown", key_.name, to_toml(value)),
+                   nearest.empty() ? fix_ : fmt::format("{} ({})", to_toml(nearest), fix_));
+  }
+
+  const Key& key_;
+  const TomlSource& source_;
+  const std::string fix_;
+};
+
+}  // namespace
+
+void assign_key(const std::string& key, const toml::node& value, const TomlSource& source,
+                RunConfig& config) {
+  const Key* found = find_key(key);
+  if (found == nullptr) unknown_key(key, source.place(value, key));
+  const ValueReader reader(*found, source);
+  std::visit([&](auto* out) { reader.read(value, *out); }, found->field(config));
+  config.origins.insert_or_assign(key, source.origin(value));
+}
+
+void unknown_key(const std::string& key, std::string where) {
+  const std::string nearest = nearest_key(key);
+  const std::string section = key.substr(0, key.find('.')), known = keys_of_section(section);
+  const std::string list = known.empty()
+                               ? "--help-config lists all keys"
+                               : fmt::format("keys of [{}]: {}; see --help-config", section, known);
+  throw_input(fmt::format("unknown key {}", key), std::move(where),
+              nearest.empty() ? list : fmt::format("{} ({})", nearest, list));
+}
+
+}  // namespace concertina

@@ -26,9 +26,12 @@ struct UnitShape {
   double dropout = 0;  // share, see models/units/dropout.h
 
   std::int64_t rows() const { return samples * tokens; }
-  /// Elements of one [R,C] activation.
-  std::size_t activation() const { return static_cast<std::size_t>(rows() * width); }
-  std::size_t activation_bytes() const { return activation() * size_of(compute); }
+  /// Elements of [R,nC].
+  std::int64_t elements(std::int64_t n) const { return rows() * n * width; }
+  /// Bytes of an activation [R,C].
+  std::size_t activation_bytes() const {
+    return static_cast<std::size_t>(elements(1)) * size_of(compute);
+  }
   /// Of a linear map of all rows.
   LinearShape linear(std::int64_t in, std::int64_t out) const {
     return {rows(), in, out, false, compute, products};
@@ -83,24 +86,6 @@ class Unit {
   /// `gradients` in the order of UnitSpec::parameters.
   virtual void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) = 0;
   virtual UnitResult result(void* saved) const = 0;
-};
-
-/// Cuts consecutive aligned views from memory; with null memory it only counts the bytes.
-class Carver {
- public:
-  explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
-
-  View take(std::int64_t count, DType dtype) {
-    const View view{memory_ == nullptr ? nullptr : memory_ + bytes_,
-                    static_cast<std::size_t>(count), dtype};
-    bytes_ += align_up(view.bytes());
-    return view;
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* memory_;
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace concertina

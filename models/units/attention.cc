@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/slots.h"
 #include "models/units/dropout.h"
 
 namespace concertina {
@@ -13,38 +14,22 @@ enum Parameter { kLnWeight, kLnBias, kQkvWeight, kQkvBias, kProjWeight, kProjBia
 
 struct Saved {
   View h, mean, rstd, qkv, y, lse;  // [R,C], [R], [R], [R,3C], [R,C], [samples,H,T]
-  std::size_t bytes;
+  static auto slots(const UnitShape& s, std::int64_t heads) {
+    return std::array{
+        Slot{&Saved::h, s.elements(1), s.compute}, Slot{&Saved::mean, s.rows(), DType::f32},
+        Slot{&Saved::rstd, s.rows(), DType::f32},  Slot{&Saved::qkv, s.elements(3), s.compute},
+        Slot{&Saved::y, s.elements(1), s.compute}, Slot{&Saved::lse, s.rows() * heads, DType::f32}};
+  }
 };
-
-Saved carve_saved(const UnitShape& shape, std::int64_t heads, void* memory) {
-  Carver carver(memory);
-  const std::int64_t rows = shape.rows(), width = shape.width;
-  Saved saved{.h = carver.take(rows * width, shape.compute),
-              .mean = carver.take(rows, DType::f32),
-              .rstd = carver.take(rows, DType::f32),
-              .qkv = carver.take(rows * 3 * width, shape.compute),
-              .y = carver.take(rows * width, shape.compute),
-              .lse = carver.take(rows * heads, DType::f32),
-              .bytes = 0};
-  saved.bytes = carver.bytes();
-  return saved;
-}
 
 struct Grads {
-  View dqkv, dh, dropped;  // [R,3C], [R,C], see Dropout::take()
-  std::size_t bytes;
+  View dqkv, dh, dropped;  // [R,3C], [R,C], see Dropout::elements()
+  static auto slots(const UnitShape& s) {
+    return std::array{Slot{&Grads::dqkv, s.elements(3), s.compute},
+                      Slot{&Grads::dh, s.elements(1), s.compute},
+                      Slot{&Grads::dropped, Dropout::elements(s), s.compute}};
+  }
 };
-
-Grads carve_grads(const UnitShape& shape, void* memory) {
-  Carver carver(memory);
-  const std::int64_t rows = shape.rows(), width = shape.width;
-  Grads grads{.dqkv = carver.take(rows * 3 * width, shape.compute),
-              .dh = carver.take(rows * width, shape.compute),
-              .dropped = Dropout::take(shape, carver),
-              .bytes = 0};
-  grads.bytes = carver.bytes();
-  return grads;
-}
 
 class AttentionBlock final : public Unit {
  public:
@@ -59,7 +44,7 @@ class AttentionBlock final : public Unit {
             {shape.samples, shape.tokens, heads, shape.width / heads, shape.compute})) {}
 
   UnitMemory memory() const override {
-    return {carve_saved(shape_, heads_, nullptr).bytes, carve_grads(shape_, nullptr).bytes,
+    return {slot_bytes<Saved>(shape_, heads_), slot_bytes<Grads>(shape_),
             align_up(qkv_->packed_bytes()) + align_up(proj_->packed_bytes())};
   }
 
@@ -80,7 +65,7 @@ class AttentionBlock final : public Unit {
   }
 
   void forward(const UnitIo& io) override {
-    const Saved s = carve_saved(shape_, heads_, io.saved);
+    const Saved s = slots_in<Saved>(io.saved, shape_, heads_);
     backend_.run(LayerNorm{.x = io.input,
                            .gamma = weights_[kLnWeight],
                            .beta = weights_[kLnBias],
@@ -94,8 +79,8 @@ class AttentionBlock final : public Unit {
   }
 
   void backward_input(const UnitIo& io) override {
-    const Saved s = carve_saved(shape_, heads_, io.saved);
-    const Grads g = carve_grads(shape_, io.grads);
+    const Saved s = slots_in<Saved>(io.saved, shape_, heads_);
+    const Grads g = slots_in<Grads>(io.grads, shape_);
     const View dy = g.dh;  // scratch until its own value is known
     backend_.run(LinearInput{
         .map = *proj_, .dy = dropout_.backward(io, g.dropped), .packed = packed_proj_, .dx = dy});
@@ -113,8 +98,8 @@ class AttentionBlock final : public Unit {
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
-    const Saved s = carve_saved(shape_, heads_, io.saved);
-    const Grads g = carve_grads(shape_, io.grads);
+    const Saved s = slots_in<Saved>(io.saved, shape_, heads_);
+    const Grads g = slots_in<Grads>(io.grads, shape_);
     const bool accumulate = gradients[kLnWeight].accumulate;
     backend_.run(LinearWeight{.map = *proj_,
                               .x = s.y,
@@ -158,8 +143,8 @@ UnitCost attention_cost(const UnitShape& shape, std::int64_t heads) {
   const double linear = 2 * rows * 4 * width * width;
   const double pairs = rows * (static_cast<double>(shape.tokens) + 1) / 2;
   const double product = 2 * pairs * width;
-  return {linear + 2 * product, linear + 5 * product, linear,
-          carve_saved(shape, heads, nullptr).bytes, carve_grads(shape, nullptr).bytes};
+  return {linear + 2 * product, linear + 5 * product, linear, slot_bytes<Saved>(shape, heads),
+          slot_bytes<Grads>(shape)};
 }
 
 }  // namespace

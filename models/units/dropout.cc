@@ -21,10 +21,6 @@ void Dropout::forward(const UnitIo& io, Linear& linear, View x, const void* pack
       ApplyDropout{.mask = mask(io), .u = io.output, .residual = io.input, .y = io.output});
 }
 
-View Dropout::take(const UnitShape& shape, Carver& carver) {
-  return shape.dropout > 0 ? carver.take(shape.rows() * shape.width, shape.compute) : View{};
-}
-
 View Dropout::backward(const UnitIo& io, View place) const {
   if (!place.empty()) backend_.run(ApplyDropout{.mask = mask(io), .u = io.output_grad, .y = place});
   return gradient(io, place);

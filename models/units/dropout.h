@@ -19,10 +19,12 @@ class Dropout {
   /// F of a half-block: output = input + drop(x W + bias).
   void forward(const UnitIo& io, Linear& linear, View x, const void* packed, View bias) const;
 
-  /// A unit's place in its `grads` for the gradient [R,C] of what was dropped: none without
+  /// Of a unit's slot in its `grads` for the gradient [R,C] of what was dropped: none without
   /// dropout.
-  static View take(const UnitShape& shape, Carver& carver);
-  /// I: that gradient; in `place` from take(), or where there is none just output_grad.
+  static std::int64_t elements(const UnitShape& shape) {
+    return shape.dropout > 0 ? shape.elements(1) : 0;
+  }
+  /// I: that gradient; in `place`, that slot, or where there is none just output_grad.
   View backward(const UnitIo& io, View place) const;
   /// W: the same, from what backward() left.
   View gradient(const UnitIo& io, View place) const;

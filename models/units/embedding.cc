@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/slots.h"
 #include "models/units/dropout.h"
 
 namespace concertina {
@@ -11,11 +12,12 @@ namespace {
 enum Parameter { kWte, kWpe, kParameters };
 enum Read { kTokens };
 
-std::size_t grad_bytes(const UnitShape& shape) {
-  Carver carver(nullptr);
-  Dropout::take(shape, carver);
-  return carver.bytes();
-}
+struct Grads {
+  View dropped;  // see Dropout::elements()
+  static auto slots(const UnitShape& s) {
+    return std::array{Slot{&Grads::dropped, Dropout::elements(s), s.compute}};
+  }
+};
 
 class Embedding final : public Unit {
  public:
@@ -23,7 +25,7 @@ class Embedding final : public Unit {
       : shape_(shape), backend_(backend), dropout_(shape, backend) {}
 
   UnitMemory memory() const override {
-    return {.saved_bytes = 0, .grad_bytes = grad_bytes(shape_), .packed_bytes = 0};
+    return {.saved_bytes = 0, .grad_bytes = slot_bytes<Grads>(shape_), .packed_bytes = 0};
   }
 
   void attach(std::span<const View> parameters, void*) override {
@@ -60,11 +62,7 @@ class Embedding final : public Unit {
   UnitResult result(void*) const override { return {}; }
 
  private:
-  /// All of `grads`.
-  View dropped(const UnitIo& io) const {
-    Carver carver(io.grads);
-    return Dropout::take(shape_, carver);
-  }
+  View dropped(const UnitIo& io) const { return slots_in<Grads>(io.grads, shape_).dropped; }
 
   UnitShape shape_;
   Backend& backend_;
@@ -89,7 +87,7 @@ UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t v
                .input_flops = 0,
                .weight_flops = 2 * additions,
                .saved_bytes = 0,
-               .grad_bytes = grad_bytes(shape)};
+               .grad_bytes = slot_bytes<Grads>(shape)};
   return spec;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/slots.h"
 #include "models/units/embedding.h"
 
 namespace concertina {
@@ -14,26 +15,21 @@ enum Read { kTargets };
 
 struct Saved {
   View h, mean, rstd, logits, row_loss;  // [R,C], [R], [R], [R,V], [R]
-  std::size_t bytes;
+  static auto slots(const UnitShape& s, std::int64_t vocabulary) {
+    return std::array{Slot{&Saved::h, s.elements(1), s.compute},
+                      Slot{&Saved::mean, s.rows(), DType::f32},
+                      Slot{&Saved::rstd, s.rows(), DType::f32},
+                      Slot{&Saved::logits, s.rows() * vocabulary, s.compute},
+                      Slot{&Saved::row_loss, s.rows(), DType::f32}};
+  }
 };
 
-Saved carve_saved(const UnitShape& shape, std::int64_t vocabulary, void* memory) {
-  Carver carver(memory);
-  const std::int64_t rows = shape.rows();
-  Saved saved{.h = carver.take(rows * shape.width, shape.compute),
-              .mean = carver.take(rows, DType::f32),
-              .rstd = carver.take(rows, DType::f32),
-              .logits = carver.take(rows * vocabulary, shape.compute),
-              .row_loss = carver.take(rows, DType::f32),
-              .bytes = 0};
-  saved.bytes = carver.bytes();
-  return saved;
-}
-
-/// dh[R,C] is all that W needs.
-std::size_t grad_bytes(const UnitShape& shape) {
-  return align_up(shape.activation_bytes());
-}
+struct Grads {
+  View dh;  // [R,C]: all that W needs
+  static auto slots(const UnitShape& s) {
+    return std::array{Slot{&Grads::dh, s.elements(1), s.compute}};
+  }
+};
 
 /// Logits decide the loss, and their table is also the embedding: fp8 leaves both in the storage
 /// type (Micikevicius et al. 2022; Peng et al. 2023, FP8-LM).
@@ -51,7 +47,7 @@ class Head final : public Unit {
             {shape.rows(), shape.width, vocabulary, true, shape.compute, head_products(shape)})) {}
 
   UnitMemory memory() const override {
-    return {carve_saved(shape_, vocabulary_, nullptr).bytes, grad_bytes(shape_),
+    return {slot_bytes<Saved>(shape_, vocabulary_), slot_bytes<Grads>(shape_),
             align_up(head_->packed_bytes())};
   }
 
@@ -67,7 +63,7 @@ class Head final : public Unit {
   bool packs(std::size_t parameter) const override { return parameter == kWte; }
 
   void forward(const UnitIo& io) override {
-    const Saved s = carve_saved(shape_, vocabulary_, io.saved);
+    const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
     backend_.run(LayerNorm{.x = io.input,
                            .gamma = weights_[kLnWeight],
                            .beta = weights_[kLnBias],
@@ -83,8 +79,8 @@ class Head final : public Unit {
   }
 
   void backward_input(const UnitIo& io) override {
-    const Saved s = carve_saved(shape_, vocabulary_, io.saved);
-    const View dh = grad_view(io.grads);
+    const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
+    const View dh = slots_in<Grads>(io.grads, shape_).dh;
     backend_.run(LinearInput{.map = *head_, .dy = s.logits, .packed = packed_, .dx = dh});
     if (!io.input_grad.empty())
       backend_.run(LayerNormInput{.dy = dh,
@@ -96,14 +92,14 @@ class Head final : public Unit {
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
-    const Saved s = carve_saved(shape_, vocabulary_, io.saved);
+    const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
     if (!gradients[kWte].view.empty())
       backend_.run(LinearWeight{.map = *head_,
                                 .x = s.h,
                                 .dy = s.logits,
                                 .dweight = gradients[kWte].view,
                                 .accumulate = gradients[kWte].accumulate});
-    backend_.run(LayerNormWeight{.dy = grad_view(io.grads),
+    backend_.run(LayerNormWeight{.dy = slots_in<Grads>(io.grads, shape_).dh,
                                  .x = io.input,
                                  .mean = s.mean,
                                  .rstd = s.rstd,
@@ -113,13 +109,11 @@ class Head final : public Unit {
   }
 
   UnitResult result(void* saved) const override {
-    const Saved s = carve_saved(shape_, vocabulary_, saved);
+    const Saved s = slots_in<Saved>(saved, shape_, vocabulary_);
     return {s.row_loss, s.logits};
   }
 
  private:
-  View grad_view(void* grads) const { return {grads, shape_.activation(), shape_.compute}; }
-
   UnitShape shape_;
   std::int64_t vocabulary_;
   Backend& backend_;
@@ -133,10 +127,10 @@ class Head final : public Unit {
 UnitSpec head_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary, float std) {
   const double product = 2 * static_cast<double>(shape.rows()) * static_cast<double>(shape.width) *
                          static_cast<double>(vocabulary);
-  UnitSpec spec{std::move(name),
-                {},
-                {product, product, product, carve_saved(shape, vocabulary, nullptr).bytes,
-                 grad_bytes(shape)}};
+  UnitSpec spec{
+      std::move(name),
+      {},
+      {product, product, product, slot_bytes<Saved>(shape, vocabulary), slot_bytes<Grads>(shape)}};
   spec.reads = {text_fields(shape.tokens)[1]};
   spec.parameters = {{"ln.weight", {shape.width}, false, {Init::Kind::ones}, ""},
                      {"ln.bias", {shape.width}, false, {Init::Kind::zeros}, ""},

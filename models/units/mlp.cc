@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "models/slots.h"
 #include "models/units/dropout.h"
 
 namespace concertina {
@@ -13,37 +14,22 @@ enum Parameter { kLnWeight, kLnBias, kUpWeight, kUpBias, kDownWeight, kDownBias,
 
 struct Saved {
   View h, mean, rstd, g, aux;  // [R,C], [R], [R], [R,4C], [R,4C] (what gelu's gradient needs)
-  std::size_t bytes;
+  static auto slots(const UnitShape& s) {
+    return std::array{
+        Slot{&Saved::h, s.elements(1), s.compute}, Slot{&Saved::mean, s.rows(), DType::f32},
+        Slot{&Saved::rstd, s.rows(), DType::f32}, Slot{&Saved::g, s.elements(4), s.compute},
+        Slot{&Saved::aux, s.elements(4), s.compute}};
+  }
 };
-
-Saved carve_saved(const UnitShape& shape, void* memory) {
-  Carver carver(memory);
-  const std::int64_t rows = shape.rows(), width = shape.width;
-  Saved saved{.h = carver.take(rows * width, shape.compute),
-              .mean = carver.take(rows, DType::f32),
-              .rstd = carver.take(rows, DType::f32),
-              .g = carver.take(rows * 4 * width, shape.compute),
-              .aux = carver.take(rows * 4 * width, shape.compute),
-              .bytes = 0};
-  saved.bytes = carver.bytes();
-  return saved;
-}
 
 struct Grads {
-  View du, dh, dropped;  // [R,4C], [R,C], see Dropout::take()
-  std::size_t bytes;
+  View du, dh, dropped;  // [R,4C], [R,C], see Dropout::elements()
+  static auto slots(const UnitShape& s) {
+    return std::array{Slot{&Grads::du, s.elements(4), s.compute},
+                      Slot{&Grads::dh, s.elements(1), s.compute},
+                      Slot{&Grads::dropped, Dropout::elements(s), s.compute}};
+  }
 };
-
-Grads carve_grads(const UnitShape& shape, void* memory) {
-  Carver carver(memory);
-  const std::int64_t rows = shape.rows(), width = shape.width;
-  Grads grads{.du = carver.take(rows * 4 * width, shape.compute),
-              .dh = carver.take(rows * width, shape.compute),
-              .dropped = Dropout::take(shape, carver),
-              .bytes = 0};
-  grads.bytes = carver.bytes();
-  return grads;
-}
 
 class MlpBlock final : public Unit {
  public:
@@ -55,7 +41,7 @@ class MlpBlock final : public Unit {
         down_(backend.linear(shape.linear(4 * shape.width, shape.width))) {}
 
   UnitMemory memory() const override {
-    return {carve_saved(shape_, nullptr).bytes, carve_grads(shape_, nullptr).bytes,
+    return {slot_bytes<Saved>(shape_), slot_bytes<Grads>(shape_),
             align_up(up_->packed_bytes()) + align_up(down_->packed_bytes())};
   }
 
@@ -76,7 +62,7 @@ class MlpBlock final : public Unit {
   }
 
   void forward(const UnitIo& io) override {
-    const Saved s = carve_saved(shape_, io.saved);
+    const Saved s = slots_in<Saved>(io.saved, shape_);
     backend_.run(LayerNorm{.x = io.input,
                            .gamma = weights_[kLnWeight],
                            .beta = weights_[kLnBias],
@@ -93,8 +79,8 @@ class MlpBlock final : public Unit {
   }
 
   void backward_input(const UnitIo& io) override {
-    const Saved s = carve_saved(shape_, io.saved);
-    const Grads g = carve_grads(shape_, io.grads);
+    const Saved s = slots_in<Saved>(io.saved, shape_);
+    const Grads g = slots_in<Grads>(io.grads, shape_);
     backend_.run(LinearInput{.map = *down_,
                              .dy = dropout_.backward(io, g.dropped),
                              .packed = packed_down_,
@@ -112,8 +98,8 @@ class MlpBlock final : public Unit {
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
-    const Saved s = carve_saved(shape_, io.saved);
-    const Grads g = carve_grads(shape_, io.grads);
+    const Saved s = slots_in<Saved>(io.saved, shape_);
+    const Grads g = slots_in<Grads>(io.grads, shape_);
     const bool accumulate = gradients[kLnWeight].accumulate;
     backend_.run(LinearWeight{.map = *down_,
                               .x = s.g,
@@ -156,8 +142,7 @@ UnitSpec mlp_spec(std::string name, const UnitShape& shape, float std, float res
       2 * static_cast<double>(shape.rows()) * 8 * static_cast<double>(width) * double(width);
   UnitSpec spec{std::move(name),
                 {},
-                {product, product, product, carve_saved(shape, nullptr).bytes,
-                 carve_grads(shape, nullptr).bytes}};
+                {product, product, product, slot_bytes<Saved>(shape), slot_bytes<Grads>(shape)}};
   spec.parameters = {
       {"ln.weight", {width}, false, {Init::Kind::ones}, ""},
       {"ln.bias", {width}, false, {Init::Kind::zeros}, ""},

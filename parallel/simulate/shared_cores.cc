@@ -69,16 +69,25 @@ class SharedCores {
       time = arrival(index_.find_input_gradient(action.stage + 1, action.microbatch), rank);
     return time;
   }
-  /// With the copy of what it reads, where the receiver makes it.
+  /// With the rank's own time for the messages that it receives and sends.
   double work(int rank, const Action& action) const {
     const StageInfo& stage = stages_[at(action.stage)];
     double seconds = costs_.seconds(action);
-    const auto receives = [&](bool reads, int other) {
-      if (reads && stages_[at(other)].rank != rank)
-        seconds += costs_.boundary_bytes * costs_.link(stages_[at(other)].rank, rank).receive_cpu;
+    const auto message = [&](bool there, int other, bool receives) {
+      const int peer = there ? stages_[at(other)].rank : rank;
+      if (peer == rank) return;
+      const double per_byte =
+          receives ? costs_.link(peer, rank).receive_cpu : costs_.link(rank, peer).send_cpu;
+      seconds += costs_.post + costs_.boundary_bytes * per_byte;
     };
-    if (action.kind == Kind::F) receives(!stage.first, action.stage - 1);
-    if (makes_input_gradient(action.kind)) receives(!stage.last, action.stage + 1);
+    if (action.kind == Kind::F) {
+      message(!stage.first, action.stage - 1, true);
+      message(!stage.last, action.stage + 1, false);
+    }
+    if (makes_input_gradient(action.kind)) {
+      message(!stage.last, action.stage + 1, true);
+      message(!stage.first, action.stage - 1, false);
+    }
     return seconds;
   }
 

@@ -36,6 +36,19 @@ TEST(SharedCores, APipelineOnOneCoreDoesOneThingAtATime) {
       shared_core_factor(plan, layout, costs, {}, 1) * simulate(plan, layout, costs).makespan, 36);
 }
 
+TEST(SharedCores, MessagesAreWorkOfBothRanks) {
+  const Layout layout = straight(2, 4);
+  const Plan plan = compute_plan(layout, "1f1b");
+  Costs costs = unit_costs(layout);
+  costs.boundary_bytes = 10;
+  costs.post = 0.5;
+  costs.local.send_cpu = 0.01;
+  costs.local.receive_cpu = 0.02;
+  // On one core 2 x 4 x (F + I + W) and 8 messages of 0.6 to send and 0.7 to receive: 34.4. With
+  // two, rank 1 waits 1.6 for the first, the rest takes turns, and the last gradient ends at 21.5.
+  EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, costs, {}, 1), 34.4 / 21.5);
+}
+
 TEST(SharedCores, TheUpdateSharesThemAsWell) {
   const Layout layout = make_layout({{0, 1}}, {1, 2}, 2, 2);
   const Plan plan = compute_plan(layout, "1f1b");

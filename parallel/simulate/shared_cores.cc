@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "core/error.h"
 #include "core/index.h"
@@ -12,21 +13,57 @@ namespace {
 
 constexpr double kNoEvent = std::numeric_limits<double>::infinity();
 
-/// The computation of a step on hosts with so many cores each, by events: a rank starts its next
-/// action once what that reads has arrived; actions under way on a host advance together.
+/// Which ranks share cores: those of one group share `cores` of them (0: one for each rank).
+struct Places {
+  std::vector<int> group;  // by rank
+  int cores = 0;
+};
+
+/// A rank that waits is never gone for long, so no core looks idle and the kernel moves ranks less
+/// often than once a step: each stays with its neighbours on a core. With whom is chance: the three
+/// ways of `Deal` stand for all. Where ranks do not divide evenly they cannot stay, and share all
+/// cores of their host.
+enum class Deal { runs, turns, there_and_back };
+
+Places dealt(const std::vector<int>& hosts, int cores, Deal deal) {
+  std::map<int, int> count, met;
+  for (const int host : hosts) ++count[host];
+  Places places{.group = {}, .cores = 1};
+  for (const int host : hosts) {
+    const int i = met[host]++, round = i / cores, turn = i % cores;
+    const int core = deal == Deal::runs                      ? i / (count[host] / cores)
+                     : deal == Deal::turns || round % 2 == 0 ? turn
+                                                             : cores - 1 - turn;
+    places.group.push_back(host * cores + core);
+  }
+  return places;
+}
+
+std::vector<Places> all_places(const std::vector<int>& hosts, int cores) {
+  std::map<int, int> count;
+  for (const int host : hosts) ++count[host];
+  for (const auto& [host, ranks] : count)
+    if (ranks % cores != 0) return {{hosts, cores}};
+  return {dealt(hosts, cores, Deal::runs), dealt(hosts, cores, Deal::turns),
+          dealt(hosts, cores, Deal::there_and_back)};
+}
+
+/// The computation of a step, by events: a rank starts its next action once what that reads has
+/// arrived; actions under way in a group advance together.
 class SharedCores {
  public:
-  SharedCores(const Plan& plan, const Layout& layout, const Costs& costs,
-              const std::vector<int>& hosts, int cores)
+  SharedCores(const Plan& plan, const Layout& layout, const Costs& costs, const Places& places)
       : plan_(plan),
         costs_(costs),
         stages_(stage_infos(layout)),
         index_(plan, layout),
-        hosts_(hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts),
-        cores_(cores),
+        group_(places.group),
+        cores_(places.cores),
         ends_(at(index_.nodes()), kNoEvent),
         ranks_(plan.rows.size()) {
-    active_.resize(at(hosts_.empty() ? 1 : *std::ranges::max_element(hosts_) + 1));
+    active_.resize(at(group_.empty() ? 1 : *std::ranges::max_element(group_) + 1));
+    ranks_in_.resize(active_.size());
+    for (const int group : group_) ++ranks_in_[at(group)];
   }
 
   double makespan() {
@@ -100,12 +137,14 @@ class SharedCores {
       const Action& action = row[mine.position];
       if (ready(static_cast<int>(rank), action) > now_) continue;
       mine.left = work(static_cast<int>(rank), action);
-      ++active_[at(hosts_[rank])];
+      ++active_[at(group_[rank])];
     }
   }
   double rate(std::size_t rank) const {
-    const int active = active_[at(hosts_[rank])];
-    return cores_ > 0 && active > cores_ ? static_cast<double>(cores_) / active : 1;
+    if (cores_ == 0) return 1;
+    const int active = active_[at(group_[rank])], all = ranks_in_[at(group_[rank])];
+    const double wanted = active + kWaitingShare * (all - active);
+    return std::min(1.0, cores_ / wanted);
   }
   double next_event() const {
     double next = kNoEvent;
@@ -132,22 +171,22 @@ class SharedCores {
       ends_[at(node(rank))] = now_;
       ranks_[rank].left = -1;
       ++ranks_[rank].position;
-      --active_[at(hosts_[rank])];
+      --active_[at(group_[rank])];
     }
   }
-  /// Of the host that takes longest, all its ranks at once.
+  /// Of the group that takes longest, all its ranks at once.
   double update() const {
     if (costs_.ranks.empty()) return 0;
     std::vector<double> sum(active_.size()), longest(active_.size());
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const RankCosts& own = costs_.ranks[rank];
       const double seconds = own.load + own.norm + own.update + own.refresh;
-      sum[at(hosts_[rank])] += seconds;
-      longest[at(hosts_[rank])] = std::max(longest[at(hosts_[rank])], seconds);
+      sum[at(group_[rank])] += seconds;
+      longest[at(group_[rank])] = std::max(longest[at(group_[rank])], seconds);
     }
     double most = 0;
-    for (std::size_t host = 0; host < sum.size(); ++host)
-      most = std::max({most, longest[host], cores_ > 0 ? sum[host] / cores_ : 0});
+    for (std::size_t group = 0; group < sum.size(); ++group)
+      most = std::max({most, longest[group], cores_ > 0 ? sum[group] / cores_ : 0});
     return most;
   }
 
@@ -155,11 +194,12 @@ class SharedCores {
   const Costs& costs_;
   const std::vector<StageInfo> stages_;
   const PlanIndex index_;
-  const std::vector<int> hosts_;
+  const std::vector<int> group_;
   const int cores_;
   std::vector<double> ends_;  // by node
   std::vector<Rank> ranks_;
-  std::vector<int> active_;  // by host: ranks with an action under way
+  std::vector<int> active_;    // by group: ranks with an action under way
+  std::vector<int> ranks_in_;  // by group
   double now_ = 0;
 };
 
@@ -168,8 +208,12 @@ class SharedCores {
 double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
                           const std::vector<int>& hosts, int cores) {
   if (cores <= 0) return 1;
-  const double alone = SharedCores(plan, layout, costs, hosts, 0).makespan();
-  const double shared = SharedCores(plan, layout, costs, hosts, cores).makespan();
+  const std::vector<int> host = hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts;
+  const double alone = SharedCores(plan, layout, costs, {host, 0}).makespan();
+  double shared = 0;
+  const std::vector<Places> all = all_places(host, cores);
+  for (const Places& places : all)
+    shared += SharedCores(plan, layout, costs, places).makespan() / static_cast<double>(all.size());
   CONCERTINA_CHECK(alone <= shared * (1 + 1e-9), "{} s with shared cores, {} s without", shared,
                    alone);
   return alone > 0 ? shared / alone : 1;

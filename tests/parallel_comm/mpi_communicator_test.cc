@@ -1,14 +1,19 @@
 #include "parallel/comm/mpi_communicator.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "tests/mpi_test.h"
 #include "tests/parallel_comm/conformance.h"
@@ -47,6 +52,41 @@ TEST(MpiCommunicator, ErrorsNameTheRanksOfTheJob) {
     ADD_FAILURE() << "4 bytes arrived as 8";
   } catch (const Error& error) {
     EXPECT_EQ(error.where(), "rank 2, irecv from rank 1");
+  }
+}
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Where kWaitingShare (parallel/simulate/shared_cores.h) comes from.
+TEST(MpiCommunicator, ARankThatWaitsTakesAShareOfItsCore) {
+  Communicator& world = test::world();
+  if (world.size() != 2) GTEST_SKIP() << "needs 2 ranks";
+  constexpr int kWaits = 40;
+  for (const int us : {500, 1000, 2000, 4000, 8000}) {
+    const auto wait = std::chrono::microseconds(us);
+    double wall = 0, cpu = 0;
+    std::byte byte[1] = {};
+    for (int i = 0; i < kWaits; ++i) {
+      world.barrier();
+      if (world.rank() == 1) {
+        std::this_thread::sleep_for(wait);
+        world.isend(byte, 0).wait();
+      } else {
+        const double start = now(), used = thread_seconds();
+        world.irecv(byte, 1).wait();
+        wall += now() - start;
+        cpu += thread_seconds() - used;
+      }
+    }
+    if (world.rank() != 0) continue;
+    fmt::print("waits of {:.1f} ms: {:.0f}% of a core\n", 1e3 * wall / kWaits, 100 * cpu / wall);
+    if (us >= 2000) {
+      EXPECT_LT(cpu, 0.5 * wall) << us << " us";
+    }
   }
 }
 

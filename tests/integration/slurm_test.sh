@@ -269,23 +269,25 @@ grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out || fail 'two real arrays: not
 for trial in 1 10 12; do
   grep -qF "trial $trial done" "$many/$trial/slurm.txt" || fail "the output of trial $trial is elsewhere"
 done
-sed -i 's/^steps = .*/steps = 3000/' long-base.toml
+sed -i 's/^steps = .*/steps = 6000/' long-base.toml
 printf 'name = "six"\nbase = "long-base.toml"\nseeds = [1, 2, 3, 4, 5, 6]\n[launch]\nranks = 2\n' > six.toml
 study 0 run six.toml --dir undisturbed
 study 0 submit six.toml --at-once 4
 job=$(sed -n 's/.* as job \([0-9]*\):.*/\1/p' out)
-# until_checkpoint TRIAL: until its run has a checkpoint to go on from.
-until_checkpoint() {
+# running_with_checkpoint AWK_CONDITION: trial and node of one that runs and has what to go on from.
+running_with_checkpoint() {
   for _ in $(seq 600); do
-    ls -d studies/six/$1/run/checkpoints/step-* > /dev/null 2>&1 && return
+    while read -r trial on; do
+      ls -d studies/six/$trial/run/checkpoints/step-* > /dev/null 2>&1 && echo "$trial $on" && return
+    done < <(squeue -h --array -j "$job" -t RUNNING -o '%K %N' | awk "$1")
     sleep 0.1
   done
-  fail "trial $1 has no checkpoint"
 }
-until_checkpoint 1
-scancel --batch --signal USR1 "${job}_1"
-node=$(squeue -h --array -j "$job" -t RUNNING -o '%K %N' | awk '$1 != 1 { print $1, $2; exit }')
-until_checkpoint "${node% *}"
+first=$(running_with_checkpoint 1)
+[ -n "$first" ] || { fail 'no trial runs and has a checkpoint'; exit $bad; }
+scancel --batch --signal USR1 "${job}_${first% *}"
+node=$(running_with_checkpoint "\$1 != ${first% *}")
+[ -n "$node" ] || { fail 'no second trial runs and has a checkpoint'; exit $bad; }
 "$CONCERTINA_SLURM" kill "${node#* }"
 until sinfo -hN -n "${node#* }" -o %T | grep -q down; do sleep 0.5; done
 "$CONCERTINA_SLURM" up > /dev/null
@@ -296,7 +298,7 @@ for trial in 1 2 3 4 5 6; do
     [ "$(hash_in studies/six/$trial)" = "$(hash_in undisturbed/six/$trial)" ] ||
     fail "trial $trial has other bits on a cluster"
 done
-for trial in 1 "${node% *}"; do
+for trial in "${first% *}" "${node% *}"; do
   [ "$(wc -l < studies/six/$trial/run/launches.jsonl)" -ge 2 ] || fail "trial $trial was not disturbed"
 done
 exit $bad

@@ -149,7 +149,7 @@ std::string study_page(const StudyPage& page) {
       "content=\"width=device-width, initial-scale=1\"/>\n<title>{} · concertina</title>\n<style>{}"
       "{}</style></head>\n<body><main>\n",
       html::escape(page.table.study), kReportStyle, kStudyStyle);
-  text += page_header(page) + "<h2>Table</h2>\n" + table_text(page.table, TableFormat::html);
+  text += page_header(page) + "<h2>Table</h2>\n" + table_text(page.table, TableFormat::html, TableCells::difference);
   text += curves_section(page) + step_time_section(page) + trials_section(page) +
           settings_section(page) + origin_section(page);
   return text + fmt::format("</main>\n<script>{}</script>\n</body></html>\n", kReportScript);

@@ -2,17 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/report/html.h"
 #include "experiments/study/study_table_cells.h"
 
 namespace concertina {
 namespace {
 
+/// Of a control character, which would end the line or the document, a blank.
+char printable(char c) {
+  const auto code = static_cast<unsigned char>(c);
+  return code < 0x20 || code == 0x7F ? ' ' : c;
+}
+
 std::string escape_markdown(const std::string& text) {
   std::string result;
   for (const char c : text) {
-    if (std::string_view("\\`*_|<>[]").find(c) != std::string_view::npos) result += '\\';
-    result += c == '\n' ? ' ' : c;
+    if (std::string_view("\\`*_|<>[]$~&^#").find(c) != std::string_view::npos) result += '\\';
+    result += printable(c);
   }
   return result;
 }
@@ -34,6 +42,8 @@ std::string escape_latex(const std::string& text) {
       result += "\\textasciicircum{}";
     else if (c == '<' || c == '>')
       result += fmt::format("${}$", c);
+    else if (c == '[' || c == ']' || c == '*')  // after the end of a row they would be its options
+      result += fmt::format("{{{}}}", c);
     else if (rest.starts_with("±"))
       result += "$\\pm$", ++i;
     else if (rest.starts_with("Δ"))
@@ -43,7 +53,7 @@ std::string escape_latex(const std::string& text) {
     else if (rest.starts_with("↑"))
       result += "$\\uparrow$", i += 2;
     else
-      result += c == '\n' ? ' ' : c;
+      result += printable(c);
   }
   return result;
 }
@@ -59,7 +69,7 @@ const TableWords kHtmlWords{" ± ", "Δ ", "−", "&lt;", "*", "<b>", "</b>", es
 
 }  // namespace
 
-std::string table_markdown(const StudyTable& table) {
+std::string table_markdown(const StudyTable& table, TableCells cells) {
   const std::vector<std::string> heads = table_heads(table);
   std::string text, rule;
   for (std::size_t c = 0; c < heads.size(); ++c) {
@@ -67,16 +77,17 @@ std::string table_markdown(const StudyTable& table) {
     rule += c < table.by.size() ? "|---" : "|---:";
   }
   text += "|\n" + rule + "|\n";
-  for (const auto& row : table_cells(table, kMarkdownWords)) {
+  for (const auto& row : table_cells(table, kMarkdownWords, cells)) {
     for (const CellLines& cell : row) text += fmt::format("| {} ", fmt::join(cell, "<br>"));
     text += "|\n";
   }
   text += "\n" + escape_markdown(table_summary(table)) + "\n\n";
-  for (const std::string& note : table_notes(table)) text += "- " + escape_markdown(note) + "\n";
+  for (const std::string& note : table_notes(table, cells))
+    text += "- " + escape_markdown(note) + "\n";
   return text;
 }
 
-std::string table_latex(const StudyTable& table) {
+std::string table_latex(const StudyTable& table, TableCells cells) {
   const std::vector<std::string> heads = table_heads(table);
   const std::size_t texts = heads.size() - table.metrics.size() - 1;
   std::string text = fmt::format(
@@ -86,7 +97,7 @@ std::string table_latex(const StudyTable& table) {
   for (std::size_t c = 0; c < heads.size(); ++c)
     text += fmt::format("{}{}", c > 0 ? " & " : "", escape_latex(heads[c]));
   text += " \\\\\n\\midrule\n";
-  for (const auto& row : table_cells(table, kLatexWords)) {
+  for (const auto& row : table_cells(table, kLatexWords, cells)) {
     const std::size_t height = height_of(row);
     for (std::size_t l = 0; l < height; ++l) {
       for (std::size_t c = 0; c < row.size(); ++c) {
@@ -99,13 +110,15 @@ std::string table_latex(const StudyTable& table) {
     }
   }
   text += "\\bottomrule\n\\end{tabular}\n";
-  text += "\n% " + table_summary(table) + "\n{\\footnotesize\n";
-  for (const std::string& note : table_notes(table))
+  std::string summary = table_summary(table);
+  std::ranges::transform(summary, summary.begin(), printable);  // a line break ends a comment
+  text += "\n% " + summary + "\n{\\footnotesize\n";
+  for (const std::string& note : table_notes(table, cells))
     text += "\\par\\noindent " + escape_latex(note) + "\n";
   return text + "\\par}\n";
 }
 
-std::string table_html(const StudyTable& table) {
+std::string table_html(const StudyTable& table, TableCells cells) {
   const std::size_t groups = std::max<std::size_t>(1, table.by.size());
   std::string text = "<div class=\"wide\"><table class=\"study\">\n<tr>";
   std::size_t column = 0;
@@ -113,7 +126,7 @@ std::string table_html(const StudyTable& table) {
     text += fmt::format("<th{}>{}</th>", column++ < groups ? " class=\"group\"" : "",
                         html::escape(head));
   text += "</tr>\n";
-  for (const auto& row : table_cells(table, kHtmlWords)) {
+  for (const auto& row : table_cells(table, kHtmlWords, cells)) {
     text += "<tr>";
     for (std::size_t c = 0; c < row.size(); ++c) {
       text += c < groups ? "<td class=\"group\">" : "<td>";
@@ -125,7 +138,7 @@ std::string table_html(const StudyTable& table) {
     text += "</tr>\n";
   }
   text += "</table></div>\n<ul class=\"note\">\n";
-  for (const std::string& note : table_notes(table))
+  for (const std::string& note : table_notes(table, cells))
     text += fmt::format("<li>{}</li>\n", html::escape(note));
   return text + "</ul>\n";
 }

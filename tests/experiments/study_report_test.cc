@@ -91,8 +91,8 @@ TEST(StudyReport, IsAWellFormedPageWhateverNamesHave) {
 
 TEST(StudyReport, HasTableTrialsErrorsAndLinks) {
   const std::string text = study_page(example_page());
-  EXPECT_NE(part(text, "Table").find("<td class=\"group\">zb-v&lt;x&gt;</td><td>1</td>"),
-            text.npos);
+  EXPECT_NE(part(text, "Table").find("<td class=\"group\">zb-v&lt;x&gt;</td><td>1</td>"), text.npos)
+      << part(text, "Table");
   const std::string trials = part(text, "Trials");
   EXPECT_NE(trials.find("<a href=\"1/run/report.html\">1 (report)</a>"), trials.npos);
   EXPECT_NE(trials.find("<a href=\"2/run\">2</a>"), trials.npos);

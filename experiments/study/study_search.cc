@@ -19,7 +19,7 @@ void keep(std::optional<double>& kept, double value, bool least) {
 }
 
 std::string metric_text(std::optional<double> value, const FigureName& name) {
-  return value ? fmt::format("{:.5g}", name.factor * *value) : "-";
+  return value ? fmt::format("{:#.5g}", name.factor * *value) : "-";
 }
 
 std::string settings_label(const Settings& settings) {
@@ -50,8 +50,8 @@ void add_trial(SearchCourse& course, const StudyResults& results, const TrialRec
     keep(at->left_worst, last.metric, !results.minimise);
   }
   if (last.steps != course.rungs.back().steps || !std::isfinite(last.metric)) return;
-  if (course.best == 0 || (results.minimise ? last.metric < course.best_metric
-                                            : last.metric > course.best_metric)) {
+  if (course.best == 0 ||
+      (results.minimise ? last.metric < course.best_metric : last.metric > course.best_metric)) {
     course.best = trial.number;
     course.best_metric = last.metric;
     course.best_settings = trial.settings;
@@ -75,8 +75,8 @@ std::optional<SearchCourse> search_course(const StudyResults& results) {
 
 std::vector<std::string> search_lines(const SearchCourse& course) {
   const FigureName name = name_of_figure(course.metric);
-  std::string first = fmt::format("successive halving of {} trials by {}: ", course.trials,
-                                  name.short_title());
+  std::string first =
+      fmt::format("successive halving of {} trials by {}: ", course.trials, name.short_title());
   first += course.best == 0
                ? fmt::format("none has reached the last step, {}", course.rungs.back().steps)
                : fmt::format("the best is trial {} ({}), {} after {} steps", course.best,
@@ -84,9 +84,7 @@ std::vector<std::string> search_lines(const SearchCourse& course) {
                              metric_text(course.best_metric, name), course.rungs.back().steps);
   return {first, fmt::format("cost: {} of the {} steps of the whole grid ({:.0f}%)",
                              grouped(course.steps_run), grouped(course.steps_of_all),
-                             100.0 * static_cast<double>(course.steps_run) /
-                                 static_cast<double>(std::max<std::int64_t>(
-                                     1, course.steps_of_all)))};
+                             100 * course.cost())};
 }
 
 std::vector<std::vector<std::string>> rung_rows(const SearchCourse& course) {

@@ -29,6 +29,11 @@ struct SearchCourse {
   double best_metric = 0;
   Settings best_settings;
   std::int64_t steps_run = 0, steps_of_all = 0;  // up to rungs; if all trials had run to their end
+
+  double cost() const {  // of the whole grid
+    return steps_of_all > 0 ? static_cast<double>(steps_run) / static_cast<double>(steps_of_all)
+                            : 0;
+  }
 };
 
 /// Nothing of a study that is no such search.

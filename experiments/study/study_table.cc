@@ -119,6 +119,12 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
   for (const std::string& column : source.by) require_column(results, column, "--by");
   if (source.by.empty()) source.by = default_groups(results, options.pair);
   source.groups = groups_of(trials, source.by);
+  if (!results.rung_steps.empty())  // the search says what became of those that it stopped
+    std::erase_if(source.groups, [](const TrialGroup& group) {
+      return group.done.empty() && std::ranges::all_of(group.others, [](const TrialRecord* trial) {
+               return trial->state == TrialState::stopped;
+             });
+    });
   source.comparison = {.pairing = pairing_columns(results, options.pair, source.by, source.groups),
                        .test = options.test_of_pairs,
                        .confidence = options.confidence};
@@ -154,7 +160,8 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
                    .baseline = {},
                    .comparison = {},
                    .notes = {},
-                   .not_done = {}};
+                   .not_done = {},
+                   .search = search_course(results)};
   Trials done;
   for (const TrialRecord* trial : trials)
     if (trial->state == TrialState::done)

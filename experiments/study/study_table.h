@@ -11,6 +11,7 @@
 
 #include "experiments/study/statistics.h"
 #include "experiments/study/study_columns.h"
+#include "experiments/study/study_search.h"
 
 namespace concertina {
 
@@ -60,7 +61,8 @@ struct StudyTable {
   std::string baseline;    // "1f1b"; empty: no differences
   std::string comparison;  // how groups were compared: "paired t test over 3 pairs of ..."
   std::vector<std::string> notes;
-  std::vector<TrialRecord> not_done;  // of the chosen trials
+  std::vector<TrialRecord> not_done;   // of the chosen trials
+  std::optional<SearchCourse> search;  // of successive halving, over all trials of the study
 
   bool significant(std::optional<double> p) const { return p && *p < 1 - confidence; }
 };
@@ -69,9 +71,10 @@ struct StudyTable {
 /// parallel.schedule=1f1b a group of pp = 2 is compared with 1f1b at pp = 2. Trials pair up that
 /// have the same values in `pair` and in the axes of which a group has several (of several such
 /// trials in a group, their mean counts); where less than two pairs are found, Welch's test
-/// compares the groups. p values are corrected over the comparisons of one metric with the
-/// baseline; likewise those of the best group with all others. Throws Error{bad_input} for unknown
-/// columns and values, and for provenance_notes().
+/// compares the groups. Of successive halving, groups of stopped trials alone are no rows. p values
+/// are corrected over the comparisons of one metric with the baseline; likewise those of the best
+/// group with all others. Throws Error{bad_input} for unknown columns and values, and for
+/// provenance_notes().
 StudyTable make_table(const StudyResults& results, const TableOptions& options);
 
 /// Trials that ended alike, without being done.

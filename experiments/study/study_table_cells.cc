@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/number_text.h"
 #include "experiments/study/figure_digits.h"
 #include "experiments/study/figure_names.h"
 
@@ -143,8 +144,8 @@ std::size_t height_of(const std::vector<CellLines>& cells) {
 std::string table_summary(const StudyTable& table) {
   std::size_t done = 0;
   for (const TableRow& row : table.rows) done += row.trials.size();
-  return fmt::format("study {}: {} groups, {} of {} trials done", table.study, table.rows.size(),
-                     done, done + table.not_done.size());
+  return fmt::format("study {}: {}, {} of {} trials done", table.study,
+                     counted(std::ssize(table.rows), "group"), done, done + table.not_done.size());
 }
 
 }  // namespace concertina

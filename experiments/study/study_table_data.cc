@@ -103,6 +103,7 @@ nlohmann::ordered_json to_json(const StudyTable& table) {
       group["metrics"][table.metrics[m].name] = to_json(table, row.cells[m]);
     json["groups"].push_back(group);
   }
+  if (table.search) json["search"] = to_json(*table.search);
   json["notes"] = table.notes;
   json["not_done"] = TableJson::array();
   for (const TrialRecord& trial : table.not_done) {

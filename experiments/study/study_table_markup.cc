@@ -62,6 +62,43 @@ std::string escape_html(const std::string& text) {
   return html::escape(text);
 }
 
+std::string rungs_markdown(const SearchCourse& course) {
+  std::string text;
+  for (const auto& row : rung_rows(course)) {
+    for (const std::string& cell : row) text += "| " + escape_markdown(cell) + " ";
+    text += "|\n";
+    if (text.find("|---") != std::string::npos) continue;
+    for (std::size_t c = 0; c < row.size(); ++c) text += "|---:";
+    text += "|\n";
+  }
+  return text;
+}
+
+std::string rungs_latex(const SearchCourse& course) {
+  const auto rows = rung_rows(course);
+  std::string text =
+      fmt::format("\n\\begin{{tabular}}{{{}}}\n\\toprule\n", std::string(rows[0].size(), 'r'));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < rows[r].size(); ++c)
+      text += (c > 0 ? " & " : "") + escape_latex(rows[r][c]);
+    text += r == 0 ? " \\\\\n\\midrule\n" : " \\\\\n";
+  }
+  return text + "\\bottomrule\n\\end{tabular}\n";
+}
+
+std::string rungs_html(const SearchCourse& course) {
+  std::string text = "<div class=\"wide\"><table class=\"rungs\">\n";
+  const char* tag = "th";
+  for (const auto& row : rung_rows(course)) {
+    text += "<tr>";
+    for (const std::string& cell : row)
+      text += fmt::format("<{0}>{1}</{0}>", tag, html::escape(cell));
+    text += "</tr>\n";
+    tag = "td";
+  }
+  return text + "</table></div>\n";
+}
+
 const TableWords kMarkdownWords{" ± ", "Δ ", "-", "<", "\\*", "**", "**", escape_markdown};
 const TableWords kLatexWords{" $\\pm$ ", "$\\Delta$ ", "$-$", "$<$",
                              "*",        "\\textbf{",  "}",   escape_latex};
@@ -81,6 +118,7 @@ std::string table_markdown(const StudyTable& table, TableCells cells) {
     for (const CellLines& cell : row) text += fmt::format("| {} ", fmt::join(cell, "<br>"));
     text += "|\n";
   }
+  if (table.search) text += "\n" + rungs_markdown(*table.search);
   text += "\n" + escape_markdown(table_summary(table)) + "\n\n";
   for (const std::string& note : table_notes(table, cells))
     text += "- " + escape_markdown(note) + "\n";
@@ -110,6 +148,7 @@ std::string table_latex(const StudyTable& table, TableCells cells) {
     }
   }
   text += "\\bottomrule\n\\end{tabular}\n";
+  if (table.search) text += rungs_latex(*table.search);
   std::string summary = table_summary(table);
   std::ranges::transform(summary, summary.begin(), printable);  // a line break ends a comment
   text += "\n% " + summary + "\n{\\footnotesize\n";
@@ -137,7 +176,9 @@ std::string table_html(const StudyTable& table, TableCells cells) {
     }
     text += "</tr>\n";
   }
-  text += "</table></div>\n<ul class=\"note\">\n";
+  text += "</table></div>\n";
+  if (table.search) text += rungs_html(*table.search);
+  text += "<ul class=\"note\">\n";
   for (const std::string& note : table_notes(table, cells))
     text += fmt::format("<li>{}</li>\n", html::escape(note));
   return text + "</ul>\n";

@@ -54,6 +54,21 @@ std::string text_block(const std::vector<std::vector<CellLines>>& rows,
   return text;
 }
 
+/// The rungs, one line each.
+std::string search_text(const SearchCourse& course) {
+  std::string text;
+  const auto rows = rung_rows(course);
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += (c > 0 ? "  " : "") + padded(row[c], widths[c], false);
+    text += "\n";
+  }
+  return text;
+}
+
 /// Metrics that do not fit beside the others go below them, with the groups again.
 std::string plain_text(const StudyTable& table, TableCells cells) {
   const std::vector<std::string> heads = table_heads(table);
@@ -82,6 +97,7 @@ std::string plain_text(const StudyTable& table, TableCells cells) {
     text += "\n" + text_block(rows, columns, widths, first_metric - 1);
   } while (c < heads.size());
   text += "\n";
+  if (table.search) text += search_text(*table.search) + "\n";
   for (const std::string& note : table_notes(table, cells)) text += note + "\n";
   return text;
 }
@@ -148,8 +164,11 @@ std::vector<std::string> table_notes(const StudyTable& table, TableCells cells) 
   if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; the best mean is marked");
   for (const std::string& line : {spread_note(table, cells), difference_note(table, cells)})
     if (!line.empty()) lines.push_back(line);
+  if (table.search)
+    for (const std::string& line : search_lines(*table.search)) lines.push_back(line);
   lines.insert(lines.end(), table.notes.begin(), table.notes.end());
   for (const CommonEnd& end : ends_of(table)) {
+    if (table.search && end.state == TrialState::stopped && end.error.empty()) continue;
     const std::string numbers = to_ranges(numbers_of(end.trials));
     std::string line = fmt::format("{}: trial{} {}", name_of(end.state),
                                    end.trials.size() == 1 ? "" : "s", numbers);

@@ -570,6 +570,60 @@ TEST(StudyTable, NoValueEndsARowOrAComment) {
   EXPECT_TRUE(has(text_of(results, {}, TableFormat::markdown), "\n| \\[0, 3\\]    | 3 |"));
 }
 
+/// Nine trials of 2, 6 and 18 steps: trial 6 alone went to the end, 4 and 5 to the second rung, and
+/// trial 9 failed there.
+StudyResults halving() {
+  StudyResults results;
+  results.name = "search";
+  results.axes = {"optimizer.lr"};
+  results.metric = "validation_loss";
+  results.rung_steps = {2, 6, 18};
+  for (int t = 1; t <= 9; ++t) {
+    TrialRecord& trial = add(results, {{"optimizer.lr", fmt::format("0.00{}", t)}},
+                             {{"validation_loss", 6 - 0.1 * t}, {"steps", 2}});
+    trial.state = TrialState::stopped;
+    results.rungs[t] = {{2, t == 1 ? std::nan("") : 6 - 0.1 * t}};
+  }
+  for (const int t : {4, 5, 6, 9}) results.rungs[t].push_back({6, 5 - 0.1 * t});
+  results.rungs[6].push_back({18, 3.25});
+  results.trials[5].state = TrialState::done;
+  results.trials[5].figures["validation_loss"] = 3.25;
+  results.trials[8].state = TrialState::failed;
+  return results;
+}
+
+TEST(StudyTable, SaysWhatSuccessiveHalvingDid) {
+  const StudyTable table = make_table(halving(), {});
+  EXPECT_EQ(table.rows.size(), 2u);  // stopped trials are no rows, the failed one is
+  const std::string text = table_text(table, TableFormat::text, TableCells::full);
+  EXPECT_TRUE(has(text, R"(
+Step  Trials  Stopped  Best Validation loss  Of those stopped
+   2       9        5                5.1000  5.2000 to 5.8000
+   6       4        2                4.1000  4.5000 to 4.6000
+  18       1        0                3.2500                 -
+)")) << text;
+  EXPECT_TRUE(has(text,
+                  "successive halving of 9 trials by Validation loss: the best is trial 6 "
+                  "(lr=0.006), 3.2500 after 18 steps\n"
+                  "cost: 46 of the 162 steps of the whole grid (28%)\n"))
+      << text;  // 5 x 2 + 3 x 6 + 18
+  EXPECT_FALSE(has(text, "stopped: trial")) << text;
+  EXPECT_EQ(to_json(table)["search"]["rungs"][0]["stopped"], 5);
+  EXPECT_EQ(to_json(table)["search"]["best"], 6);
+  EXPECT_TRUE(has(table_text(table, TableFormat::latex, TableCells::mean_sd),
+                  "\n2 & 9 & 5 & 5.1000 & 5.2000 to 5.8000 \\\\\n"));
+  EXPECT_TRUE(has(table_text(table, TableFormat::markdown, TableCells::mean_sd),
+                  "| Step | Trials | Stopped | Best Validation loss | Of those stopped |\n"
+                  "|---:|---:|---:|---:|---:|\n| 2 | 9 | 5 | "));
+  StudyResults results = halving();
+  results.minimise = false;
+  EXPECT_TRUE(has(text_of(results), "5.9000") == false &&
+              has(text_of(results), "5.8000  5.8000 to"));
+  results.rungs.clear();
+  EXPECT_TRUE(has(text_of(results), "none has reached the last step, 18"));
+  EXPECT_FALSE(to_json(make_table(schedules(), {})).contains("search"));
+}
+
 TEST(StudyTable, CsvHasAllDigits) {
   const StudyTable table = make_table(schedules(), against("parallel.schedule=1f1b"));
   const auto rows = parse_csv(table_text(table, TableFormat::csv, TableCells::full));

@@ -14,13 +14,17 @@ void add_group_options(CLI::App& app, GroupOptions& options) {
   list("--by", options.table.by, "columns that make groups; all axes but run.seed if not given")
       ->type_name("COLUMN,...");
   list("--baseline", options.table.baseline,
-       "the groups that others are compared with, each with the one that has its other values")
+       "the groups that others are compared with, each with the one that has its other values; "
+       "none: no comparison; the first group, where groups have several trials, if not given")
       ->type_name("COLUMN=VALUE,...");
   app.add_option("--pair", options.table.pair, "trials with the same value there are compared")
       ->type_name("COLUMN")
       ->capture_default_str();
   app.add_option("--test", options.test, "of pairs: t (paired t test) or wilcoxon (signed rank)")
       ->check(CLI::IsMember({"t", "wilcoxon"}))
+      ->capture_default_str();
+  app.add_option("--correction", options.correction,
+                 "of the p values of one metric for their number: holm or none")
       ->capture_default_str();
   app.add_option("--confidence", options.table.confidence,
                  "of intervals; p below 1 minus it is marked")
@@ -42,6 +46,7 @@ void add_group_options(CLI::App& app, GroupOptions& options) {
 TableOptions table_options(const GroupOptions& options) {
   TableOptions table = options.table;
   if (options.test == "wilcoxon") table.test_of_pairs = SignificanceTest::wilcoxon;
+  table.correction = p_correction(options.correction);
   return table;
 }
 

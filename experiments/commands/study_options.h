@@ -9,7 +9,7 @@ namespace concertina {
 struct GroupOptions {
   std::string directory;  // of the study
   TableOptions table;
-  std::string test = "t";
+  std::string test = "t", correction = "holm";
 };
 void add_group_options(CLI::App& app, GroupOptions& options);
 TableOptions table_options(const GroupOptions& options);

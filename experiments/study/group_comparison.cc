@@ -1,7 +1,12 @@
 #include "experiments/study/group_comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
+
+#include "core/error.h"
 
 namespace concertina {
 namespace {
@@ -18,6 +23,16 @@ PairedValues paired_values(const GroupComparison& comparison, const TrialGroup& 
     if (summary.n > 0) values[same.values] = summary.mean;
   }
   return values;
+}
+
+/// Whether the column is a figure that came of a trial; some figures say what it was told.
+bool is_outcome(const StudyResults& results, const std::string& column) {
+  constexpr std::array kTold = {"seed", "ranks", "batch", "microbatches"};
+  if (std::ranges::find(kTold, column) != kTold.end()) return false;
+  return std::ranges::any_of(results.trials, [&](const TrialRecord& trial) {
+    return trial.figures.contains(column) &&
+           std::ranges::none_of(trial.settings, [&](const auto& s) { return s.first == column; });
+  });
 }
 
 }  // namespace
@@ -51,6 +66,11 @@ std::vector<std::string> pairing_columns(const StudyResults& results, const std:
                                          const std::vector<std::string>& by,
                                          const std::vector<TrialGroup>& groups) {
   if (pair != "run.seed") require_column(results, pair, "--pair");
+  if (is_outcome(results, pair))
+    throw_input(fmt::format("trials cannot pair up by '{}': it is a result, not a setting", pair),
+                "--pair",
+                results.axes.empty() ? "run.seed"
+                                     : fmt::format("one of: {}", fmt::join(results.axes, ", ")));
   std::vector<std::string> columns;
   if (has_column(results, pair) && std::ranges::find(by, pair) == by.end()) columns.push_back(pair);
   for (const std::string& axis : pooled_axes(results, by, groups))

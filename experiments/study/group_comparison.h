@@ -27,7 +27,7 @@ std::vector<std::string> pooled_axes(const StudyResults& results,
                                      const std::vector<std::string>& by,
                                      const std::vector<TrialGroup>& groups);
 /// `pair` (if it is run.seed and no trial has one: nothing) and the pooled axes. Throws
-/// Error{bad_input} for another column of no trial.
+/// Error{bad_input} for another column of no trial, or for one that is a result.
 std::vector<std::string> pairing_columns(const StudyResults& results, const std::string& pair,
                                          const std::vector<std::string>& by,
                                          const std::vector<TrialGroup>& groups);

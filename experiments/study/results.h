@@ -3,6 +3,7 @@
 // tests; tables, plots and reports see nothing else.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -35,12 +36,23 @@ struct TrialRecord {
   std::map<std::string, std::string> facts;
 };
 
+/// The metric of a trial after so many steps: where successive halving compares trials.
+struct TrialRung {
+  std::int64_t steps = 0;
+  double metric = 0;
+  bool operator==(const TrialRung&) const = default;
+};
+
 struct StudyResults {
   std::string name, directory;
   std::vector<std::string> axes;  // keys that differ between trials, in order; run.seed last
   std::vector<TrialRecord> trials;
   std::string metric;  // what the study minimises or maximises; empty: none was named
   bool minimise = true;
+  /// Of successive halving: the steps of its rungs, ascending, and what each trial had at those
+  /// that it reached. Else both are empty.
+  std::vector<std::int64_t> rung_steps;
+  std::map<int, std::vector<TrialRung>> rungs;
 };
 
 /// A value of a trial: nothing, a number or a text.

@@ -177,4 +177,17 @@ SampleDifference compare_samples(std::span<const double> first, std::span<const 
   return result;
 }
 
+std::vector<double> holm(std::span<const double> p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p[i]; });
+  std::vector<double> corrected(p.size());
+  double last = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    last = std::min(1.0, std::max(last, static_cast<double>(p.size() - rank) * p[order[rank]]));
+    corrected[order[rank]] = last;
+  }
+  return corrected;
+}
+
 }  // namespace concertina

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace concertina {
 
@@ -47,5 +48,10 @@ SampleDifference compare_pairs(std::span<const std::pair<double, double>> pairs,
 /// Source: B. L. Welch, Biometrika 34 (1947).
 SampleDifference compare_samples(std::span<const double> first, std::span<const double> second,
                                  double confidence);
+
+/// Holm's step-down correction: of each p the one that keeps the chance of any false positive among
+/// all of them at the level that a single test would have; never below p, at most 1.
+/// Source: S. Holm, Scandinavian Journal of Statistics 6 (1979).
+std::vector<double> holm(std::span<const double> p);
 
 }  // namespace concertina

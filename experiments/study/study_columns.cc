@@ -8,11 +8,12 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "experiments/study/figure_names.h"
 
 namespace concertina {
 namespace {
 
-constexpr std::size_t kMostNames = 60;  // that an error lists
+constexpr std::size_t kMostNames = 12;  // that an error lists
 
 /// All columns, with settings that are no axes.
 std::vector<std::string> all_columns(const StudyResults& results) {
@@ -23,11 +24,22 @@ std::vector<std::string> all_columns(const StudyResults& results) {
   return columns;
 }
 
+/// The nearest name, else those that have `word` in them, else the first few; a long list would
+/// hide the one that is meant.
 std::string advice(const std::string& word, const std::vector<std::string>& names) {
   std::vector<std::string_view> known(names.begin(), names.end());
   const std::string_view nearest = nearest_word(word, known);
-  if (known.size() > kMostNames) known.resize(kMostNames);
-  return one_of(nearest, known);
+  const std::size_t all = known.size();
+  if (all <= kMostNames) return one_of(nearest, known);
+  if (!nearest.empty())
+    return fmt::format("{} (one of {} columns; results.csv has all)", nearest, all);
+  std::vector<std::string_view> alike;
+  std::ranges::copy_if(known, std::back_inserter(alike), [&](std::string_view name) {
+    return !word.empty() && name.find(word) != name.npos;
+  });
+  if (alike.empty()) alike = known;
+  alike.resize(std::min(alike.size(), kMostNames));
+  return fmt::format("{} (some of {} columns; results.csv has all)", fmt::join(alike, ", "), all);
 }
 
 BetterEnd better_where(bool minimise) {
@@ -46,24 +58,18 @@ std::vector<std::string> values_in(const Trials& trials, const std::string& colu
 
 }  // namespace
 
-BetterEnd better_of(const std::string& column) {
-  const auto ends = [&](const char* end) { return column.ends_with(end); };
-  if (ends("_per_s") || column == "mfu" || ends("accuracy")) return BetterEnd::higher;
-  if (ends("loss") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
-      column.find("bubble") != std::string::npos)
-    return BetterEnd::lower;
-  return BetterEnd::neither;
-}
-
 MetricColumn metric_column(const StudyResults& results, const std::string& word) {
   const std::size_t colon = word.rfind(':');
   const std::string way = colon == std::string::npos ? "" : word.substr(colon + 1);
   const bool says = way == "min" || way == "max";
+  if (colon != std::string::npos && !says && has_column(results, word.substr(0, colon)))
+    throw_input(fmt::format("'{}' is no direction of a metric", way), "--metric",
+                fmt::format("{0}:min or {0}:max", word.substr(0, colon)));
   MetricColumn metric{says ? word.substr(0, colon) : word, better_where(way == "min")};
   require_column(results, metric.name, "--metric");
   if (!says)
-    metric.better =
-        metric.name == results.metric ? better_where(results.minimise) : better_of(metric.name);
+    metric.better = metric.name == results.metric ? better_where(results.minimise)
+                                                  : name_of_figure(metric.name).better;
   return metric;
 }
 

@@ -18,11 +18,9 @@ struct MetricColumn {
   BetterEnd better = BetterEnd::neither;
 };
 
-/// By the name of a figure of result.json: losses, times, bytes and bubbles are better the lower
-/// they are, rates and utilizations the higher they are; of other columns nothing is known.
-BetterEnd better_of(const std::string& column);
 /// "loss", or "loss:min" and "loss:max" where the word says which way is better; the study's own
-/// metric goes the way that the study has it. Throws Error{bad_input} if no trial has the column.
+/// metric goes the way that the study has it, others as of name_of_figure(). Throws
+/// Error{bad_input} if no trial has the column, or for another word after the colon.
 MetricColumn metric_column(const StudyResults& results, const std::string& word);
 /// The study's metric, else validation_loss; loss, tokens_per_s, median_step_ms, bubble,
 /// peak_bytes: as far as some trial has them.

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "experiments/config/input_file.h"
+#include "experiments/study/sampler.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -81,8 +82,12 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
       open.number = trial.number;
       open.settings = std::move(trial.settings);
     }
+  if (spec.search.method == "asha" && !trials.empty())
+    results.rung_steps =
+        rungs_of(spec.search, config_of(spec, trials.begin()->second.settings).run.steps);
   for (const auto& [number, trial] : stored) {
     trials[number] = trial.record;
+    if (!trial.rungs.empty()) results.rungs[number] = trial.rungs;
     for (const auto& [key, value] : trial.record.settings)
       if (std::ranges::find(results.axes, key) == results.axes.end()) results.axes.push_back(key);
   }

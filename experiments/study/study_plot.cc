@@ -65,7 +65,7 @@ PlotShape plot_shape(const StudyResults& results, const Trials& trials,
     if (options.kind == PlotKind::pareto && has_column(results, "tokens_per_s"))
       shape.y = metric_column(results, "tokens_per_s");
   } else if (options.x == "step") {
-    shape.y = {options.y, better_of(options.y)};
+    shape.y = {options.y, name_of_figure(options.y).better};
   } else {
     shape.y = metric_column(results, options.y);
   }

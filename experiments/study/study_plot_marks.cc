@@ -12,26 +12,6 @@
 namespace concertina {
 namespace {
 
-constexpr double kMebi = 1.0 / (1 << 20);
-constexpr FigureName kFigureNames[] = {
-    {"loss", "loss", "nats per token"},
-    {"validation_loss", "held-out loss", "nats per token"},
-    {"tokens_per_s", "throughput", "tokens/s"},
-    {"median_step_ms", "step time", "ms"},
-    {"step_ms", "step time", "ms"},
-    {"bubble", "bubble", "%", 100},
-    {"peak_bytes", "peak memory", "MiB", kMebi},
-    {"grad_norm", "gradient norm", ""},
-    {"lr", "learning rate", ""},
-    {"parallel.pp", "pipeline stages", ""},
-    {"parallel.dp", "replicas", ""},
-    {"parallel.schedule", "schedule", ""},
-    {"optimizer.lr", "learning rate", ""},
-    {"batch.microbatches", "microbatches", ""},
-    {"ranks", "ranks", ""},
-    {"step", "step", ""},
-};
-
 /// A mean and what surrounds it; NaN where there is none.
 struct PlotPoint {
   double mean = std::nan(""), low = std::nan(""), high = std::nan("");
@@ -67,15 +47,6 @@ std::string series_name(const PlotShape& shape, const TrialGroup& group) {
 }
 
 }  // namespace
-
-FigureName name_of_figure(const std::string& column) {
-  for (const FigureName& name : kFigureNames)
-    if (column == name.column) return name;
-  return {column.c_str(), column.c_str(),
-          column.ends_with("_ms")  ? "ms"
-          : column.ends_with("_s") ? "s"
-                                   : ""};
-}
 
 std::vector<Cell> cells_in(const Trials& trials, const std::string& column) {
   std::vector<Cell> cells;

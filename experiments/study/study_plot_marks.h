@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/study/figure_names.h"
 #include "experiments/study/study_plot.h"
 
 namespace concertina {
@@ -16,15 +17,6 @@ struct PlotShape {
   MetricColumn y;
   std::vector<std::string> group;
 };
-
-/// How a figure's name reads beside an axis, and what it is in.
-struct FigureName {
-  const char* column;
-  const char* label;
-  const char* unit;
-  double factor = 1;
-};
-FigureName name_of_figure(const std::string& column);
 
 /// The cells of a column, each once: numbers by size if all are, else in the order of trials.
 std::vector<Cell> cells_in(const Trials& trials, const std::string& column);

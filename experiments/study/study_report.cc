@@ -10,6 +10,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_style.h"
 #include "experiments/study/figure_digits.h"
+#include "experiments/study/figure_names.h"
 #include "experiments/study/study_report_sections.h"
 #include "io/file.h"
 
@@ -23,6 +24,7 @@ constexpr std::uint64_t kMostPageBytes = 16 << 20;  // of a file that the page s
 /// What the page of a run has no use for. Series are told apart by colour, then by dashes.
 constexpr const char* kStudyStyle = R"(
 table.study td, table.study th { vertical-align: top; padding-right: 22px; }
+table.rungs { margin-top: 14px; }
 table.study small { display: block; color: var(--soft); font-size: 12px; }
 .group { text-align: left; }
 ul.note { padding-left: 18px; max-width: 110ch; }
@@ -63,23 +65,69 @@ std::string page_tile(const std::string& value, const std::string& text) {
                      html::escape(text));
 }
 
-/// The best group of the first metric that has one.
+std::string titles(const std::vector<std::string>& columns) {
+  std::string text;
+  for (const std::string& column : columns)
+    text += (text.empty() ? "" : ", ") + name_of_figure(column).short_title();
+  return text;
+}
+
+/// "1f1b, zb-v and 3 others".
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + kMost - 1, ", "),
+                     names.size() - kMost + 1);
+}
+
+/// The best group of the first metric that has one; where others may be as good, that.
 std::string best_tile(const StudyPage& page) {
   const StudyTable& table = page.table;
   for (std::size_t m = 0; m < table.metrics.size(); ++m) {
+    const FigureName name = name_of_figure(table.metrics[m].name);
     std::vector<double> means, deviations;
+    std::vector<std::string> best, alike;
+    double mean = 0;
     for (const TableRow& row : table.rows) {
-      means.push_back(row.cells[m].summary.mean);
-      deviations.push_back(row.cells[m].summary.sd.value_or(0));
+      const TableCell& cell = row.cells[m];
+      means.push_back(name.factor * cell.summary.mean);
+      deviations.push_back(name.factor * cell.summary.sd.value_or(0));
+      if (cell.best) mean = means.back();
+      if (cell.best || cell.like_best)
+        (cell.best ? best : alike).push_back(group_label(table.by, row.group));
     }
-    for (const TableRow& row : table.rows)
-      if (row.cells[m].best)
-        return page_tile(
-            group_label(table.by, row.group),
-            fmt::format("the best mean {}, {}", table.metrics[m].name,
-                        figure_text(row.cells[m].summary.mean, digits_for(means, deviations))));
+    if (best.empty()) continue;
+    const std::string value =
+        fmt::format("{}: {}", name.title, figure_text(mean, digits_for(means, deviations)));
+    if (alike.empty()) return page_tile(some_of(best), "the best mean " + value);
+    return page_tile("no clear best", fmt::format("{}, {}; cannot be told from {}", value,
+                                                  some_of(best), some_of(alike)));
   }
   return {};
+}
+
+/// The best trial of a search, and what the search took.
+std::string search_tiles(const SearchCourse& course) {
+  const FigureName name = name_of_figure(course.metric);
+  std::string text;
+  if (course.best > 0)
+    text += page_tile(fmt::format("trial {}", course.best),
+                      fmt::format("the best of {}, {}: {:#.5g}", course.trials, name.title,
+                                  name.factor * course.best_metric));
+  const auto steps = [](std::int64_t count) { return grouped(count); };
+  return text + page_tile(fmt::format("{:.0f}%", 100 * course.cost()),
+                          fmt::format("of the whole grid: {} of {} steps", steps(course.steps_run),
+                                      steps(course.steps_of_all)));
+}
+
+std::string not_done_text(const StudyTable& table) {
+  if (table.not_done.empty()) return "trials done";
+  const bool stopped =
+      table.search && std::ranges::all_of(table.not_done, [](const TrialRecord& trial) {
+        return trial.state == TrialState::stopped;
+      });
+  return stopped ? "trials done; the search stopped the others"
+                 : "trials done; the others are below";
 }
 
 std::string page_header(const StudyPage& page) {
@@ -94,15 +142,14 @@ std::string page_header(const StudyPage& page) {
       "<h1>{}</h1>\n<p class=\"sub\">study over {}</p>\n"
       "<div class=\"tiles\">\n",
       html::escape(table.study),
-      page.results.axes.empty()
-          ? std::string("one trial")
-          : html::escape(fmt::format("{}", fmt::join(page.results.axes, ", "))));
-  text += page_tile(fmt::format("{} of {}", done, done + table.not_done.size()),
-                    table.not_done.empty() ? "trials done" : "trials done; the others are below");
-  text += page_tile(grouped(std::ssize(table.rows)),
-                    table.by.empty() ? std::string("group")
-                                     : fmt::format("groups of {}", fmt::join(table.by, ", ")));
-  text += best_tile(page);
+      page.results.axes.empty() ? std::string("one trial")
+                                : html::escape(titles(page.results.axes)));
+  text +=
+      page_tile(fmt::format("{} of {}", done, done + table.not_done.size()), not_done_text(table));
+  if (!table.search)
+    text += page_tile(grouped(std::ssize(table.rows)),
+                      table.by.empty() ? std::string("group") : "groups by " + titles(table.by));
+  text += table.search ? search_tiles(*table.search) : best_tile(page);
   if (seconds > 0) text += page_tile(html::duration(seconds), "of all trials together");
   return text + "</div>\n";
 }
@@ -149,7 +196,8 @@ std::string study_page(const StudyPage& page) {
       "content=\"width=device-width, initial-scale=1\"/>\n<title>{} · concertina</title>\n<style>{}"
       "{}</style></head>\n<body><main>\n",
       html::escape(page.table.study), kReportStyle, kStudyStyle);
-  text += page_header(page) + "<h2>Table</h2>\n" + table_text(page.table, TableFormat::html);
+  text += page_header(page) + "<h2>Table</h2>\n" +
+          table_text(page.table, TableFormat::html, TableCells::difference);
   text += curves_section(page) + step_time_section(page) + trials_section(page) +
           settings_section(page) + origin_section(page);
   return text + fmt::format("</main>\n<script>{}</script>\n</body></html>\n", kReportScript);

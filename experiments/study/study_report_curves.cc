@@ -10,8 +10,8 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kColours = 6, kMostCurves = 12;
-constexpr std::size_t kMostWithTrials = 4;        // groups: of more the trials would hide the means
+constexpr std::size_t kColours = 6, kMostCurves = 8;
+constexpr std::size_t kMostWithTrials = 1;        // lines: beside others trials would be noise
 constexpr std::size_t kLeastSmoothedSteps = 100;  // fewer are read as they are
 
 struct PageCurve {
@@ -21,7 +21,7 @@ struct PageCurve {
 };
 constexpr PageCurve kPageCurves[] = {
     {"loss", "loss, nats per token", false, false},
-    {"validation_loss", "held-out loss, nats per token", false, false},
+    {"validation_loss", "validation loss, nats per token", false, false},
     {"tokens_per_s", "tokens per second", true, true},
     {"bubble", "bubble", true, false},
     {"grad_norm", "gradient norm, before clipping", true, false},
@@ -138,7 +138,7 @@ std::string curves_section(const StudyPage& page) {
   if (figures.empty()) return {};
   return "<h2>Curves</h2>\n<p class=\"lead\">Strong: the mean over the trials of a group, of the "
          "steps that all of them have (of 100 steps and more, the exponential mean over 2% of "
-         "them). Faint, where there are few groups: each trial.</p>\n<div class=\"grid2\">\n" +
+         "them). Faint, where there is one line: each trial.</p>\n<div class=\"grid2\">\n" +
          figures + "</div>\n";
 }
 

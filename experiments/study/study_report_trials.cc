@@ -10,6 +10,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_sections.h"
 #include "experiments/run/machine.h"
+#include "experiments/study/figure_names.h"
 #include "experiments/study/study_report_sections.h"
 
 namespace concertina {
@@ -17,11 +18,12 @@ namespace {
 
 using html::escape;
 
-std::string page_figure(const Cell& cell) {
-  const auto* number = std::get_if<double>(&cell);
-  if (number == nullptr) return escape(cell_text(cell));
-  if (std::abs(*number) >= 1e4 && std::abs(*number) < 1e15) return grouped(std::llround(*number));
-  return std::isfinite(*number) ? fmt::format("{:.5g}", *number) : number_text(*number);
+std::string page_figure(const Cell& cell, double factor) {
+  const auto* found = std::get_if<double>(&cell);
+  if (found == nullptr) return escape(cell_text(cell));
+  const double number = factor * *found;
+  if (std::abs(number) >= 1e4 && std::abs(number) < 1e15) return grouped(std::llround(number));
+  return std::isfinite(number) ? fmt::format("{:.5g}", number) : number_text(number);
 }
 
 std::string trial_link(const StudyPage& page, int number) {
@@ -112,10 +114,11 @@ std::string trials_section(const StudyPage& page) {
   const Trials trials = shown_trials(page);
   std::string text = "<h2>Trials</h2>\n<div class=\"wide\"><table><tr><th>trial</th>";
   for (const std::string& axis : page.results.axes)
-    text += fmt::format("<th>{}</th>", escape(axis));
+    text += fmt::format("<th>{}</th>", escape(name_of_figure(axis).title));
   text += "<th>state</th>";
+  if (page.table.search) text += "<th>steps</th>";
   for (const MetricColumn& metric : page.table.metrics)
-    text += fmt::format("<th>{}</th>", escape(metric.name));
+    text += fmt::format("<th>{}</th>", escape(name_of_figure(metric.name).title));
   text += "<th>took</th></tr>\n";
   const std::size_t shown = std::min(trials.size(), kMaxTableRows);
   for (std::size_t t = 0; t < shown; ++t) {
@@ -124,8 +127,11 @@ std::string trials_section(const StudyPage& page) {
     for (const std::string& axis : page.results.axes)
       text += fmt::format("<td>{}</td>", escape(cell_text(cell_of(trial, axis))));
     text += fmt::format("<td class=\"state-{0}\">{0}</td>", name_of(trial.state));
+    if (page.table.search)
+      text += fmt::format("<td>{}</td>", page_figure(cell_of(trial, "steps"), 1));
     for (const MetricColumn& metric : page.table.metrics)
-      text += fmt::format("<td>{}</td>", page_figure(cell_of(trial, metric.name)));
+      text += fmt::format("<td>{}</td>", page_figure(cell_of(trial, metric.name),
+                                                     name_of_figure(metric.name).factor));
     const auto took = trial.figures.find("trial_s");
     text += fmt::format("<td>{}</td></tr>\n",
                         took == trial.figures.end() ? "" : html::duration(took->second));

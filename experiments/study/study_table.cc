@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
-#include <set>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -14,19 +14,10 @@
 #include "experiments/study/group_comparison.h"
 #include "experiments/study/provenance.h"
 #include "experiments/study/same_bits.h"
+#include "experiments/study/study_table_compare.h"
 
 namespace concertina {
 namespace {
-
-/// What of the results a table is made of.
-struct TableSource {
-  const StudyResults& results;
-  const TableOptions& options;
-  std::vector<MetricColumn> metrics;
-  std::vector<std::string> by;
-  GroupComparison comparison;
-  std::vector<TrialGroup> groups;
-};
 
 TableRow make_row(const TableSource& source, const TrialGroup& group) {
   TableRow row{.group = group.values,
@@ -41,89 +32,6 @@ TableRow make_row(const TableSource& source, const TrialGroup& group) {
     cell.missing = static_cast<int>(group.done.size() - values.size());
   }
   return row;
-}
-
-/// The values that the baseline has in columns of `by`, by position there.
-std::map<std::size_t, std::string> baseline_values(const TableSource& source) {
-  std::map<std::size_t, std::string> wanted;
-  for (const std::string& text : source.options.baseline) {
-    const ColumnValue value = column_value(source.results, text, "--baseline");
-    const auto at = std::ranges::find(source.by, value.column);
-    if (at == source.by.end())
-      throw_input(fmt::format("the baseline names {}, which makes no groups", value.column),
-                  "--baseline",
-                  source.by.empty() ? "--by " + value.column
-                                    : fmt::format("one of: {}", fmt::join(source.by, ", ")));
-    const auto column = static_cast<std::size_t>(at - source.by.begin());
-    std::set<std::string> known;
-    for (const TrialGroup& group : source.groups) known.insert(group.values[column]);
-    const auto found = std::ranges::find_if(known, [&](const std::string& text_of_group) {
-      return text_of_group == value.value ||
-             same_value(cell_of_setting(text_of_group), value.value);
-    });
-    const std::vector<std::string_view> words(known.begin(), known.end());
-    if (found == known.end())
-      throw_input(fmt::format("no group has {}={}", value.column, value.value), "--baseline",
-                  one_of(nearest_word(value.value, words), words));
-    wanted[column] = *found;
-  }
-  return wanted;
-}
-
-/// Differences of each row to its baseline; the rows that have none.
-std::vector<std::string> add_differences(const TableSource& source, StudyTable& table) {
-  const auto wanted = baseline_values(source);
-  std::vector<std::string> without;
-  for (std::size_t r = 0; r < table.rows.size() && !wanted.empty(); ++r) {
-    TableRow& row = table.rows[r];
-    std::vector<std::string> values = row.group;
-    for (const auto& [column, value] : wanted) values[column] = value;
-    row.baseline = values == row.group;
-    if (row.baseline) continue;
-    const auto base = std::ranges::find(source.groups, values, &TrialGroup::values);
-    if (base == source.groups.end() || base->done.empty()) {
-      without.push_back(settings_text(source.by, row.group));
-      continue;
-    }
-    for (std::size_t m = 0; m < source.metrics.size(); ++m)
-      if (row.cells[m].summary.n > 0)
-        row.cells[m].difference =
-            source.comparison.difference(*base, source.groups[r], source.metrics[m].name);
-  }
-  return without;
-}
-
-/// Marks the best mean of metric `m`; a line if that may be chance.
-std::string mark_best(const TableSource& source, StudyTable& table, std::size_t m) {
-  const MetricColumn& metric = source.metrics[m];
-  std::vector<std::size_t> order;
-  for (std::size_t r = 0; r < table.rows.size(); ++r)
-    if (table.rows[r].cells[m].summary.n > 0) order.push_back(r);
-  const auto mean = [&](std::size_t r) {
-    const double value = table.rows[r].cells[m].summary.mean;
-    return metric.better == BetterEnd::higher ? -value : value;
-  };
-  if (metric.better == BetterEnd::neither || order.empty()) return {};
-  std::ranges::stable_sort(order, {}, mean);
-  const auto second =
-      std::ranges::find_if(order, [&](std::size_t r) { return mean(r) != mean(order.front()); });
-  if (second == order.end()) return {};  // all the same
-  const TrialGroup& first = source.groups[order.front()];
-  const TrialGroup& next = source.groups[*second];
-  const std::string names[] = {settings_text(source.by, first.values),
-                               settings_text(source.by, next.values)};
-  const SampleDifference difference = source.comparison.difference(next, first, metric.name);
-  // Another choice of seeds makes another mean.
-  if (metric.better == BetterEnd::higher ? difference.difference <= 0 : difference.difference >= 0)
-    return fmt::format(
-        "{}: {} has the best mean, but not where it pairs up with {}: none is marked", metric.name,
-        names[0], names[1]);
-  for (auto at = order.begin(); at != second; ++at) table.rows[*at].cells[m].best = true;
-  if (table.significant(difference)) return {};
-  return fmt::format("{}: the best, {}, cannot be told from {}{}", metric.name, names[0], names[1],
-                     difference.p
-                         ? fmt::format(" (p {:.2g}, {})", *difference.p, name_of(difference.test))
-                         : ": too few trials for a test");
 }
 
 void sort_rows(StudyTable& table, const std::string& column) {
@@ -156,52 +64,6 @@ void sort_rows(StudyTable& table, const std::string& column) {
   });
 }
 
-/// How to read intervals and differences.
-std::vector<std::string> reading_notes(const TableSource& source, const StudyTable& table,
-                                       const std::vector<std::string>& without) {
-  bool spread = false;
-  int pairs_low = 0, pairs_high = 0, tests = 0;
-  std::set<SignificanceTest> used;
-  for (const TableRow& row : table.rows)
-    for (const TableCell& cell : row.cells) {
-      spread |= cell.summary.sd.has_value();
-      if (!cell.difference) continue;
-      used.insert(cell.difference->test);
-      tests += cell.difference->p.has_value();
-      if (cell.difference->pairs == 0) continue;
-      pairs_low =
-          pairs_low == 0 ? cell.difference->pairs : std::min(pairs_low, cell.difference->pairs);
-      pairs_high = std::max(pairs_high, cell.difference->pairs);
-    }
-  std::vector<std::string> notes;
-  notes.push_back(spread
-                      ? fmt::format("mean ± standard deviation, [{:.4g}% interval of the mean] by "
-                                    "Student's t; n: trials that are done",
-                                    100 * table.confidence)
-                      : "n = 1: no standard deviation, no interval");
-  if (source.options.baseline.empty()) return notes;
-  std::string note = fmt::format("Δ: difference to {}", fmt::join(source.options.baseline, ", "));
-  used.erase(SignificanceTest::none);
-  for (const SignificanceTest test : used) {
-    note += fmt::format("; {}", name_of(test));
-    if (test != SignificanceTest::welch)
-      note += fmt::format(" over {} pairs of the same {}",
-                          pairs_low == pairs_high ? fmt::format("{}", pairs_low)
-                                                  : fmt::format("{} to {}", pairs_low, pairs_high),
-                          fmt::join(source.comparison.pairing, ", "));
-    else if (used.size() > 1)
-      note += " where less than two pairs are there";
-  }
-  if (used.empty()) note += "; too few trials for a test";
-  if (tests > 0) note += fmt::format("; p two-sided, *: p < {:.4g}", 1 - table.confidence);
-  if (tests > 1) note += fmt::format(", no correction for {} tests", tests);
-  notes.push_back(note);
-  if (!without.empty())
-    notes.push_back(
-        fmt::format("no trial of the baseline to compare with: {}", fmt::join(without, "; ")));
-  return notes;
-}
-
 /// Values that were left out, metric by metric.
 std::vector<std::string> left_out_notes(const TableSource& source) {
   std::vector<std::string> notes;
@@ -222,7 +84,7 @@ std::vector<std::string> left_out_notes(const TableSource& source) {
     }
     const auto add = [&](const std::vector<int>& numbers, const char* what) {
       if (!numbers.empty())
-        notes.push_back(fmt::format("{}: {} in trial{} {}, left out", metric.name, what,
+        notes.push_back(fmt::format("{}: {} in trial{} {}, left out", short_title(metric), what,
                                     numbers.size() == 1 ? "" : "s", to_ranges(numbers)));
     };
     add(nan, "NaN");
@@ -239,7 +101,7 @@ std::string pooled_note(const TableSource& source) {
     return axis == "run.seed" || axis == source.options.pair;
   });
   if (axes.empty()) return {};
-  return fmt::format("a group has trials of several {}", fmt::join(axes, ", "));
+  return fmt::format("a group has trials of several {}", listed_titles(axes));
 }
 
 TableSource source_of(const StudyResults& results, const TableOptions& options,
@@ -249,20 +111,40 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
                      .metrics = default_metrics(results),
                      .by = options.by,
                      .comparison = {},
-                     .groups = {}};
+                     .groups = {},
+                     .baseline = options.baseline};
   if (!options.metrics.empty()) source.metrics.clear();
   for (const std::string& word : options.metrics)
     source.metrics.push_back(metric_column(results, word));
   for (const std::string& column : source.by) require_column(results, column, "--by");
   if (source.by.empty()) source.by = default_groups(results, options.pair);
   source.groups = groups_of(trials, source.by);
+  if (!results.rung_steps.empty())  // the search says what became of those that it stopped
+    std::erase_if(source.groups, [](const TrialGroup& group) {
+      return group.done.empty() && std::ranges::all_of(group.others, [](const TrialRecord* trial) {
+               return trial->state == TrialState::stopped;
+             });
+    });
   source.comparison = {.pairing = pairing_columns(results, options.pair, source.by, source.groups),
                        .test = options.test_of_pairs,
                        .confidence = options.confidence};
+  if (source.baseline == std::vector<std::string>{"none"})
+    source.baseline.clear();
+  else if (source.baseline.empty())
+    source.baseline = default_baseline(source);
   return source;
 }
 
 }  // namespace
+
+PCorrection p_correction(const std::string& word) {
+  constexpr std::array<std::string_view, 2> kWords = {"none", "holm"};
+  const auto found = std::ranges::find(kWords, word);
+  if (found == kWords.end())
+    throw_input(fmt::format("'{}' is no correction of p values", word), "--correction",
+                one_of(nearest_word(word, kWords), kWords));
+  return static_cast<PCorrection>(found - kWords.begin());
+}
 
 StudyTable make_table(const StudyResults& results, const TableOptions& options) {
   if (!(options.confidence > 0 && options.confidence < 1))
@@ -275,8 +157,11 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
                    .metrics = source.metrics,
                    .confidence = options.confidence,
                    .rows = {},
+                   .baseline = {},
+                   .comparison = {},
                    .notes = {},
-                   .not_done = {}};
+                   .not_done = {},
+                   .search = search_course(results)};
   Trials done;
   for (const TrialRecord* trial : trials)
     if (trial->state == TrialState::done)
@@ -285,14 +170,13 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
       table.not_done.push_back(*trial);
   const std::vector<std::string> provenance = provenance_notes(done, results, options.mixed);
   for (const TrialGroup& group : source.groups) table.rows.push_back(make_row(source, group));
-  const std::vector<std::string> without = add_differences(source, table);
   const auto add = [&](const std::vector<std::string>& notes) {
     for (const std::string& note : notes)
       if (!note.empty()) table.notes.push_back(note);
   };
-  if (!done.empty()) add(reading_notes(source, table, without));
+  add({compare_with_baseline(source, table)});
   add({pooled_note(source)});
-  for (std::size_t m = 0; m < table.metrics.size(); ++m) add({mark_best(source, table, m)});
+  add(mark_best(source, table));
   add(left_out_notes(source));
   add(same_bits(done, results.axes));
   add(provenance);

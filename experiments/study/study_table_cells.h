@@ -19,10 +19,11 @@ struct TableWords {
   bool aligned = false;  // by blanks: means of a column end, and their lines begin, at one place
 };
 
-/// The columns of the table: groups, n, metrics with an arrow for the better way.
+/// The titles of the columns: groups, n, metrics with an arrow for the better way.
 std::vector<std::string> table_heads(const StudyTable& table);
 /// All cells of all rows. The figures are in `words`; what is text went through its `escape`.
-std::vector<std::vector<CellLines>> table_cells(const StudyTable& table, const TableWords& words);
+std::vector<std::vector<CellLines>> table_cells(const StudyTable& table, const TableWords& words,
+                                                TableCells kind);
 /// Lines of the highest of these cells.
 std::size_t height_of(const std::vector<CellLines>& cells);
 /// "study x: 3 groups, 8 of 9 trials done".

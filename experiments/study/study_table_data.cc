@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "experiments/study/csv.h"
+#include "experiments/study/figure_names.h"
 #include "experiments/study/study_table.h"
 
 namespace concertina {
@@ -12,7 +13,7 @@ using TableJson = nlohmann::ordered_json;
 std::vector<std::pair<const char*, std::optional<double>>> cell_figures(const TableCell& cell) {
   const SampleSummary& summary = cell.summary;
   const auto& difference = cell.difference;
-  std::optional<double> mean, low, high, moved, moved_low, moved_high, p;
+  std::optional<double> mean, low, high, moved, moved_low, moved_high, p, shown;
   if (summary.n > 0) mean = summary.mean;
   if (summary.half_width) {
     low = summary.mean - *summary.half_width;
@@ -21,6 +22,7 @@ std::vector<std::pair<const char*, std::optional<double>>> cell_figures(const Ta
   if (difference) {
     moved = difference->difference;
     p = difference->p;
+    shown = cell.p;
     if (difference->half_width) {
       moved_low = *moved - *difference->half_width;
       moved_high = *moved + *difference->half_width;
@@ -33,7 +35,8 @@ std::vector<std::pair<const char*, std::optional<double>>> cell_figures(const Ta
           {"difference", moved},
           {"difference_ci_low", moved_low},
           {"difference_ci_high", moved_high},
-          {"p", p}};
+          {"p_single", p},
+          {"p", shown}};
 }
 
 TableJson to_json(const StudyTable& table, const TableCell& cell) {
@@ -44,9 +47,10 @@ TableJson to_json(const StudyTable& table, const TableCell& cell) {
   if (cell.difference) {
     json["test"] = name_of(cell.difference->test);
     json["pairs"] = cell.difference->pairs;
-    json["significant"] = table.significant(*cell.difference);
+    json["significant"] = table.significant(cell.p);
   }
   json["best"] = cell.best;
+  json["like_best"] = cell.like_best;
   if (summary.nan > 0) json["nan"] = summary.nan;
   if (summary.infinite > 0) json["infinite"] = summary.infinite;
   if (cell.missing > 0) json["missing"] = cell.missing;
@@ -83,9 +87,12 @@ nlohmann::ordered_json to_json(const StudyTable& table) {
   for (const MetricColumn& metric : table.metrics) {
     constexpr const char* kWays[] = {nullptr, "lower", "higher"};
     const char* way = kWays[static_cast<int>(metric.better)];
-    json["metrics"].push_back(
-        {{"name", metric.name}, {"better", way ? TableJson(way) : TableJson()}});
+    json["metrics"].push_back({{"name", metric.name},
+                               {"title", name_of_figure(metric.name).title},
+                               {"better", way ? TableJson(way) : TableJson()}});
   }
+  json["baseline"] = table.baseline;
+  json["comparison"] = table.comparison;
   json["groups"] = TableJson::array();
   for (const TableRow& row : table.rows) {
     TableJson group = {{"values", TableJson::object()}, {"n", row.trials.size()},
@@ -96,6 +103,7 @@ nlohmann::ordered_json to_json(const StudyTable& table) {
       group["metrics"][table.metrics[m].name] = to_json(table, row.cells[m]);
     json["groups"].push_back(group);
   }
+  if (table.search) json["search"] = to_json(*table.search);
   json["notes"] = table.notes;
   json["not_done"] = TableJson::array();
   for (const TrialRecord& trial : table.not_done) {

@@ -8,10 +8,10 @@
 
 namespace concertina {
 
-std::string table_markdown(const StudyTable& table);
+std::string table_markdown(const StudyTable& table, TableCells cells);
 /// With \usepackage{booktabs}.
-std::string table_latex(const StudyTable& table);
+std::string table_latex(const StudyTable& table, TableCells cells);
 /// A table and a list of notes, without a page around them.
-std::string table_html(const StudyTable& table);
+std::string table_html(const StudyTable& table, TableCells cells);
 
 }  // namespace concertina

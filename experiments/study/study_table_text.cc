@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kTableFormats = {"text", "csv", "markdown", "latex",
                                                            "html"};
+constexpr std::array<std::string_view, 4> kTableCells = {"mean-sd", "mean-ci", "difference",
+                                                         "full"};
 
 constexpr std::size_t kMostColumns = 140;  // characters of a line of text
 
@@ -52,10 +54,25 @@ std::string text_block(const std::vector<std::vector<CellLines>>& rows,
   return text;
 }
 
+/// The rungs, one line each.
+std::string search_text(const SearchCourse& course) {
+  std::string text;
+  const auto rows = rung_rows(course);
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += (c > 0 ? "  " : "") + padded(row[c], widths[c], false);
+    text += "\n";
+  }
+  return text;
+}
+
 /// Metrics that do not fit beside the others go below them, with the groups again.
-std::string plain_text(const StudyTable& table) {
+std::string plain_text(const StudyTable& table, TableCells cells) {
   const std::vector<std::string> heads = table_heads(table);
-  std::vector<std::vector<CellLines>> rows = table_cells(table, kTextWords);
+  std::vector<std::vector<CellLines>> rows = table_cells(table, kTextWords, cells);
   const std::size_t first_metric = heads.size() - table.metrics.size();
   std::vector<CellLines>& head = *rows.emplace(rows.begin());
   for (std::size_t c = 0; c < heads.size(); ++c)
@@ -80,8 +97,41 @@ std::string plain_text(const StudyTable& table) {
     text += "\n" + text_block(rows, columns, widths, first_metric - 1);
   } while (c < heads.size());
   text += "\n";
-  for (const std::string& note : table_notes(table)) text += note + "\n";
+  if (table.search) text += search_text(*table.search) + "\n";
+  for (const std::string& note : table_notes(table, cells)) text += note + "\n";
   return text;
+}
+
+bool any_cell(const StudyTable& table, bool (*is)(const TableCell&)) {
+  return std::ranges::any_of(
+      table.rows, [&](const TableRow& row) { return std::ranges::any_of(row.cells, is); });
+}
+
+/// What stands beside a mean.
+std::string spread_note(const StudyTable& table, TableCells cells) {
+  if (!any_cell(table, [](const TableCell& cell) { return cell.summary.n > 0; })) return {};
+  if (!any_cell(table, [](const TableCell& cell) { return cell.summary.sd.has_value(); }))
+    return "n = 1: no standard deviation, no interval";
+  const std::string interval =
+      fmt::format("[{:.4g}% interval of the mean] by Student's t", 100 * table.confidence);
+  const std::string deviation = "mean ± standard deviation";
+  return (cells == TableCells::mean_ci ? "mean " + interval
+          : cells == TableCells::full  ? deviation + ", " + interval
+                                       : deviation) +
+         "; n: trials that are done";
+}
+
+/// How to read Δ, p and *.
+std::string difference_note(const StudyTable& table, TableCells cells) {
+  if (table.baseline.empty()) return {};
+  const bool tested = any_cell(table, [](const TableCell& cell) { return cell.p.has_value(); });
+  const std::string level = fmt::format("p < {:.4g}", 1 - table.confidence);
+  if (cells == TableCells::difference || cells == TableCells::full)
+    return fmt::format("Δ: difference to {}; {}{}", table.baseline, table.comparison,
+                       tested ? ", *: " + level : "");
+  return tested ? fmt::format("*: {} for the difference to {}; {}", level, table.baseline,
+                              table.comparison)
+                : "";
 }
 
 }  // namespace
@@ -94,14 +144,31 @@ TableFormat table_format(const std::string& word) {
   return static_cast<TableFormat>(found - kTableFormats.begin());
 }
 
-std::vector<std::string> table_notes(const StudyTable& table) {
+TableCells table_cells_kind(const std::string& word) {
+  const auto found = std::ranges::find(kTableCells, word);
+  if (found == kTableCells.end())
+    throw_input(fmt::format("cells cannot be written as '{}'", word), "--cells",
+                one_of(nearest_word(word, kTableCells), kTableCells));
+  return static_cast<TableCells>(found - kTableCells.begin());
+}
+
+TableCells default_cells(TableFormat format) {
+  return format == TableFormat::text ? TableCells::full : TableCells::mean_sd;
+}
+
+std::vector<std::string> table_notes(const StudyTable& table, TableCells cells) {
   std::vector<std::string> lines;
   const bool marked = std::ranges::any_of(table.rows, [](const TableRow& row) {
     return std::ranges::any_of(row.cells, &TableCell::best);
   });
-  if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; > (or bold): the best");
+  if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; the best mean is marked");
+  for (const std::string& line : {spread_note(table, cells), difference_note(table, cells)})
+    if (!line.empty()) lines.push_back(line);
+  if (table.search)
+    for (const std::string& line : search_lines(*table.search)) lines.push_back(line);
   lines.insert(lines.end(), table.notes.begin(), table.notes.end());
   for (const CommonEnd& end : ends_of(table)) {
+    if (table.search && end.state == TrialState::stopped && end.error.empty()) continue;
     const std::string numbers = to_ranges(numbers_of(end.trials));
     std::string line = fmt::format("{}: trial{} {}", name_of(end.state),
                                    end.trials.size() == 1 ? "" : "s", numbers);
@@ -129,18 +196,18 @@ std::vector<CommonEnd> ends_of(const StudyTable& table) {
   return ends;
 }
 
-std::string table_text(const StudyTable& table, TableFormat format) {
+std::string table_text(const StudyTable& table, TableFormat format, TableCells cells) {
   switch (format) {
     case TableFormat::csv:
       return table_csv(table);
     case TableFormat::markdown:
-      return table_markdown(table);
+      return table_markdown(table, cells);
     case TableFormat::latex:
-      return table_latex(table);
+      return table_latex(table, cells);
     case TableFormat::html:
-      return table_html(table);
+      return table_html(table, cells);
     default:
-      return plain_text(table);
+      return plain_text(table, cells);
   }
 }
 

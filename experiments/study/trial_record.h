@@ -12,13 +12,6 @@
 
 namespace concertina {
 
-/// The metric of a trial after so many steps: where successive halving compares trials.
-struct TrialRung {
-  std::int64_t steps = 0;
-  double metric = 0;
-  bool operator==(const TrialRung&) const = default;
-};
-
 struct StoredTrial {
   TrialRecord record;
   std::string study{};           // study_digest() of the study that it is of

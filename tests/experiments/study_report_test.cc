@@ -91,8 +91,8 @@ TEST(StudyReport, IsAWellFormedPageWhateverNamesHave) {
 
 TEST(StudyReport, HasTableTrialsErrorsAndLinks) {
   const std::string text = study_page(example_page());
-  EXPECT_NE(part(text, "Table").find("<td class=\"group\">zb-v&lt;x&gt;</td><td>1</td>"),
-            text.npos);
+  EXPECT_NE(part(text, "Table").find("<td class=\"group\">zb-v&lt;x&gt;</td><td>1</td>"), text.npos)
+      << part(text, "Table");
   const std::string trials = part(text, "Trials");
   EXPECT_NE(trials.find("<a href=\"1/run/report.html\">1 (report)</a>"), trials.npos);
   EXPECT_NE(trials.find("<a href=\"2/run\">2</a>"), trials.npos);
@@ -101,6 +101,64 @@ TEST(StudyReport, HasTableTrialsErrorsAndLinks) {
   const std::string wrong = part(text, "What went wrong");
   EXPECT_NE(wrong.find("error: &lt;broken&gt; &amp; gone\n  at: rank 3"), wrong.npos);
   EXPECT_NE(part(text, "Where it is from").find("abc&lt;&amp; (trials 1-4)"), text.npos);
+}
+
+/// Rates of three seeds: zb-v is `faster` than 1f1b, give or take what differs between seeds.
+StudyPage rates_page(double faster) {
+  StudyPage page = example_page();
+  page.results.trials.clear();
+  for (int t = 0; t < 6; ++t) {
+    page.results.trials.push_back(report_trial(t + 1, t < 3 ? "1f1b" : "zb-v", t % 3 + 1));
+    page.results.trials[t].figures["tokens_per_s"] =
+        1000.0 + 7 * (t % 3) + (t < 3 ? 0 : faster + t);
+  }
+  TableOptions options;
+  options.metrics = {"tokens_per_s"};
+  page.table = make_table(page.results, options);
+  return page;
+}
+
+std::string tiles_of(const StudyPage& page) {
+  const std::string text = study_page(page);
+  return text.substr(text.find("<div class=\"tiles\">"), text.find("<h2>") - text.find("<h1>"));
+}
+
+TEST(StudyReport, TheHeadlineIsNoBestThatMayBeChance) {
+  EXPECT_NE(tiles_of(rates_page(500)).find("<b>zb-v</b><span>the best mean Tokens/s: 1,511"),
+            std::string::npos);
+  StudyPage page = rates_page(0);
+  page.results.trials[5].figures["tokens_per_s"] = 1000;
+  page.table = make_table(page.results, {});
+  page.table.metrics = {page.table.metrics.back()};
+  for (TableRow& row : page.table.rows) row.cells = {row.cells.back()};
+  EXPECT_NE(tiles_of(page).find("<b>no clear best</b><span>Tokens/s: "), std::string::npos);
+  EXPECT_NE(tiles_of(page).find("cannot be told from"), std::string::npos);
+}
+
+TEST(StudyReport, HasTheValuesOfTheTable) {
+  const StudyPage page = rates_page(500);
+  const TableCell& cell = page.table.rows[1].cells[0];
+  EXPECT_NEAR(cell.p.value(), 0.0000013, 1e-6);
+  const std::string text = part(study_page(page), "Table");
+  EXPECT_EQ(text,
+            "<h2>Table</h2>\n" + table_text(page.table, TableFormat::html, TableCells::difference));
+  EXPECT_NE(text.find("<small>Δ +504.0, p &lt; 0.001 *</small>"), text.npos) << text;
+}
+
+TEST(StudyReport, ShowsWhatASearchStopped) {
+  StudyPage page = example_page();
+  page.results.metric = "loss";
+  page.results.rung_steps = {2, 6};
+  for (int t = 1; t <= 3; ++t) page.results.rungs[t] = {{2, 3.0 + t}};
+  page.results.rungs[2].push_back({6, 2.5});
+  for (const int t : {0, 2}) page.results.trials[t].state = TrialState::stopped;
+  page.table = make_table(page.results, {});
+  const std::string text = study_page(page);
+  EXPECT_EQ(misnesting(text), "");
+  EXPECT_NE(text.find("<b>trial 2</b><span>the best of 4, Training loss: 2.5000"), text.npos);
+  EXPECT_NE(text.find("<b>42%</b><span>of the whole grid: 10 of 24 steps"), text.npos);
+  EXPECT_NE(text.find("<tr><td>2</td><td>3</td><td>2</td><td>4.0000</td><td>4.0000 to 6.0000"),
+            text.npos);
 }
 
 TEST(StudyReport, NamesKeysOfConfigsThatDifferBesideTheAxes) {

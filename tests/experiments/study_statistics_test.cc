@@ -161,5 +161,21 @@ TEST(Statistics, TooFewValuesHaveNoTest) {
   EXPECT_TRUE(std::isnan(paired_t({}).difference));
 }
 
+TEST(Statistics, HolmsCorrection) {
+  const auto expect = [](const std::vector<double>& p, const std::vector<double>& corrected) {
+    const std::vector<double> result = holm(p);
+    ASSERT_EQ(result.size(), corrected.size());
+    for (std::size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(result[i], corrected[i], 1e-15) << i;
+  };
+  // By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, then 1 x 0.04, which may not be below the one before.
+  expect({0.01, 0.04, 0.03, 0.005}, {0.03, 0.06, 0.06, 0.02});
+  // R: p.adjust(c(0.0001, 0.6, 0.9, 0.02), "holm").
+  expect({0.0001, 0.6, 0.9, 0.02}, {0.0004, 1, 1, 0.06});
+  expect({0.2}, {0.2});
+  expect({0.5, 0.5}, {1, 1});
+  expect({0, 1}, {0, 1});
+  expect({}, {});
+}
+
 }  // namespace
 }  // namespace concertina

@@ -50,8 +50,8 @@ TableOptions against(const char* baseline) {
 }
 
 std::string text_of(const StudyResults& results, const TableOptions& options = {},
-                    TableFormat format = TableFormat::text) {
-  return table_text(make_table(results, options), format);
+                    TableFormat format = TableFormat::text, TableCells cells = TableCells::full) {
+  return table_text(make_table(results, options), format, cells);
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -78,21 +78,75 @@ TEST(StudyTable, IsARowAGroupWithSpreadAndDifferences) {
   EXPECT_EQ(text_of(schedules(), against("parallel.schedule=1f1b")),
             R"(study schedules: 3 groups, 9 of 9 trials done
 
-parallel.schedule  n    loss ↓              tokens_per_s ↑          peak_bytes ↓
-1f1b               3    3.331 ± 0.031       26,167 ± 1,258        > 6,767,432 ± 0
-(baseline)              [3.254 to 3.409]    [23,041 to 29,292]
-zb-v               3    3.331 ± 0.031     > 27,233 ± 1,150          9,123,456 ± 0
-                        [3.254 to 3.409]    [24,376 to 30,091]      Δ +2,356,024, p < 0.001 *
-                        Δ 0, p 1            Δ +1,067, p 0.0068 *
-gpipe              3    3.331 ± 0.031       22,000 ± 2,000          9,123,456 ± 0
-                        [3.254 to 3.409]    [17,032 to 26,968]      Δ +2,356,024, p < 0.001 *
-                        Δ 0, p 1            Δ -4,167, p 0.062
+Schedule    n    Training loss ↓     Tokens/s ↑             Peak memory (MiB) ↓
+1f1b        3    3.331 ± 0.031       26,167 ± 1,258       > 6.4539 ± 0
+(baseline)       [3.254 to 3.409]    [23,041 to 29,292]
+zb-v        3    3.331 ± 0.031     > 27,233 ± 1,150         8.7008 ± 0
+                 [3.254 to 3.409]    [24,376 to 30,091]     Δ +2.2469, p < 0.001 *
+                 Δ 0, p 1            Δ +1,067, p 0.014 *
+gpipe       3    3.331 ± 0.031       22,000 ± 2,000         8.7008 ± 0
+                 [3.254 to 3.409]    [17,032 to 26,968]     Δ +2.2469, p < 0.001 *
+                 Δ 0, p 1            Δ -4,167, p 0.062
 
-↓ lower is better, ↑ higher is better; > (or bold): the best
+↓ lower is better, ↑ higher is better; the best mean is marked
 mean ± standard deviation, [95% interval of the mean] by Student's t; n: trials that are done
-Δ: difference to parallel.schedule=1f1b; paired t test over 3 pairs of the same run.seed; p two-sided, *: p < 0.05, no correction for 6 tests
+Δ: difference to 1f1b; paired t test over 3 pairs of the same Seed; two-sided p with Holm's correction for 2 comparisons per metric, *: p < 0.05
 loss and state_sha256: the same bits in all 3 groups of parallel.schedule for each of 3 seeds
 )");
+}
+
+TEST(StudyTable, PValuesAreCorrectedForTheirNumber) {
+  // Two comparisons of each metric: single p of 0.0068 and 0.062 (t = 12.06 and 3.83 at 2 degrees).
+  StudyTable table = make_table(schedules(), against("parallel.schedule=1f1b"));
+  const TableCell &zb_v = table.rows[1].cells[1], &gpipe = table.rows[2].cells[1];
+  EXPECT_NEAR(zb_v.difference->p.value(), 0.0067666, 1e-7);
+  EXPECT_DOUBLE_EQ(zb_v.p.value(), 2 * zb_v.difference->p.value());
+  EXPECT_DOUBLE_EQ(gpipe.p.value(), gpipe.difference->p.value());
+  TableOptions options = against("parallel.schedule=1f1b");
+  options.correction = PCorrection::none;
+  table = make_table(schedules(), options);
+  EXPECT_EQ(table.rows[1].cells[1].p, table.rows[1].cells[1].difference->p);
+  EXPECT_TRUE(has(table.comparison, "two-sided p without correction for 2 comparisons"));
+  // One comparison has nothing to correct.
+  options = against("parallel.schedule=1f1b");
+  options.where = {"parallel.schedule=1f1b", "parallel.schedule=zb-v"};
+  table = make_table(schedules(), options);
+  EXPECT_EQ(table.rows[1].cells[1].p, table.rows[1].cells[1].difference->p);
+  EXPECT_TRUE(table.comparison.ends_with("two-sided p")) << table.comparison;
+  EXPECT_TRUE(has(refusal([] { p_correction("bonferroni"); }), "@ --correction @ one of: none"));
+}
+
+TEST(StudyTable, ComparesWithTheFirstGroupWhereTrialsRepeat) {
+  StudyTable table = make_table(schedules(), {});
+  EXPECT_EQ(table.baseline, "1f1b");
+  EXPECT_TRUE(table.rows[0].baseline && table.rows[2].cells[0].difference);
+  TableOptions options;
+  options.baseline = {"none"};
+  EXPECT_EQ(make_table(schedules(), options).baseline, "");
+  options = {};
+  options.where = {"run.seed=1"};
+  EXPECT_EQ(make_table(schedules(), options).baseline, "");
+  StudyResults results = schedules();
+  results.metric = "loss";
+  EXPECT_EQ(make_table(results, {}).baseline, "");
+}
+
+TEST(StudyTable, CellsSayAsMuchAsAPaperWants) {
+  const auto line = [](TableCells cells) {
+    TableOptions options = against("parallel.schedule=1f1b");
+    options.metrics = {"tokens_per_s"};
+    const std::string text = text_of(schedules(), options, TableFormat::markdown, cells);
+    const std::size_t at = text.find("| zb-v");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_EQ(line(TableCells::mean_sd), "| zb-v | 3 | **27,233** ± 1,150 \\* |");
+  EXPECT_EQ(line(TableCells::mean_ci), "| zb-v | 3 | **27,233** [24,376 to 30,091] \\* |");
+  EXPECT_EQ(line(TableCells::difference),
+            "| zb-v | 3 | **27,233** ± 1,150<br>Δ +1,067, p 0.014 \\* |");
+  EXPECT_TRUE(has(text_of(schedules(), against("parallel.schedule=1f1b"), TableFormat::latex,
+                          TableCells::mean_sd),
+                  "noindent {*}: p $<$ 0.05 for the difference to 1f1b; paired t test"));
+  EXPECT_TRUE(has(refusal([] { table_cells_kind("sd"); }), "@ --cells @"));
 }
 
 TEST(StudyTable, MetricsThatDoNotFitInALineGoBelow) {
@@ -117,7 +171,7 @@ TEST(StudyTable, MetricsThatDoNotFitInALineGoBelow) {
   EXPECT_EQ(heads, 6u);
   results.trials.clear();
   options.metrics.clear();
-  EXPECT_TRUE(has(text_of(results, options), "parallel.schedule  n\n"));
+  EXPECT_TRUE(has(text_of(results, options), "Schedule  n\n"));
 }
 
 TEST(StudyTable, IsTheSameBytesWhateverOrderTrialsFinishedIn) {
@@ -133,7 +187,8 @@ TEST(StudyTable, IsTheSameBytesWhateverOrderTrialsFinishedIn) {
     EXPECT_EQ(to_json(other).dump(), to_json(table).dump());
     for (const auto format :
          {TableFormat::text, TableFormat::csv, TableFormat::markdown, TableFormat::latex})
-      EXPECT_EQ(table_text(other, format), table_text(table, format));
+      EXPECT_EQ(table_text(other, format, TableCells::full),
+                table_text(table, format, TableCells::full));
   }
 }
 
@@ -147,7 +202,7 @@ TEST(StudyTable, NamesTrialsThatAreNotDone) {
   ASSERT_EQ(table.rows.size(), 3u);  // zb-v without a trial is a row all the same
   EXPECT_TRUE(table.rows[1].trials.empty());
   EXPECT_EQ(table.rows[1].others, 3);
-  const std::string text = table_text(table, TableFormat::text);
+  const std::string text = table_text(table, TableFormat::text, TableCells::full);
   EXPECT_TRUE(has(text, "study schedules: 3 groups, 3 of 9 trials done\n")) << text;
   EXPECT_TRUE(has(text,
                   "failed: trials 4,6: error: no memory\n  at: rank 3\n"
@@ -178,11 +233,11 @@ TEST(StudyTable, LeavesOutAndNamesValuesThatAreNotFinite) {
   EXPECT_EQ(table.rows[1].cells[0].summary.n, 1);
   EXPECT_EQ(table.rows[1].cells[0].summary.mean, results.trials[5].figures["loss"]);
   EXPECT_EQ(table.rows[2].cells[0].missing, 1);
-  EXPECT_TRUE(has_line(table.notes, "loss: NaN in trial 4, left out"));
-  EXPECT_TRUE(has_line(table.notes, "loss: infinite in trial 5, left out"));
-  EXPECT_TRUE(has_line(table.notes, "loss: no finite value in trial 9, left out"));
+  EXPECT_TRUE(has_line(table.notes, "Training loss: NaN in trial 4, left out"));
+  EXPECT_TRUE(has_line(table.notes, "Training loss: infinite in trial 5, left out"));
+  EXPECT_TRUE(has_line(table.notes, "Training loss: no finite value in trial 9, left out"));
   EXPECT_EQ(table.rows[2].cells[0].difference->pairs, 2);
-  EXPECT_TRUE(has(table_text(table, TableFormat::text), "3.362 (n 1)"));
+  EXPECT_TRUE(has(table_text(table, TableFormat::text, TableCells::full), "3.362 (n 1)"));
 }
 
 TEST(StudyTable, OneTrialAGroupHasNoSpreadAndNoTest) {
@@ -192,18 +247,18 @@ TEST(StudyTable, OneTrialAGroupHasNoSpreadAndNoTest) {
   options.metrics = {"tokens_per_s"};
   EXPECT_EQ(text_of(results, options), R"(study schedules: 3 groups, 3 of 3 trials done
 
-parallel.schedule  n    tokens_per_s ↑
-1f1b               1    26,000
+Schedule    n    Tokens/s ↑
+1f1b        1    26,000
 (baseline)
-zb-v               1  > 27,200
-                        Δ +1,200
-gpipe              1    24,000
-                        Δ -2,000
+zb-v        1  > 27,200
+                 Δ +1,200
+gpipe       1    24,000
+                 Δ -2,000
 
-↓ lower is better, ↑ higher is better; > (or bold): the best
+↓ lower is better, ↑ higher is better; the best mean is marked
 n = 1: no standard deviation, no interval
-Δ: difference to parallel.schedule=1f1b; too few trials for a test
-tokens_per_s: the best, parallel.schedule=zb-v, cannot be told from parallel.schedule=1f1b: too few trials for a test
+Δ: difference to 1f1b; too few trials for a test
+Tokens/s: zb-v is the best, but cannot be told from 1f1b, gpipe: too few trials for a test
 loss and state_sha256: the same bits in all 3 groups of parallel.schedule for the one seed
 )");
 }
@@ -237,16 +292,15 @@ TEST(StudyTable, AMeanOverOtherSeedsIsNotTheBest) {
   const StudyTable table = make_table(results, {});
   for (const TableRow& row : table.rows) EXPECT_FALSE(row.cells[0].best);
   EXPECT_TRUE(has_line(table.notes,
-                       "loss: parallel.schedule=gpipe has the best mean, but not where it pairs up "
-                       "with parallel.schedule=1f1b: none is marked"));
+                       "Training loss: gpipe has the best mean, but not where it pairs up with "
+                       "1f1b: none is marked"));
 }
 
 TEST(StudyTable, SaysWhereTheBestMayBeChance) {
   StudyResults results = schedules();
   results.trials[4].figures["tokens_per_s"] = 25000;
-  EXPECT_TRUE(has(text_of(results),
-                  "tokens_per_s: the best, parallel.schedule=zb-v, cannot be told from "
-                  "parallel.schedule=1f1b (p "));
+  EXPECT_TRUE(
+      has(text_of(results), "Tokens/s: zb-v is the best, but cannot be told from 1f1b, gpipe\n"));
   EXPECT_FALSE(has(text_of(schedules()), "cannot be told"));
 }
 
@@ -378,7 +432,7 @@ TEST(StudyTable, EachRowIsComparedWithTheBaselineOfItsOwnOtherValues) {
   table = make_table(results, against("parallel.schedule=1f1b"));
   EXPECT_TRUE(has_line(table.notes,
                        "no trial of the baseline to compare with: "
-                       "parallel.schedule=zb-v parallel.pp=4"));
+                       "zb-v pp=4"));
 }
 
 TEST(StudyTable, AxesThatMakeNoGroupsPairUpToo) {
@@ -389,7 +443,7 @@ TEST(StudyTable, AxesThatMakeNoGroupsPairUpToo) {
   EXPECT_EQ(table.rows[1].trials.size(), 6u);
   EXPECT_EQ(table.rows[1].cells[0].difference->pairs, 6);
   EXPECT_NEAR(table.rows[1].cells[0].difference->difference, 302, 1e-9);
-  EXPECT_TRUE(has_line(table.notes, "a group has trials of several parallel.pp"));
+  EXPECT_TRUE(has_line(table.notes, "a group has trials of several Stages"));
 }
 
 TEST(StudyTable, AnAxisThatFollowsFromTheGroupDoesNotKeepTrialsApart) {
@@ -402,7 +456,7 @@ TEST(StudyTable, AnAxisThatFollowsFromTheGroupDoesNotKeepTrialsApart) {
   options.by = {"parallel.schedule"};
   const StudyTable table = make_table(results, options);
   EXPECT_EQ(table.rows[1].cells[1].difference->pairs, 3);
-  EXPECT_FALSE(has(table_text(table, TableFormat::text), "several"));
+  EXPECT_FALSE(has(table_text(table, TableFormat::text, TableCells::full), "several"));
 }
 
 TEST(StudyTable, GroupsWithoutCommonSeedsAreComparedByWelchsTest) {
@@ -413,8 +467,8 @@ TEST(StudyTable, GroupsWithoutCommonSeedsAreComparedByWelchsTest) {
   EXPECT_EQ(difference.test, SignificanceTest::welch);
   EXPECT_NEAR(difference.difference, 3200.0 / 3, 1e-9);
   EXPECT_NEAR(difference.p.value(), 0.3399, 0.0001);  // t = 1.0837 at 3.968 degrees of freedom
-  EXPECT_TRUE(
-      has(table_text(table, TableFormat::text), "Welch's t test where less than two pairs"));
+  EXPECT_TRUE(has(table_text(table, TableFormat::text, TableCells::full),
+                  "Welch's t test where less than two pairs"));
   TableOptions wilcoxon = against("parallel.schedule=1f1b");
   wilcoxon.test_of_pairs = SignificanceTest::wilcoxon;
   EXPECT_EQ(make_table(schedules(), wilcoxon).rows[1].cells[1].difference->p.value(), 0.25);
@@ -446,12 +500,20 @@ TEST(StudyTable, RefusesWhatNoTrialHas) {
     change(options);
     return refusal([&] { make_table(schedules(), options); });
   };
-  EXPECT_EQ(refused([](TableOptions& o) { o.metrics = {"los"}; }).substr(0, 57),
-            "no trial has the column 'los' @ --metric @ loss (one of: ");
+  EXPECT_EQ(refused([](TableOptions& o) { o.metrics = {"los"}; }).substr(0, 56),
+            "no trial has the column 'los' @ --metric @ loss (one of ");
   EXPECT_TRUE(has(refused([](TableOptions& o) { o.metrics = {"state_sha256"}; }),
                   "the column 'state_sha256' is no number in trial 1: 'aaaa"));
   EXPECT_TRUE(has(refused([](TableOptions& o) { o.by = {"parallel.shedule"}; }),
                   "@ --by @ parallel.schedule (one of"));
+  EXPECT_TRUE(
+      has(refused([](TableOptions& o) { o.pair = "loss"; }),
+          "trials cannot pair up by 'loss': it is a result, not a setting @ --pair @ one of: "
+          "parallel.schedule, run.seed"));
+  EXPECT_EQ(refused([](TableOptions& o) { o.metrics = {"loss:least"}; }),
+            "'least' is no direction of a metric @ --metric @ loss:min or loss:max");
+  const std::string many = refused([](TableOptions& o) { o.metrics = {"per_s"}; });
+  EXPECT_TRUE(has(many, "@ tokens_per_s (some of 13 columns; results.csv has all)")) << many;
   EXPECT_TRUE(has(refused([](TableOptions& o) { o.pair = "data.seed"; }), "@ --pair @"));
   EXPECT_TRUE(has(refused([](TableOptions& o) { o.where = {"parallel.schedule"}; }),
                   "'parallel.schedule' is not COLUMN=VALUE @ --where"));
@@ -475,19 +537,19 @@ TEST(StudyTable, WritesMarkdownAndLatexWhateverNamesHave) {
     if (trial.settings[0].second == "zb-v") trial.settings[0].second = "a|b_c%&#${}~^\\<x>*";
   TableOptions options = against("parallel.schedule=1f1b");
   const std::string markdown = text_of(results, options, TableFormat::markdown);
-  EXPECT_TRUE(has(markdown, "| a\\|b\\_c%&#${}~^\\\\\\<x\\>\\* | 3 | ")) << markdown;
-  EXPECT_TRUE(has(markdown, "<br>Δ +1,067, p 0.0068 \\* |")) << markdown;
+  EXPECT_TRUE(has(markdown, "| a\\|b\\_c%\\&\\#\\${}\\~\\^\\\\\\<x\\>\\* | 3 | ")) << markdown;
+  EXPECT_TRUE(has(markdown, "<br>Δ +1,067, p 0.014 \\* |")) << markdown;
   EXPECT_TRUE(has(markdown, "**27,233** ± 1,150<br>[24,376 to 30,091]<br>")) << markdown;
   const std::string latex = text_of(results, options, TableFormat::latex);
   EXPECT_TRUE(has(latex,
                   "\na\\textbar{}b\\_c\\%\\&\\#\\$\\{\\}\\textasciitilde{}\\textasciicircum{}"
-                  "\\textbackslash{}$<$x$>$* & 3 & "))
+                  "\\textbackslash{}$<$x$>${*} & 3 & "))
       << latex;
   EXPECT_TRUE(has(latex,
-                  "\\begin{tabular}{lrrrr}\n\\toprule\nparallel.schedule & n & loss "
-                  "$\\downarrow$ & tokens\\_per\\_s $\\uparrow$ & peak\\_bytes "
+                  "\\begin{tabular}{lrrrr}\n\\toprule\nSchedule & n & Training loss "
+                  "$\\downarrow$ & Tokens/s $\\uparrow$ & Peak memory (MiB) "
                   "$\\downarrow$ \\\\\n\\midrule\n"));
-  EXPECT_TRUE(has(latex, "\\textbf{27,233} $\\pm$ 1,150 & 9,123,456 $\\pm$ 0 \\\\*\n"));
+  EXPECT_TRUE(has(latex, "\\textbf{27,233} $\\pm$ 1,150 & 8.7008 $\\pm$ 0 \\\\*\n"));
   EXPECT_TRUE(has(latex, "{\\scriptsize $\\Delta$ $-$4,167, p 0.062}"));
   // Each line of the table has as many cells, and braces balance.
   int open = 0;
@@ -496,9 +558,75 @@ TEST(StudyTable, WritesMarkdownAndLatexWhateverNamesHave) {
   EXPECT_EQ(open, 0);
 }
 
+TEST(StudyTable, NoValueEndsARowOrAComment) {
+  StudyResults results = schedules();
+  results.name = "a\nb";
+  for (TrialRecord& trial : results.trials)
+    trial.settings[0].second = trial.settings[0].second == "zb-v" ? "[0, 3]\x1b\r\n" : "*";
+  const std::string latex = text_of(results, {}, TableFormat::latex);
+  EXPECT_TRUE(has(latex, "\n{[}0, 3{]}    & 3 & ")) << latex;
+  EXPECT_TRUE(has(latex, "\n{*} & 6 & ")) << latex;
+  EXPECT_TRUE(has(latex, "\n% study a b: ")) << latex;
+  EXPECT_TRUE(has(text_of(results, {}, TableFormat::markdown), "\n| \\[0, 3\\]    | 3 |"));
+}
+
+/// Nine trials of 2, 6 and 18 steps: trial 6 alone went to the end, 4 and 5 to the second rung, and
+/// trial 9 failed there.
+StudyResults halving() {
+  StudyResults results;
+  results.name = "search";
+  results.axes = {"optimizer.lr"};
+  results.metric = "validation_loss";
+  results.rung_steps = {2, 6, 18};
+  for (int t = 1; t <= 9; ++t) {
+    TrialRecord& trial = add(results, {{"optimizer.lr", fmt::format("0.00{}", t)}},
+                             {{"validation_loss", 6 - 0.1 * t}, {"steps", 2}});
+    trial.state = TrialState::stopped;
+    results.rungs[t] = {{2, t == 1 ? std::nan("") : 6 - 0.1 * t}};
+  }
+  for (const int t : {4, 5, 6, 9}) results.rungs[t].push_back({6, 5 - 0.1 * t});
+  results.rungs[6].push_back({18, 3.25});
+  results.trials[5].state = TrialState::done;
+  results.trials[5].figures["validation_loss"] = 3.25;
+  results.trials[8].state = TrialState::failed;
+  return results;
+}
+
+TEST(StudyTable, SaysWhatSuccessiveHalvingDid) {
+  const StudyTable table = make_table(halving(), {});
+  EXPECT_EQ(table.rows.size(), 2u);  // stopped trials are no rows, the failed one is
+  const std::string text = table_text(table, TableFormat::text, TableCells::full);
+  EXPECT_TRUE(has(text, R"(
+Step  Trials  Stopped  Best Validation loss  Of those stopped
+   2       9        5                5.1000  5.2000 to 5.8000
+   6       4        2                4.1000  4.5000 to 4.6000
+  18       1        0                3.2500                 -
+)")) << text;
+  EXPECT_TRUE(has(text,
+                  "successive halving of 9 trials by Validation loss: the best is trial 6 "
+                  "(lr=0.006), 3.2500 after 18 steps\n"
+                  "cost: 46 of the 162 steps of the whole grid (28%)\n"))
+      << text;  // 5 x 2 + 3 x 6 + 18
+  EXPECT_FALSE(has(text, "stopped: trial")) << text;
+  EXPECT_EQ(to_json(table)["search"]["rungs"][0]["stopped"], 5);
+  EXPECT_EQ(to_json(table)["search"]["best"], 6);
+  EXPECT_TRUE(has(table_text(table, TableFormat::latex, TableCells::mean_sd),
+                  "\n2 & 9 & 5 & 5.1000 & 5.2000 to 5.8000 \\\\\n"));
+  EXPECT_TRUE(has(table_text(table, TableFormat::markdown, TableCells::mean_sd),
+                  "| Step | Trials | Stopped | Best Validation loss | Of those stopped |\n"
+                  "|---:|---:|---:|---:|---:|\n| 2 | 9 | 5 | "));
+  StudyResults results = halving();
+  results.minimise = false;
+  EXPECT_TRUE(has(text_of(results), "5.9000") == false &&
+              has(text_of(results), "5.8000  5.8000 to"));
+  results.rungs.clear();
+  EXPECT_TRUE(has(text_of(results), "none has reached the last step, 18"));
+  EXPECT_FALSE(to_json(make_table(schedules(), {})).contains("search"));
+}
+
 TEST(StudyTable, CsvHasAllDigits) {
   const StudyTable table = make_table(schedules(), against("parallel.schedule=1f1b"));
-  const auto rows = parse_csv(table_text(table, TableFormat::csv));
+  const auto rows = parse_csv(table_text(table, TableFormat::csv, TableCells::full));
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 4u);
   const auto at = [&](std::size_t row, const std::string& column) {
@@ -508,7 +636,9 @@ TEST(StudyTable, CsvHasAllDigits) {
   };
   EXPECT_EQ(at(2, "parallel.schedule"), "zb-v");
   EXPECT_EQ(std::stod(at(2, "tokens_per_s_mean")), table.rows[1].cells[1].summary.mean);
-  EXPECT_EQ(std::stod(at(2, "tokens_per_s_p")), table.rows[1].cells[1].difference->p.value());
+  EXPECT_EQ(std::stod(at(2, "tokens_per_s_p")), table.rows[1].cells[1].p.value());
+  EXPECT_EQ(std::stod(at(2, "tokens_per_s_p_single")),
+            table.rows[1].cells[1].difference->p.value());
   EXPECT_EQ(at(1, "tokens_per_s_p"), "");
   for (const auto& row : *rows) EXPECT_EQ(row.size(), rows->front().size());
 }

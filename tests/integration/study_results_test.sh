@@ -31,7 +31,7 @@ says() { grep -qF -e "$1" out || fail "$2: no '$1'"; }
 result 0 table studies/grid --baseline parallel.schedule=1f1b
 says 'study grid: 4 groups, 4 of 8 trials done' table
 says 'the same bits in all 2 groups of parallel.schedule for each of 2 values of model.heads and run.seed' bits
-says 'paired t test over 2 pairs of the same run.seed' test
+says 'paired t test over 2 pairs of the same Seed' test
 says 'failed: trials 2,4,6,8: ' failed
 says 'model.heads = 3 does not divide model.width' failed
 cp out before

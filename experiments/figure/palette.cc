@@ -8,13 +8,14 @@
 namespace concertina {
 namespace {
 
-constexpr std::array<Colour, 7> kSeries{{{0, 114, 178},
+constexpr std::array<Colour, 8> kSeries{{{0, 114, 178},
                                          {230, 159, 0},
                                          {0, 158, 115},
                                          {213, 94, 0},
                                          {86, 180, 233},
                                          {204, 121, 167},
-                                         {70, 70, 70}}};
+                                         {70, 70, 70},
+                                         {240, 228, 66}}};
 // The published table at every seventeenth.
 constexpr std::array<Colour, 18> kCividis{{{0, 32, 76},
                                            {0, 42, 102},

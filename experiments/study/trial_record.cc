@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -88,6 +89,29 @@ void add_logged_steps(TrialRecord& record) {
   for (const auto& [key, value] : logged.items()) record.figures.emplace(key, value.get<double>());
 }
 
+/// JSON has no NaN and no infinity: a figure that is one is written as null.
+double figure_of(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+/// Throws Json::exception where a value is not of its type.
+StoredTrial stored_trial(const Json& json, const std::string& source) {
+  StoredTrial trial;
+  TrialRecord& record = trial.record;
+  record.number = json.at("trial");
+  record.state = trial_state(json.at("state"), source);
+  for (const auto& [key, value] : json.at("settings").items())
+    record.settings.emplace_back(key, value);
+  for (const auto& [key, value] : json.at("figures").items())
+    record.figures[key] = figure_of(value);
+  json.at("facts").get_to(record.facts);
+  record.error = json.value("error", "");
+  trial.study = json.value("study", "");
+  for (const Json& rung : json.value("rungs", Json::array()))
+    trial.rungs.push_back({rung.at("steps"), figure_of(rung.at("metric"))});
+  return trial;
+}
+
 }  // namespace
 
 std::string trial_json(const StoredTrial& trial) {
@@ -114,19 +138,12 @@ StoredTrial read_trial_json(const std::string& text, const std::string& source) 
   const Json digest = json[kDigest];
   json.erase(kDigest);
   if (!digest.is_string() || digest.get<std::string>() != sha256_hex(dumped(json))) refuse();
-  StoredTrial trial;
-  TrialRecord& record = trial.record;
-  record.number = json["trial"];
-  record.state = trial_state(json["state"], source);
-  for (const auto& [key, value] : json["settings"].items())
-    record.settings.emplace_back(key, value);
-  json["figures"].get_to(record.figures);
-  json["facts"].get_to(record.facts);
-  record.error = json.value("error", "");
-  trial.study = json.value("study", "");
-  for (const Json& rung : json.value("rungs", Json::array()))
-    trial.rungs.push_back({rung["steps"], rung["metric"]});
-  return trial;
+  try {
+    return stored_trial(json, source);
+  } catch (const Json::exception&) {
+    refuse();
+  }
+  return {};
 }
 
 void harvest(TrialRecord& record) {

@@ -6,14 +6,18 @@
 #include <rapidcheck.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/study/core_budget.h"
 #include "experiments/study/csv.h"
 #include "experiments/study/launcher.h"
 #include "io/file.h"
+#include "io/sha256.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -228,6 +232,32 @@ TEST_F(StudyOnDisk, FiguresOfStepsThatNoLaunchReportedAreThoseOfTheLog) {
   EXPECT_EQ(record.figures["validation_loss"], 4.5);
   EXPECT_DOUBLE_EQ(record.figures["median_step_ms"], 30);
   EXPECT_DOUBLE_EQ(record.figures["tokens_per_s"], 100);
+}
+
+TEST(TrialJson, AFigureThatIsNoNumberIsStillOne) {
+  StoredTrial trial = ended(2, std::numeric_limits<double>::quiet_NaN(), TrialState::done);
+  trial.rungs = {{9, std::numeric_limits<double>::infinity()}};
+  const StoredTrial back = read_trial_json(trial_json(trial), "t");
+  EXPECT_TRUE(std::isnan(back.record.figures.at("loss")));
+  EXPECT_TRUE(std::isnan(back.rungs.at(0).metric)) << "JSON has no infinity either";
+}
+
+/// Signed as the study signs it, but never written by it.
+TEST(TrialJson, AValueOfAnotherTypeIsAnError) {
+  for (
+      const char* record :
+      {R"({"trial":null,"state":"done","settings":{},"directory":"d","figures":{},"facts":{}})",
+       R"({"trial":1,"state":"done","settings":{},"directory":"d","figures":{"loss":"x"},"facts":{}})",
+       R"({"trial":1,"state":"done","settings":{},"directory":"d","figures":{},"facts":[1]})",
+       R"({"trial":1,"state":"done"})"}) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(record);
+    json["digest"] = sha256_hex(json.dump());
+    EXPECT_THROW(read_trial_json(json.dump(2), "t"), Error) << record;
+  }
+  nlohmann::ordered_json right = nlohmann::ordered_json::parse(
+      R"({"trial":1,"state":"done","settings":{},"directory":"d","figures":{},"facts":{}})");
+  right["digest"] = sha256_hex(right.dump());
+  EXPECT_NO_THROW(read_trial_json(right.dump(2), "t"));
 }
 
 TEST(TrialJson, IsReadBackAndEveryEditIsFound) {

@@ -148,8 +148,8 @@ done
 for key in latency_s bytes_per_s send_cpu_s_per_byte eager_bytes; do
   for figure in inf nan 1e308 1e-308; do
     printf '[local]\n%s = %s\n' $key $figure >bad.toml
-    refused "local has $key" schedule simulate 1f1b --links bad.toml --boundary-bytes 1
-    refused "local has $key" plan --rate 1 --world 2 --costs bad.toml
+    refused "local.$key = " schedule simulate 1f1b --links bad.toml --boundary-bytes 1
+    refused "local.$key = " plan --rate 1 --world 2 --costs bad.toml
   done
 done
 refused "'010' is no whole number" schedule check 1f1b --ranks 010

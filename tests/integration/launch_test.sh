@@ -87,7 +87,7 @@ grep -q 'saving a checkpoint' err || fail 'a slow save is not told'
 slowly 1 slow --set parallel.dp=2 --set run.steps=3
 grep -q 'trained 3 steps' out || fail 'the slow run did not go on'
 exits 2 'too long a watchdog' "$binary" train @base.toml --set run.watchdog=1e11
-one_message 'run.watchdog = 100000000000 is out of range' 'too long a watchdog'
+one_message 'run.watchdog = 100000000000.0 is out of range' 'too long a watchdog'
 
 # started RANKS NAME [--set ...]: in the background, until some steps are done.
 started() {

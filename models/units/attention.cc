@@ -6,19 +6,22 @@
 #include "core/error.h"
 #include "models/slots.h"
 #include "models/units/dropout.h"
+#include "models/units/pre_norm.h"
 
 namespace concertina {
 namespace {
 
-enum Parameter { kLnWeight, kLnBias, kQkvWeight, kQkvBias, kProjWeight, kProjBias, kParameters };
+enum Parameter { kQkvWeight = PreNorm::kParameters, kQkvBias, kProjWeight, kProjBias, kParameters };
 
-struct Saved {
-  View h, mean, rstd, qkv, y, lse;  // [R,C], [R], [R], [R,3C], [R,C], [samples,H,T]
+struct Saved : PreNorm::Kept {
+  View qkv, y, lse;  // [R,3C], [R,C], [samples,H,T]
   static auto slots(const UnitShape& s, std::int64_t heads) {
-    return std::array{
-        Slot{&Saved::h, s.elements(1), s.compute}, Slot{&Saved::mean, s.rows(), DType::f32},
-        Slot{&Saved::rstd, s.rows(), DType::f32},  Slot{&Saved::qkv, s.elements(3), s.compute},
-        Slot{&Saved::y, s.elements(1), s.compute}, Slot{&Saved::lse, s.rows() * heads, DType::f32}};
+    return std::array{Slot<Saved>{&Saved::h, s.elements(1), s.compute},
+                      Slot<Saved>{&Saved::mean, s.rows(), DType::f32},
+                      Slot<Saved>{&Saved::rstd, s.rows(), DType::f32},
+                      Slot<Saved>{&Saved::qkv, s.elements(3), s.compute},
+                      Slot<Saved>{&Saved::y, s.elements(1), s.compute},
+                      Slot<Saved>{&Saved::lse, s.rows() * heads, DType::f32}};
   }
 };
 
@@ -37,6 +40,7 @@ class AttentionBlock final : public Unit {
       : shape_(shape),
         heads_(heads),
         backend_(backend),
+        norm_(backend),
         dropout_(shape, backend),
         qkv_(backend.linear(shape.linear(shape.width, 3 * shape.width))),
         proj_(backend.linear(shape.linear(shape.width, shape.width))),
@@ -51,6 +55,7 @@ class AttentionBlock final : public Unit {
   void attach(std::span<const View> parameters, void* packed) override {
     CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
     std::copy(parameters.begin(), parameters.end(), weights_.begin());
+    norm_.attach(parameters);
     packed_qkv_ = packed;
     packed_proj_ = static_cast<std::byte*>(packed) + align_up(qkv_->packed_bytes());
   }
@@ -66,12 +71,7 @@ class AttentionBlock final : public Unit {
 
   void forward(const UnitIo& io) override {
     const Saved s = slots_in<Saved>(io.saved, shape_, heads_);
-    backend_.run(LayerNorm{.x = io.input,
-                           .gamma = weights_[kLnWeight],
-                           .beta = weights_[kLnBias],
-                           .y = s.h,
-                           .mean = s.mean,
-                           .rstd = s.rstd});
+    norm_.forward(io, s);
     backend_.run(LinearForward{
         .map = *qkv_, .x = s.h, .packed = packed_qkv_, .bias = weights_[kQkvBias], .y = s.qkv});
     backend_.run(AttentionForward{.attention = *attention_, .qkv = s.qkv, .y = s.y, .lse = s.lse});
@@ -87,20 +87,13 @@ class AttentionBlock final : public Unit {
     backend_.run(AttentionBackward{
         .attention = *attention_, .dy = dy, .qkv = s.qkv, .y = s.y, .lse = s.lse, .dqkv = g.dqkv});
     backend_.run(LinearInput{.map = *qkv_, .dy = g.dqkv, .packed = packed_qkv_, .dx = g.dh});
-    if (!io.input_grad.empty())
-      backend_.run(LayerNormInput{.dy = g.dh,
-                                  .x = io.input,
-                                  .gamma = weights_[kLnWeight],
-                                  .mean = s.mean,
-                                  .rstd = s.rstd,
-                                  .residual_grad = io.output_grad,
-                                  .dx = io.input_grad});
+    norm_.backward_input(io, s, g.dh, io.output_grad);
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = slots_in<Saved>(io.saved, shape_, heads_);
     const Grads g = slots_in<Grads>(io.grads, shape_);
-    const bool accumulate = gradients[kLnWeight].accumulate;
+    const bool accumulate = gradients.front().accumulate;
     backend_.run(LinearWeight{.map = *proj_,
                               .x = s.y,
                               .dy = dropout_.gradient(io, g.dropped),
@@ -113,13 +106,7 @@ class AttentionBlock final : public Unit {
                               .dweight = gradients[kQkvWeight].view,
                               .dbias = gradients[kQkvBias].view,
                               .accumulate = accumulate});
-    backend_.run(LayerNormWeight{.dy = g.dh,
-                                 .x = io.input,
-                                 .mean = s.mean,
-                                 .rstd = s.rstd,
-                                 .dgamma = gradients[kLnWeight].view,
-                                 .dbeta = gradients[kLnBias].view,
-                                 .accumulate = accumulate});
+    norm_.backward_weight(io, s, g.dh, gradients);
   }
 
   UnitResult result(void*) const override { return {}; }
@@ -128,6 +115,7 @@ class AttentionBlock final : public Unit {
   UnitShape shape_;
   std::int64_t heads_;
   Backend& backend_;
+  PreNorm norm_;
   Dropout dropout_;
   std::unique_ptr<Linear> qkv_, proj_;
   std::unique_ptr<Attention> attention_;
@@ -153,14 +141,15 @@ UnitSpec attention_spec(std::string name, const UnitShape& shape, std::int64_t h
                         float residual_std) {
   const std::int64_t width = shape.width;
   UnitSpec spec{std::move(name), {}, attention_cost(shape, heads)};
-  spec.parameters = {
-      {"ln.weight", {width}, false, {Init::Kind::ones}, ""},
-      {"ln.bias", {width}, false, {Init::Kind::zeros}, ""},
-      {"qkv.weight", {width, 3 * width}, true, {Init::Kind::normal, std}, ""},
-      {"qkv.bias", {3 * width}, false, {Init::Kind::zeros}, ""},
-      {"proj.weight", {width, width}, true, {Init::Kind::normal, residual_std}, ""},
-      {"proj.bias", {width}, false, {Init::Kind::zeros}, ""},
-  };
+  spec.parameters = PreNorm::parameters(width);
+  spec.parameters.insert(
+      spec.parameters.end(),
+      {
+          {"qkv.weight", {width, 3 * width}, true, {Init::Kind::normal, std}, ""},
+          {"qkv.bias", {3 * width}, false, {Init::Kind::zeros}, ""},
+          {"proj.weight", {width, width}, true, {Init::Kind::normal, residual_std}, ""},
+          {"proj.bias", {width}, false, {Init::Kind::zeros}, ""},
+      });
   return spec;
 }
 

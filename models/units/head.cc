@@ -6,21 +6,22 @@
 #include "core/error.h"
 #include "models/slots.h"
 #include "models/units/embedding.h"
+#include "models/units/pre_norm.h"
 
 namespace concertina {
 namespace {
 
-enum Parameter { kLnWeight, kLnBias, kWte, kParameters };
+enum Parameter { kWte = PreNorm::kParameters, kParameters };
 enum Read { kTargets };
 
-struct Saved {
-  View h, mean, rstd, logits, row_loss;  // [R,C], [R], [R], [R,V], [R]
+struct Saved : PreNorm::Kept {
+  View logits, row_loss;  // [R,V], [R]
   static auto slots(const UnitShape& s, std::int64_t vocabulary) {
-    return std::array{Slot{&Saved::h, s.elements(1), s.compute},
-                      Slot{&Saved::mean, s.rows(), DType::f32},
-                      Slot{&Saved::rstd, s.rows(), DType::f32},
-                      Slot{&Saved::logits, s.rows() * vocabulary, s.compute},
-                      Slot{&Saved::row_loss, s.rows(), DType::f32}};
+    return std::array{Slot<Saved>{&Saved::h, s.elements(1), s.compute},
+                      Slot<Saved>{&Saved::mean, s.rows(), DType::f32},
+                      Slot<Saved>{&Saved::rstd, s.rows(), DType::f32},
+                      Slot<Saved>{&Saved::logits, s.rows() * vocabulary, s.compute},
+                      Slot<Saved>{&Saved::row_loss, s.rows(), DType::f32}};
   }
 };
 
@@ -43,6 +44,7 @@ class Head final : public Unit {
       : shape_(shape),
         vocabulary_(vocabulary),
         backend_(backend),
+        norm_(backend),
         head_(backend.linear(
             {shape.rows(), shape.width, vocabulary, true, shape.compute, head_products(shape)})) {}
 
@@ -54,6 +56,7 @@ class Head final : public Unit {
   void attach(std::span<const View> parameters, void* packed) override {
     CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
     std::copy(parameters.begin(), parameters.end(), weights_.begin());
+    norm_.attach(parameters);
     packed_ = packed;
   }
 
@@ -64,12 +67,7 @@ class Head final : public Unit {
 
   void forward(const UnitIo& io) override {
     const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
-    backend_.run(LayerNorm{.x = io.input,
-                           .gamma = weights_[kLnWeight],
-                           .beta = weights_[kLnBias],
-                           .y = s.h,
-                           .mean = s.mean,
-                           .rstd = s.rstd});
+    norm_.forward(io, s);
     backend_.run(LinearForward{.map = *head_, .x = s.h, .packed = packed_, .y = s.logits});
     backend_.run(CrossEntropy{.logits = s.logits,
                               .targets = io.fields[kTargets],
@@ -82,13 +80,7 @@ class Head final : public Unit {
     const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
     const View dh = slots_in<Grads>(io.grads, shape_).dh;
     backend_.run(LinearInput{.map = *head_, .dy = s.logits, .packed = packed_, .dx = dh});
-    if (!io.input_grad.empty())
-      backend_.run(LayerNormInput{.dy = dh,
-                                  .x = io.input,
-                                  .gamma = weights_[kLnWeight],
-                                  .mean = s.mean,
-                                  .rstd = s.rstd,
-                                  .dx = io.input_grad});
+    norm_.backward_input(io, s, dh, {});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
@@ -99,13 +91,7 @@ class Head final : public Unit {
                                 .dy = s.logits,
                                 .dweight = gradients[kWte].view,
                                 .accumulate = gradients[kWte].accumulate});
-    backend_.run(LayerNormWeight{.dy = slots_in<Grads>(io.grads, shape_).dh,
-                                 .x = io.input,
-                                 .mean = s.mean,
-                                 .rstd = s.rstd,
-                                 .dgamma = gradients[kLnWeight].view,
-                                 .dbeta = gradients[kLnBias].view,
-                                 .accumulate = gradients[kLnWeight].accumulate});
+    norm_.backward_weight(io, s, slots_in<Grads>(io.grads, shape_).dh, gradients);
   }
 
   UnitResult result(void* saved) const override {
@@ -117,6 +103,7 @@ class Head final : public Unit {
   UnitShape shape_;
   std::int64_t vocabulary_;
   Backend& backend_;
+  PreNorm norm_;
   std::unique_ptr<Linear> head_;
   std::array<View, kParameters> weights_;
   void* packed_ = nullptr;
@@ -132,9 +119,8 @@ UnitSpec head_spec(std::string name, const UnitShape& shape, std::int64_t vocabu
       {},
       {product, product, product, slot_bytes<Saved>(shape, vocabulary), slot_bytes<Grads>(shape)}};
   spec.reads = {text_fields(shape.tokens)[1]};
-  spec.parameters = {{"ln.weight", {shape.width}, false, {Init::Kind::ones}, ""},
-                     {"ln.bias", {shape.width}, false, {Init::Kind::zeros}, ""},
-                     token_table(vocabulary, shape.width, std)};
+  spec.parameters = PreNorm::parameters(shape.width);
+  spec.parameters.insert(spec.parameters.end(), {token_table(vocabulary, shape.width, std)});
   return spec;
 }
 

@@ -6,19 +6,21 @@
 #include "core/error.h"
 #include "models/slots.h"
 #include "models/units/dropout.h"
+#include "models/units/pre_norm.h"
 
 namespace concertina {
 namespace {
 
-enum Parameter { kLnWeight, kLnBias, kUpWeight, kUpBias, kDownWeight, kDownBias, kParameters };
+enum Parameter { kUpWeight = PreNorm::kParameters, kUpBias, kDownWeight, kDownBias, kParameters };
 
-struct Saved {
-  View h, mean, rstd, g, aux;  // [R,C], [R], [R], [R,4C], [R,4C] (what gelu's gradient needs)
+struct Saved : PreNorm::Kept {
+  View g, aux;  // [R,4C], [R,4C] (what gelu's gradient needs)
   static auto slots(const UnitShape& s) {
-    return std::array{
-        Slot{&Saved::h, s.elements(1), s.compute}, Slot{&Saved::mean, s.rows(), DType::f32},
-        Slot{&Saved::rstd, s.rows(), DType::f32}, Slot{&Saved::g, s.elements(4), s.compute},
-        Slot{&Saved::aux, s.elements(4), s.compute}};
+    return std::array{Slot<Saved>{&Saved::h, s.elements(1), s.compute},
+                      Slot<Saved>{&Saved::mean, s.rows(), DType::f32},
+                      Slot<Saved>{&Saved::rstd, s.rows(), DType::f32},
+                      Slot<Saved>{&Saved::g, s.elements(4), s.compute},
+                      Slot<Saved>{&Saved::aux, s.elements(4), s.compute}};
   }
 };
 
@@ -36,6 +38,7 @@ class MlpBlock final : public Unit {
   MlpBlock(const UnitShape& shape, Backend& backend)
       : shape_(shape),
         backend_(backend),
+        norm_(backend),
         dropout_(shape, backend),
         up_(backend.linear(shape.linear(shape.width, 4 * shape.width))),
         down_(backend.linear(shape.linear(4 * shape.width, shape.width))) {}
@@ -48,6 +51,7 @@ class MlpBlock final : public Unit {
   void attach(std::span<const View> parameters, void* packed) override {
     CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
     std::copy(parameters.begin(), parameters.end(), weights_.begin());
+    norm_.attach(parameters);
     packed_up_ = packed;
     packed_down_ = static_cast<std::byte*>(packed) + align_up(up_->packed_bytes());
   }
@@ -63,12 +67,7 @@ class MlpBlock final : public Unit {
 
   void forward(const UnitIo& io) override {
     const Saved s = slots_in<Saved>(io.saved, shape_);
-    backend_.run(LayerNorm{.x = io.input,
-                           .gamma = weights_[kLnWeight],
-                           .beta = weights_[kLnBias],
-                           .y = s.h,
-                           .mean = s.mean,
-                           .rstd = s.rstd});
+    norm_.forward(io, s);
     backend_.run(LinearForward{.map = *up_,
                                .x = s.h,
                                .packed = packed_up_,
@@ -87,20 +86,13 @@ class MlpBlock final : public Unit {
                              .epilogue = {Epilogue::Kind::gelu, s.aux},
                              .dx = g.du});
     backend_.run(LinearInput{.map = *up_, .dy = g.du, .packed = packed_up_, .dx = g.dh});
-    if (!io.input_grad.empty())
-      backend_.run(LayerNormInput{.dy = g.dh,
-                                  .x = io.input,
-                                  .gamma = weights_[kLnWeight],
-                                  .mean = s.mean,
-                                  .rstd = s.rstd,
-                                  .residual_grad = io.output_grad,
-                                  .dx = io.input_grad});
+    norm_.backward_input(io, s, g.dh, io.output_grad);
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = slots_in<Saved>(io.saved, shape_);
     const Grads g = slots_in<Grads>(io.grads, shape_);
-    const bool accumulate = gradients[kLnWeight].accumulate;
+    const bool accumulate = gradients.front().accumulate;
     backend_.run(LinearWeight{.map = *down_,
                               .x = s.g,
                               .dy = dropout_.gradient(io, g.dropped),
@@ -113,13 +105,7 @@ class MlpBlock final : public Unit {
                               .dweight = gradients[kUpWeight].view,
                               .dbias = gradients[kUpBias].view,
                               .accumulate = accumulate});
-    backend_.run(LayerNormWeight{.dy = g.dh,
-                                 .x = io.input,
-                                 .mean = s.mean,
-                                 .rstd = s.rstd,
-                                 .dgamma = gradients[kLnWeight].view,
-                                 .dbeta = gradients[kLnBias].view,
-                                 .accumulate = accumulate});
+    norm_.backward_weight(io, s, g.dh, gradients);
   }
 
   UnitResult result(void*) const override { return {}; }
@@ -127,6 +113,7 @@ class MlpBlock final : public Unit {
  private:
   UnitShape shape_;
   Backend& backend_;
+  PreNorm norm_;
   Dropout dropout_;
   std::unique_ptr<Linear> up_, down_;
   std::array<View, kParameters> weights_;
@@ -143,14 +130,15 @@ UnitSpec mlp_spec(std::string name, const UnitShape& shape, float std, float res
   UnitSpec spec{std::move(name),
                 {},
                 {product, product, product, slot_bytes<Saved>(shape), slot_bytes<Grads>(shape)}};
-  spec.parameters = {
-      {"ln.weight", {width}, false, {Init::Kind::ones}, ""},
-      {"ln.bias", {width}, false, {Init::Kind::zeros}, ""},
-      {"up.weight", {width, 4 * width}, true, {Init::Kind::normal, std}, ""},
-      {"up.bias", {4 * width}, false, {Init::Kind::zeros}, ""},
-      {"down.weight", {4 * width, width}, true, {Init::Kind::normal, residual_std}, ""},
-      {"down.bias", {width}, false, {Init::Kind::zeros}, ""},
-  };
+  spec.parameters = PreNorm::parameters(width);
+  spec.parameters.insert(
+      spec.parameters.end(),
+      {
+          {"up.weight", {width, 4 * width}, true, {Init::Kind::normal, std}, ""},
+          {"up.bias", {4 * width}, false, {Init::Kind::zeros}, ""},
+          {"down.weight", {4 * width, width}, true, {Init::Kind::normal, residual_std}, ""},
+          {"down.bias", {width}, false, {Init::Kind::zeros}, ""},
+      });
   return spec;
 }
 

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "experiments/run/error_text.h"
 #include "experiments/run/signals.h"
 #include "experiments/study/launcher.h"
 #include "io/paths.h"
@@ -26,14 +27,10 @@ constexpr double kPatienceSeconds = 300;  // for an answer
 constexpr double kSilenceSeconds = 5;     // until somebody is told that there is none
 constexpr std::size_t kMostLineBytes = 1 << 20;
 
-/// As a person may read it at a terminal: short, in one line, without bytes that do something.
+/// As a person may read it at a terminal: its beginning.
 std::string shown(const std::string& line) {
   constexpr std::size_t kMost = 120;
-  std::string text;
-  for (const char c : line.substr(0, kMost)) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += byte >= 0x20 && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
-  }
+  const std::string text = terminal_text(line.substr(0, kMost));
   return line.size() > kMost ? fmt::format("{}... ({} bytes)", text, line.size()) : text;
 }
 

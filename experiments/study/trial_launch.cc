@@ -8,6 +8,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/study/launcher.h"
+#include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/paths.h"
 #include "io/sha256.h"
@@ -17,16 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether the run has a checkpoint to go on from, or one that a kill left aside while the next one
-/// of its step came. One that was being written, or removed, is none.
+/// Whether the run left a checkpoint to go on from. Its processes have ended.
 bool has_checkpoint(const std::string& run) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run + "/checkpoints", error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && !name.ends_with(".partial") && !name.ends_with(".removed"))
-      return true;
-  }
-  return false;
+  const std::string checkpoints = run + "/checkpoints";
+  recover_commits(checkpoints);
+  return newest_commit(checkpoints).has_value();
 }
 
 std::string template_of(const StudySpec& spec) {

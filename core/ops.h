@@ -208,7 +208,7 @@ void each_view(Op& op, F&& f) {
       op);
 }
 
-/// Of products, as really computed; 0 of other kernels.
+/// The operations of a product, as it is really computed; every other kernel counts 0.
 double flops_of(const Op& op);
 
 }  // namespace concertina

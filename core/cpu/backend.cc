@@ -1,5 +1,4 @@
-// The CPU backend: what it runs on, and its operators; its other kernels are those of
-// run_op.h.
+// The CPU backend: what it runs on, and its operators; its other kernels are those of run_op.h.
 #include "core/backend.h"
 
 #include <fmt/format.h>

@@ -43,7 +43,7 @@ LinkCosts boundary_link(const PlanProblem& problem, const PlanCandidate& candida
   return link;
 }
 
-/// Of a ring over the replicas: bytes a second that pass one device of the group.
+/// A ring over the replicas passes so many bytes per second through one device of the group.
 double replica_rate(const PlanProblem& problem, const PlanCandidate& candidate) {
   const int host = ranks_of_host(problem, candidate);
   const int stride = candidate.tp * (problem.software.pipeline_inside ? candidate.pp : 1);

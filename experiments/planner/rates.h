@@ -16,9 +16,9 @@ inline double over(double amount, double rate) {
 /// Bytes a second between devices of one host: in shared memory, the receiver's copy.
 double local_rate(const MachineModel& machine);
 
-/// Of an activation, or of a computed gradient.
+/// Bytes of one element of an activation or of a computed gradient.
 double element_bytes(const RunConfig& config);
-/// Of one microbatch's activations between two layers.
+/// Bytes of one microbatch's activations between two layers.
 double boundary_bytes(const RunConfig& config, int samples);
 
 }  // namespace concertina

@@ -19,8 +19,8 @@ struct FigureName {
   std::string short_title() const { return title.substr(0, title.find(" (")); }
 };
 
-/// Of a column without an entry, title and label are the column itself, and the ending of its name
-/// tells its unit and the better way: times, bytes, losses and bubbles are better the lower they
+/// A column without an entry is its own title and label, and the ending of its name tells its unit
+/// and the better way: times, bytes, losses and bubbles are better the lower they
 /// are, rates and utilizations the higher they are; of others nothing is known.
 FigureName name_of_figure(const std::string& column);
 

@@ -49,8 +49,8 @@ struct StudyResults {
   std::vector<TrialRecord> trials;
   std::string metric;  // what the study minimises or maximises; empty: none was named
   bool minimise = true;
-  /// Of successive halving: the steps of its rungs, ascending, and what each trial had at those
-  /// that it reached. Else both are empty.
+  /// Successive halving has rungs: their steps, ascending, and what each trial had at those that it
+  /// reached. Other studies leave both empty.
   std::vector<std::int64_t> rung_steps;
   std::map<int, std::vector<TrialRung>> rungs;
 };

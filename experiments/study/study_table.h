@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Of the p values of one metric: how they allow for being several.
+/// How the p values of one metric allow for being several.
 enum class PCorrection { none, holm };
 /// Throws Error{bad_input} for a word that is neither.
 PCorrection p_correction(const std::string& word);

@@ -18,7 +18,7 @@ inline constexpr double kWaitingShare = 0.2;
 /// with a core for each rank. `hosts`: by rank; empty: one host. Ranks stay on their cores where
 /// they divide evenly; one that waits leaves all but kWaitingShare of its core to the others there.
 /// What messages take of a rank's own time is work as well; links are as fast as if they were free,
-/// and exchanges of gradients are part of the update.
+/// and exchanges of gradients are part of the update. Takes time as actions times ranks.
 double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
                           const std::vector<int>& hosts, int cores);
 

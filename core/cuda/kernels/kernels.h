@@ -25,7 +25,7 @@ void run(cudaStream_t stream, const Axpby& op, void* scratch);
 void run(cudaStream_t stream, const AdamWUpdate& op, void* scratch);
 /// `place`: on the device, in place of the mask's own step and sample; or null.
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
-/// Of op.x; `sums`: host memory that the device may write, in place of op.sums.
+/// The sums of op.x go to `sums`, host memory that the device may write, in place of op.sums.
 void run(cudaStream_t stream, const SumSquares& op, double* sums);
 
 /// *to = place.

@@ -33,8 +33,46 @@ void find_fields(const BatchSource& source, std::span<const Field> wanted, std::
   }
 }
 
+Field tokens_field(std::int64_t tokens) {
+  return {"tokens", DType::i32, {tokens}};
+}
+Field targets_field(std::int64_t tokens) {
+  return {"targets", DType::i32, {tokens}};
+}
+Field types_field(std::int64_t tokens) {
+  return {"types", DType::i32, {tokens}};
+}
+Field lengths_field() {
+  return {"lengths", DType::i32, {}};
+}
+Field label_field() {
+  return {"label", DType::i32, {}};
+}
+Field start_field() {
+  return {"start", DType::i32, {}};
+}
+Field end_field() {
+  return {"end", DType::i32, {}};
+}
+Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width) {
+  return {"image", DType::f32, {channels, height, width}};
+}
+
 std::vector<Field> text_fields(std::int64_t tokens) {
-  return {{"tokens", DType::i32, {tokens}}, {"targets", DType::i32, {tokens}}};
+  return {tokens_field(tokens), targets_field(tokens)};
+}
+
+void blank_sample(std::span<const Field> fields, std::span<const View> views) {
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (views[f].empty()) continue;
+    const std::string& name = fields[f].name;
+    const bool target = name == "targets" || name == "label" || name == "start" || name == "end";
+    const auto count = static_cast<std::size_t>(fields[f].elements());
+    if (fields[f].type == DType::f32)
+      std::fill_n(views[f].f32(), count, 0.0F);
+    else
+      std::fill_n(views[f].i32(), count, target ? kIgnored : name == "lengths" ? 1 : 0);
+  }
 }
 
 }  // namespace concertina

@@ -45,7 +45,23 @@ class BatchSource {
 /// Throws bad input if the source lacks one of them or has it in another type or shape.
 void find_fields(const BatchSource& source, std::span<const Field> wanted, std::span<int> indices);
 
-/// A text as tokens [T] and what comes after each of them; a target of -1 is scored by nobody.
+/// A target, label or place that no loss and no figure counts.
+inline constexpr std::int32_t kIgnored = -1;
+
+// The fields that datasets write and models read, by one name and shape each.
+Field tokens_field(std::int64_t tokens);   // i32 [T]
+Field targets_field(std::int64_t tokens);  // i32 [T], or kIgnored
+Field types_field(std::int64_t tokens);    // i32 [T]: 0 in the first sentence, 1 in the second
+Field lengths_field();                     // i32 []: tokens that are not padding, at least 1
+Field label_field();                       // i32 [], or kIgnored
+Field start_field();                       // i32 []: an answer's first token, or kIgnored
+Field end_field();                         // i32 []: an answer's last token, or kIgnored
+Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width);  // f32 [C, H, W]
+
+/// A text as tokens and what comes after each of them.
 std::vector<Field> text_fields(std::int64_t tokens);
+/// Makes one sample nobody's: no target is valid, a length is 1, all else 0. `views[i]` has the
+/// elements of fields[i], or is empty.
+void blank_sample(std::span<const Field> fields, std::span<const View> views);
 
 }  // namespace concertina

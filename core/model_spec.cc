@@ -138,6 +138,10 @@ std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
       if (parameter.shared.empty() || !frozen.contains(parameter.shared)) trained += count;
     }
     if (trained < all) cost.weight_flops *= trained / all;
+    if (!unit.recompute) continue;
+    cost.input_flops += cost.again_flops;
+    cost.grad_bytes += cost.saved_bytes;
+    cost.saved_bytes = 0;
   }
   return costs;
 }

@@ -33,6 +33,8 @@ struct UnitCost {
   double forward_flops = 0, input_flops = 0, weight_flops = 0;  // F, I, W
   std::size_t saved_bytes = 0;  // kept from F until I (and W), without the unit's input
   std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
+  /// Of computing what it keeps again from its input; 0: it cannot.
+  double again_flops = 0;
 };
 
 double total_flops(const UnitCost& cost);
@@ -43,6 +45,9 @@ struct UnitSpec {
   std::vector<ParameterSpec> parameters;
   UnitCost cost;
   std::vector<Field> reads{};  // of the batch, on whatever stage the unit is; at most kMostReads
+  /// Keeps nothing from F to B but its input: what `cost` says of saved bytes is computed again at
+  /// the start of B or I, and lives from there to W.
+  bool recompute = false;
 };
 
 /// Fields of a batch that one unit may read.
@@ -105,7 +110,8 @@ std::string frozen_text(const ModelSpec& model, int units);
 int most_frozen_layers(const ModelSpec& model);
 
 /// What one microbatch costs where units [0, frozen_units) are frozen: of these, F alone and
-/// nothing saved; of the others, weight gradients in proportion to the parameters that train.
+/// nothing saved; of the others, weight gradients in proportion to the parameters that train, and
+/// what recompute makes of UnitSpec::cost.
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
 
 /// Elements of the canonical grid: norms are summed, states hashed and owners cut by block.

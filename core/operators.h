@@ -31,11 +31,14 @@ struct LinearShape {
   bool operator==(const LinearShape&) const = default;
 };
 
-/// What is fused after the product. Forward: `gelu` writes y = gelu(u) and what its gradient needs
-/// into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: `gelu` multiplies dx[R,I] by
-/// the derivative, from what the map that produced this one's input kept in aux[R,I].
+/// What is fused after the product. Forward: a GELU writes y = gelu(u) and what its gradient needs
+/// into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: a GELU multiplies dx[R,I] by
+/// the derivative, from what the map that produced this one's input kept in aux[R,I]; `residual`
+/// adds residual[R,I] to dx.
+/// `gelu` is the tanh form (GPT-2), `gelu_erf` x Phi(x) (BERT, ViT; Hendrycks & Gimpel 2016).
 struct Epilogue {
-  enum class Kind { none, gelu, residual } kind = Kind::none;
+  enum class Kind { none, gelu, gelu_erf, residual } kind = Kind::none;
+  bool is_gelu() const { return kind == Kind::gelu || kind == Kind::gelu_erf; }
   View operand{};  // aux (written forward, read backward) or residual (read)
 };
 
@@ -61,16 +64,33 @@ class Linear {
   LinearShape shape_;
 };
 
-/// Causal self-attention over qkv[R,3C].
+/// Self-attention over qkv[R,(H+2K)D]: the columns of H query heads, then those of K key heads,
+/// then those of K value heads. H/K neighbouring query heads share one key and value head
+/// (grouped-query attention, Ainslie et al. 2023).
 struct AttentionShape {
   std::int64_t samples = 0, tokens = 0, heads = 0, head_dim = 0;
   DType compute = DType::f32;
+  std::int64_t kv_heads = 0;  // K, a divisor of H; 0: H
+  bool causal = true;         // query i sees keys [0, i]; else all
+  bool padded = false;        // every op gives lengths; else none does
   bool operator==(const AttentionShape&) const = default;
+
+  std::int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
+  std::int64_t group() const { return heads / kv(); }
+  /// Columns of q, y; of k or v; of qkv.
+  std::int64_t width() const { return heads * head_dim; }
+  std::int64_t kv_width() const { return kv() * head_dim; }
+  std::int64_t qkv_width() const { return width() + 2 * kv_width(); }
 };
+
+/// Operations of one product over the pairs (query, key) that the mask leaves, lengths aside. The
+/// forward pass has two (q k^T, p v), the backward pass five (q k^T again, dp, dv, dq, dk).
+double attention_product_flops(const AttentionShape& shape);
 
 class Attention {
  public:
-  explicit Attention(const AttentionShape& shape) : shape_(shape) {}
+  /// Throws where heads cannot be shared evenly.
+  explicit Attention(const AttentionShape& shape);
   virtual ~Attention() = default;
   Attention(const Attention&) = delete;
   Attention& operator=(const Attention&) = delete;
@@ -78,6 +98,10 @@ class Attention {
   const AttentionShape& shape() const { return shape_; }
   virtual void forward(const AttentionForward& op) = 0;
   virtual void backward(const AttentionBackward& op) = 0;
+
+ protected:
+  /// Throws where `lengths` is not what the shape promises.
+  void require_lengths(View lengths) const;
 
  private:
   AttentionShape shape_;

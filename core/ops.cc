@@ -1,5 +1,7 @@
 #include "core/ops.h"
 
+#include "core/error.h"
+
 namespace concertina {
 namespace {
 
@@ -8,22 +10,16 @@ double product_flops(const LinearShape& shape) {
          static_cast<double>(shape.out);
 }
 
-/// Two products forward, over the pairs (query, key) that the mask leaves.
-double forward_flops(const AttentionShape& s) {
-  const double pairs = static_cast<double>(s.tokens) * static_cast<double>(s.tokens + 1) / 2;
-  return 4 * pairs * static_cast<double>(s.samples * s.heads * s.head_dim);
-}
-
 struct Flops {
   double operator()(const LinearForward& op) const { return product_flops(op.map.shape()); }
   double operator()(const LinearInput& op) const { return product_flops(op.map.shape()); }
   double operator()(const LinearWeight& op) const { return product_flops(op.map.shape()); }
   double operator()(const AttentionForward& op) const {
-    return forward_flops(op.attention.shape());
+    return 2 * attention_product_flops(op.attention.shape());
   }
   /// Four products; the recomputation of the probabilities is not counted.
   double operator()(const AttentionBackward& op) const {
-    return 2 * forward_flops(op.attention.shape());
+    return 4 * attention_product_flops(op.attention.shape());
   }
   template <class Other>
   double operator()(const Other&) const {
@@ -32,6 +28,24 @@ struct Flops {
 };
 
 }  // namespace
+
+double attention_product_flops(const AttentionShape& s) {
+  const auto tokens = static_cast<double>(s.tokens);
+  const double pairs = tokens * (s.causal ? (tokens + 1) / 2 : tokens);
+  return 2 * pairs * static_cast<double>(s.samples * s.width());
+}
+
+Attention::Attention(const AttentionShape& shape) : shape_(shape) {
+  CONCERTINA_CHECK(shape.kv() > 0 && shape.heads % shape.kv() == 0,
+                   "{} heads of queries, {} of keys", shape.heads, shape.kv());
+}
+
+void Attention::require_lengths(View lengths) const {
+  const std::size_t expected = shape_.padded ? static_cast<std::size_t>(shape_.samples) : 0;
+  CONCERTINA_CHECK(lengths.count == expected && (expected == 0 || lengths.dtype == DType::i32),
+                   "{} lengths for {} samples{}", lengths.count, shape_.samples,
+                   shape_.padded ? "" : " without padding");
+}
 
 double flops_of(const Op& op) {
   return std::visit(Flops{}, op);

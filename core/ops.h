@@ -3,8 +3,9 @@
 // Invariants: an op owns nothing; what it points to outlives the kernel. Every size follows from
 // the views and numbers in it.
 //
-// Legend: R rows (= microbatch samples x T), T tokens a sample, C width, H heads, D = C/H,
-// V vocabulary, I inputs and O outputs of a linear map. All matrices are row-major.
+// Legend: R rows (= microbatch samples x T), T tokens a sample, C width, H heads of D columns, K of
+// keys and values, V vocabulary, I inputs and O outputs of a linear map. All matrices are
+// row-major.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@
 #include "core/dropout.h"
 #include "core/operators.h"
 #include "core/tensor.h"
+#include "core/update_rules.h"
 
 namespace concertina {
 
@@ -62,44 +64,48 @@ struct LinearInput {
   void run() const { map.backward_input(*this); }
 };
 
-/// dweight (shape of the stored weight) and dbias[O] (may be empty) = (accumulate ? old : 0)
+/// dweight (shape of the stored weight) and dbias[O] (each may be empty) = (accumulate ? old : 0)
 /// + x^T dy and column sums of dy.
 struct LinearWeight {
   static constexpr std::string_view kName = "linear weight gradient";
   Linear& map;
   View x, dy;
-  View dweight, dbias{};
+  View dweight{}, dbias{};
   bool accumulate;
   auto views() { return std::array{&x, &dy, &dweight, &dbias}; }
   void run() const { map.backward_weight(*this); }
 };
 
-/// y[R,C] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] keeps log-sum-exp of each row.
+/// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] keeps log-sum-exp of each row. Keys
+/// at or after lengths[samples] (int32; may be empty: T) are seen by no query; a length below 1
+/// counts as 1, one above T as T. A query there is one like any other.
 struct AttentionForward {
   static constexpr std::string_view kName = "attention forward";
   Attention& attention;
-  View qkv;  // [R,3C]: q, k, v side by side, heads contiguous inside each
+  View qkv, lengths{};  // [R,(H+2K)D]: q, k, v side by side, heads contiguous inside each
   View y, lse;
-  auto views() { return std::array{&qkv, &y, &lse}; }
+  auto views() { return std::array{&qkv, &lengths, &y, &lse}; }
   void run() const { attention.forward(*this); }
 };
 
-/// dqkv[R,3C] from dy[R,C], recomputing the probabilities from qkv and lse (FlashAttention, Dao et
-/// al. 2022, algorithm 4).
+/// dqkv[R,(H+2K)D] from dy[R,HD], recomputing the probabilities from qkv and lse (FlashAttention,
+/// Dao et al. 2022, algorithm 4). dk and dv are summed over the heads that share them, in their
+/// order, before they are rounded, and 0 for keys that no query sees.
 struct AttentionBackward {
   static constexpr std::string_view kName = "attention backward";
   Attention& attention;
-  View dy, qkv, y, lse;
+  View dy, qkv, lengths{}, y, lse;
   View dqkv;
-  auto views() { return std::array{&dy, &qkv, &y, &lse, &dqkv}; }
+  auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv}; }
   void run() const { attention.backward(*this); }
 };
 
-/// y[R,C] = (x - mean) rstd gamma + beta, statistics kept in mean[R], rstd[R]; eps = 1e-5.
+/// y[R,C] = (x - mean) rstd gamma + beta, statistics kept in mean[R], rstd[R].
 struct LayerNorm {
   static constexpr std::string_view kName = "layer norm";
   View x, gamma, beta;
   View y, mean, rstd;
+  float eps = 1e-5F;
   auto views() { return std::array{&x, &gamma, &beta, &y, &mean, &rstd}; }
 };
 
@@ -121,23 +127,175 @@ struct LayerNormWeight {
   auto views() { return std::array{&dy, &x, &mean, &rstd, &dgamma, &dbeta}; }
 };
 
-/// x[R,C] = wte[token] + wpe[position]; tokens[R] int32 in [0, V), R = samples x T.
-struct Embed {
-  static constexpr std::string_view kName = "embedding";
-  View tokens, wte, wpe;  // wpe[T,C]
-  std::int64_t t;
-  View x;
-  auto views() { return std::array{&tokens, &wte, &wpe, &x}; }
+/// y[R,C] = x rstd gamma, rstd[R] = 1 / sqrt(mean(x^2) + eps) (RMSNorm, Zhang & Sennrich 2019).
+struct RmsNorm {
+  static constexpr std::string_view kName = "rms norm";
+  View x, gamma;
+  View y, rstd;
+  float eps = 1e-5F;
+  auto views() { return std::array{&x, &gamma, &y, &rstd}; }
 };
 
-/// dwte[V,C], dwpe[T,C] = (accumulate ? old : 0) + sums of dx[R,C] over rows, in row order.
+/// dx[R,C] = residual_grad[R,C] + d rms_norm / dx applied to dy[R,C]. residual_grad may be empty
+/// (then 0), and dx may be residual_grad or dy itself.
+struct RmsNormInput {
+  static constexpr std::string_view kName = "rms norm input gradient";
+  View dy, x, gamma, rstd, residual_grad{};
+  View dx;
+  auto views() { return std::array{&dy, &x, &gamma, &rstd, &residual_grad, &dx}; }
+};
+
+/// dgamma[C] = (accumulate ? old : 0) + sums over rows.
+struct RmsNormWeight {
+  static constexpr std::string_view kName = "rms norm weight gradient";
+  View dy, x, rstd;
+  View dgamma;
+  bool accumulate;
+  auto views() { return std::array{&dy, &x, &rstd, &dgamma}; }
+};
+
+/// table[T,D] fp32: of position t and pair i < D/2 the cosine of t theta^(-2i/D), and D/2 further
+/// its sine; computed in fp64, then rounded. To be made once, before the first Rotate.
+struct RotaryTable {
+  static constexpr std::string_view kName = "rotary table";
+  double theta;
+  View table;
+  std::int64_t tokens, head_dim;
+  auto views() { return std::array{&table}; }
+};
+
+/// Rotates elements i and i + D/2 of the first `heads` heads of each row of x[R,stride], in place,
+/// by the angles of the row's position (RoPE, Su et al. 2021, with the pairs of Hugging Face's
+/// Llama). Of qkv together: heads = query heads + key heads. `inverse`: the transposed rotation,
+/// which brings gradients back.
+struct Rotate {
+  static constexpr std::string_view kName = "rotary embedding";
+  View x, table;  // table[T,D]
+  std::int64_t stride, heads, head_dim, tokens;
+  bool inverse;
+  auto views() { return std::array{&x, &table}; }
+};
+
+/// y[R,F] = silu(u[:, :F]) u[:, F:] of u[R,2F] (SwiGLU, Shazeer 2020), F = `width`.
+struct GatedSilu {
+  static constexpr std::string_view kName = "gated silu";
+  View u;
+  std::int64_t width;
+  View y;
+  auto views() { return std::array{&u, &y}; }
+};
+
+/// du[R,2F] of dy[R,F]; du may be u.
+struct GatedSiluInput {
+  static constexpr std::string_view kName = "gated silu input gradient";
+  View dy, u;
+  std::int64_t width;
+  View du;
+  auto views() { return std::array{&dy, &u, &du}; }
+};
+
+/// y = tanh(x); y may be x.
+struct Tanh {
+  static constexpr std::string_view kName = "tanh";
+  View x;
+  View y;
+  auto views() { return std::array{&x, &y}; }
+};
+
+/// dx = dy (1 - y^2); dx may be dy.
+struct TanhInput {
+  static constexpr std::string_view kName = "tanh input gradient";
+  View dy, y;
+  View dx;
+  auto views() { return std::array{&dy, &y, &dx}; }
+};
+
+/// dx = dx gelu'(u), of what the epilogue `kind` of a linear map kept of u in aux: its gradient
+/// where no product comes before it.
+struct GeluInput {
+  static constexpr std::string_view kName = "gelu input gradient";
+  Epilogue::Kind kind;
+  View aux;
+  View dx;
+  auto views() { return std::array{&aux, &dx}; }
+};
+
+/// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
+/// [0, K), R = samples x T. wpe may be empty (Llama), and types with wtt (all but BERT).
+struct Embed {
+  static constexpr std::string_view kName = "embedding";
+  View tokens, wte, wpe{};  // wpe[T,C]
+  std::int64_t t;
+  View x;
+  View types{}, wtt{};  // wtt[K,C]
+  auto views() { return std::array{&tokens, &wte, &wpe, &x, &types, &wtt}; }
+};
+
+/// dwte[V,C], dwpe[T,C], dwtt[K,C] = (accumulate ? old : 0) + sums of dx[R,C] over rows, in an
+/// order of the sizes alone. Empty ones are left out.
 struct EmbedWeight {
   static constexpr std::string_view kName = "embedding gradient";
   View tokens, dx;
   std::int64_t t;
-  View dwte, dwpe;
+  View dwte, dwpe{};
   bool accumulate;
-  auto views() { return std::array{&tokens, &dx, &dwte, &dwpe}; }
+  View types{}, dwtt{};
+  auto views() { return std::array{&tokens, &dx, &dwte, &dwpe, &types, &dwtt}; }
+};
+
+/// patches[S N, channels P P] of image[S,channels,height,width] fp32: N patches of P x P pixels in
+/// rows from the upper left, each in the order (channel, y, x) of a convolution's weight; P divides
+/// height and width.
+struct ImagePatches {
+  static constexpr std::string_view kName = "image patches";
+  View image;
+  std::int64_t channels, height, width, patch;
+  View patches;
+  auto views() { return std::array{&image, &patches}; }
+};
+
+/// y[S (N+1),C]: of each sample cls[C], then its N rows of x[S N,C], plus wpe[N+1,C].
+struct JoinClass {
+  static constexpr std::string_view kName = "class token";
+  View x, cls, wpe;
+  View y;
+  auto views() { return std::array{&x, &cls, &wpe, &y}; }
+};
+
+/// dcls[C], dwpe[N+1,C] = (accumulate ? old : 0) + sums of dy[S (N+1),C] over samples in order.
+struct JoinClassWeight {
+  static constexpr std::string_view kName = "class token gradient";
+  View dy;
+  View dcls, dwpe;
+  bool accumulate;
+  auto views() { return std::array{&dy, &dcls, &dwpe}; }
+};
+
+/// dx[S N,C]: dy[S (N+1),C] without the first row of each of the S samples.
+struct SplitClass {
+  static constexpr std::string_view kName = "class token input gradient";
+  View dy;
+  std::int64_t samples;
+  View dx;
+  auto views() { return std::array{&dy, &dx}; }
+};
+
+/// y[S,C] = row `row` of each of the S samples of x[S T,C]: of 0, the first token.
+struct TakeRows {
+  static constexpr std::string_view kName = "rows taken";
+  View x;
+  std::int64_t row, samples;
+  View y;
+  auto views() { return std::array{&x, &y}; }
+};
+
+/// The gradient of TakeRows: dx[S T,C] is dy[S,C] in row `row` of each sample, 0 elsewhere.
+struct SpreadRows {
+  static constexpr std::string_view kName = "rows spread";
+  View dy;
+  std::int64_t row, samples;
+  View dx;
+  auto views() { return std::array{&dy, &dx}; }
 };
 
 /// Softmax cross-entropy of logits[R,V] at targets[R] (int32; < 0 is ignored). row_loss[R] gets
@@ -150,6 +308,21 @@ struct CrossEntropy {
   bool training;
   View row_loss;
   auto views() { return std::array{&logits, &targets, &row_loss}; }
+};
+
+/// The loss of a span: row_loss[S] = (CE of logits[:, 0] at starts[S] + CE of logits[:, 1] at
+/// ends[S]) / 2, each a softmax cross-entropy over the T positions of a sample, logits[S T, 2].
+/// A target (int32) outside [0, T) is ignored: its half of the loss counts 0, its gradient is 0,
+/// the other half stays. (transformers ignores the same targets, but divides by those left in a
+/// batch.) If `training`, logits become their own gradient times loss_scale; else they stay.
+struct SpanCrossEntropy {
+  static constexpr std::string_view kName = "span cross entropy";
+  View logits, starts, ends;
+  std::int64_t t;
+  float loss_scale;
+  bool training;
+  View row_loss;
+  auto views() { return std::array{&logits, &starts, &ends, &row_loss}; }
 };
 
 /// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual may
@@ -189,9 +362,29 @@ struct AdamWUpdate {
   auto views() { return std::array{&w, &m, &v, &g}; }
 };
 
-using Op = std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
-                        AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, Embed,
-                        EmbedWeight, CrossEntropy, ApplyDropout, Axpby, SumSquares, AdamWUpdate>;
+/// One step of stochastic gradient descent (core/update_rules.h): w and m change.
+struct SgdUpdate {
+  static constexpr std::string_view kName = "sgd";
+  SgdRule rule;
+  View w, m, g;
+  auto views() { return std::array{&w, &m, &g}; }
+};
+
+/// One step of Lion (core/update_rules.h): w and m change.
+struct LionUpdate {
+  static constexpr std::string_view kName = "lion";
+  LionRule rule;
+  View w, m, g;
+  auto views() { return std::array{&w, &m, &g}; }
+};
+
+using Op =
+    std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
+                 AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
+                 RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput, Tanh,
+                 TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass, JoinClassWeight,
+                 SplitClass, TakeRows, SpreadRows, CrossEntropy, SpanCrossEntropy, ApplyDropout,
+                 Axpby, SumSquares, AdamWUpdate, SgdUpdate, LionUpdate>;
 
 /// The names of all kernels, by index in Op.
 inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::variant<Ops...>>) {

@@ -15,7 +15,9 @@ enum class Purpose : std::uint32_t {
   offset = 3,
   sample = 4,
   dropout = 5,
-  skip = 6
+  skip = 6,
+  augment = 7,
+  mask = 8
 };
 
 /// Where a unit finds its random numbers for a microbatch.

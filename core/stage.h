@@ -20,7 +20,7 @@ struct StageMemory {
   std::size_t grad_bytes = 0;       // I -> W; B needs none
   std::size_t boundary_bytes = 0;   // [R,C]: stage input, output and their gradients
   std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one B
-  std::size_t frozen_bytes = 0;     // likewise: scratch of one F through frozen units
+  std::size_t forward_bytes = 0;    // likewise: scratch of one F, of units that save nothing
   DType activation = DType::f32;    // of what crosses a boundary
   std::size_t loss_rows = 0;        // of row_loss(); none where the stage does not end the model
 };
@@ -136,10 +136,10 @@ class Stage {
   /// first action.
   virtual void attach(std::span<const View> /*weights*/, void* /*packed*/) {}
 
-  /// Memory of StageMemory::workspace_bytes and of frozen_bytes, before the first action. Stages of
-  /// one rank may share it: one B alone, and one F through frozen units, keep something there from
-  /// unit to unit, and nothing outlives them.
-  virtual void set_workspace(void* workspace, void* frozen) = 0;
+  /// Memory of StageMemory::workspace_bytes and of forward_bytes, before the first action. Stages
+  /// of one rank may share it: one B alone, and one F through units that save nothing, keep
+  /// something there from unit to unit, and nothing outlives them.
+  virtual void set_workspace(void* workspace, void* forward) = 0;
 
   /// All weights were written: pack them.
   virtual void refresh() = 0;

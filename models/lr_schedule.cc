@@ -9,24 +9,20 @@
 namespace concertina {
 
 namespace lr_shapes {
-#define CONCERTINA_DECLARE(name, symbol) double symbol(double progress, double min);
+#define CONCERTINA_DECLARE(name, symbol) LrShape symbol();
 CONCERTINA_LR_SCHEDULES(CONCERTINA_DECLARE)
 #undef CONCERTINA_DECLARE
 }  // namespace lr_shapes
 
-namespace {
-
-#define CONCERTINA_ENTRY(name, symbol) Entry<LrShape>{name, lr_shapes::symbol},
-constexpr std::array kLrSchedules{CONCERTINA_LR_SCHEDULES(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-
-}  // namespace
-
 std::span<const Entry<LrShape>> lr_schedules() {
+#define CONCERTINA_ENTRY(name, symbol) Entry<LrShape>{name, lr_shapes::symbol()},
+  static const std::array kLrSchedules{CONCERTINA_LR_SCHEDULES(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
   return kLrSchedules;
 }
 
-LrSchedule::LrSchedule(LrShape shape, const LrConfig& config) : shape_(shape), config_(config) {
+LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
+    : fraction_(shape.fraction), config_(config) {
   if (!(config.peak >= 0) || !std::isfinite(config.peak))
     throw_input(fmt::format("optimizer.lr = {} is not a rate", config.peak), "optimizer.lr",
                 "a number >= 0");
@@ -36,15 +32,21 @@ LrSchedule::LrSchedule(LrShape shape, const LrConfig& config) : shape_(shape), c
   if (!(config.min >= 0 && config.min <= 1))
     throw_input(fmt::format("lr.min = {} is out of range", config.min), "lr.min",
                 "a fraction of optimizer.lr, from 0 to 1");
+  config_.options = with_usual(shape.options, config.options);
+  if (shape.rises) config_.warmup = 0;
 }
 
 double LrSchedule::rate(std::int64_t step) const {
   if (step <= config_.warmup)
     return config_.peak * static_cast<double>(step) / static_cast<double>(config_.warmup);
   const std::int64_t falling = std::max<std::int64_t>(1, config_.steps - config_.warmup);
-  const double progress =
-      std::min(1.0, static_cast<double>(step - config_.warmup) / static_cast<double>(falling));
-  return config_.peak * shape_(progress, config_.min);
+  const std::int64_t after = std::min(step - config_.warmup, falling);
+  const LrPoint point{.progress = static_cast<double>(after) / static_cast<double>(falling),
+                      .min = config_.min,
+                      .after = after,
+                      .warmup = config_.warmup,
+                      .last = config_.warmup + falling};
+  return config_.peak * fraction_(point, config_.options);
 }
 
 LrSchedule make_lr_schedule(std::string_view name, const LrConfig& config) {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "core/options.h"
 #include "core/registry.h"
 
 namespace concertina {
@@ -16,25 +18,41 @@ struct LrConfig {
   std::int64_t steps = 0;
   std::int64_t warmup = 0;  // steps of linear rise; 0: none
   double min = 0;           // what the schedule ends at, as a fraction of the peak
+  OptionValues options{};   // of the schedule; those left out have their defaults
 };
 
-/// The shape after the warm-up: `progress` in [0, 1] -> fraction of the peak, 1 at 0; shapes that
-/// fall end at `min`, and may rise again to the peak a few times on the way.
-using LrShape = double (*)(double progress, double min);
+/// Where a step is in the schedule.
+struct LrPoint {
+  double progress = 0;      // in [0, 1], from the end of the warm-up to the last step
+  double min = 0;           // as in LrConfig
+  std::int64_t after = 0;   // steps since the warm-up
+  std::int64_t warmup = 0;  // steps of it
+  std::int64_t last = 1;    // the last step of warm-up and schedule
+};
+
+/// What a schedule is.
+struct LrShape {
+  /// Fraction of the peak, in (0, 1] but at the last step. 1 at the end of the warm-up, and never
+  /// below `min` after it.
+  double (*fraction)(const LrPoint& point, const OptionValues& options) = nullptr;
+  std::vector<Option> options{};
+  /// It shapes the warm-up too: it gets points as if there were none, and may begin below `min`.
+  bool rises = false;
+};
 
 /// The shapes that models/meson.build lists.
 std::span<const Entry<LrShape>> lr_schedules();
 
 class LrSchedule {
  public:
-  LrSchedule(LrShape shape, const LrConfig& config);
+  LrSchedule(const LrShape& shape, const LrConfig& config);
 
   /// Rate of step `step`, which counts from 1: peak * step / warmup up to step `warmup` (which has
   /// the peak), then the shape, whose progress reaches 1 at the last step and stays there.
   double rate(std::int64_t step) const;
 
  private:
-  LrShape shape_;
+  double (*fraction_)(const LrPoint& point, const OptionValues& options);
   LrConfig config_;
 };
 

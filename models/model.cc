@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "model_table.h"
+#include "models/recompute.h"
 
 namespace concertina {
 
 namespace families {
-#define CONCERTINA_DECLARE(name, symbol) std::unique_ptr<Model> symbol(const ModelConfig& config);
+#define CONCERTINA_DECLARE(name, symbol) Family symbol();
 CONCERTINA_MODELS(CONCERTINA_DECLARE)
 #undef CONCERTINA_DECLARE
 }  // namespace families
 
 namespace {
-
-#define CONCERTINA_ENTRY(name, symbol) Entry<ModelFactory>{name, families::symbol},
-constexpr std::array kModels{CONCERTINA_MODELS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
 
 constexpr std::int64_t kMostDropped = std::int64_t{1} << 34;  // core/dropout.h
 
@@ -36,12 +34,19 @@ std::string divisors(std::int64_t n) {
 
 }  // namespace
 
-std::span<const Entry<ModelFactory>> models() {
+std::span<const Entry<Family>> models() {
+#define CONCERTINA_ENTRY(name, symbol) Entry<Family>{name, families::symbol()},
+  static const std::array kModels{CONCERTINA_MODELS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
   return kModels;
 }
 
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config) {
-  return lookup(models(), family, "model family", "model.family")(config);
+  const Family& found = lookup(models(), family, "model family", "model.family");
+  ModelConfig complete = config;
+  complete.options = with_usual(found.options, config.options);
+  if (complete.task == "auto") complete.task = found.usual_task;
+  return found.make(complete);
 }
 
 void check_sizes(const ModelConfig& config) {
@@ -71,19 +76,51 @@ void check_sizes(const ModelConfig& config) {
                 "batch.microbatches", "more microbatches, or a smaller batch or context");
 }
 
-UnitShape unit_shape(const ModelConfig& config) {
-  return {config.samples,           config.context,           config.width,
-          config.precision.storage, config.precision.products, config.dropout};
+float residual_std_of(const ModelConfig& config, float std) {
+  return static_cast<float>(std / std::sqrt(2.0 * static_cast<double>(config.layers)));
 }
 
-ModelSpec model_spec(const ModelConfig& config) {
-  ModelSpec spec;
-  spec.boundary_bytes = unit_shape(config).activation_bytes();
-  spec.activation = config.precision.storage;
-  spec.tokens_per_sample = config.context;
-  spec.vocabulary = config.vocab;
-  spec.samples = config.samples;
-  return spec;
+UnitShape unit_shape(const ModelConfig& config) {
+  return {config.samples,
+          config.context,
+          config.width,
+          config.precision.storage,
+          config.precision.products,
+          config.dropout};
+}
+
+std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {
+  CONCERTINA_CHECK(0 <= index && index < std::ssize(makers_), "unit {} of {}", index,
+                   makers_.size());
+  return makers_[static_cast<std::size_t>(index)](backend);
+}
+
+ModelPlan::ModelPlan(ModelConfig config) : config_(std::move(config)) {
+  ModelSpec& spec = model_.spec_;
+  spec.boundary_bytes = unit_shape(config_).activation_bytes();
+  spec.activation = config_.precision.storage;
+  spec.tokens_per_sample = config_.context;
+  spec.vocabulary = config_.vocab;
+  spec.samples = config_.samples;
+}
+
+void ModelPlan::add(std::string_view kind, UnitPlan unit) {
+  unit.spec.name = kind;
+  model_.spec_.units.push_back(std::move(unit.spec));
+  model_.makers_.push_back(std::move(unit.make));
+}
+
+void ModelPlan::end_layer() {
+  model_.spec_.layer_ends.push_back(static_cast<int>(model_.spec_.units.size()));
+}
+
+std::unique_ptr<Model> ModelPlan::build() && {
+  std::vector<UnitSpec>& units = model_.spec_.units;
+  const std::size_t digits = std::max<std::size_t>(3, std::to_string(units.size() - 1).size());
+  for (std::size_t u = 0; u < units.size(); ++u)
+    units[u].name = fmt::format("{:0{}}.{}", u, digits, units[u].name);
+  choose_recompute(model_.spec_, config_.recompute);
+  return std::make_unique<Model>(std::move(model_));
 }
 
 }  // namespace concertina

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/model_spec.h"
+#include "core/options.h"
 #include "core/registry.h"
 #include "models/unit.h"
 
@@ -20,21 +24,50 @@ struct ModelConfig {
   std::int64_t vocab = 0;
   std::int64_t samples = 1;  // of one microbatch
   Precision precision = {};
-  double dropout = 0;  // share of activations, [0, 1)
+  double dropout = 0;                    // share of activations, [0, 1)
+  std::vector<std::string> recompute{};  // see choose_recompute()
+  std::string task = "auto";             // of tasks() (models/task.h); auto: the family's usual one
+  std::int64_t classes = 2;              // of classification
+  OptionValues options{};                // of the family; make_model() adds those left out
 };
 
 class Model {
  public:
-  virtual ~Model() = default;
-  virtual const ModelSpec& spec() const = 0;
+  const ModelSpec& spec() const { return spec_; }
   /// Unit `index` of spec().units; the backend must outlive it.
-  virtual std::unique_ptr<Unit> make_unit(int index, Backend& backend) const = 0;
+  std::unique_ptr<Unit> make_unit(int index, Backend& backend) const;
+
+ private:
+  friend class ModelPlan;
+  ModelSpec spec_;
+  std::vector<std::function<std::unique_ptr<Unit>(Backend&)>> makers_;
 };
 
-using ModelFactory = std::unique_ptr<Model> (*)(const ModelConfig&);
+/// The units of a model, as its family adds them one after the other.
+class ModelPlan {
+ public:
+  explicit ModelPlan(ModelConfig config);
+
+  /// `kind` ends the unit's name: "003.mlp", numbered so that names sort in unit order.
+  void add(std::string_view kind, UnitPlan unit);
+  /// The units added so far and since the last layer are a layer (ModelSpec::layer_ends).
+  void end_layer();
+  std::unique_ptr<Model> build() &&;
+
+ private:
+  ModelConfig config_;
+  Model model_;
+};
+
+struct Family {
+  std::unique_ptr<Model> (*make)(const ModelConfig&);
+  std::string_view usual_task = "causal-lm";
+  /// Its knobs: the config keys model.<family>.<name>.
+  std::vector<Option> options{};
+};
 
 /// The families that models/meson.build lists.
-std::span<const Entry<ModelFactory>> models();
+std::span<const Entry<Family>> models();
 
 /// Throws Error{bad_input} for an unknown family or an impossible config, with the config key.
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config);
@@ -42,10 +75,11 @@ std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& co
 /// What every family demands: sizes positive and small enough to count in, heads dividing width.
 void check_sizes(const ModelConfig& config);
 
+/// The standard deviation of weights that feed the skip, two per layer: their sum keeps the
+/// variance of `std` (GPT-2, section 2.3).
+float residual_std_of(const ModelConfig& config, float std);
+
 /// The shape that all units of `config` share.
 UnitShape unit_shape(const ModelConfig& config);
-
-/// A ModelSpec without units: what follows from the config alone.
-ModelSpec model_spec(const ModelConfig& config);
 
 }  // namespace concertina

@@ -47,6 +47,7 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
   slot.unit = model.make_unit(unit, backend);
   const UnitSpec& spec = model.spec().units[static_cast<std::size_t>(unit)];
   slot.name = spec.name;
+  slot.recompute = spec.recompute;
   slot.reads = read_indices(spec, fields);
   const auto& parameters = spec.parameters;
   slot.parameters.resize(parameters.size());
@@ -74,7 +75,7 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
 
 void ModelStage::place_memory() {
   const std::size_t boundary = align_up(memory_.boundary_bytes);
-  std::size_t forward = 0;  // what one frozen unit keeps while it runs
+  std::size_t forward = 0;  // what one unit keeps while it runs that saves nothing
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const UnitMemory needs = slot.unit->memory();
@@ -86,19 +87,23 @@ void ModelStage::place_memory() {
       memory_.saved_bytes = edge;
       continue;
     }
+    const std::size_t saved = align_up(needs.saved_bytes);
+    slot.again = align_up(needs.grad_bytes);
+    const std::size_t grads = slot.again + (slot.recompute ? saved : 0);
+    if (slot.recompute) forward = std::max(forward, saved);
     slot.saved = memory_.saved_bytes;
-    slot.output = slot.saved + align_up(needs.saved_bytes);
+    slot.output = slot.saved + (slot.recompute ? 0 : saved);
     memory_.saved_bytes = slot.output + edge;
     slot.grads = memory_.grad_bytes;
-    slot.output_grad = slot.grads + align_up(needs.grad_bytes);
+    slot.output_grad = slot.grads + grads;
     memory_.grad_bytes = slot.output_grad + edge;
-    shared_grads_ = std::max(shared_grads_, align_up(needs.grad_bytes));
+    shared_grads_ = std::max(shared_grads_, grads);
   }
   // B holds one unit's gradients, and two edges: what comes into the unit and what leaves it.
   const std::size_t trained = slots_.size() - frozen_;
   memory_.workspace_bytes =
       shared_grads_ + (trained > 0 ? std::min<std::size_t>(2, trained - 1) * boundary : 0);
-  memory_.frozen_bytes = frozen_edges() * boundary + forward;
+  memory_.forward_bytes = frozen_edges() * boundary + forward;
   memory_.loss_rows = slots_.back().unit->result(nullptr).row_loss.count;
 }
 
@@ -132,15 +137,15 @@ View ModelStage::activation(void* at) const {
 }
 
 void* ModelStage::saved_of(std::size_t slot, const MicrobatchIo& io) const {
-  if (!frozen(slot)) return offset_by(io.saved, slots_[slot].saved);
-  return offset_by(frozen_scratch_, frozen_edges() * align_up(memory_.boundary_bytes));
+  if (!frozen(slot) && !recomputes(slot)) return offset_by(io.saved, slots_[slot].saved);
+  return offset_by(forward_scratch_, frozen_edges() * align_up(memory_.boundary_bytes));
 }
 
 View ModelStage::output_of(std::size_t slot, const MicrobatchIo& io) const {
   if (slot + 1 == slots_.size()) return io.output;
   if (!frozen(slot + 1)) return activation(offset_by(io.saved, slots_[slot].output));
   return activation(
-      offset_by(frozen_scratch_, slot % frozen_edges() * align_up(memory_.boundary_bytes)));
+      offset_by(forward_scratch_, slot % frozen_edges() * align_up(memory_.boundary_bytes)));
 }
 
 View ModelStage::output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const {
@@ -170,6 +175,7 @@ UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads
     unit.input_grad = output_grad_of(slot - 1, io, grads);
   unit.output_grad = output_grad_of(slot, io, grads);
   unit.grads = grads == Grads::shared ? workspace_ : offset_by(io.grads, slots_[slot].grads);
+  if (recomputes(slot)) unit.saved = offset_by(unit.grads, slots_[slot].again);
   return unit;
 }
 
@@ -208,19 +214,25 @@ void ModelStage::forward_unit(int unit, const MicrobatchIo& io) {
   done(slot, Pass::forward);
 }
 
+void ModelStage::input_gradient(std::size_t slot, const UnitIo& io) {
+  run(slot, Pass::input, io, {}, [&] {
+    if (recomputes(slot)) slots_[slot].unit->recompute(io);
+    slots_[slot].unit->backward_input(io);
+  });
+  done(slot, Pass::input);
+}
+
 void ModelStage::backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {
   const std::size_t slot = slot_of(unit);
   const UnitIo shared = unit_io(slot, io, Grads::shared);
-  run(slot, Pass::input, shared, {}, [&] { slots_[slot].unit->backward_input(shared); });
-  done(slot, Pass::input);
+  input_gradient(slot, shared);
   weight_gradient(slot, io, shared, sink);
 }
 
 void ModelStage::backward_input_unit(int unit, const MicrobatchIo& io) {
   const std::size_t slot = slot_of(unit);
   const UnitIo own = unit_io(slot, io, Grads::separate);
-  run(slot, Pass::input, own, {}, [&] { slots_[slot].unit->backward_input(own); });
-  done(slot, Pass::input);
+  input_gradient(slot, own);
 }
 
 void ModelStage::backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) {

@@ -3,7 +3,7 @@
 // allocate nor keep anything but what the caller's memory holds. Saved memory: each unit's own,
 // and the output of each unit but the last. Gradient memory likewise. Frozen units save nothing:
 // they share one scratch buffer and run in inference mode, so their output depends on the sample
-// alone.
+// alone. Units that compute what they keep again use that buffer in F.
 #pragma once
 
 #include <algorithm>
@@ -45,9 +45,9 @@ class ModelStage final : public Stage {
   }
   View row_loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
-  void set_workspace(void* workspace, void* frozen) override {
+  void set_workspace(void* workspace, void* forward) override {
     workspace_ = workspace;
-    frozen_scratch_ = frozen;
+    forward_scratch_ = forward;
   }
   void refresh() override;
   void refresh_trained() override;
@@ -67,7 +67,9 @@ class ModelStage final : public Stage {
     std::vector<int> buckets;  // that `parameters` touch, ascending
     std::vector<int> trained;  // of these, those that are not frozen
     bool repacks = false;      // one of them holds what the unit packs
+    bool recompute = false;    // see UnitSpec
     std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
+    std::size_t again = 0;  // where `saved` is computed again, after the start of the unit's grads
   };
   /// Where gradients between units live: nowhere (F); I and W separately: each unit has memory of
   /// its own; B: all units take turns in the workspace.
@@ -78,6 +80,7 @@ class ModelStage final : public Stage {
                  const std::vector<Field>& fields, int unit);
   void place_memory();
   bool frozen(std::size_t slot) const { return slot < frozen_; }
+  bool recomputes(std::size_t slot) const { return !frozen(slot) && slots_[slot].recompute; }
   /// Places for what goes from one frozen unit to the next.
   std::size_t frozen_edges() const { return std::min<std::size_t>(2, frozen_ - (frozen_ > 0)); }
   View activation(void* at) const;
@@ -89,6 +92,7 @@ class ModelStage final : public Stage {
   template <class F>
   void run(std::size_t slot, Pass pass, const UnitIo& io, std::span<const UnitGradient> gradients,
            const F& issue);
+  void input_gradient(std::size_t slot, const UnitIo& io);
   void pack(std::size_t slot);
   void done(std::size_t slot, Pass pass) {
     if (observer_ != nullptr) observer_->unit_done(first_ + static_cast<int>(slot), pass);
@@ -105,7 +109,8 @@ class ModelStage final : public Stage {
   StageMemory memory_;
   std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
   void* workspace_ = nullptr;
-  void* frozen_scratch_ = nullptr;  // edges between frozen units, then what one of them keeps
+  /// Edges between frozen units, then what one unit keeps that saves nothing.
+  void* forward_scratch_ = nullptr;
   UnitObserver* observer_ = nullptr;
   SkippedBuckets skipped_;
   std::vector<UnitGradient> gradients_;  // of one unit; reused, like

@@ -8,17 +8,12 @@
 namespace concertina {
 
 namespace optimizer_rules {
-#define CONCERTINA_DECLARE(name, symbol) \
-  std::unique_ptr<Optimizer> symbol(const OptimizerConfig& config);
+#define CONCERTINA_DECLARE(name, symbol) OptimizerRule symbol();
 CONCERTINA_OPTIMIZERS(CONCERTINA_DECLARE)
 #undef CONCERTINA_DECLARE
 }  // namespace optimizer_rules
 
 namespace {
-
-#define CONCERTINA_ENTRY(name, symbol) Entry<OptimizerFactory>{name, optimizer_rules::symbol},
-constexpr std::array kOptimizers{CONCERTINA_OPTIMIZERS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
 
 void require(bool good, std::string_view key, double value, std::string_view fix) {
   if (!good)
@@ -28,7 +23,10 @@ void require(bool good, std::string_view key, double value, std::string_view fix
 
 }  // namespace
 
-std::span<const Entry<OptimizerFactory>> optimizers() {
+std::span<const Entry<OptimizerRule>> optimizers() {
+#define CONCERTINA_ENTRY(name, symbol) Entry<OptimizerRule>{name, optimizer_rules::symbol()},
+  static const std::array kOptimizers{CONCERTINA_OPTIMIZERS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
   return kOptimizers;
 }
 
@@ -39,7 +37,10 @@ std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const Optimizer
   require(config.eps > 0 && config.eps <= 1, "optimizer.eps", config.eps, "a number in (0, 1]");
   require(config.weight_decay >= 0 && config.weight_decay <= 1e3, "optimizer.weight_decay",
           config.weight_decay, "a number in [0, 1000]");
-  return lookup(optimizers(), name, "optimizer", "optimizer.name")(config);
+  const OptimizerRule& rule = lookup(optimizers(), name, "optimizer", "optimizer.name");
+  OptimizerConfig complete = config;
+  complete.options = with_usual(rule.options, config.options);
+  return rule.make(complete);
 }
 
 }  // namespace concertina

@@ -4,8 +4,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/optimizer.h"
+#include "core/options.h"
 #include "core/registry.h"
 
 namespace concertina {
@@ -14,12 +16,17 @@ namespace concertina {
 struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
+  OptionValues options{};  // of the rule; those left out have their defaults
 };
 
-using OptimizerFactory = std::unique_ptr<Optimizer> (*)(const OptimizerConfig&);
+/// What a rule is: how it is made, and what it can be told beside the keys of all.
+struct OptimizerRule {
+  std::unique_ptr<Optimizer> (*make)(const OptimizerConfig& config) = nullptr;
+  std::vector<Option> options{};
+};
 
 /// The rules that models/meson.build lists.
-std::span<const Entry<OptimizerFactory>> optimizers();
+std::span<const Entry<OptimizerRule>> optimizers();
 
 /// Throws Error{bad_input} for an unknown name or values out of range, with the config key.
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config);

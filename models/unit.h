@@ -8,11 +8,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "core/backend.h"
+#include "core/error.h"
 #include "core/model_spec.h"
 #include "core/tensor.h"
 
@@ -82,10 +84,21 @@ class Unit {
   virtual bool packs(std::size_t parameter) const = 0;
 
   virtual void forward(const UnitIo& io) = 0;
+  /// Writes `saved` once more as forward() did, but not `output`; `grads` is scratch. Only of units
+  /// whose UnitCost::again_flops is not 0.
+  virtual void recompute(const UnitIo& /*io*/) {
+    CONCERTINA_CHECK(false, "a unit that cannot compute again what it keeps");
+  }
   virtual void backward_input(const UnitIo& io) = 0;
   /// `gradients` in the order of UnitSpec::parameters.
   virtual void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) = 0;
   virtual UnitResult result(void* saved) const = 0;
+};
+
+/// A unit without a backend, and how to make it on one.
+struct UnitPlan {
+  UnitSpec spec;  // but for its name
+  std::function<std::unique_ptr<Unit>(Backend&)> make;
 };
 
 }  // namespace concertina

@@ -11,10 +11,10 @@ guide=$top/experiments/README.md
 
 # Every config key has a type, a default and a meaning; every option has a text.
 "$binary" --help-config > help-config || fail 'no --help-config'
-awk '/^\[/ { table = substr($1, 2, length($1) - 2) } /^  [a-z0-9_]+ = / { print table "." $1 }' \
+awk '/^\[/ { table = substr($1, 2, length($1) - 2) } /^  [a-z0-9_.-]+ = / { print table "." $1 }' \
   help-config > keys
 [ "$(wc -l < keys)" -gt 50 ] || fail 'no config keys'
-awk '/^  [a-z0-9_]+ = / { key = $1; lines = 0 } /^      [^ ]/ { if (++lines == 2) ++whole[key] }
+awk '/^  [a-z0-9_.-]+ = / { key = $1; lines = 0 } /^      [^ ]/ { if (++lines == 2) ++whole[key] }
   END { exit length(whole) == 0 }' help-config || fail 'no key has meaning and type'
 [ "$(grep -c '^      [^ ]' help-config)" -ge $((2 * $(wc -l < keys))) ] ||
   fail 'a config key has no meaning or no type'
@@ -32,13 +32,13 @@ grep -q -e --frozen helps || fail 'helps of subcommands are missing'
 awk '/^  (-[a-z],)?--[a-z-]+/ { bad += open; open = substr($0, 30, 2) !~ /^ [^ ]/; next }
   length($0) > 30 && substr($0, 1, 30) ~ /^ *$/ { open = 0 } END { exit bad + open > 0 }' helps || fail 'an option has no text in its help'
 
-# A word TABLE.KEY of a document is a key, or a file.
+# A word TABLE.KEY of a document is a key, the table of an entry of a registry, or a file.
 tables=$(cut -d. -f1 keys | sort -u | paste -sd'|')
 for document in $docs; do
   grep -oE "(^|[^A-Za-z0-9_./-])($tables)\.[a-z_0-9]+" "$document" | sed 's/^[^a-z]//' | sort -u |
     grep -vE '\.(h|h5|cc|id|lock|toml|json|txt)$' > named
   while read -r key; do
-    grep -qx "$key" keys || fail "${document#"$top"/} names $key: there is no such config key"
+    grep -qE "^$key(\.|$)" keys || fail "${document#"$top"/} names $key: there is no such config key"
   done < named
 done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'

@@ -1,11 +1,13 @@
 #include "tests/oracle_backend.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "core/error.h"
 #include "tests/assign.h"
+#include "tests/oracle_families.h"
 #include "tests/oracle_kernels.h"
 
 namespace concertina {
@@ -41,8 +43,7 @@ class OracleLinear final : public Linear {
   }
 
   void pack(const PackWeights& op) override {
-    CONCERTINA_CHECK(op.weight.bytes() == packed_bytes(), "weight of {} bytes",
-                     op.weight.bytes());
+    CONCERTINA_CHECK(op.weight.bytes() == packed_bytes(), "weight of {} bytes", op.weight.bytes());
     const bool narrow = shape().compute == DType::bf16;
     for (std::size_t i = 0; i < op.weight.count; ++i)
       static_cast<float*>(op.packed)[i] =
@@ -60,20 +61,24 @@ class OracleLinear final : public Linear {
         operand[i] = static_cast<float>(oracle::gelu_slope(u[i]));
         u[i] = oracle::gelu(u[i]);
       }
+      if (op.epilogue.kind == Epilogue::Kind::gelu_erf) {
+        operand[i] = static_cast<float>(oracle::gelu_erf_slope(u[i]));
+        u[i] = oracle::gelu_erf(u[i]);
+      }
       if (op.epilogue.kind == Epilogue::Kind::residual) u[i] += static_cast<double>(operand[i]);
       out[i] = static_cast<float>(u[i]);
     }
   }
 
   void backward_input(const LinearInput& op) override {
-    CONCERTINA_CHECK(op.epilogue.kind != Epilogue::Kind::residual, "no such backward epilogue");
     const std::vector<float> grad = to_floats(op.dy), operand = to_floats(op.epilogue.operand);
     std::vector<double> sums(op.dx.count);
     oracle::linear_backward_input(shape(), grad.data(), static_cast<const float*>(op.packed),
                                   sums.data());
     Out out(op.dx);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (op.epilogue.kind == Epilogue::Kind::gelu) sums[i] *= static_cast<double>(operand[i]);
+      if (op.epilogue.is_gelu()) sums[i] *= static_cast<double>(operand[i]);
+      if (op.epilogue.kind == Epilogue::Kind::residual) sums[i] += static_cast<double>(operand[i]);
       out[i] = static_cast<float>(sums[i]);
     }
   }
@@ -91,13 +96,15 @@ class OracleAttention final : public Attention {
 
   void forward(const AttentionForward& op) override {
     const std::vector<float> in = to_floats(op.qkv);
+    require_lengths(op.lengths);
     Out out(op.y);
-    oracle::attention(shape(), in.data(), out.data(), op.lse.f32());
+    oracle::attention(shape(), in.data(), op.lengths.i32(), out.data(), op.lse.f32());
   }
   void backward(const AttentionBackward& op) override {
     const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.qkv);
+    require_lengths(op.lengths);
     Out out(op.dqkv);
-    oracle::attention_backward(shape(), grad.data(), in.data(), out.data());
+    oracle::attention_backward(shape(), grad.data(), in.data(), op.lengths.i32(), out.data());
   }
 };
 
@@ -132,7 +139,8 @@ class OracleBackend final : public Backend {
     const std::vector<float> in = to_floats(op.x);
     Out out(op.y);
     oracle::layer_norm(rows_of(op.mean), rows_of(op.gamma), in.data(), op.gamma.f32(),
-                       op.beta.f32(), out.data(), op.mean.f32(), op.rstd.f32());
+                       op.beta.f32(), static_cast<double>(op.eps), out.data(), op.mean.f32(),
+                       op.rstd.f32());
   }
   static void issue(const LayerNormInput& op) {
     const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.x),
@@ -148,16 +156,128 @@ class OracleBackend final : public Backend {
                                        op.mean.f32(), op.rstd.f32(), op.dgamma.f32(),
                                        op.dbeta.f32(), op.accumulate);
   }
+  static void issue(const RmsNorm& op) {
+    const std::vector<float> in = to_floats(op.x);
+    Out out(op.y);
+    oracle::rms_norm(rows_of(op.rstd), rows_of(op.gamma), in.data(), op.gamma.f32(),
+                     static_cast<double>(op.eps), out.data(), op.rstd.f32());
+  }
+  static void issue(const RmsNormInput& op) {
+    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.x),
+                             residual = to_floats(op.residual_grad);
+    Out out(op.dx);
+    oracle::rms_norm_backward_input(rows_of(op.rstd), rows_of(op.gamma), grad.data(), in.data(),
+                                    op.gamma.f32(), op.rstd.f32(),
+                                    residual.empty() ? nullptr : residual.data(), out.data());
+  }
+  static void issue(const RmsNormWeight& op) {
+    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.x);
+    oracle::rms_norm_backward_weight(rows_of(op.rstd), rows_of(op.dgamma), grad.data(), in.data(),
+                                     op.rstd.f32(), op.dgamma.f32(), op.accumulate);
+  }
+  static void issue(const RotaryTable& op) {
+    oracle::rotary_table(op.theta, op.tokens, op.head_dim, op.table.f32());
+  }
+  static void issue(const Rotate& op) {
+    Out x(op.x);
+    oracle::rotate(rows_of(op.x) / op.stride, op.stride, op.heads, op.head_dim, op.tokens,
+                   op.table.f32(), op.inverse, x.data());
+  }
+  static void issue(const GatedSilu& op) {
+    const std::vector<float> in = to_floats(op.u);
+    Out out(op.y);
+    oracle::gated_silu(rows_of(op.y) / op.width, op.width, in.data(), out.data());
+  }
+  static void issue(const GatedSiluInput& op) {
+    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.u);
+    Out out(op.du);
+    oracle::gated_silu_backward(rows_of(op.dy) / op.width, op.width, grad.data(), in.data(),
+                                out.data());
+  }
+  static void issue(const Tanh& op) {
+    Out out(op.y);
+    const std::vector<float> in = to_floats(op.x);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      out[i] = static_cast<float>(std::tanh(static_cast<double>(in[i])));
+  }
+  static void issue(const TanhInput& op) {
+    const std::vector<float> grad = to_floats(op.dy), value = to_floats(op.y);
+    Out out(op.dx);
+    for (std::size_t i = 0; i < grad.size(); ++i)
+      out[i] = static_cast<float>(static_cast<double>(grad[i]) *
+                                  (1 - std::pow(static_cast<double>(value[i]), 2)));
+  }
+  static void issue(const GeluInput& op) {
+    const std::vector<float> slope = to_floats(op.aux), dy = to_floats(op.dx);
+    Out out(op.dx);
+    for (std::size_t i = 0; i < dy.size(); ++i)
+      out[i] = static_cast<float>(static_cast<double>(dy[i]) * static_cast<double>(slope[i]));
+  }
   static void issue(const Embed& op) {
-    Out out(op.x);
-    oracle::embedding(rows_of(op.tokens), op.t, rows_of(op.x) / rows_of(op.tokens), op.tokens.i32(),
-                      op.wte.f32(), op.wpe.f32(), out.data());
+    const Index rows = rows_of(op.tokens), width = rows_of(op.x) / rows;
+    std::vector<double> sums(op.x.count);
+    const auto add = [&](View table, const auto& row_of) {
+      if (!table.empty()) oracle::add_table_rows(rows, width, table.f32(), row_of, sums.data());
+    };
+    add(op.wte, [&](Index r) { return Index{op.tokens.i32()[r]}; });
+    add(op.wpe, [&](Index r) { return r % op.t; });
+    add(op.wtt, [&](Index r) { return Index{op.types.i32()[r]}; });
+    assign(op.x, {sums.begin(), sums.end()});
   }
   static void issue(const EmbedWeight& op) {
-    const Index width = rows_of(op.dx) / rows_of(op.tokens);
-    oracle::embedding_backward(rows_of(op.tokens), op.t, width, rows_of(op.dwte) / width,
-                               op.tokens.i32(), to_floats(op.dx).data(), op.dwte.f32(),
-                               op.dwpe.f32(), op.accumulate);
+    const Index rows = rows_of(op.tokens), width = rows_of(op.dx) / rows;
+    const std::vector<float> dx = to_floats(op.dx);
+    const auto sum = [&](View table, const auto& row_of) {
+      if (!table.empty())
+        oracle::sum_table_rows(rows, width, rows_of(table) / width, dx.data(), row_of, table.f32(),
+                               op.accumulate);
+    };
+    sum(op.dwte, [&](Index r) { return Index{op.tokens.i32()[r]}; });
+    sum(op.dwpe, [&](Index r) { return r % op.t; });
+    sum(op.dwtt, [&](Index r) { return Index{op.types.i32()[r]}; });
+  }
+  static void issue(const ImagePatches& op) {
+    Out out(op.patches);
+    oracle::image_patches(rows_of(op.image) / (op.channels * op.height * op.width), op.channels,
+                          op.height, op.width, op.patch, op.image.f32(), out.data());
+  }
+  static void issue(const JoinClass& op) {
+    const std::vector<float> in = to_floats(op.x);
+    Out out(op.y);
+    oracle::join_class(rows_of(op.y) / rows_of(op.wpe), rows_of(op.wpe) / rows_of(op.cls),
+                       rows_of(op.cls), in.data(), op.cls.f32(), op.wpe.f32(), out.data());
+  }
+  static void issue(const JoinClassWeight& op) {
+    oracle::join_class_weight(rows_of(op.dy) / rows_of(op.dwpe),
+                              rows_of(op.dwpe) / rows_of(op.dcls), rows_of(op.dcls),
+                              to_floats(op.dy).data(), op.dcls.f32(), op.dwpe.f32(), op.accumulate);
+  }
+  static void issue(const SplitClass& op) {
+    const std::vector<float> grad = to_floats(op.dy);
+    Out out(op.dx);
+    const Index all = rows_of(op.dy) / op.samples, rest = rows_of(op.dx) / op.samples;
+    for (Index s = 0; s < op.samples; ++s)
+      std::copy_n(grad.data() + s * all + (all - rest), rest, out.data() + s * rest);
+  }
+  static void issue(const TakeRows& op) {
+    const std::vector<float> in = to_floats(op.x);
+    Out out(op.y);
+    const Index all = rows_of(op.x) / op.samples, width = rows_of(op.y) / op.samples;
+    for (Index s = 0; s < op.samples; ++s)
+      std::copy_n(in.data() + s * all + op.row * width, width, out.data() + s * width);
+  }
+  static void issue(const SpreadRows& op) {
+    const std::vector<float> grad = to_floats(op.dy);
+    Out out(op.dx);
+    const Index all = rows_of(op.dx) / op.samples, width = rows_of(op.dy) / op.samples;
+    std::fill_n(out.data(), op.dx.count, 0.0F);
+    for (Index s = 0; s < op.samples; ++s)
+      std::copy_n(grad.data() + s * width, width, out.data() + s * all + op.row * width);
+  }
+  static void issue(const SpanCrossEntropy& op) {
+    Out out(op.logits);
+    oracle::span_cross_entropy(rows_of(op.starts), op.t, out.data(), op.starts.i32(), op.ends.i32(),
+                               static_cast<double>(op.loss_scale), op.training, op.row_loss.f32());
   }
   static void issue(const CrossEntropy& op) {
     Out out(op.logits);
@@ -185,6 +305,12 @@ class OracleBackend final : public Backend {
   }
   static void issue(const AdamWUpdate& op) {
     oracle::adamw(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32());
+  }
+  static void issue(const SgdUpdate& op) {
+    oracle::sgd(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.g.f32());
+  }
+  static void issue(const LionUpdate& op) {
+    oracle::lion(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.g.f32());
   }
 };
 

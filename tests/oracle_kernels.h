@@ -2,7 +2,8 @@
 // backends are held against. T is float (OracleBackend) or double (finite differences).
 // Invariant: straight from the formulas; nothing is fused, blocked or recomputed cleverly.
 //
-// Legend as in core/backend.h: R rows, T tokens, C width, H heads, D head_dim, V vocabulary.
+// Legend as in core/ops.h: R rows, T tokens, C width, H heads, D head_dim, K heads of keys and
+// values, V vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +33,15 @@ inline double gelu_slope(double u) {
   const double c = std::sqrt(2 / std::numbers::pi);
   const double t = std::tanh(c * (u + 0.044715 * u * u * u));
   return 0.5 * (1 + t) + 0.5 * u * (1 - t * t) * c * (1 + 3 * 0.044715 * u * u);
+}
+
+/// GELU, x Phi(x), and its slope.
+inline double gelu_erf(double u) {
+  return 0.5 * u * std::erfc(-u / std::numbers::sqrt2);
+}
+inline double gelu_erf_slope(double u) {
+  return 0.5 * std::erfc(-u / std::numbers::sqrt2) +
+         u * std::exp(-0.5 * u * u) / std::sqrt(2 * std::numbers::pi);
 }
 
 /// Element [i, o] of the stored weight.
@@ -67,7 +77,7 @@ void linear_backward_input(const LinearShape& s, const T* dy, const T* w, double
 template <class T>
 void linear_backward_weight(const LinearShape& s, const T* x, const T* dy, T* dw, T* dbias,
                             bool accumulate) {
-  for (Index i = 0; i < s.in; ++i)
+  for (Index i = 0; dw != nullptr && i < s.in; ++i)
     for (Index o = 0; o < s.out; ++o) {
       double sum = 0;
       for (Index r = 0; r < s.rows; ++r)
@@ -81,25 +91,33 @@ void linear_backward_weight(const LinearShape& s, const T* x, const T* dy, T* dw
   }
 }
 
-/// One head of one sample inside qkv[R,3C] and y[R,C].
+/// One head of one sample inside qkv[R,(H+2K)D] and y[R,HD].
 struct Head {
   const AttentionShape& s;
   Index sample, head;
-  Index width() const { return s.heads * s.head_dim; }
+  const std::int32_t* lengths;  // may be null
   /// part: 0 q, 1 k, 2 v.
   Index qkv(Index t, Index part, Index d) const {
-    return (sample * s.tokens + t) * 3 * width() + part * width() + head * s.head_dim + d;
+    const Index first = part == 0
+                            ? head * s.head_dim
+                            : s.width() + (part - 1) * s.kv_width() + head / s.group() * s.head_dim;
+    return (sample * s.tokens + t) * s.qkv_width() + first + d;
   }
   Index y(Index t, Index d) const {
-    return (sample * s.tokens + t) * width() + head * s.head_dim + d;
+    return (sample * s.tokens + t) * s.width() + head * s.head_dim + d;
   }
+  Index length() const {
+    return lengths == nullptr ? s.tokens : std::clamp<Index>(lengths[sample], 1, s.tokens);
+  }
+  /// The number of keys that query t sees.
+  Index seen(Index t) const { return s.causal ? std::min(t + 1, length()) : length(); }
 };
 
 /// Row t of softmax(mask(q k^T / sqrt(D))) and its log-sum-exp.
 template <class T>
 double probabilities(const Head& h, const T* qkv, Index t, std::vector<double>& p) {
-  p.assign(static_cast<std::size_t>(t + 1), 0);
-  for (Index j = 0; j <= t; ++j) {
+  p.assign(static_cast<std::size_t>(h.seen(t)), 0);
+  for (Index j = 0; j < h.seen(t); ++j) {
     double dot = 0;
     for (Index d = 0; d < h.s.head_dim; ++d)
       dot += static_cast<double>(qkv[h.qkv(t, 0, d)]) * static_cast<double>(qkv[h.qkv(j, 1, d)]);
@@ -113,17 +131,18 @@ double probabilities(const Head& h, const T* qkv, Index t, std::vector<double>& 
   return lse;
 }
 
+/// lengths[samples] may be null.
 template <class T>
-void attention(const AttentionShape& s, const T* qkv, T* y, T* lse) {
+void attention(const AttentionShape& s, const T* qkv, const std::int32_t* lengths, T* y, T* lse) {
   std::vector<double> p;
   for (Index b = 0; b < s.samples; ++b)
     for (Index head = 0; head < s.heads; ++head)
       for (Index t = 0; t < s.tokens; ++t) {
-        const Head h{s, b, head};
+        const Head h{s, b, head, lengths};
         lse[(b * s.heads + head) * s.tokens + t] = static_cast<T>(probabilities(h, qkv, t, p));
         for (Index d = 0; d < s.head_dim; ++d) {
           double sum = 0;
-          for (Index j = 0; j <= t; ++j)
+          for (Index j = 0; j < h.seen(t); ++j)
             sum += p[static_cast<std::size_t>(j)] * static_cast<double>(qkv[h.qkv(j, 2, d)]);
           y[h.y(t, d)] = static_cast<T>(sum);
         }
@@ -137,7 +156,7 @@ void attention_row_backward(const Head& h, const T* dy, const T* qkv, Index t, d
   std::vector<double> p, dp;
   probabilities(h, qkv, t, p);
   double mean = 0;  // of dp under p
-  for (Index j = 0; j <= t; ++j) {
+  for (Index j = 0; j < h.seen(t); ++j) {
     double dot = 0;
     for (Index d = 0; d < h.s.head_dim; ++d) {
       dot += static_cast<double>(dy[h.y(t, d)]) * static_cast<double>(qkv[h.qkv(j, 2, d)]);
@@ -146,7 +165,7 @@ void attention_row_backward(const Head& h, const T* dy, const T* qkv, Index t, d
     dp.push_back(dot);
     mean += p[static_cast<std::size_t>(j)] * dot;
   }
-  for (Index j = 0; j <= t; ++j) {
+  for (Index j = 0; j < h.seen(t); ++j) {
     const auto at = static_cast<std::size_t>(j);
     const double score_grad = p[at] * (dp[at] - mean) * scale;
     for (Index d = 0; d < h.s.head_dim; ++d) {
@@ -157,28 +176,27 @@ void attention_row_backward(const Head& h, const T* dy, const T* qkv, Index t, d
 }
 
 template <class T>
-void attention_backward(const AttentionShape& s, const T* dy, const T* qkv, T* dqkv) {
-  std::vector<double> sums(
-      static_cast<std::size_t>(s.samples * s.tokens * 3 * s.heads * s.head_dim));
+void attention_backward(const AttentionShape& s, const T* dy, const T* qkv,
+                        const std::int32_t* lengths, T* dqkv) {
+  std::vector<double> sums(static_cast<std::size_t>(s.samples * s.tokens * s.qkv_width()));
   for (Index b = 0; b < s.samples; ++b)
-    for (Index head = 0; head < s.heads; ++head)
-      for (Index t = 0; t < s.tokens; ++t)
-        attention_row_backward(Head{s, b, head}, dy, qkv, t, sums.data());
+    for (Index head = 0; head < s.heads; ++head) {
+      const Head h{s, b, head, lengths};
+      for (Index t = 0; t < s.tokens; ++t) attention_row_backward(h, dy, qkv, t, sums.data());
+    }
   for (std::size_t i = 0; i < sums.size(); ++i) dqkv[i] = static_cast<T>(sums[i]);
 }
 
-inline constexpr double kLayerNormEps = 1e-5;
-
 template <class T>
-void layer_norm(Index rows, Index width, const T* x, const T* gamma, const T* beta, T* y, T* mean,
-                T* rstd) {
+void layer_norm(Index rows, Index width, const T* x, const T* gamma, const T* beta, double eps,
+                T* y, T* mean, T* rstd) {
   for (Index r = 0; r < rows; ++r) {
     double sum = 0, squares = 0;
     for (Index c = 0; c < width; ++c) sum += static_cast<double>(x[r * width + c]);
     const double m = sum / static_cast<double>(width);
     for (Index c = 0; c < width; ++c)
       squares += std::pow(static_cast<double>(x[r * width + c]) - m, 2);
-    const double s = 1 / std::sqrt(squares / static_cast<double>(width) + kLayerNormEps);
+    const double s = 1 / std::sqrt(squares / static_cast<double>(width) + eps);
     for (Index c = 0; c < width; ++c)
       y[r * width + c] = static_cast<T>((static_cast<double>(x[r * width + c]) - m) * s *
                                             static_cast<double>(gamma[c]) +
@@ -229,32 +247,24 @@ void layer_norm_backward_weight(Index rows, Index width, const T* dy, const T* x
   }
 }
 
-template <class T>
-void embedding(Index rows, Index tokens_per_sample, Index width, const std::int32_t* tokens,
-               const T* wte, const T* wpe, T* x) {
+/// Rows of one table that are added to x: row r is row_of(r) of table[.,C].
+template <class T, class F>
+void add_table_rows(Index rows, Index width, const T* table, const F& row_of, double* x) {
   for (Index r = 0; r < rows; ++r)
     for (Index c = 0; c < width; ++c)
-      x[r * width + c] =
-          static_cast<T>(static_cast<double>(wte[tokens[r] * width + c]) +
-                         static_cast<double>(wpe[r % tokens_per_sample * width + c]));
+      x[r * width + c] += static_cast<double>(table[row_of(r) * width + c]);
 }
 
-template <class T>
-void embedding_backward(Index rows, Index tokens_per_sample, Index width, Index vocabulary,
-                        const std::int32_t* tokens, const T* dx, T* dwte, T* dwpe,
-                        bool accumulate) {
+/// The gradient of such a table.
+template <class T, class G, class F>
+void sum_table_rows(Index rows, Index width, Index table_rows, const G* dx, const F& row_of,
+                    T* dtable, bool accumulate) {
   for (Index c = 0; c < width; ++c) {
-    std::vector<double> token_sums(static_cast<std::size_t>(vocabulary)),
-        position_sums(static_cast<std::size_t>(tokens_per_sample));
-    for (Index r = 0; r < rows; ++r) {
-      const auto grad = static_cast<double>(dx[r * width + c]);
-      token_sums[static_cast<std::size_t>(tokens[r])] += grad;
-      position_sums[static_cast<std::size_t>(r % tokens_per_sample)] += grad;
-    }
-    for (Index v = 0; v < vocabulary; ++v)
-      put(dwte[v * width + c], token_sums[static_cast<std::size_t>(v)], accumulate);
-    for (Index t = 0; t < tokens_per_sample; ++t)
-      put(dwpe[t * width + c], position_sums[static_cast<std::size_t>(t)], accumulate);
+    std::vector<double> sums(static_cast<std::size_t>(table_rows));
+    for (Index r = 0; r < rows; ++r)
+      sums[static_cast<std::size_t>(row_of(r))] += static_cast<double>(dx[r * width + c]);
+    for (Index v = 0; v < table_rows; ++v)
+      put(dtable[v * width + c], sums[static_cast<std::size_t>(v)], accumulate);
   }
 }
 
@@ -289,6 +299,34 @@ void cross_entropy(Index rows, Index vocabulary, T* logits, const std::int32_t* 
       const double p = std::exp(static_cast<double>(row[v]) - lse);
       row[v] = static_cast<T>(valid ? (p - (v == targets[r] ? 1 : 0)) * loss_scale : 0);
     }
+  }
+}
+
+template <class T>
+void sgd(const SgdRule& rule, std::size_t count, T* w, T* m, const T* g) {
+  const double momentum = rule.momentum;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double weight = static_cast<double>(w[i]);
+    const double d = static_cast<double>(g[i]) * static_cast<double>(rule.grad_scale) +
+                     static_cast<double>(rule.decay) * weight;
+    const double sum = momentum * static_cast<double>(m[i]) + static_cast<double>(rule.fresh) * d;
+    m[i] = static_cast<T>(sum);
+    w[i] = static_cast<T>(weight - static_cast<double>(rule.lr) *
+                                       (rule.nesterov ? d + momentum * sum : sum));
+  }
+}
+
+template <class T>
+void lion(const LionRule& rule, std::size_t count, T* w, T* m, const T* g) {
+  const double beta1 = rule.beta1, beta2 = rule.beta2;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double weight = static_cast<double>(w[i]), old = static_cast<double>(m[i]);
+    const double grad = static_cast<double>(g[i]) * static_cast<double>(rule.grad_scale);
+    const double c = beta1 * old + (1 - beta1) * grad;
+    m[i] = static_cast<T>(beta2 * old + (1 - beta2) * grad);
+    w[i] =
+        static_cast<T>(weight - static_cast<double>(rule.lr) *
+                                    ((c > 0) - (c < 0) + static_cast<double>(rule.decay) * weight));
   }
 }
 

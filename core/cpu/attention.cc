@@ -7,49 +7,62 @@ namespace {
 
 using Int = std::int64_t;
 
-/// The loops of panel_attention.h over all heads.
+/// The loops of panel_attention.h over all heads of keys.
 template <class T>
 class HeadAttention final : public Attention {
  public:
   HeadAttention(const AttentionShape& s, const PanelAttention<T>& loops, Context& context)
       : Attention(s), loops_(loops), context_(context) {
-    const Int c = s.heads * s.head_dim;
-    head_ = {s.tokens, s.head_dim, 3 * c, c};
-    context.workspace.need(loops_.scratch(head_, true));
-    context.workspace.need(loops_.scratch(head_, false));
+    const HeadShape head = head_shape(s.tokens);
+    context.workspace.need(loops_.scratch(head, true));
+    context.workspace.need(loops_.scratch(head, false));
   }
 
   void forward(const AttentionForward& op) override {
-    each_head([&](Int at, Int row, Int index, void* scratch) {
-      const T* q = op.qkv.as<T>() + row * head_.stride + at;
-      loops_.forward(head_, q, q + head_.width, q + 2 * head_.width,
-                     op.y.as<T>() + row * head_.width + at, op.lse.f32() + index * head_.tokens,
-                     scratch);
+    require_lengths(op.lengths);
+    each_head([&](const Head& at, void* scratch) {
+      const T* qkv = op.qkv.as<T>();
+      loops_.forward(head_shape(length_of(shape(), op.lengths, at.sample)), qkv + at.q, qkv + at.k,
+                     qkv + at.v, op.y.as<T>() + at.y, op.lse.f32() + at.lse, scratch);
     });
   }
 
   void backward(const AttentionBackward& op) override {
-    each_head([&](Int at, Int row, Int index, void* scratch) {
-      const T* q = op.qkv.as<T>() + row * head_.stride + at;
-      T* dq = op.dqkv.as<T>() + row * head_.stride + at;
-      const Int out = row * head_.width + at;
-      loops_.backward(head_, q, q + head_.width, q + 2 * head_.width, op.y.as<T>() + out,
-                      op.lse.f32() + index * head_.tokens, op.dy.as<T>() + out, dq,
-                      dq + head_.width, dq + 2 * head_.width, scratch);
+    require_lengths(op.lengths);
+    each_head([&](const Head& at, void* scratch) {
+      const T* qkv = op.qkv.as<T>();
+      T* grad = op.dqkv.as<T>();
+      loops_.backward(head_shape(length_of(shape(), op.lengths, at.sample)), qkv + at.q, qkv + at.k,
+                      qkv + at.v, op.y.as<T>() + at.y, op.lse.f32() + at.lse, op.dy.as<T>() + at.y,
+                      grad + at.q, grad + at.k, grad + at.v, scratch);
     });
   }
 
  private:
-  // f(first column of the head, first row of the sample, sample * H + head, scratch)
+  /// Where one head of keys, and the first head of queries that shares it, are in the operands.
+  struct Head {
+    Int sample, q, k, v, y, lse;
+  };
+
   template <class F>
   void each_head(F&& f) {
-    context_.team.each(shape().samples * shape().heads, [&](Int i, int thread) {
-      f(i % shape().heads * shape().head_dim, i / shape().heads * shape().tokens, i,
+    const AttentionShape& s = shape();
+    context_.team.each(s.samples * s.kv(), [&](Int i, int thread) {
+      const Int sample = i / s.kv(), row = sample * s.tokens, first = i % s.kv() * s.group();
+      const Int q = row * s.qkv_width() + first * s.head_dim;
+      const Int k = row * s.qkv_width() + s.width() + i % s.kv() * s.head_dim;
+      f(Head{sample, q, k, k + s.kv_width(), row * s.width() + first * s.head_dim,
+             (sample * s.heads + first) * s.tokens},
         context_.workspace.of(thread));
     });
   }
 
-  HeadShape head_;
+  HeadShape head_shape(Int length) const {
+    const AttentionShape& s = shape();
+    const SeenKeys seen = s.causal ? SeenKeys{1, 1, length} : SeenKeys{length, 0, length};
+    return {s.tokens, s.head_dim, s.qkv_width(), s.width(), s.group(), seen};
+  }
+
   const PanelAttention<T>& loops_;
   const Context& context_;
 };

@@ -8,7 +8,7 @@ namespace {
 
 void softmax(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse) {
   for (Int i = 0; i < tile.rows; ++i, s += tile.stride, p += tile.stride) {
-    const Int valid = tile.first + i + 1;
+    const Int valid = seen_by(tile.seen, i);
     mask_row(s, valid);
     const float top = max_row(s, valid, tile.scale);
     const float sum = exp_row(s, valid, tile.keys, tile.scale, top, p);
@@ -22,7 +22,7 @@ void score_grads(const ScoreTile& tile, float* s, float* dp, const float* lse, c
   const float scale = tile.scale;
   for (Int i = 0; i < tile.rows; ++i) {
     const float delta = dot(dy + i * rows.stride, y + i * rows.stride, rows.d);
-    const Int at = i * tile.stride, valid = tile.first + i + 1, whole = padded(valid);
+    const Int at = i * tile.stride, valid = seen_by(tile.seen, i), whole = padded(valid);
     float *si = s + at, *di = dp + at;
     Bf16 *pi = p + at, *out = ds + at;
     mask_row(si, valid);

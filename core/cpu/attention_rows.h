@@ -3,10 +3,17 @@
 #pragma once
 
 #include "core/bf16.h"
+#include "core/cpu/kernels.h"
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {
 namespace {
+
+Int seen_by(const SeenKeys& keys, Int query) {
+  const Int all = keys.first + query * keys.step, n = all < keys.most ? all : keys.most;
+  if (n < 1) __builtin_unreachable();
+  return n;
+}
 
 // Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
 // What the mask hides in the last vector counts as minus infinity.

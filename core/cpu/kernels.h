@@ -13,6 +13,7 @@
 
 #include "core/adamw.h"
 #include "core/bf16.h"
+#include "core/update_rules.h"
 
 namespace concertina::cpu {
 
@@ -22,6 +23,10 @@ struct DropoutRule {
   float scale;
 };
 
+struct ImageShape {
+  std::int64_t channels, height, width, patch;
+};
+
 /// Loops over activations of type T, float or Bf16: read and written in T, computed in fp32. What a
 /// product left is fp32 in `u`, which may be the output where T is float.
 template <class T>
@@ -29,6 +34,16 @@ struct ActivationLoops {
   // g[rows,n] = gelu(u[rows,n] + bias[n]), slope = gelu'(u + bias)
   void (*gelu)(const float* u, const float* bias, T* g, T* slope, std::int64_t rows,
                std::int64_t n);
+  void (*gelu_erf)(const float* u, const float* bias, T* g, T* slope, std::int64_t rows,
+                   std::int64_t n);
+  // y[rows,f] = silu(u[:, :f]) u[:, f:] of u[rows,2f]; its gradient, du may be u
+  void (*gated_silu)(const T* u, T* y, std::int64_t rows, std::int64_t f);
+  void (*gated_silu_backward)(const T* dy, const T* u, T* du, std::int64_t rows, std::int64_t f);
+  // y = x y
+  void (*scale)(const T* x, T* y, std::int64_t n);
+  // y = tanh(x); dx = dy (1 - y^2)
+  void (*tanh)(const T* x, T* y, std::int64_t n);
+  void (*tanh_backward)(const T* dy, const T* y, T* dx, std::int64_t n);
   // y[rows,n] = u[rows,n] + bias[n] + residual[rows,n]; bias and residual may be null
   void (*bias_residual)(const float* u, const float* bias, const T* residual, T* y,
                         std::int64_t rows, std::int64_t n);
@@ -37,8 +52,8 @@ struct ActivationLoops {
   // out[n] = (accumulate ? out : 0) + column sums of a[rows, stride], rows in order
   void (*column_sum)(const T* a, std::int64_t rows, std::int64_t stride, std::int64_t n, float* out,
                      bool accumulate);
-  void (*layer_norm)(const T* x, const float* gamma, const float* beta, T* y, float* mean,
-                     float* rstd, std::int64_t rows, std::int64_t c);
+  void (*layer_norm)(const T* x, const float* gamma, const float* beta, float eps, T* y,
+                     float* mean, float* rstd, std::int64_t rows, std::int64_t c);
   void (*layer_norm_backward_input)(const T* dy, const T* x, const float* gamma, const float* mean,
                                     const float* rstd, const T* residual, T* dx, std::int64_t rows,
                                     std::int64_t c);
@@ -46,22 +61,44 @@ struct ActivationLoops {
   void (*layer_norm_backward_weight)(const T* dy, const T* x, const float* mean, const float* rstd,
                                      float* dgamma, float* dbeta, std::int64_t rows, std::int64_t c,
                                      std::int64_t n, bool accumulate);
-  // y[n] = a[n] + b[n]; y[n] += x[n]
-  void (*add)(const float* a, const float* b, T* y, std::int64_t n);
-  void (*accumulate)(const T* x, float* y, std::int64_t n);
+  // The same of RMS norm
+  void (*rms_norm)(const T* x, const float* gamma, float eps, T* y, float* rstd, std::int64_t rows,
+                   std::int64_t c);
+  void (*rms_norm_backward_input)(const T* dy, const T* x, const float* gamma, const float* rstd,
+                                  const T* residual, T* dx, std::int64_t rows, std::int64_t c);
+  void (*rms_norm_backward_weight)(const T* dy, const T* x, const float* rstd, float* dgamma,
+                                   std::int64_t rows, std::int64_t c, std::int64_t n,
+                                   bool accumulate);
+  // heads of d elements side by side, by the angles of `table`: d/2 cosines, then d/2 sines
+  void (*rotate)(T* x, const float* table, std::int64_t heads, std::int64_t d, bool inverse);
+  // y[n] = token[n] + type[n] + position[n]; type and position may be null
+  void (*embed)(const float* token, const float* type, const float* position, T* y, std::int64_t n);
+  // y[n] = a[n] + b[n]; a[n], b[n] and c[n] += x[n], of which b and c may be null
+  void (*add)(const T* a, const float* b, T* y, std::int64_t n);
+  void (*accumulate)(const T* x, float* a, float* b, float* c, std::int64_t n);
+  // one row of patches of a sample, `image` at its first pixel
+  void (*patches)(const float* image, const ImageShape& shape, T* to);
   // one row of softmax cross-entropy; returns -log p[target]
   float (*cross_entropy_row)(T* logits, std::int64_t v, std::int64_t target, float scale,
                              bool training);
+  // one sample's logits[t,2]; returns its row_loss
+  float (*span_cross_entropy)(T* logits, std::int64_t t, std::int64_t start, std::int64_t end,
+                              float scale, bool training);
   // y[n] = residual[n] + what is kept of u[n]: elements from `first`, a multiple of 4, of a sample.
   // residual may be null, y may be u
   void (*dropout)(const DropoutRule& rule, std::uint32_t sample, std::int64_t first, const T* u,
                   const T* residual, T* y, std::int64_t n);
 };
 
-/// Scores of some queries of one head against the keys that any of them sees; row i is query
-/// `first + i`, which sees keys [0, first + i].
+/// Query i sees keys [0, min(first + i step, most)): step is 1 under a causal mask, else 0.
+struct SeenKeys {
+  std::int64_t first, step, most;
+};
+
+/// Scores of some queries of one head against the keys that any of them sees.
 struct ScoreTile {
-  std::int64_t first, rows, keys;
+  SeenKeys seen;  // by row
+  std::int64_t rows, keys;
   std::int64_t stride;  // of a row of scores or probabilities, elements; >= keys rounded up to 16
   float scale;
 };
@@ -84,11 +121,14 @@ struct AttentionLoops {
                 Bf16* to);
 };
 
-/// Attention over panels of activations of type T, one head of one sample. `stride` is the row
-/// stride of qkv in elements (3C), C = H D. q, k, v start at this head's first column of the
-/// sample's first row.
+/// Attention over panels of activations of type T, of one head of keys and values in one sample and
+/// the `group` neighbouring heads of queries that share it. `stride` is that of rows of qkv in
+/// elements, `width` that of y's. All start at this head's (or the first query head's) first column
+/// of the sample's first row, lse[group,T] at the first query head's. The gradient of keys
+/// that no query sees is zero.
 struct HeadShape {
-  std::int64_t tokens, head_dim, stride, width;
+  std::int64_t tokens, head_dim, stride, width, group;
+  SeenKeys seen;
 };
 template <class T>
 struct PanelAttention {
@@ -128,6 +168,8 @@ struct LoopTable {
   double (*sum_squares)(const float* x, std::int64_t n);
   void (*adamw)(const AdamWConstants& rule, float* w, float* m, float* v, const float* g,
                 std::int64_t n);
+  void (*sgd)(const SgdRule& rule, float* w, float* m, const float* g, std::int64_t n);
+  void (*lion)(const LionRule& rule, float* w, float* m, const float* g, std::int64_t n);
   // y = x; x = x rounded to bf16
   void (*widen)(const Bf16* x, float* y, std::int64_t n);
   void (*cut)(float* x, std::int64_t n);

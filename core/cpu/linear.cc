@@ -45,15 +45,16 @@ class CpuLinear final : public Linear {
     const Int n = shape().out;
     const float* b = op.bias.f32();
     T *out = op.y.as<T>(), *operand = op.epilogue.operand.as<T>();
-    const bool gelu = op.epilogue.kind == Epilogue::Kind::gelu;
-    forward_.run(
-        op.x.as<T>(), op.packed, gelu ? operand : out, [&](Int first, Int rows, float* tile) {
-          const Int at = first * n;
-          if (gelu)
-            loops_.gelu(tile, b, out + at, operand + at, rows, n);
-          else
-            finish(tile, b, operand == nullptr ? nullptr : operand + at, out + at, rows, n);
-        });
+    const auto gelu = gelu_of(op.epilogue.kind);
+    forward_.run(op.x.as<T>(), op.packed, gelu != nullptr ? operand : out,
+                 [&](Int first, Int rows, float* tile) {
+                   const Int at = first * n;
+                   if (gelu != nullptr)
+                     gelu(tile, b, out + at, operand + at, rows, n);
+                   else
+                     finish(tile, b, operand == nullptr ? nullptr : operand + at, out + at, rows,
+                            n);
+                 });
   }
 
   void backward_input(const LinearInput& op) override {
@@ -62,13 +63,14 @@ class CpuLinear final : public Linear {
     const Int n = shape().in;
     const void* weights = backward_part(const_cast<void*>(op.packed));
     T* out = op.dx.as<T>();
-    const T* slope = op.epilogue.operand.as<T>();
+    const T* operand = op.epilogue.operand.as<T>();
+    const bool gelu = op.epilogue.is_gelu();
     backward_.run(op.dy.as<T>(), weights, out, [&](Int first, Int rows, float* tile) {
       const Int at = first * n;
-      if (slope != nullptr)
-        loops_.multiply(tile, slope + at, out + at, rows * n);
+      if (gelu)
+        loops_.multiply(tile, operand + at, out + at, rows * n);
       else
-        finish(tile, nullptr, nullptr, out + at, rows, n);
+        finish(tile, nullptr, operand == nullptr ? nullptr : operand + at, out + at, rows, n);
     });
   }
 
@@ -77,7 +79,8 @@ class CpuLinear final : public Linear {
     check(op.dy, shape().out, "dy");
     const T *in = op.x.as<T>(), *grad = op.dy.as<T>();
     const bool swapped = shape().transposed;
-    outer_.run(swapped ? grad : in, swapped ? in : grad, op.dweight.f32(), op.accumulate);
+    if (!op.dweight.empty())
+      outer_.run(swapped ? grad : in, swapped ? in : grad, op.dweight.f32(), op.accumulate);
     if (op.dbias.empty()) return;
     const Int n = shape().out;
     context_.team.runs(n, kBiasColumns, [&](Int begin, Int end) {
@@ -91,6 +94,12 @@ class CpuLinear final : public Linear {
     return {s.in, s.out, s.transposed ? 1 : s.out, s.transposed ? s.in : 1};
   }
   static Weights transposed(const Weights& w) { return {w.n, w.k, w.column, w.row}; }
+
+  /// Null where none follows.
+  auto gelu_of(Epilogue::Kind kind) const -> decltype(ActivationLoops<T>::gelu) {
+    if (kind == Epilogue::Kind::gelu) return loops_.gelu;
+    return kind == Epilogue::Kind::gelu_erf ? loops_.gelu_erf : nullptr;
+  }
 
   /// y = tile + bias + residual, of which either may be null.
   void finish(const float* tile, const float* bias, const T* residual, T* y, Int rows,

@@ -1,6 +1,11 @@
 // Fused loops between the products; compiled once for each instruction set (kernels.h).
+#include "core/cpu/activations.h"
+#include "core/cpu/cross_entropy.h"
 #include "core/cpu/dropout.h"
+#include "core/cpu/inputs.h"
 #include "core/cpu/kernels.h"
+#include "core/cpu/rms_norm.h"
+#include "core/cpu/rotary.h"
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {
@@ -8,33 +13,16 @@ namespace {
 
 using Int = std::int64_t;
 
-constexpr float kNormEps = 1e-5F;
-
-// GELU, tanh form (Hendrycks & Gimpel 2016): 0.5 u (1 + tanh z) = u sigmoid(2 z),
-// z = sqrt(2/pi) (u + 0.044715 u^3). The sigmoid keeps its relative accuracy where tanh is near -1.
-template <class T>
-void gelu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
-  const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
-  for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
-#pragma omp simd
-    for (Int i = 0; i < n; ++i) {
-      const float x = u[i] + bias[i];
-      const float square = x * x;
-      const float z = k2 * x * (1.0F + cubic * square);
-      const float e = exp_nonpositive(-__builtin_fabsf(z));
-      const float s = (z < 0 ? e : 1.0F) / (1.0F + e);
-      g[i] = rounded<T>(x * s);
-      slope[i] = rounded<T>(s + x * s * (1.0F - s) * k2 * (1.0F + 3.0F * cubic * square));
-    }
-  }
-}
-
 template <class T>
 void bias_residual(const float* u, const float* bias, const T* residual, T* y, Int rows, Int n) {
   for (Int r = 0; r < rows; ++r, u += n, y += n) {
-    if (residual != nullptr) {
+    if (bias != nullptr && residual != nullptr) {
 #pragma omp simd
       for (Int i = 0; i < n; ++i) y[i] = rounded<T>(u[i] + (bias[i] + to_float(residual[i])));
+      residual += n;
+    } else if (residual != nullptr) {
+#pragma omp simd
+      for (Int i = 0; i < n; ++i) y[i] = rounded<T>(u[i] + to_float(residual[i]));
       residual += n;
     } else if (bias != nullptr) {
 #pragma omp simd
@@ -50,6 +38,12 @@ template <class T>
 void multiply(const float* u, const T* x, T* y, Int count) {
 #pragma omp simd
   for (Int i = 0; i < count; ++i) y[i] = rounded<T>(u[i] * to_float(x[i]));
+}
+
+template <class T>
+void scale(const T* x, T* y, Int count) {
+#pragma omp simd
+  for (Int i = 0; i < count; ++i) y[i] = rounded<T>(to_float(x[i]) * to_float(y[i]));
 }
 
 // Four rows a pass: a quarter of the loads and stores of `out`, and a shorter chain of roundings.
@@ -73,8 +67,8 @@ void column_sum(const T* a, Int rows, Int stride, Int n, float* out, bool accumu
 }
 
 template <class T>
-void layer_norm(const T* x, const float* gamma, const float* beta, T* y, float* mean, float* rstd,
-                Int rows, Int c) {
+void layer_norm(const T* x, const float* gamma, const float* beta, float eps, T* y, float* mean,
+                float* rstd, Int rows, Int c) {
   for (Int r = 0; r < rows; ++r, x += c, y += c) {
     float sum = 0, square = 0;
 #pragma omp simd reduction(+ : sum)
@@ -82,7 +76,7 @@ void layer_norm(const T* x, const float* gamma, const float* beta, T* y, float* 
     const float m = sum / static_cast<float>(c);
 #pragma omp simd reduction(+ : square)
     for (Int i = 0; i < c; ++i) square += (to_float(x[i]) - m) * (to_float(x[i]) - m);
-    const float s = 1.0F / __builtin_sqrtf(square / static_cast<float>(c) + kNormEps);
+    const float s = 1.0F / __builtin_sqrtf(square / static_cast<float>(c) + eps);
 #pragma omp simd
     for (Int i = 0; i < c; ++i) y[i] = rounded<T>((to_float(x[i]) - m) * s * gamma[i] + beta[i]);
     mean[r] = m;
@@ -148,53 +142,30 @@ void layer_norm_backward_weight(const T* dy, const T* x, const float* mean, cons
 }
 
 template <class T>
-void add(const float* a, const float* b, T* y, Int n) {
-#pragma omp simd
-  for (Int i = 0; i < n; ++i) y[i] = rounded<T>(a[i] + b[i]);
-}
-
-template <class T>
-void accumulate(const T* x, float* y, Int n) {
-#pragma omp simd
-  for (Int i = 0; i < n; ++i) y[i] += to_float(x[i]);
-}
-
-template <class T>
-float cross_entropy_row(T* logits, Int v, Int target, float scale, bool training) {
-  if (target < 0) {
-    if (training)
-      for (Int i = 0; i < v; ++i) logits[i] = rounded<T>(0);
-    return 0;
-  }
-  const float right = to_float(logits[target]);
-  float top = right, sum = 0;
-#pragma omp simd reduction(max : top)
-  for (Int i = 0; i < v; ++i) top = top > to_float(logits[i]) ? top : to_float(logits[i]);
-#pragma omp simd reduction(+ : sum)
-  for (Int i = 0; i < v; ++i) sum += exp_nonpositive(to_float(logits[i]) - top);
-  const float loss = top + __builtin_logf(sum) - right;
-  if (training) {
-    const float factor = scale / sum;
-#pragma omp simd
-    for (Int i = 0; i < v; ++i)
-      logits[i] = rounded<T>(factor * exp_nonpositive(to_float(logits[i]) - top));
-    logits[target] = rounded<T>(factor * exp_nonpositive(right - top) - scale);
-  }
-  return loss;
-}
-
-template <class T>
 constexpr ActivationLoops<T> kActivationLoops{
     .gelu = gelu<T>,
+    .gelu_erf = gelu_erf<T>,
+    .gated_silu = gated_silu<T>,
+    .gated_silu_backward = gated_silu_backward<T>,
+    .scale = scale<T>,
+    .tanh = hyperbolic_tangent<T>,
+    .tanh_backward = hyperbolic_tangent_backward<T>,
     .bias_residual = bias_residual<T>,
     .multiply = multiply<T>,
     .column_sum = column_sum<T>,
     .layer_norm = layer_norm<T>,
     .layer_norm_backward_input = layer_norm_backward_input<T>,
     .layer_norm_backward_weight = layer_norm_backward_weight<T>,
+    .rms_norm = rms_norm<T>,
+    .rms_norm_backward_input = rms_norm_backward_input<T>,
+    .rms_norm_backward_weight = rms_norm_backward_weight<T>,
+    .rotate = rotate<T>,
+    .embed = embed<T>,
     .add = add<T>,
     .accumulate = accumulate<T>,
+    .patches = patches<T>,
     .cross_entropy_row = cross_entropy_row<T>,
+    .span_cross_entropy = span_cross_entropy<T>,
     .dropout = dropout<T>,
 };
 
@@ -224,6 +195,30 @@ void adamw(const AdamWConstants& rule, float* w, float* m, float* v, const float
   }
 }
 
+void sgd(const SgdRule& rule, float* w, float* m, const float* g, Int n) {
+  const SgdRule k = rule;
+  const float kept = k.nesterov ? k.momentum : 1, direct = k.nesterov ? 1 : 0;
+#pragma omp simd
+  for (Int i = 0; i < n; ++i) {
+    const float d = k.grad_scale * g[i] + k.decay * w[i];
+    const float m1 = k.momentum * m[i] + k.fresh * d;
+    m[i] = m1;
+    w[i] = w[i] - k.lr * (direct * d + kept * m1);
+  }
+}
+
+void lion(const LionRule& rule, float* w, float* m, const float* g, Int n) {
+  const LionRule k = rule;
+#pragma omp simd
+  for (Int i = 0; i < n; ++i) {
+    const float grad = k.grad_scale * g[i];
+    const float c = k.beta1 * m[i] + (1 - k.beta1) * grad;
+    const float sign = c > 0 ? 1.0F : c < 0 ? -1.0F : 0.0F;
+    m[i] = k.beta2 * m[i] + (1 - k.beta2) * grad;
+    w[i] = w[i] - k.lr * (sign + k.decay * w[i]);
+  }
+}
+
 void widen(const Bf16* x, float* y, Int n) {
 #pragma omp simd
   for (Int i = 0; i < n; ++i) y[i] = to_float(x[i]);
@@ -249,6 +244,8 @@ const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA) = {
     .axpby = axpby,
     .sum_squares = sum_squares,
     .adamw = adamw,
+    .sgd = sgd,
+    .lion = lion,
     .widen = widen,
     .cut = cut,
 };

@@ -83,10 +83,10 @@ struct Pairs {
     float *s0 = row.s, *s1 = s0 + row.stride, *d0 = row.dp, *d1 = d0 + row.stride;
     const bool two = row.rows > 1;
     const float scale = row.scale, lse1 = two ? lse[1] : 0, delta1 = two ? delta[1] : 0;
-    const Int whole = padded(row.valid + (two ? 1 : 0));
+    const Int whole = padded(two ? row.next : row.valid);
     mask_row(s0, row.valid, whole);
     if (two) {
-      mask_row(s1, row.valid + 1, whole);
+      mask_row(s1, row.next, whole);
     } else {
       for (Int j = 0; j < whole; ++j) s1[j] = kMasked, d1[j] = 0;
     }

@@ -1,5 +1,6 @@
-// Causal attention of one head, tiled by rows of queries; included by the per-ISA sources alone.
-// What the mask hides is skipped by strips of queries: those of [.., i1) meet keys [0, i1) only.
+// Attention of the query heads that share one head of keys, tiled by rows of queries; included by
+// the per-ISA sources alone. What a causal mask hides is skipped by strips of queries: those of
+// [.., i1) meet keys [0, i1) only.
 // The probabilities are never kept: the backward pass recomputes them from log-sum-exp
 // (FlashAttention, Dao et al. 2022).
 //
@@ -20,11 +21,11 @@ namespace {
 constexpr Int kQueryTile = 64, kStrip = 32;
 
 // Neighbouring rows of scores of one strip, as many as a word has elements or what is left: the
-// first sees `valid` keys, each next one more. Results are zero up to `keys`, all that the strip
+// first sees `valid` keys, a second `next`. Results are zero up to `keys`, all that the strip
 // reads.
 struct ScoreRows {
   float *s, *dp;  // scores; in the backward pass, gradients of the probabilities
-  Int stride, rows, valid, keys;
+  Int stride, rows, valid, next, keys;
   float scale;
 };
 
@@ -50,66 +51,95 @@ void store_rows(const float* from, Int from_stride, typename Format::Element* to
   for (Int i = 0; i < rows; ++i) Format::store(from + i * from_stride, 1.0F, to + i * to_stride, d);
 }
 
+// What the forward pass of all heads of a group shares.
+template <class Word>
+struct ForwardScratch {
+  Panels<Word> kt, values;  // [D,N], [keys,P]
+  float *s, *out;           // [queries,N], [queries,P]
+};
+
 template <class Format, class T = typename Format::Element>
-void forward(const HeadShape& shape, const T* q, const T* k, const T* v, T* y, float* lse,
-             void* memory) {
+[[gnu::noinline]] void forward_head(const HeadShape& shape,
+                                    const ForwardScratch<typename Format::Word>& scratch,
+                                    const T* q, T* y, float* lse) {
   using Word = typename Format::Word;
-  const Int t = shape.tokens, d = shape.head_dim, n = padded(t), p = padded(d);
-  const Int ld = score_stride(n);
+  const SeenKeys seen = shape.seen;
+  const Int t = shape.tokens, d = shape.head_dim, n = padded(seen.most), p = padded(d);
+  const Int ld = score_stride(n), width = shape.width;
   const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(d));
-  prefetch<T>({k, shape.stride}, t, d);
-  prefetch<T>({v, shape.stride}, t, d);
-  prefetch<T>({q, shape.stride}, t, d);
-  Cutter cut{static_cast<float*>(memory)};
-  const auto kt = pack_transposed<Format>({k, shape.stride}, t, d, n, cut);  // [D,N]
-  const auto values = pack_rows<Format>({v, shape.stride}, t, d, cut);       // [T,P]
-  float* s = cut.take(kStrip * ld);                                          // [queries,N]
-  float* out = cut.take(kStrip * p);                                         // [queries,P]
+  float *const s = scratch.s, *const out = scratch.out;
   for (Int i0 = 0; i0 < t; i0 += kStrip) {
-    const Int i1 = at_most(i0 + kStrip, t), rows = i1 - i0;
-    micro_gemm(rows, whole_panels(i1, n), words<Format>(d),
-               left<Format>({q + i0 * shape.stride, shape.stride}), kt, s, ld, false);
+    const Int i1 = at_most(i0 + kStrip, t), rows = i1 - i0, end = seen_by(seen, i1 - 1);
+    micro_gemm(rows, whole_panels(end, n), words<Format>(d),
+               left<Format>({q + i0 * shape.stride, shape.stride}), scratch.kt, s, ld, false);
     float top[kStrip], sum[kStrip];
     for (Int i = 0; i < rows; ++i)
-      Format::softmax({s + i * ld, nullptr, ld, 1, i0 + i + 1, i1, scale}, top[i], sum[i]);
+      Format::softmax({s + i * ld, nullptr, ld, 1, seen_by(seen, i0 + i), 0, end, scale}, top[i],
+                      sum[i]);
     for (Int i = 0; i < rows; ++i) lse[i0 + i] = top[i] + __builtin_logf(sum[i]);
     const Strided<Word> weights{reinterpret_cast<const Word*>(s), ld, 1};
-    micro_gemm(rows, p, words<Format>(i1), weights, values, out, p, false);
+    micro_gemm(rows, p, words<Format>(end), weights, scratch.values, out, p, false);
     for (Int i = 0; i < rows; ++i)
-      Format::store(out + i * p, 1.0F / sum[i], y + (i0 + i) * shape.width, d);
+      Format::store(out + i * p, 1.0F / sum[i], y + (i0 + i) * width, d);
   }
 }
 
 template <class Format, class T = typename Format::Element>
+void forward(const HeadShape& shape, const T* q, const T* k, const T* v, T* y, float* lse,
+             void* memory) {
+  const Int keys = shape.seen.most, d = shape.head_dim, n = padded(keys);
+  prefetch<T>({k, shape.stride}, keys, d);
+  prefetch<T>({v, shape.stride}, keys, d);
+  prefetch<T>({q, shape.stride}, shape.tokens, d);
+  Cutter cut{static_cast<float*>(memory)};
+  ForwardScratch<typename Format::Word> scratch{
+      pack_transposed<Format>({k, shape.stride}, keys, d, n, cut),
+      pack_rows<Format>({v, shape.stride}, keys, d, cut), nullptr, nullptr};
+  scratch.s = cut.take(kStrip * score_stride(n));
+  scratch.out = cut.take(kStrip * padded(d));
+  for (Int head = 0; head < shape.group; ++head)
+    forward_head<Format>(shape, scratch, q + head * d, y + head * d, lse + head * shape.tokens);
+}
+
+template <class T>
+void prefetch_head(const HeadShape& shape, const T* q, const T* y, const T* dy) {
+  prefetch<T>({q, shape.stride}, shape.tokens, shape.head_dim);
+  prefetch<T>({dy, shape.width}, shape.tokens, shape.head_dim);
+  prefetch<T>({y, shape.width}, shape.tokens, shape.head_dim);
+}
+
+// dk and dv are summed over the heads, in order.
+template <class Format, class T = typename Format::Element>
 class Backward {
  public:
-  Backward(const HeadShape& shape, const T* q, const T* k, const T* v, const T* y, const T* dy,
-           void* memory)
-      : shape_(shape), q_(q), y_(y), dy_(dy), cut_{static_cast<float*>(memory)} {
-    prefetch<T>({k, shape.stride}, t_, d_);
-    prefetch<T>({v, shape.stride}, t_, d_);
-    prefetch<T>({q, shape.stride}, t_, d_);
-    prefetch<T>({dy, shape.width}, t_, d_);
-    prefetch<T>({y, shape.width}, t_, d_);
-    kt_ = pack_transposed<Format>({k, shape.stride}, t_, d_, n_, cut_);
-    vt_ = pack_transposed<Format>({v, shape.stride}, t_, d_, n_, cut_);
-    queries_ = pack_rows<Format>({q, shape.stride}, t_, d_, cut_);
-    grads_ = pack_rows<Format>({dy, shape.width}, t_, d_, cut_);
-    keys_ = pack_rows<Format>({k, shape.stride}, t_, d_, cut_);
+  Backward(const HeadShape& shape, const T* k, const T* v, void* memory)
+      : shape_(shape), cut_{static_cast<float*>(memory)} {
+    prefetch<T>({k, shape.stride}, keys_, d_);
+    prefetch<T>({v, shape.stride}, keys_, d_);
+    kt_ = pack_transposed<Format>({k, shape.stride}, keys_, d_, n_, cut_);
+    vt_ = pack_transposed<Format>({v, shape.stride}, keys_, d_, n_, cut_);
+    key_rows_ = pack_rows<Format>({k, shape.stride}, keys_, d_, cut_);
     s_ = cut_.take(kQueryTile * ld_), dp_ = cut_.take(kQueryTile * ld_);
-    sum_k_ = cut_.take(t_ * p_), sum_v_ = cut_.take(t_ * p_);
+    sum_k_ = cut_.take(shape.tokens * p_), sum_v_ = cut_.take(shape.tokens * p_);
     out_ = cut_.take(kStrip * p_);
-    for (Int i = 0; i < t_ * p_; ++i) sum_k_[i] = sum_v_[i] = 0;
+    for (Int i = 0; i < shape.tokens * p_; ++i) sum_k_[i] = sum_v_[i] = 0;
   }
 
-  void run(const float* lse, T* dq, T* dk, T* dv) {
-    for (Int i0 = 0; i0 < t_; i0 += kQueryTile) {
-      const Int rows = at_most(kQueryTile, t_ - i0);
+  void add_head(const T* q, const T* y, const float* lse, const T* dy, T* dq) {
+    q_ = q, y_ = y, dy_ = dy;
+    Cutter cut = cut_;  // the next head's rows take the place of these
+    queries_ = pack_rows<Format>({q, shape_.stride}, shape_.tokens, d_, cut);
+    grads_ = pack_rows<Format>({dy, shape_.width}, shape_.tokens, d_, cut);
+    for (Int i0 = 0; i0 < shape_.tokens; i0 += kQueryTile) {
+      const Int rows = at_most(kQueryTile, shape_.tokens - i0);
       for (Int r = 0; r < rows; r += kStrip) strip(i0, r, at_most(r + kStrip, rows), lse, dq);
       key_sums(i0, rows);
     }
-    store_rows<Format>(sum_k_, p_, dk, shape_.stride, t_, d_);
-    store_rows<Format>(sum_v_, p_, dv, shape_.stride, t_, d_);
+  }
+
+  void store(T* dk, T* dv) const {
+    store_rows<Format>(sum_k_, p_, dk, shape_.stride, shape_.tokens, d_);
+    store_rows<Format>(sum_v_, p_, dv, shape_.stride, shape_.tokens, d_);
   }
 
  private:
@@ -117,7 +147,8 @@ class Backward {
 
   // Scores and their gradients of rows [r0, r1) of the tile at query i0, and dq.
   void strip(Int i0, Int r0, Int r1, const float* lse, T* dq) {
-    const Int first = i0 + r0, end = i0 + r1, rows = r1 - r0, keys = whole_panels(end, n_);
+    const Int first = i0 + r0, rows = r1 - r0, end = seen_by(shape_.seen, i0 + r1 - 1);
+    const Int keys = whole_panels(end, n_);
     float *s = s_ + r0 * ld_, *dp = dp_ + r0 * ld_;
     const Rows<T> q{q_ + first * shape_.stride, shape_.stride};
     const Rows<T> dy{dy_ + first * shape_.width, shape_.width};
@@ -128,19 +159,24 @@ class Backward {
       float delta[Format::kElements];
       for (Int j = 0; j < together; ++j)
         delta[j] = dot(dy.data + (i + j) * shape_.width, y_ + (first + i + j) * shape_.width, d_);
-      Format::score_grads({s + i * ld_, dp + i * ld_, ld_, together, first + i + 1, end, scale_},
-                          lse + first + i, delta);
+      Format::score_grads(
+          {s + i * ld_, dp + i * ld_, ld_, together, seen_by(shape_.seen, first + i),
+           seen_by(shape_.seen, first + i + 1), end, scale_},
+          lse + first + i, delta);
     }
     const Strided<Word> grads{reinterpret_cast<const Word*>(dp), ld_, 1};
-    micro_gemm(rows, p_, words<Format>(end), grads, keys_, out_, p_, false);
+    micro_gemm(rows, p_, words<Format>(end), grads, key_rows_, out_, p_, false);
     store_rows<Format>(out_, p_, dq + first * shape_.stride, shape_.stride, rows, d_);
   }
 
-  // dv and dk of the keys that rows of the tile see: of those on the diagonal, only the rows after
-  // each strip of keys.
+  // dv and dk of the keys that rows of the tile see: of those on the diagonal of a causal mask,
+  // only the rows after each strip of keys.
   void key_sums(Int i0, Int rows) {
-    add_keys(0, i0, i0, 0, rows);
-    for (Int r = 0; r < rows; r += kStrip) add_keys(i0 + r, at_most(kStrip, rows - r), i0, r, rows);
+    const Int end = seen_by(shape_.seen, i0 + rows - 1);
+    const Int by_all = shape_.seen.step == 0 ? end : at_most(i0, end);
+    add_keys(0, by_all, i0, 0, rows);
+    for (Int r = 0; by_all + r < end; r += kStrip)
+      add_keys(by_all + r, at_most(kStrip, end - by_all - r), i0, r, rows);
   }
 
   // Adds to the sums of `count` keys from `key` on what the queries of rows [r0, r1) of the tile at
@@ -156,22 +192,31 @@ class Backward {
   }
 
   HeadShape shape_;
-  Int t_ = shape_.tokens, d_ = shape_.head_dim, n_ = padded(t_), p_ = padded(d_);
+  Int keys_ = shape_.seen.most, d_ = shape_.head_dim, n_ = padded(keys_), p_ = padded(d_);
   Int ld_ = score_stride(n_);
   float scale_ = 1.0F / __builtin_sqrtf(static_cast<float>(d_));
-  const T *q_, *y_, *dy_;
+  const T *q_ = nullptr, *y_ = nullptr, *dy_ = nullptr;
   Cutter cut_;
-  Panels<Word> kt_, vt_;                 // [D,N]
-  Panels<Word> queries_, grads_, keys_;  // [T,P]
-  float *s_, *dp_;                       // [queries,N]
-  float *sum_k_, *sum_v_;                // [T,P]
-  float* out_;                           // [queries,P]
+  Panels<Word> kt_, vt_;                     // [D,N]
+  Panels<Word> queries_, grads_, key_rows_;  // [T or keys,P]
+  float *s_, *dp_;                           // [queries,N]
+  float *sum_k_, *sum_v_;                    // [T,P]
+  float* out_;                               // [queries,P]
 };
 
 template <class Format, class T = typename Format::Element>
 void backward(const HeadShape& shape, const T* q, const T* k, const T* v, const T* y,
               const float* lse, const T* dy, T* dq, T* dk, T* dv, void* memory) {
-  Backward<Format>(shape, q, k, v, y, dy, memory).run(lse, dq, dk, dv);
+  const Int d = shape.head_dim;
+  prefetch_head(shape, q, y, dy);
+  Backward<Format> heads(shape, k, v, memory);
+  heads.add_head(q, y, lse, dy, dq);
+  for (Int head = 1; head < shape.group; ++head) {
+    const Int at = head * d;
+    prefetch_head(shape, q + at, y + at, dy + at);
+    heads.add_head(q + at, y + at, lse + head * shape.tokens, dy + at, dq + at);
+  }
+  heads.store(dk, dv);
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 
 namespace concertina::cpu {
 
-inline constexpr std::int64_t kRowRun = 32;         // rows of one piece of a row-wise loop
-inline constexpr std::int64_t kColumnRun = 64;      // columns of one piece of a sum over rows
+inline constexpr std::int64_t kRowRun = 32;           // rows of one piece of a row-wise loop
+inline constexpr std::int64_t kColumnRun = 64;        // columns of one piece of a sum over rows
+inline constexpr std::int64_t kTableColumns = 128;    // the same where rows are far from each other
+inline constexpr std::int64_t kSampleColumns = 1024;  // of one piece of a sum over samples
 inline constexpr std::int64_t kElementRun = 16384;  // elements of one piece of an elementwise loop
 
 inline std::int64_t count_of(View view) {

@@ -1,8 +1,8 @@
 // Attention in bf16. Tiles of queries meet the keys that any of them sees: work above the diagonal
-// is skipped by tile. The probabilities are never kept: the backward pass recomputes them from
-// log-sum-exp (FlashAttention, Dao et al. 2022).
+// of a causal mask is skipped by tile. The probabilities are never kept: the backward pass
+// recomputes them from log-sum-exp (FlashAttention, Dao et al. 2022).
 //
-// Legend: T tokens, D head dimension, C = H D width; Q queries of a tile, K keys of a block.
+// Legend: T tokens, D head dimension; Q queries of a tile, K keys of a block.
 #include "core/cpu/attention.h"
 
 #include <algorithm>
@@ -38,41 +38,40 @@ struct BlockProducts {
   Product keys;                 // dk[K,D] += ds[Q,K]^T q[Q,D]
 
   BlockProducts(const AttentionShape& s, Int q, Int k, Context& context)
-      : scores(score(s, q, k, 3), context),
-        grads(score(s, q, k, 1), context),
+      : scores(score(s, q, k, s.qkv_width()), context),
+        grads(score(s, q, k, s.width()), context),
         rows{Product(row(s, q, k, false), context), Product(row(s, q, k, true), context)},
-        values(column(s, q, k, 1), context),
-        keys(column(s, q, k, 3), context) {}
+        values(column(s, q, k, s.width()), context),
+        keys(column(s, q, k, s.qkv_width()), context) {}
 
  private:
-  // `parts`: width in C of the matrix that the tile's rows are in: 3 of qkv, 1 of dy.
-  static ProductShape score(const AttentionShape& s, Int q, Int k, Int parts) {
-    const Int c = s.heads * s.head_dim;
+  // `stride`: of the rows of the matrix that the tile's are in.
+  static ProductShape score(const AttentionShape& s, Int q, Int k, Int stride) {
     ProductShape shape{.type = s.compute, .m = q, .k = s.head_dim, .n = k};
-    shape.a_row = parts * c, shape.a_column = 1;
-    shape.b_row = 1, shape.b_column = 3 * c;
+    shape.a_row = stride, shape.a_column = 1;
+    shape.b_row = 1, shape.b_column = s.qkv_width();
     shape.c_row = score_stride(s.tokens);
     return shape;
   }
   static ProductShape row(const AttentionShape& s, Int q, Int k, bool accumulate) {
     ProductShape shape{.type = s.compute, .m = q, .k = k, .n = s.head_dim};
     shape.a_row = score_stride(s.tokens), shape.a_column = 1;
-    shape.b_row = 3 * s.heads * s.head_dim, shape.b_column = 1;
+    shape.b_row = s.qkv_width(), shape.b_column = 1;
     shape.c_row = s.head_dim, shape.accumulate = accumulate;
     return shape;
   }
-  static ProductShape column(const AttentionShape& s, Int q, Int k, Int parts) {
+  static ProductShape column(const AttentionShape& s, Int q, Int k, Int stride) {
     ProductShape shape{.type = s.compute, .m = k, .k = q, .n = s.head_dim};
     shape.a_row = 1, shape.a_column = score_stride(s.tokens);
-    shape.b_row = parts * s.heads * s.head_dim, shape.b_column = 1;
+    shape.b_row = stride, shape.b_column = 1;
     shape.c_row = s.head_dim, shape.accumulate = true;
     return shape;
   }
 };
 
-/// A tile of queries: those from `first` on, and the blocks of keys [0, first + queries).
+/// A tile of queries: those from `first` on, and the blocks of the keys that any of them may see.
 struct QueryTile {
-  Int first = 0, queries = 0;
+  Int first = 0, queries = 0, keys = 0;
   std::vector<const BlockProducts*> blocks;  // of kKeys keys, the last one of the rest
 };
 
@@ -85,33 +84,50 @@ class ProductAttention final : public Attention {
         stride_(score_stride(s.tokens)) {
     for (Int first = 0; first < s.tokens; first += kQueries) {
       QueryTile& tile = tiles_.emplace_back();
-      tile = {first, std::min(kQueries, s.tokens - first), {}};
-      const Int keys = first + tile.queries;
-      for (Int k = 0; k < keys; k += kKeys)
-        tile.blocks.push_back(products(tile.queries, std::min(kKeys, keys - k)));
+      tile.first = first, tile.queries = std::min(kQueries, s.tokens - first);
+      tile.keys = s.causal ? first + tile.queries : s.tokens;
+      for (Int k = 0; k < tile.keys; k += kKeys)
+        tile.blocks.push_back(products(tile.queries, std::min(kKeys, tile.keys - k)));
     }
     context.workspace.need(Scratch(*this, nullptr).bytes);
   }
 
   void forward(const AttentionForward& op) override {
-    each_head([&](const Head& head, const Scratch& scratch) {
-      const Sources in = sources(op.qkv, head);
-      forward_head(in, op.y.as<Bf16>() + head.y, op.lse.f32() + head.lse, scratch);
+    require_lengths(op.lengths);
+    each_head([&](Head head, const Scratch& scratch) {
+      head.length = length_of(shape(), op.lengths, head.sample);
+      const Bf16* qkv = op.qkv.as<Bf16>();
+      for (Int i = 0; i < shape().group(); ++i)
+        forward_head(sources(qkv, head, i), op.y.as<Bf16>() + head.y + i * shape().head_dim,
+                     op.lse.f32() + head.lse + i * shape().tokens, head.length, scratch);
     });
   }
 
   void backward(const AttentionBackward& op) override {
-    each_head([&](const Head& head, const Scratch& scratch) {
-      Bf16* dq = op.dqkv.as<Bf16>() + head.qkv;
-      backward_head(sources(op.qkv, head), op.y.as<Bf16>() + head.y, op.dy.as<Bf16>() + head.y,
-                    op.lse.f32() + head.lse, dq, scratch);
+    require_lengths(op.lengths);
+    each_head([&](Head head, const Scratch& scratch) {
+      head.length = length_of(shape(), op.lengths, head.sample);
+      const Int d = shape().head_dim, stride = shape().qkv_width();
+      Bf16* grad = op.dqkv.as<Bf16>();
+      std::fill_n(scratch.dk, shape().tokens * d, 0.0F);
+      std::fill_n(scratch.dv, shape().tokens * d, 0.0F);
+      for (Int i = 0; i < shape().group(); ++i) {
+        const Int y = head.y + i * d;
+        backward_head(sources(op.qkv.as<Bf16>(), head, i), op.y.as<Bf16>() + y,
+                      op.dy.as<Bf16>() + y, op.lse.f32() + head.lse + i * shape().tokens,
+                      head.length, grad + head.q + i * d, scratch);
+      }
+      loops_.store(scratch.dk, nullptr, shape().tokens, {stride, d}, grad + head.k);
+      loops_.store(scratch.dv, nullptr, shape().tokens, {stride, d},
+                   grad + head.k + shape().kv_width());
     });
   }
 
  private:
+  /// One head of keys, and the first head of queries that shares it.
   struct Head {
-    Int qkv, y, lse;  // its first elements
-    int thread;
+    Int sample, q, k, y, lse;  // their first elements
+    Int length = 0;            // keys that are seen
   };
   struct Sources {
     const Bf16 *q, *k, *v;
@@ -152,81 +168,84 @@ class ProductAttention final : public Attention {
     return blocks_.back().products.get();
   }
 
-  Int width() const { return shape().heads * shape().head_dim; }
-
   template <class F>
   void each_head(F&& f) const {
-    context_.team.each(shape().samples * shape().heads, [&](Int i, int thread) {
-      const Int row = i / shape().heads * shape().tokens,
-                column = i % shape().heads * shape().head_dim;
+    const AttentionShape& s = shape();
+    context_.team.each(s.samples * s.kv(), [&](Int i, int thread) {
+      const Int sample = i / s.kv(), row = sample * s.tokens, first = i % s.kv() * s.group();
       Scratch scratch(*this, context_.workspace.of(thread));
       scratch.thread = thread;
-      f(Head{row * 3 * width() + column, row * width() + column, i * shape().tokens, thread},
+      f(Head{sample, row * s.qkv_width() + first * s.head_dim,
+             row * s.qkv_width() + s.width() + i % s.kv() * s.head_dim,
+             row * s.width() + first * s.head_dim, (sample * s.heads + first) * s.tokens},
         scratch);
     });
   }
 
-  Sources sources(View qkv, const Head& head) const {
-    const Bf16* q = qkv.as<Bf16>() + head.qkv;
-    return {q, q + width(), q + 2 * width()};
+  /// Of query head `i` of those that share a head of keys.
+  Sources sources(const Bf16* qkv, const Head& head, Int i) const {
+    const Bf16* k = qkv + head.k;
+    return {qkv + head.q + i * shape().head_dim, k, k + shape().kv_width()};
   }
 
-  ScoreTile score_tile(const QueryTile& tile) const {
-    return {tile.first, tile.queries, tile.first + tile.queries, stride_,
-            1.0F / std::sqrt(static_cast<float>(shape().head_dim))};
+  /// Only blocks with keys that are seen are computed: the last one whole, whatever the length.
+  ScoreTile score_tile(const QueryTile& tile, Int length) const {
+    const Int keys = std::min(tile.keys, (length + kKeys - 1) / kKeys * kKeys);
+    return {shape().causal ? SeenKeys{tile.first + 1, 1, length} : SeenKeys{length, 0, length},
+            tile.queries, keys, stride_, 1.0F / std::sqrt(static_cast<float>(shape().head_dim))};
   }
 
-  /// f(products, first key) for each block of keys of a tile.
+  /// f(products, first key) for each block of the first `keys` keys of a tile.
   template <class F>
-  static void each_block(const QueryTile& tile, F&& f) {
-    for (std::size_t b = 0; b < tile.blocks.size(); ++b)
-      f(*tile.blocks[b], static_cast<Int>(b) * kKeys);
+  static void each_block(const QueryTile& tile, Int keys, F&& f) {
+    for (Int k = 0; k < keys; k += kKeys) f(*tile.blocks[static_cast<std::size_t>(k / kKeys)], k);
   }
 
-  /// out[Q,D] = weights[Q,K] rows[K,D] over all keys of a tile.
-  void weighted_rows(const QueryTile& tile, const Bf16* weights, const Bf16* rows,
+  /// out[Q,D] = weights[Q,K] rows[K,D] over the first `keys` keys of a tile.
+  void weighted_rows(const QueryTile& tile, Int keys, const Bf16* weights, const Bf16* rows,
                      const Scratch& scratch) const {
-    each_block(tile, [&](const BlockProducts& products, Int k) {
-      products.rows[k > 0 ? 1 : 0].run(scratch.thread, weights + k, rows + k * 3 * width(),
+    each_block(tile, keys, [&](const BlockProducts& products, Int k) {
+      products.rows[k > 0 ? 1 : 0].run(scratch.thread, weights + k, rows + k * shape().qkv_width(),
                                        scratch.out);
     });
   }
 
-  void forward_head(const Sources& in, Bf16* y, float* lse, const Scratch& scratch) const {
+  void forward_head(const Sources& in, Bf16* y, float* lse, Int length,
+                    const Scratch& scratch) const {
+    const Int stride = shape().qkv_width(), width = shape().width();
     for (const QueryTile& tile : tiles_) {
-      each_block(tile, [&](const BlockProducts& products, Int k) {
-        products.scores.run(scratch.thread, in.q + tile.first * 3 * width(), in.k + k * 3 * width(),
+      const ScoreTile scores = score_tile(tile, length);
+      each_block(tile, scores.keys, [&](const BlockProducts& products, Int k) {
+        products.scores.run(scratch.thread, in.q + tile.first * stride, in.k + k * stride,
                             scratch.s + k);
       });
-      loops_.softmax(score_tile(tile), scratch.s, scratch.p, scratch.inverse, lse + tile.first);
-      weighted_rows(tile, scratch.p, in.v, scratch);
-      loops_.store(scratch.out, scratch.inverse, tile.queries, {width(), shape().head_dim},
-                   y + tile.first * width());
+      loops_.softmax(scores, scratch.s, scratch.p, scratch.inverse, lse + tile.first);
+      weighted_rows(tile, scores.keys, scratch.p, in.v, scratch);
+      loops_.store(scratch.out, scratch.inverse, tile.queries, {width, shape().head_dim},
+                   y + tile.first * width);
     }
   }
 
-  void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Bf16* dq,
-                     const Scratch& scratch) const {
-    const Int d = shape().head_dim, stride = 3 * width();
-    std::fill_n(scratch.dk, shape().tokens * d, 0.0F);
-    std::fill_n(scratch.dv, shape().tokens * d, 0.0F);
+  /// dq, and what the head adds to dk and dv.
+  void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Int length,
+                     Bf16* dq, const Scratch& scratch) const {
+    const Int d = shape().head_dim, stride = shape().qkv_width(), width = shape().width();
     for (const QueryTile& tile : tiles_) {
-      const Bf16 *q = in.q + tile.first * stride, *grad = dy + tile.first * width();
-      each_block(tile, [&](const BlockProducts& products, Int k) {
+      const Bf16 *q = in.q + tile.first * stride, *grad = dy + tile.first * width;
+      const ScoreTile scores = score_tile(tile, length);
+      each_block(tile, scores.keys, [&](const BlockProducts& products, Int k) {
         products.scores.run(scratch.thread, q, in.k + k * stride, scratch.s + k);
         products.grads.run(scratch.thread, grad, in.v + k * stride, scratch.dp + k);
       });
-      loops_.score_grads(score_tile(tile), scratch.s, scratch.dp, lse + tile.first,
-                         y + tile.first * width(), grad, {width(), d}, scratch.p, scratch.ds);
-      each_block(tile, [&](const BlockProducts& products, Int k) {
+      loops_.score_grads(scores, scratch.s, scratch.dp, lse + tile.first, y + tile.first * width,
+                         grad, {width, d}, scratch.p, scratch.ds);
+      each_block(tile, scores.keys, [&](const BlockProducts& products, Int k) {
         products.values.run(scratch.thread, scratch.p + k, grad, scratch.dv + k * d);
         products.keys.run(scratch.thread, scratch.ds + k, q, scratch.dk + k * d);
       });
-      weighted_rows(tile, scratch.ds, in.k, scratch);
+      weighted_rows(tile, scores.keys, scratch.ds, in.k, scratch);
       loops_.store(scratch.out, nullptr, tile.queries, {stride, d}, dq + tile.first * stride);
     }
-    loops_.store(scratch.dk, nullptr, shape().tokens, {stride, d}, dq + width());
-    loops_.store(scratch.dv, nullptr, shape().tokens, {stride, d}, dq + 2 * width());
   }
 
   struct Block {

@@ -1,4 +1,4 @@
-// The ends of a language model: tables of tokens and positions, and the loss.
+// The ends of a language model: tables of tokens, positions and types, and the losses.
 #include <algorithm>
 
 #include "core/cpu/pieces.h"
@@ -7,35 +7,32 @@
 namespace concertina::cpu {
 
 void run(const Embed& op, const Context& context) {
-  const std::int64_t t = op.t, c = count_of(op.wpe) / t;
+  const std::int64_t rows = count_of(op.tokens), c = count_of(op.x) / rows;
   typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
-    context.team.runs(count_of(op.tokens), kRowRun, [&](std::int64_t r, std::int64_t end) {
+    context.team.runs(rows, kRowRun, [&](std::int64_t r, std::int64_t end) {
       for (; r < end; ++r)
-        loops.add(op.wte.f32() + op.tokens.i32()[r] * c, op.wpe.f32() + r % t * c,
-                  op.x.as<T>() + r * c, c);
+        loops.embed(op.wte.f32() + op.tokens.i32()[r] * c,
+                    op.wtt.empty() ? nullptr : op.wtt.f32() + op.types.i32()[r] * c,
+                    op.wpe.empty() ? nullptr : op.wpe.f32() + r % op.t * c, op.x.as<T>() + r * c,
+                    c);
     });
   });
 }
 
 void run(const EmbedWeight& op, const Context& context) {
-  const std::int64_t t = op.t, c = count_of(op.dwpe) / t, rows = count_of(op.tokens);
+  const std::int64_t rows = count_of(op.tokens), c = count_of(op.dx) / rows;
   const auto columns = [&]<class T>(const ActivationLoops<T>& loops, std::int64_t i,
                                     std::int64_t n) {
-    const auto clear = [&](View table) {
-      if (op.accumulate) return;
-      for (std::int64_t at = i; at < count_of(table); at += c)
+    for (const View& table : {op.dwte, op.dwpe, op.dwtt})
+      for (std::int64_t at = i; !op.accumulate && at < count_of(table); at += c)
         std::fill_n(table.f32() + at, n, 0.0F);
-    };
-    clear(op.dwte);
-    clear(op.dwpe);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const T* g = op.dx.as<T>() + r * c + i;
-      loops.accumulate(g, op.dwte.f32() + op.tokens.i32()[r] * c + i, n);
-      loops.accumulate(g, op.dwpe.f32() + r % t * c + i, n);
-    }
+    for (std::int64_t r = 0; r < rows; ++r)
+      loops.accumulate(op.dx.as<T>() + r * c + i, op.dwte.f32() + op.tokens.i32()[r] * c + i,
+                       op.dwpe.empty() ? nullptr : op.dwpe.f32() + r % op.t * c + i,
+                       op.dwtt.empty() ? nullptr : op.dwtt.f32() + op.types.i32()[r] * c + i, n);
   };
   typed(op.dx.dtype, context.loops, [&](const auto& loops) {
-    context.team.runs(c, kColumnRun,
+    context.team.runs(c, kTableColumns,
                       [&](std::int64_t i, std::int64_t end) { columns(loops, i, end - i); });
   });
 }
@@ -47,6 +44,16 @@ void run(const CrossEntropy& op, const Context& context) {
       for (; r < end; ++r)
         op.row_loss.f32()[r] = loops.cross_entropy_row(
             op.logits.as<T>() + r * v, v, op.targets.i32()[r], op.loss_scale, op.training);
+    });
+  });
+}
+
+void run(const SpanCrossEntropy& op, const Context& context) {
+  typed(op.logits.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
+    context.team.each(count_of(op.starts), [&](std::int64_t s, int) {
+      op.row_loss.f32()[s] =
+          loops.span_cross_entropy(op.logits.as<T>() + s * 2 * op.t, op.t, op.starts.i32()[s],
+                                   op.ends.i32()[s], op.loss_scale, op.training);
     });
   });
 }

@@ -13,13 +13,15 @@ class CudaAttention final : public Attention {
       : Attention(shape), context_(context) {}
 
   void forward(const AttentionForward& op) override {
-    attention_forward(context_.stream, shape(), op.qkv, op.y, op.lse);
+    require_lengths(op.lengths);
+    attention_forward(context_.stream, shape(), op);
   }
 
   void backward(const AttentionBackward& op) override {
+    require_lengths(op.lengths);
     const View delta{context_.workspace.scratch(), delta_count(shape()), DType::f32};
     attention_delta(context_.stream, shape(), op.dy, op.y, delta);
-    attention_backward(context_.stream, shape(), op.dy, op.qkv, op.lse, delta, op.dqkv);
+    attention_backward(context_.stream, shape(), op, delta);
   }
 
  private:

@@ -15,7 +15,7 @@ std::unique_ptr<LinearOperands> make_operands(const LinearShape& s, Context& con
   return in_fp8(s) ? make_fp8_operands(s, context) : make_stored_operands(s, context);
 }
 
-// aux of a GELU holds u, what the GELU was of, in the compute type.
+// aux of a GELU holds u, what the GELU was of, in the compute type. cuBLASLt's is the tanh form.
 class CudaLinear final : public Linear {
  public:
   CudaLinear(const LinearShape& s, Context& context)
@@ -42,8 +42,8 @@ class CudaLinear final : public Linear {
     check(x, shape().in, "x");
     check(y, shape().out, "y");
     Product::Operands o = operands_->forward(x, packed);
-    const bool gelu = epilogue.kind == Epilogue::Kind::gelu;
-    if (gelu && gelu_ && gelu_->able() && !bias.empty()) {
+    const bool gelu = epilogue.is_gelu();
+    if (epilogue.kind == Epilogue::Kind::gelu && gelu_ && gelu_->able() && !bias.empty()) {
       o.bias = narrow(bias), o.c = y.data, o.aux = epilogue.operand.data;
       return run(*gelu_, o);
     }
@@ -57,7 +57,7 @@ class CudaLinear final : public Linear {
       run(forward_, o);
       if (!bias.empty()) add_bias(context_.stream, bias, u);
     }
-    if (gelu) cuda::gelu(context_.stream, u, y);
+    if (gelu) cuda::gelu(context_.stream, epilogue.kind, u, y);
   }
 
   void backward_input(const LinearInput& op) override {
@@ -65,23 +65,26 @@ class CudaLinear final : public Linear {
     check(op.dx, shape().in, "dx");
     Product::Operands o = operands_->input(op.dy, op.packed);
     o.c = op.dx.data;
-    const bool gelu = op.epilogue.kind == Epilogue::Kind::gelu;
-    if (gelu && gelu_input_ && gelu_input_->able()) {
+    if (op.epilogue.kind == Epilogue::Kind::gelu && gelu_input_ && gelu_input_->able()) {
       o.aux = op.epilogue.operand.data;
       return run(*gelu_input_, o);
     }
+    if (op.epilogue.kind == Epilogue::Kind::residual) o.add = op.epilogue.operand.data;
     run(input_, o);
-    if (gelu) gelu_backward(context_.stream, op.epilogue.operand, op.dx);
+    if (op.epilogue.is_gelu())
+      gelu_backward(context_.stream, op.epilogue.kind, op.epilogue.operand, op.dx);
   }
 
   // dbias by own sums: cuBLASLt's bias gradient overwrites, and says nothing of its order.
   void backward_weight(const LinearWeight& op) override {
     check(op.x, shape().in, "x");
     check(op.dy, shape().out, "dy");
-    Product::Operands o = operands_->weight(op.x, op.dy);
-    o.c = op.dweight.data;
-    if (op.accumulate) o.add = op.dweight.data;
-    run(weight_, o);
+    if (!op.dweight.empty()) {
+      Product::Operands o = operands_->weight(op.x, op.dy);
+      o.c = op.dweight.data;
+      if (op.accumulate) o.add = op.dweight.data;
+      run(weight_, o);
+    }
     if (!op.dbias.empty())
       column_sums(context_.stream, op.dy, op.dbias, op.accumulate, context_.workspace.scratch());
   }

@@ -42,10 +42,13 @@ inline void need(const LinearShape& s, Workspace& workspace) {
 
 /// Columns of a head that attention's kernels hold.
 inline constexpr int kMostHeadDim = 128;
-/// cuDNN's take heads in runs of 16 bytes, in bf16.
-inline constexpr std::int64_t kDnnRun = 8;
+/// cuDNN's take heads in runs of 16 bytes, in bf16; and keys in tiles, which a causal mask cuts
+/// where they end. Shared keys it rounds once for each head before it adds their gradients: they
+/// are ours.
+inline constexpr std::int64_t kDnnRun = 8, kDnnKeys = 128;
 inline bool dnn_takes(const AttentionShape& s) {
-  return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1;
+  return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1 &&
+         (s.causal || s.tokens % kDnnKeys == 0) && s.group() == 1 && !s.padded;
 }
 /// Most that a plan of cuDNN's takes: the gradient of the scores in bf16, in tiles.
 inline std::size_t dnn_plan_scratch(const AttentionShape& s) {

@@ -11,6 +11,7 @@
 #include "experiments/costs/measured_costs.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/gather.h"
+#include "experiments/run/planning.h"
 #include "io/metrics.h"
 
 namespace concertina {
@@ -123,7 +124,7 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
     const MeasuredCosts costs = measure_costs(bench.trainer, *bench.backend, bench.threads);
     if (world.rank() == 0) write_result(options.costs, to_json(costs));
   }
-  const double tokens = static_cast<double>(config.batch.global) * config.model.context;
+  const auto tokens = static_cast<double>(tokens_of_step(config));
   const double step = median(rounds.step);
   Json result = {{"layout", short_form(bench.trainer.layout())},
                  {"schedule", config.parallel.schedule},

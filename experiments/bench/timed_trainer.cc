@@ -13,7 +13,7 @@ TimedTrainer::TimedTrainer(const RunConfig& its_config, Communicator& world)
       backend(make_backend(config, threads, world)),
       profiled(make_profile_backend(*backend, profile)),
       trainer(config, *profiled, world, nullptr, "mpirun -n {} concertina bench ..."),
-      tokens(config.model.context, config.model.vocab) {
+      samples(config, trainer.job().model) {
   profile.active = times_in_passing();
   require_memory(trainer, threads);
   trainer.start();
@@ -41,7 +41,7 @@ double TimedTrainer::issued_step() {
 double TimedTrainer::step() {
   trainer.world().barrier();
   const double start = now();
-  trainer.step(++steps, tokens);
+  trainer.step(++steps, samples);
   return now() - start;
 }
 

@@ -1,11 +1,11 @@
-// A run of random tokens, ready to be timed: what every bench of whole steps is made of.
+// A run of random samples, ready to be timed: what every bench of whole steps is made of.
 // Invariant: training alone, on the clock of its kernels; no data, checkpoints or logs.
 #pragma once
 
 #include <memory>
 
 #include "core/profile_backend.h"
-#include "experiments/bench/random_tokens.h"
+#include "experiments/bench/random_samples.h"
 #include "experiments/run/trainer.h"
 
 namespace concertina {
@@ -33,7 +33,7 @@ struct TimedTrainer {
   Profile profile;
   std::unique_ptr<Backend> profiled;  // `backend`, on the clock: the trainer's
   Trainer trainer;
-  RandomTokens tokens;
+  RandomSamples samples;
   std::int64_t steps = 0;  // trained
 };
 

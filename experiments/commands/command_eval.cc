@@ -56,28 +56,34 @@ void require_held_out(Launch& launch, const nlohmann::json& then) {
 void print_result(const EvalOptions& options, const Launch& launch, std::int64_t step,
                   const Validation& result) {
   const double bits = result.loss / std::log(2.0);
-  if (options.json)
-    print_once(nlohmann::ordered_json{{"step", step},
-                                      {"loss", result.loss},
-                                      {"bits_per_token", bits},
-                                      {"perplexity", std::exp(result.loss)},
-                                      {"tokens", result.targets},
-                                      {"of_tokens", result.of},
-                                      {"seconds", result.seconds},
-                                      {"layout", short_form(launch.trainer.layout())}}
-                   .dump() +
-               "\n");
-  else
+  if (options.json) {
+    nlohmann::ordered_json json{{"step", step},
+                                {"loss", result.loss},
+                                {"bits_per_token", bits},
+                                {"perplexity", std::exp(result.loss)},
+                                {"tokens", result.targets},
+                                {"of_tokens", result.of},
+                                {"seconds", result.seconds},
+                                {"layout", short_form(launch.trainer.layout())}};
+    for (const Metric& metric : result.metrics) json[metric.name] = metric.value;
+    print_once(json.dump() + "\n");
+  } else if (result.metrics.empty()) {
     print_once(fmt::format(
         "step {}: held-out loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n",
         step, result.loss, bits, std::exp(result.loss), text_share(result)));
+  } else {
+    print_once(fmt::format("step {}: held-out loss {:.4f} nats{}, over {}\n", step, result.loss,
+                           metrics_text(result), text_share(result)));
+  }
 }
 
 int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   if (!options.text.empty()) config.data.text = options.text;
-  if (config.data.text.empty())
-    throw_input("there is no text to evaluate on", config.where("data.text"), "--text FILE");
+  if (const std::string key = files_key(config); data_files(config).empty())
+    throw_input(fmt::format("there is no {} to evaluate on", key == "data.text" ? "text" : "data"),
+                config.where(key),
+                key == "data.text" ? "--text FILE" : fmt::format("--set {}=FILE", key));
   const std::string checkpoints = checkpoint_directory(config);
   const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");

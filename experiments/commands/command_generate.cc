@@ -12,7 +12,8 @@ constexpr int kTokens = 200;  // where the run says 0, which is for the end of `
 
 int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
-  config.data.text.clear();  // a prompt is all that it takes
+  config.data.text.clear();
+  config.data.files.clear();  // a prompt is all that it takes
   if (config.generate.tokens == 0) config.generate.tokens = kTokens;
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
   const std::int64_t step =

@@ -1,5 +1,7 @@
 #include "experiments/commands/command_train.h"
 
+#include <fmt/format.h>
+
 #include "core/error.h"
 #include "experiments/commands/train_launch.h"
 #include "experiments/commands/train_preview.h"
@@ -10,9 +12,9 @@ namespace concertina {
 namespace {
 
 int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
-  if (options.config.data.text.empty())
-    throw_input("there is no text to train on", options.config.where("data.text"),
-                "--set data.text=FILE");
+  if (const std::string key = files_key(options.config); data_files(options.config).empty())
+    throw_input(fmt::format("there is no {} to train on", key == "data.text" ? "text" : "data"),
+                options.config.where(key), fmt::format("--set {}=FILE", key));
   write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
   TrainLaunch launch(options, mpi);
   launch.open();

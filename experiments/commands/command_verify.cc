@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
-#include "experiments/bench/random_tokens.h"
+#include "experiments/bench/random_samples.h"
 #include "experiments/run/launch.h"
 #include "experiments/run/verify.h"
 
@@ -66,12 +66,12 @@ int run_verify(const VerifyOptions& options, MpiEnvironment& mpi) {
     source = std::make_unique<TrainingSource>(launch.dataset, data_seed(launch.config),
                                               launch.config.batch.global);
   else
-    source = std::make_unique<RandomTokens>(launch.config.model.context, launch.config.model.vocab);
+    source = std::make_unique<RandomSamples>(launch.config, trainer.job().model);
   const bool prints = launch.leads() && !options.json;
   if (prints)
     print_once(fmt::format("{} against {} layouts, {} each, on {} of {} ranks\n",
                            cases.front().name, cases.size() - 1, counted(options.steps, "step"),
-                           launch.dataset != nullptr ? "the text" : "random tokens",
+                           launch.dataset != nullptr ? "the data" : "random samples",
                            launch.world.size()));
   const std::vector<VerifyResult> results =
       verify(trainer, cases, options.steps, *source, [&](const VerifyResult& result) {

@@ -10,6 +10,7 @@
 #include "experiments/report/plan_report.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/memory_advice.h"
+#include "experiments/run/planning.h"
 #include "experiments/run/predict_memory.h"
 #include "parallel/simulate/simulate.h"
 
@@ -42,8 +43,8 @@ std::string steps_text(const TrainLaunch& launch) {
 
 std::string tokens_text(const TrainLaunch& launch) {
   const RunConfig& config = launch.config;
-  const std::int64_t step = std::int64_t{config.batch.global} * config.model.context;
-  return fmt::format("{} per step, {} in {}; the text has {} bytes", grouped(step),
+  const std::int64_t step = tokens_of_step(config);
+  return fmt::format("{} per step, {} in {}; the data has {} bytes", grouped(step),
                      grouped(step * steps_left(launch)), counted(steps_left(launch), "step"),
                      grouped(static_cast<std::int64_t>(launch.dataset->corpus().size())));
 }

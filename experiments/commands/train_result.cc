@@ -76,8 +76,8 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
                         number_text(summary.last->loss), format_rate(figures.tokens_per_s()));
   if (validation.targets > 0)
     words += fmt::format(
-        "held-out loss {} nats per token, over {}; evaluations took {:.0f}% of this launch\n",
-        number_text(validation.loss), text_share(validation),
+        "held-out loss {} nats per target{}, over {}; evaluations took {:.0f}% of this launch\n",
+        number_text(validation.loss), metrics_text(validation), text_share(validation),
         100 * summary.eval_seconds / summary.launch_seconds);
   if (summary.cache) words += text_of(*summary.cache) + "\n";
   const std::string& prompt = launch.config.generate.prompt;

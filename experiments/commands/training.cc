@@ -16,6 +16,7 @@
 #include "experiments/run/devices.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/generate.h"
+#include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/signals.h"
@@ -62,7 +63,7 @@ std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
 
 FreezePoints freeze_points(const TrainLaunch& launch) {
   const RunConfig& config = launch.resolved;
-  const double per_epoch = static_cast<double>(launch.dataset->samples_per_epoch()) /
+  const double per_epoch = static_cast<double>(launch.dataset->samples(Split::train)) /
                            static_cast<double>(config.batch.global);
   FreezePoints points{.steps = config.run.steps,
                       .every = config.freeze.every,
@@ -89,10 +90,6 @@ void warn_of_idle_policies(const TrainLaunch& launch) {
   if (!repartition.empty()) log::warn("{}", repartition);
 }
 
-double tokens_of_step(const RunConfig& config) {
-  return static_cast<double>(config.batch.global) * config.model.context;
-}
-
 }  // namespace
 
 Training::Training(TrainLaunch& launch)
@@ -103,7 +100,7 @@ Training::Training(TrainLaunch& launch)
       repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads,
                    [this] { return cache_forecast(); }),
       policies_{&freezing_, &repartition_},
-      figures_(tokens_of_step(launch.config)),
+      figures_(static_cast<double>(tokens_of_step(launch.config))),
       done_(launch.done) {
   for (ChangePolicy* policy : policies_)
     policy->restore(launch.progress.value(policy->name(), nlohmann::json()), trainer_,
@@ -160,19 +157,20 @@ Training::StepView Training::train_step(Tracing& tracing) {
 void Training::record(int batches, const StepResult& summary, const StepStatus& status,
                       double seconds) {
   if (!launch_.monitor) return;
-  launch_.monitor->step({.step = done_,
-                         .loss = summary.loss,
-                         .lr = summary.lr,
-                         .grad_norm = summary.grad_norm,
-                         .tokens_per_s = tokens_of_step(launch_.config) / seconds,
-                         .step_ms = seconds * 1e3,
-                         .bubble = status.bubble,
-                         .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
-                         .layout = short_form(launch_.trainer.layout()),
-                         .frozen_units = trainer_.layout().frozen_units,
-                         .mfu = model_flops_utilization(launch_, seconds),
-                         .time = utc_text(),
-                         .batches = batches});
+  launch_.monitor->step(
+      {.step = done_,
+       .loss = summary.loss,
+       .lr = summary.lr,
+       .grad_norm = summary.grad_norm,
+       .tokens_per_s = static_cast<double>(tokens_of_step(launch_.config)) / seconds,
+       .step_ms = seconds * 1e3,
+       .bubble = status.bubble,
+       .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
+       .layout = short_form(launch_.trainer.layout()),
+       .frozen_units = trainer_.layout().frozen_units,
+       .mfu = model_flops_utilization(launch_, seconds),
+       .time = utc_text(),
+       .batches = batches});
 }
 
 Validation Training::validate_model(std::int64_t step, std::int64_t batches, bool final,

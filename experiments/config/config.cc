@@ -12,6 +12,10 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
+#include "io/datasets/dataset.h"
+#include "models/lr_schedule.h"
+#include "models/model.h"
+#include "models/optimizer.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
@@ -48,10 +52,26 @@ void check_names(const RunConfig& config) {
                 config.where("run.name"), "a name without '/', such as \"first\"");
   if (config.run.dir.empty())
     throw_input("run.dir is empty", config.where("run.dir"), "a directory, such as \"runs\"");
-  for (const std::string& text : config.data.text)
-    if (text.empty())
-      throw_input("data.text holds an empty path", config.where("data.text"),
-                  "paths or globs of text files");
+}
+
+/// Keys that another format reads are as likely forgotten as meant.
+void check_data(const RunConfig& config) {
+  const DataSection& data = config.data;
+  const std::string wanted = files_key(config);
+  for (const auto& [key, files] : {std::pair{"data.text", &data.text},
+                                   {"data.files", &data.files},
+                                   {"data.validation_files", &data.validation_files},
+                                   {"data.test_files", &data.test_files}}) {
+    for (const std::string& file : *files)
+      if (file.empty())
+        throw_input(fmt::format("{} holds an empty path", key), config.where(key),
+                    "paths or globs of files");
+    const bool of_all = files == &data.validation_files || files == &data.test_files;
+    if (!files->empty() && !of_all && key != wanted)
+      throw_input(fmt::format("{} is without effect: data.format = \"{}\" reads {}", key,
+                              data.format, wanted),
+                  config.where(key), fmt::format("{} = the files, or another data.format", wanted));
+  }
 }
 
 void check_batch(const RunConfig& config) {
@@ -108,7 +128,7 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
 std::string option_keys_of(std::string_view policy) {
   std::vector<std::string_view> names;
   for (const Key& key : config_keys())
-    if (key.policy == policy) names.push_back(key.name);
+    if (key.chosen_by == "freeze.policy" && key.entry == policy) names.push_back(key.name);
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -151,11 +171,12 @@ void check_freeze(const RunConfig& config) {
                 config.where("freeze.units"), "freeze.units = 0, or freeze.policy = \"none\"");
   check_policy_is_chosen(config);
   for (const Key& key : config_keys())
-    if (policy != "none" && !applies(key, config) && !is_default(key, config))
+    if (policy != "none" && key.chosen_by == "freeze.policy" && !applies(key, config) &&
+        !is_default(key, config))
       throw_input(fmt::format("{} is an option of freeze.policy = \"{}\", not of \"{}\"", key.name,
-                              key.policy, policy),
+                              key.entry, policy),
                   config.where(key.name),
-                  fmt::format("freeze.policy = \"{}\"; the options of {} are: {}", key.policy,
+                  fmt::format("freeze.policy = \"{}\"; the options of {} are: {}", key.entry,
                               policy, option_keys_of(policy)));
   check_freeze_bounds(config);
   const FreezeRules rules = rules_for(config, config.model.layers, config.model.layers);
@@ -208,6 +229,13 @@ void check_cache_dir(const RunConfig& config) {
                   "cache.disk = a size, such as \"1 GiB\"; 0 where nothing is to be kept on disk");
 }
 
+std::optional<Variation> data_varies(const RunConfig& config) {
+  const DatasetFormat& format = find_format(config.data.format);
+  if (format.varies == nullptr) return std::nullopt;
+  return format.varies(
+      {.windows = config.data.windows, .crop = config.data.crop, .flip = config.data.flip});
+}
+
 /// What is kept of a sample is of use only when the same sample comes again, and does not depend on
 /// the samples beside it.
 void check_cache(const RunConfig& config) {
@@ -215,10 +243,10 @@ void check_cache(const RunConfig& config) {
   for (const auto& [key, size] :
        {std::pair{"cache.memory", config.cache.memory}, {"cache.disk", config.cache.disk}}) {
     if (size.bytes == 0) continue;
-    if (config.data.windows != "fixed")
-      throw_input(fmt::format("{} = {} with data.windows = \"{}\": no sample comes again", key,
-                              to_toml(size), config.data.windows),
-                  config.where(key), fmt::format("data.windows = \"fixed\", or {} = 0", key));
+    if (const auto varies = data_varies(config))
+      throw_input(
+          fmt::format("{} = {} with {}: no sample comes again", key, to_toml(size), varies->now),
+          config.where(key), fmt::format("{}, or {} = 0", varies->instead, key));
     if (find_precision(config.numerics.compute)->products == Products::fp8 && !alone)
       throw_input(fmt::format("{} = {} with numerics.compute = \"{}\": its scales depend on all "
                               "samples of a microbatch, which has others in each epoch",
@@ -237,6 +265,14 @@ void check_gpu_library(const RunConfig& config, std::string_view key, std::strin
   throw_input(fmt::format("{} = \"{}\" with run.device = \"{}\": {} is for GPUs", key, value,
                           config.run.device, library),
               config.where(key), fmt::format("{} = \"auto\"", key));
+}
+
+template <class T>
+EntryOptions usual_options(std::span<const Entry<T>> table) {
+  EntryOptions options;
+  for (const Entry<T>& entry : table)
+    options.emplace(std::string(entry.name), with_usual(entry.value.options));
+  return options;
 }
 
 }  // namespace
@@ -273,7 +309,9 @@ RunConfig with_absolute_paths(RunConfig config) {
     if (path.empty() || path.front() == '~') return;  // a glob of the user's home
     path = std::filesystem::absolute(path).lexically_normal().string();
   };
-  for (std::string& text : config.data.text) make_absolute(text);
+  DataSection& data = config.data;
+  for (auto* files : {&data.text, &data.files, &data.validation_files, &data.test_files})
+    for (std::string& file : *files) make_absolute(file);
   make_absolute(config.checkpoint.dir);
   make_absolute(config.cache.dir);
   if (is_schedule_file(config.parallel.schedule)) make_absolute(config.parallel.schedule);
@@ -285,12 +323,37 @@ int reduction_leaves(const RunConfig& config) {
   return default_leaves(config.batch.microbatches);
 }
 
+EntryOptions family_options() {
+  return usual_options(models());
+}
+
+EntryOptions optimizer_options() {
+  return usual_options(optimizers());
+}
+
+EntryOptions lr_options() {
+  return usual_options(lr_schedules());
+}
+
 std::uint64_t model_seed(const RunConfig& config) {
   return static_cast<std::uint64_t>(config.model.seed < 0 ? config.run.seed : config.model.seed);
 }
 
 std::uint64_t data_seed(const RunConfig& config) {
   return static_cast<std::uint64_t>(config.data.seed < 0 ? config.run.seed : config.data.seed);
+}
+
+std::string files_key(const RunConfig& config) {
+  return std::string(find_format(config.data.format).files_key);
+}
+
+std::vector<std::string> data_files(const RunConfig& config) {
+  return files_key(config) == "data.text" ? config.data.text : config.data.files;
+}
+
+bool names_data(std::string_view key) {
+  return key == "data.text" || key == "data.files" || key == "data.validation_files" ||
+         key == "data.test_files";
 }
 
 std::int64_t lr_steps(const RunConfig& config) {
@@ -316,8 +379,21 @@ LayoutOptions layout_options(const RunConfig& config) {
           .grows = elastic.batch == "grows"};
 }
 
+/// Options of an entry that is not chosen: as likely a slip as meant.
+void check_options(const RunConfig& config) {
+  for (const Key& key : config_keys()) {
+    if (key.chosen_by == "freeze.policy" || applies(key, config) || is_default(key, config))
+      continue;
+    throw_input(fmt::format("{} = {} has no effect: {} is {}", key.name, value_text(key, config),
+                            key.chosen_by, value_text(*find_key(key.chosen_by), config)),
+                config.where(key.name), fmt::format("{} = \"{}\"", key.chosen_by, key.entry));
+  }
+}
+
 void validate(const RunConfig& config) {
   check_names(config);
+  check_options(config);
+  check_data(config);
   require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);
   check_batch(config);
   check_tokenizer(config);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/options.h"
 #include "experiments/config/byte_size.h"
 #include "parallel/plan/layout.h"
 #include "parallel/policies/freeze_rules.h"
@@ -27,18 +28,31 @@ struct RunSection {
   bool operator==(const RunSection&) const = default;
 };
 
+/// Values of the options of every entry of a registry, by entry.
+using EntryOptions = std::map<std::string, OptionValues, std::less<>>;
+/// The defaults of those of all model families, optimizers and lr schedules.
+EntryOptions family_options();
+EntryOptions optimizer_options();
+EntryOptions lr_options();
+
 struct ModelSection {
   std::string family = "gpt";
   int layers = 4, width = 128, heads = 4, context = 128, vocab = 256;
   double dropout = 0;
   std::int64_t seed = -1;  // see model_seed()
+  std::string task = "auto";
+  int classes = 2;
+  EntryOptions options = family_options();  // of every family
   bool operator==(const ModelSection&) const = default;
 };
 
 struct DataSection {
-  std::vector<std::string> text;
+  std::string format = "text";
+  std::vector<std::string> text, files, validation_files, test_files;
   std::string tokenizer = "bytes", windows = "shifted";
-  double validation = 0.1;
+  double validation = 0.1, mean = 0.5, deviation = 0.5;
+  int crop = 0, stride = 128;
+  bool flip = false;
   std::int64_t seed = -1;  // see data_seed()
   bool operator==(const DataSection&) const = default;
 };
@@ -55,7 +69,7 @@ struct FreezeSection {
   int max = 0;  // layers; 0: all, as long as something trains
   std::string unfreeze = "never";
   double unfreeze_rise = 0.1;
-  FreezeOptions options = default_freeze_options();  // of every policy
+  OptionValues options = default_freeze_options();  // of every policy
   bool operator==(const FreezeSection&) const = default;
 };
 
@@ -79,6 +93,7 @@ struct OptimizerSection {
   std::string name = "adamw";
   double lr = 1e-3, eps = 1e-8, weight_decay = 0.1, clip = 1;
   std::array<double, 2> betas{0.9, 0.95};
+  EntryOptions options = optimizer_options();  // of every optimizer
   bool operator==(const OptimizerSection&) const = default;
 };
 
@@ -86,6 +101,7 @@ struct LrSection {
   std::string schedule = "cosine";
   std::int64_t warmup = 20, steps = 0;  // steps: see lr_steps()
   double min = 0.1;
+  EntryOptions options = lr_options();  // of every schedule
   bool operator==(const LrSection&) const = default;
 };
 
@@ -96,6 +112,7 @@ struct ParallelSection {
   ByteSize move_memory;  // 0: a quarter of a rank's state
   std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
   std::string transport = "auto";
+  std::vector<std::string> recompute;  // see choose_recompute() (models/recompute.h)
   bool overlap = false;
   Layout layout;  // empty: from pp and dp
   bool operator==(const ParallelSection&) const = default;
@@ -179,6 +196,12 @@ int reduction_leaves(const RunConfig& config);
 std::uint64_t model_seed(const RunConfig& config);
 /// The seed of the order of the data: `data.seed`, or `run.seed` where that is -1.
 std::uint64_t data_seed(const RunConfig& config);
+/// The key that names the files of data.format.
+std::string files_key(const RunConfig& config);
+/// What that key says.
+std::vector<std::string> data_files(const RunConfig& config);
+/// Whether the value of a key is paths of data: what counts is what the files hold.
+bool names_data(std::string_view key);
 /// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);
 

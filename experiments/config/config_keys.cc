@@ -10,10 +10,11 @@
 #include "core/cuda/backend.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
-#include "io/text_dataset.h"
+#include "io/datasets/dataset.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
+#include "models/task.h"
 #include "parallel/comm/tensor_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/partition.h"
@@ -52,6 +53,9 @@ std::vector<std::string_view> isa_choices() {
 std::vector<std::string_view> tokenizer_names() {
   return {"bytes"};
 }
+std::vector<std::string_view> data_formats() {
+  return names_of(dataset_formats());
+}
 std::vector<std::string_view> windows_names() {
   return {std::begin(kWindowsNames), std::end(kWindowsNames)};
 }
@@ -63,6 +67,11 @@ std::vector<std::string_view> cache_use_names() {
 }
 std::vector<std::string_view> model_names() {
   return names_of(models());
+}
+std::vector<std::string_view> task_names() {
+  std::vector<std::string_view> names = names_of(tasks());
+  names.insert(names.begin(), "auto");
+  return names;
 }
 std::vector<std::string_view> optimizer_names() {
   return names_of(optimizers());
@@ -109,25 +118,45 @@ const Key kKeys[] = {
      {}},
 
     {KEY(model.family), "architecture", {}, model_names},
+    {KEY(model.task),
+     "what it is trained for, which decides its head; auto: the family's own",
+     {},
+     task_names},
     {KEY(model.layers), "transformer blocks", {1, 100000}},
     {KEY(model.width), "size of the residual stream", kCount},
     {KEY(model.heads), "attention heads; divides model.width", kCount},
     {KEY(model.context), "tokens of one sample", kCount},
     {KEY(model.vocab), "size of the vocabulary", {2, 1 << 24}},
+    {KEY(model.classes), "of classification: how many", kCount},
     {KEY(model.dropout),
      "share of the embeddings, and of what each half-block adds, that a training step drops; none "
      "of attention's probabilities, and nothing in frozen units",
      kShare},
     {KEY(model.seed), "of the initial weights; -1: run.seed", kSeed},
 
-    {KEY(data.text), "text files or globs, read in this order", {}},
+    {KEY(data.format), "what the files of data are", {}, data_formats},
+    {KEY(data.text), "with data.format = \"text\": files or globs, read in this order", {}},
+    {KEY(data.files), "with any other data.format: files or globs, read in this order", {}},
+    {KEY(data.validation_files),
+     "held out, in place of the share data.validation of the others",
+     {}},
+    {KEY(data.test_files), "for `eval` alone", {}},
     {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names},
     {KEY(data.windows),
      "whether each epoch cuts the text into samples from another random offset (shifted), or all "
      "from its start, so that they hold the same samples, each time in a new order (fixed)",
      {},
      windows_names},
-    {KEY(data.validation), "share of the text, at its end, that is held out", {0, 0.9}},
+    {KEY(data.validation), "share of the data, at its end, that is held out", {0, 0.9}},
+    {KEY(data.mean), "of an image: a pixel p in [0, 1] is read as (p - mean) / deviation", {}},
+    {KEY(data.deviation), "see data.mean", kPositive},
+    {KEY(data.crop),
+     "each epoch reads an image from a random place, up to so many pixels off, with zeros around "
+     "it",
+     {0, 1024}},
+    {KEY(data.flip), "each epoch mirrors an image, left to right, by chance", {}},
+    {KEY(data.stride),
+     "of a text that is longer than a sample: tokens from one window of it to the next", kCount},
     {KEY(data.seed), "of the order of the data; -1: run.seed", kSeed},
 
     {KEY(batch.global), "samples of one optimizer step, over all ranks", kCount},
@@ -192,13 +221,14 @@ const Key kKeys[] = {
 
     {KEY(optimizer.name), "update rule", {}, optimizer_names},
     {KEY(optimizer.lr), "learning rate after warm-up", kPositive},
-    {KEY(optimizer.betas), "decay of the two moments", kShare},
-    {KEY(optimizer.eps), "added to the root of the second moment", kPositive},
-    {KEY(optimizer.weight_decay), "decoupled decay of matrices", kNotNegative},
+    {KEY(optimizer.betas), "adamw's decay of the two moments", kShare},
+    {KEY(optimizer.eps), "added to the root of adamw's second moment", kPositive},
+    {KEY(optimizer.weight_decay),
+     "decay of matrices: decoupled, but of sgd, which adds it to the gradient", kNotNegative},
     {KEY(optimizer.clip), "largest global gradient norm; 0: no clipping", kNotNegative},
 
     {KEY(lr.schedule), "how the learning rate goes on after warm-up", {}, lr_schedule_names},
-    {KEY(lr.warmup), "steps of linear warm-up", kSteps},
+    {KEY(lr.warmup), "steps of linear warm-up; one-cycle has its own instead", kSteps},
     {KEY(lr.min), "learning rate at its last step, as a share of optimizer.lr", {0, 1}},
     {KEY(lr.steps),
      "step at which the learning rate reaches its end, where it stays; 0: run.steps at the first "
@@ -225,6 +255,11 @@ const Key kKeys[] = {
      is_schedule_file},
     {KEY(parallel.overlap),
      "forwards run interleaved with the backwards after them, where that costs no wait",
+     {}},
+    {KEY(parallel.recompute),
+     "units that keep their input alone from a forward to its backward, which computes the rest "
+     "again: \"attention\" (selective), \"mlp\", \"full\" (both), or by number, \"3\" or \"4-7\"; "
+     "bits stay",
      {}},
     {KEY(parallel.transport),
      "of messages between GPUs: nccl, through host memory, or what works (auto)",
@@ -296,30 +331,76 @@ std::string_view keep(std::string text) {
   return texts.emplace_back(std::move(text));
 }
 
-Key option_key(std::string_view policy, const FreezeOption& option) {
-  Key key{.name = keep(fmt::format("freeze.{}", option.name)),
+/// `owner`: the entry's name and that of the key that chooses one.
+struct OptionOwner {
+  std::string_view entry, chosen_by;
+};
+
+Key option_key(std::string name, const Option& option, const OptionOwner& owner,
+               std::function<OptionValues&(RunConfig&)> values) {
+  Key key{.name = keep(std::move(name)),
           .field =
-              [name = std::string(option.name)](RunConfig& config) {
+              [values = std::move(values), of = std::string(option.name)](RunConfig& config) {
                 return std::visit([](auto& value) -> KeyField { return &value; },
-                                  config.freeze.options.at(name));
+                                  values(config).at(of));
               },
-          .meaning = keep(fmt::format("option of {}: {}", policy, option.help)),
+          .meaning = keep(fmt::format("option of {}: {}", owner.entry, option.help)),
           .range = {option.low, option.high},
-          .policy = policy};
+          .entry = owner.entry,
+          .chosen_by = owner.chosen_by};
   if (!option.choices.empty()) key.choices = [choices = option.choices] { return choices; };
   return key;
 }
 
-/// The fixed keys, and the options of freeze policies after the last key of [freeze].
+std::vector<Key> freeze_option_keys() {
+  std::vector<Key> keys;
+  for (const Entry<FreezePolicy>& policy : freeze_policies())
+    for (const Option& one : policy.value.options)
+      keys.push_back(option_key(fmt::format("freeze.{}", one.name), one,
+                                {policy.name, "freeze.policy"},
+                                [](RunConfig& c) -> OptionValues& { return c.freeze.options; }));
+  return keys;
+}
+
+/// The keys <section>.<entry>.<option> of a registry whose entries have options.
+template <class T>
+std::vector<Key> entry_option_keys(std::span<const Entry<T>> table, std::string_view section,
+                                   std::string_view chosen_by,
+                                   EntryOptions& (*values)(RunConfig&)) {
+  std::vector<Key> keys;
+  for (const Entry<T>& entry : table)
+    for (const Option& one : entry.value.options)
+      keys.push_back(option_key(
+          fmt::format("{}.{}.{}", section, entry.name, one.name), one, {entry.name, chosen_by},
+          [values, name = std::string(entry.name)](RunConfig& c) -> OptionValues& {
+            return values(c).at(name);
+          }));
+  return keys;
+}
+
+/// The fixed keys, and after the last one of a section the options of its registry.
 std::vector<Key> all_keys() {
   std::vector<Key> keys(std::begin(kKeys), std::end(kKeys));
-  auto place = std::find_if(keys.rbegin(), keys.rend(), [](const Key& key) {
-                 return key.name.starts_with("freeze.");
-               }).base();
-  for (const Entry<FreezePolicy>& policy : freeze_policies())
-    for (const FreezeOption& option : policy.value.options)
-      place = keys.insert(place, option_key(policy.name, option)) + 1;
+  const auto add = [&](std::string_view section, const std::vector<Key>& options) {
+    const auto place = std::find_if(keys.rbegin(), keys.rend(), [&](const Key& key) {
+                         return key.name.substr(0, key.name.find('.')) == section;
+                       }).base();
+    keys.insert(place, options.begin(), options.end());
+  };
+  add("freeze", freeze_option_keys());
+  add("model", entry_option_keys(models(), "model", "model.family",
+                                 [](RunConfig& c) -> EntryOptions& { return c.model.options; }));
+  add("optimizer",
+      entry_option_keys(optimizers(), "optimizer", "optimizer.name",
+                        [](RunConfig& c) -> EntryOptions& { return c.optimizer.options; }));
+  add("lr", entry_option_keys(lr_schedules(), "lr", "lr.schedule",
+                              [](RunConfig& c) -> EntryOptions& { return c.lr.options; }));
   return keys;
+}
+
+/// "global" of "batch.global", "llama.kv_heads" of "model.llama.kv_heads".
+std::string_view within_section(std::string_view key) {
+  return key.substr(key.find('.') + 1);
 }
 
 std::string_view last_part(std::string_view key) {
@@ -374,7 +455,9 @@ const Key* find_key(std::string_view name) {
 }
 
 bool applies(const Key& key, const RunConfig& config) {
-  return key.policy.empty() || key.policy == config.freeze.policy;
+  if (key.entry.empty()) return true;
+  RunConfig copy = config;
+  return *std::get<std::string*>(find_key(key.chosen_by)->field(copy)) == key.entry;
 }
 
 bool is_default(const Key& key, const RunConfig& config) {
@@ -385,10 +468,17 @@ bool is_section(std::string_view name) {
   return !keys_of_section(name).empty();
 }
 
+bool is_table(std::string_view name) {
+  return std::ranges::any_of(config_keys(), [&](const Key& key) {
+    return key.name.starts_with(name) && key.name.substr(name.size()).starts_with('.');
+  });
+}
+
 std::string keys_of_section(std::string_view section) {
   std::vector<std::string_view> names;
   for (const Key& key : config_keys())
-    if (key.name.substr(0, key.name.find('.')) == section) names.push_back(last_part(key.name));
+    if (key.name.substr(0, key.name.find('.')) == section)
+      names.push_back(within_section(key.name));
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -430,7 +520,7 @@ std::string config_help() {
       section = table;
       text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
     }
-    text += fmt::format("  {} = {}\n      {}\n      {}\n", last_part(key.name),
+    text += fmt::format("  {} = {}\n      {}\n      {}\n", within_section(key.name),
                         value_text(key, defaults), key.meaning, expected(key));
   }
   return text;

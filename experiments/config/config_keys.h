@@ -1,6 +1,6 @@
 // The one table of config keys: reading, checking, help and writing all come from it.
-// Invariant: every field of RunConfig's sections, and every option of a freeze policy, has exactly
-// one row (a test counts them).
+// Invariant: every field of RunConfig's sections, and every option of an entry of a registry, has
+// exactly one row (a test counts them).
 #pragma once
 
 #include <array>
@@ -39,19 +39,23 @@ struct Key {
   std::function<std::vector<std::string_view>()> choices = nullptr;  // strings only; null: any text
   /// Strings with choices: whether a text names a file in place of a choice; null: none does.
   bool (*is_file)(const std::string& text) = nullptr;
-  std::string_view policy{};  // the freeze policy whose option it is; empty: a key of every run
+  /// Of an option of an entry of a registry: that entry, and the key that chooses one.
+  std::string_view entry{}, chosen_by{};
 };
 
-/// All keys, in order of sections. The options of freeze policies follow from their registry.
+/// All keys, in order of sections. OptionValues of freeze policies and of model families follow
+/// from their registries: a new one needs nothing here.
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);
-/// Whether the key has an effect: an option of a freeze policy that is not chosen has none.
+/// Whether the key has an effect: an option of an entry that is not chosen has none.
 bool applies(const Key& key, const RunConfig& config);
 /// Whether its value is that of an empty config.
 bool is_default(const Key& key, const RunConfig& config);
 /// Whether a table of this name ("batch") exists.
 bool is_section(std::string_view name);
+/// Whether some key begins with this name and a dot ("model.llama").
+bool is_table(std::string_view name);
 /// The valid key closest to a mistyped one, by edit distance; empty if none is close.
 std::string nearest_key(std::string_view name);
 /// "global, microbatches" for "batch".

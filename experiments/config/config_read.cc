@@ -9,6 +9,21 @@
 namespace concertina {
 namespace {
 
+/// [model] and, below it, the tables of its registry's entries, [model.llama].
+void read_table(const toml::table& table, const std::string& name, const TomlSource& source,
+                RunConfig& config) {
+  for (const auto& [key, value] : table) {
+    const std::string path = fmt::format("{}.{}", name, key.str());
+    const toml::table* inner = value.as_table();
+    if (find_key(path) == nullptr && inner != nullptr && is_table(path)) {
+      read_table(*inner, path, source, config);
+      continue;
+    }
+    if (find_key(path) == nullptr) unknown_key(path, source.place(key.source(), path));
+    assign_key(path, value, source, config);
+  }
+}
+
 void read_document(const toml::table& root, const TomlSource& source, RunConfig& config) {
   for (const auto& [section, node] : root) {
     const std::string name(section.str());
@@ -19,11 +34,7 @@ void read_document(const toml::table& root, const TomlSource& source, RunConfig&
                     fmt::format("{}.key = value", name));
     if (table == nullptr || (table->empty() && !is_section(name)))
       unknown_key(name, source.place(section.source(), name));
-    for (const auto& [key, value] : *table) {
-      const std::string path = fmt::format("{}.{}", name, key.str());
-      if (find_key(path) == nullptr) unknown_key(path, source.place(key.source(), path));
-      assign_key(path, value, source, config);
-    }
+    read_table(*table, name, source, config);
   }
 }
 

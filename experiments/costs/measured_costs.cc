@@ -15,6 +15,7 @@
 #include "experiments/costs/plan_costs.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/host_ranks.h"
+#include "models/recompute.h"
 
 namespace concertina {
 namespace {
@@ -225,8 +226,12 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;
-  // What was measured in full and is frozen now does not run, in proportion to its products.
-  const std::vector<UnitCost> then = training_costs(model, measured.freeze.units);
+  // What was measured in full and is frozen now does not run, in proportion to its products; what
+  // is computed again now and was not then runs longer.
+  ModelSpec before = model;
+  for (UnitSpec& unit : before.units) unit.recompute = false;
+  choose_recompute(before, measured.parallel.recompute);
+  const std::vector<UnitCost> then = training_costs(before, measured.freeze.units);
   for (std::size_t u = 0; u < units.size(); ++u) {
     const bool frozen = static_cast<int>(u) < assignment.frozen_units();
     const auto share = [&](double flops, double all) {

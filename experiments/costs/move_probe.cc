@@ -15,7 +15,7 @@ namespace concertina {
 namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostBytes = std::size_t{32} << 20;  // more than a core's share of a cache
+constexpr std::size_t kMostProbed = std::size_t{32} << 20;  // more than a core's share of a cache
 constexpr std::size_t kLeastBlock = std::size_t{1} << 16;
 constexpr int kTimes = 3;
 
@@ -35,7 +35,7 @@ class MoveProbe {
       : tensors_(tensors), memory_(memory), partner_(partner) {
     std::size_t weights = 0;
     for (const Bucket& bucket : assignment.buckets) weights += block_bytes(bucket.elements, 1);
-    bytes_ = std::clamp(weights, kLeastBytes, kMostBytes);
+    bytes_ = std::clamp(weights, kLeastBytes, kMostProbed);
     block_ = std::clamp(weights / std::max<std::size_t>(1, assignment.buckets.size()), kLeastBlock,
                         bytes_);
     source_.reserve(bytes_, memory);

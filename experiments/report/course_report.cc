@@ -44,10 +44,10 @@ std::vector<LadderPart> ladder_parts() {
 }
 
 std::int64_t samples_of(const RunConfig& config) {
-  if (config.data.text.empty())
-    throw_input("it is not known how many samples an epoch has", "data.text",
-                "--samples N, or data.text=FILE");
-  return TextDataset(text_options(config)).samples_per_epoch();
+  if (data_files(config).empty())
+    throw_input("it is not known how many samples an epoch has", files_key(config),
+                fmt::format("--samples N, or {}=FILE", files_key(config)));
+  return static_cast<std::int64_t>(open_dataset(data_options(config))->samples(Split::train));
 }
 
 /// The layers frozen during each epoch.

@@ -13,6 +13,7 @@
 #include "experiments/run/memory_advice.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/predict_memory.h"
+#include "models/recompute.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -126,7 +127,7 @@ Json exchange_json(const Assignment& assignment, Costs costs, double step) {
 void add_times(const Assignment& assignment, const RunConfig& config, const Costs& costs,
                Json& report) {
   const Timeline timeline = simulate(assignment.plan, assignment.layout, costs);
-  const double tokens = static_cast<double>(config.batch.global) * config.model.context;
+  const auto tokens = static_cast<double>(tokens_of_step(config));
   report["step_ms"] = timeline.makespan * 1e3;
   report["tokens_per_s"] = tokens / timeline.makespan;
   Json busy = Json::array();
@@ -137,6 +138,36 @@ void add_times(const Assignment& assignment, const RunConfig& config, const Cost
   report["bubble"] = {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}};
   report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations},
                                 {"bytes", timeline.peak_activation_bytes}};
+}
+
+std::string recompute_text(const std::vector<std::string>& words) {
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " + "));
+}
+
+/// What else parallel.recompute could be, at the same layout: by words, memory of the largest rank
+/// and time of a step.
+Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& facts) {
+  if (facts.contains("rate_gflops_per_s")) options.gflops = facts["rate_gflops_per_s"];
+  std::vector<std::vector<std::string>> choices{{}};
+  for (const std::string& word : recompute_words(model_of(config)->spec()))
+    choices.push_back({word});
+  const std::vector<std::string>& own = config.parallel.recompute;
+  if (std::find(choices.begin(), choices.end(), own) == choices.end()) choices.push_back(own);
+  Json list = Json::array();
+  for (const std::vector<std::string>& words : choices) {
+    RunConfig other = config;
+    other.parallel.recompute = words;
+    const Job job = job_of(other);
+    const Assignment assignment = assignment_of(other, job, options.world, "--world {}");
+    const PlanSource source = plan_source(job, assignment, other, options, threads);
+    const Costs costs = plan_costs(job, assignment, source.units, source.machine);
+    list.push_back(
+        {{"recompute", recompute_text(words)},
+         {"chosen", words == own},
+         {"largest_rank_bytes", largest_total(predict_memory(other, job, assignment, threads))},
+         {"step_ms", simulate(assignment.plan, assignment.layout, costs).makespan * 1e3}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -200,6 +231,7 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
   const Costs costs = plan_costs(job, assignment, source.units, source.machine);
   report["links"] = links_json(source.links, assignment.layout, costs);
   add_times(assignment, config, costs, report);
+  report["recompute"] = recompute_json(config, options, threads, source.facts);
   report["warnings"] =
       machine ? memory_advice(config, threads, memory, *machine) : std::vector<std::string>{};
   return report;

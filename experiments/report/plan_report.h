@@ -38,7 +38,8 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
 /// and left_out, what comes on top of products (or costs_from, where units were measured), links
 /// (see links_json()), step_ms,
 /// tokens_per_s, busy_ms by rank, bubble (mean, ranks), peak_activations (microbatch_stages by
-/// rank), warnings. `machine`: what the memory is compared with, nothing if it is not known.
+/// rank), recompute (largest_rank_bytes and step_ms for each word of parallel.recompute), warnings.
+/// `machine`: what the memory is compared with, nothing if it is not known.
 /// Throws Error{bad_input} if no layout fits the world size.
 nlohmann::ordered_json plan_report(const RunConfig& config, const PlanOptions& options,
                                    const std::optional<MemoryBytes>& machine);

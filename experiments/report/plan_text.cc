@@ -154,6 +154,18 @@ std::string times_text(const Json& report) {
          exchange_text(report);
 }
 
+/// What computing activations again would save and cost.
+std::string recompute_text(const Json& choices) {
+  std::string text =
+      fmt::format("{:<22}{:>20}{:>12}\n", "recompute", "largest rank, MiB", "step ms");
+  for (const Json& one : choices)
+    text +=
+        fmt::format("{:<22}{:>20.2f}{:>12.2f}{}\n", one["recompute"].get<std::string>(),
+                    one["largest_rank_bytes"].get<double>() / kMiB, one["step_ms"].get<double>(),
+                    one["chosen"].get<bool>() ? "  (chosen)" : "");
+  return text;
+}
+
 std::string toml_text(const Json& report) {
   std::size_t stages = 0;
   for (const Json& pipeline : report["pipelines"]) stages += pipeline["stages"].size();
@@ -178,7 +190,7 @@ std::string plan_text(const Json& report) {
                     frozen == 1 ? " is" : "s are", report["trained_parameters"].get<std::size_t>());
   text += '\n';
   text += layout_text(report["pipelines"]) + toml_text(report) + "\n" + memory_text(report) + "\n" +
-          times_text(report);
+          times_text(report) + "\n" + recompute_text(report["recompute"]);
   for (const Json& warning : report["warnings"])
     text += fmt::format("warning: {}\n", warning.get<std::string>());
   return text;

@@ -41,7 +41,7 @@ Bytes bytes_of_value(T& value) {
 }
 
 bool may_differ(std::string_view key) {
-  return key == "run.dir" || key == "checkpoint.dir" || key == "run.threads" || key == "data.text";
+  return key == "run.dir" || key == "checkpoint.dir" || key == "run.threads" || names_data(key);
 }
 
 std::string digest_of(const std::vector<RankClaim>& claims) {

@@ -20,7 +20,7 @@
 #include "experiments/run/prefix_digests.h"
 #include "experiments/run/trainer.h"
 #include "io/activation_cache.h"
-#include "io/text_dataset.h"
+#include "io/datasets/source.h"
 
 namespace concertina {
 
@@ -35,7 +35,7 @@ struct CacheOutlook {
 class AutoCache final : public FrozenOutputs {
  public:
   struct Options {
-    std::shared_ptr<const TextDataset> dataset;
+    std::shared_ptr<const Dataset> dataset;
     std::string owner;     // what tells this run from all others
     std::string numerics;  // what decides bits besides model and weights
     /// Gets each decision, on the ranks that have one, as a line of events.jsonl after step `step`.

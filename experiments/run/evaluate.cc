@@ -13,34 +13,105 @@
 namespace concertina {
 
 std::string text_share(const Validation& validation) {
-  if (validation.targets == validation.of) return grouped(validation.of) + " tokens";
-  return fmt::format("{} of {} tokens", grouped(validation.targets), grouped(validation.of));
+  if (validation.targets == validation.of) return grouped(validation.of) + " targets";
+  return fmt::format("{} of {} targets", grouped(validation.targets), grouped(validation.of));
 }
 
-Validation evaluate(Trainer& trainer, std::shared_ptr<const TextDataset> dataset,
-                    std::int64_t batches, const std::function<bool()>& stop) {
+std::string metrics_text(const Validation& validation) {
+  std::string text;
+  for (const Metric& metric : validation.metrics)
+    text += fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value);
+  return text;
+}
+
+namespace {
+
+/// What the model answers to held-out samples, from the ranks of last stages to all.
+class Answers {
+ public:
+  Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset)
+      : trainer_(trainer),
+        predictions_(make_predictions(fields_of(trainer.job().model), dataset, Split::validation)) {
+  }
+
+  /// The next batch begins with sample `first` and has `count` samples.
+  void begin(std::int64_t first, std::int64_t count) {
+    if (predictions_ == nullptr) return;
+    first_ = first;
+    count_ = count;
+    mine_.assign(static_cast<std::size_t>(count) * predictions_->size(), 0);
+  }
+  /// For Trainer::evaluate().
+  std::function<void(int, View)> see() {
+    if (predictions_ == nullptr) return {};
+    return [this](int microbatch, View logits) { take(microbatch, logits); };
+  }
+  /// Collective.
+  void gather() {
+    if (predictions_ == nullptr) return;
+    const std::vector<double> all = gather_values(trainer_.world(), mine_);
+    std::vector<double> sums(mine_.size());
+    for (std::size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
+    all_.insert(all_.end(), sums.begin(), sums.end());
+  }
+  std::vector<Metric> metrics() const {
+    return predictions_ == nullptr ? std::vector<Metric>() : predictions_->metrics(all_);
+  }
+
+ private:
+  void take(int microbatch, View logits) {
+    const std::int64_t samples = trainer_.job().model.samples;
+    const std::vector<float> values =
+        to_floats(host_view(trainer_.tensor_memory(), logits, scratch_));
+    const std::size_t each = values.size() / static_cast<std::size_t>(samples);
+    const std::size_t size = predictions_->size();
+    for (std::int64_t s = 0; s < samples; ++s) {
+      const std::int64_t at = microbatch * samples + s;
+      if (at >= count_) return;  // padding
+      predictions_->answer(static_cast<std::uint64_t>(first_ + at),
+                           std::span(values).subspan(static_cast<std::size_t>(s) * each, each),
+                           std::span(mine_).subspan(static_cast<std::size_t>(at) * size, size));
+    }
+  }
+
+  Trainer& trainer_;
+  std::unique_ptr<Predictions> predictions_;
+  std::int64_t first_ = 0, count_ = 0;
+  std::vector<double> mine_, all_;  // of this batch, 0 where another rank answers; of all samples
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace
+
+Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::int64_t batches,
+                    const std::function<bool()>& stop) {
   const double start = now();
   const Job& job = trainer.job();
-  const std::int64_t samples = job.batch(), rows = job.model.rows();
-  Validation result{.of = dataset->validation_targets()};
+  const std::int64_t samples = job.batch(), microbatch = job.model.samples;
+  Validation result;
+  result.of = dataset->targets(Split::validation);
+  Answers answers(trainer, dataset);
   ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
   const int together = trainer.assignment().batches;
   for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
     // Microbatches of nothing but padding are left out.
     std::int64_t valid = 0;
     for (std::int64_t b = batch; b < std::min(batch + together, source.batches()); ++b)
-      valid += source.valid_targets(b, samples);
-    const std::vector<double>& mine =
-        trainer.evaluate(batch, static_cast<int>((valid + rows - 1) / rows), source);
+      valid += source.samples(b);
+    const auto count = static_cast<int>((valid + microbatch - 1) / microbatch);
+    answers.begin(batch * samples, valid);
+    const std::vector<double>& mine = trainer.evaluate(batch, count, source, answers.see());
     if (trainer.watchdog() != nullptr) trainer.watchdog()->at("gather of held-out losses");
     const std::vector<double> all = gather_values(trainer.world(), mine);
     // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
     for (std::size_t m = 0; m < mine.size(); ++m)
       for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];
+    answers.gather();
     if (stop && stop()) break;
   }
   result.targets = source.targets();
   if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
+  result.metrics = answers.metrics();
   result.seconds = now() - start;
   return result;
 }

@@ -4,8 +4,9 @@
 #include <functional>
 #include <memory>
 
+#include "experiments/run/predictions.h"
 #include "experiments/run/trainer.h"
-#include "io/text_dataset.h"
+#include "io/datasets/source.h"
 
 namespace concertina {
 
@@ -17,17 +18,20 @@ struct Validation {
   double loss = 0;                   // mean over the targets, nats
   std::int64_t targets = 0, of = 0;  // scored, and all that the held-out part has
   double seconds = 0;                // that it took
+  std::vector<Metric> metrics;       // what the task counts beside the loss
 };
 
-/// "440,440 tokens", "32,768 of 440,440 tokens".
+/// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
+/// ", accuracy 96.4%" of each metric; empty where there are none.
+std::string metrics_text(const Validation& validation);
 
 /// The loss over the first `batches` x kEvaluationBatch targets of the held-out part (0: all of
 /// it). Collective; the same bits at any layout: losses are summed in microbatch order. No targets:
 /// loss 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the
 /// result is of no use then.
-Validation evaluate(Trainer& trainer, std::shared_ptr<const TextDataset> dataset,
-                    std::int64_t batches, const std::function<bool()>& stop = {});
+Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::int64_t batches,
+                    const std::function<bool()>& stop = {});
 
 /// Throws a failure that names `step` if the loss is no number.
 void require_finite(const Validation& validation, std::int64_t step);

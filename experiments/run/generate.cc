@@ -58,11 +58,19 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
   return static_cast<std::int32_t>(weights.size()) - 1;
 }
 
+/// Whether it reads nothing but tokens, and targets for each of them.
+bool writes_text(const ModelSpec& model) {
+  return fields_of(model) == text_fields(model.tokens_per_sample);
+}
+
 }  // namespace
 
 std::string generate(Trainer& trainer, const GenerateSection& options, std::int64_t seed,
                      const std::function<bool()>& stop) {
   const ModelSpec& model = trainer.job().model;
+  if (!writes_text(model))
+    throw_input("this model predicts no next tokens", "generate.tokens",
+                "0, or model.task = \"causal-lm\" in a family with a causal mask: gpt or llama");
   const std::vector<Pipeline>& pipelines = trainer.layout().pipelines;
   std::vector<std::int32_t> text = encode_bytes(options.prompt);
   if (text.empty())

@@ -18,6 +18,8 @@
 #include "experiments/run/run_identity.h"
 #include "experiments/run/text_identity.h"
 #include "experiments/run/threads.h"
+#include "io/datasets/masked_tokens.h"
+#include "models/task.h"
 #include "parallel/plan/plan_index.h"
 
 namespace concertina {
@@ -41,19 +43,24 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
   return config;
 }
 
-std::shared_ptr<const TextDataset> open_data(const RunConfig& config) {
-  if (config.data.text.empty()) return nullptr;
-  auto dataset = std::make_shared<const TextDataset>(text_options(config));
+std::shared_ptr<const Dataset> open_data(const RunConfig& config) {
+  if (data_files(config).empty()) return nullptr;
+  std::shared_ptr<const Dataset> dataset = open_dataset(data_options(config));
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
                 config.where("model.vocab"),
                 fmt::format("model.vocab = {}", dataset->vocabulary()));
-  return dataset;
+  const auto classes = static_cast<int>(dataset->classes().size());
+  if (field_index(*dataset, "label") >= 0 && classes > 0 && classes != config.model.classes)
+    throw_input(fmt::format("the model has {} classes, the data {}", config.model.classes, classes),
+                config.where("model.classes"), fmt::format("model.classes = {}", classes));
+  const bool masks = task_of(config.model.family, config.model.task).masks;
+  return masks ? masked_tokens(dataset, config.data.tokenizer) : dataset;
 }
 
 CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
-                        const std::shared_ptr<const TextDataset>& dataset) {
+                        const std::shared_ptr<const Dataset>& dataset) {
   if (!uses_cache(config) || dataset == nullptr) return {};
   const TrainingSource source(dataset, data_seed(config), config.batch.global);
   return cache_room(config, model, source.samples_per_epoch());

@@ -10,7 +10,7 @@
 #include "experiments/run/launch_watch.h"
 #include "experiments/run/threads.h"
 #include "experiments/run/trainer.h"
-#include "io/text_dataset.h"
+#include "io/datasets/source.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -28,10 +28,10 @@ class Launch {
   std::optional<Watchdog::Patience> starting;  // until begin()
   const std::vector<RankCores> cores;          // by rank
   const std::vector<int> thread_counts;
-  const int threads;                           // of this rank
-  std::shared_ptr<const TextDataset> dataset;  // null if the config names no text
-  const std::string data_fingerprint;          // empty without one
-  const std::string isa;                       // that all ranks compute by; empty on a GPU
+  const int threads;                       // of this rank
+  std::shared_ptr<const Dataset> dataset;  // null if the config names no data
+  const std::string data_fingerprint;      // empty without one
+  const std::string isa;                   // that all ranks compute by; empty on a GPU
   std::unique_ptr<Backend> backend;
   Trainer trainer;
   const CacheRoom cache;  // what training may keep on each host; none for other commands

@@ -24,6 +24,8 @@ nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary
     json.update({{"validation_loss", summary.validation.loss},
                  {"validation_tokens", summary.validation.targets},
                  {"validation_of_tokens", summary.validation.of}});
+  for (const Metric& metric : summary.validation.metrics)
+    json["validation_" + metric.name] = metric.value;
   if (figures.steps() > 0)
     json.update({{"tokens_per_s", figures.tokens_per_s()},
                  {"median_step_ms", figures.median_seconds() * 1e3},

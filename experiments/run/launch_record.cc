@@ -26,7 +26,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 
 std::string text_of(const OrderedJson& line) {
   return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
@@ -94,7 +94,7 @@ void LaunchRecord::end(std::int64_t to, int exit_code) {
   line_["exit"] = exit_code;
   line_["to"] = to;
   try {
-    std::string all = read_file(path_, kMostBytes);
+    std::string all = read_file(path_, kAnyBytes);
     const std::size_t at = all.rfind(before);
     if (at == std::string::npos) return;  // somebody has edited it
     all.replace(at, before.size(), text_of(line_));
@@ -107,7 +107,7 @@ void LaunchRecord::end(std::int64_t to, int exit_code) {
 OrderedJson keep_schedule(const RunConfig& config, const std::string& directory) {
   const std::string& path = config.parallel.schedule;
   if (!is_schedule_file(path)) return path;
-  const std::string content = read_file(path, kMostBytes);
+  const std::string content = read_file(path, kAnyBytes);
   const std::string hash = sha256_hex(content);
   const std::string copy = fmt::format("schedule-{}.csv", hash.substr(0, 12));
   if (!std::filesystem::exists(directory + "/" + copy))

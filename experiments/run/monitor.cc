@@ -64,17 +64,21 @@ void Monitor::step(const StepMetrics& metrics) {
 }
 
 void Monitor::validation(std::int64_t step, const Validation& result, bool final) {
-  event(step, "validation",
-        {{"loss", result.loss},
-         {"tokens", result.targets},
-         {"of_tokens", result.of},
-         {"seconds", result.seconds},
-         {"final", final}});
+  nlohmann::ordered_json facts{{"loss", result.loss},
+                               {"tokens", result.targets},
+                               {"of_tokens", result.of},
+                               {"seconds", result.seconds},
+                               {"final", final}};
+  for (const Metric& metric : result.metrics) facts[metric.name] = metric.value;
+  event(step, "validation", facts);
   if (!final) curve_tokens_ = result.targets;
   const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;
   if (!tensorboard_) return;
   attempt("TensorBoard", [&] {
     tensorboard_->scalar(on_curve ? "validation/loss" : "validation/final_loss", step, result.loss);
+    for (const Metric& metric : result.metrics)
+      tensorboard_->scalar((on_curve ? "validation/" : "validation/final_") + metric.name, step,
+                           metric.value);
   });
 }
 

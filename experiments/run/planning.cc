@@ -31,7 +31,15 @@ std::unique_ptr<Model> model_of(const RunConfig& config) {
                                .vocab = m.vocab,
                                .samples = config.batch.global / config.batch.microbatches,
                                .precision = precision_of(config),
-                               .dropout = m.dropout});
+                               .dropout = m.dropout,
+                               .recompute = config.parallel.recompute,
+                               .task = m.task,
+                               .classes = m.classes,
+                               .options = m.options.at(m.family)});
+}
+
+std::int64_t tokens_of_step(const RunConfig& config) {
+  return config.batch.global * model_of(config)->spec().tokens_per_sample;
 }
 
 Job job_of(const RunConfig& config) {
@@ -43,12 +51,22 @@ Job job_of(const RunConfig& config) {
           .keeps_reference = wants_reference(config)};
 }
 
-TextOptions text_options(const RunConfig& config) {
-  return {.text = config.data.text,
-          .tokenizer = config.data.tokenizer,
-          .validation = config.data.validation,
+DataOptions data_options(const RunConfig& config) {
+  const DataSection& data = config.data;
+  return {.format = data.format,
+          .files = data_files(config),
+          .validation_files = data.validation_files,
+          .test_files = data.test_files,
+          .tokenizer = data.tokenizer,
+          .validation = data.validation,
           .tokens_per_sample = config.model.context,
-          .windows = config.data.windows};
+          .windows = data.windows,
+          .mean = data.mean,
+          .deviation = data.deviation,
+          .crop = data.crop,
+          .flip = data.flip,
+          .stride = data.stride,
+          .vocabulary = config.model.vocab};
 }
 
 Request request_of(const RunConfig& config, int world) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "experiments/config/config.h"
-#include "io/text_dataset.h"
+#include "io/datasets/dataset.h"
 #include "models/model.h"
 #include "parallel/generate/assign.h"
 
@@ -18,10 +18,13 @@ std::unique_ptr<Model> model_of(const RunConfig& config);
 /// The value of `numerics.compute`.
 Precision precision_of(const RunConfig& config);
 
+/// Tokens, or patches of images, of one step: model.context does not say how many a family has.
+std::int64_t tokens_of_step(const RunConfig& config);
+
 /// What the run trains, whatever its layout.
 Job job_of(const RunConfig& config);
 /// The keys of [data] for a text; `config` names one.
-TextOptions text_options(const RunConfig& config);
+DataOptions data_options(const RunConfig& config);
 
 /// What `parallel` and `freeze` ask for in a world of so many ranks.
 Request request_of(const RunConfig& config, int world);

@@ -35,12 +35,11 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   RunConfig copy = config;
   for (const Key& key : config_keys()) {
     const std::string_view section = key.name.substr(0, key.name.find('.'));
-    const bool numeric = section == "model" || section == "batch" || section == "optimizer" ||
-                         section == "freeze" || section == "lr" || key.name == "run.seed" ||
-                         key.name == "elastic.batch" || key.name == "data.tokenizer" ||
-                         key.name == "data.windows" || key.name == "data.validation" ||
-                         key.name == "numerics.compute" || key.name == "numerics.attention" ||
-                         key.name == "run.device";
+    const bool numeric =
+        section == "model" || section == "batch" || section == "optimizer" || section == "freeze" ||
+        section == "lr" || key.name == "run.seed" || key.name == "elastic.batch" ||
+        (section == "data" && !names_data(key.name)) || key.name == "numerics.compute" ||
+        key.name == "numerics.attention" || key.name == "run.device";
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["model.seed"] = std::to_string(model_seed(config));

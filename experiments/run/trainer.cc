@@ -21,7 +21,8 @@ namespace {
 
 LrSchedule lr_of(const RunConfig& config, std::int64_t steps) {
   return make_lr_schedule(config.lr.schedule,
-                          {config.optimizer.lr, steps, config.lr.warmup, config.lr.min});
+                          {config.optimizer.lr, steps, config.lr.warmup, config.lr.min,
+                           config.lr.options.at(config.lr.schedule)});
 }
 
 /// For a rank that nobody waits for within a step: it looks rarely, at the price of being late by a
@@ -44,7 +45,8 @@ StageFactory stage_factory(const Model& model, Backend& backend) {
 
 std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config) {
   const OptimizerSection& o = config.optimizer;
-  return make_optimizer(o.name, {o.betas[0], o.betas[1], o.eps, o.weight_decay});
+  return make_optimizer(o.name,
+                        {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.options.at(o.name)});
 }
 
 Trainer::Trainer(const RunConfig& config, Backend& backend, Communicator& world, Watchdog* watchdog,

@@ -1,8 +1,17 @@
 // The peak to the end; `min` has no say.
-namespace concertina::lr_shapes {
+#include "models/lr_schedule.h"
 
-double constant(double, double) {
+namespace concertina::lr_shapes {
+namespace {
+
+double constant_fraction(const LrPoint&, const OptionValues&) {
   return 1;
+}
+
+}  // namespace
+
+LrShape constant() {
+  return {.fraction = constant_fraction};
 }
 
 }  // namespace concertina::lr_shapes

@@ -3,14 +3,23 @@
 #include <cmath>
 #include <numbers>
 
-namespace concertina::lr_shapes {
+#include "models/lr_schedule.h"
 
-double cosine_restarts(double progress, double min) {
+namespace concertina::lr_shapes {
+namespace {
+
+double cosine_restarts_fraction(const LrPoint& at, const OptionValues&) {
   // A restart is at the peak; the end of the last cosine is no restart.
-  const double sevenths = 7 * progress;
+  const double sevenths = 7 * at.progress;
   const double start = sevenths < 1 ? 0 : sevenths < 3 ? 1 : 3, length = start + 1;
   const double within = (sevenths - start) / length;
-  return min + (1 - min) * (1 + std::cos(std::numbers::pi * within)) / 2;
+  return at.min + (1 - at.min) * (1 + std::cos(std::numbers::pi * within)) / 2;
+}
+
+}  // namespace
+
+LrShape cosine_restarts() {
+  return {.fraction = cosine_restarts_fraction};
 }
 
 }  // namespace concertina::lr_shapes

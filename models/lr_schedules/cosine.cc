@@ -2,10 +2,19 @@
 #include <cmath>
 #include <numbers>
 
-namespace concertina::lr_shapes {
+#include "models/lr_schedule.h"
 
-double cosine(double progress, double min) {
-  return min + (1 - min) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+namespace concertina::lr_shapes {
+namespace {
+
+double cosine_fraction(const LrPoint& at, const OptionValues&) {
+  return at.min + (1 - at.min) * (1 + std::cos(std::numbers::pi * at.progress)) / 2;
+}
+
+}  // namespace
+
+LrShape cosine() {
+  return {.fraction = cosine_fraction};
 }
 
 }  // namespace concertina::lr_shapes

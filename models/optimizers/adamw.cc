@@ -26,12 +26,16 @@ class AdamWRule final : public Optimizer {
   OptimizerConfig config_;
 };
 
+std::unique_ptr<Optimizer> make_adamw(const OptimizerConfig& config) {
+  return std::make_unique<AdamWRule>(config);
+}
+
 }  // namespace
 
 namespace optimizer_rules {
 
-std::unique_ptr<Optimizer> adamw(const OptimizerConfig& config) {
-  return std::make_unique<AdamWRule>(config);
+OptimizerRule adamw() {
+  return {.make = make_adamw};
 }
 
 }  // namespace optimizer_rules

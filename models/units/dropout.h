@@ -14,20 +14,19 @@ class Dropout {
 
   bool drops(const UnitIo& io) const { return shape_.dropout > 0 && io.training; }
 
-  /// F of a unit without a skip: output = drop(output).
-  void forward(const UnitIo& io) const;
-  /// F of a half-block: output = input + drop(x W + bias).
-  void forward(const UnitIo& io, Linear& linear, View x, const void* packed, View bias) const;
+  /// F, where it drops: y = residual (may be empty) + drop(u). y may be u.
+  void forward(const UnitIo& io, View u, View residual, View y) const;
 
-  /// Of a unit's slot in its `grads` for the gradient [R,C] of what was dropped: none without
-  /// dropout.
+  /// Elements of a unit's slot in its `grads` for the gradient [R,C] of what was dropped: none
+  /// without dropout.
   static std::int64_t elements(const UnitShape& shape) {
     return shape.dropout > 0 ? shape.elements(1) : 0;
   }
-  /// I: that gradient; in `place`, that slot, or where there is none just output_grad.
-  View backward(const UnitIo& io, View place) const;
+  /// I: that gradient, of `dy` before it was dropped; in `place`, that slot, or where there is none
+  /// just `dy`.
+  View backward(const UnitIo& io, View dy, View place) const;
   /// W: the same, from what backward() left.
-  View gradient(const UnitIo& io, View place) const;
+  static View gradient(View dy, View place) { return place.empty() ? dy : place; }
 
  private:
   DropoutMask mask(const UnitIo& io) const;

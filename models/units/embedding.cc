@@ -9,90 +9,156 @@
 namespace concertina {
 namespace {
 
-enum Parameter { kWte, kWpe, kParameters };
-enum Read { kTokens };
+enum Read { kTokens, kTypes };
 
-struct Grads {
-  View dropped;  // see Dropout::elements()
-  static auto slots(const UnitShape& s) {
-    return std::array{Slot{&Grads::dropped, Dropout::elements(s), s.compute}};
+/// With a norm: x[R,C], and what it keeps.
+struct Saved : NormStatistics {
+  View x;
+  static auto slots(const UnitShape& s, const EmbeddingSpec& spec) {
+    return std::array{
+        Slot<Saved>{&Saved::x, spec.norm ? s.elements(1) : 0, s.compute},
+        Slot<Saved>{&Saved::mean, spec.norm ? spec.norm->means(s.rows()) : 0, DType::f32},
+        Slot<Saved>{&Saved::rstd, spec.norm ? s.rows() : 0, DType::f32}};
   }
 };
 
-class Embedding final : public Unit {
+struct Grads {
+  View dropped, dx;  // see Dropout::elements(); with a norm [R,C]
+  static auto slots(const UnitShape& s, const EmbeddingSpec& spec) {
+    return std::array{Slot{&Grads::dropped, Dropout::elements(s), s.compute},
+                      Slot{&Grads::dx, spec.norm ? s.elements(1) : 0, s.compute}};
+  }
+};
+
+/// The tables that there are, in the order of the parameters.
+class Tables final : public UnitPart {
  public:
-  Embedding(const UnitShape& shape, Backend& backend)
-      : shape_(shape), backend_(backend), dropout_(shape, backend) {}
+  explicit Tables(const EmbeddingSpec& spec) : positions_(spec.positions), types_(spec.types > 0) {}
+
+  std::size_t parameters() const override {
+    return 1 + static_cast<std::size_t>(positions_) + static_cast<std::size_t>(types_);
+  }
+  void attach(std::span<const View> weights, void* /*packed*/) override {
+    wte = weights[0];
+    if (positions_) wpe = weights[1];
+    if (types_) wtt = weights[parameters() - 1];
+  }
+  UnitGradient wte_gradient(std::span<const UnitGradient> all) const { return own(all, 0); }
+  UnitGradient wpe_gradient(std::span<const UnitGradient> all) const {
+    return positions_ ? own(all, 1) : UnitGradient{};
+  }
+  UnitGradient wtt_gradient(std::span<const UnitGradient> all) const {
+    return types_ ? own(all, parameters() - 1) : UnitGradient{};
+  }
+
+  View wte, wpe, wtt;
+
+ private:
+  bool positions_, types_;
+};
+
+class Embedding final : public PartedUnit {
+ public:
+  Embedding(const UnitShape& shape, const EmbeddingSpec& spec, Backend& backend)
+      : shape_(shape),
+        spec_(spec),
+        backend_(backend),
+        tables_(spec),
+        norm_(spec.norm.value_or(NormSpec()), backend),
+        dropout_(shape, backend) {
+    std::vector<UnitPart*> parts{&tables_};
+    if (spec.norm) parts.push_back(&norm_);
+    add_parts(parts);
+  }
 
   UnitMemory memory() const override {
-    return {.saved_bytes = 0, .grad_bytes = slot_bytes<Grads>(shape_), .packed_bytes = 0};
+    return {slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_), packed_bytes()};
   }
-
-  void attach(std::span<const View> parameters, void*) override {
-    CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
-    wte_ = parameters[kWte];
-    wpe_ = parameters[kWpe];
-  }
-
-  void pack() override {}
-  bool packs(std::size_t /*parameter*/) const override { return false; }
 
   void forward(const UnitIo& io) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
+    const View x = spec_.norm ? s.x : io.output;
     backend_.run(Embed{.tokens = io.fields[kTokens],
-                       .wte = wte_,
-                       .wpe = wpe_,
+                       .wte = tables_.wte,
+                       .wpe = tables_.wpe,
                        .t = shape_.tokens,
-                       .x = io.output});
-    dropout_.forward(io);
+                       .x = x,
+                       .types = types(io),
+                       .wtt = tables_.wtt});
+    if (spec_.norm) norm_.forward(x, s, io.output);
+    if (dropout_.drops(io)) dropout_.forward(io, io.output, {}, io.output);
   }
 
-  void backward_input(const UnitIo& io) override { dropout_.backward(io, dropped(io)); }
+  void backward_input(const UnitIo& io) override {
+    const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
+    const View dy = dropout_.backward(io, io.output_grad, g.dropped);
+    if (!spec_.norm) return;
+    const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
+    norm_.backward_input(dy, s.x, s, {}, g.dx);
+  }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
-    CONCERTINA_CHECK(gradients[kWte].accumulate == gradients[kWpe].accumulate,
-                     "both tables start a leaf of the gradient sum at the same microbatch");
+    const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
+    const View dy = Dropout::gradient(io.output_grad, g.dropped);
+    const UnitGradient wte = tables_.wte_gradient(gradients), wpe = tables_.wpe_gradient(gradients),
+                       wtt = tables_.wtt_gradient(gradients);
+    for (const UnitGradient& other : {wpe, wtt})
+      CONCERTINA_CHECK(other.view.empty() || other.accumulate == wte.accumulate,
+                       "all tables start a leaf of the gradient sum at the same microbatch");
     backend_.run(EmbedWeight{.tokens = io.fields[kTokens],
-                             .dx = dropout_.gradient(io, dropped(io)),
+                             .dx = spec_.norm ? g.dx : dy,
                              .t = shape_.tokens,
-                             .dwte = gradients[kWte].view,
-                             .dwpe = gradients[kWpe].view,
-                             .accumulate = gradients[kWte].accumulate});
+                             .dwte = wte.view,
+                             .dwpe = wpe.view,
+                             .accumulate = wte.accumulate,
+                             .types = types(io),
+                             .dwtt = wtt.view});
+    if (!spec_.norm) return;
+    const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
+    norm_.backward_weight(dy, s.x, s, gradients);
   }
 
   UnitResult result(void*) const override { return {}; }
 
  private:
-  View dropped(const UnitIo& io) const { return slots_in<Grads>(io.grads, shape_).dropped; }
+  View types(const UnitIo& io) const { return spec_.types > 0 ? io.fields[kTypes] : View{}; }
 
   UnitShape shape_;
+  EmbeddingSpec spec_;
   Backend& backend_;
+  Tables tables_;
+  Norm norm_;
   Dropout dropout_;
-  View wte_, wpe_;
 };
 
 }  // namespace
 
-ParameterSpec token_table(std::int64_t vocabulary, std::int64_t width, float std) {
-  return {"wte", {vocabulary, width}, true, {Init::Kind::normal, std}, "wte"};
-}
-
-UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary,
-                        float std) {
-  UnitSpec spec{std::move(name), {}, {}};
-  spec.parameters = {token_table(vocabulary, shape.width, std),
-                     {"wpe", {shape.tokens, shape.width}, true, {Init::Kind::normal, std}, ""}};
-  spec.reads = {text_fields(shape.tokens)[0]};
-  const auto additions = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
-  spec.cost = {.forward_flops = additions,
-               .input_flops = 0,
-               .weight_flops = 2 * additions,
-               .saved_bytes = 0,
-               .grad_bytes = slot_bytes<Grads>(shape)};
-  return spec;
-}
-
-std::unique_ptr<Unit> make_embedding(const UnitShape& shape, Backend& backend) {
-  return std::make_unique<Embedding>(shape, backend);
+UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
+  const Init init{Init::Kind::normal, spec.std};
+  const std::string table(kTokenTable);
+  UnitPlan plan;
+  plan.spec.parameters = {
+      {table, {spec.vocabulary, shape.width}, true, init, spec.tied ? table : ""}};
+  if (spec.positions)
+    plan.spec.parameters.push_back({"wpe", {shape.tokens, shape.width}, true, init, ""});
+  if (spec.types > 0)
+    plan.spec.parameters.push_back({"wtt", {spec.types, shape.width}, true, init, ""});
+  const auto tables = static_cast<double>(plan.spec.parameters.size());
+  if (spec.norm)
+    for (ParameterSpec& parameter : spec.norm->parameters(shape.width))
+      plan.spec.parameters.push_back(parameter);
+  plan.spec.reads = {tokens_field(shape.tokens)};
+  if (spec.types > 0) plan.spec.reads.push_back(types_field(shape.tokens));
+  const auto elements = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
+  plan.spec.cost = {.forward_flops = (tables - 1) * elements,
+                    .input_flops = 0,
+                    .weight_flops = tables * elements,
+                    .saved_bytes = slot_bytes<Saved>(shape, spec),
+                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+  plan.make = [shape, spec](Backend& backend) {
+    return std::make_unique<Embedding>(shape, spec, backend);
+  };
+  return plan;
 }
 
 }  // namespace concertina

@@ -1,16 +1,26 @@
-// Token and position embedding: output[R,C] = dropout(wte[token] + wpe[position]).
-// Parameters: wte [V,C] (shared by the name "wte"), wpe [T,C].
+// What tokens become: x = wte[token] (+ wpe[position]) (+ wtt[type]); output[R,C] =
+// dropout(norm(x)), where there is a norm. Parameters: wte [V,C], shared by the name "wte" unless
+// `tied` is false; wpe [T,C]; wtt [K,C]; the norm's. Reads tokens, and with types also types.
 #pragma once
 
-#include "models/unit.h"
+#include <optional>
+
+#include "models/units/norm.h"
 
 namespace concertina {
 
-/// The shared token table [V,C] as one unit's parameter.
-ParameterSpec token_table(std::int64_t vocabulary, std::int64_t width, float std);
+/// The shared token table [V,C].
+inline constexpr std::string_view kTokenTable = "wte";
 
-UnitSpec embedding_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary,
-                        float std);
-std::unique_ptr<Unit> make_embedding(const UnitShape& shape, Backend& backend);
+struct EmbeddingSpec {
+  std::int64_t vocabulary = 0;  // V
+  bool tied = true;             // the head uses the same table
+  bool positions = true;
+  std::int64_t types = 0;  // K; 0: none
+  std::optional<NormSpec> norm{};
+  float std = 0;  // of the tables' init
+};
+
+UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec);
 
 }  // namespace concertina

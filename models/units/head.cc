@@ -1,131 +1,249 @@
 #include "models/units/head.h"
 
-#include <algorithm>
 #include <array>
 
-#include "core/error.h"
 #include "models/slots.h"
-#include "models/units/embedding.h"
-#include "models/units/pre_norm.h"
+#include "models/units/dropout.h"
 
 namespace concertina {
 namespace {
 
-enum Parameter { kWte = PreNorm::kParameters, kParameters };
-enum Read { kTargets };
+enum Read { kTargets, kStarts = kTargets, kEnds };
 
-struct Saved : PreNorm::Kept {
-  View logits, row_loss;  // [R,V], [R]
-  static auto slots(const UnitShape& s, std::int64_t vocabulary) {
-    return std::array{Slot<Saved>{&Saved::h, s.elements(1), s.compute},
-                      Slot<Saved>{&Saved::mean, s.rows(), DType::f32},
-                      Slot<Saved>{&Saved::rstd, s.rows(), DType::f32},
-                      Slot<Saved>{&Saved::logits, s.rows() * vocabulary, s.compute},
-                      Slot<Saved>{&Saved::row_loss, s.rows(), DType::f32}};
-  }
-};
-
-struct Grads {
-  View dh;  // [R,C]: all that W needs
-  static auto slots(const UnitShape& s) {
-    return std::array{Slot{&Grads::dh, s.elements(1), s.compute}};
-  }
-};
-
-/// Logits decide the loss, and their table is also the embedding: fp8 leaves both in the storage
-/// type (Micikevicius et al. 2022; Peng et al. 2023, FP8-LM).
-Products head_products(const UnitShape& shape) {
-  return shape.products == Products::fp8 ? Products::as_stored : shape.products;
+/// Of the rows that have a loss.
+UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
+  if (spec.first_row) shape.tokens = 1;
+  if (!spec.drops) shape.dropout = 0;
+  return shape;
 }
 
-class Head final : public Unit {
+/// Logits decide the loss, and their table may also be the embedding: fp8 leaves both in the
+/// storage type (Micikevicius et al. 2022; Peng et al. 2023, FP8-LM).
+UnitShape without_fp8(UnitShape shape) {
+  if (shape.products == Products::fp8) shape.products = Products::as_stored;
+  return shape;
+}
+
+/// Empty: what the head has no use for. `taken` [n,C]; `h` and `t` [n,C] after the first norm and
+/// the activation, `aux` [n,C] for the latter's gradient, `z` [n,C] after the transform's norm, `d`
+/// [n,C] after dropout.
+struct Saved {
+  View taken, h, mean, rstd, t, aux, z, z_mean, z_rstd, d;
+  View logits, row_loss;  // [n,V]; [n], or of spans [samples]
+
+  static auto slots(const UnitShape& s, const HeadSpec& spec) {
+    const UnitShape shape = loss_shape(s, spec);
+    const std::int64_t n = shape.rows(), each = shape.elements(1);
+    const bool inner = spec.transform && spec.transform->norm;
+    const bool gelu =
+        spec.transform && spec.transform->activation == TransformSpec::Activation::gelu_erf;
+    const auto rows = [&](View Saved::*view, bool there) {
+      return Slot<Saved>{view, there ? each : 0, s.compute};
+    };
+    const auto statistic = [&](View Saved::*view, std::int64_t count) {
+      return Slot<Saved>{view, count, DType::f32};
+    };
+    return std::array{
+        rows(&Saved::taken, spec.first_row),
+        rows(&Saved::h, spec.norm.has_value()),
+        statistic(&Saved::mean, spec.norm ? spec.norm->means(n) : 0),
+        statistic(&Saved::rstd, spec.norm ? n : 0),
+        rows(&Saved::t, spec.transform.has_value()),
+        rows(&Saved::aux, gelu),
+        rows(&Saved::z, inner),
+        statistic(&Saved::z_mean, inner ? spec.transform->norm->means(n) : 0),
+        statistic(&Saved::z_rstd, inner ? n : 0),
+        rows(&Saved::d, shape.dropout > 0),
+        Slot<Saved>{&Saved::logits, n * spec.logits.out, s.compute},
+        statistic(&Saved::row_loss, spec.loss == HeadSpec::Loss::spans ? s.samples : n)};
+  }
+  NormStatistics statistics() const { return {mean, rstd}; }
+  NormStatistics inner_statistics() const { return {z_mean, z_rstd}; }
+};
+
+/// Gradients [n,C]: of what the logits are made of; of what the transform's map puts out, and of
+/// what it gets; of the rows taken.
+struct Grads {
+  View dd, dt, dh, dtaken;
+
+  static auto slots(const UnitShape& s, const HeadSpec& spec) {
+    const std::int64_t each = loss_shape(s, spec).elements(1);
+    const auto rows = [&](View Grads::*view, bool there) {
+      return Slot{view, there ? each : 0, s.compute};
+    };
+    const bool transform = spec.transform.has_value(), norm = spec.norm.has_value();
+    return std::array{rows(&Grads::dd, transform || norm || spec.first_row),
+                      rows(&Grads::dt, transform),
+                      rows(&Grads::dh, transform && (norm || spec.first_row)),
+                      rows(&Grads::dtaken, norm && spec.first_row)};
+  }
+};
+
+class Head final : public PartedUnit {
  public:
-  Head(const UnitShape& shape, std::int64_t vocabulary, Backend& backend)
+  Head(const UnitShape& shape, const HeadSpec& spec, Backend& backend)
       : shape_(shape),
-        vocabulary_(vocabulary),
+        spec_(spec),
         backend_(backend),
-        norm_(backend),
-        head_(backend.linear(
-            {shape.rows(), shape.width, vocabulary, true, shape.compute, head_products(shape)})) {}
+        dropout_(loss_shape(shape, spec), backend),
+        logits_(spec.logits, rows(), without_fp8(shape), backend) {
+    std::vector<UnitPart*> parts;
+    if (spec.norm) parts.push_back(&norm_.emplace(*spec.norm, backend));
+    if (spec.transform) {
+      parts.push_back(&map_.emplace(spec.transform->map, rows(), shape, backend));
+      if (spec.transform->norm)
+        parts.push_back(&inner_norm_.emplace(*spec.transform->norm, backend));
+    }
+    parts.push_back(&logits_);
+    add_parts(parts);
+  }
 
   UnitMemory memory() const override {
-    return {slot_bytes<Saved>(shape_, vocabulary_), slot_bytes<Grads>(shape_),
-            align_up(head_->packed_bytes())};
+    return {slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_), packed_bytes()};
   }
-
-  void attach(std::span<const View> parameters, void* packed) override {
-    CONCERTINA_CHECK(parameters.size() == kParameters, "{} parameters", parameters.size());
-    std::copy(parameters.begin(), parameters.end(), weights_.begin());
-    norm_.attach(parameters);
-    packed_ = packed;
-  }
-
-  void pack() override {
-    backend_.run(PackWeights{.map = *head_, .weight = weights_[kWte], .packed = packed_});
-  }
-  bool packs(std::size_t parameter) const override { return parameter == kWte; }
 
   void forward(const UnitIo& io) override {
-    const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
-    norm_.forward(io, s);
-    backend_.run(LinearForward{.map = *head_, .x = s.h, .packed = packed_, .y = s.logits});
-    backend_.run(CrossEntropy{.logits = s.logits,
-                              .targets = io.fields[kTargets],
-                              .loss_scale = io.loss_scale,
-                              .training = io.training,
-                              .row_loss = s.row_loss});
+    const Saved s = saved(io.saved);
+    if (spec_.first_row)
+      backend_.run(TakeRows{.x = io.input, .row = 0, .samples = shape_.samples, .y = s.taken});
+    if (norm_) norm_->forward(rows_of(io, s), s.statistics(), s.h);
+    if (map_) transform(io, s);
+    if (dropout_.drops(io)) dropout_.forward(io, before_dropout(io, s), {}, s.d);
+    logits_.forward(before_logits(io, s), {}, s.logits);
+    score(io, s);
   }
 
   void backward_input(const UnitIo& io) override {
-    const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
-    const View dh = slots_in<Grads>(io.grads, shape_).dh;
-    backend_.run(LinearInput{.map = *head_, .dy = s.logits, .packed = packed_, .dx = dh});
-    norm_.backward_input(io, s, dh, {});
+    const Saved s = saved(io.saved);
+    const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
+    const View dd = g.dd.empty() ? io.input_grad : g.dd;
+    if (dd.empty()) return;
+    logits_.backward_input(s.logits, {}, dd);
+    if (dropout_.drops(io)) dropout_.forward(io, dd, {}, dd);
+    View dh = dd;
+    if (map_) {
+      transform_gradient(s, dd, g.dt);
+      dh = g.dh.empty() ? io.input_grad : g.dh;
+      if (!dh.empty()) map_->backward_input(g.dt, {}, dh);
+    }
+    if (io.input_grad.empty()) return;
+    const View dtaken = norm_ ? (spec_.first_row ? g.dtaken : io.input_grad) : dh;
+    if (norm_) norm_->backward_input(dh, rows_of(io, s), s.statistics(), {}, dtaken);
+    if (spec_.first_row)
+      backend_.run(
+          SpreadRows{.dy = dtaken, .row = 0, .samples = shape_.samples, .dx = io.input_grad});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
-    const Saved s = slots_in<Saved>(io.saved, shape_, vocabulary_);
-    if (!gradients[kWte].view.empty())
-      backend_.run(LinearWeight{.map = *head_,
-                                .x = s.h,
-                                .dy = s.logits,
-                                .dweight = gradients[kWte].view,
-                                .accumulate = gradients[kWte].accumulate});
-    norm_.backward_weight(io, s, slots_in<Grads>(io.grads, shape_).dh, gradients);
+    const Saved s = saved(io.saved);
+    const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
+    logits_.backward_weight(before_logits(io, s), s.logits, gradients);
+    if (inner_norm_) inner_norm_->backward_weight(g.dd, s.t, s.inner_statistics(), gradients);
+    if (map_) map_->backward_weight(before_transform(io, s), g.dt, gradients);
+    if (norm_)
+      norm_->backward_weight(map_ ? g.dh : g.dd, rows_of(io, s), s.statistics(), gradients);
   }
 
-  UnitResult result(void* saved) const override {
-    const Saved s = slots_in<Saved>(saved, shape_, vocabulary_);
+  UnitResult result(void* memory) const override {
+    const Saved s = saved(memory);
     return {s.row_loss, s.logits};
   }
 
  private:
+  Saved saved(void* memory) const { return slots_in<Saved>(memory, shape_, spec_); }
+  std::int64_t rows() const { return loss_shape(shape_, spec_).rows(); }
+
+  // What each step reads.
+  View rows_of(const UnitIo& io, const Saved& s) const {
+    return spec_.first_row ? s.taken : io.input;
+  }
+  View before_transform(const UnitIo& io, const Saved& s) const {
+    return norm_ ? s.h : rows_of(io, s);
+  }
+  View before_dropout(const UnitIo& io, const Saved& s) const {
+    return inner_norm_ ? s.z : map_ ? s.t : before_transform(io, s);
+  }
+  View before_logits(const UnitIo& io, const Saved& s) const {
+    return dropout_.drops(io) ? s.d : before_dropout(io, s);
+  }
+
+  bool gelu() const { return spec_.transform->activation == TransformSpec::Activation::gelu_erf; }
+
+  void transform(const UnitIo& io, const Saved& s) {
+    const View h = before_transform(io, s);
+    if (gelu()) {
+      map_->forward(h, {Epilogue::Kind::gelu_erf, s.aux}, s.t);
+    } else {
+      map_->forward(h, {}, s.t);
+      backend_.run(Tanh{.x = s.t, .y = s.t});
+    }
+    if (inner_norm_) inner_norm_->forward(s.t, s.inner_statistics(), s.z);
+  }
+
+  /// dt of what the transform's map puts out, from dd of what the whole transform does.
+  void transform_gradient(const Saved& s, View dd, View dt) {
+    if (inner_norm_) inner_norm_->backward_input(dd, s.t, s.inner_statistics(), {}, dt);
+    if (gelu())
+      backend_.run(GeluInput{.kind = Epilogue::Kind::gelu_erf, .aux = s.aux, .dx = dt});
+    else
+      backend_.run(TanhInput{.dy = inner_norm_ ? dt : dd, .y = s.t, .dx = dt});
+  }
+
+  void score(const UnitIo& io, const Saved& s) {
+    if (spec_.loss == HeadSpec::Loss::spans)
+      backend_.run(SpanCrossEntropy{.logits = s.logits,
+                                    .starts = io.fields[kStarts],
+                                    .ends = io.fields[kEnds],
+                                    .t = shape_.tokens,
+                                    .loss_scale = io.loss_scale,
+                                    .training = io.training,
+                                    .row_loss = s.row_loss});
+    else
+      backend_.run(CrossEntropy{.logits = s.logits,
+                                .targets = io.fields[kTargets],
+                                .loss_scale = io.loss_scale,
+                                .training = io.training,
+                                .row_loss = s.row_loss});
+  }
+
   UnitShape shape_;
-  std::int64_t vocabulary_;
+  HeadSpec spec_;
   Backend& backend_;
-  PreNorm norm_;
-  std::unique_ptr<Linear> head_;
-  std::array<View, kParameters> weights_;
-  void* packed_ = nullptr;
+  Dropout dropout_;
+  std::optional<Norm> norm_, inner_norm_;
+  std::optional<Dense> map_;
+  Dense logits_;
 };
 
 }  // namespace
 
-UnitSpec head_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary, float std) {
-  const double product = 2 * static_cast<double>(shape.rows()) * static_cast<double>(shape.width) *
-                         static_cast<double>(vocabulary);
-  UnitSpec spec{
-      std::move(name),
-      {},
-      {product, product, product, slot_bytes<Saved>(shape, vocabulary), slot_bytes<Grads>(shape)}};
-  spec.reads = {text_fields(shape.tokens)[1]};
-  spec.parameters = PreNorm::parameters(shape.width);
-  spec.parameters.insert(spec.parameters.end(), {token_table(vocabulary, shape.width, std)});
-  return spec;
-}
-
-std::unique_ptr<Unit> make_head(const UnitShape& shape, std::int64_t vocabulary, Backend& backend) {
-  return std::make_unique<Head>(shape, vocabulary, backend);
+UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
+  CONCERTINA_CHECK(!spec.transform || spec.transform->norm ||
+                       spec.transform->activation != TransformSpec::Activation::gelu_erf,
+                   "a GELU's gradient has memory of its own after a norm alone");
+  const std::int64_t rows = loss_shape(shape, spec).rows();
+  double product = spec.logits.flops(rows);
+  UnitPlan plan;
+  const auto add = [&](const std::vector<ParameterSpec>& list) {
+    plan.spec.parameters.insert(plan.spec.parameters.end(), list.begin(), list.end());
+  };
+  if (spec.norm) add(spec.norm->parameters(shape.width));
+  if (spec.transform) {
+    product += spec.transform->map.flops(rows);
+    add(spec.transform->map.parameters());
+    if (spec.transform->norm) add(spec.transform->norm->parameters(shape.width));
+  }
+  add(spec.logits.parameters());
+  plan.spec.reads = spec.reads;
+  plan.spec.cost = {.forward_flops = product,
+                    .input_flops = product,
+                    .weight_flops = product,
+                    .saved_bytes = slot_bytes<Saved>(shape, spec),
+                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+  plan.make = [shape, spec](Backend& backend) {
+    return std::make_unique<Head>(shape, spec, backend);
+  };
+  return plan;
 }
 
 }  // namespace concertina

@@ -1,13 +1,40 @@
-// Final norm, tied head and loss: h = LN(x); logits = h wte^T; row_loss = cross entropy.
-// Parameters: ln.weight [C], ln.bias [C], wte [V,C] (shared by the name "wte").
-// A training forward leaves the gradient of the loss where the logits were.
+// What ends a model: some of a norm, a transform (a linear map, an activation, a norm), dropout and
+// a linear map to the logits; then the loss. A training forward leaves the gradient of the loss
+// where the logits were. Parameters: of the norm, of the transform's map and norm, of the map to
+// the logits.
+//
+// Dimensions: n rows that have a loss: all R, or one per sample.
 #pragma once
 
-#include "models/unit.h"
+#include <optional>
+
+#include "models/units/dense.h"
+#include "models/units/norm.h"
 
 namespace concertina {
 
-UnitSpec head_spec(std::string name, const UnitShape& shape, std::int64_t vocabulary, float std);
-std::unique_ptr<Unit> make_head(const UnitShape& shape, std::int64_t vocabulary, Backend& backend);
+struct TransformSpec {
+  enum class Activation { gelu_erf, tanh };  // the first with a norm alone
+  DenseSpec map;                             // [C,C]
+  Activation activation = Activation::tanh;
+  std::optional<NormSpec> norm{};
+};
+
+struct HeadSpec {
+  enum class Loss {
+    rows,  // softmax cross-entropy at the field read first: one target for each of the n rows
+    spans  // logits [R,2]: of where a span starts and ends among the T rows of a sample, the fields
+           // read first and second; the mean of both cross-entropies
+  };
+  bool first_row = false;  // of each sample, and no other
+  std::optional<NormSpec> norm{};
+  std::optional<TransformSpec> transform{};
+  bool drops = false;  // dropout before the map to the logits
+  DenseSpec logits;
+  Loss loss = Loss::rows;
+  std::vector<Field> reads;
+};
+
+UnitPlan head(const UnitShape& shape, const HeadSpec& spec);
 
 }  // namespace concertina

@@ -1,15 +1,18 @@
-// MLP half-block with its skip (GPT-2, pre-norm):
-//   h = LN(x); g = gelu(h Wup + b); output = x + dropout(g Wdown + b).
-// Parameters: ln.weight [C], ln.bias [C], up.weight [C,4C], up.bias [4C], down.weight [4C,C],
-// down.bias [C]; matrices are stored [in,out].
+// An MLP as a branch (GPT-2, BERT): u = gelu(h Wup + b) Wdown + b.
+// Parameters: up.weight [C,F], up.bias [F], down.weight [F,C], down.bias [C].
 #pragma once
 
-#include "models/unit.h"
+#include "models/units/half_block.h"
 
 namespace concertina {
 
-/// `std` of the weights' init; `residual_std` of the projection into the skip.
-UnitSpec mlp_spec(std::string name, const UnitShape& shape, float std, float residual_std);
-std::unique_ptr<Unit> make_mlp(const UnitShape& shape, Backend& backend);
+struct MlpSpec {
+  std::int64_t hidden = 0;                     // F
+  Epilogue::Kind gelu = Epilogue::Kind::gelu;  // or gelu_erf
+  float std = 0;                               // of the weights' init
+  float residual_std = 0;                      // of the map into the skip
+};
+
+BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec);
 
 }  // namespace concertina

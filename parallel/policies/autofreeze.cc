@@ -29,7 +29,7 @@ double percentile(std::vector<double> values, double percent) {
   return share == 0 ? values[below] : (1 - share) * values[below] + share * values[below + 1];
 }
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const int frozen = view.now().frozen;
   if (frozen == view.layers) return {.frozen = frozen, .reason = "every layer is frozen"};
   if (view.history.size() < 2)
@@ -51,7 +51,7 @@ FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
                                 counted(still, "layer"), limit)};
 }
 
-int records(const FreezeOptions&) {
+int records(const OptionValues&) {
   return 2;
 }
 

@@ -1,18 +1,16 @@
-// What a freeze policy is: how many leading layers to freeze, decided from what the run has seen, or
-// which weight gradients to leave out.
-// Invariant: pure; a decision depends on the view and the options alone, both the same bits on
-// every rank and at every layout, so every rank decides alike. No code knows a policy by name.
+// What a freeze policy is: how many leading layers to freeze, decided from what the run has seen,
+// or which weight gradients to leave out. Invariant: pure; a decision depends on the view and the
+// options alone, both the same bits on every rank and at every layout, so every rank decides alike.
+// No code knows a policy by name.
 #pragma once
 
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "core/options.h"
 #include "core/registry.h"
 #include "parallel/plan/assignment.h"
 #include "parallel/policies/skip_plan.h"
@@ -63,57 +61,36 @@ struct FreezeDecision {
   bool operator==(const FreezeDecision&) const = default;
 };
 
-using FreezeValue = std::variant<std::int64_t, double, std::string, std::vector<std::string>>;
-/// Values of options, by name.
-using FreezeOptions = std::map<std::string, FreezeValue, std::less<>>;
-
-/// A knob of one policy: the config key freeze.<name>. No two policies share a name.
-struct FreezeOption {
-  std::string_view name;
-  FreezeValue usual;  // its default, which says the type too
-  std::string_view help;
-  double low = -std::numeric_limits<double>::infinity();  // numbers only; both ends included
-  double high = std::numeric_limits<double>::infinity();
-  std::vector<std::string_view> choices{};  // strings only; empty: any text
-};
-
 /// Newest records that any policy may ask for: a checkpoint keeps them.
 inline constexpr int kMostFreezeRecords = 64;
 
 struct FreezePolicy {
   /// The layers that it would freeze. Whatever it says, freeze_rules.h keeps what is frozen frozen,
   /// and within the bound.
-  FreezeDecision (*decide)(const FreezeView& view, const FreezeOptions& options) = nullptr;
-  std::vector<FreezeOption> options{};
+  FreezeDecision (*decide)(const FreezeView& view, const OptionValues& options) = nullptr;
+  /// Its knobs: the config keys freeze.<name>. No two policies share a name.
+  std::vector<Option> options{};
   bool wants_reference = false;  // else records have no drift
   /// What it freezes follows from steps and epochs where the gradient norm falls from layer to
   /// layer: `plan` can say it before a run.
   bool foreseen = false;
   /// Length of the history that it reads, the record of now included; null: 1. At most
   /// kMostFreezeRecords.
-  int (*records)(const FreezeOptions& options) = nullptr;
+  int (*records)(const OptionValues& options) = nullptr;
   /// Which weight gradients a run would leave out that starts with this assignment, asked for once;
   /// null: none.
   SkipPlan (*plan_skips)(const Job& job, const Assignment& start,
-                         const FreezeOptions& options) = nullptr;
+                         const OptionValues& options) = nullptr;
   /// Throws Error{bad_input} for options that contradict each other or the model; null: none do.
-  void (*check)(const FreezeOptions& options, int layers, int most) = nullptr;
+  void (*check)(const OptionValues& options, int layers, int most) = nullptr;
   /// Names the parts of its options that begin after decision `last`; empty or null: there are
   /// none.
-  std::string (*unreached)(const FreezeOptions& options, const FreezeRecord& last) = nullptr;
+  std::string (*unreached)(const OptionValues& options, const FreezeRecord& last) = nullptr;
   /// Its rule, and where it is from.
   const char* about = "";
 };
 
 /// Every policy of the list in meson.build, by name.
 std::span<const Entry<FreezePolicy>> freeze_policies();
-
-/// The value of an option, which is there and of this type: a policy asks for its own.
-template <class T>
-const T& option(const FreezeOptions& options, std::string_view name) {
-  const auto found = options.find(name);
-  CONCERTINA_CHECK(found != options.end(), "there is no option {}", name);
-  return std::get<T>(found->second);
-}
 
 }  // namespace concertina

@@ -124,15 +124,14 @@ FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, 
   return record;
 }
 
-FreezeOptions default_freeze_options() {
-  FreezeOptions options;
+OptionValues default_freeze_options() {
+  OptionValues options;
   for (const Entry<FreezePolicy>& policy : freeze_policies())
-    for (const FreezeOption& one : policy.value.options)
-      options.emplace(std::string(one.name), one.usual);
+    options = with_usual(policy.value.options, std::move(options));
   return options;
 }
 
-FreezeRules make_freeze_rules(std::string_view name, FreezeOptions options, int layers, int most) {
+FreezeRules make_freeze_rules(std::string_view name, OptionValues options, int layers, int most) {
   const Entry<FreezePolicy>& entry =
       lookup_entry(freeze_policies(), name, "freeze policy", "freeze.policy");
   CONCERTINA_CHECK(most >= 0 && most <= layers, "{} of {} layers", most, layers);

@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 3> kUnfreezeNames{"never", "loss",
 struct FreezeRules {
   std::string_view name;  // of the policy
   const FreezePolicy* policy = nullptr;
-  FreezeOptions options{};
+  OptionValues options{};
   int layers = 0;          // of the model
   int most = 0;            // that may be frozen
   std::int64_t steps = 0;  // of the run
@@ -64,12 +64,12 @@ FreezeSums add_step(FreezeSums sums, double loss, double lr, std::span<const dou
 /// The record of a decision point, without its drift. At least one step has been added.
 FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, int frozen);
 
-/// Options of all policies, at their defaults.
-FreezeOptions default_freeze_options();
+/// OptionValues of all policies, at their defaults.
+OptionValues default_freeze_options();
 
 /// The policy called `name` for a model of so many layers, of which at most `most` may be frozen;
 /// its options are checked. Throws Error{bad_input} with the config key.
-FreezeRules make_freeze_rules(std::string_view name, FreezeOptions options, int layers, int most);
+FreezeRules make_freeze_rules(std::string_view name, OptionValues options, int layers, int most);
 
 /// What to freeze after the step of `now`.
 FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now);

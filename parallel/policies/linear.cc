@@ -13,7 +13,7 @@ double progress(const FreezeView& view) {
   return static_cast<double>(view.now().step - view.from_step) / static_cast<double>(view.steps);
 }
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const double start = option<double>(options, "start"), end = option<double>(options, "end");
   constexpr double kRounding = 1e-9;  // of a share of the run that is no binary fraction
   const double done = progress(view);
@@ -24,7 +24,7 @@ FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
                                 share, start, end)};
 }
 
-void check(const FreezeOptions& options, int, int) {
+void check(const OptionValues& options, int, int) {
   const double start = option<double>(options, "start"), end = option<double>(options, "end");
   if (start < end) return;
   throw_input(fmt::format("freeze.start = {} is not before freeze.end = {}", start, end),

@@ -45,7 +45,7 @@ Row parse_row(std::string_view text) {
   return row;
 }
 
-std::vector<Row> parse_rows(const FreezeOptions& options) {
+std::vector<Row> parse_rows(const OptionValues& options) {
   std::vector<Row> rows;
   for (const std::string& text : option<std::vector<std::string>>(options, "at"))
     rows.push_back(parse_row(text));
@@ -76,7 +76,7 @@ void check_row(const Row& row, const Row* before, int layers, int most) {
            "a later time and more layers than in the row before it");
 }
 
-void check(const FreezeOptions& options, int layers, int most) {
+void check(const OptionValues& options, int layers, int most) {
   const std::vector<Row> rows = parse_rows(options);
   if (rows.empty()) throw_input("freeze.policy = \"list\" needs a table", "freeze.at", kForm);
   const Row* before = nullptr;
@@ -86,7 +86,7 @@ void check(const FreezeOptions& options, int layers, int most) {
   }
 }
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const FreezeRecord& now = view.now();
   FreezeDecision decision{.frozen = now.frozen, .reason = "no row of freeze.at has begun"};
   for (const Row& row : parse_rows(options)) {
@@ -101,7 +101,7 @@ FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
   return decision;
 }
 
-std::string unreached(const FreezeOptions& options, const FreezeRecord& last) {
+std::string unreached(const OptionValues& options, const FreezeRecord& last) {
   std::vector<std::string> rows;
   for (const Row& row : parse_rows(options))
     if (row.after > (row.unit == "epoch" ? last.epoch : static_cast<double>(last.step)))

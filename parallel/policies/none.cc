@@ -4,7 +4,7 @@
 namespace concertina {
 namespace {
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions&) {
+FreezeDecision decide(const FreezeView& view, const OptionValues&) {
   return {.frozen = view.now().frozen, .reason = "nothing freezes during the run"};
 }
 

@@ -22,7 +22,7 @@ int smallest_norm(const FreezeView& view) {
   return static_cast<int>(std::min_element(active, norms.end()) - norms.begin()) + 1;
 }
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const double before = view.memory.empty() ? 0 : view.memory[0];
   const double pace = before + option<double>(options, "alpha") * (view.layers - before);
   const int smallest = smallest_norm(view);

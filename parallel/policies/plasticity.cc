@@ -65,7 +65,7 @@ FreezeDecision converged(const FreezeView& view, std::size_t window, double tole
   return decision;
 }
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const auto window = static_cast<std::size_t>(option<std::int64_t>(options, "window"));
   const std::size_t have = measured(view.history, window);
   FreezeDecision decision;
@@ -84,7 +84,7 @@ FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
   return decision;
 }
 
-int records(const FreezeOptions& options) {
+int records(const OptionValues& options) {
   return static_cast<int>(std::max(option<std::int64_t>(options, "window"),
                                    option<std::int64_t>(options, "reference_every"))) +
          1;

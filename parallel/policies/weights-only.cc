@@ -64,7 +64,7 @@ int whole_units(double share, double most, std::size_t units) {
       std::min(std::round(share * count), std::floor(most * count + kRounding)));
 }
 
-SkipPlan plan_skips(const Job& job, const Assignment& assignment, const FreezeOptions& options) {
+SkipPlan plan_skips(const Job& job, const Assignment& assignment, const OptionValues& options) {
   const Layout& layout = assignment.layout;
   const double most = option<double>(options, "most_skipped");
   const std::vector<int> groups = stage_groups(layout);
@@ -88,7 +88,7 @@ SkipPlan plan_skips(const Job& job, const Assignment& assignment, const FreezeOp
   return plan;
 }
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const auto from = option<std::int64_t>(options, "skip_from");
   FreezeDecision decision{.frozen = view.now().frozen, .statistic = view.skips->step_ratio};
   int units = 0, skipped = 0;

@@ -30,7 +30,7 @@ constexpr std::size_t kMarks = 6;  // of a step, by the update and the packing o
 
 /// Scratch that the stages of a rank share.
 struct Scratch {
-  std::size_t workspace = 0, frozen = 0;
+  std::size_t workspace = 0, forward = 0;
 };
 
 Scratch scratch_of(const std::vector<std::unique_ptr<Stage>>& stages) {
@@ -38,7 +38,7 @@ Scratch scratch_of(const std::vector<std::unique_ptr<Stage>>& stages) {
   for (const auto& stage : stages) {
     if (stage == nullptr) continue;
     most.workspace = std::max(most.workspace, stage->memory().workspace_bytes);
-    most.frozen = std::max(most.frozen, stage->memory().frozen_bytes);
+    most.forward = std::max(most.forward, stage->memory().forward_bytes);
   }
   return most;
 }
@@ -86,7 +86,7 @@ RankMemory StepEngine::memory() const {
            {"gradients received", exchange_.staging_bytes()},
            {"activations", executor_.saved_bytes()},
            {"stage boundaries", executor_.boundary_bytes()},
-           {"workspace", align_up(scratch.workspace) + align_up(scratch.frozen) +
+           {"workspace", align_up(scratch.workspace) + align_up(scratch.forward) +
                              align_up(backend_.workspace_bytes())},
            {"batch", batch_.bytes()},
            {"losses", executor_.loss_bytes()}}};
@@ -110,9 +110,9 @@ void StepEngine::attach(State& state) {
       stage->attach(state.weights(), arena_.take(stage->packed_bytes(), "packed weights"));
   const Scratch scratch = scratch_of(stages_);
   void* workspace = arena_.take(scratch.workspace, "stage workspace");
-  void* frozen = arena_.take(scratch.frozen, "scratch of frozen units");
+  void* forward = arena_.take(scratch.forward, "scratch of forward passes");
   for (const auto& stage : stages_)
-    if (stage != nullptr) stage->set_workspace(workspace, frozen);
+    if (stage != nullptr) stage->set_workspace(workspace, forward);
   backend_.set_workspace(arena_.take(backend_.workspace_bytes(), "kernel workspace"));
   exchange_.attach(arena_);
   executor_.attach(arena_, backend_.memory());

@@ -18,6 +18,7 @@
 #include "tests/buffer.h"
 #include "tests/core/kernel_cases.h"
 #include "tests/oracle_backend.h"
+#include "tests/oracle_kernels.h"
 
 namespace concertina {
 namespace {
@@ -85,6 +86,52 @@ TEST_P(BackendTest, OneBackendServesManyShapes) {
       for (int repeat = 0; repeat < 2; ++repeat)
         expect_close(kernel.run(*backend), expected, kernel);
     }
+}
+
+/// Of a map whose product is its input: what the loops say of their accuracy.
+TEST_P(BackendTest, PhiIsWithinOneInTenMillion) {
+  const auto backend = make_if_able(GetParam());
+  if (backend == nullptr) GTEST_SKIP() << "not on this machine";
+  constexpr std::int64_t kPoints = 30001;
+  const auto map = backend->linear({kPoints, 1, 1, false, DType::f32});
+  const Buffer workspace = buffer_of_bytes(backend->workspace_bytes()),
+               packed = buffer_of_bytes(map->packed_bytes());
+  backend->set_workspace(workspace.data());
+  const Buffer x(kPoints), y(kPoints), slope(kPoints), one(std::vector<float>{1}),
+      none(std::vector<float>{0});
+  for (std::int64_t i = 0; i < kPoints; ++i)
+    x.data()[i] = static_cast<float>(i - kPoints / 2) / 1000;
+  backend->run(PackWeights{*map, one.view(), packed.data()});
+  backend->run(LinearForward{*map,
+                             x.view(),
+                             packed.data(),
+                             none.view(),
+                             {Epilogue::Kind::gelu_erf, slope.view()},
+                             y.view()});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto u = static_cast<double>(x.data()[i]);
+    const double expected = oracle::gelu_erf(u);  // y is rounded once more
+    ASSERT_NEAR(static_cast<double>(y.data()[i]), expected,
+                1e-7 * std::abs(u) + 0x1p-24 * std::abs(expected))
+        << u;
+    ASSERT_NEAR(static_cast<double>(slope.data()[i]), oracle::gelu_erf_slope(u), 3e-7) << u;
+    if (u < 0 && u > -12) {
+      ASSERT_NEAR(static_cast<double>(y.data()[i]) / expected, 1, 6e-6) << u;
+    }
+  }
+}
+
+TEST_P(BackendTest, TanhKeepsItsRelativeAccuracy) {
+  const auto backend = make_if_able(GetParam());
+  if (backend == nullptr) GTEST_SKIP() << "not on this machine";
+  std::vector<float> points;
+  for (float x = 1e-30F; x < 30; x *= 1.01F) points.insert(points.end(), {x, -x});
+  const Buffer x(points), y(x.size());
+  backend->run(Tanh{x.view(), y.view()});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::tanh(static_cast<double>(x.data()[i]));
+    ASSERT_NEAR(static_cast<double>(y.data()[i]) / expected, 1, 4e-7) << x.data()[i];
+  }
 }
 
 TEST_P(BackendTest, RefusesWhatItCannotCompute) {

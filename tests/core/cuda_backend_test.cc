@@ -42,8 +42,10 @@ class CudaBackendTest : public testing::Test {
 
 /// What the names of cases begin with. A device is lost to a process after a fault: each of these
 /// can be run by itself.
-const std::string kKernels[] = {"linear",        "attention", "layer_norm", "embedding",
-                                "cross_entropy", "dropout",   "elementwise"};
+const std::string kKernels[] = {"linear",        "attention",  "layer_norm",  "embedding",
+                                "cross_entropy", "dropout",    "elementwise", "rms_norm",
+                                "rotary",        "gated_silu", "tanh",        "images",
+                                "token_rows",    "span"};
 
 TEST(CudaKernelNames, CoverEveryCase) {
   for (const Precision& precision : kPrecisions)

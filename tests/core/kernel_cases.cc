@@ -3,36 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "tests/buffer.h"
+#include "tests/core/case_tools.h"
+#include "tests/core/family_cases.h"
 
 namespace concertina {
 namespace {
-
-using Outputs = std::vector<Output>;
-
-/// Poisoned scratch for the operators made so far.
-class Workspace {
- public:
-  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
-    backend.set_workspace(memory_.data());
-  }
-
- private:
-  Buffer memory_;
-};
-
-void keep(Outputs& outputs, std::string name, const Buffer& buffer, double scale = 0) {
-  outputs.push_back({std::move(name), buffer.values(), scale});
-}
-
-double largest(const Buffer& buffer) {
-  double most = 0;
-  for (const float value : buffer.values())
-    most = std::max(most, std::abs(static_cast<double>(value)));
-  return most;
-}
 
 /// Two maps as in an MLP: `up` [I,O] with a GELU behind it feeds `down` [O,I], optionally stored
 /// transposed. Every epilogue and both directions.
@@ -71,6 +48,13 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
                             b_up.view(),
                             {Epilogue::Kind::gelu, exact_aux.view()},
                             exact_g.view()});
+  const Buffer erf_g(r_out, compute), erf_aux(r_out, compute), erf_du(r_out, compute);
+  backend.run(LinearForward{*exact_up,
+                            x.view(),
+                            packed_exact.data(),
+                            b_up.view(),
+                            {Epilogue::Kind::gelu_erf, erf_aux.view()},
+                            erf_g.view()});
   backend.run(LinearForward{*down,
                             g.view(),
                             packed_down.data(),
@@ -80,12 +64,28 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   backend.run(LinearInput{*down, dz.view(), packed_down.data(), {}, dg.view()});
   backend.run(LinearInput{
       *down, dz.view(), packed_down.data(), {Epilogue::Kind::gelu, exact_aux.view()}, du.view()});
+  backend.run(LinearInput{*down,
+                          dz.view(),
+                          packed_down.data(),
+                          {Epilogue::Kind::gelu_erf, erf_aux.view()},
+                          erf_du.view()});
   backend.run(LinearInput{*up, dg.view(), packed_up.data(), {}, dx.view()});
+  const Buffer dx_skip(r_in, compute), du_apart(dg.values(), compute), unbiased_sum(r_in, compute);
+  backend.run(LinearForward{*down,
+                            g.view(),
+                            packed_down.data(),
+                            {},
+                            {Epilogue::Kind::residual, x.view()},
+                            unbiased_sum.view()});
+  backend.run(GeluInput{Epilogue::Kind::gelu, exact_aux.view(), du_apart.view()});
+  backend.run(LinearInput{
+      *up, dg.view(), packed_up.data(), {Epilogue::Kind::residual, x.view()}, dx_skip.view()});
 
-  const Buffer dw(w_up.size()), db(b_up.size()), dw_alone(w_up.size());
+  const Buffer dw(w_up.size()), db(b_up.size()), dw_alone(w_up.size()), db_alone(b_up.size());
   const Buffer dw_sum = data.normal(in * out), db_sum = data.normal(out);
   backend.run(LinearWeight{*up, x.view(), dg.view(), dw.view(), db.view(), false});
   backend.run(LinearWeight{*up, x.view(), dg.view(), dw_alone.view(), {}, false});
+  backend.run(LinearWeight{*up, x.view(), dg.view(), {}, db_alone.view(), false});
   backend.run(LinearWeight{*up, x.view(), dg.view(), dw_sum.view(), db_sum.view(), true});
   backend.synchronize();
 
@@ -93,30 +93,44 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   keep(outputs, "y", plain, largest(b_up));  // x W may be just -b
   keep(outputs, "y without bias", unbiased);
   keep(outputs, "gelu", g, largest(b_up));
-  keep(outputs, "residual", z, largest(b_down));
+  keep(outputs, "gelu by erf", erf_g, largest(b_up));
+  keep(outputs, "dx behind gelu by erf", erf_du);
+  // g is rounded, from an u that may be: its errors are those of the terms of a sum over it.
+  const double terms = largest(g) * largest(w_down);
+  keep(outputs, "residual", z, std::max(terms, largest(b_down)));
   keep(outputs, "dx", dg);
   keep(outputs, "dx behind gelu", du);
   keep(outputs, "dx of up", dx);
+  keep(outputs, "gelu's gradient alone", du_apart);
+  keep(outputs, "residual without bias", unbiased_sum, terms);
+  keep(outputs, "dx and a residual", dx_skip);
   keep(outputs, "dweight", dw);
   keep(outputs, "dbias", db);
   keep(outputs, "dweight without dbias", dw_alone);
+  keep(outputs, "dbias without dweight", db_alone);
   keep(outputs, "dweight accumulated", dw_sum);
   keep(outputs, "dbias accumulated", db_sum);
   return outputs;
 }
 
+/// Of the shape `padded`: lengths of 1, all, and between.
 Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& shape) {
   Data data(seed);
   const auto attention = backend.attention(shape);
   const Workspace workspace(backend);
-  const std::int64_t rows = shape.samples * shape.tokens, width = shape.heads * shape.head_dim;
-  const Buffer qkv = data.normal(rows * 3 * width, 1, 0, shape.compute);
-  const Buffer dy = data.normal(rows * width, 1, 0, shape.compute);
+  const std::int64_t rows = shape.samples * shape.tokens;
+  const Buffer qkv = data.normal(rows * shape.qkv_width(), 1, 0, shape.compute);
+  const Buffer dy = data.normal(rows * shape.width(), 1, 0, shape.compute);
   const Buffer y(dy.size(), shape.compute), dqkv(qkv.size(), shape.compute);
   const Buffer lse(static_cast<std::size_t>(rows * shape.heads));
-  backend.run(AttentionForward{*attention, qkv.view(), y.view(), lse.view()});
-  backend.run(
-      AttentionBackward{*attention, dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view()});
+  const auto tokens = static_cast<std::int32_t>(shape.tokens);
+  const Buffer drawn = data.integers(shape.samples, 1, tokens);
+  if (shape.samples > 2) drawn.view().i32()[0] = 1;
+  if (shape.samples > 1) drawn.view().i32()[1] = tokens;
+  const View lengths = shape.padded ? drawn.view() : View{};
+  backend.run(AttentionForward{*attention, qkv.view(), lengths, y.view(), lse.view()});
+  backend.run(AttentionBackward{*attention, dy.view(), qkv.view(), lengths, y.view(), lse.view(),
+                                dqkv.view()});
   backend.synchronize();
   Outputs outputs;
   keep(outputs, "y", y);
@@ -134,7 +148,9 @@ Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::
   const Buffer dy = data.normal(rows * width, 1, 0, compute);
   const Buffer gamma = data.normal(width), beta = data.normal(width);
   const Buffer y(x.size(), compute), mean(static_cast<std::size_t>(rows)), rstd(mean.size());
-  backend.run(LayerNorm{x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view()});
+  const float eps = data.pick<float>({1e-5F, 1e-12F, 0.5F});
+  backend.run(
+      LayerNorm{x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view(), eps});
 
   const Buffer dx(x.size(), compute), dx_skip(x.size(), compute);
   const Buffer in_skip(skip.values(), compute), in_dy(dy.values(), compute);
@@ -169,25 +185,42 @@ Outputs run_layer_norm(Backend& backend, unsigned seed, std::int64_t rows, std::
   return outputs;
 }
 
+/// Which tables there are: GPT-2's two, Llama's one, BERT's three.
+struct Tables {
+  bool positions;
+  std::int64_t types;
+};
+
 Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
-                      std::int64_t width, std::int64_t vocabulary, DType compute) {
+                      std::int64_t width, std::int64_t vocabulary, Tables tables, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
-  const Buffer ids = data.integers(samples * tokens, 0, static_cast<std::int32_t>(vocabulary - 1));
-  const Buffer wte = data.normal(vocabulary * width), wpe = data.normal(tokens * width);
+  const auto ids = [&](std::int64_t below) {
+    return data.integers(samples * tokens, 0, static_cast<std::int32_t>(below - 1));
+  };
+  const Buffer token = ids(vocabulary), type = ids(std::max<std::int64_t>(tables.types, 1));
+  const auto of = [](const Buffer& buffer, bool there) { return there ? buffer.view() : View{}; };
+  const View types = of(type, tables.types > 0);
+  const Buffer wte = data.normal(vocabulary * width), wpe = data.normal(tokens * width),
+               wtt = data.normal(std::max<std::int64_t>(tables.types, 1) * width);
   const Buffer dx = data.normal(samples * tokens * width, 1, 0, compute);
-  const Buffer x(dx.size(), compute), dwte(wte.size()), dwpe(wpe.size());
-  const Buffer dwte_sum = data.normal(vocabulary * width), dwpe_sum = data.normal(tokens * width);
-  backend.run(Embed{ids.view(), wte.view(), wpe.view(), tokens, x.view()});
-  backend.run(EmbedWeight{ids.view(), dx.view(), tokens, dwte.view(), dwpe.view(), false});
-  backend.run(EmbedWeight{ids.view(), dx.view(), tokens, dwte_sum.view(), dwpe_sum.view(), true});
-  backend.synchronize();
+  const Buffer x(dx.size(), compute);
+  backend.run(Embed{token.view(), wte.view(), of(wpe, tables.positions),
+                    tables.positions ? tokens : 0, x.view(), types, of(wtt, tables.types > 0)});
   Outputs outputs;
+  for (const bool accumulate : {false, true}) {
+    const Buffer dwte = data.normal(vocabulary * width), dwpe = data.normal(tokens * width),
+                 dwtt = data.normal(static_cast<std::int64_t>(wtt.size()));
+    backend.run(EmbedWeight{token.view(), dx.view(), tables.positions ? tokens : 0, dwte.view(),
+                            of(dwpe, tables.positions), accumulate, types,
+                            of(dwtt, tables.types > 0)});
+    backend.synchronize();
+    const std::string how = accumulate ? " accumulated" : "";
+    keep(outputs, "dwte" + how, dwte);
+    keep(outputs, "dwpe" + how, dwpe);
+    keep(outputs, "dwtt" + how, dwtt);
+  }
   keep(outputs, "x", x);
-  keep(outputs, "dwte", dwte);
-  keep(outputs, "dwpe", dwpe);
-  keep(outputs, "dwte accumulated", dwte_sum);
-  keep(outputs, "dwpe accumulated", dwpe_sum);
   return outputs;
 }
 
@@ -265,8 +298,28 @@ Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, boo
                           m.view(),
                           v.view(),
                           g.view()});
+  // The same inputs as adamw had; a momentum that is not there is the first step's.
+  Buffer sgd_w = data.normal(count), sgd_m = data.normal(count);
+  Buffer lion_w = data.normal(count), lion_m = data.normal(count);
+  for (Buffer* state : {&sgd_w, &sgd_m, &lion_w, &lion_m})
+    for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
+  backend.run(SgdUpdate{{.lr = 0.1F,
+                         .momentum = 0.9F,
+                         .fresh = fresh ? 1 : 0.6F,
+                         .decay = 0.3F,
+                         .grad_scale = 0.7F,
+                         .nesterov = data.size(0, 1) == 1},
+                        sgd_w.view(),
+                        sgd_m.view(),
+                        g.view()});
+  backend.run(LionUpdate{
+      {.lr = 0.1F, .decay = 0.3F, .grad_scale = 0.7F}, lion_w.view(), lion_m.view(), g.view()});
   backend.synchronize();
   Outputs outputs;
+  keep(outputs, "sgd w", sgd_w);
+  keep(outputs, "sgd m", sgd_m);
+  keep(outputs, "lion w", lion_w);
+  keep(outputs, "lion m", lion_m);
   keep(outputs, "axpby", y);
   keep(outputs, "axpby over", cleared);
   outputs.push_back({"sum_squares", {sums.begin(), sums.end()}, 0});
@@ -274,14 +327,6 @@ Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, boo
   keep(outputs, "m", m);
   keep(outputs, "v", v);
   return outputs;
-}
-
-std::int64_t odd_size(Data& data, std::int64_t most) {
-  return data.pick<std::int64_t>({1, data.size(1, most), data.size(1, most), most});
-}
-
-double tolerance(DType compute) {
-  return compute == DType::bf16 ? 1e-2 : 1e-5;
 }
 
 /// tf32 has 10 bits, and tensor cores cut off the others: 2^-10 a factor, of two products in a row.
@@ -321,6 +366,12 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision&
                     shape.transposed ? " transposed" : ""),
         tolerance(shape), [=](Backend& backend) { return run_linear(backend, s, shape); });
   };
+  const auto add_attention = [&](unsigned s, const AttentionShape& shape) {
+    add(fmt::format("attention samples {} tokens {} heads {} head_dim {} kv_heads {}{}{}",
+                    shape.samples, shape.tokens, shape.heads, shape.head_dim, shape.kv(),
+                    shape.causal ? "" : " not causal", shape.padded ? " padded" : ""),
+        tolerance(compute), [=](Backend& backend) { return run_attention(backend, s, shape); });
+  };
   for (int round = 0; round < rounds; ++round) {
     const unsigned s = seed * 1000 + static_cast<unsigned>(round);
     LinearShape linear{
@@ -333,20 +384,24 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision&
       add_linear(s, linear);
     }
     if (precision.products != Products::as_stored) continue;
-    const AttentionShape attention{data.size(1, 3), odd_size(data, 130), data.size(1, 5),
-                                   data.pick<std::int64_t>({1, 8, 24, 64, 80}), compute};
-    add(fmt::format("attention samples {} tokens {} heads {} head_dim {}", attention.samples,
-                    attention.tokens, attention.heads, attention.head_dim),
-        tolerance(compute), [=](Backend& backend) { return run_attention(backend, s, attention); });
+    add_attention(s, {data.size(1, 3), odd_size(data, 130), data.size(1, 5),
+                      data.pick<std::int64_t>({1, 8, 24, 64, 80}), compute});
+    AttentionShape masked{3, data.pick<std::int64_t>({1, 33, 70, data.size(2, 100)}), 4,
+                          data.pick<std::int64_t>({5, 16, 64, 80}), compute};
+    masked.kv_heads = data.pick<std::int64_t>({1, 2, 4});
+    masked.causal = round % 2 == 0, masked.padded = round % 4 < 2;
+    add_attention(s, masked);
     const std::int64_t rows = odd_size(data, 200), width = odd_size(data, 300);
     add(fmt::format("layer_norm {}x{}", rows, width), tolerance(compute),
         [=](Backend& backend) { return run_layer_norm(backend, s, rows, width, compute); });
     const std::int64_t samples = data.size(1, 4), tokens = odd_size(data, 60);
     const std::int64_t vocabulary = odd_size(data, 300);
-    add(fmt::format("embedding {}x{}x{} vocabulary {}", samples, tokens, width, vocabulary),
-        tolerance(compute), [=](Backend& backend) {
-          return run_embedding(backend, s, samples, tokens, width, vocabulary, compute);
-        });
+    for (const Tables tables : {Tables{true, 0}, {false, 0}, {true, 2}, {false, 3}})
+      add(fmt::format("embedding {}x{}x{} vocabulary {} positions {} types {}", samples, tokens,
+                      width, vocabulary, tables.positions, tables.types),
+          tolerance(compute), [=](Backend& backend) {
+            return run_embedding(backend, s, samples, tokens, width, vocabulary, tables, compute);
+          });
     const float spread = data.pick<float>({1e-3F, 1, 30});
     add(fmt::format("cross_entropy {}x{} spread {}", rows, vocabulary, spread), tolerance(compute),
         [=](Backend& backend) {
@@ -359,15 +414,17 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision&
     add(fmt::format("elementwise {}", count), tolerance(compute),
         [=](Backend& backend) { return run_elementwise(backend, s, count, round % 2 == 0); });
   }
+  if (precision.products == Products::as_stored)
+    for (int round = 0; round < rounds; ++round)
+      add_family_cases(cases, seed * 1000 + static_cast<unsigned>(round), compute);
   // More rows, columns and keys than one product of an implementation may take.
   for (const bool transposed : {false, true})
     add_linear(seed, {1100, 40, 400, transposed, compute, precision.products});
   if (precision.products != Products::as_stored) return cases;
   add("dropout 2x16420", tolerance(compute),
       [=](Backend& backend) { return run_dropout(backend, seed, 2, 16420, compute); });
-  const AttentionShape wide{1, 700, 2, 16, compute};
-  add("attention tokens 700", tolerance(compute),
-      [=](Backend& backend) { return run_attention(backend, seed, wide); });
+  add_attention(seed, {1, 700, 2, 16, compute});
+  add_attention(seed, {1, 530, 2, 8, compute, 1, false, true});
   return cases;
 }
 

@@ -111,10 +111,58 @@ TEST(Config, EveryFieldHasOneKey) {
       fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection, ElasticSection,
                 CacheSection, OptimizerSection, LrSection, ParallelSection, NumericsSection,
                 CheckpointSection, EvalSection, GenerateSection, LogSection>();
-  // Of [freeze], one field holds the options of all policies.
-  EXPECT_EQ(names.size(), fields - 1 + config.freeze.options.size());
+  // Of [freeze], [model], [optimizer] and [lr], one field holds the options of all entries of a
+  // registry.
+  std::size_t options = config.freeze.options.size();
+  for (const EntryOptions* of :
+       {&config.model.options, &config.optimizer.options, &config.lr.options})
+    for (const auto& [entry, of_entry] : *of) options += of_entry.size();
+  EXPECT_EQ(names.size(), fields - 4 + options);
   // The sections, the fields that no key sets, and no section more.
   EXPECT_EQ(field_count<RunConfig>(), 16U);
+}
+
+TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
+  const std::vector<std::array<std::string, 4>> cases{
+      {"model.llama.kv_heads=2", "model.llama.kv_heads = 2 has no effect: model.family is \"gpt\"",
+       "model.family = \"llama\"", "model.family=llama"},
+      {"optimizer.sgd.momentum=0.5",
+       "optimizer.sgd.momentum = 0.5 has no effect: optimizer.name is \"adamw\"",
+       "optimizer.name = \"sgd\"", "optimizer.name=sgd"},
+      {"lr.wsd.decay=0.5", "lr.wsd.decay = 0.5 has no effect: lr.schedule is \"cosine\"",
+       "lr.schedule = \"wsd\"", "lr.schedule=wsd"}};
+  for (const auto& [option, message, fix, choice] : cases) {
+    try {
+      load_config({}, {option});
+      ADD_FAILURE() << option;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), message);
+      EXPECT_EQ(error.fix(), fix);
+    }
+    EXPECT_NO_THROW(load_config({}, {option, choice}));
+  }
+}
+
+/// An option's table may stand by itself or within its section.
+TEST(Config, TablesOfEntriesAreRead) {
+  for (const char* toml : {"[model]\nfamily = \"llama\"\n[model.llama]\nkv_heads = 2\n",
+                           "[model]\nfamily = \"llama\"\nllama.kv_heads = 2\n",
+                           "model = {family = \"llama\", llama = {kv_heads = 2}}\n"}) {
+    RunConfig config;
+    read_config(toml, "a.toml", config);
+    EXPECT_EQ(std::get<std::int64_t>(config.model.options.at("llama").at("kv_heads")), 2) << toml;
+    RunConfig again;
+    read_config(write_config(config), "b.toml", again);
+    EXPECT_TRUE(again == config) << write_config(config);
+  }
+  RunConfig config;
+  try {
+    read_config("[model.llama]\nkv_head = 2\n", "a.toml", config);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(error.where().find("a.toml:2"), std::string::npos) << error.where();
+    EXPECT_NE(error.fix().find("model.llama.kv_heads"), std::string::npos) << error.fix();
+  }
 }
 
 TEST(Config, LaterOverlaysWinAndSetWinsLast) {

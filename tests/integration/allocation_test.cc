@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "experiments/run/auto_cache.h"
-#include "io/text_dataset.h"
+#include "io/datasets/source.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
@@ -105,10 +105,10 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
         Trainer trainer(config, *backend, world);
         trainer.start();
         trainer.initialize();
-        const auto dataset = std::make_shared<const TextDataset>(
-            TextOptions{.text = {text},
-                        .tokens_per_sample = config.model.context,
-                        .windows = config.data.windows});
+        const std::shared_ptr<const Dataset> dataset =
+            open_dataset({.files = {text},
+                          .tokens_per_sample = config.model.context,
+                          .windows = config.data.windows});
         TrainingSource source(dataset, 1, config.batch.global);
         std::unique_ptr<AutoCache> cache;
         if (uses_cache(config))

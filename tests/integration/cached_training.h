@@ -39,12 +39,11 @@ struct CachedHost {
     for (std::uint64_t i = 0; i <= kCachedSamples * tokens; ++i)
       file << static_cast<char>('a' + i * i * i % 23);
   }
-  std::shared_ptr<const TextDataset> dataset(const RunConfig& config) const {
-    return std::make_shared<const TextDataset>(
-        TextOptions{.text = {text},
-                    .validation = 0,
-                    .tokens_per_sample = config.model.context,
-                    .windows = "fixed"});
+  std::shared_ptr<const Dataset> dataset(const RunConfig& config) const {
+    return open_dataset({.files = {text},
+                         .validation = 0,
+                         .tokens_per_sample = config.model.context,
+                         .windows = "fixed"});
   }
 };
 

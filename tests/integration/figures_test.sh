@@ -91,7 +91,7 @@ expect 0 1 small --set batch.global=6 --set batch.microbatches=2 --set model.con
   --set eval.batches=1 --set eval.every=3
 run=small holds 'held-out tokens at another batch' \
   "(r['validation_tokens'], r['validation_of_tokens']) == (4096, $held_out - 1)"
-grep -q 'over 4,096 of 5,[0-9]* tokens' out || fail 'train does not say how much it evaluated'
+grep -q 'over 4,096 of 5,[0-9]* targets' out || fail 'train does not say how much it evaluated'
 grep -q 'an evaluation over 4,096 of .* takes' err || fail 'the price of evaluations is not told'
 expect 0 1 periodic --set eval.periodic_batches=1 --set eval.every=4
 run=periodic holds 'periodic evaluations' \

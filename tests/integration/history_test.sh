@@ -24,7 +24,7 @@ grep -q '^dry run: nothing is trained or written' out || fail 'a dry run does no
 grep -q '^run  *runs/dry (new)' out || fail 'a dry run does not say where it would write'
 grep -q '^layout  *pp1xdp1 on 1 rank, 1f1b, 4 microbatches in 4 leaves' out || fail 'layout'
 grep -q '^steps  *1 to 6, from new weights' out || fail 'a dry run does not say its steps'
-grep -q '^tokens  *128 per step, 768 in 6 steps; the text has ' out || fail 'tokens'
+grep -q '^tokens  *128 per step, 768 in 6 steps; the data has ' out || fail 'tokens'
 grep -q '^learning rate cosine of 0.001, warm-up of 2 steps, reaches its end at step 6' out || fail 'lr'
 grep -q '^memory  *[0-9.]* MiB on the largest rank, ' out || fail 'memory'
 grep -q '^step  *[0-9.]* ms predicted (matrix products alone)' out || fail 'predicted step'

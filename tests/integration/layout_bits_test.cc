@@ -8,6 +8,8 @@
 #include <map>
 
 #include "experiments/config/schedule_file.h"
+#include "models/lr_schedule.h"
+#include "models/optimizer.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
@@ -152,6 +154,36 @@ TEST(LayoutBitsReference, FewerLeavesAreAnotherSumButTheSameAtAnyLayout) {
   const Outcome one = train_threads(1, with_grid(config, 1, 1, "1f1b"));
   EXPECT_NE(one.state_sha256, reference().state_sha256);
   EXPECT_EQ(train_threads(4, with_grid(config, 2, 2, "1f1b")), one);
+}
+
+/// Each optimizer with an own option and each lr schedule, at layouts that cut tensors differently,
+/// and over a resume at another layout.
+TEST(LayoutBitsRules, AreThoseOfOneRankWithEveryOptimizer) {
+  for (const std::string_view name : names_of(optimizers())) {
+    SCOPED_TRACE(name);
+    RunConfig config = small_config();
+    config.optimizer.name = name;
+    if (name == "sgd") config.optimizer.options.at("sgd").at("nesterov") = true;
+    const Outcome one = train_threads(1, with_grid(config, 1, 1, "1f1b"));
+    EXPECT_EQ(one.state_sha256 == reference().state_sha256, name == "adamw");
+    EXPECT_EQ(train_threads(1, threads(with_grid(config, 1, 1, "1f1b"), 2)), one);
+    EXPECT_EQ(train_threads(4, with_grid(config, 2, 2, "1f1b")), one);
+    const TemporaryDirectory directory;
+    train_threads(3, with_layout(config, two_and_one(), "gpipe"), {0, 10, "", directory.path()});
+    EXPECT_EQ(train_threads(2, with_grid(config, 1, 2, "1f1b"), {10, 20, directory.path(), ""}),
+              one);
+  }
+}
+
+TEST(LayoutBitsRules, AreThoseOfOneRankWithEveryLrSchedule) {
+  for (const std::string_view name : names_of(lr_schedules())) {
+    SCOPED_TRACE(name);
+    RunConfig config = small_config();
+    config.lr.schedule = name;
+    const Span span{0, 3, "", ""};
+    EXPECT_EQ(train_threads(2, with_grid(config, 2, 1, "1f1b"), span),
+              train_threads(1, with_grid(config, 1, 1, "1f1b"), span));
+  }
 }
 
 TEST(LayoutBitsReference, ThreadsChangeNoBitOfAModelThatIsLargeEnoughToShare) {

@@ -1,7 +1,5 @@
 // Text data: an epoch visits each of its sequences once, however steps are cut into batches, and
 // no validation byte is ever trained on.
-#include "io/text_dataset.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,6 +13,8 @@
 #include <thread>
 
 #include "core/error.h"
+#include "io/datasets/source.h"
+#include "io/datasets/windows.h"
 #include "io/sha256.h"
 #include "io/text_memory.h"
 #include "tests/buffer.h"
@@ -35,12 +35,22 @@ struct Case {
        const std::string& windows = "shifted")
       : text(std::move(content)) {
     spill(root.path() + "/text", text);
-    dataset = std::make_shared<TextDataset>(
-        TextOptions{{root.path() + "/text"}, "bytes", validation, tokens, windows});
+    dataset = open_dataset({.files = {root.path() + "/text"},
+                            .validation = validation,
+                            .tokens_per_sample = tokens,
+                            .windows = windows});
+    const auto held = static_cast<std::uint64_t>(static_cast<double>(text.size()) * validation);
+    cut = {text.size() - held, static_cast<std::uint64_t>(tokens), windows == "fixed"};
+  }
+  /// The byte at which sample `index` of the endless row of epochs begins.
+  std::uint64_t begin(const TrainingSource& source, std::uint64_t seed, std::uint64_t index) const {
+    const auto place = source.place(index);
+    return cut.begin(seed, place.epoch, place.sample);
   }
   TemporaryDirectory root;
   std::string text;
-  std::shared_ptr<TextDataset> dataset;
+  std::shared_ptr<const Dataset> dataset;
+  WindowCut cut;
 };
 
 /// (bytes, tokens per sample, validation share): long, odd, barely one sample, barely two.
@@ -68,9 +78,10 @@ TEST(TrainingSource, AnEpochTakesEachSequenceOnceAndNeverAValidationByte) {
     std::map<std::uint64_t, std::vector<std::uint64_t>> epochs;
     for (std::uint64_t i = 0; epochs.size() < 4; ++i) {
       const auto place = source.place(i);
-      epochs[place.epoch].push_back(place.begin);
+      const std::uint64_t begin = c.begin(source, 5, i);
+      epochs[place.epoch].push_back(begin);
       // The last target is one byte beyond the last token.
-      ASSERT_LT(place.begin + length, c.dataset->train_bytes());
+      ASSERT_LT(begin + length, c.cut.tokens);
     }
     EXPECT_EQ(epochs.begin()->first, 0U);
     EXPECT_EQ(epochs.rbegin()->first, 3U);
@@ -80,8 +91,7 @@ TEST(TrainingSource, AnEpochTakesEachSequenceOnceAndNeverAValidationByte) {
       EXPECT_LT(begins.front(), length);  // the epoch's offset
       for (std::size_t i = 1; i < begins.size(); ++i)
         ASSERT_EQ(begins[i], begins[i - 1] + length) << "epoch " << number;
-      EXPECT_GE(begins.back() + 2 * length + 1, c.dataset->train_bytes())
-          << "a sequence is missing";
+      EXPECT_GE(begins.back() + 2 * length + 1, c.cut.tokens) << "a sequence is missing";
     }
   }
 }
@@ -93,7 +103,7 @@ TEST(TrainingSource, TokensAreTheTextAndTargetsTheSameShiftedByOne) {
     for (std::int64_t step = 0; step < 6; ++step) {
       const auto tokens = load(source, step, 0, 2, false), targets = load(source, step, 0, 2, true);
       for (std::int64_t i = 0; i < 2 * sizes.tokens; ++i) {
-        const auto begin = places.place(step * 2 + i / sizes.tokens).begin;
+        const auto begin = c.begin(places, 9, step * 2 + i / sizes.tokens);
         const std::uint64_t at = begin + i % sizes.tokens;
         ASSERT_EQ(tokens[i], static_cast<unsigned char>(c.text[at]));
         ASSERT_EQ(targets[i], static_cast<unsigned char>(c.text[at + 1]));
@@ -123,8 +133,7 @@ TEST(TrainingSource, DoesNotDependOnCutsOrHistory) {
 
 /// Whole windows of the training part from its start on: the last target is one byte further.
 std::uint64_t whole_windows(const Case& c) {
-  return (c.dataset->train_bytes() - 1) /
-         static_cast<std::uint64_t>(c.dataset->tokens_per_sample());
+  return (c.cut.tokens - 1) / c.cut.length;
 }
 
 TEST(FixedWindows, EveryEpochTakesEachWindowOnceInAnotherOrder) {
@@ -138,9 +147,10 @@ TEST(FixedWindows, EveryEpochTakesEachWindowOnceInAnotherOrder) {
     for (std::uint64_t i = 0; i < 4 * samples; ++i) {
       const auto place = source.place(i);
       ASSERT_EQ(place.epoch, i / samples);
-      ASSERT_EQ(place.begin % static_cast<std::uint64_t>(sizes.tokens), 0U) << "an offset";
+      const std::uint64_t begin = c.begin(source, 5, i);
+      ASSERT_EQ(begin % static_cast<std::uint64_t>(sizes.tokens), 0U) << "an offset";
       const std::uint64_t sample = source.sample(static_cast<std::int64_t>(i / 3), i % 3);
-      ASSERT_EQ(place.begin, sample * static_cast<std::uint64_t>(sizes.tokens));
+      ASSERT_EQ(begin, sample * static_cast<std::uint64_t>(sizes.tokens));
       orders[place.epoch].push_back(sample);
     }
     if (samples > 20) {
@@ -183,6 +193,35 @@ TEST(FixedWindows, ASampleIsTheSameTextInEveryEpochAndAfterAResume) {
   EXPECT_THROW(source.sample(0, 8), std::exception);
 }
 
+TEST(TextDataset, FilesOfTheirOwnAreHeldOut) {
+  const TemporaryDirectory root;
+  const std::string dir = root.path() + "/";
+  spill(dir + "train", "abcdefghijklm");
+  spill(dir + "val", "ABCDEFGH");
+  spill(dir + "test", "0123");
+  const auto dataset = open_dataset({.files = {dir + "train"},
+                                     .validation_files = {dir + "val"},
+                                     .test_files = {dir + "test"},
+                                     .tokens_per_sample = 4});
+  TrainingSource source(dataset, 1, 1);
+  for (std::int64_t step = 0; step < 20; ++step)
+    for (const std::int32_t token : load(source, step, 0, 1, true)) EXPECT_GE(token, 'a');
+  for (const auto& [split, text] :
+       {std::pair{Split::validation, "BCDEFGH"}, {Split::test, "123"}}) {
+    ValidationSource held(dataset, 3, 0, split);
+    std::string targets;
+    for (const std::int32_t target : load(held, 0, 0, 3, true))
+      if (target != kIgnored) targets += static_cast<char>(target);
+    EXPECT_EQ(targets, text);
+    EXPECT_EQ(held.targets(), std::ssize(targets));
+    EXPECT_EQ(held.samples(0), split == Split::test ? 1 : 2);
+  }
+  EXPECT_ERROR(
+      open_dataset(
+          {.files = {dir + "train"}, .test_files = {dir + "nothing"}, .tokens_per_sample = 4}),
+      "data.test_files");
+}
+
 TEST(TrainingSource, KnowsWhereAStepIsInItsEpoch) {
   for (const char* const windows : {"shifted", "fixed"})
     for (const std::int64_t batch : {1, 3, 7, 200}) {  // 200: several epochs in one step
@@ -220,7 +259,7 @@ TEST(ValidationSource, EachByteButTheFirstIsATargetOnceAndTheRestIsPadding) {
         EXPECT_EQ(source.batches(), 0);
         continue;
       }
-      const std::string part = c.text.substr(c.dataset->train_bytes());
+      const std::string part = c.text.substr(c.cut.tokens);
       std::string tokens, targets;
       bool padding = false;
       for (std::int64_t step = 0; step < source.batches(); ++step) {
@@ -362,10 +401,20 @@ TEST(TextDataset, BadInputIsNamed) {
   spill(dir + "/empty2", "");
   spill(dir + "/text", std::string(100, 'x'));
   ASSERT_EQ(::mkfifo((dir + "/pipe").c_str(), 0600), 0);
-  const auto expect = [](const TextOptions& options, const std::string& where,
-                         const std::string& what) {
+  struct Asked {
+    std::vector<std::string> text;
+    std::string tokenizer;
+    double validation;
+    std::int64_t tokens;
+    std::string windows = "shifted";
+  };
+  const auto expect = [](const Asked& asked, const std::string& where, const std::string& what) {
     try {
-      TextDataset dataset(options);
+      open_dataset({.files = asked.text,
+                    .tokenizer = asked.tokenizer,
+                    .validation = asked.validation,
+                    .tokens_per_sample = asked.tokens,
+                    .windows = asked.windows});
       ADD_FAILURE() << "accepted: " << what;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Exit::bad_input) << what;
@@ -388,7 +437,8 @@ TEST(TextDataset, BadInputIsNamed) {
   expect({{dir + "/text"}, "bytes", std::nan(""), 4}, "data.validation", "validation share");
   expect({{dir + "/text"}, "words", 0, 4}, "data.tokenizer", "words");
   expect({{dir + "/text"}, "bytes", 0, 4, "fixd"}, "data.windows", "unknown windows");
-  EXPECT_NO_THROW(TextDataset({{dir + "/text"}, "bytes", 0, 99}));
+  EXPECT_NO_THROW(
+      open_dataset({.files = {dir + "/text"}, .validation = 0, .tokens_per_sample = 99}));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::ve
         std::make_unique<ModelStage>(backend, model, buckets_, cuts[i], cuts[i + 1], frozen));
     const StageMemory needs = stages_.back()->memory();
     workspace = std::max(workspace, needs.workspace_bytes);
-    scratch = std::max(scratch, needs.frozen_bytes);
+    scratch = std::max(scratch, needs.forward_bytes);
     memory_.push_back({buffer_of_bytes(needs.saved_bytes), buffer_of_bytes(needs.grad_bytes),
                        boundary(needs), boundary(needs)});
     packed_.push_back(buffer_of_bytes(stages_.back()->packed_bytes()));
@@ -109,10 +109,10 @@ void LocalPipeline::refresh() {
   for (const auto& stage : stages_) stage->refresh();
 }
 
-double LocalPipeline::forward(View tokens, View targets, float loss_scale, int microbatch,
+double LocalPipeline::forward(const std::vector<View>& fields, float loss_scale, int microbatch,
                               bool training) {
   io_.assign(stages_.size(), {});
-  fields_ = {tokens, targets};
+  fields_ = fields;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const bool first = s == 0, last = s + 1 == stages_.size();
     MicrobatchIo& io = io_[s];
@@ -142,9 +142,9 @@ double LocalPipeline::forward(View tokens, View targets, float loss_scale, int m
   return sum;
 }
 
-double LocalPipeline::train(View tokens, View targets, float loss_scale, int microbatch,
+double LocalPipeline::train(const std::vector<View>& fields, float loss_scale, int microbatch,
                             GradientSink& sink, Backward backward) {
-  const double loss = forward(tokens, targets, loss_scale, microbatch, true);
+  const double loss = forward(fields, loss_scale, microbatch, true);
   for (std::size_t s = stages_.size(); s-- > 0 && trains(s);) {
     if (backward == Backward::joint) {
       io_[s].grads = nullptr;  // B needs none
@@ -159,8 +159,8 @@ double LocalPipeline::train(View tokens, View targets, float loss_scale, int mic
   return loss;
 }
 
-double LocalPipeline::evaluate(View tokens, View targets, std::vector<float>& logits) {
-  const double loss = forward(tokens, targets, 1, 0, false);
+double LocalPipeline::evaluate(const std::vector<View>& fields, std::vector<float>& logits) {
+  const double loss = forward(fields, 1, 0, false);
   const View view = stages_.back()->logits(io_.back());
   logits = to_floats(view);
   return loss;

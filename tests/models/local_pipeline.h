@@ -50,10 +50,18 @@ class LocalPipeline {
 
   enum class Backward { joint, separate };  // B, or I of all stages and then W of all
   /// Summed loss of one microbatch; its gradients go to `sink`.
+  /// `fields`: of the microbatch, as fields_of() the model has them.
+  double train(const std::vector<View>& fields, float loss_scale, int microbatch,
+               GradientSink& sink, Backward backward = Backward::joint);
   double train(View tokens, View targets, float loss_scale, int microbatch, GradientSink& sink,
-               Backward backward = Backward::joint);
+               Backward backward = Backward::joint) {
+    return train({tokens, targets}, loss_scale, microbatch, sink, backward);
+  }
   /// Summed loss and logits [R,V], no gradient.
-  double evaluate(View tokens, View targets, std::vector<float>& logits);
+  double evaluate(const std::vector<View>& fields, std::vector<float>& logits);
+  double evaluate(View tokens, View targets, std::vector<float>& logits) {
+    return evaluate({tokens, targets}, logits);
+  }
 
  private:
   struct Memory {
@@ -63,7 +71,7 @@ class LocalPipeline {
   bool trains(std::size_t stage) const {
     return stages_[stage]->first_trained() < stages_[stage]->last_unit();
   }
-  double forward(View tokens, View targets, float loss_scale, int microbatch, bool training);
+  double forward(const std::vector<View>& fields, float loss_scale, int microbatch, bool training);
 
   Backend& backend_;
   std::uint64_t seed_ = 0;
@@ -74,7 +82,7 @@ class LocalPipeline {
   Buffer workspace_, frozen_scratch_, backend_workspace_;
   std::vector<Memory> memory_;
   std::vector<MicrobatchIo> io_;
-  std::vector<View> fields_;  // tokens, targets
+  std::vector<View> fields_;
 };
 
 }  // namespace concertina

@@ -19,11 +19,11 @@
 namespace concertina {
 namespace {
 
-constexpr ModelConfig kConfig{
+const ModelConfig kConfig{
     .layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2};
 constexpr int kMicrobatches = 3;
 
-constexpr ModelConfig in(DType compute, double dropout = 0) {
+ModelConfig in(DType compute, double dropout = 0) {
   ModelConfig config = kConfig;
   config.precision = compute;
   config.dropout = dropout;
@@ -46,8 +46,11 @@ struct Result {
 };
 
 Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward,
-           int frozen = 0, DType compute = DType::f32, double dropout = 0) {
-  const auto model = make_model("gpt", in(compute, dropout));
+           int frozen = 0, DType compute = DType::f32, double dropout = 0,
+           const std::vector<std::string>& recompute = {}) {
+  ModelConfig config = in(compute, dropout);
+  config.recompute = recompute;
+  const auto model = make_model("gpt", config);
   LocalPipeline pipeline(backend, *model, cuts, frozen);
   pipeline.initialize(5);
   GradientStore store(pipeline.buckets());
@@ -186,6 +189,39 @@ TEST(ModelStageTest, FrozenUnitsChangeNoOtherGradient) {
   }
 }
 
+TEST(ModelStageTest, WhatIsComputedAgainHasTheSameBits) {
+  const auto backend = make_cpu_backend(1);
+  for (const int frozen : {0, 2})
+    for (const double dropout : {0.0, 0.25}) {
+      const Result expected =
+          run(*backend, {0, 6}, LocalPipeline::Backward::joint, frozen, DType::f32, dropout);
+      for (const std::vector<std::string>& words :
+           {std::vector<std::string>{"full"}, {"attention"}, {"mlp"}, {"1", "4"}, {"2-3"}})
+        for (const auto& cuts : {std::vector<int>{0, 6}, {0, 3, 6}, {0, 2, 4, 6}})
+          for (const auto backward :
+               {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
+            EXPECT_TRUE(run(*backend, cuts, backward, frozen, DType::f32, dropout, words) ==
+                        expected)
+                << words[0] << ", " << frozen << " frozen, " << cuts.size() - 1
+                << " stages, dropout " << dropout;
+    }
+}
+
+TEST(ModelStageTest, AUnitThatCannotComputeAgainIsRefused) {
+  for (const std::string word :
+       {"0", "5", "6", "0-1", "4-2", "head", "", "-1", "1-", "99999999999"}) {
+    ModelConfig config = kConfig;
+    config.recompute = {word};
+    try {
+      make_model("gpt", config);
+      ADD_FAILURE() << word;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.where(), "parallel.recompute");
+      EXPECT_NE(error.fix().find("attention, mlp"), std::string::npos) << error.fix();
+    }
+  }
+}
+
 TEST(ModelStageTest, FrozenUnitsSaveNothingAndShareOneScratch) {
   const auto model = make_model("gpt", kConfig);
   const auto backend = make_oracle_backend();
@@ -196,8 +232,8 @@ TEST(ModelStageTest, FrozenUnitsSaveNothingAndShareOneScratch) {
   EXPECT_EQ(stage(0, 4, 4).saved_bytes, 0U);
   EXPECT_EQ(stage(0, 4, 4).grad_bytes, 0U);
   EXPECT_EQ(stage(0, 4, 4).workspace_bytes, 0U);
-  EXPECT_EQ(stage(1, 5, 5).frozen_bytes, stage(1, 4, 4).frozen_bytes);
-  EXPECT_EQ(stage(1, 5, 1).frozen_bytes, 0U);
+  EXPECT_EQ(stage(1, 5, 5).forward_bytes, stage(1, 4, 4).forward_bytes);
+  EXPECT_EQ(stage(1, 5, 1).forward_bytes, 0U);
   const std::size_t edge = align_up(model->spec().boundary_bytes);
   EXPECT_EQ(stage(1, 6, 4).saved_bytes, edge + stage(4, 6, 4).saved_bytes);
   EXPECT_EQ(stage(1, 6, 4).grad_bytes, stage(4, 6, 4).grad_bytes);
@@ -234,8 +270,11 @@ TEST(ModelStageTest, GradientsOfMicrobatchesAddUp) {
     }
 }
 
-void expect_memory_of_spec(double dropout) {
-  const auto model = make_model("gpt", in(DType::f32, dropout));
+void expect_memory_of_spec(double dropout, const std::vector<std::string>& recompute = {}) {
+  ModelConfig config = in(DType::f32, dropout);
+  config.recompute = recompute;
+  const auto model = make_model("gpt", config);
+  const std::vector<UnitCost> costs = training_costs(model->spec(), 0);
   const auto buckets = make_buckets(model->spec());
   const auto backend = make_oracle_backend();
   const std::size_t boundary = align_up(model->spec().boundary_bytes);
@@ -244,7 +283,7 @@ void expect_memory_of_spec(double dropout) {
       const ModelStage stage(*backend, *model, buckets, first, last);
       std::size_t saved = 0, grads = 0, most = 0;
       for (int u = first; u < last; ++u) {
-        const UnitCost& cost = model->spec().units[static_cast<std::size_t>(u)].cost;
+        const UnitCost& cost = costs[static_cast<std::size_t>(u)];
         saved += cost.saved_bytes;
         grads += cost.grad_bytes;
         most = std::max(most, cost.grad_bytes);
@@ -263,6 +302,8 @@ void expect_memory_of_spec(double dropout) {
 TEST(ModelStageTest, MemoryFollowsFromTheSpec) {
   expect_memory_of_spec(0);
   expect_memory_of_spec(0.2);
+  expect_memory_of_spec(0.2, {"full"});
+  expect_memory_of_spec(0, {"attention"});
 }
 
 TEST(ModelStageTest, HoldsTheBucketsOfItsUnits) {

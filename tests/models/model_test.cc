@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-constexpr ModelConfig kSmall{
+const ModelConfig kSmall{
     .layers = 3, .width = 48, .heads = 4, .context = 20, .vocab = 65, .samples = 2};
 
 std::int64_t parameters(const ModelSpec& spec) {

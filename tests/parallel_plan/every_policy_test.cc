@@ -22,7 +22,7 @@ double any_figure() {
 }
 
 /// A value of its type and range; tables are rows in order.
-FreezeValue any_value(const FreezeOption& declared) {
+OptionValue any_value(const Option& declared) {
   if (std::holds_alternative<std::int64_t>(declared.usual))
     return *rc::gen::inRange(static_cast<std::int64_t>(declared.low),
                              static_cast<std::int64_t>(declared.high) + 1);
@@ -38,9 +38,8 @@ FreezeValue any_value(const FreezeOption& declared) {
 
 /// Nothing where the options contradict each other.
 std::optional<FreezeRules> any_rules(const Entry<FreezePolicy>& policy) {
-  FreezeOptions options = default_freeze_options();
-  for (const FreezeOption& one : policy.value.options)
-    options[std::string(one.name)] = any_value(one);
+  OptionValues options = default_freeze_options();
+  for (const Option& one : policy.value.options) options[std::string(one.name)] = any_value(one);
   const int layers = *rc::gen::inRange(1, 7), most = *rc::gen::inRange(0, layers + 1);
   try {
     FreezeRules rules = make_freeze_rules(policy.name, options, layers, most);
@@ -119,7 +118,7 @@ TEST(EveryPolicy, DecidesWithinItsBoundsFromTheViewAlone) {
 
 TEST(EveryPolicy, ChangesNothingOnAFigureThatIsNotFinite) {
   for (const Entry<FreezePolicy>& policy : freeze_policies()) {
-    FreezeOptions options = default_freeze_options();
+    OptionValues options = default_freeze_options();
     options["at"] = std::vector<std::string>{"step 1: 2"};
     const FreezeRules rules = make_freeze_rules(policy.name, options, 3, 3);
     FreezeRecord now{.step = 5, .epoch = 1, .loss = 2, .lr = 0.1, .frozen = 1};
@@ -134,7 +133,7 @@ TEST(EveryPolicy, SaysWhatItIsAndWhatItsOptionsAre) {
   std::set<std::string_view> names;
   for (const Entry<FreezePolicy>& policy : freeze_policies()) {
     EXPECT_STRNE(policy.value.about, "") << policy.name;
-    for (const FreezeOption& option : policy.value.options) {
+    for (const Option& option : policy.value.options) {
       EXPECT_TRUE(names.insert(option.name).second) << option.name << " has two policies";
       EXPECT_FALSE(option.help.empty()) << option.name;
       if (std::holds_alternative<std::string>(option.usual)) {

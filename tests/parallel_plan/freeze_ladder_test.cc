@@ -16,7 +16,7 @@ namespace concertina {
 namespace {
 
 FreezeRules pace(double alpha, const char* rounding, int layers = 12, int most = 0) {
-  FreezeOptions options = default_freeze_options();
+  OptionValues options = default_freeze_options();
   options.at("alpha") = alpha;
   options.at("rounding") = rounding;
   return make_freeze_rules("pipetransformer", options, layers, most == 0 ? layers : most);
@@ -205,7 +205,7 @@ TEST(FreezeLadder, OfAPolicyThatLooksAtTheRunIsNotForeseen) {
 }
 
 TEST(FreezeLadder, ForeseesTablesAndRates) {
-  FreezeOptions options = default_freeze_options();
+  OptionValues options = default_freeze_options();
   options.at("at") = std::vector<std::string>{"epoch 1: 2", "epoch 3: 4"};
   const std::vector<double> table =
       foreseen_course(make_freeze_rules("list", options, 4, 4), 5, 10);

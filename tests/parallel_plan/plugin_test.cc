@@ -26,7 +26,7 @@ TEST(Plugin, BecomesAPlanWithItsOwnFigures) {
 
 TEST(Plugin, FreezesByItsOwnOption) {
   EXPECT_EQ(names_of(freeze_policies()).back(), "halving");
-  FreezeOptions options = default_freeze_options();
+  OptionValues options = default_freeze_options();
   options.at("part") = std::int64_t{4};
   const FreezeRules rules = make_freeze_rules("halving", options, 12, 12);
   FreezeRecord now{.step = 1};

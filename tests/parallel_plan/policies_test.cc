@@ -11,9 +11,9 @@
 namespace concertina {
 namespace {
 
-FreezeRules rules_of(std::string_view policy, int layers, const FreezeOptions& set = {},
+FreezeRules rules_of(std::string_view policy, int layers, const OptionValues& set = {},
                      int most = -1) {
-  FreezeOptions options = default_freeze_options();
+  OptionValues options = default_freeze_options();
   for (const auto& [name, value] : set) options.at(name) = value;
   return make_freeze_rules(policy, options, layers, most < 0 ? layers : most);
 }

@@ -249,7 +249,7 @@ TEST(SkipTurns, SkipAsManyEveryStepAndEachAsOften) {
 }
 
 SkipPlan plan_of(const Job& job, const Request& request, double most) {
-  FreezeOptions options = default_freeze_options();
+  OptionValues options = default_freeze_options();
   options["most_skipped"] = most;
   return lookup(freeze_policies(), "weights-only", "freeze policy", "freeze.policy")
       .plan_skips(job, assign(job, request), options);
@@ -289,7 +289,7 @@ TEST(WeightsOnly, ReachesTheSharesOfTheProgram) {
 }
 
 TEST(WeightsOnly, DecidesFromItsStepOn) {
-  FreezeOptions options = default_freeze_options();
+  OptionValues options = default_freeze_options();
   options["skip_from"] = std::int64_t{10};
   const FreezeRules rules = make_freeze_rules("weights-only", options, 2, 2);
   FreezeState state;

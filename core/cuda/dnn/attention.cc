@@ -17,7 +17,7 @@ namespace {
 
 // Up to 9.15, NVIDIA's own frontend (cudnn-frontend) masks keys after the last token wherever they
 // do not fill a tile; our graphs do not.
-constexpr std::int64_t kAnyTokens = 91600, kKeyTile = 128;
+constexpr std::int64_t kAnyTokens = 91600;
 
 class DnnHandle {
  public:
@@ -100,25 +100,28 @@ class CudnnAttentions final : public DnnAttentions {
   };
 
   Entry& entry(const AttentionShape& s) {
-    const auto [at, fresh] = entries_.try_emplace({s.samples, s.tokens, s.heads, s.head_dim});
+    const auto [at, fresh] =
+        entries_.try_emplace({s.samples, s.tokens, s.heads, s.head_dim, s.causal});
     if (fresh) plan(s, at->second);
     return at->second;
   }
   void plan(const AttentionShape& s, Entry& entry) const {
     try {
-      if (s.tokens % kKeyTile != 0 && dnn_version() < kAnyTokens)
-        throw_failure(fmt::format("cuDNN {} wants a multiple of {} tokens", dnn_status(), kKeyTile),
+      if (s.tokens % kDnnKeys != 0 && dnn_version() < kAnyTokens)
+        throw_failure(fmt::format("cuDNN {} wants a multiple of {} tokens", dnn_status(), kDnnKeys),
                       "cuDNN");
       entry.plans = std::make_unique<Plans>(s, DnnTarget{.handle = handle_});
     } catch (const Error& error) {
-      entry.problem = fmt::format("attention of {} x {} tokens, {} heads of {}: {}", s.samples,
-                                  s.tokens, s.heads, s.head_dim, error.message());
+      entry.problem =
+          fmt::format("attention of {} x {} tokens, {} heads of {}{}: {}", s.samples, s.tokens,
+                      s.heads, s.head_dim, s.causal ? "" : ", not causal", error.message());
       log::warn("cuDNN: {}", entry.problem);
     }
   }
 
   DnnHandle handle_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, Entry> entries_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>, Entry>
+      entries_;
 };
 
 }  // namespace

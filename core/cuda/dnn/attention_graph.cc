@@ -47,7 +47,7 @@ class Builder {
     graph_.pointwise(mode, x, b, y);
     return y;
   }
-  /// Scores above the diagonal become minus infinity.
+  /// Under a causal mask, scores above the diagonal become minus infinity.
   Tensor masked(Tensor x);
   /// x[N,H,T,T] with its last two dimensions exchanged, rounded.
   Tensor flipped(Tensor x) {
@@ -66,6 +66,7 @@ class Builder {
 };
 
 Builder::Tensor Builder::masked(Tensor x) {
+  if (!s_.causal) return x;
   const Tensor row = scores(CUDNN_DATA_INT32), column = scores(CUDNN_DATA_INT32);
   const Tensor seen = scores(CUDNN_DATA_BOOLEAN), y = scores();
   const Tensor never = graph_.value(-std::numeric_limits<float>::infinity());

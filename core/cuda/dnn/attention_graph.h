@@ -1,4 +1,4 @@
-// Causal attention and its gradient as cuDNN's graphs.
+// Attention and its gradient as cuDNN's graphs, for what dnn_takes().
 #pragma once
 
 #include "core/backend.h"

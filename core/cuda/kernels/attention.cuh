@@ -1,8 +1,10 @@
-// What the attention kernels share: where the rows of a head lie, and their grid.
+// What the attention kernels share: where the rows of a head lie, which keys a query sees, and
+// their grid.
 //
-// Legend: T tokens, C width, H heads, D head dimension. A block has some rows of one head of one
-// sample, its own (queries, or keys in the pass that makes dk and dv), and meets the other rows
-// (keys, or queries) tile by tile, in order: no atomics, so the bits are always the same.
+// Legend: T tokens, H heads of queries and K of keys, D head dimension. A block has some rows of
+// one head of one sample, its own (queries, or keys in the pass that makes dk and dv), and meets
+// the other rows (keys, or queries of all heads that share its keys) tile by tile, in order: no
+// atomics, so the bits are always the same.
 #pragma once
 
 #include <cmath>
@@ -12,23 +14,49 @@
 
 namespace concertina::cuda {
 
-/// By value to kernels. Pointers are to the first element of the tensor.
+/// Offsets of the first elements of a head of queries, and of its keys and values: in
+/// qkv[R,(H+2K)D], y[R,HD] and lse[samples,H,T]; and the number of the sample's keys that any query
+/// sees.
+struct HeadAt {
+  Int q, k, v, y, lse;
+  int keys;
+};
+
+/// By value to kernels.
 struct Heads {
-  int tokens, heads, d;
-  float scale;   // of the scores: 1 / sqrt(D)
-  bool vectors;  // rows may be read 16 bytes at a time
+  int tokens, heads, kv, d;
+  float scale;                  // of the scores: 1 / sqrt(D)
+  bool causal, vectors;         // vectors: rows may be read 16 bytes at a time
+  const std::int32_t* lengths;  // of samples; may be null
 
   __device__ Int width() const { return Int{heads} * d; }
-  /// Offset of the head of block x in qkv[R,3C] and in y[R,C]; of its row in lse[samples,H,T].
-  __device__ Int in_qkv() const { return offset(3 * width()); }
-  __device__ Int in_y() const { return offset(width()); }
-  __device__ Int in_lse() const { return static_cast<Int>(blockIdx.x) * tokens; }
+  __device__ Int stride() const { return Int{heads + 2 * kv} * d; }  // of qkv
+  __device__ int group() const { return heads / kv; }
+  /// Of block x, which has a head of queries.
+  __device__ HeadAt query_head() const {
+    return at(static_cast<int>(blockIdx.x) / heads, static_cast<int>(blockIdx.x) % heads);
+  }
+  /// Of block x, which has a head of keys: the i-th head of queries that shares them.
+  __device__ HeadAt key_head(int i) const {
+    return at(static_cast<int>(blockIdx.x) / kv, static_cast<int>(blockIdx.x) % kv * group() + i);
+  }
+  /// The number of keys that a query sees.
+  __device__ int seen(int query, int keys) const { return causal ? min(query + 1, keys) : keys; }
+  /// The first query that sees a key; after the last one where none does.
+  __device__ int first_to_see(int key, int keys) const {
+    return key >= keys ? tokens : causal ? key : 0;
+  }
 
  private:
-  __device__ Int offset(Int stride) const {
-    const Int sample = blockIdx.x / static_cast<unsigned>(heads);
-    const Int head = blockIdx.x % static_cast<unsigned>(heads);
-    return sample * tokens * stride + head * d;
+  __device__ HeadAt at(int sample, int head) const {
+    const Int row = Int{sample} * tokens, q = row * stride() + head * d,
+              k = row * stride() + (heads + head / group()) * d;
+    return {q,
+            k,
+            k + kv * d,
+            row * width() + head * d,
+            (Int{sample} * heads + head) * tokens,
+            lengths == nullptr ? tokens : min(max(lengths[sample], 1), tokens)};
   }
 };
 
@@ -39,15 +67,21 @@ struct HeadRows {
   Int stride;
 };
 
-inline Heads heads_of(const AttentionShape& s, std::initializer_list<View> buffers) {
+inline Heads heads_of(const AttentionShape& s, View lengths, std::initializer_list<View> buffers) {
   const auto bytes = s.head_dim * static_cast<Int>(size_of(s.compute));
-  return {static_cast<int>(s.tokens), static_cast<int>(s.heads), static_cast<int>(s.head_dim),
-          1.0F / std::sqrt(static_cast<float>(s.head_dim)), aligned(buffers) && bytes % 16 == 0};
+  return {static_cast<int>(s.tokens),
+          static_cast<int>(s.heads),
+          static_cast<int>(s.kv()),
+          static_cast<int>(s.head_dim),
+          1.0F / std::sqrt(static_cast<float>(s.head_dim)),
+          s.causal,
+          aligned(buffers) && bytes % 16 == 0,
+          lengths.i32()};
 }
 
-/// x: heads of samples, y: runs of `own` rows.
-inline dim3 attention_blocks(const AttentionShape& s, Int own) {
-  return dim3(static_cast<unsigned>(s.samples * s.heads), blocks_for(s.tokens, own));
+/// x: `heads` of each sample, y: runs of `own` rows.
+inline dim3 attention_blocks(const AttentionShape& s, Int heads, Int own) {
+  return dim3(static_cast<unsigned>(s.samples * heads), blocks_for(s.tokens, own));
 }
 
 /// Kernels want more shared memory than they get unasked.
@@ -59,10 +93,10 @@ void allow_shared(F* kernel, std::size_t bytes) {
 }
 
 // fp32, in attention_fp32.cu.
-void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,
-                            View lse);
-void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape, View dy, View qkv,
-                             View lse, View delta, View dqkv);
+void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape,
+                            const AttentionForward& op);
+void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape,
+                             const AttentionBackward& op, View delta);
 
 }  // namespace concertina::cuda
 

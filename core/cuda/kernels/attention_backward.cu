@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kDeltaThreads)
     row_delta(const T* dy, const T* y, float* delta, Heads heads) {
   const int row = static_cast<int>(blockIdx.y * (kDeltaThreads / kWarp) + threadIdx.x / kWarp);
   if (row >= heads.tokens) return;  // the whole warp
-  const Int at = heads.in_y() + row * heads.width();
+  const HeadAt head = heads.query_head();
+  const Int at = head.y + row * heads.width();
   float sum = 0;
   for (int i = static_cast<int>(threadIdx.x % kWarp); i < heads.d; i += kWarp) {
     float a[1], b[1];
@@ -29,18 +30,18 @@ __global__ void __launch_bounds__(kDeltaThreads)
     sum += a[0] * b[0];
   }
   sum = warp_sum(sum);
-  if (threadIdx.x % kWarp == 0) delta[heads.in_lse() + row] = sum;
+  if (threadIdx.x % kWarp == 0) delta[head.lse + row] = sum;
 }
 
-/// lse (in powers of two) and delta of the queries [first, first + kRows).
+/// lse (in powers of two) and delta of the queries [first, first + kRows) before `end`.
 template <int kRows>
 __device__ void load_statistics(float* lse_tile, float* delta_tile, const float* lse,
-                                const float* delta, int first, const Heads& heads) {
+                                const float* delta, int first, int end) {
   const int i = static_cast<int>(threadIdx.x);
   if (i >= kRows) return;
-  const bool there = first + i < heads.tokens;
-  lse_tile[i] = there ? lse[heads.in_lse() + first + i] * kLog2e : 0;
-  delta_tile[i] = there ? delta[heads.in_lse() + first + i] : 0;
+  const bool there = first + i < end;
+  lse_tile[i] = there ? lse[first + i] * kLog2e : 0;
+  delta_tile[i] = there ? delta[first + i] : 0;
 }
 
 // Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy); then the
@@ -54,43 +55,61 @@ __global__ void __launch_bounds__(kTileThreads)
   auto* own1 = reinterpret_cast<Bf16*>(concertina_dynamic_shared);  // q, or k
   Bf16 *own2 = own1 + kTile, *other1 = own2 + kTile;                // dy, or v; k, or q
   Bf16* other2 = other1 + kOther * kRowPitch<kD>;                   // v, or dy
-  const Int width = heads.width(), stride = 3 * width;
-  const Bf16* in = qkv + heads.in_qkv();
-  const HeadRows<const Bf16> q{in, stride}, k{in + width, stride}, v{in + 2 * width, stride},
-      grad{dy + heads.in_y(), width};
+  const Int width = heads.width(), stride = heads.stride();
+  const HeadAt own = kKeys ? heads.key_head(0) : heads.query_head();
+  const int keys = own.keys, queries = heads.tokens;
   // The blocks with most work, of last queries or first keys, start first.
   const int first = static_cast<int>(kKeys ? blockIdx.y : gridDim.y - 1 - blockIdx.y) * kOwnRows;
-  load_rows<kD, kOwnRows>(own1, kKeys ? k : q, first, heads);
-  load_rows<kD, kOwnRows>(own2, kKeys ? v : grad, first, heads);
-  if constexpr (!kKeys) load_statistics<kOwnRows>(lse_tile, delta_tile, lse, delta, first, heads);
-  float out1[kD / 8][4] = {}, out2[kKeys ? kD / 8 : 1][4] = {};
-  const int end = kKeys ? heads.tokens : min(heads.tokens, first + kOwnRows);
-  for (int j = kKeys ? first : 0; j < end; j += kOther) {
-    __syncthreads();
-    load_rows<kD, kOther>(other1, kKeys ? q : k, j, heads);
-    load_rows<kD, kOther>(other2, kKeys ? grad : v, j, heads);
-    if constexpr (kKeys) load_statistics<kOther>(lse_tile, delta_tile, lse, delta, j, heads);
-    __syncthreads();
-    float p[kOther / 8][4], ds[kOther / 8][4];
-    scores<kD, kOther>(own1, other1, p);
-    scores<kD, kOther>(own2, other2, ds);
+  load_rows<kD, kOwnRows>(own1, {qkv + (kKeys ? own.k : own.q), stride}, first,
+                          kKeys ? keys : queries, heads);
+  if constexpr (kKeys)
+    load_rows<kD, kOwnRows>(own2, {qkv + own.v, stride}, first, keys, heads);
+  else
+    load_rows<kD, kOwnRows>(own2, {dy + own.y, width}, first, queries, heads);
+  if constexpr (!kKeys)
+    load_statistics<kOwnRows>(lse_tile, delta_tile, lse + own.lse, delta + own.lse, first, queries);
+  int bound[2];  // by the lane's two own rows: of the others', the first, or the end
 #pragma unroll
-    for (int n = 0; n < kOther / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int own = row_of(i), other = column_of(n, i);
-        const int query = kKeys ? other : own;  // in its tile
-        const int distance = kKeys ? j + other - (first + own) : first + own - (j + other);
-        const bool valid = distance >= 0 && (kKeys ? j : first) + query < heads.tokens;
-        p[n][i] = valid ? exp2f(p[n][i] * heads.scale * kLog2e - lse_tile[query]) : 0;
-        ds[n][i] = valid ? heads.scale * p[n][i] * (ds[n][i] - delta_tile[query]) : 0;
-      }
-    add_weighted<kD, kOther>(ds, other1, out1);
-    if constexpr (kKeys) add_weighted<kD, kOther>(p, other2, out2);
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + row_of(2 * half);
+    bound[half] = kKeys ? heads.first_to_see(row, keys) : heads.seen(row, keys);
   }
-  Bf16* to = dqkv + heads.in_qkv();
-  store_rows<kD>(out1, 1, 1, {kKeys ? to + width : to, stride}, first, heads);
-  if constexpr (kKeys) store_rows<kD>(out2, 1, 1, {to + 2 * width, stride}, first, heads);
+  float out1[kD / 8][4] = {}, out2[kKeys ? kD / 8 : 1][4] = {};
+  const int begin = kKeys && heads.causal ? first : 0;
+  const int end = !kKeys ? heads.seen(first + kOwnRows - 1, keys) : first < keys ? queries : 0;
+  for (int head = 0; head < (kKeys ? heads.group() : 1); ++head) {
+    const HeadAt at = kKeys ? heads.key_head(head) : own;
+    for (int j = begin; j < end; j += kOther) {
+      __syncthreads();
+      load_rows<kD, kOther>(other1, {qkv + (kKeys ? at.q : at.k), stride}, j,
+                            kKeys ? queries : keys, heads);
+      if constexpr (kKeys) {
+        load_rows<kD, kOther>(other2, {dy + at.y, width}, j, queries, heads);
+        load_statistics<kOther>(lse_tile, delta_tile, lse + at.lse, delta + at.lse, j, queries);
+      } else {
+        load_rows<kD, kOther>(other2, {qkv + at.v, stride}, j, keys, heads);
+      }
+      __syncthreads();
+      float p[kOther / 8][4], ds[kOther / 8][4];
+      scores<kD, kOther>(own1, other1, p);
+      scores<kD, kOther>(own2, other2, ds);
+#pragma unroll
+      for (int n = 0; n < kOther / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int other = j + column_of(n, i);
+          const int query = kKeys ? column_of(n, i) : row_of(i);  // in its tile
+          const bool valid =
+              kKeys ? other >= bound[i / 2] && other < queries : other < bound[i / 2];
+          p[n][i] = valid ? exp2f(p[n][i] * heads.scale * kLog2e - lse_tile[query]) : 0;
+          ds[n][i] = valid ? heads.scale * p[n][i] * (ds[n][i] - delta_tile[query]) : 0;
+        }
+      add_weighted<kD, kOther>(ds, other1, out1);
+      if constexpr (kKeys) add_weighted<kD, kOther>(p, other2, out2);
+    }
+  }
+  store_rows<kD>(out1, 1, 1, {dqkv + (kKeys ? own.k : own.q), stride}, first, heads);
+  if constexpr (kKeys) store_rows<kD>(out2, 1, 1, {dqkv + own.v, stride}, first, heads);
 }
 
 }  // namespace
@@ -98,25 +117,25 @@ __global__ void __launch_bounds__(kTileThreads)
 void attention_delta(cudaStream_t stream, const AttentionShape& shape, View dy, View y,
                      View delta) {
   with_type(shape.compute, [&]<class T>() {
-    launch("attention delta", {attention_blocks(shape, kDeltaThreads / kWarp), kDeltaThreads},
-           stream, row_delta<T>, dy.as<T>(), y.as<T>(), delta.f32(), heads_of(shape, {}));
+    launch("attention delta",
+           {attention_blocks(shape, shape.heads, kDeltaThreads / kWarp), kDeltaThreads}, stream,
+           row_delta<T>, dy.as<T>(), y.as<T>(), delta.f32(), heads_of(shape, {}, {}));
   });
 }
 
-void attention_backward(cudaStream_t stream, const AttentionShape& shape, View dy, View qkv,
-                        View lse, View delta, View dqkv) {
-  if (shape.compute == DType::f32)
-    return attention_backward_fp32(stream, shape, dy, qkv, lse, delta, dqkv);
+void attention_backward(cudaStream_t stream, const AttentionShape& shape,
+                        const AttentionBackward& op, View delta) {
+  if (shape.compute == DType::f32) return attention_backward_fp32(stream, shape, op, delta);
   with_head_dim(shape.head_dim, [&]<int kD>() {
     constexpr std::size_t kBytes = tile_bytes<kD>(2 * kOwnRows + 2 * kOtherRows<kD>);
-    const auto run = [&](const char* name, auto* kernel) {
+    const auto run = [&](const char* name, Int heads, auto* kernel) {
       allow_shared(kernel, kBytes);
-      launch(name, {attention_blocks(shape, kOwnRows), kTileThreads, kBytes}, stream, kernel,
-             dy.as<Bf16>(), qkv.as<Bf16>(), lse.f32(), delta.f32(), dqkv.as<Bf16>(),
-             heads_of(shape, {dy, qkv, dqkv}));
+      launch(name, {attention_blocks(shape, heads, kOwnRows), kTileThreads, kBytes}, stream, kernel,
+             op.dy.as<Bf16>(), op.qkv.as<Bf16>(), op.lse.f32(), delta.f32(), op.dqkv.as<Bf16>(),
+             heads_of(shape, op.lengths, {op.dy, op.qkv, op.dqkv}));
     };
-    run("attention backward: dk, dv", backward<kD, true>);
-    run("attention backward: dq", backward<kD, false>);
+    run("attention backward: dk, dv", shape.kv(), backward<kD, true>);
+    run("attention backward: dq", shape.heads, backward<kD, false>);
   });
 }
 

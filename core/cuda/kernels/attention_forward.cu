@@ -55,17 +55,21 @@ __global__ void __launch_bounds__(kTileThreads)
     forward_bf16(const Bf16* qkv, Bf16* y, float* lse, Heads heads) {
   auto* q = reinterpret_cast<Bf16*>(concertina_dynamic_shared);
   Bf16 *k = q + kOwnRows * kRowPitch<kD>, *v = k + kKeys * kRowPitch<kD>;
-  const Int width = heads.width(), stride = 3 * width;
-  const Bf16* in = qkv + heads.in_qkv();
+  const Int stride = heads.stride();
+  const HeadAt at = heads.query_head();
   // The last rows meet most keys: they start first.
   const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kOwnRows;
   const float scale = heads.scale * kLog2e;
-  load_rows<kD, kOwnRows>(q, {in, stride}, first, heads);
+  load_rows<kD, kOwnRows>(q, {qkv + at.q, stride}, first, heads.tokens, heads);
+  int seen[2];  // keys, by the lane's two rows
+#pragma unroll
+  for (int half = 0; half < 2; ++half) seen[half] = heads.seen(first + row_of(2 * half), at.keys);
+  const int end = heads.seen(first + kOwnRows - 1, at.keys);
   Softmax<kD> softmax;
-  for (int j = 0; j <= first; j += kKeys) {
+  for (int j = 0; j < end; j += kKeys) {
     __syncthreads();
-    load_rows<kD, kKeys>(k, {in + width, stride}, j, heads);
-    load_rows<kD, kKeys>(v, {in + 2 * width, stride}, j, heads);
+    load_rows<kD, kKeys>(k, {qkv + at.k, stride}, j, at.keys, heads);
+    load_rows<kD, kKeys>(v, {qkv + at.v, stride}, j, at.keys, heads);
     __syncthreads();
     float s[kKeys / 8][4];
     scores<kD, kKeys>(q, k, s);
@@ -73,7 +77,7 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        s[n][i] = j + column_of(n, i) <= first + row_of(i) ? s[n][i] * scale : kMasked;
+        s[n][i] = j + column_of(n, i) < seen[i / 2] ? s[n][i] * scale : kMasked;
     softmax.add(s);
     add_weighted<kD, kKeys>(s, v, softmax.out);
   }
@@ -84,21 +88,23 @@ __global__ void __launch_bounds__(kTileThreads)
     const int row = first + row_of(2 * half);
     inverse[half] = 1.0F / sum;
     if (threadIdx.x % 4 == 0 && row < heads.tokens)
-      lse[heads.in_lse() + row] = softmax.top[half] * kLn2 + logf(sum);
+      lse[at.lse + row] = softmax.top[half] * kLn2 + logf(sum);
   }
-  store_rows<kD>(softmax.out, inverse[0], inverse[1], {y + heads.in_y(), width}, first, heads);
+  store_rows<kD>(softmax.out, inverse[0], inverse[1], {y + at.y, heads.width()}, first, heads);
 }
 
 }  // namespace
 
-void attention_forward(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,
-                       View lse) {
-  if (shape.compute == DType::f32) return attention_forward_fp32(stream, shape, qkv, y, lse);
+void attention_forward(cudaStream_t stream, const AttentionShape& shape,
+                       const AttentionForward& op) {
+  if (shape.compute == DType::f32) return attention_forward_fp32(stream, shape, op);
   with_head_dim(shape.head_dim, [&]<int kD>() {
     constexpr std::size_t kBytes = tile_bytes<kD>(kOwnRows + 2 * kKeys);
     allow_shared(forward_bf16<kD>, kBytes);
-    launch("attention forward", {attention_blocks(shape, kOwnRows), kTileThreads, kBytes}, stream,
-           forward_bf16<kD>, qkv.as<Bf16>(), y.as<Bf16>(), lse.f32(), heads_of(shape, {qkv, y}));
+    launch("attention forward",
+           {attention_blocks(shape, shape.heads, kOwnRows), kTileThreads, kBytes}, stream,
+           forward_bf16<kD>, op.qkv.as<Bf16>(), op.y.as<Bf16>(), op.lse.f32(),
+           heads_of(shape, op.lengths, {op.qkv, op.y}));
   });
 }
 

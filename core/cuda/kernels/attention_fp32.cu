@@ -15,11 +15,12 @@ constexpr unsigned kFp32Threads = kWarps * 32;
 constexpr float kFp32Masked = -1e30F;
 static_assert(kOwn == kOther);
 
-/// Rows [first, first + 32) of a head, zero after its end and right of its last column.
-__device__ void load_tile(float* tile, HeadRows<const float> from, int first, const Heads& heads) {
+/// Rows [first, first + 32) of a head, zero from `end` on and right of its last column.
+__device__ void load_tile(float* tile, HeadRows<const float> from, int first, int end,
+                          const Heads& heads) {
   for (int i = static_cast<int>(threadIdx.x); i < kOther * kMostHeadDim; i += kFp32Threads) {
     const int row = i / kMostHeadDim, column = i % kMostHeadDim;
-    const bool there = first + row < heads.tokens && column < heads.d;
+    const bool there = first + row < end && column < heads.d;
     tile[row * kPitch + column] = there ? from.data[(first + row) * from.stride + column] : 0;
   }
 }
@@ -66,24 +67,25 @@ __global__ void __launch_bounds__(kFp32Threads)
     forward_fp32(const float* qkv, float* y, float* lse, Heads heads) {
   auto* q = reinterpret_cast<float*>(concertina_dynamic_shared);
   float *k = q + kTile, *v = k + kTile;
-  const Int width = heads.width(), stride = 3 * width;
-  const float* in = qkv + heads.in_qkv();
+  const Int stride = heads.stride();
+  const HeadAt at = heads.query_head();
   const int first = static_cast<int>(blockIdx.y) * kOwn;
   const int row = first + static_cast<int>(threadIdx.x / 32) * kRows;
-  load_tile(q, {in, stride}, first, heads);
+  load_tile(q, {qkv + at.q, stride}, first, heads.tokens, heads);
   float out[kRows][kColumns] = {}, top[kRows], sum[kRows] = {};
   for (int r = 0; r < kRows; ++r) top[r] = kFp32Masked;
-  for (int j = 0; j <= first; j += kOther) {
+  const int end = heads.seen(first + kOwn - 1, at.keys);
+  for (int j = 0; j < end; j += kOther) {
     __syncthreads();
-    load_tile(k, {in + width, stride}, j, heads);
-    load_tile(v, {in + 2 * width, stride}, j, heads);
+    load_tile(k, {qkv + at.k, stride}, j, at.keys, heads);
+    load_tile(v, {qkv + at.v, stride}, j, at.keys, heads);
     __syncthreads();
     float s[kRows];
     scores(q, k, heads.d, s);
     const int key = j + static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      s[r] = key <= row + r ? s[r] * heads.scale : kFp32Masked;
+      s[r] = key < heads.seen(row + r, at.keys) ? s[r] * heads.scale : kFp32Masked;
       const float largest = fmaxf(top[r], warp_max(s[r])), shrink = expf(top[r] - largest);
       s[r] = expf(s[r] - largest);
       sum[r] = sum[r] * shrink + warp_sum(s[r]);
@@ -97,9 +99,9 @@ __global__ void __launch_bounds__(kFp32Threads)
   for (int r = 0; r < kRows; ++r) {
     inverse[r] = 1.0F / sum[r];
     if (threadIdx.x % 32 == 0 && row + r < heads.tokens)
-      lse[heads.in_lse() + row + r] = top[r] + logf(sum[r]);
+      lse[at.lse + row + r] = top[r] + logf(sum[r]);
   }
-  store_rows(out, inverse, {y + heads.in_y(), width}, first, heads);
+  store_rows(out, inverse, {y + at.y, heads.width()}, first, heads);
 }
 
 // Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy).
@@ -109,63 +111,73 @@ __global__ void __launch_bounds__(kFp32Threads)
              Heads heads) {
   auto* own1 = reinterpret_cast<float*>(concertina_dynamic_shared);              // q, or k
   float *own2 = own1 + kTile, *other1 = own2 + kTile, *other2 = other1 + kTile;  // dy, k, v ...
-  const Int width = heads.width(), stride = 3 * width;
-  const float* in = qkv + heads.in_qkv();
-  const HeadRows<const float> q{in, stride}, k{in + width, stride}, v{in + 2 * width, stride},
-      grad{dy + heads.in_y(), width};
+  const Int width = heads.width(), stride = heads.stride();
+  const HeadAt mine = kKeys ? heads.key_head(0) : heads.query_head();
+  const int keys = mine.keys, queries = heads.tokens;
   const int first = static_cast<int>(blockIdx.y) * kOwn;
   const int own = first + static_cast<int>(threadIdx.x / 32) * kRows;
-  load_tile(own1, kKeys ? k : q, first, heads);
-  load_tile(own2, kKeys ? v : grad, first, heads);
+  load_tile(own1, {qkv + (kKeys ? mine.k : mine.q), stride}, first, kKeys ? keys : queries, heads);
+  if constexpr (kKeys)
+    load_tile(own2, {qkv + mine.v, stride}, first, keys, heads);
+  else
+    load_tile(own2, {dy + mine.y, width}, first, queries, heads);
   float out1[kRows][kColumns] = {}, out2[kRows][kColumns] = {};
-  const int end = kKeys ? heads.tokens : min(heads.tokens, first + kOwn);
-  for (int j = kKeys ? first : 0; j < end; j += kOther) {
-    __syncthreads();
-    load_tile(other1, kKeys ? q : k, j, heads);
-    load_tile(other2, kKeys ? grad : v, j, heads);
-    __syncthreads();
-    float p[kRows], ds[kRows];
-    scores(own1, other1, heads.d, p);
-    scores(own2, other2, heads.d, ds);
-    const int other = j + static_cast<int>(threadIdx.x % 32);
+  const int begin = kKeys && heads.causal ? first : 0;
+  const int end = !kKeys ? heads.seen(first + kOwn - 1, keys) : first < keys ? queries : 0;
+  for (int head = 0; head < (kKeys ? heads.group() : 1); ++head) {
+    const HeadAt at = kKeys ? heads.key_head(head) : mine;
+    for (int j = begin; j < end; j += kOther) {
+      __syncthreads();
+      load_tile(other1, {qkv + (kKeys ? at.q : at.k), stride}, j, kKeys ? queries : keys, heads);
+      if constexpr (kKeys)
+        load_tile(other2, {dy + at.y, width}, j, queries, heads);
+      else
+        load_tile(other2, {qkv + at.v, stride}, j, keys, heads);
+      __syncthreads();
+      float p[kRows], ds[kRows];
+      scores(own1, other1, heads.d, p);
+      scores(own2, other2, heads.d, ds);
+      const int other = j + static_cast<int>(threadIdx.x % 32);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const int query = kKeys ? other : own + r, key = kKeys ? own + r : other;
-      const bool valid = key <= query && query < heads.tokens;
-      const Int at = heads.in_lse() + (valid ? query : 0);
-      p[r] = valid ? expf(heads.scale * p[r] - lse[at]) : 0;
-      ds[r] = valid ? heads.scale * p[r] * (ds[r] - delta[at]) : 0;
+      for (int r = 0; r < kRows; ++r) {
+        const int query = kKeys ? other : own + r, key = kKeys ? own + r : other;
+        const bool valid = query < queries && key < heads.seen(query, keys);
+        const Int row = at.lse + (valid ? query : 0);
+        p[r] = valid ? expf(heads.scale * p[r] - lse[row]) : 0;
+        ds[r] = valid ? heads.scale * p[r] * (ds[r] - delta[row]) : 0;
+      }
+      add_weighted(ds, other1, heads.d, out1);
+      if constexpr (kKeys) add_weighted(p, other2, heads.d, out2);
     }
-    add_weighted(ds, other1, heads.d, out1);
-    if constexpr (kKeys) add_weighted(p, other2, heads.d, out2);
   }
   float one[kRows];
   for (float& factor : one) factor = 1;
-  float* to = dqkv + heads.in_qkv();
-  store_rows(out1, one, {kKeys ? to + width : to, stride}, first, heads);
-  if constexpr (kKeys) store_rows(out2, one, {to + 2 * width, stride}, first, heads);
+  store_rows(out1, one, {dqkv + (kKeys ? mine.k : mine.q), stride}, first, heads);
+  if constexpr (kKeys) store_rows(out2, one, {dqkv + mine.v, stride}, first, heads);
 }
 
 }  // namespace
 
-void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,
-                            View lse) {
+void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape,
+                            const AttentionForward& op) {
   constexpr std::size_t kBytes = 3 * kTile * sizeof(float);
   allow_shared(forward_fp32, kBytes);
-  launch("attention forward", {attention_blocks(shape, kOwn), kFp32Threads, kBytes}, stream,
-         forward_fp32, qkv.f32(), y.f32(), lse.f32(), heads_of(shape, {}));
+  launch("attention forward", {attention_blocks(shape, shape.heads, kOwn), kFp32Threads, kBytes},
+         stream, forward_fp32, op.qkv.f32(), op.y.f32(), op.lse.f32(),
+         heads_of(shape, op.lengths, {}));
 }
 
-void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape, View dy, View qkv,
-                             View lse, View delta, View dqkv) {
+void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape,
+                             const AttentionBackward& op, View delta) {
   constexpr std::size_t kBytes = 4 * kTile * sizeof(float);
-  const auto run = [&](const char* name, auto* kernel) {
+  const auto run = [&](const char* name, Int heads, auto* kernel) {
     allow_shared(kernel, kBytes);
-    launch(name, {attention_blocks(shape, kOwn), kFp32Threads, kBytes}, stream, kernel, dy.f32(),
-           qkv.f32(), lse.f32(), delta.f32(), dqkv.f32(), heads_of(shape, {}));
+    launch(name, {attention_blocks(shape, heads, kOwn), kFp32Threads, kBytes}, stream, kernel,
+           op.dy.f32(), op.qkv.f32(), op.lse.f32(), delta.f32(), op.dqkv.f32(),
+           heads_of(shape, op.lengths, {}));
   };
-  run("attention backward: dk, dv", backward<true>);
-  run("attention backward: dq", backward<false>);
+  run("attention backward: dk, dv", shape.kv(), backward<true>);
+  run("attention backward: dq", shape.heads, backward<false>);
 }
 
 }  // namespace concertina::cuda

@@ -1,6 +1,6 @@
 // Tiles of attention on tensor cores in bf16: a warp has 16 of the block's 64 own rows, all other
 // rows of a tile, and sums in fp32 (FlashAttention-2, Dao 2023).
-// Invariant: a tile in shared memory is zero after the head's last row and right of its last
+// Invariant: a tile in shared memory is zero after the last row that counts and right of its last
 // column, so that products need no mask.
 //
 // Legend: D head dimension, kD that of the tile (a multiple of 16). Fragments: see ptx.cuh; sums of
@@ -34,23 +34,24 @@ __device__ inline int column_of(int n, int i) {
   return n * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
 }
 
-/// tile[kRows, kD] = rows [first, first + kRows) of a head.
+/// tile[kRows, kD] = rows [first, first + kRows) of a head, of which those before `end` count.
 template <int kD, int kRows>
-__device__ void load_rows(Bf16* tile, HeadRows<const Bf16> from, int first, const Heads& heads) {
+__device__ void load_rows(Bf16* tile, HeadRows<const Bf16> from, int first, int end,
+                          const Heads& heads) {
   if (heads.vectors) {
     constexpr int kVectors = kD / 8;
 #pragma unroll 4
     for (int i = static_cast<int>(threadIdx.x); i < kRows * kVectors; i += kTileThreads) {
       const int row = i / kVectors, column = i % kVectors * 8;
       uint4 x = make_uint4(0, 0, 0, 0);
-      if (first + row < heads.tokens && column < heads.d)
+      if (first + row < end && column < heads.d)
         x = *reinterpret_cast<const uint4*>(from.data + (first + row) * from.stride + column);
       *reinterpret_cast<uint4*>(tile + row * kRowPitch<kD> + column) = x;
     }
   } else {
     for (int i = static_cast<int>(threadIdx.x); i < kRows * kD; i += kTileThreads) {
       const int row = i / kD, column = i % kD;
-      const bool there = first + row < heads.tokens && column < heads.d;
+      const bool there = first + row < end && column < heads.d;
       tile[row * kRowPitch<kD> + column] =
           there ? from.data[(first + row) * from.stride + column] : Bf16{0};
     }

@@ -77,6 +77,25 @@ __global__ void add_runs(const float* partial, Int runs, Int columns, ColumnResu
   }
 }
 
+inline constexpr unsigned kSampleThreads = 256;
+
+/// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows of `stride`, in order:
+/// of few rows and many columns, a thread for N columns. `count`: elements of x.
+template <class T, int N>
+__global__ void __launch_bounds__(kSampleThreads)
+    sum_samples(const T* x, float* to, Int columns, Int stride, Int count, bool accumulate) {
+  const Int at = (static_cast<Int>(blockIdx.x) * kSampleThreads + threadIdx.x) * N;
+  if (at >= columns) return;
+  float sum[N] = {}, g[N];
+  if (accumulate) load(to + at, sum);
+  for (Int i = at; i < count; i += stride) {
+    load(x + i, g);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[k] += g[k];
+  }
+  store(to + at, sum);
+}
+
 template <int K, int N, class Term>
 void sum_columns(const char* name, cudaStream_t stream, Term term, Int rows, Int columns,
                  ColumnResults<K> results, bool accumulate, void* scratch) {

@@ -1,6 +1,6 @@
-// Softmax cross-entropy in place: one block a row, one pass that keeps the running maximum and the
-// sum of e^(x - maximum) (Milakov & Gimelshein 2018), and one that writes the gradient.
-// A row of an odd vocabulary starts anywhere: its ends are done one element at a time.
+// RowSoftmax cross-entropy in place: one block a row, one pass that keeps the running maximum and
+// the sum of e^(x - maximum) (Milakov & Gimelshein 2018), and one that writes the gradient. A row
+// of an odd vocabulary starts anywhere: its ends are done one element at a time.
 //
 // Legend: R rows, V vocabulary; N elements an access.
 #include <cfloat>
@@ -13,20 +13,20 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr unsigned kLossThreads = 512;
+constexpr unsigned kLossThreads = 512, kSpanThreads = 128;
 
 /// The sum of e^(x - top) over some x, top the largest of them.
-struct Softmax {
+struct RowSoftmax {
   float top = -FLT_MAX, sum = 0;
 
-  __device__ void add(const Softmax& other) {
+  __device__ void add(const RowSoftmax& other) {
     const float largest = fmaxf(top, other.top);
     sum = sum * expf(top - largest) + other.sum * expf(other.top - largest);
     top = largest;
   }
 };
 
-__device__ Softmax block_softmax(Softmax mine) {
+__device__ RowSoftmax block_softmax(RowSoftmax mine) {
   __shared__ float top[kWarp], sum[kWarp];
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
@@ -36,7 +36,7 @@ __device__ Softmax block_softmax(Softmax mine) {
   const unsigned warp = threadIdx.x / kWarp;
   if (threadIdx.x % kWarp == 0) top[warp] = mine.top, sum[warp] = mine.sum;
   __syncthreads();
-  Softmax all{top[0], sum[0]};
+  RowSoftmax all{top[0], sum[0]};
   for (unsigned w = 1; w < blockDim.x / kWarp; ++w) all.add({top[w], sum[w]});
   return all;
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kLossThreads)
   }
   float right[1];
   load(row + target, right);
-  Softmax softmax;
+  RowSoftmax softmax;
   each_access(row, v, [&]<int N>(Int i) {
     float x[N];
     load(row + i, x);
@@ -95,7 +95,48 @@ __global__ void __launch_bounds__(kLossThreads)
   });
 }
 
+/// One block a sample: the starts, then the ends.
+template <class T>
+__global__ void __launch_bounds__(kSpanThreads)
+    span_cross_entropy(T* logits, const int* starts, const int* ends, float scale, bool training,
+                       float* row_loss, Int t) {
+  float loss = 0;
+  for (int side = 0; side < 2; ++side) {
+    T* x = logits + static_cast<Int>(blockIdx.x) * 2 * t + side;
+    const Int target = (side == 0 ? starts : ends)[blockIdx.x];
+    if (target < 0 || target >= t) {  // the whole block
+      for (Int i = threadIdx.x; training && i < t; i += kSpanThreads) store<1>(x + 2 * i, {});
+      continue;
+    }
+    float right[1], v[1];
+    load(x + 2 * target, right);
+    RowSoftmax softmax;
+    for (Int i = threadIdx.x; i < t; i += kSpanThreads) {
+      load(x + 2 * i, v);
+      softmax.add({v[0], 1});
+    }
+    softmax = block_softmax(softmax);  // all have read `right` after its barrier
+    loss += softmax.top + logf(softmax.sum) - right[0];
+    const float factor = scale / softmax.sum;
+    for (Int i = threadIdx.x; training && i < t; i += kSpanThreads) {
+      load(x + 2 * i, v);
+      v[0] = factor * expf(v[0] - softmax.top) - (i == target ? scale : 0.0F);
+      store(x + 2 * i, v);
+    }
+    __syncthreads();  // block_softmax may be called again
+  }
+  if (threadIdx.x == 0) row_loss[blockIdx.x] = 0.5F * loss;
+}
+
 }  // namespace
+
+void run(cudaStream_t stream, const SpanCrossEntropy& op, void* /*scratch*/) {
+  with_type(op.logits.dtype, [&]<class T>() {
+    launch("span cross entropy", {dim3(static_cast<unsigned>(op.starts.count)), kSpanThreads},
+           stream, span_cross_entropy<T>, op.logits.as<T>(), op.starts.i32(), op.ends.i32(),
+           0.5F * op.loss_scale, op.training, op.row_loss.f32(), op.t);
+  });
+}
 
 void run(cudaStream_t stream, const CrossEntropy& op, void* /*scratch*/) {
   const Int v = static_cast<Int>(op.logits.count / op.targets.count);

@@ -1,7 +1,5 @@
-// Loops over flat buffers: gradient sums, norms, the optimizer, casts, GELU and its derivative.
-//
-// N elements an access: 16 bytes where every buffer starts at a multiple of that; the elements
-// after the last whole access are done one by one by the first threads of the grid.
+// Loops over flat buffers: gradient sums, norms, the optimizer, casts.
+#include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/reduce.cuh"
@@ -9,33 +7,6 @@
 
 namespace concertina::cuda {
 namespace {
-
-constexpr unsigned kElementThreads = 256;
-
-/// f.template operator()<N>(i) for each access of the calling thread.
-template <int N, class F>
-__global__ void __launch_bounds__(kElementThreads) each_element(F f, Int count) {
-  const Int thread = static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x,
-            whole = count / N;
-  if (thread < whole) f.template operator()<N>(thread * N);
-  if constexpr (N > 1) {
-    const Int last = whole * N + thread;
-    if (last < count) f.template operator()<1>(last);
-  }
-}
-
-/// Runs f over `count` elements, F::kMost an access where its buffers are aligned.
-template <class F>
-void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
-  if (count == 0) return;
-  constexpr int kMost = F::kMost;
-  if (aligned)
-    launch(name, {dim3(blocks_for(count, kElementThreads * kMost)), kElementThreads}, stream,
-           each_element<kMost, F>, f, count);
-  else
-    launch(name, {dim3(blocks_for(count, kElementThreads)), kElementThreads}, stream,
-           each_element<1, F>, f, count);
-}
 
 struct AxpbyElement {
   static constexpr int kMost = 4;
@@ -80,6 +51,52 @@ struct AdamWElement {
   }
 };
 
+struct SgdElement {
+  static constexpr int kMost = 4;
+  SgdRule k;
+  float *w, *m;
+  const float* g;
+  template <int N>
+  __device__ void operator()(Int i) const {
+    float weight[N], moment[N], grad[N];
+    load(w + i, weight);
+    load(m + i, moment);
+    load(g + i, grad);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const float d = k.grad_scale * grad[j] + k.decay * weight[j];
+      moment[j] = k.momentum * moment[j] + k.fresh * d;
+      weight[j] = weight[j] - k.lr * (k.nesterov ? d + k.momentum * moment[j] : moment[j]);
+    }
+    store(m + i, moment);
+    store(w + i, weight);
+  }
+};
+
+struct LionElement {
+  static constexpr int kMost = 4;
+  LionRule k;
+  float *w, *m;
+  const float* g;
+  template <int N>
+  __device__ void operator()(Int i) const {
+    float weight[N], moment[N], grad[N];
+    load(w + i, weight);
+    load(m + i, moment);
+    load(g + i, grad);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const float scaled = k.grad_scale * grad[j];
+      const float c = k.beta1 * moment[j] + (1 - k.beta1) * scaled;
+      const float sign = c > 0 ? 1.0F : c < 0 ? -1.0F : 0.0F;
+      moment[j] = k.beta2 * moment[j] + (1 - k.beta2) * scaled;
+      weight[j] = weight[j] - k.lr * (sign + k.decay * weight[j]);
+    }
+    store(m + i, moment);
+    store(w + i, weight);
+  }
+};
+
 template <class T>
 struct Cast {
   static constexpr int kMost = 16 / sizeof(T);
@@ -105,46 +122,6 @@ struct AddBias {
     load(y + i, v);
     v[0] += bias[i % columns];
     store(y + i, v);
-  }
-};
-
-/// GELU, tanh form (Hendrycks & Gimpel 2016), as u sigmoid(2 z): value and derivative.
-__device__ float2 gelu_of(float u) {
-  const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
-  const float square = u * u, z = k2 * u * (1.0F + cubic * square);
-  const float e = expf(-fabsf(z));
-  const float s = (z < 0 ? e : 1.0F) / (1.0F + e);
-  return make_float2(u * s, s + u * s * (1.0F - s) * k2 * (1.0F + 3.0F * cubic * square));
-}
-
-template <class T>
-struct Gelu {
-  static constexpr int kMost = 16 / sizeof(T);
-  const T* u;
-  T* y;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float v[N];
-    load(u + i, v);
-#pragma unroll
-    for (int k = 0; k < N; ++k) v[k] = gelu_of(v[k]).x;
-    store(y + i, v);
-  }
-};
-
-template <class T>
-struct GeluBackward {
-  static constexpr int kMost = 16 / sizeof(T);
-  const T* u;
-  T* dx;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float v[N], g[N];
-    load(u + i, v);
-    load(dx + i, g);
-#pragma unroll
-    for (int k = 0; k < N; ++k) g[k] *= gelu_of(v[k]).y;
-    store(dx + i, g);
   }
 };
 
@@ -184,6 +161,16 @@ void run(cudaStream_t stream, const AdamWUpdate& op, void* /*scratch*/) {
        AdamWElement{constants_of(op.rule), op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32()});
 }
 
+void run(cudaStream_t stream, const SgdUpdate& op, void* /*scratch*/) {
+  over("sgd", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.g}),
+       SgdElement{op.rule, op.w.f32(), op.m.f32(), op.g.f32()});
+}
+
+void run(cudaStream_t stream, const LionUpdate& op, void* /*scratch*/) {
+  over("lion", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.g}),
+       LionElement{op.rule, op.w.f32(), op.m.f32(), op.g.f32()});
+}
+
 void cast(cudaStream_t stream, View x, View y) {
   with_type(y.dtype, [&]<class T>() {
     over("cast", stream, static_cast<Int>(y.count), aligned({x, y}), Cast<T>{x.f32(), y.as<T>()});
@@ -194,19 +181,6 @@ void add_bias(cudaStream_t stream, View bias, View y) {
   with_type(y.dtype, [&]<class T>() {
     over("add bias", stream, static_cast<Int>(y.count), false,
          AddBias<T>{bias.f32(), y.as<T>(), static_cast<Int>(bias.count)});
-  });
-}
-
-void gelu(cudaStream_t stream, View u, View y) {
-  with_type(u.dtype, [&]<class T>() {
-    over("gelu", stream, static_cast<Int>(u.count), aligned({u, y}), Gelu<T>{u.as<T>(), y.as<T>()});
-  });
-}
-
-void gelu_backward(cudaStream_t stream, View u, View dx) {
-  with_type(u.dtype, [&]<class T>() {
-    over("gelu backward", stream, static_cast<Int>(u.count), aligned({u, dx}),
-         GeluBackward<T>{u.as<T>(), dx.as<T>()});
   });
 }
 

@@ -1,9 +1,10 @@
-// Token and position embedding. The gradient of the token table adds rows of one token in row
+// Token, type and position embedding. The gradient of the token table adds rows of one token in row
 // order, without atomics: rows are sorted by token, each by counting those before it (R^2 compares
 // of 4 bytes from shared memory: some 10 us at R = 8192, 64 times that at R = 65536), and a block
 // adds each run of equal tokens.
 //
 // Legend: R rows, T tokens a sample, C width, V vocabulary; N elements an access.
+#include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/vector.cuh"
@@ -13,17 +14,20 @@ namespace {
 
 constexpr unsigned kEmbedThreads = 256;
 
+/// types with wtt, and wpe, may be null.
 template <class T, int N>
 __global__ void __launch_bounds__(kEmbedThreads)
-    embed(const int* tokens, const float* wte, const float* wpe, T* x, Int rows, Int t, Int c) {
+    embed(const int* tokens, const float* wte, const int* types, const float* wtt, const float* wpe,
+          T* x, Int rows, Int t, Int c) {
   const Int at = (static_cast<Int>(blockIdx.x) * kEmbedThreads + threadIdx.x) * N;
   if (at >= rows * c) return;
   const Int row = at / c, column = at % c;
-  float token[N], position[N];
+  float token[N], type[N] = {}, position[N] = {};
   load(wte + tokens[row] * c + column, token);
-  load(wpe + row % t * c + column, position);
+  if (wtt != nullptr) load(wtt + types[row] * c + column, type);
+  if (wpe != nullptr) load(wpe + row % t * c + column, position);
 #pragma unroll
-  for (int k = 0; k < N; ++k) token[k] += position[k];
+  for (int k = 0; k < N; ++k) token[k] = token[k] + type[k] + position[k];
   store(x + at, token);
 }
 
@@ -82,33 +86,55 @@ __global__ void __launch_bounds__(kEmbedThreads)
   store(to, sum);
 }
 
-template <class T, int N>
-__global__ void __launch_bounds__(kEmbedThreads)
-    add_positions(const T* dx, float* dwpe, Int rows, Int t, Int c, bool accumulate) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kEmbedThreads + threadIdx.x) * N;
-  if (at >= t * c) return;
-  float sum[N] = {}, g[N];
-  if (accumulate) load(dwpe + at, sum);
-  for (Int i = at; i < rows * c; i += t * c) {
-    load(dx + i, g);
+/// Terms of K types from the first on.
+template <class T, int K, int N>
+struct TypeTerms {
+  const T* dx;
+  const int* types;
+  int first;
+  Int columns;
+  __device__ void operator()(Int row, Int column, float (&v)[K][N]) const {
+    float g[N];
+    load(dx + row * columns + column, g);
+    const int type = types[row] - first;
 #pragma unroll
-    for (int k = 0; k < N; ++k) sum[k] += g[k];
+    for (int k = 0; k < K; ++k)
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[k][i] = type == k ? g[i] : 0;
   }
-  store(dwpe + at, sum);
+};
+
+/// Two types a pass: there are few.
+template <class T, int N>
+void add_types(cudaStream_t stream, const EmbedWeight& op, Int rows, Int c, void* scratch) {
+  const auto types = static_cast<int>(static_cast<Int>(op.dwtt.count) / c);
+  for (int first = 0; first < types; first += 2) {
+    float* to = op.dwtt.f32() + first * c;
+    const auto sum = [&]<int K>(ColumnResults<K> results) {
+      sum_columns<K, N>("embedding backward: types", stream,
+                        TypeTerms<T, K, N>{op.dx.as<T>(), op.types.i32(), first, c}, rows, c,
+                        results, op.accumulate, scratch);
+    };
+    if (first + 1 < types)
+      sum(ColumnResults<2>{{to, to + c}});
+    else
+      sum(ColumnResults<1>{{to}});
+  }
 }
 
 }  // namespace
 
 void run(cudaStream_t stream, const Embed& op, void* /*scratch*/) {
-  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.wpe.count) / op.t;
-  with_access(op.x.dtype, c, {op.wte, op.wpe, op.x}, [&]<class T, int N>() {
+  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.x.count) / rows;
+  with_access(op.x.dtype, c, {op.wte, op.wtt, op.wpe, op.x}, [&]<class T, int N>() {
     launch("embedding", {dim3(blocks_for(rows * c, kEmbedThreads * N)), kEmbedThreads}, stream,
-           embed<T, N>, op.tokens.i32(), op.wte.f32(), op.wpe.f32(), op.x.as<T>(), rows, op.t, c);
+           embed<T, N>, op.tokens.i32(), op.wte.f32(), op.types.i32(), op.wtt.f32(), op.wpe.f32(),
+           op.x.as<T>(), rows, op.t, c);
   });
 }
 
 void run(cudaStream_t stream, const EmbedWeight& op, void* scratch) {
-  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.dwpe.count) / op.t;
+  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.dx.count) / rows;
   check_scratch(2 * op.tokens.bytes(), kScratchBytes, "embedding backward");
   auto *order = static_cast<int*>(scratch), *sorted = order + rows;
   launch("embedding backward: sort", {dim3(blocks_for(rows, kEmbedThreads)), kEmbedThreads}, stream,
@@ -121,9 +147,12 @@ void run(cudaStream_t stream, const EmbedWeight& op, void* scratch) {
            {dim3(static_cast<unsigned>(rows), blocks_for(c, threads * N)), threads}, stream,
            add_tokens<T, N>, order, sorted, op.dx.as<T>(), op.dwte.f32(), static_cast<int>(rows),
            c);
-    launch("embedding backward: positions",
-           {dim3(blocks_for(op.t * c, kEmbedThreads * N)), kEmbedThreads}, stream,
-           add_positions<T, N>, op.dx.as<T>(), op.dwpe.f32(), rows, op.t, c, op.accumulate);
+    if (const Int places = static_cast<Int>(op.dwpe.count); places > 0)
+      launch("embedding backward: positions",
+             {dim3(blocks_for(places, kSampleThreads * N)), kSampleThreads}, stream,
+             sum_samples<T, N>, op.dx.as<T>(), op.dwpe.f32(), places, places, rows * c,
+             op.accumulate);
+    if (!op.dwtt.empty()) add_types<T, N>(stream, op, rows, c, scratch);
   });
 }
 

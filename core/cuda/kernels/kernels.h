@@ -18,11 +18,30 @@ namespace concertina::cuda {
 void run(cudaStream_t stream, const LayerNorm& op, void* scratch);
 void run(cudaStream_t stream, const LayerNormInput& op, void* scratch);
 void run(cudaStream_t stream, const LayerNormWeight& op, void* scratch);
+void run(cudaStream_t stream, const RmsNorm& op, void* scratch);
+void run(cudaStream_t stream, const RmsNormInput& op, void* scratch);
+void run(cudaStream_t stream, const RmsNormWeight& op, void* scratch);
+void run(cudaStream_t stream, const RotaryTable& op, void* scratch);
+void run(cudaStream_t stream, const Rotate& op, void* scratch);
+void run(cudaStream_t stream, const GatedSilu& op, void* scratch);
+void run(cudaStream_t stream, const GatedSiluInput& op, void* scratch);
+void run(cudaStream_t stream, const Tanh& op, void* scratch);
+void run(cudaStream_t stream, const TanhInput& op, void* scratch);
+void run(cudaStream_t stream, const GeluInput& op, void* scratch);
 void run(cudaStream_t stream, const Embed& op, void* scratch);
 void run(cudaStream_t stream, const EmbedWeight& op, void* scratch);
+void run(cudaStream_t stream, const ImagePatches& op, void* scratch);
+void run(cudaStream_t stream, const JoinClass& op, void* scratch);
+void run(cudaStream_t stream, const JoinClassWeight& op, void* scratch);
+void run(cudaStream_t stream, const SplitClass& op, void* scratch);
+void run(cudaStream_t stream, const TakeRows& op, void* scratch);
+void run(cudaStream_t stream, const SpreadRows& op, void* scratch);
 void run(cudaStream_t stream, const CrossEntropy& op, void* scratch);
+void run(cudaStream_t stream, const SpanCrossEntropy& op, void* scratch);
 void run(cudaStream_t stream, const Axpby& op, void* scratch);
 void run(cudaStream_t stream, const AdamWUpdate& op, void* scratch);
+void run(cudaStream_t stream, const SgdUpdate& op, void* scratch);
+void run(cudaStream_t stream, const LionUpdate& op, void* scratch);
 /// `place`: on the device, in place of the mask's own step and sample; or null.
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
 /// The sums of op.x go to `sums`, host memory that the device may write, in place of op.sums.
@@ -48,16 +67,16 @@ void quantize(cudaStream_t stream, View x, std::int64_t columns, Format format, 
 
 /// y[R,C] += bias[C].
 void add_bias(cudaStream_t stream, View bias, View y);
-/// y = gelu(u).
-void gelu(cudaStream_t stream, View u, View y);
+/// y = gelu(u), in the form of `kind`.
+void gelu(cudaStream_t stream, Epilogue::Kind kind, View u, View y);
 /// dx *= gelu'(u).
-void gelu_backward(cudaStream_t stream, View u, View dx);
+void gelu_backward(cudaStream_t stream, Epilogue::Kind kind, View u, View dx);
 
 /// The passes of attention. delta[samples,H,T]: row sums of dy * y, which both gradients need.
-void attention_forward(cudaStream_t stream, const AttentionShape& shape, View qkv, View y,
-                       View lse);
+void attention_forward(cudaStream_t stream, const AttentionShape& shape,
+                       const AttentionForward& op);
 void attention_delta(cudaStream_t stream, const AttentionShape& shape, View dy, View y, View delta);
-void attention_backward(cudaStream_t stream, const AttentionShape& shape, View dy, View qkv,
-                        View lse, View delta, View dqkv);
+void attention_backward(cudaStream_t stream, const AttentionShape& shape,
+                        const AttentionBackward& op, View delta);
 
 }  // namespace concertina::cuda

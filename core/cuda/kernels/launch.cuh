@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -34,6 +35,12 @@ void launch(const char* name, const Grid& grid, cudaStream_t stream, void (*kern
 
 inline unsigned blocks_for(Int count, Int a_block) {
   return static_cast<unsigned>((count + a_block - 1) / a_block);
+}
+
+/// A block a row of `width` elements, n of them an access, and few threads where rows are short.
+inline Grid rows_grid(Int rows, Int width, int n) {
+  const Int warps = std::clamp<Int>((width / n + 31) / 32, 1, 8);
+  return {dim3(static_cast<unsigned>(rows)), static_cast<unsigned>(warps) * 32};
 }
 
 /// f.template operator()<T>(): T the type of the activations.

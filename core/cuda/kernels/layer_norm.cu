@@ -2,8 +2,6 @@
 // Statistics are fp32, mean first (Ba et al. 2016).
 //
 // Legend: R rows, C width; T type of the activations, N of them an access.
-#include <algorithm>
-
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
@@ -13,11 +11,9 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr float kNormEps = 1e-5F;
-
 template <class T, int N>
-__global__ void normalize(const T* x, const float* gamma, const float* beta, T* y, float* mean,
-                          float* rstd, Int c) {
+__global__ void normalize(const T* x, const float* gamma, const float* beta, float eps, T* y,
+                          float* mean, float* rstd, Int c) {
   const Int row = blockIdx.x, first = Int{threadIdx.x} * N, step = Int{blockDim.x} * N;
   x += row * c, y += row * c;
   float v[N], sum[1] = {}, square[1] = {};
@@ -34,7 +30,7 @@ __global__ void normalize(const T* x, const float* gamma, const float* beta, T* 
     for (int k = 0; k < N; ++k) square[0] += (v[k] - m) * (v[k] - m);
   }
   block_sum(square);
-  const float s = 1.0F / sqrtf(square[0] / static_cast<float>(c) + kNormEps);
+  const float s = 1.0F / sqrtf(square[0] / static_cast<float>(c) + eps);
   for (Int i = first; i < c; i += step) {
     float scale[N], shift[N];
     load(x + i, v);
@@ -98,27 +94,21 @@ struct WeightTerms {
   }
 };
 
-/// A block a row, and few threads where the row is short.
-Grid rows_grid(View mean, Int c, int n) {
-  const Int warps = std::clamp<Int>((c / n + 31) / 32, 1, 8);
-  return {dim3(static_cast<unsigned>(mean.count)), static_cast<unsigned>(warps) * 32};
-}
-
 }  // namespace
 
 void run(cudaStream_t stream, const LayerNorm& op, void* /*scratch*/) {
-  const auto c = static_cast<Int>(op.gamma.count);
+  const auto rows = static_cast<Int>(op.mean.count), c = static_cast<Int>(op.gamma.count);
   with_access(op.x.dtype, c, {op.x, op.gamma, op.beta, op.y}, [&]<class T, int N>() {
-    launch("layer norm", rows_grid(op.mean, c, N), stream, normalize<T, N>, op.x.as<T>(),
-           op.gamma.f32(), op.beta.f32(), op.y.as<T>(), op.mean.f32(), op.rstd.f32(), c);
+    launch("layer norm", rows_grid(rows, c, N), stream, normalize<T, N>, op.x.as<T>(),
+           op.gamma.f32(), op.beta.f32(), op.eps, op.y.as<T>(), op.mean.f32(), op.rstd.f32(), c);
   });
 }
 
 void run(cudaStream_t stream, const LayerNormInput& op, void* /*scratch*/) {
-  const auto c = static_cast<Int>(op.gamma.count);
+  const auto rows = static_cast<Int>(op.mean.count), c = static_cast<Int>(op.gamma.count);
   with_access(op.x.dtype, c, {op.dy, op.x, op.gamma, op.residual_grad, op.dx},
               [&]<class T, int N>() {
-                launch("layer norm backward input", rows_grid(op.mean, c, N), stream,
+                launch("layer norm backward input", rows_grid(rows, c, N), stream,
                        backward_input<T, N>, op.dy.as<T>(), op.x.as<T>(), op.gamma.f32(),
                        op.mean.f32(), op.rstd.f32(), op.residual_grad.as<T>(), op.dx.as<T>(), c);
               });

@@ -65,7 +65,7 @@ TEST_F(AttentionChoiceTest, CudnnIsTakenWhereItIsUnlessOursIsAskedFor) {
   EXPECT_NE(with->describe().find(", cuDNN 9.99.0"), std::string::npos) << with->describe();
   EXPECT_EQ(without->describe().find("cuDNN"), std::string::npos) << without->describe();
   const std::unique_ptr<Attention> attention = with->attention(kShape);
-  const AttentionForward forward{*attention, {}, {}, {}};
+  const AttentionForward forward{*attention, {}, {}, {}, {}};
   EXPECT_THROW(with->run(forward), Error);
 }
 
@@ -97,7 +97,10 @@ TEST_F(AttentionChoiceTest, AShapeWithoutAPlanTakesOurs) {
 TEST_F(AttentionChoiceTest, WhatCudnnDoesNotTakeIsOursOrRefused) {
   for (const AttentionShape& shape : {AttentionShape{2, 2048, 2, 64, DType::f32},
                                       {2, 2048, 2, 60, DType::bf16},
-                                      {2, 1, 2, 64, DType::bf16}}) {
+                                      {2, 1, 2, 64, DType::bf16},
+                                      {2, 2047, 2, 64, DType::bf16, 0, false},
+                                      {2, 2048, 2, 64, DType::bf16, 1},
+                                      {2, 2048, 2, 64, DType::bf16, 0, false, true}}) {
     EXPECT_EQ(reserved(AttentionBy::automatic, shape), planned(AttentionBy::own, shape));
     EXPECT_NE(refusal(shape).find("attention by cuDNN of "), std::string::npos) << refusal(shape);
     EXPECT_THROW(planned(AttentionBy::cudnn, shape), Error);

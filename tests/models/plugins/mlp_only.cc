@@ -1,44 +1,37 @@
 // A model without attention: embedding, one MLP half-block a layer, tied head.
-#include <fmt/format.h>
-
 #include "models/model.h"
+#include "models/task.h"
 #include "models/units/embedding.h"
-#include "models/units/head.h"
 #include "models/units/mlp.h"
 
 namespace concertina::families {
 namespace {
 
-class MlpOnly final : public Model {
- public:
-  explicit MlpOnly(const ModelConfig& config) : config_(config), spec_(model_spec(config)) {
-    const UnitShape shape = unit_shape(config);
-    spec_.units.push_back(embedding_spec("000.embedding", shape, config.vocab, 0.1F));
-    for (std::int64_t layer = 1; layer <= config.layers; ++layer)
-      spec_.units.push_back(mlp_spec(fmt::format("{:03}.mlp", layer), shape, 0.1F, 0.1F));
-    spec_.units.push_back(
-        head_spec(fmt::format("{:03}.head", config.layers + 1), shape, config.vocab, 0.1F));
-  }
-
-  const ModelSpec& spec() const override { return spec_; }
-
-  std::unique_ptr<Unit> make_unit(int index, Backend& backend) const override {
-    const UnitShape shape = unit_shape(config_);
-    if (index == 0) return make_embedding(shape, backend);
-    if (index == config_.layers + 1) return make_head(shape, config_.vocab, backend);
-    return make_mlp(shape, backend);
-  }
-
- private:
-  ModelConfig config_;
-  ModelSpec spec_;
-};
+std::unique_ptr<Model> make_mlp_only(const ModelConfig& config) {
+  check_sizes(config);
+  const UnitShape shape = unit_shape(config);
+  const MlpSpec mlp{.hidden = option<std::int64_t>(config.options, "widening") * config.width,
+                    .std = 0.1F,
+                    .residual_std = 0.1F};
+  ModelPlan plan(config);
+  plan.add("embedding", embedding(shape, {.vocabulary = config.vocab, .std = 0.1F}));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    plan.add("mlp", half_block(shape, NormPlace::before_branch, {}, mlp_branch(shape, mlp)));
+  plan.add("head", find_task(config.task)
+                       .head({.shape = shape,
+                              .vocabulary = config.vocab,
+                              .causal = true,
+                              .norm = NormSpec(),
+                              .std = 0.1F}));
+  return std::move(plan).build();
+}
 
 }  // namespace
 
-std::unique_ptr<Model> mlp_only(const ModelConfig& config) {
-  check_sizes(config);
-  return std::make_unique<MlpOnly>(config);
+Family mlp_only() {
+  return {
+      .make = make_mlp_only,
+      .options = {{"widening", std::int64_t{4}, "columns of the MLP, as multiples of the width"}}};
 }
 
 }  // namespace concertina::families

@@ -4,7 +4,7 @@
 namespace concertina {
 namespace {
 
-FreezeDecision decide(const FreezeView& view, const FreezeOptions& options) {
+FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const int left = view.layers - view.now().frozen;
   const auto part = static_cast<int>(option<std::int64_t>(options, "part"));
   return {.frozen = view.now().frozen + left / part, .reason = "a part of the rest"};

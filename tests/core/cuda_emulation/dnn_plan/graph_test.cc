@@ -127,16 +127,19 @@ void expect_equal(const std::vector<double>& got, const Buffer& expected, const 
 }
 
 TEST(DnnGraphTest, BothGraphsComputeWhatTheOracleDoes) {
-  for (AttentionShape s : {AttentionShape{2, 13, 3, 8}, {1, 7, 1, 24}, {3, 2, 2, 16}}) {
+  for (AttentionShape s : {AttentionShape{2, 13, 3, 8},
+                           {1, 7, 1, 24},
+                           {3, 2, 2, 16},
+                           {2, 9, 3, 8, DType::f32, 0, false}}) {
     const std::int64_t rows = s.samples * s.tokens, C = s.heads * s.head_dim;
     Data data(5);
     const Buffer qkv = data.normal(rows * 3 * C), dy = data.normal(rows * C);
     const Buffer y(dy.size()), dqkv(qkv.size()), lse(static_cast<std::size_t>(rows * s.heads));
     const auto oracle = make_oracle_backend();
     const auto attention = oracle->attention(s);
-    oracle->run(AttentionForward{*attention, qkv.view(), y.view(), lse.view()});
-    oracle->run(
-        AttentionBackward{*attention, dy.view(), qkv.view(), y.view(), lse.view(), dqkv.view()});
+    oracle->run(AttentionForward{*attention, qkv.view(), {}, y.view(), lse.view()});
+    oracle->run(AttentionBackward{
+        *attention, dy.view(), qkv.view(), {}, y.view(), lse.view(), dqkv.view()});
 
     std::vector<double> in = doubles(qkv), out(y.size()), sums(lse.size());
     double* const q = in.data();

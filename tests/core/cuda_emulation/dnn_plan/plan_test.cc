@@ -51,9 +51,11 @@ class DnnPlanTest : public testing::Test {
 };
 
 const AttentionShape kShapes[] = {
-    {4, 1024, 12, 64, DType::bf16}, {1, 77, 3, 40, DType::bf16},  {2, 2, 1, 8, DType::bf16},
-    {3, 129, 5, 128, DType::bf16},  {2, 300, 2, 96, DType::bf16}, {1, 63, 2, 72, DType::bf16},
-    {1, 4096, 25, 64, DType::bf16}, {3, 16, 2, 16, DType::bf16},  {2, 1000, 4, 120, DType::bf16},
+    {4, 1024, 12, 64, DType::bf16}, {1, 77, 3, 40, DType::bf16},
+    {2, 2, 1, 8, DType::bf16},      {3, 129, 5, 128, DType::bf16},
+    {2, 300, 2, 96, DType::bf16},   {1, 63, 2, 72, DType::bf16},
+    {1, 4096, 25, 64, DType::bf16}, {3, 16, 2, 16, DType::bf16},
+    {2, 1000, 4, 120, DType::bf16}, {4, 512, 12, 64, DType::bf16, 0, false},
 };
 
 TEST_F(DnnPlanTest, EachDirectionIsOneFlashKernelWithinItsScratch) {

@@ -1,0 +1,22 @@
+// What every element of one update by SGD or Lion has in common.
+#pragma once
+
+namespace concertina {
+
+/// SGD with momentum (Sutskever et al. 2013) as torch.optim.SGD: d = scale g + decay w;
+/// m = momentum m + fresh d; w -= lr (d + momentum m) with Nesterov's momentum, else lr m.
+struct SgdRule {
+  float lr = 0, momentum = 0;
+  float fresh = 1;  // 1 - dampening, and 1 at the first step
+  float decay = 0;
+  float grad_scale = 1;  // clipping: the gradient is multiplied by this first
+  bool nesterov = false;
+};
+
+/// Lion (Chen et al. 2023, algorithm 2): w -= lr (sign(beta1 m + (1 - beta1) scale g) + decay w);
+/// then m = beta2 m + (1 - beta2) scale g.
+struct LionRule {
+  float lr = 0, beta1 = 0.9F, beta2 = 0.99F, decay = 0, grad_scale = 1;
+};
+
+}  // namespace concertina

@@ -1,0 +1,32 @@
+// Random samples of any model: the same work as real ones, for benches and checks without data.
+#pragma once
+
+#include <vector>
+
+#include "core/model_spec.h"
+#include "experiments/config/config.h"
+
+namespace concertina {
+
+class RandomSamples final : public BatchSource {
+ public:
+  /// Of the fields that `model` reads. Tokens are in the vocabulary, labels are classes, samples
+  /// have any length; every target is valid, but of the padding.
+  RandomSamples(const RunConfig& config, const ModelSpec& model);
+
+  std::span<const Field> fields() const override { return fields_; }
+  void load(std::int64_t step, std::int64_t first, std::int64_t count,
+            std::span<const View> views) override;
+  std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
+
+ private:
+  /// Of `field`'s element `i` in [0, elements).
+  std::int32_t value(const Field& field, std::int64_t step, std::int64_t sample,
+                     std::int64_t i) const;
+  bool has(std::string_view field) const;
+
+  std::int64_t tokens_, vocabulary_, classes_, types_ = 1;
+  std::vector<Field> fields_;
+};
+
+}  // namespace concertina

@@ -1,0 +1,110 @@
+// What a model is trained on: samples of named fields (core/batch.h), in three splits.
+// Invariants: what a sample holds is a pure function of the files and of SampleAt, so any process
+// writes it at any time; no sample of one split has anything of another.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/batch.h"
+#include "core/registry.h"
+#include "io/corpus.h"
+
+namespace concertina {
+
+enum class Split : std::uint8_t { train, validation, test };
+inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"};
+
+/// How an epoch cuts a long text into samples: each from another random offset, so that every cut
+/// is seen, or all from the start, so that the same samples come again.
+inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
+
+/// The keys of [data], and what the model says.
+struct DataOptions {
+  std::string format = "text";                                // data.format
+  std::vector<std::string> files{};                           // paths or globs; see files_key
+  std::vector<std::string> validation_files{}, test_files{};  // data.validation_files, ...
+  std::string tokenizer = "bytes";                            // data.tokenizer
+  double validation = 0.1;             // share of `files`, at their end, without validation_files
+  std::int64_t tokens_per_sample = 0;  // T (model.context)
+  std::string windows = "shifted";     // of kWindowsNames (data.windows)
+  double mean = 0.5, deviation = 0.5;  // of pixels in [0, 1] (data.mean, data.deviation)
+  std::int64_t crop = 0;               // pixels of padding to crop from (data.crop)
+  bool flip = false;                   // left and right, by chance (data.flip)
+  std::int64_t stride = 128;  // tokens from a window of a long text to the next (data.stride)
+  std::int64_t vocabulary = std::int64_t{1} << 31;  // tokens are below it (model.vocab)
+};
+
+/// Which sample, and all else that what it holds may depend on.
+struct SampleAt {
+  Split split = Split::train;
+  std::uint64_t sample = 0;           // in [0, samples(split))
+  std::uint64_t seed = 0, epoch = 0;  // of training; 0 in other splits
+  /// Targets after the first `most` of the sample are ignored.
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  /// What its samples have; the makers are in core/batch.h.
+  virtual std::span<const Field> fields() const = 0;
+  /// Tokens are in [0, vocabulary()); 0: it has none, or its files do not say.
+  virtual std::int64_t vocabulary() const { return 0; }
+  /// The names of labels 0, 1, ...; empty: it has no labels.
+  virtual std::span<const std::string> classes() const { return {}; }
+  /// Samples of a split; of the largest epoch of training.
+  virtual std::uint64_t samples(Split split) const = 0;
+  /// At least 1, at most samples(Split::train).
+  virtual std::uint64_t samples_of_epoch(std::uint64_t /*seed*/, std::uint64_t /*epoch*/) const {
+    return samples(Split::train);
+  }
+  /// Valid targets of samples [0, sample) of a split, in any epoch: what a loss is a mean over.
+  virtual std::int64_t targets_before(Split split, std::uint64_t sample) const = 0;
+  /// Writes one sample; `views[i]` has the elements of fields()[i]. An empty view is not wanted.
+  /// For several threads at once.
+  virtual void write(const SampleAt& at, std::span<const View> views) const = 0;
+  /// Whether a sample of training is the same in each epoch and for each seed.
+  virtual bool repeats() const = 0;
+  /// All its files: their bytes are its identity.
+  virtual const Corpus& corpus() const = 0;
+  /// Some lines for a person: files, sizes, samples per epoch, how it begins.
+  virtual std::string summary() const = 0;
+
+  std::int64_t targets(Split split) const { return targets_before(split, samples(split)); }
+};
+
+/// Why samples do not come again, as keys: `now` is what makes them others in each epoch, `instead`
+/// is what would not.
+struct Variation {
+  std::string now, instead;
+};
+
+struct DatasetFormat {
+  /// Input errors name the file and the place in it, or the key of [data].
+  std::unique_ptr<Dataset> (*make)(const DataOptions& options) = nullptr;
+  /// Null, or a null answer: samples come again.
+  std::optional<Variation> (*varies)(const DataOptions& options) = nullptr;
+  std::string_view files_key = "data.files";  // the key that names the files
+};
+
+/// The formats that io/meson.build lists.
+std::span<const Entry<DatasetFormat>> dataset_formats();
+const DatasetFormat& find_format(const std::string& name);
+/// Throws an input error for an unknown format and for all that the format refuses.
+std::shared_ptr<const Dataset> open_dataset(const DataOptions& options);
+
+/// The place of field `name` in `dataset`, or -1.
+int field_index(const Dataset& dataset, std::string_view name);
+
+}  // namespace concertina

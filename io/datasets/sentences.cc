@@ -1,0 +1,48 @@
+#include "io/datasets/sentences.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "io/tokenizer.h"
+
+namespace concertina {
+
+SentenceEncoder::SentenceEncoder(const std::string& tokenizer) : vocabulary_(kByteVocabulary) {
+  require_tokenizer(tokenizer, "data.tokenizer");
+  for (std::int32_t* mark : {&classify_, &separator_, &mask_, &padding_})
+    *mark = static_cast<std::int32_t>(vocabulary_++);
+}
+
+void SentenceEncoder::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
+  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+}
+
+void truncate_pair(std::vector<std::int32_t>& a, std::vector<std::int32_t>& b, std::size_t room) {
+  while (a.size() + b.size() > room) (a.size() > b.size() ? a : b).pop_back();
+}
+
+void write_sentences(const SentenceEncoder& encoder, std::span<const std::int32_t> a,
+                     std::span<const std::int32_t> b, bool pair, std::int64_t room, View tokens,
+                     View types, View length) {
+  const auto first = static_cast<std::int64_t>(a.size()) + 2;
+  const std::int64_t used = first + (pair ? static_cast<std::int64_t>(b.size()) + 1 : 0);
+  CONCERTINA_CHECK(used <= room, "{} tokens in {}", used, room);
+  if (!length.empty()) *length.i32() = static_cast<std::int32_t>(used);
+  if (!types.empty()) {
+    std::fill_n(types.i32(), room, 0);
+    std::fill_n(types.i32() + first, used - first, 1);
+  }
+  if (tokens.empty()) return;
+  std::int32_t* out = tokens.i32();
+  std::int32_t* const end = out + room;
+  *out++ = encoder.classify();
+  out = std::copy(a.begin(), a.end(), out);
+  *out++ = encoder.separator();
+  if (pair) {
+    out = std::copy(b.begin(), b.end(), out);
+    *out++ = encoder.separator();
+  }
+  std::fill(out, end, encoder.padding());
+}
+
+}  // namespace concertina

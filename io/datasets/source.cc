@@ -1,0 +1,168 @@
+#include "io/datasets/source.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+void check_request(std::int64_t step, std::int64_t first, std::int64_t count, std::int64_t batch,
+                   std::span<const Field> fields, std::span<const View> views) {
+  CONCERTINA_CHECK(step >= 0 && first >= 0 && count >= 0 && first <= batch - count,
+                   "samples [{}, +{}) of {} in step {}", first, count, batch, step);
+  CONCERTINA_CHECK(views.size() == fields.size(), "{} views of {} fields", views.size(),
+                   fields.size());
+  for (std::size_t f = 0; f < fields.size(); ++f)
+    CONCERTINA_CHECK(
+        views[f].empty() || (views[f].dtype == fields[f].type &&
+                             std::cmp_greater_equal(views[f].count, count * fields[f].elements())),
+        "a view of {} elements for {} samples of {}", views[f].count, count, fields[f].name);
+}
+
+/// The parts of `views` that sample number `i` of them has.
+void select_row(std::span<const Field> fields, std::span<const View> views, std::int64_t i,
+                std::span<View> row) {
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto n = static_cast<std::size_t>(fields[f].elements());
+    row[f] = views[f].empty() ? View{} : views[f].slice(static_cast<std::size_t>(i) * n, n);
+  }
+}
+
+}  // namespace
+
+TrainingSource::TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint64_t seed,
+                               std::int64_t global_batch)
+    : dataset_(std::move(dataset)),
+      seed_(seed),
+      global_batch_(global_batch),
+      epoch_(make_epoch(0, 0)),
+      row_(dataset_->fields().size()) {
+  CONCERTINA_CHECK(global_batch >= 1, "batch of {}", global_batch);
+}
+
+TrainingSource::Epoch TrainingSource::make_epoch(std::uint64_t number, std::uint64_t first) const {
+  return {number, first, Permutation(seed_, number, dataset_->samples_of_epoch(seed_, number))};
+}
+
+void TrainingSource::seek(std::uint64_t index) const {
+  if (index < epoch_.first) epoch_ = make_epoch(0, 0);
+  while (index - epoch_.first >= epoch_.order.size())
+    epoch_ = make_epoch(epoch_.number + 1, epoch_.first + epoch_.order.size());
+}
+
+std::uint64_t TrainingSource::index_of(std::int64_t step, std::int64_t place) const {
+  CONCERTINA_CHECK(step >= 0 && step < std::numeric_limits<std::int64_t>::max() / global_batch_ &&
+                       place >= 0 && place < global_batch_,
+                   "sample {} of step {}", place, step);
+  return static_cast<std::uint64_t>(step * global_batch_ + place);
+}
+
+TrainingSource::Place TrainingSource::place(std::uint64_t index) const {
+  seek(index);
+  return {epoch_.number, epoch_.order(index - epoch_.first)};
+}
+
+TrainingSource::Position TrainingSource::position(std::int64_t step) const {
+  const std::uint64_t index = index_of(step, 0);
+  seek(index);
+  return {epoch_.number, index - epoch_.first, epoch_.order.size()};
+}
+
+std::int64_t TrainingSource::first_step(std::uint64_t epoch) const {
+  Epoch at = make_epoch(0, 0);
+  while (at.number < epoch) at = make_epoch(at.number + 1, at.first + at.order.size());
+  const auto batch = static_cast<std::uint64_t>(global_batch_);
+  return static_cast<std::int64_t>((at.first + batch - 1) / batch);
+}
+
+std::uint64_t TrainingSource::sample(std::int64_t step, std::int64_t place) const {
+  CONCERTINA_CHECK(dataset_->repeats(), "samples that differ by epoch have no numbers");
+  return this->place(index_of(step, place)).sample;
+}
+
+std::uint64_t TrainingSource::samples_per_epoch() const {
+  CONCERTINA_CHECK(dataset_->repeats(), "samples differ by epoch");
+  return dataset_->samples(Split::train);
+}
+
+std::int64_t TrainingSource::valid_targets(std::int64_t step, std::int64_t samples) const {
+  std::int64_t targets = 0;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const std::uint64_t sample = place(index_of(step, i)).sample;
+    targets += dataset_->targets_before(Split::train, sample + 1) -
+               dataset_->targets_before(Split::train, sample);
+  }
+  return targets;
+}
+
+void TrainingSource::load(std::int64_t step, std::int64_t first, std::int64_t count,
+                          std::span<const View> views) {
+  check_request(step, first, count, global_batch_, fields(), views);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Place at = place(index_of(step, first + i));
+    select_row(fields(), views, i, row_);
+    dataset_->write({.sample = at.sample, .seed = seed_, .epoch = at.epoch}, row_);
+  }
+}
+
+ValidationSource::ValidationSource(std::shared_ptr<const Dataset> dataset, std::int64_t batch,
+                                   std::int64_t most, Split split)
+    : dataset_(std::move(dataset)),
+      batch_(batch),
+      targets_(dataset_->targets(split)),
+      split_(split),
+      row_(dataset_->fields().size()) {
+  CONCERTINA_CHECK(batch >= 1 && most >= 0, "batch of {}, {} targets", batch, most);
+  if (most > 0) targets_ = std::min(targets_, most);
+  // The fewest samples that have so many targets.
+  auto low = std::int64_t{0}, high = static_cast<std::int64_t>(dataset_->samples(split));
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (before(middle) < targets_)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  samples_ = low;
+}
+
+std::int64_t ValidationSource::before(std::int64_t sample) const {
+  return dataset_->targets_before(split_, static_cast<std::uint64_t>(sample));
+}
+
+std::int64_t ValidationSource::batches() const {
+  return samples_ / batch_ + (samples_ % batch_ != 0);
+}
+
+std::int64_t ValidationSource::samples(std::int64_t step) const {
+  CONCERTINA_CHECK(step >= 0 && step < batches(), "batch {} of {}", step, batches());
+  return std::min(batch_, samples_ - step * batch_);
+}
+
+std::int64_t ValidationSource::valid_targets(std::int64_t step, std::int64_t samples) const {
+  const std::int64_t first = step * batch_, count = std::min(samples, this->samples(step));
+  return std::min(before(first + count), targets_) - before(first);
+}
+
+void ValidationSource::load(std::int64_t step, std::int64_t first, std::int64_t count,
+                            std::span<const View> views) {
+  check_request(step, first, count, batch_, fields(), views);
+  const std::int64_t valid = samples(step);
+  for (std::int64_t i = 0; i < count; ++i) {
+    select_row(fields(), views, i, row_);
+    if (first + i >= valid) {
+      blank_sample(fields(), row_);
+      continue;
+    }
+    const std::int64_t sample = step * batch_ + first + i;
+    dataset_->write({.split = split_,
+                     .sample = static_cast<std::uint64_t>(sample),
+                     .most = targets_ - before(sample)},
+                    row_);
+  }
+}
+
+}  // namespace concertina

@@ -1,0 +1,63 @@
+// Long runs of tokens, cut into samples of T tokens and the token after each.
+// Invariants: an epoch has each of its windows once; no held-out token is ever trained on.
+//
+// Dimensions: T tokens of a sample, N tokens of the training part.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/datasets/dataset.h"
+
+namespace concertina {
+
+/// Tokens by number, from wherever they are.
+class TokenSequence {
+ public:
+  virtual ~TokenSequence() = default;
+  virtual std::uint64_t size() const = 0;
+  /// Tokens [begin, begin + tokens.size()). For several threads at once.
+  virtual void read(std::uint64_t begin, std::span<std::int32_t> tokens) const = 0;
+};
+
+/// Epoch e cuts N tokens into floor((N - 1 - offset_e) / T) windows from a random offset_e in
+/// [0, T) on; where they are fixed offset_e is 0, and the last (N - 1) mod T targets are in none.
+struct WindowCut {
+  std::uint64_t tokens = 0, length = 1;  // N, T
+  bool fixed = false;
+
+  std::uint64_t offset(std::uint64_t seed, std::uint64_t epoch) const;
+  std::uint64_t count(std::uint64_t seed, std::uint64_t epoch) const {
+    return (tokens - 1 - offset(seed, epoch)) / length;
+  }
+  /// The token that window `sample` begins with.
+  std::uint64_t begin(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) const {
+    return offset(seed, epoch) + sample * length;
+  }
+};
+
+/// What WindowedDataset is made of. `sizes`: tokens of the splits, one after the other in `tokens`.
+struct WindowedTokens {
+  std::shared_ptr<const Corpus> corpus;
+  std::unique_ptr<const TokenSequence> tokens;
+  std::array<std::uint64_t, 3> sizes{};
+  std::int64_t vocabulary = 0;
+  std::string word = "byte";  // what a token is called
+  std::string begins;         // how the text begins, for a person
+};
+
+/// Whether data.windows = `name` means fixed ones; an unknown name is an input error.
+bool windows_are_fixed(const std::string& name);
+std::optional<Variation> windows_vary(const DataOptions& options);
+/// Tokens at the end of `tokens` that the share data.validation holds out.
+std::uint64_t held_out(std::uint64_t tokens, double share);
+
+/// Input errors: a split too short.
+std::unique_ptr<Dataset> windowed_dataset(const DataOptions& options, WindowedTokens parts);
+
+}  // namespace concertina

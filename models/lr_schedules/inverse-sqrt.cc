@@ -1,0 +1,24 @@
+// The inverse root of the step, which is 1 at the end of the warm-up (Vaswani et al. 2017, equation
+// 3, whose peak is 1 / sqrt(d_model warmup_steps)), down to `min`, where it stays. Without a
+// warm-up it falls from step 1.
+#include <algorithm>
+#include <cmath>
+
+#include "models/lr_schedule.h"
+
+namespace concertina::lr_shapes {
+namespace {
+
+double inverse_sqrt_fraction(const LrPoint& at, const OptionValues&) {
+  const auto warmup = static_cast<double>(std::max<std::int64_t>(1, at.warmup));
+  const auto step = static_cast<double>(std::max<std::int64_t>(1, at.warmup + at.after));
+  return std::max(at.min, std::sqrt(warmup / step));
+}
+
+}  // namespace
+
+LrShape inverse_sqrt() {
+  return {.fraction = inverse_sqrt_fraction};
+}
+
+}  // namespace concertina::lr_shapes

@@ -1,0 +1,55 @@
+// Stochastic gradient descent with momentum, as torch.optim.SGD. Of the keys of all it reads
+// weight_decay, which is added to the gradient (L2), not decoupled.
+#include "models/optimizer.h"
+
+namespace concertina {
+namespace {
+
+class SgdOptimizer final : public Optimizer {
+ public:
+  explicit SgdOptimizer(const OptimizerConfig& config)
+      : momentum_(static_cast<float>(option<double>(config.options, "momentum"))),
+        fresh_(static_cast<float>(1 - option<double>(config.options, "dampening"))),
+        nesterov_(option<bool>(config.options, "nesterov")),
+        decay_(static_cast<float>(config.weight_decay)) {}
+
+  std::vector<std::string_view> state_names() const override { return {"m"}; }
+
+  void update(Backend& backend, const UpdateStep& step, bool decay, View w,
+              std::span<const View> states, View g) const override {
+    backend.run(SgdUpdate{.rule = {.lr = static_cast<float>(step.lr),
+                                   .momentum = momentum_,
+                                   .fresh = step.step == 1 ? 1 : fresh_,
+                                   .decay = decay ? decay_ : 0,
+                                   .grad_scale = step.grad_scale,
+                                   .nesterov = nesterov_},
+                          .w = w,
+                          .m = states[0],
+                          .g = g});
+  }
+
+ private:
+  float momentum_, fresh_;
+  bool nesterov_;
+  float decay_;
+};
+
+std::unique_ptr<Optimizer> make_sgd(const OptimizerConfig& config) {
+  return std::make_unique<SgdOptimizer>(config);
+}
+
+}  // namespace
+
+namespace optimizer_rules {
+
+OptimizerRule sgd() {
+  return {
+      .make = make_sgd,
+      .options = {{"momentum", 0.9, "what stays of the last steps' sum", 0, 0.9999},
+                  {"dampening", 0.0,
+                   "share of a gradient that does not enter the sum, but at the first step", 0, 1},
+                  {"nesterov", false, "Nesterov's momentum: the step looks one ahead"}}};
+}
+
+}  // namespace optimizer_rules
+}  // namespace concertina

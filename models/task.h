@@ -1,0 +1,47 @@
+// What a model is trained for: what ends it, and which targets it reads.
+// Invariant: a task knows no family; a family says what it hands over (Trunk).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/registry.h"
+#include "models/units/dense.h"
+#include "models/units/norm.h"
+
+namespace concertina {
+
+/// What a family hands to the head: rows [R,C], and how they came about.
+struct Trunk {
+  UnitShape shape;
+  std::int64_t vocabulary = 0, classes = 0;
+  bool tied = true;                // the logits of tokens are products with the token table
+  bool causal = false;             // a row knows nothing of those after it
+  bool pooler = false;             // classes are told from a transform of the first row (BERT)
+  std::optional<NormSpec> norm{};  // that is still due (pre-norm)
+  float norm_eps = 1e-5F;          // of norms within the head
+  float std = 0.02F;               // of the head's init
+};
+
+struct Task {
+  /// Throws Error{bad_input} where the family cannot do the task.
+  UnitPlan (*head)(const Trunk& trunk);
+  std::string_view about;
+  bool masks = false;  // targets are tokens that the model reads masked
+};
+
+/// The tasks that models/meson.build lists.
+std::span<const Entry<Task>> tasks();
+
+const Task& find_task(std::string_view name);
+/// Of model.family and model.task, where the latter may be "auto".
+const Task& task_of(std::string_view family, std::string_view task);
+
+/// The map to logits over the vocabulary, with a bias: the token table, or "head".
+DenseSpec token_logits(const Trunk& trunk);
+
+/// Throws Error{bad_input} that says that `task` needs a family whose rows see the whole sample.
+void require_whole_sample(const Trunk& trunk, std::string_view task);
+
+}  // namespace concertina

@@ -1,0 +1,23 @@
+// Which token comes next, at each position: logits over the vocabulary, by the token table or by a
+// map of their own.
+#include "models/task.h"
+#include "models/units/head.h"
+
+namespace concertina::model_tasks {
+namespace {
+
+UnitPlan causal_lm_head(const Trunk& trunk) {
+  HeadSpec spec;
+  spec.norm = trunk.norm;
+  spec.logits = token_logits(trunk);
+  spec.logits.bias = false;
+  spec.reads = {targets_field(trunk.shape.tokens)};
+  return head(trunk.shape, spec);
+}
+
+}  // namespace
+
+extern const Task causal_lm{.head = causal_lm_head,
+                            .about = "predict the next token at each position"};
+
+}  // namespace concertina::model_tasks

@@ -1,0 +1,60 @@
+#include "models/units/dense.h"
+
+#include "core/error.h"
+
+namespace concertina {
+
+std::vector<ParameterSpec> DenseSpec::parameters() const {
+  const Init init{Init::Kind::normal, std};
+  std::vector<ParameterSpec> list;
+  if (shared_table)
+    list.push_back({name, {out, in}, true, init, name});
+  else
+    list.push_back({name + ".weight", {in, out}, true, init, ""});
+  const std::string owner = shared_table ? "logits" : name;
+  if (bias) list.push_back({owner + ".bias", {out}, false, {Init::Kind::zeros}, ""});
+  return list;
+}
+
+Dense::Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend)
+    : backend_(backend),
+      biased_(spec.bias),
+      linear_(backend.linear(
+          {rows, spec.in, spec.out, spec.shared_table, shape.compute, shape.products})) {}
+
+void Dense::attach(std::span<const View> weights, void* packed) {
+  weight_ = weights[kWeight];
+  if (biased_) bias_ = weights[kBias];
+  packed_ = packed;
+}
+
+void Dense::pack() {
+  backend_.run(PackWeights{.map = *linear_, .weight = weight_, .packed = packed_});
+}
+
+void Dense::forward(View x, Epilogue epilogue, View y) const {
+  backend_.run(LinearForward{
+      .map = *linear_, .x = x, .packed = packed_, .bias = bias_, .epilogue = epilogue, .y = y});
+}
+
+void Dense::backward_input(View dy, Epilogue epilogue, View dx) const {
+  backend_.run(
+      LinearInput{.map = *linear_, .dy = dy, .packed = packed_, .epilogue = epilogue, .dx = dx});
+}
+
+void Dense::backward_weight(View x, View dy, std::span<const UnitGradient> gradients) const {
+  const UnitGradient& weight = own(gradients, kWeight);
+  const UnitGradient bias = biased_ ? own(gradients, kBias) : UnitGradient{};
+  const UnitGradient& any = weight.view.empty() ? bias : weight;
+  if (any.view.empty()) return;  // a shared table that is frozen
+  CONCERTINA_CHECK(bias.view.empty() || bias.accumulate == any.accumulate,
+                   "weight and bias start a leaf of the gradient sum at the same microbatch");
+  backend_.run(LinearWeight{.map = *linear_,
+                            .x = x,
+                            .dy = dy,
+                            .dweight = weight.view,
+                            .dbias = bias.view,
+                            .accumulate = any.accumulate});
+}
+
+}  // namespace concertina

@@ -1,0 +1,97 @@
+#include "models/units/gated_mlp.h"
+
+#include <array>
+
+#include "models/slots.h"
+#include "models/units/dense.h"
+
+namespace concertina {
+namespace {
+
+struct Saved {
+  View u, g;  // [R,2F] gate and up, [R,F]
+  static auto slots(const UnitShape& s, const GatedMlpSpec& spec) {
+    return std::array{Slot{&Saved::u, s.rows() * 2 * spec.hidden, s.compute},
+                      Slot{&Saved::g, s.rows() * spec.hidden, s.compute}};
+  }
+};
+
+struct Grads {
+  View dg, du;  // [R,F], scratch of I; [R,2F]
+  static auto slots(const UnitShape& s, const GatedMlpSpec& spec) {
+    return std::array{Slot{&Grads::dg, s.rows() * spec.hidden, s.compute},
+                      Slot{&Grads::du, s.rows() * 2 * spec.hidden, s.compute}};
+  }
+};
+
+DenseSpec gate_up_spec(const UnitShape& s, const GatedMlpSpec& spec) {
+  return {.name = "gate_up", .in = s.width, .out = 2 * spec.hidden, .std = spec.std, .bias = false};
+}
+DenseSpec down_spec(const UnitShape& s, const GatedMlpSpec& spec) {
+  return {
+      .name = "down", .in = spec.hidden, .out = s.width, .std = spec.residual_std, .bias = false};
+}
+
+class GatedMlpBranch final : public Branch {
+ public:
+  GatedMlpBranch(const UnitShape& shape, const GatedMlpSpec& spec, Backend& backend)
+      : shape_(shape),
+        spec_(spec),
+        backend_(backend),
+        gate_up_(gate_up_spec(shape, spec), shape.rows(), shape, backend),
+        down_(down_spec(shape, spec), shape.rows(), shape, backend) {}
+
+  std::vector<UnitPart*> parts() override { return {&gate_up_, &down_}; }
+
+  void forward(const UnitIo& /*io*/, const BranchMemory& memory, View h, Epilogue last,
+               View y) override {
+    const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
+    gate_up_.forward(h, {}, s.u);
+    backend_.run(GatedSilu{.u = s.u, .width = spec_.hidden, .y = s.g});
+    if (!y.empty()) down_.forward(s.g, last, y);
+  }
+
+  void backward_input(const UnitIo& /*io*/, const BranchMemory& memory, View du, View /*scratch*/,
+                      Epilogue last, View dh) override {
+    const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
+    const Grads g = slots_in<Grads>(memory.grads, shape_, spec_);
+    down_.backward_input(du, {}, g.dg);
+    backend_.run(GatedSiluInput{.dy = g.dg, .u = s.u, .width = spec_.hidden, .du = g.du});
+    if (!dh.empty()) gate_up_.backward_input(g.du, last, dh);
+  }
+
+  void backward_weight(const UnitIo& /*io*/, const BranchMemory& memory, View h, View du,
+                       std::span<const UnitGradient> gradients) override {
+    const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
+    down_.backward_weight(s.g, du, gradients);
+    gate_up_.backward_weight(h, slots_in<Grads>(memory.grads, shape_, spec_).du, gradients);
+  }
+
+ private:
+  UnitShape shape_;
+  GatedMlpSpec spec_;
+  Backend& backend_;
+  Dense gate_up_, down_;
+};
+
+}  // namespace
+
+BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec) {
+  const DenseSpec gate_up = gate_up_spec(shape, spec), down = down_spec(shape, spec);
+  const double product = gate_up.flops(shape.rows()) + down.flops(shape.rows());
+  BranchPlan plan;
+  for (const DenseSpec& dense : {gate_up, down})
+    for (ParameterSpec& parameter : dense.parameters()) plan.parameters.push_back(parameter);
+  plan.cost = {.forward_flops = product,
+               .input_flops = product,
+               .weight_flops = product,
+               .saved_bytes = slot_bytes<Saved>(shape, spec),
+               .grad_bytes = slot_bytes<Grads>(shape, spec),
+               .again_flops = gate_up.flops(shape.rows())};
+  plan.make = [shape, spec](Backend& backend) {
+    return std::make_unique<GatedMlpBranch>(shape, spec, backend);
+  };
+  return plan;
+}
+
+}  // namespace concertina

@@ -1,0 +1,151 @@
+#include "models/units/half_block.h"
+
+#include <array>
+
+#include "models/slots.h"
+#include "models/units/dropout.h"
+#include "models/units/norm.h"
+
+namespace concertina {
+namespace {
+
+/// rows[R,C]: what the norm makes (pre-norm) or what it is of (post-norm).
+struct Saved : NormStatistics {
+  View rows;
+  static auto slots(const UnitShape& s, const NormSpec& norm) {
+    return std::array{Slot<Saved>{&Saved::rows, s.elements(1), s.compute},
+                      Slot<Saved>{&Saved::mean, norm.means(s.rows()), DType::f32},
+                      Slot<Saved>{&Saved::rstd, s.rows(), DType::f32}};
+  }
+};
+
+/// Gradients [R,C]: of the branch's input, or scratch (post-norm); of the skip's sum (post-norm);
+/// and see Dropout::elements().
+struct Grads {
+  View dh, dsum, dropped;
+  static auto slots(const UnitShape& s, NormPlace place) {
+    const std::int64_t sum = place == NormPlace::after_skip ? s.elements(1) : 0;
+    return std::array{Slot{&Grads::dh, s.elements(1), s.compute},
+                      Slot{&Grads::dsum, sum, s.compute},
+                      Slot{&Grads::dropped, Dropout::elements(s), s.compute}};
+  }
+};
+
+class HalfBlock final : public PartedUnit {
+ public:
+  HalfBlock(const UnitShape& shape, NormPlace place, const NormSpec& norm, const BranchPlan& plan,
+            Backend& backend)
+      : shape_(shape),
+        place_(place),
+        norm_spec_(norm),
+        branch_bytes_{.saved_bytes = plan.cost.saved_bytes, .grad_bytes = plan.cost.grad_bytes},
+        norm_(norm, backend),
+        dropout_(shape, backend),
+        branch_(plan.make(backend)) {
+    add_parts(std::array<UnitPart*, 1>{&norm_});
+    add_parts(branch_->parts());
+  }
+
+  UnitMemory memory() const override {
+    return {slot_bytes<Saved>(shape_, norm_spec_) + branch_bytes_.saved_bytes,
+            slot_bytes<Grads>(shape_, place_) + branch_bytes_.grad_bytes, packed_bytes()};
+  }
+
+  void forward(const UnitIo& io) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, norm_spec_);
+    if (place_ == NormPlace::before_branch) {
+      norm_.forward(io.input, s, s.rows);
+      add_branch(io, s.rows, io.output);
+    } else {
+      add_branch(io, io.input, s.rows);
+      norm_.forward(s.rows, s, io.output);
+    }
+  }
+
+  void recompute(const UnitIo& io) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, norm_spec_);
+    if (place_ == NormPlace::before_branch) {
+      norm_.forward(io.input, s, s.rows);
+      branch_->forward(io, memory_of(io), s.rows, {}, {});
+    } else {
+      add_branch(io, io.input, s.rows);
+      norm_.forward(s.rows, s, slots_in<Grads>(io.grads, shape_, place_).dh);
+    }
+  }
+
+  void backward_input(const UnitIo& io) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, norm_spec_);
+    const Grads g = slots_in<Grads>(io.grads, shape_, place_);
+    if (place_ == NormPlace::before_branch) {
+      const View du = dropout_.backward(io, io.output_grad, g.dropped);
+      branch_->backward_input(io, memory_of(io), du, g.dh, {}, g.dh);
+      if (!io.input_grad.empty())
+        norm_.backward_input(g.dh, io.input, s, io.output_grad, io.input_grad);
+    } else {
+      norm_.backward_input(io.output_grad, s.rows, s, {}, g.dsum);
+      const View du = dropout_.backward(io, g.dsum, g.dropped);
+      branch_->backward_input(io, memory_of(io), du, g.dh, {Epilogue::Kind::residual, g.dsum},
+                              io.input_grad);
+    }
+  }
+
+  void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, norm_spec_);
+    const Grads g = slots_in<Grads>(io.grads, shape_, place_);
+    const bool before = place_ == NormPlace::before_branch;
+    const View du = Dropout::gradient(before ? io.output_grad : g.dsum, g.dropped);
+    branch_->backward_weight(io, memory_of(io), before ? s.rows : io.input, du, gradients);
+    if (before)
+      norm_.backward_weight(g.dh, io.input, s, gradients);
+    else
+      norm_.backward_weight(io.output_grad, s.rows, s, gradients);
+  }
+
+  UnitResult result(void*) const override { return {}; }
+
+ private:
+  BranchMemory memory_of(const UnitIo& io) const {
+    return {static_cast<std::byte*>(io.saved) + slot_bytes<Saved>(shape_, norm_spec_),
+            static_cast<std::byte*>(io.grads) + slot_bytes<Grads>(shape_, place_)};
+  }
+
+  /// y = input + dropout(branch(h)).
+  void add_branch(const UnitIo& io, View h, View y) {
+    if (dropout_.drops(io)) {
+      branch_->forward(io, memory_of(io), h, {}, y);
+      dropout_.forward(io, y, io.input, y);
+    } else {
+      branch_->forward(io, memory_of(io), h, {Epilogue::Kind::residual, io.input}, y);
+    }
+  }
+
+  UnitShape shape_;
+  NormPlace place_;
+  NormSpec norm_spec_;
+  UnitMemory branch_bytes_;
+  Norm norm_;
+  Dropout dropout_;
+  std::unique_ptr<Branch> branch_;
+};
+
+}  // namespace
+
+UnitPlan half_block(const UnitShape& shape, NormPlace place, const NormSpec& norm,
+                    BranchPlan branch) {
+  UnitPlan plan;
+  plan.spec.parameters = norm.parameters(shape.width);
+  plan.spec.parameters.insert(plan.spec.parameters.end(), branch.parameters.begin(),
+                              branch.parameters.end());
+  plan.spec.reads = branch.reads;
+  plan.spec.cost = branch.cost;
+  // Post-norm keeps the sum of the skip, and so needs all of the branch again.
+  if (place == NormPlace::after_skip) plan.spec.cost.again_flops = branch.cost.forward_flops;
+  plan.spec.cost.saved_bytes += slot_bytes<Saved>(shape, norm);
+  plan.spec.cost.grad_bytes += slot_bytes<Grads>(shape, place);
+  plan.make = [shape, place, norm, branch = std::move(branch)](Backend& backend) {
+    return std::make_unique<HalfBlock>(shape, place, norm, branch, backend);
+  };
+  return plan;
+}
+
+}  // namespace concertina

@@ -1,0 +1,68 @@
+#include "models/units/norm.h"
+
+namespace concertina {
+
+std::vector<ParameterSpec> NormSpec::parameters(std::int64_t width) const {
+  std::vector<ParameterSpec> list{{name + ".weight", {width}, false, {Init::Kind::ones}, ""}};
+  if (kind == Kind::layer)
+    list.push_back({name + ".bias", {width}, false, {Init::Kind::zeros}, ""});
+  return list;
+}
+
+void Norm::attach(std::span<const View> weights, void* /*packed*/) {
+  gamma_ = weights[kWeight];
+  if (centers()) beta_ = weights[kBias];
+}
+
+void Norm::forward(View x, const NormStatistics& kept, View y) const {
+  if (centers())
+    backend_.run(LayerNorm{.x = x,
+                           .gamma = gamma_,
+                           .beta = beta_,
+                           .y = y,
+                           .mean = kept.mean,
+                           .rstd = kept.rstd,
+                           .eps = spec_.eps});
+  else
+    backend_.run(RmsNorm{.x = x, .gamma = gamma_, .y = y, .rstd = kept.rstd, .eps = spec_.eps});
+}
+
+void Norm::backward_input(View dy, View x, const NormStatistics& kept, View residual_grad,
+                          View dx) const {
+  if (centers())
+    backend_.run(LayerNormInput{.dy = dy,
+                                .x = x,
+                                .gamma = gamma_,
+                                .mean = kept.mean,
+                                .rstd = kept.rstd,
+                                .residual_grad = residual_grad,
+                                .dx = dx});
+  else
+    backend_.run(RmsNormInput{.dy = dy,
+                              .x = x,
+                              .gamma = gamma_,
+                              .rstd = kept.rstd,
+                              .residual_grad = residual_grad,
+                              .dx = dx});
+}
+
+void Norm::backward_weight(View dy, View x, const NormStatistics& kept,
+                           std::span<const UnitGradient> gradients) const {
+  const UnitGradient& weight = own(gradients, kWeight);
+  if (centers())
+    backend_.run(LayerNormWeight{.dy = dy,
+                                 .x = x,
+                                 .mean = kept.mean,
+                                 .rstd = kept.rstd,
+                                 .dgamma = weight.view,
+                                 .dbeta = own(gradients, kBias).view,
+                                 .accumulate = weight.accumulate});
+  else
+    backend_.run(RmsNormWeight{.dy = dy,
+                               .x = x,
+                               .rstd = kept.rstd,
+                               .dgamma = weight.view,
+                               .accumulate = weight.accumulate});
+}
+
+}  // namespace concertina

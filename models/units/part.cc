@@ -1,0 +1,47 @@
+#include "models/units/part.h"
+
+#include "core/error.h"
+
+namespace concertina {
+
+void PartedUnit::add_parts(std::span<UnitPart* const> parts) {
+  std::size_t first = 0;
+  for (const UnitPart* part : parts_) first += part->parameters();
+  for (UnitPart* part : parts) {
+    part->place(first);
+    first += part->parameters();
+    parts_.push_back(part);
+  }
+}
+
+std::size_t PartedUnit::packed_bytes() const {
+  std::size_t bytes = 0;
+  for (const UnitPart* part : parts_) bytes += align_up(part->packed_bytes());
+  return bytes;
+}
+
+void PartedUnit::attach(std::span<const View> parameters, void* packed) {
+  auto* at = static_cast<std::byte*>(packed);
+  for (UnitPart* part : parts_) {
+    CONCERTINA_CHECK(parameters.size() >= part->parameters(), "{} parameters are left for {}",
+                     parameters.size(), part->parameters());
+    part->attach(parameters.first(part->parameters()), at);
+    parameters = parameters.subspan(part->parameters());
+    at += align_up(part->packed_bytes());
+  }
+  CONCERTINA_CHECK(parameters.empty(), "{} parameters belong to no part", parameters.size());
+}
+
+void PartedUnit::pack() {
+  for (UnitPart* part : parts_) part->pack();
+}
+
+bool PartedUnit::packs(std::size_t parameter) const {
+  for (const UnitPart* part : parts_) {
+    if (parameter < part->parameters()) return part->packs(parameter);
+    parameter -= part->parameters();
+  }
+  return false;
+}
+
+}  // namespace concertina

@@ -1,0 +1,56 @@
+// What units are put together from: parts that have parameters of their own.
+// Invariant: the parameters of a unit are those of its parts, part after part, and so are its
+// packed weights.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "models/unit.h"
+
+namespace concertina {
+
+class UnitPart {
+ public:
+  virtual ~UnitPart() = default;
+  /// How many parameters it has, all next to each other in the unit's list.
+  virtual std::size_t parameters() const = 0;
+  virtual std::size_t packed_bytes() const { return 0; }
+  /// `weights` are its own; `packed` has packed_bytes().
+  virtual void attach(std::span<const View> weights, void* packed) = 0;
+  /// See Unit::pack().
+  virtual void pack() {}
+  /// Whether pack() reads its parameter `index`.
+  virtual bool packs(std::size_t /*index*/) const { return false; }
+
+  /// Its parameters start at `first` of the unit's.
+  void place(std::size_t first) { first_ = first; }
+
+ protected:
+  /// The gradient of its own parameter `index`, out of those of the unit.
+  const UnitGradient& own(std::span<const UnitGradient> gradients, std::size_t index) const {
+    return gradients[first_ + index];
+  }
+
+ private:
+  std::size_t first_ = 0;
+};
+
+/// A unit that leaves its parameters to its parts.
+class PartedUnit : public Unit {
+ public:
+  void attach(std::span<const View> parameters, void* packed) final;
+  void pack() final;
+  bool packs(std::size_t parameter) const final;
+
+ protected:
+  /// Each part once, in the order of the parameters; they outlive the unit.
+  void add_parts(std::span<UnitPart* const> parts);
+  std::size_t packed_bytes() const;
+
+ private:
+  std::vector<UnitPart*> parts_;
+};
+
+}  // namespace concertina

@@ -1,0 +1,142 @@
+#include "models/units/patch_embedding.h"
+
+#include <array>
+
+#include "core/error.h"
+#include "models/slots.h"
+#include "models/units/dense.h"
+#include "models/units/dropout.h"
+
+namespace concertina {
+namespace {
+
+enum Read { kImage };
+
+std::int64_t patch_rows(const UnitShape& s, const PatchEmbeddingSpec& spec) {
+  return s.samples * spec.patches();
+}
+
+DenseSpec patch_spec(const UnitShape& s, const PatchEmbeddingSpec& spec) {
+  return {.name = "patch",
+          .in = spec.channels * spec.patch * spec.patch,
+          .out = s.width,
+          .std = spec.std};
+}
+
+struct Saved {
+  View patches, x;  // [S N, channels P P], [S N,C]; of the second nothing is read after F
+  static auto slots(const UnitShape& s, const PatchEmbeddingSpec& spec) {
+    const std::int64_t rows = patch_rows(s, spec);
+    return std::array{Slot{&Saved::patches, rows * patch_spec(s, spec).in, s.compute},
+                      Slot{&Saved::x, rows * s.width, s.compute}};
+  }
+};
+
+struct Grads {
+  View dropped, dx;  // see Dropout::elements(); [S N,C]
+  static auto slots(const UnitShape& s, const PatchEmbeddingSpec& spec) {
+    return std::array{Slot{&Grads::dropped, Dropout::elements(s), s.compute},
+                      Slot{&Grads::dx, patch_rows(s, spec) * s.width, s.compute}};
+  }
+};
+
+class Places final : public UnitPart {
+ public:
+  std::size_t parameters() const override { return kParameters; }
+  void attach(std::span<const View> weights, void* /*packed*/) override {
+    cls = weights[kClass];
+    wpe = weights[kPositions];
+  }
+  const UnitGradient& cls_gradient(std::span<const UnitGradient> all) const {
+    return own(all, kClass);
+  }
+  const UnitGradient& wpe_gradient(std::span<const UnitGradient> all) const {
+    return own(all, kPositions);
+  }
+
+  View cls, wpe;
+
+ private:
+  enum Parameter { kClass, kPositions, kParameters };
+};
+
+class PatchEmbedding final : public PartedUnit {
+ public:
+  PatchEmbedding(const UnitShape& shape, const PatchEmbeddingSpec& spec, Backend& backend)
+      : shape_(shape),
+        spec_(spec),
+        backend_(backend),
+        patch_(patch_spec(shape, spec), patch_rows(shape, spec), shape, backend),
+        dropout_(shape, backend) {
+    add_parts(std::array<UnitPart*, 2>{&patch_, &places_});
+  }
+
+  UnitMemory memory() const override {
+    return {slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_), packed_bytes()};
+  }
+
+  void forward(const UnitIo& io) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
+    backend_.run(ImagePatches{.image = io.fields[kImage],
+                              .channels = spec_.channels,
+                              .height = spec_.size,
+                              .width = spec_.size,
+                              .patch = spec_.patch,
+                              .patches = s.patches});
+    patch_.forward(s.patches, {}, s.x);
+    backend_.run(JoinClass{.x = s.x, .cls = places_.cls, .wpe = places_.wpe, .y = io.output});
+    if (dropout_.drops(io)) dropout_.forward(io, io.output, {}, io.output);
+  }
+
+  void backward_input(const UnitIo& io) override {
+    const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
+    const View dy = dropout_.backward(io, io.output_grad, g.dropped);
+    backend_.run(SplitClass{.dy = dy, .samples = shape_.samples, .dx = g.dx});
+  }
+
+  void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
+    const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
+    const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
+    patch_.backward_weight(s.patches, g.dx, gradients);
+    const UnitGradient& cls = places_.cls_gradient(gradients);
+    backend_.run(JoinClassWeight{.dy = Dropout::gradient(io.output_grad, g.dropped),
+                                 .dcls = cls.view,
+                                 .dwpe = places_.wpe_gradient(gradients).view,
+                                 .accumulate = cls.accumulate});
+  }
+
+  UnitResult result(void*) const override { return {}; }
+
+ private:
+  UnitShape shape_;
+  PatchEmbeddingSpec spec_;
+  Backend& backend_;
+  Dense patch_;
+  Places places_;
+  Dropout dropout_;
+};
+
+}  // namespace
+
+UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec) {
+  CONCERTINA_CHECK(shape.tokens == spec.patches() + 1, "{} tokens of {} patches", shape.tokens,
+                   spec.patches());
+  const Init init{Init::Kind::normal, spec.std};
+  const double product = patch_spec(shape, spec).flops(patch_rows(shape, spec));
+  UnitPlan plan;
+  plan.spec.parameters = patch_spec(shape, spec).parameters();
+  plan.spec.parameters.push_back({"cls", {shape.width}, false, init, ""});
+  plan.spec.parameters.push_back({"wpe", {shape.tokens, shape.width}, true, init, ""});
+  plan.spec.reads = {image_field(spec.channels, spec.size, spec.size)};
+  plan.spec.cost = {.forward_flops = product,
+                    .input_flops = 0,
+                    .weight_flops = product,
+                    .saved_bytes = slot_bytes<Saved>(shape, spec),
+                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+  plan.make = [shape, spec](Backend& backend) {
+    return std::make_unique<PatchEmbedding>(shape, spec, backend);
+  };
+  return plan;
+}
+
+}  // namespace concertina

@@ -1,0 +1,228 @@
+"""Makes family_*.{json,bin} for tests/models/family_golden_test.cc with Hugging Face's transformers:
+python3 make_families.py (torch 2.15, transformers 5).
+
+Each is a tiny model of one family and task with random weights, one batch, its logits, its loss
+and every gradient, computed in float64. Names and layouts are Concertina's: matrices are stored
+[in, out], query, key and value side by side, gate and up side by side. Gradients are those of the
+sum of all losses over valid targets, divided by their number; of a span, a sample is one target.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import transformers
+
+from make_golden import File
+
+torch.manual_seed(7)
+torch.set_default_dtype(torch.float64)
+RANDOM = np.random.default_rng(7)
+SAMPLES, CONTEXT, VOCAB, WIDTH, HEADS, LAYERS = 3, 10, 37, 24, 4, 2
+
+
+def randomize(model):
+    """Weights large enough that everything matters; norms' near 1."""
+    model = model.double().eval()
+    for name, weight in model.named_parameters():
+        near = 1 if "norm" in name.lower() and name.endswith("weight") else 0
+        with torch.no_grad():
+            weight.normal_(near, 0.2)
+    return model
+
+
+def joined(*layers):
+    """Maps that read the same rows as one: [in, sum of out], and the bias."""
+    return (torch.cat([layer.weight for layer in layers]).T,
+            None if layers[0].bias is None else torch.cat([layer.bias for layer in layers]))
+
+
+class Tensors:
+    """Concertina's name -> how to get it from weights or from their gradients."""
+
+    def __init__(self):
+        self.getters = {}
+
+    def plain(self, name, parameter):
+        self.getters[name] = lambda of: of(parameter)
+
+    def norm(self, unit, norm, name="ln"):
+        self.plain(f"{unit}/{name}.weight", norm.weight)
+        if getattr(norm, "bias", None) is not None:
+            self.plain(f"{unit}/{name}.bias", norm.bias)
+
+    def dense(self, unit, name, *layers):
+        self.getters[f"{unit}/{name}.weight"] = lambda of: torch.cat(
+            [of(layer.weight) for layer in layers]).T
+        if layers[0].bias is not None:
+            self.getters[f"{unit}/{name}.bias"] = lambda of: torch.cat(
+                [of(layer.bias) for layer in layers])
+
+    def write(self, file):
+        for name, get in self.getters.items():
+            file.add(name, get(lambda p: p.detach()))
+            file.add(f"grad {name}", get(lambda p: p.grad))
+
+
+def finish(name, config, tensors, fields, logits, loss, valid):
+    file = File(f"family_{name}", config)
+    (loss / valid).backward()
+    for field, value in fields.items():
+        file.add(f"field {field}", value)
+    tensors.write(file)
+    file.add("logits", logits.reshape(-1))
+    file.add("loss", (loss / valid).reshape(1))
+    file.write()
+    print(f"{name}: loss {(loss / valid).item():.6f}")
+
+
+def unit(layer, kind):
+    return f"{1 + 2 * layer + (kind == 'mlp'):03d}.{kind}"
+
+
+HEAD = f"{2 * LAYERS + 1:03d}.head"
+SIZES = {"layers": LAYERS, "width": WIDTH, "heads": HEADS, "context": CONTEXT, "vocab": VOCAB,
+         "samples": SAMPLES, "classes": 3}
+
+
+def integers(low, high, *shape):
+    return torch.from_numpy(RANDOM.integers(low, high, shape))
+
+
+def llama(tied):
+    model = randomize(transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, num_key_value_heads=2, max_position_embeddings=CONTEXT,
+        rms_norm_eps=1e-5, tie_word_embeddings=tied, rope_theta=1000.0,
+        attn_implementation="eager")))
+    tokens, targets = integers(0, VOCAB, SAMPLES, CONTEXT), integers(-1, VOCAB, SAMPLES, CONTEXT)
+    logits = model(input_ids=tokens).logits
+    loss = F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-1,
+                           reduction="sum")
+    t = Tensors()
+    t.plain("wte" if tied else "000.embedding/wte", model.model.embed_tokens.weight)
+    for i, layer in enumerate(model.model.layers):
+        a, m = layer.self_attn, layer.mlp
+        t.norm(unit(i, "attention"), layer.input_layernorm)
+        t.dense(unit(i, "attention"), "qkv", a.q_proj, a.k_proj, a.v_proj)
+        t.dense(unit(i, "attention"), "proj", a.o_proj)
+        t.norm(unit(i, "mlp"), layer.post_attention_layernorm)
+        t.dense(unit(i, "mlp"), "gate_up", m.gate_proj, m.up_proj)
+        t.dense(unit(i, "mlp"), "down", m.down_proj)
+    t.norm(HEAD, model.model.norm)
+    if not tied:
+        t.dense(HEAD, "head", model.lm_head)
+    config = SIZES | {"family": "llama", "task": "causal-lm", "options": {
+        "kv_heads": 2, "hidden": 40, "rope_theta": 1000.0, "norm_eps": 1e-5, "tied": tied}}
+    finish("llama_tied" if tied else "llama", config, t, {"tokens": tokens, "targets": targets},
+           logits, loss, (targets >= 0).sum())
+
+
+def bert_batch():
+    lengths = torch.tensor([CONTEXT, 1, 6])
+    mask = (torch.arange(CONTEXT) < lengths[:, None]).long()
+    return {"tokens": integers(0, VOCAB, SAMPLES, CONTEXT),
+            "types": integers(0, 3, SAMPLES, CONTEXT), "lengths": lengths}, mask
+
+
+def bert(task):
+    kind = {"masked-lm": transformers.BertForMaskedLM,
+            "classification": transformers.BertForSequenceClassification,
+            "question-answering": transformers.BertForQuestionAnswering}[task]
+    model = randomize(kind(transformers.BertConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=40, max_position_embeddings=CONTEXT, type_vocab_size=3,
+        num_labels=2 if task == "question-answering" else 3, layer_norm_eps=1e-12,
+        pad_token_id=None,  # or the gradient of that token's embedding would be left out
+        attn_implementation="eager")))
+    fields, mask = bert_batch()
+    out = model(input_ids=fields["tokens"], token_type_ids=fields["types"], attention_mask=mask)
+    t, body = Tensors(), model.bert
+    t.plain("wte", body.embeddings.word_embeddings.weight)
+    t.plain("000.embedding/wpe", body.embeddings.position_embeddings.weight)
+    t.plain("000.embedding/wtt", body.embeddings.token_type_embeddings.weight)
+    t.norm("000.embedding", body.embeddings.LayerNorm)
+    for i, layer in enumerate(body.encoder.layer):
+        a = layer.attention
+        t.norm(unit(i, "attention"), a.output.LayerNorm)
+        t.dense(unit(i, "attention"), "qkv", a.self.query, a.self.key, a.self.value)
+        t.dense(unit(i, "attention"), "proj", a.output.dense)
+        t.norm(unit(i, "mlp"), layer.output.LayerNorm)
+        t.dense(unit(i, "mlp"), "up", layer.intermediate.dense)
+        t.dense(unit(i, "mlp"), "down", layer.output.dense)
+    if task == "masked-lm":
+        logits = out.logits
+        targets = torch.where(mask.bool(), integers(-1, VOCAB, SAMPLES, CONTEXT), -1)
+        fields["targets"] = targets
+        valid = (targets >= 0).sum()
+        loss = F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-1,
+                               reduction="sum")
+        head = model.cls.predictions
+        t.dense(HEAD, "transform", head.transform.dense)
+        t.norm(HEAD, head.transform.LayerNorm, "transform.ln")
+        t.plain(f"{HEAD}/logits.bias", head.bias)
+    elif task == "classification":
+        logits, label = out.logits, torch.tensor([2, -1, 0])
+        fields["label"], valid = label, 2
+        loss = F.cross_entropy(logits, label, ignore_index=-1, reduction="sum")
+        t.dense(HEAD, "pooler", body.pooler.dense)
+        t.dense(HEAD, "classes", model.classifier)
+    else:
+        logits = torch.stack([out.start_logits, out.end_logits], -1)
+        fields |= {"start": torch.tensor([3, 0, 5]), "end": torch.tensor([8, 0, 5])}
+        valid = SAMPLES
+        loss = (F.cross_entropy(out.start_logits, fields["start"], reduction="sum") +
+                F.cross_entropy(out.end_logits, fields["end"], reduction="sum")) / 2
+        t.dense(HEAD, "span", model.qa_outputs)
+    config = SIZES | {"family": "bert", "task": task, "options": {"hidden": 40, "types": 3}}
+    finish("bert_" + task.replace("-", "_"), config, t, fields, logits, loss, valid)
+
+
+def vit():
+    model = randomize(transformers.ViTForImageClassification(transformers.ViTConfig(
+        hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=40, image_size=12, patch_size=4, num_channels=3, num_labels=3,
+        layer_norm_eps=1e-12, attn_implementation="eager")))
+    image, label = torch.from_numpy(RANDOM.normal(size=(SAMPLES, 3, 12, 12))), integers(0, 3, SAMPLES)
+    logits = model(pixel_values=image).logits
+    loss = F.cross_entropy(logits, label, reduction="sum")
+    t, body = Tensors(), model.vit
+    patch = body.embeddings.patch_embeddings.projection
+    t.getters["000.embedding/patch.weight"] = lambda of: of(patch.weight).reshape(WIDTH, -1).T
+    t.plain("000.embedding/patch.bias", patch.bias)
+    t.plain("000.embedding/cls", body.embeddings.cls_token)
+    t.plain("000.embedding/wpe", body.embeddings.position_embeddings)
+    parameters = dict(model.named_parameters())
+
+    def of(prefix):
+        class Layer:
+            weight = parameters[prefix + ".weight"]
+            bias = parameters.get(prefix + ".bias")
+        return Layer
+
+    names = {name.rsplit(".", 1)[0] for name in parameters}
+    for i in range(LAYERS):
+        def find(*endings):
+            found = [n for n in names for e in endings
+                     if n.endswith(e) and (f"layer.{i}." in n or f"layers.{i}." in n)]
+            assert len(found) == 1, (endings, found, sorted(names))
+            return of(found[0])
+        t.norm(unit(i, "attention"), find("layernorm_before"))
+        t.dense(unit(i, "attention"), "qkv", find("query", "q_proj"), find("key", "k_proj"),
+                find("value", "v_proj"))
+        t.dense(unit(i, "attention"), "proj", find("attention.output.dense", "o_proj"))
+        t.norm(unit(i, "mlp"), find("layernorm_after"))
+        t.dense(unit(i, "mlp"), "up", find("intermediate.dense", "fc1"))
+        t.dense(unit(i, "mlp"), "down", find(f"{i}.output.dense", "fc2"))
+    t.norm(HEAD, body.layernorm)
+    t.dense(HEAD, "classes", model.classifier)
+    config = SIZES | {"family": "vit", "task": "classification", "options": {
+        "hidden": 40, "image": 12, "patch": 4, "channels": 3}}
+    finish("vit", config, t, {"image": image, "label": label}, logits, loss, SAMPLES)
+
+
+llama(tied=False)
+llama(tied=True)
+bert("masked-lm")
+bert("classification")
+bert("question-answering")
+vit()

@@ -1,0 +1,73 @@
+// What the scripts of tests/golden wrote: numbers in a .json, tensors in the .bin beside it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/models/local_pipeline.h"
+
+namespace concertina {
+
+class GoldenFile {
+ public:
+  explicit GoldenFile(const std::string& name) {
+    const std::string path = std::string(CONCERTINA_GOLDEN) + "/" + name;
+    std::ifstream(path + ".json") >> index_;
+    std::ifstream bin(path + ".bin", std::ios::binary);
+    bytes_.assign(std::istreambuf_iterator<char>(bin), {});
+  }
+
+  template <class T = float>
+  std::vector<T> tensor(const std::string& name) const {
+    const auto& entry = index_.at("tensors").at(name);
+    CONCERTINA_CHECK(entry.at("type") == (std::is_same_v<T, float> ? "f32" : "i32"), "{}", name);
+    std::size_t count = 1;
+    for (const std::size_t extent : entry.at("shape")) count *= extent;
+    std::vector<T> values(count);
+    std::memcpy(values.data(), bytes_.data() + entry.at("offset").get<std::size_t>(),
+                count * sizeof(T));
+    return values;
+  }
+  double number(const char* key) const { return index_.at("config").at(key); }
+  std::int64_t integer(const char* key) const { return index_.at("config").at(key); }
+  const nlohmann::json& facts() const { return index_.at("config"); }
+  ModelConfig config() const {
+    return {.layers = integer("layers"),
+            .width = integer("width"),
+            .heads = integer("heads"),
+            .context = integer("context"),
+            .vocab = integer("vocab"),
+            .samples = integer("samples")};
+  }
+  /// Every weight of the model, and zero padding.
+  void load_weights(LocalPipeline& pipeline) const {
+    pipeline.initialize(0);
+    for (const Bucket& bucket : pipeline.buckets())
+      for (const BucketTensor& tensor : bucket.tensors) {
+        const auto values = this->tensor(tensor.name);
+        ASSERT_EQ(values.size(), tensor.count) << tensor.name;
+        std::copy(values.begin(), values.end(), pipeline.weight(tensor.name).f32());
+      }
+    pipeline.refresh();
+  }
+
+ private:
+  nlohmann::json index_;
+  std::vector<char> bytes_;
+};
+
+inline Buffer integers(const std::vector<std::int32_t>& values) {
+  Buffer buffer(values.size(), DType::i32);
+  std::copy(values.begin(), values.end(), buffer.view().i32());
+  return buffer;
+}
+
+}  // namespace concertina

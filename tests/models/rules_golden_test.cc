@@ -1,0 +1,122 @@
+// Optimizers and lr schedules against PyTorch or their papers' formulas (tests/golden/rules.json).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "models/lr_schedule.h"
+#include "models/optimizer.h"
+#include "tests/buffer.h"
+#include "tests/oracle_backend.h"
+
+namespace concertina {
+namespace {
+
+nlohmann::json golden_rules() {
+  std::ifstream file(CONCERTINA_GOLDEN "/rules.json");
+  return nlohmann::json::parse(file);
+}
+
+OptionValues options_of(const nlohmann::json& object) {
+  OptionValues options;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_boolean())
+      options[key] = value.get<bool>();
+    else if (value.is_number_integer())
+      options[key] = value.get<std::int64_t>();
+    else if (value.is_number())
+      options[key] = value.get<double>();
+    else
+      options[key] = value.get<std::string>();
+  }
+  return options;
+}
+
+std::vector<float> floats_of(const nlohmann::json& values) {
+  std::vector<float> floats;
+  for (const double value : values) floats.push_back(static_cast<float>(value));
+  return floats;
+}
+
+/// Of the largest weight.
+double farthest(const Buffer& w, const nlohmann::json& expected) {
+  double most = 0, size = 0;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    most = std::max(most, std::abs(static_cast<double>(w.data()[i]) - expected[i].get<double>()));
+    size = std::max(size, std::abs(expected[i].get<double>()));
+  }
+  return most / size;
+}
+
+void replay_updates(const nlohmann::json& golden, Backend& backend) {
+  const auto rule = make_optimizer(
+      golden["name"].get<std::string>(),
+      {.weight_decay = golden["weight_decay"], .options = options_of(golden["options"])});
+  const Buffer w(floats_of(golden["start"]));
+  std::vector<Buffer> states;
+  for (std::size_t k = 0; k < rule->state_names().size(); ++k)
+    states.emplace_back(std::vector<float>(w.size()));
+  std::vector<View> views;
+  for (const Buffer& state : states) views.push_back(state.view());
+  for (std::size_t i = 0; i < golden["gradients"].size(); ++i) {
+    // Half of it by the scale, as clipping does.
+    std::vector<float> gradient = floats_of(golden["gradients"][i]);
+    for (float& g : gradient) g *= 2;
+    const Buffer g(gradient);
+    rule->update(backend, {static_cast<std::int64_t>(i + 1), golden["lr"].get<double>(), 0.5F},
+                 true, w.view(), views, g.view());
+    backend.synchronize();
+    EXPECT_LE(farthest(w, golden["weights"][i]), 1e-6) << "step " << i + 1;
+  }
+}
+
+TEST(RulesGolden, OptimizersTakeTheStepsOfPyTorchAndThePapers) {
+  const auto oracle = make_oracle_backend(), cpu = make_cpu_backend(1);
+  const nlohmann::json rules = golden_rules();
+  for (const nlohmann::json& golden : rules["optimizers"]) {
+    SCOPED_TRACE(golden["name"].get<std::string>() + " " + golden["options"].dump());
+    replay_updates(golden, *oracle);
+    replay_updates(golden, *cpu);
+  }
+}
+
+TEST(RulesGolden, SchedulesHaveTheRatesOfPyTorchAndThePapers) {
+  const nlohmann::json rules = golden_rules();
+  for (const nlohmann::json& golden : rules["schedules"]) {
+    SCOPED_TRACE(golden["name"].get<std::string>() + " " + golden["options"].dump());
+    const LrSchedule lr = make_lr_schedule(golden["name"].get<std::string>(),
+                                           {.peak = 1,
+                                            .steps = golden["steps"],
+                                            .warmup = golden["warmup"],
+                                            .min = golden["min"],
+                                            .options = options_of(golden["options"])});
+    const std::int64_t first = golden["first"], steps = golden["steps"];
+    ASSERT_EQ(std::ssize(golden["rates"]), steps - first + 1);
+    for (std::int64_t step = first; step <= steps; ++step)
+      EXPECT_NEAR(
+          lr.rate(step),
+          std::max(golden["rates"][static_cast<std::size_t>(step - first)].get<double>(),
+                   step > golden["warmup"].get<std::int64_t>() ? golden["min"].get<double>() : 0),
+          1e-6)
+          << step;
+  }
+}
+
+/// Each that is in the list was compared, but the three that have tests of their own.
+TEST(RulesGolden, LeaveNoneOut) {
+  const nlohmann::json rules = golden_rules();
+  const auto has = [&](const char* kind, std::string_view name) {
+    for (const nlohmann::json& golden : rules[kind])
+      if (golden["name"].get<std::string>() == name) return true;
+    return false;
+  };
+  for (const std::string_view name : names_of(optimizers()))
+    EXPECT_TRUE(name == "adamw" || has("optimizers", name)) << name;
+  for (const std::string_view name : names_of(lr_schedules()))
+    EXPECT_TRUE(name == "constant" || name.starts_with("cosine") || has("schedules", name)) << name;
+}
+
+}  // namespace
+}  // namespace concertina

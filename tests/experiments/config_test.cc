@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <bit>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -622,11 +623,13 @@ struct Fill {
     *out = *rc::gen::inRange<std::int64_t>(low(), static_cast<std::int64_t>(most) + 1);
   }
   void operator()(double* out) const {
-    // Any bits in range: the text has to bring back exactly these.
-    const double high = std::min(key.range.high, 1e300);
-    *out = *rc::gen::suchThat(rc::gen::map(rc::gen::arbitrary<double>(),
-                                           [&](double x) { return std::abs(std::fmod(x, high)); }),
-                              [&](double x) { return std::isfinite(x) && key.range.contains(x); });
+    // Any bits in range: the text has to bring back exactly these. Doubles that are not negative
+    // are in the order of their bits, so none is drawn in vain.
+    const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
+    const auto first = bits(std::max(key.range.low, 0.0)) + (key.range.open_low ? 1 : 0);
+    const auto last = bits(std::min(key.range.high, 1e300)) - (key.range.open_high ? 1 : 0);
+    *out = std::bit_cast<double>(*rc::gen::inRange<std::uint64_t>(first, last + 1));
+    RC_ASSERT(key.range.contains(*out));
   }
   void operator()(std::string* out) const {
     *out = key.choices != nullptr ? std::string(*rc::gen::elementOf(key.choices())) : text();

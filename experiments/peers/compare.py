@@ -31,6 +31,7 @@ class Configuration:
     peers: dict  # name -> arguments of torch_step.py
     required: dict  # figure -> least value
     model: dict = dataclasses.field(default_factory=dict)  # other than the bench model's
+    family: str = "gpt"
     batch: int = 16
 
     def parameters(self):
@@ -58,6 +59,13 @@ CONFIGURATIONS = [
                   {"DDP": ["--dp"], "DDP, compile": ["--dp", "--compile"]},
                   {"ratio": 1.4, "scaling": 0.94}),
 ]
+# The other families at the bench model's sizes; ViT reads images of 64 x 64 pixels as 257 rows.
+FAMILIES = {"llama": ["model.llama.kv_heads=2"], "bert": [],
+            "vit": ["model.vit.image=64", "model.vit.channels=3", "model.vit.patch=4",
+                    "model.classes=10"]}
+CONFIGURATIONS += [Configuration(f"{family}, {threads} thread{'s' * (threads > 1)}", 1, threads,
+                                 sets, ONE_RANK, {"ratio": 1.2}, family=family)
+                   for family, sets in FAMILIES.items() for threads in (1, 2)]
 GPU_CONFIGURATIONS = [
     Configuration("GPT-2 124M", 1, 1, [], {"compile": ["--compile"]},
                   {"ratio": 1.15, "mfu": 0.55, "memory": 1.0},
@@ -97,9 +105,10 @@ def last_json(command, threads, isa):
 
 
 def model_sets(configuration):
+    family = [f"model.family={configuration.family}"]
     if not configuration.model:
-        return []
-    return [*(f"model.{key}={value}" for key, value in configuration.model.items()),
+        return family
+    return [*family, *(f"model.{key}={value}" for key, value in configuration.model.items()),
             f"batch.global={configuration.batch}", "batch.microbatches=1"]
 
 
@@ -120,7 +129,8 @@ def peer(configuration, arguments, options):
         command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
                     str(configuration.ranks)]
     command += [PEER, "--threads", str(configuration.threads), "--steps", str(options.steps),
-                "--dtype", options.compute, "--device", options.device]
+                "--dtype", options.compute, "--device", options.device,
+                "--family", configuration.family]
     if configuration.model:
         for key, value in {**configuration.model, "batch": configuration.batch}.items():
             command += [f"--{key}", str(value)]

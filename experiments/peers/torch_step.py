@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""PyTorch doing the work of `concertina bench step`: one GPT training step, in tokens/s.
+"""PyTorch doing the work of `concertina bench step`: one training step, in tokens/s.
 
-    python torch_step.py --threads 2 [--compile] [--micro 8] [--dtype bf16] [--device cuda]
+    python torch_step.py --threads 2 [--family bert] [--compile] [--micro 8] [--dtype bf16] [--device cuda]
     torchrun --nproc-per-node 2 torch_step.py --dp              # DDP over gloo
     torchrun --nproc-per-node 2 torch_step.py --pp 1f1b         # pipelining over gloo
 
-GPT-2 architecture: pre-norm, learned positions, tanh GELU, biases, head tied to the token embedding
-(not under --pp, where the two are on different ranks and PyTorch has no means to tie them).
+The models are those of torch_models.py; under --pp the head of the GPT is a map of its own, since
+it is on another rank than the embedding and PyTorch has no means to tie them.
 AdamW over all parameters, clipping at 1.0, random tokens. Prints one JSON line: medians over
---steps steps behind --warm; on a GPU also the peak of allocated memory, and the rate of a square
+--steps steps after --warm; on a GPU also the peak of allocated memory, and the rate of a square
 product of 8192 in bf16.
-
-Legend: B samples of a microbatch, T tokens, C width, H heads, V vocabulary.
 """
 import argparse
+import dataclasses
 import json
 import os
 import statistics
@@ -22,77 +21,34 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn as nn
-import torch.nn.functional as F
+
+import torch_models
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-SIZES = dict(layers=6, width=384, heads=6, context=256, batch=16, vocab=256)
-LOOP = dict(threads=1, micro=1, steps=10, warm=3, seed=1)
-for key, default in {**SIZES, **LOOP}.items():
+SIZES = [field.name for field in dataclasses.fields(torch_models.Sizes)]
+for key in SIZES:
+    parser.add_argument(f"--{key}", type=int, default=getattr(torch_models.Sizes, key))
+for key, default in dict(batch=16, threads=1, micro=1, steps=10, warm=3, seed=1).items():
     parser.add_argument(f"--{key}", type=int, default=default)
+parser.add_argument("--family", default="gpt", choices=[*torch_models.FAMILIES])
 parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
 parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
 parser.add_argument("--compile", action="store_true")
 parser.add_argument("--dp", action="store_true")
-parser.add_argument("--pp", choices=["gpipe", "1f1b"])
+parser.add_argument("--pp", choices=["gpipe", "1f1b"], help="a gpt in stages")
 args = parser.parse_args()
-C, H, T, V = args.width, args.heads, args.context, args.vocab
 WORLD, RANK = (int(os.environ.get(name, default)) for name, default in (("WORLD_SIZE", "1"), ("RANK", "0")))
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm_1, self.norm_2 = nn.LayerNorm(C), nn.LayerNorm(C)
-        self.qkv, self.project = nn.Linear(C, 3 * C), nn.Linear(C, C)
-        self.up, self.down = nn.Linear(C, 4 * C), nn.Linear(4 * C, C)
-
-    def forward(self, x):  # [B,T,C]
-        b, t, _ = x.shape
-        q, k, v = self.qkv(self.norm_1(x)).view(b, t, 3, H, C // H).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # [B,H,T,C/H]
-        x = x + self.project(y.transpose(1, 2).reshape(b, t, C))
-        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    """Layers [first, last); the one that begins (ends) the model has the embedding (head) too."""
-
-    def __init__(self, first, last):
-        super().__init__()
-        self.begins, self.ends = first == 0, last == args.layers
-        if self.begins:
-            self.tokens, self.positions = nn.Embedding(V, C), nn.Embedding(T, C)
-        self.blocks = nn.Sequential(*(Block() for _ in range(first, last)))
-        if self.ends:
-            self.norm, self.head = nn.LayerNorm(C), nn.Linear(C, V, bias=False)
-        for name, tensor in self.named_parameters():
-            if tensor.dim() == 2:
-                nn.init.normal_(tensor, std=0.02)
-            elif name.endswith("bias"):
-                nn.init.zeros_(tensor)
-        if self.begins and self.ends:
-            self.head.weight = self.tokens.weight
-
-    def forward(self, x):
-        if self.begins:
-            x = self.tokens(x) + self.positions.weight[: x.shape[1]]
-        x = self.blocks(x)
-        return self.head(self.norm(x)) if self.ends else x
-
-
-def cross_entropy(logits, targets):
-    return F.cross_entropy(logits.reshape(-1, V).float(), targets.reshape(-1))
-
-
-def pipeline(x, y):
-    """This rank's part of the model, and one forward and backward pass over the pipeline."""
+def pipeline(sizes, x, y):
+    """This rank's part of a GPT, and one forward and backward pass over the pipeline."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-    cuts = [args.layers * i // WORLD for i in range(WORLD + 1)]
-    part = Gpt(cuts[RANK], cuts[RANK + 1])
+    cuts = [sizes.layers * i // WORLD for i in range(WORLD + 1)]
+    part = torch_models.initialized(torch_models.Gpt(sizes, cuts[RANK], cuts[RANK + 1]))
     stage = PipelineStage(part, RANK, WORLD, torch.device("cpu"))
     kind = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}[args.pp]
-    schedule = kind(stage, args.micro, loss_fn=cross_entropy)
+    schedule = kind(stage, args.micro, loss_fn=part.loss)
 
     def forward_backward():
         losses = []
@@ -104,20 +60,20 @@ def pipeline(x, y):
     return part, forward_backward
 
 
-def replica(x, y):
+def replica(model, batch):
     """The whole model, in DDP if there are several ranks; gradients meet once a step."""
-    model = Gpt(0, args.layers)
+    loss_of = model.loss
     if args.dp:
         model = nn.parallel.DistributedDataParallel(model)
     run = torch.compile(model) if args.compile else model
 
     def forward_backward():
         total = 0.0
-        parts = list(zip(x.chunk(args.micro), y.chunk(args.micro)))
-        for i, (inputs, targets) in enumerate(parts):
+        parts = list(zip(*(field.chunk(args.micro) for field in batch)))
+        for i, (*inputs, targets) in enumerate(parts):
             if args.dp:
                 model.require_backward_grad_sync = i + 1 == len(parts)
-            loss = cross_entropy(run(inputs), targets) / args.micro
+            loss = loss_of(run(*inputs), targets) / args.micro
             loss.backward()
             total += loss.item()
         return total
@@ -151,9 +107,10 @@ def main():
     torch.set_default_device(args.device)
     if WORLD > 1:
         dist.init_process_group("gloo")
-    batch = args.batch // WORLD if args.dp else args.batch
-    x, y = torch.randint(V, (2, batch, T))
-    model, forward_backward = pipeline(x, y) if args.pp else replica(x, y)
+    sizes = torch_models.Sizes(**{key: getattr(args, key) for key in SIZES})
+    model = torch_models.make(args.family, sizes)
+    batch = model.batch(sizes, args.batch // WORLD if args.dp else args.batch)
+    model, forward_backward = pipeline(sizes, *batch) if args.pp else replica(model, batch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
     seconds, losses = [], []
     for step in range(args.warm + args.steps):
@@ -173,7 +130,7 @@ def main():
         gpu = dict(peak_bytes=torch.cuda.max_memory_allocated(), gpu=torch.cuda.get_device_name(),
                    product_flops_per_s=product_flops_per_s())
     if RANK == (WORLD - 1 if args.pp else 0):
-        print(json.dumps(dict(step_ms=1e3 * step_s, tokens_per_s=args.batch * T / step_s,
+        print(json.dumps(dict(step_ms=1e3 * step_s, tokens_per_s=args.batch * sizes.context / step_s,
                               loss_first=losses[0], loss_last=losses[-1], world=WORLD,
                               torch=torch.__version__, **gpu, **vars(args))), flush=True)
     if WORLD > 1:

@@ -20,7 +20,8 @@ int run_generate(const CommonOptions& options, MpiEnvironment& mpi) {
       require_checkpoint(launch->trainer, checkpoint_directory(launch->config));
   launch->begin();
   const GenerateSection& wanted = launch->config.generate;
-  const std::string text = generate(launch->trainer, wanted, launch->config.run.seed);
+  const std::string text =
+      generate(launch->trainer, *launch->tokenizer, wanted, launch->config.run.seed);
   if (options.json)
     print_once(
         nlohmann::ordered_json{{"step", step}, {"prompt", wanted.prompt}, {"text", text}}.dump(

@@ -306,7 +306,8 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   summary_.validation = final_validation(stop);
   if (stopped_by_ != 0) return preempted(stopped_by_);
   std::string text;
-  if (config.generate.tokens > 0) text = generate(trainer_, config.generate, config.run.seed, stop);
+  if (config.generate.tokens > 0)
+    text = generate(trainer_, *launch_.tokenizer, config.generate, config.run.seed, stop);
   if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
   const std::string hash = state_sha256(trainer_);
   if (cache_) summary_.cache = cache_->use();

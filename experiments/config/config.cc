@@ -87,14 +87,6 @@ void check_batch(const RunConfig& config) {
                 config.where("batch.microbatches"), "more microbatches or a shorter context");
 }
 
-void check_tokenizer(const RunConfig& config) {
-  if (config.data.tokenizer == "bytes" && config.model.vocab < 256)
-    throw_input(fmt::format("model.vocab = {} is less than the 256 tokens of data.tokenizer = "
-                            "\"bytes\"",
-                            config.model.vocab),
-                config.where("model.vocab"), "model.vocab = 256 (or more)");
-}
-
 /// The short form and the long form exclude each other. What a layout itself must fulfil is checked
 /// where model and world size are known (parallel/plan/layout.h).
 void check_layout(const RunConfig& config) {
@@ -396,7 +388,6 @@ void validate(const RunConfig& config) {
   check_data(config);
   require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);
   check_batch(config);
-  check_tokenizer(config);
   check_layout(config);
   check_freeze(config);
   check_elastic(config);

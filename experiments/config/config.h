@@ -12,6 +12,7 @@
 
 #include "core/options.h"
 #include "experiments/config/byte_size.h"
+#include "io/tokenizers/tokenizer.h"
 #include "parallel/plan/layout.h"
 #include "parallel/policies/freeze_rules.h"
 #include "parallel/repartition/layout_policy.h"
@@ -49,7 +50,7 @@ struct ModelSection {
 struct DataSection {
   std::string format = "text";
   std::vector<std::string> text, files, validation_files, test_files;
-  std::string tokenizer = "bytes", windows = "shifted";
+  std::string tokenizer{kBytesTokenizer}, windows = "shifted";
   double validation = 0.1, mean = 0.5, deviation = 0.5;
   int crop = 0, stride = 128;
   bool flip = false;

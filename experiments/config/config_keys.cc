@@ -51,7 +51,7 @@ std::vector<std::string_view> isa_choices() {
   return names;
 }
 std::vector<std::string_view> tokenizer_names() {
-  return {"bytes"};
+  return {kBytesTokenizer};
 }
 std::vector<std::string_view> data_formats() {
   return names_of(dataset_formats());
@@ -141,7 +141,7 @@ const Key kKeys[] = {
      "held out, in place of the share data.validation of the others",
      {}},
     {KEY(data.test_files), "for `eval` alone", {}},
-    {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names},
+    {KEY(data.tokenizer), "how text becomes tokens", {}, tokenizer_names, names_tokenizer_files},
     {KEY(data.windows),
      "whether each epoch cuts the text into samples from another random offset (shifted), or all "
      "from its start, so that they hold the same samples, each time in a new order (fixed)",
@@ -497,7 +497,7 @@ std::string nearest_key(std::string_view name) {
 std::string expected(const Key& key) {
   if (key.choices != nullptr)
     return fmt::format("one of: {}{}", fmt::join(key.choices(), ", "),
-                       key.is_file == nullptr ? "" : ", or a file (with a '/', or in .csv)");
+                       key.is_file == nullptr ? "" : ", or the path of a file");
   RunConfig defaults;
   const KeyField field = key.field(defaults);
   std::string text = type_name(field);

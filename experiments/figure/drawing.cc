@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "experiments/figure/utf8.h"
+#include "core/utf8.h"
 
 namespace concertina {
 namespace {

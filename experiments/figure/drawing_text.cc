@@ -6,7 +6,7 @@
 #include <map>
 
 #include "experiments/figure/drawing.h"
-#include "experiments/figure/utf8.h"
+#include "core/utf8.h"
 
 namespace concertina {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "io/tokenizer.h"
 
 namespace concertina {
 namespace {
@@ -65,20 +64,25 @@ bool writes_text(const ModelSpec& model) {
 
 }  // namespace
 
-std::string generate(Trainer& trainer, const GenerateSection& options, std::int64_t seed,
-                     const std::function<bool()>& stop) {
+std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const GenerateSection& options,
+                     std::int64_t seed, const std::function<bool()>& stop) {
   const ModelSpec& model = trainer.job().model;
   if (!writes_text(model))
     throw_input("this model predicts no next tokens", "generate.tokens",
                 "0, or model.task = \"causal-lm\" in a family with a causal mask: gpt or llama");
   const std::vector<Pipeline>& pipelines = trainer.layout().pipelines;
-  std::vector<std::int32_t> text = encode_bytes(options.prompt);
+  std::vector<std::int32_t> text = tokenizer.tokens(options.prompt);
   if (text.empty())
     throw_input("the prompt is empty", "generate.prompt", "at least one byte, e.g. \"\\n\"");
+  if (model.vocabulary < tokenizer.vocabulary())
+    throw_input(fmt::format("the model has {} tokens, the tokenizer {}", model.vocabulary,
+                            tokenizer.vocabulary()),
+                "data.tokenizer", "the tokenizer that the model was trained with");
   const std::size_t prompt = text.size();
   const Rng rng(static_cast<std::uint64_t>(seed), Purpose::sample);
   ContextSource source(text, model.tokens_per_sample);
   const auto vocabulary = static_cast<std::size_t>(model.vocabulary);
+  const auto known = static_cast<std::size_t>(tokenizer.vocabulary());  // the others say nothing
   // Microbatch 0 belongs to the pipeline that starts the step.
   const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
                                      [](const Pipeline& p) { return p.first_microbatch == 0; });
@@ -88,7 +92,7 @@ std::string generate(Trainer& trainer, const GenerateSection& options, std::int6
     std::int32_t token = 0;
     trainer.evaluate(0, 1, source, [&](int, View logits) {
       const auto row = static_cast<std::size_t>(source.last_row());
-      const View next = logits.slice(row * vocabulary, vocabulary);
+      const View next = logits.slice(row * vocabulary, known);
       token = sample(to_floats(host_view(trainer.tensor_memory(), next, scratch)),
                      options.temperature, rng.uniform(static_cast<std::uint32_t>(i), 0, 0, 0));
     });
@@ -96,7 +100,7 @@ std::string generate(Trainer& trainer, const GenerateSection& options, std::int6
     trainer.world().broadcast(std::as_writable_bytes(std::span(&token, 1)), last).wait();
     text.push_back(token);
   }
-  return decode_bytes(std::span(text).subspan(prompt));
+  return tokenizer.decode(std::span(text).subspan(prompt));
 }
 
 }  // namespace concertina

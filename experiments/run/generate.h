@@ -6,6 +6,7 @@
 
 #include "experiments/config/config.h"
 #include "experiments/run/trainer.h"
+#include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
 
@@ -14,7 +15,7 @@ namespace concertina {
 /// (seed, token), so every layout says the same. Each token costs one forward pass of a whole
 /// microbatch: meant for a look at the model, not for serving. Collective; all ranks get the text.
 /// `stop`, asked now and then on all ranks with the same answer, ends it early.
-std::string generate(Trainer& trainer, const GenerateSection& options, std::int64_t seed,
-                     const std::function<bool()>& stop = {});
+std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const GenerateSection& options,
+                     std::int64_t seed, const std::function<bool()>& stop = {});
 
 }  // namespace concertina

@@ -38,14 +38,21 @@ std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankC
   return threads;
 }
 
+/// Not where a tokenizer is but what it is decides the numbers.
+RunConfig with_content(RunConfig config, const Tokenizer& tokenizer) {
+  if (config.data.tokenizer != kBytesTokenizer) config.data.tokenizer = tokenizer.fingerprint();
+  return config;
+}
+
 RunConfig with_isa(RunConfig config, const std::string& isa) {
   if (!isa.empty()) config.numerics.isa = isa;
   return config;
 }
 
-std::shared_ptr<const Dataset> open_data(const RunConfig& config) {
+std::shared_ptr<const Dataset> open_data(const RunConfig& config,
+                                         const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
-  std::shared_ptr<const Dataset> dataset = open_dataset(data_options(config));
+  std::shared_ptr<const Dataset> dataset = open_dataset(data_options(config, tokenizer));
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
@@ -56,7 +63,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config) {
     throw_input(fmt::format("the model has {} classes, the data {}", config.model.classes, classes),
                 config.where("model.classes"), fmt::format("model.classes = {}", classes));
   const bool masks = task_of(config.model.family, config.model.task).masks;
-  return masks ? masked_tokens(dataset, config.data.tokenizer) : dataset;
+  return masks ? masked_tokens(dataset, tokenizer) : dataset;
 }
 
 CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
@@ -89,9 +96,11 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
       cores(gather_cores(mpi)),
       thread_counts(choose_threads(given, cores, world.rank())),
       threads(thread_counts[at(world.rank())]),
-      dataset(open_data(given)),
+      tokenizer(tokenizer_of(given)),
+      dataset(open_data(given, tokenizer)),
       data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
-      isa(agree(world, given, claims_of(given, command, data_fingerprint))),
+      isa(agree(world, given,
+                claims_of(with_content(given, *tokenizer), command, data_fingerprint))),
       backend(make_backend(with_isa(given, isa), threads, world)),
       trainer(config, *backend, world, &watchdog,
               fmt::format("mpirun -n {{}} concertina {} ...", command)),
@@ -107,10 +116,10 @@ void Launch::begin() {
 }
 
 nlohmann::json Launch::identity(bool remember) {
-  if (dataset == nullptr) return numerics_identity(config, "");
+  if (dataset == nullptr) return numerics_identity(with_content(config, *tokenizer), "");
   const TextIdentity text = text_identity(world, dataset->corpus(), run_directory(config), remember,
                                           [this] { watchdog.beat(); });
-  nlohmann::json identity = numerics_identity(config, text.sampled);
+  nlohmann::json identity = numerics_identity(with_content(config, *tokenizer), text.sampled);
   identity[kWholeText] = text.whole;
   if (!isa.empty()) {
     identity["numerics.isa"] = isa;

@@ -28,7 +28,8 @@ class Launch {
   std::optional<Watchdog::Patience> starting;  // until begin()
   const std::vector<RankCores> cores;          // by rank
   const std::vector<int> thread_counts;
-  const int threads;                       // of this rank
+  const int threads;  // of this rank
+  const std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Dataset> dataset;  // null if the config names no data
   const std::string data_fingerprint;      // empty without one
   const std::string isa;                   // that all ranks compute by; empty on a GPU

@@ -51,13 +51,17 @@ Job job_of(const RunConfig& config) {
           .keeps_reference = wants_reference(config)};
 }
 
-DataOptions data_options(const RunConfig& config) {
+std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config) {
+  return make_tokenizer(config.data.tokenizer, config.where("data.tokenizer"));
+}
+
+DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const DataSection& data = config.data;
   return {.format = data.format,
           .files = data_files(config),
           .validation_files = data.validation_files,
           .test_files = data.test_files,
-          .tokenizer = data.tokenizer,
+          .tokenizer = std::move(tokenizer),
           .validation = data.validation,
           .tokens_per_sample = config.model.context,
           .windows = data.windows,

@@ -24,7 +24,9 @@ std::int64_t tokens_of_step(const RunConfig& config);
 /// What the run trains, whatever its layout.
 Job job_of(const RunConfig& config);
 /// The keys of [data] for a text; `config` names one.
-DataOptions data_options(const RunConfig& config);
+DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+/// data.tokenizer.
+std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config);
 
 /// What `parallel` and `freeze` ask for in a world of so many ranks.
 Request request_of(const RunConfig& config, int world);

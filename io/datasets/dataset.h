@@ -15,6 +15,7 @@
 #include "core/batch.h"
 #include "core/registry.h"
 #include "io/corpus.h"
+#include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
 
@@ -30,7 +31,7 @@ struct DataOptions {
   std::string format = "text";                                // data.format
   std::vector<std::string> files{};                           // paths or globs; see files_key
   std::vector<std::string> validation_files{}, test_files{};  // data.validation_files, ...
-  std::string tokenizer = "bytes";                            // data.tokenizer
+  std::shared_ptr<const Tokenizer> tokenizer{};               // data.tokenizer; null: bytes
   double validation = 0.1;             // share of `files`, at their end, without validation_files
   std::int64_t tokens_per_sample = 0;  // T (model.context)
   std::string windows = "shifted";     // of kWindowsNames (data.windows)

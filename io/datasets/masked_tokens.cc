@@ -16,7 +16,7 @@ constexpr std::array kSplits{Split::train, Split::validation, Split::test};
 
 class MaskedTokens final : public Dataset {
  public:
-  MaskedTokens(std::shared_ptr<const Dataset> dataset, const std::string& tokenizer);
+  MaskedTokens(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const Tokenizer> tokenizer);
 
   std::span<const Field> fields() const override { return fields_; }
   std::int64_t vocabulary() const override {
@@ -52,9 +52,10 @@ class MaskedTokens final : public Dataset {
   std::array<std::vector<std::int64_t>, 3> before_;
 };
 
-MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset, const std::string& tokenizer)
+MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
+                           std::shared_ptr<const Tokenizer> tokenizer)
     : dataset_(std::move(dataset)),
-      marks_(tokenizer),
+      marks_(std::move(tokenizer)),
       tokens_(field_index(*dataset_, "tokens")),
       lengths_(field_index(*dataset_, "lengths")),
       targets_(field_index(*dataset_, "targets")) {
@@ -188,8 +189,8 @@ std::int64_t masked_count(std::int64_t tokens) {
 }
 
 std::shared_ptr<const Dataset> masked_tokens(std::shared_ptr<const Dataset> dataset,
-                                             const std::string& tokenizer) {
-  return std::make_shared<const MaskedTokens>(std::move(dataset), tokenizer);
+                                             std::shared_ptr<const Tokenizer> tokenizer) {
+  return std::make_shared<const MaskedTokens>(std::move(dataset), std::move(tokenizer));
 }
 
 }  // namespace concertina

@@ -17,9 +17,9 @@ std::int64_t masked_count(std::int64_t tokens);
 /// `dataset`, which has tokens, with types and lengths where it lacks them, and with targets [T]:
 /// the token as it was where it was chosen, else kIgnored. Of those chosen, 80% are read as the
 /// mask, 10% as any token that is no mark, 10% as they are. Marks of sentences and padding are
-/// never chosen. `tokenizer`: of data.tokenizer, for the ids of marks. Input errors: no tokens;
-/// fewer than masked_count() of a sample are no marks.
+/// never chosen. `tokenizer`: for the ids of marks; null: bytes. Input errors: no tokens; fewer
+/// than masked_count() of a sample are no marks.
 std::shared_ptr<const Dataset> masked_tokens(std::shared_ptr<const Dataset> dataset,
-                                             const std::string& tokenizer);
+                                             std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace concertina

@@ -1,20 +1,22 @@
 #include "io/datasets/sentences.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
-#include "io/tokenizer.h"
 
 namespace concertina {
 
-SentenceEncoder::SentenceEncoder(const std::string& tokenizer) : vocabulary_(kByteVocabulary) {
-  require_tokenizer(tokenizer, "data.tokenizer");
-  for (std::int32_t* mark : {&classify_, &separator_, &mask_, &padding_})
-    *mark = static_cast<std::int32_t>(vocabulary_++);
-}
-
-void SentenceEncoder::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
-  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+SentenceEncoder::SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer)
+    : tokenizer_(or_bytes(std::move(tokenizer))), vocabulary_(tokenizer_->vocabulary()) {
+  const auto mark = [&](SpecialToken which) {
+    const std::optional<std::int32_t> own = tokenizer_->special(which);
+    return own ? *own : static_cast<std::int32_t>(vocabulary_++);
+  };
+  classify_ = mark(SpecialToken::classify);
+  separator_ = mark(SpecialToken::separate);
+  mask_ = mark(SpecialToken::mask);
+  padding_ = mark(SpecialToken::padding);
 }
 
 void truncate_pair(std::vector<std::int32_t>& a, std::vector<std::int32_t>& b, std::size_t room) {

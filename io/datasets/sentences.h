@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
+#include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
 
@@ -16,8 +18,8 @@ namespace concertina {
 /// vocabulary.
 class SentenceEncoder {
  public:
-  /// `tokenizer`: of data.tokenizer. Input errors as of the tokenizer.
-  explicit SentenceEncoder(const std::string& tokenizer);
+  /// `tokenizer` null: bytes.
+  explicit SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer);
 
   /// Tokens are in [0, vocabulary()), the marks too.
   std::int64_t vocabulary() const { return vocabulary_; }
@@ -29,9 +31,12 @@ class SentenceEncoder {
     return token == classify_ || token == separator_ || token == mask_ || token == padding_;
   }
   /// Appends the tokens of `text`, without marks. For several threads at once.
-  void encode(std::string_view text, std::vector<std::int32_t>& tokens) const;
+  void encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
+    tokenizer_->encode(text, tokens);
+  }
 
  private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
   std::int64_t vocabulary_ = 0;
   std::int32_t classify_ = 0, separator_ = 0, mask_ = 0, padding_ = 0;
 };

@@ -2,8 +2,8 @@
 #include <array>
 
 #include "core/error.h"
+#include "io/datasets/encoded_text.h"
 #include "io/datasets/windows.h"
-#include "io/tokenizer.h"
 
 namespace concertina::dataset_makers {
 namespace {
@@ -34,30 +34,40 @@ std::string beginning_of(const Corpus& corpus) {
   return escape_bytes({reinterpret_cast<const char*>(shown.data()), shown.size()});
 }
 
-std::unique_ptr<Dataset> make_text(const DataOptions& options) {
-  require_tokenizer(options.tokenizer, "data.tokenizer");
-  windows_are_fixed(options.windows);
-  std::array<std::uint64_t, 3> sizes{Corpus(options.files, "data.text").size(), 0, 0};
+/// The files of all splits, in this order, and how many bytes each split has.
+std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
+                                        std::array<std::uint64_t, 3>& bytes) {
+  bytes = {Corpus(options.files, "data.text").size(), 0, 0};
   std::vector<std::string> files = options.files;
+  const auto add = [&](const std::vector<std::string>& more, const std::string& key) {
+    files.insert(files.end(), more.begin(), more.end());
+    return more.empty() ? 0 : Corpus(more, key).size();
+  };
+  bytes[1] = add(options.validation_files, "data.validation_files");
+  bytes[2] = add(options.test_files, "data.test_files");
+  return std::make_shared<const Corpus>(files, "data.text");
+}
+
+std::unique_ptr<Dataset> make_text(const DataOptions& options) {
+  windows_are_fixed(options.windows);
+  const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
+  const bool bytes = tokenizer->fingerprint() == or_bytes(nullptr)->fingerprint();
+  WindowedTokens parts;
+  std::array<std::uint64_t, 3> sizes{};
+  parts.corpus = corpus_of(options, sizes);
+  if (bytes)
+    parts.tokens = std::make_unique<ByteTokens>(parts.corpus);
+  else
+    parts.tokens = encoded_text(*parts.corpus, *tokenizer, sizes);
   if (options.validation_files.empty()) {
     sizes[1] = held_out(sizes[0], options.validation);
     sizes[0] -= sizes[1];
-  } else {
-    sizes[1] = Corpus(options.validation_files, "data.validation_files").size();
-    files.insert(files.end(), options.validation_files.begin(), options.validation_files.end());
   }
-  if (!options.test_files.empty()) {
-    sizes[2] = Corpus(options.test_files, "data.test_files").size();
-    files.insert(files.end(), options.test_files.begin(), options.test_files.end());
-  }
-  auto corpus = std::make_shared<const Corpus>(files, "data.text");
-  auto tokens = std::make_unique<ByteTokens>(corpus);
-  std::string begins = beginning_of(*corpus);
-  return windowed_dataset(options, {.corpus = std::move(corpus),
-                                    .tokens = std::move(tokens),
-                                    .sizes = sizes,
-                                    .vocabulary = kByteVocabulary,
-                                    .begins = std::move(begins)});
+  parts.sizes = sizes;
+  parts.vocabulary = tokenizer->vocabulary();
+  if (!bytes) parts.word = "token";
+  parts.begins = beginning_of(*parts.corpus);
+  return windowed_dataset(options, std::move(parts));
 }
 
 }  // namespace

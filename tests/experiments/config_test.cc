@@ -454,7 +454,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[parallel]\nschedule = \"1f2b\"", "\"1f2b\" is unknown", "a.toml:2:12", "gpipe"},
         BadInput{"[model]\nwidth = 100\nheads = 3", "model.heads = 3 does not divide model.width",
                  "a.toml:3:9", "1, 2, 4, 5, 10, 20, 25, 50, 100"},
-        BadInput{"[model]\nvocab = 100", "less than the 256 tokens", "a.toml:2:9", "256"},
         BadInput{"[batch]\nglobal = 12\nmicrobatches = 5",
                  "batch.microbatches = 5 does not divide batch.global = 12", "a.toml:3:16",
                  "1, 2, 3, 4, 6, 12"},

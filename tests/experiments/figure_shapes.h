@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "experiments/figure/drawing.h"
-#include "experiments/figure/utf8.h"
+#include "core/utf8.h"
 
 namespace concertina {
 

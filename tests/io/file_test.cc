@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "io/sha256.h"
-#include "io/tokenizer.h"
+#include "io/tokenizers/tokenizer.h"
 #include "tests/io/io_test.h"
 
 namespace concertina {
@@ -154,9 +154,9 @@ TEST(AtomicReplace, AFailureLeavesTheOldContent) {
 TEST(Tokenizer, BytesRoundTrip) {
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  const auto tokens = encode_bytes(all);
+  const auto tokens = make_tokenizer("bytes", "")->tokens(all);
   for (int i = 0; i < 256; ++i) ASSERT_EQ(tokens[i], i);
-  EXPECT_EQ(decode_bytes(tokens), all);
+  EXPECT_EQ(make_tokenizer("bytes", "")->decode(tokens), all);
   EXPECT_EQ(escape_bytes("a\n\t\\\xff"), "a\\n\\t\\\\\\xff");
 }
 

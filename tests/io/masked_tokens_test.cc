@@ -52,7 +52,7 @@ class MaskedTokensTest : public testing::Test {
 
 /// What is not a target reads as it was, and the targets say what the others were.
 TEST_F(MaskedTokensTest, NothingElseChanges) {
-  const auto plain = dataset("text"), made = masked_tokens(plain, "bytes");
+  const auto plain = dataset("text"), made = masked_tokens(plain, nullptr);
   for (std::uint64_t i = 0; i < made->samples(Split::train); ++i) {
     const SampleAt at{.split = Split::train, .sample = i, .seed = 3};
     const Buffer tokens(kTokens, DType::i32), targets(kTokens, DType::i32);
@@ -85,7 +85,7 @@ TEST_F(MaskedTokensTest, ImagesAreRefused) {
     std::shared_ptr<const Dataset> text_;
     std::vector<Field> fields_{image_field(1, 2, 2)};
   };
-  EXPECT_THROW(masked_tokens(std::make_shared<const Pictures>(plain), "bytes"), Error);
+  EXPECT_THROW(masked_tokens(std::make_shared<const Pictures>(plain), nullptr), Error);
 }
 
 }  // namespace

@@ -267,7 +267,7 @@ struct Tsv : Folder {
 TEST(Tsv, ASentenceStandsBetweenItsMarks) {
   const Tsv folder;
   const auto dataset = open_dataset(folder.options);
-  const SentenceEncoder marks("bytes");
+  const SentenceEncoder marks(nullptr);
   const std::int32_t cls = marks.classify(), sep = marks.separator(), pad = marks.padding();
   EXPECT_EQ(dataset->vocabulary(), 260);
   EXPECT_EQ(dataset->samples(Split::train), 3U);
@@ -290,7 +290,7 @@ TEST(Tsv, PairsAreCutFromTheLongerAndLabelsMayBeNames) {
   DataOptions options = folder.options;
   options.tokens_per_sample = 9;
   const auto dataset = open_dataset(options);
-  const SentenceEncoder marks("bytes");
+  const SentenceEncoder marks(nullptr);
   const std::int32_t cls = marks.classify(), sep = marks.separator(), pad = marks.padding();
   EXPECT_EQ(std::vector(dataset->classes().begin(), dataset->classes().end()),
             (std::vector<std::string>{"no", "yes"}));
@@ -597,8 +597,8 @@ TEST(MaskedTokens, ASampleHasItsShareOfTargetsAndTheirTokensAreHidden) {
                                   .validation = 0.3,
                                   .tokens_per_sample = 100,
                                   .windows = "fixed"});
-  const auto dataset = masked_tokens(text, "bytes");
-  const SentenceEncoder marks("bytes");
+  const auto dataset = masked_tokens(text, nullptr);
+  const SentenceEncoder marks(nullptr);
   EXPECT_EQ(masked_count(100), 15);
   EXPECT_EQ(masked_count(1), 1);
   std::array<int, 3> seen{};  // masked, as it was, another
@@ -629,7 +629,7 @@ TEST(MaskedTokens, MasksFollowFromSeedEpochAndSampleAlone) {
   Folder folder;
   const auto text = open_dataset(
       {.files = {folder("text", ramp(4001))}, .validation = 0.3, .tokens_per_sample = 100});
-  const auto dataset = masked_tokens(text, "bytes");
+  const auto dataset = masked_tokens(text, nullptr);
   EXPECT_FALSE(dataset->repeats());
   const auto targets = [&](std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) {
     return sample_of(*dataset, {.sample = sample, .seed = seed, .epoch = epoch}).of.at("targets");
@@ -655,7 +655,7 @@ TEST(MaskedTokens, MasksFollowFromSeedEpochAndSampleAlone) {
 
 TEST(MaskedTokens, SentencesKeepTheirMarks) {
   const Tsv folder;
-  const auto dataset = masked_tokens(open_dataset(folder.options), "bytes");
+  const auto dataset = masked_tokens(open_dataset(folder.options), nullptr);
   const std::array counts{1, 1, 1};  // of 4, 4 and 6 tokens
   for (std::uint64_t i = 0; i < 3; ++i)
     for (std::uint64_t epoch = 0; epoch < 100; ++epoch) {

@@ -411,7 +411,7 @@ TEST(TextDataset, BadInputIsNamed) {
   const auto expect = [](const Asked& asked, const std::string& where, const std::string& what) {
     try {
       open_dataset({.files = asked.text,
-                    .tokenizer = asked.tokenizer,
+                    .tokenizer = make_tokenizer(asked.tokenizer, "data.tokenizer"),
                     .validation = asked.validation,
                     .tokens_per_sample = asked.tokens,
                     .windows = asked.windows});

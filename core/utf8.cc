@@ -1,4 +1,4 @@
-#include "experiments/figure/utf8.h"
+#include "core/utf8.h"
 
 namespace concertina {
 

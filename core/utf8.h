@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// The character that begins at `at`, and moves `at` behind it. None where the bytes are no UTF-8
+/// The character that begins at `at`, and moves `at` after it. None where the bytes are no UTF-8
 /// (RFC 3629: shortest form, no surrogates); `at` then moves by one byte.
 std::optional<std::uint32_t> next_code(std::string_view text, std::size_t& at);
 

@@ -1,0 +1,50 @@
+#include "io/strict_json.h"
+
+#include <unordered_set>
+#include <vector>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// Notes the keys of all objects that are open while a text is parsed.
+class KeysSeen {
+ public:
+  using Json = nlohmann::json;
+
+  explicit KeysSeen(const std::string& where) : where_(where) {}
+  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second)
+        throw_input(fmt::format("the key '{}' is there twice", key.substr(0, 60)), where_,
+                    "each key of an object once");
+    }
+    return true;
+  }
+
+ private:
+  const std::string& where_;
+  std::vector<std::unordered_set<std::string>> open_;
+};
+
+}  // namespace
+
+nlohmann::json parse_strict_object(std::string_view text, const std::string& where) {
+  KeysSeen seen(where);
+  nlohmann::json parsed;
+  try {
+    parsed = nlohmann::json::parse(
+        text, [&](int depth, auto event, auto& value) { return seen(depth, event, value); });
+  } catch (const nlohmann::json::parse_error& error) {
+    throw_input(fmt::format("this is no JSON, from byte {} on", error.byte), where,
+                "a file as it was written; was it cut short?");
+  }
+  if (!parsed.is_object()) throw_input("this is JSON, but no object", where, "{\"...\": ...}");
+  return parsed;
+}
+
+}  // namespace concertina

@@ -1,0 +1,60 @@
+// Tokens that stand in a text as they are, such as <|endoftext|>: they are found before anything
+// else is done to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "io/tokenizers/tokenizer.h"
+
+namespace concertina {
+
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  /// `list`: tokenizer.json's added_tokens. Input errors, with `where`: what is no such list; a
+  /// token that takes spaces with it or must be a word of its own, which is not supported.
+  AddedTokens(const nlohmann::json& list, const std::string& where);
+
+  void add(std::string content, std::int32_t id);
+
+  /// Calls `plain` with each stretch of text between added tokens, and `found` with the id of
+  /// each of those, from left to right: the leftmost first, of those the longest.
+  template <class Plain, class Found>
+  void split(std::string_view text, const Plain& plain, const Found& found) const {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const Match match = next(text, begin);
+      if (match.begin > begin) plain(text.substr(begin, match.begin - begin));
+      if (match.size > 0) found(match.id);
+      begin = match.begin + match.size;
+    }
+  }
+  /// The text of an id; null if it is none of these.
+  const std::string* content(std::int32_t id) const;
+  /// By the names that are usual for it: "[CLS]" or "<s>", ...
+  std::optional<std::int32_t> special(SpecialToken which) const;
+  const std::unordered_map<std::string, std::int32_t>& all() const { return ids_; }
+  bool has_line_break() const;
+
+ private:
+  struct Match {
+    std::size_t begin = 0, size = 0;  // size 0: none, and begin is the end of the text
+    std::int32_t id = 0;
+  };
+  Match next(std::string_view text, std::size_t begin) const;
+
+  std::unordered_map<std::string, std::int32_t> ids_;
+  std::unordered_map<std::int32_t, std::string> contents_;
+  // By first byte: contents, longest first.
+  std::vector<std::string> by_first_[256];
+  bool starts_[256] = {};
+  std::string firsts_;  // the bytes that one begins with
+};
+
+}  // namespace concertina

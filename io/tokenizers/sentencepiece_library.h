@@ -1,0 +1,16 @@
+// Where libsentencepiece is linked, or is not.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/tokenizers/tokenizer.h"
+
+namespace concertina {
+
+/// Whether the library was there when this program was built.
+bool has_sentencepiece();
+/// Input errors: no model; a program without the library.
+std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path);
+
+}  // namespace concertina

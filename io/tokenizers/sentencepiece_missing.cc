@@ -1,0 +1,15 @@
+#include "core/error.h"
+#include "io/tokenizers/sentencepiece_library.h"
+
+namespace concertina {
+
+bool has_sentencepiece() {
+  return false;
+}
+
+std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path) {
+  throw_input("this program was built without SentencePiece", path,
+              "install libsentencepiece-dev and build again, or a tokenizer.json");
+}
+
+}  // namespace concertina

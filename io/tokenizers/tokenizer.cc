@@ -1,0 +1,70 @@
+#include "io/tokenizers/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.h"
+#include "io/tokenizers/tokenizer_files.h"
+#include "tokenizer_table.h"
+
+namespace concertina {
+
+namespace tokenizer_kinds {
+std::unique_ptr<Tokenizer> bytes();
+#define CONCERTINA_DECLARE(name, symbol) TokenizerKind symbol();
+CONCERTINA_TOKENIZERS(CONCERTINA_DECLARE)
+#undef CONCERTINA_DECLARE
+}  // namespace tokenizer_kinds
+
+std::span<const Entry<TokenizerKind>> tokenizers() {
+#define CONCERTINA_ENTRY(name, symbol) Entry<TokenizerKind>{name, tokenizer_kinds::symbol()},
+  static const std::array kKinds{CONCERTINA_TOKENIZERS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+  return kKinds;
+}
+
+std::shared_ptr<const Tokenizer> or_bytes(std::shared_ptr<const Tokenizer> tokenizer) {
+  return tokenizer != nullptr ? std::move(tokenizer) : tokenizer_kinds::bytes();
+}
+
+bool names_tokenizer_files(const std::string& choice) {
+  return choice.find_first_of("/.") != std::string::npos;
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
+                                                const std::string& where) {
+  if (choice == kBytesTokenizer) return tokenizer_kinds::bytes();
+  if (!names_tokenizer_files(choice))
+    throw_input(fmt::format("unknown tokenizer '{}'", choice), where,
+                fmt::format("\"{}\", or a path (with a '/' or a '.')", kBytesTokenizer));
+  const TokenizerFiles files(choice, where);
+  std::string wanted;
+  for (const auto& [name, kind] : tokenizers()) {
+    if (std::unique_ptr<Tokenizer> made = kind.open(files)) return made;
+    wanted += fmt::format("{}{}", wanted.empty() ? "" : "; ", kind.files);
+  }
+  if (const std::string type = files.model_type(); !type.empty())
+    throw_input(fmt::format("a tokenizer whose model is '{}' is not supported", type),
+                files.description_path(), "one of: " + wanted);
+  throw_input("no tokenizer was found here", choice, "one of: " + wanted);
+}
+
+std::string escape_bytes(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    if (c == '\n')
+      text += "\\n";
+    else if (c == '\t')
+      text += "\\t";
+    else if (c == '\\')
+      text += "\\\\";
+    else if (c >= ' ' && c <= '~')
+      text += c;
+    else
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
+}  // namespace concertina

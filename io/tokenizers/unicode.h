@@ -1,0 +1,22 @@
+// What tokenizers ask of characters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace concertina {
+
+/// Whether the character has Unicode's property White_Space.
+bool is_white_space(std::uint32_t code);
+/// Appends the character in UTF-8.
+void append_utf8(std::uint32_t code, std::string& text);
+/// Input error, with the byte, unless `text` is UTF-8.
+void require_utf8(std::string_view text);
+/// The first place in [from, text.size()] after a line break that stands between two characters
+/// that are no white space, or the end: tokenizers that never join what white space separates, and
+/// split before and after a single line break, may be cut there.
+std::size_t line_cut(std::string_view text, std::size_t from);
+
+}  // namespace concertina

@@ -1,0 +1,276 @@
+// Tokenizers against Hugging Face's `tokenizers` and Google's `sentencepiece` on fuzzed text, and
+// against bad files.
+#include "io/tokenizers/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/error.h"
+#include "io/file.h"
+#include "io/tokenizers/sentencepiece_library.h"
+#include "tests/io/io_test.h"
+#include "tests/io/tokenizer_corpus.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+const std::string kGolden = CONCERTINA_SOURCE "/tests/golden/";
+const std::string kFiles = kGolden + "tokenizers/";
+
+/// FNV-1a, 64 bits, as hexadecimal digits.
+std::string hash_of(std::span<const std::byte> bytes) {
+  std::uint64_t value = 0xCBF29CE484222325;
+  for (const std::byte byte : bytes)
+    value = (value ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001B3;
+  return fmt::format("{:016x}", value);
+}
+
+const nlohmann::json& golden() {
+  static const nlohmann::json parsed =
+      nlohmann::json::parse(read_file(kGolden + "tokenizers.json", 1 << 24));
+  return parsed;
+}
+
+class TokenizerGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(TokenizerGolden, NoTokenOfAMegabyteDiffers) {
+  const std::string& name = GetParam();
+  if (name.ends_with(".model") && !has_sentencepiece())
+    GTEST_SKIP() << "built without libsentencepiece";
+  const auto tokenizer = make_tokenizer(kFiles + name, "data.tokenizer");
+  const nlohmann::json& rows = golden()[name];
+  const auto seed = golden()["seed"].get<std::uint64_t>();
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string text = tokenizer_corpus::chunk(seed, i);
+    bytes += text.size();
+    const std::vector<std::int32_t> tokens = tokenizer->tokens(text);
+    ASSERT_EQ(tokens.size(), rows[i][0].get<std::size_t>()) << "chunk " << i;
+    ASSERT_EQ(hash_of(std::as_bytes(std::span(tokens))), rows[i][1]) << "chunk " << i;
+    const std::string decoded = tokenizer->decode(tokens);
+    ASSERT_EQ(hash_of(std::as_bytes(std::span(decoded))), rows[i][2]) << "chunk " << i;
+  }
+  EXPECT_GE(bytes, 1'000'000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
+                         testing::Values("gpt2", "gpt2.json", "llama3.json", "uncased.json",
+                                         "uncased.txt", "cased.json", "sentencepiece_unigram.model",
+                                         "sentencepiece_bpe.model"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+TEST(Tokenizer, BytePairsGiveTheTextBack) {
+  for (const char* name : {"gpt2", "llama3.json"}) {
+    const auto tokenizer = make_tokenizer(kFiles + name, "");
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      const std::string text = tokenizer_corpus::chunk(3, i);
+      EXPECT_EQ(tokenizer->decode(tokenizer->tokens(text)), text);
+    }
+  }
+}
+
+TEST(Tokenizer, CutsChangeNoToken) {
+  for (const char* name : {"bytes", "gpt2", "llama3.json", "uncased.json", "cased.json"}) {
+    const auto tokenizer =
+        make_tokenizer(std::string_view(name) == "bytes" ? name : kFiles + name, "");
+    std::size_t cuts = 0;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      std::string text = tokenizer_corpus::chunk(4, i);
+      for (std::size_t at = 30; at < text.size(); at += 61)  // lines, wherever they fall
+        if (static_cast<unsigned char>(text[at]) < 0x80) text[at] = '\n';
+      const std::vector<std::int32_t> whole = tokenizer->tokens(text);
+      for (std::size_t from = 1; from < text.size(); from += 97) {
+        const std::size_t cut = tokenizer->cut(text, from);
+        ASSERT_TRUE(cut >= from && cut <= text.size());
+        if (cut == text.size()) continue;
+        ++cuts;
+        std::vector<std::int32_t> parts;
+        if (std::string_view(name) == "bytes") continue;
+        tokenizer->encode(std::string_view(text).substr(0, cut), parts);
+        tokenizer->encode(std::string_view(text).substr(cut), parts);
+        ASSERT_EQ(parts, whole) << name << ", chunk " << i << ", byte " << cut;
+      }
+    }
+    EXPECT_GT(cuts, 100U) << name;
+  }
+}
+
+TEST(Tokenizer, LongRunsOfOneKindAreWords) {
+  for (const char* name : {"gpt2", "llama3.json", "uncased.json"}) {
+    const auto tokenizer = make_tokenizer(kFiles + name, "");
+    for (const char* unit : {" ", "a", "7", "!", "\n", "\xe4\xb8\xad", "e\xcc\x81"}) {
+      std::string text;
+      while (text.size() < 300'000) text += unit;
+      const auto tokens = tokenizer->tokens(text);
+      if (std::string_view(name) != "uncased.json") {
+        EXPECT_EQ(tokenizer->decode(tokens), text) << name << " '" << unit << "'";
+      }
+    }
+  }
+}
+
+TEST(Tokenizer, SpecialTokensAreTheirOwn) {
+  const auto bert = make_tokenizer(kFiles + "uncased.txt", "");
+  EXPECT_EQ(bert->special(SpecialToken::padding), 0);
+  EXPECT_EQ(bert->special(SpecialToken::unknown), 1);
+  EXPECT_EQ(bert->special(SpecialToken::classify), 2);
+  EXPECT_EQ(bert->special(SpecialToken::separate), 3);
+  EXPECT_EQ(bert->special(SpecialToken::mask), 4);
+  const auto gpt = make_tokenizer(kFiles + "gpt2", "");
+  EXPECT_EQ(gpt->special(SpecialToken::end), 0);
+  EXPECT_EQ(gpt->tokens("a<|endoftext|>a")[1], 0);
+  EXPECT_EQ(gpt->special(SpecialToken::mask), std::nullopt);
+  EXPECT_EQ(make_tokenizer("bytes", "")->special(SpecialToken::end), std::nullopt);
+}
+
+TEST(Tokenizer, FilesThatDecideTokensDecideTheFingerprint) {
+  const auto of = [](const std::string& name) {
+    return make_tokenizer(kFiles + name, "")->fingerprint();
+  };
+  EXPECT_EQ(of("gpt2"), of("gpt2/vocab.json"));
+  EXPECT_NE(of("gpt2"), of("llama3.json"));
+  EXPECT_NE(of("uncased.txt"), of("uncased.json"));
+  const TemporaryDirectory root;
+  const std::string folder = root.path() + "/cased";
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy(kFiles + "uncased.txt", folder + "/vocab.txt");
+  EXPECT_EQ(make_tokenizer(folder, "")->fingerprint(), of("uncased.txt"));
+  spill(folder + "/tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_NE(make_tokenizer(folder, "")->fingerprint(), of("uncased.txt"));
+}
+
+Error tokenizer_error(const std::string& choice) {
+  try {
+    make_tokenizer(choice, "data.tokenizer");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error;
+  }
+  ADD_FAILURE() << choice << " was accepted";
+  return {Exit::failure, "", "", ""};
+}
+
+/// `name` with the first `from` replaced, opened.
+std::string error_of_changed(const std::string& name, const std::string& from,
+                             const std::string& to) {
+  const TemporaryDirectory root;
+  std::string text = read_file(kFiles + name, 1 << 24);
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  const std::string path = root.path() + "/" + (name.ends_with(".json") ? "tokenizer.json" : name);
+  spill(path, text);
+  const Error error = tokenizer_error(path);
+  EXPECT_TRUE(error.where().starts_with(path)) << error.where();
+  EXPECT_FALSE(error.fix().empty());
+  return error.message();
+}
+
+TEST(Tokenizer, WhatWouldChangeTokensIsRefused) {
+  const auto expect = [](const std::string& name, const std::string& from, const std::string& to,
+                         const std::string& message) {
+    EXPECT_NE(error_of_changed(name, from, to).find(message), std::string::npos)
+        << error_of_changed(name, from, to);
+  };
+  expect("gpt2.json", R"("normalizer":null)", R"("normalizer":{"type":"NFC"})", "NFC");
+  expect("gpt2.json", R"("truncation":null)", R"("truncation":{"max_length":4})", "truncation");
+  expect("gpt2.json", R"("add_prefix_space":false)", R"("add_prefix_space":true)",
+         "add_prefix_space = true");
+  expect("gpt2.json", R"("use_regex":true)", R"("use_regex":false)", "use_regex = false");
+  expect("gpt2.json", R"("dropout":null)", R"("dropout":0.1)", "dropout = 0.1");
+  expect("gpt2.json", R"("byte_fallback":false)", R"("byte_fallback":true)", "byte_fallback");
+  expect("gpt2.json", R"("lstrip":false)", R"("lstrip":true)", "lstrip = true");
+  expect("gpt2.json", R"("dropout":null)", R"("dropout":null,"dropout":null)", "twice");
+  expect("gpt2.json", R"("!":1,)", "", "0x21 is no token");
+  expect("gpt2.json", R"("!":1,)", R"("!":2,)", "id 2 is there twice");
+  expect("gpt2.json", R"("!":1,)", R"("!":-1,)", "has the id -1");
+  expect("gpt2.json", R"("!":1,)", R"("!":1e99,)", "has the id");
+  expect("gpt2.json", R"("merges":[)", R"("merges":["q",)", "merge 1 is no pair");
+  expect("gpt2.json", R"("merges":[)", R"("merges":["q qqqq",)", "is no token");
+  expect("gpt2.json", R"("type":"BPE")", R"("type":"Unigram")", "Unigram");
+  expect("llama3.json", R"(\\p{N}{1,3})", R"(\\p{N}{1,2})", "unknown pattern");
+  expect("llama3.json", R"("Isolated")", R"("Removed")", "behavior");
+  expect("uncased.json", R"("type":"BertPreTokenizer")", R"("type":"Whitespace")", "Whitespace");
+  expect("uncased.json", R"("continuing_subword_prefix":"##")",
+         R"("continuing_subword_prefix":"@@")", "@@");
+  expect("uncased.json", R"("[UNK]":1,)", "", "[UNK]");
+  expect("uncased.txt", "[CLS]\n", "[SEP]\n", "there again");
+  expect("uncased.txt", "[CLS]\n", "\n", "empty line");
+}
+
+TEST(Tokenizer, BadChoicesAreNamed) {
+  EXPECT_NE(tokenizer_error("words").message().find("words"), std::string::npos);
+  EXPECT_EQ(tokenizer_error("words").where(), "data.tokenizer");
+  EXPECT_NE(tokenizer_error("./nowhere.json").message().find("nowhere"), std::string::npos);
+  const TemporaryDirectory root;
+  EXPECT_NE(tokenizer_error(root.path()).message().find("no tokenizer"), std::string::npos);
+  std::filesystem::copy(kFiles + "gpt2/vocab.json", root.path());
+  EXPECT_NE(tokenizer_error(root.path()).message().find("merges.txt"), std::string::npos);
+  spill(root.path() + "/a.model", "not a model");
+  if (has_sentencepiece()) {
+    EXPECT_NE(tokenizer_error(root.path() + "/a.model").message().find("SentencePiece"),
+              std::string::npos);
+  }
+  for (const char* name : {"gpt2", "llama3.json", "uncased.json"}) {
+    try {
+      make_tokenizer(kFiles + name, "")->tokens("good \xff");
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("bytes from 5 on"), std::string::npos) << error.what();
+    }
+  }
+}
+
+/// CONCERTINA_MUTATIONS: how many of each file.
+TEST(Tokenizer, DamagedFilesAreErrorsAndNothingElse) {
+  const char* const asked = std::getenv("CONCERTINA_MUTATIONS");
+  const int mutations = asked == nullptr ? 60 : std::atoi(asked);
+  const TemporaryDirectory root;
+  for (const std::string name : {"gpt2.json", "llama3.json", "uncased.json", "uncased.txt"}) {
+    const std::string whole = read_file(kFiles + name, 1 << 24);
+    const std::string path =
+        root.path() + (name.ends_with(".json") ? "/tokenizer.json" : "/vocab.txt");
+    for (int i = 0; i < mutations; ++i) {
+      tokenizer_corpus::Numbers n(static_cast<std::uint64_t>(i));
+      std::string text = whole;
+      for (std::uint32_t left = 1 + n.below(4); left > 0 && !text.empty(); --left) {
+        const std::size_t at = n.below(text.size());
+        switch (n.below(4)) {
+          case 0:
+            text[at] = static_cast<char>(n.below(256));
+            break;
+          case 1:
+            text.erase(at, 1 + n.below(20));
+            break;
+          case 2:
+            text.insert(at, text.substr(n.below(text.size()), n.below(30)));
+            break;
+          default:
+            text.resize(at);
+        }
+      }
+      spill(path, text);
+      try {
+        const auto tokenizer = make_tokenizer(path, "data.tokenizer");
+        const auto tokens = tokenizer->tokens(tokenizer_corpus::chunk(5, 0));
+        for (const std::int32_t token : tokens) ASSERT_LT(token, tokenizer->vocabulary());
+        tokenizer->decode(tokens);
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), Exit::bad_input) << name << ", mutation " << i << error.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -53,7 +53,7 @@ std::string printable_of_bytes(std::string_view bytes) {
 
 /// Words that were met, each in the place that its hash has: a word that has the same place takes
 /// it. With room for merging the others.
-struct BytePairs::Encoder::Memory {
+struct WordMemory {
   /// A node of the list of tokens that a word is, while pairs are merged.
   struct Symbol {
     std::int32_t token = 0;
@@ -109,9 +109,11 @@ BytePairs::BytePairs(const BytePairTable& table, const std::string& where) {
   if (table.whole_words) words_ = std::move(ids);
 }
 
-void BytePairs::merge(std::string_view word, Encoder::Memory& memory) const {
-  std::vector<Encoder::Memory::Symbol>& symbols = memory.symbols;
-  std::vector<Encoder::Memory::Candidate>& heap = memory.heap;
+BytePairs::~BytePairs() = default;
+
+void BytePairs::merge(std::string_view word, WordMemory& memory) const {
+  std::vector<WordMemory::Symbol>& symbols = memory.symbols;
+  std::vector<WordMemory::Candidate>& heap = memory.heap;
   const auto size = static_cast<std::int32_t>(word.size());
   symbols.resize(word.size());
   heap.clear();
@@ -131,11 +133,11 @@ void BytePairs::merge(std::string_view word, Encoder::Memory& memory) const {
   for (std::int32_t i = 0; i + 1 < size; ++i) add(i);
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end());
-    const Encoder::Memory::Candidate next = heap.back();
+    const WordMemory::Candidate next = heap.back();
     heap.pop_back();
-    Encoder::Memory::Symbol& left = symbols[static_cast<std::size_t>(next.left)];
+    WordMemory::Symbol& left = symbols[static_cast<std::size_t>(next.left)];
     if (left.token < 0 || left.after < 0) continue;
-    Encoder::Memory::Symbol& right = symbols[static_cast<std::size_t>(left.after)];
+    WordMemory::Symbol& right = symbols[static_cast<std::size_t>(left.after)];
     const auto found = merges_.find(key(left.token, right.token));
     if (found == merges_.end() || found->second.rank != next.rank) continue;
     left.token = next.merged;
@@ -156,7 +158,7 @@ BytePairs::Encoder::Encoder(const BytePairs& pairs) : pairs_(pairs) {
     memory_ = std::move(pairs_.idle_.back());
     pairs_.idle_.pop_back();
   } else {
-    memory_ = std::make_unique<Memory>();
+    memory_ = std::make_unique<WordMemory>();
   }
 }
 
@@ -166,8 +168,9 @@ BytePairs::Encoder::~Encoder() {
 }
 
 void BytePairs::Encoder::encode(std::string_view word, std::vector<std::int32_t>& tokens) {
-  Memory& memory = *memory_;
-  Memory::Word& place = memory.words[XXH3_64bits(word.data(), word.size()) % Memory::kPlaces];
+  WordMemory& memory = *memory_;
+  WordMemory::Word& place =
+      memory.words[XXH3_64bits(word.data(), word.size()) % WordMemory::kPlaces];
   if (place.size == word.size() && std::memcmp(place.bytes.data(), word.data(), word.size()) == 0) {
     tokens.insert(tokens.end(), place.tokens.begin(), place.tokens.begin() + place.count);
     return;

@@ -28,11 +28,16 @@ struct BytePairTable {
 bool bytes_of_printable(std::string_view token, std::string& bytes);
 std::string printable_of_bytes(std::string_view bytes);
 
+struct WordMemory;
+
 class BytePairs {
  public:
   /// Input errors, with `where`: a byte that is no token; a merge of what are no tokens, or into
   /// what is none; a merge that is there twice.
   BytePairs(const BytePairTable& table, const std::string& where);
+  ~BytePairs();
+  BytePairs(const BytePairs&) = delete;
+  BytePairs& operator=(const BytePairs&) = delete;
 
   /// A worker's memory of words. Kept from call to call, since a text repeats its words.
   class Encoder {
@@ -45,10 +50,8 @@ class BytePairs {
     void encode(std::string_view word, std::vector<std::int32_t>& tokens);
 
    private:
-    struct Memory;
-    friend class BytePairs;
     const BytePairs& pairs_;
-    std::unique_ptr<Memory> memory_;
+    std::unique_ptr<WordMemory> memory_;
   };
 
  private:
@@ -59,13 +62,13 @@ class BytePairs {
     return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 |
            static_cast<std::uint32_t>(right);
   }
-  void merge(std::string_view word, Encoder::Memory& memory) const;
+  void merge(std::string_view word, WordMemory& memory) const;
 
   std::array<std::int32_t, 256> bytes_{};
   std::unordered_map<std::uint64_t, Merge> merges_;
   std::unordered_map<std::string, std::int32_t> words_;  // where whole words are tokens
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Encoder::Memory>> idle_;
+  mutable std::vector<std::unique_ptr<WordMemory>> idle_;
 };
 
 }  // namespace concertina

@@ -13,6 +13,7 @@
 #include "core/model_spec.h"
 #include "core/options.h"
 #include "core/registry.h"
+#include "models/hugging_face.h"
 #include "models/unit.h"
 
 namespace concertina {
@@ -61,6 +62,8 @@ class ModelPlan {
 
 struct Family {
   std::unique_ptr<Model> (*make)(const ModelConfig&);
+  /// How transformers stores it; null: it does not.
+  const HuggingFace& (*hugging_face)() = nullptr;
   std::string_view usual_task = "causal-lm";
   /// Its knobs: the config keys model.<family>.<name>.
   std::vector<Option> options{};

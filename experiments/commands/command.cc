@@ -1,4 +1,5 @@
 #include "experiments/commands/command.h"
+#include "experiments/exchange/published_config.h"
 
 #include <fmt/format.h>
 
@@ -135,6 +136,7 @@ RunConfig load(const CommonOptions& options) {
   }
   for (const std::string& assignment : assignments) set_config(assignment, config);
   for (const std::string& assignment : options.sets) set_config(assignment, config);
+  adopt_model_from(config);
   validate(config);
   return config;
 }

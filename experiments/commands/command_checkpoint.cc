@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "experiments/commands/checkpoint_exchange.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 
@@ -15,8 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The commit that `path` means: itself, or the newest below it.
-std::string commit_of(const std::string& path) {
+}  // namespace
+
+std::string checkpoint_of(const std::string& path) {
   if (std::error_code error; !fs::is_directory(path, error))
     throw_input("there is no such directory", path,
                 "a checkpoint (step-...), a directory of checkpoints, or a run directory");
@@ -28,6 +30,8 @@ std::string commit_of(const std::string& path) {
   throw_input("there is no checkpoint here", path,
               "a checkpoint (step-...), a directory of checkpoints, or a run directory");
 }
+
+namespace {
 
 Json tensors_json(const Manifest& manifest) {
   Json tensors = Json::array();
@@ -73,7 +77,7 @@ void print_inspection(const Json& report) {
 }  // namespace
 
 int run_checkpoint_inspect(const CheckpointOptions& options) {
-  const Json report = inspect(commit_of(options.path));
+  const Json report = inspect(checkpoint_of(options.path));
   if (options.json)
     fmt::print("{}\n", report.dump());
   else
@@ -82,7 +86,7 @@ int run_checkpoint_inspect(const CheckpointOptions& options) {
 }
 
 int run_checkpoint_verify(const CheckpointOptions& options) {
-  const std::string commit = commit_of(options.path);
+  const std::string commit = checkpoint_of(options.path);
   const std::vector<std::string> problems = verify(commit);
   if (options.json) {
     const Json report{{"path", commit}, {"ok", problems.empty()}, {"problems", problems}};
@@ -98,24 +102,74 @@ int run_checkpoint_verify(const CheckpointOptions& options) {
                 commit, recovery_advice(commit));
 }
 
+namespace {
+
+using CheckpointBody = std::function<int(MpiEnvironment&)>;
+
+/// The options and `chosen` live in the runner, which outlives the parsing.
+void add_reading(CLI::App& app, CheckpointBody& chosen,
+                 const std::shared_ptr<CheckpointOptions>& options, const char* name,
+                 const char* help, int (*body)(const CheckpointOptions&)) {
+  CLI::App* added = app.add_subcommand(name, help);
+  added->add_option("path", options->path, "checkpoint, directory of checkpoints, or run")
+      ->type_name("DIRECTORY")
+      ->required();
+  added->add_flag("--json", options->json, "print one JSON object, nothing else");
+  added->callback([&chosen, options, body] {
+    chosen = [options, body](MpiEnvironment&) { return launcher_rank() == 0 ? body(*options) : 0; };
+  });
+}
+
+void add_import(CLI::App& app, CheckpointBody& chosen) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* added =
+      app.add_subcommand("import", "make a run of a model that transformers has stored");
+  added->add_option("folder", options->folder, "has config.json and model.safetensors")
+      ->type_name("DIRECTORY")
+      ->required();
+  added->add_option("--out", options->out, "the run to make")->type_name("DIRECTORY")->required();
+  added->add_option("--set", options->sets, "set a config key; may be repeated")
+      ->type_name("TABLE.KEY=VALUE");
+  added->callback([&chosen, options] {
+    chosen = [options](MpiEnvironment& mpi) { return run_checkpoint_import(*options, mpi); };
+  });
+}
+
+void add_export(CLI::App& app, CheckpointBody& chosen) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* added = app.add_subcommand("export",
+                                       "write a model as transformers reads it: config.json and "
+                                       "model.safetensors");
+  added->add_option("path", options->path, "checkpoint, directory of checkpoints, or run")
+      ->type_name("DIRECTORY")
+      ->required();
+  added->add_option("--out", options->out, "the folder to write to")
+      ->type_name("DIRECTORY")
+      ->required();
+  added->add_option("--dtype", options->type, "of the weights, which are kept in float32")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+  added->add_flag("--json", options->json, "print one JSON object, nothing else");
+  added->callback([&chosen, options] {
+    chosen = [options](MpiEnvironment&) {
+      return launcher_rank() == 0 ? run_checkpoint_export(*options) : 0;
+    };
+  });
+}
+
+}  // namespace
+
 Runner add_checkpoint(CLI::App& app) {
-  using Body = int (*)(const CheckpointOptions&);
   auto options = std::make_shared<CheckpointOptions>();
-  auto chosen = std::make_shared<Body>();
+  auto chosen = std::make_shared<CheckpointBody>();
   app.require_subcommand(1);
-  const auto sub = [&](const char* name, const char* help, Body body) {
-    CLI::App* added = app.add_subcommand(name, help);
-    added->add_option("path", options->path, "checkpoint, directory of checkpoints, or run")
-        ->type_name("DIRECTORY")
-        ->required();
-    added->add_flag("--json", options->json, "print one JSON object, nothing else");
-    // The options and `chosen` live in the runner, which outlives the parsing.
-    added->callback([chosen = chosen.get(), body] { *chosen = body; });
-  };
-  sub("inspect", "step, shards and tensors, from the manifest", run_checkpoint_inspect);
-  sub("verify", "read every byte and compare it with what was written", run_checkpoint_verify);
-  return
-      [options, chosen](MpiEnvironment&) { return launcher_rank() == 0 ? (*chosen)(*options) : 0; };
+  add_reading(app, *chosen, options, "inspect", "step, shards and tensors, from the manifest",
+              run_checkpoint_inspect);
+  add_reading(app, *chosen, options, "verify",
+              "read every byte and compare it with what was written", run_checkpoint_verify);
+  add_import(app, *chosen);
+  add_export(app, *chosen);
+  return [chosen](MpiEnvironment& mpi) { return (*chosen)(mpi); };
 }
 
 }  // namespace concertina

@@ -1,4 +1,5 @@
-// `concertina checkpoint`: what a checkpoint holds, and whether it is as it was written.
+// `concertina checkpoint`: what a checkpoint holds, whether it is as it was written, and models
+// from and for elsewhere.
 #pragma once
 
 #include <string>
@@ -11,6 +12,9 @@ struct CheckpointOptions {
   std::string path;  // a commit (step-...), the directory of the commits, or a run directory
   bool json = false;
 };
+
+/// The commit that `path` means: itself, or the newest below it.
+std::string checkpoint_of(const std::string& path);
 
 int run_checkpoint_inspect(const CheckpointOptions& options);
 /// Exit code 1 if anything is not as it was written.

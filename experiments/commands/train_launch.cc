@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/exchange/start_from.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 
@@ -37,7 +38,10 @@ void TrainLaunch::open() {
   if (stored.contains(kProgress)) progress = stored[kProgress];
   launch_watch.committed(done);
   if (leads()) found ? refuse_from_scratch() : start_anew();
-  if (!found) trainer.initialize();
+  if (!found) {
+    trainer.initialize();
+    if (!config.model.from.empty()) start_from(trainer, config);
+  }
   settle_lr_steps(stored);
   if (leads() && !dry_run_) open_logs(stored);
   begin();

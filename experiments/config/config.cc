@@ -304,6 +304,8 @@ RunConfig with_absolute_paths(RunConfig config) {
   DataSection& data = config.data;
   for (auto* files : {&data.text, &data.files, &data.validation_files, &data.test_files})
     for (std::string& file : *files) make_absolute(file);
+  if (names_tokenizer_files(data.tokenizer)) make_absolute(data.tokenizer);
+  make_absolute(config.model.from);
   make_absolute(config.checkpoint.dir);
   make_absolute(config.cache.dir);
   if (is_schedule_file(config.parallel.schedule)) make_absolute(config.parallel.schedule);

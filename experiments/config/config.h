@@ -37,7 +37,7 @@ EntryOptions optimizer_options();
 EntryOptions lr_options();
 
 struct ModelSection {
-  std::string family = "gpt";
+  std::string family = "gpt", from;  // from: a folder, or empty
   int layers = 4, width = 128, heads = 4, context = 128, vocab = 256;
   double dropout = 0;
   std::int64_t seed = -1;  // see model_seed()

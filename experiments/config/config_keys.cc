@@ -118,6 +118,7 @@ const Key kKeys[] = {
      {}},
 
     {KEY(model.family), "architecture", {}, model_names},
+    {KEY(model.from), "folder of a Hugging Face model to start from; empty: random weights", {}},
     {KEY(model.task),
      "what it is trained for, which decides its head; auto: the family's own",
      {},

@@ -5,6 +5,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/config/config_value.h"
 #include "experiments/config/input_file.h"
+#include "experiments/exchange/published_config.h"
 
 namespace concertina {
 namespace {
@@ -98,6 +99,7 @@ RunConfig load_config(const std::vector<std::string>& files, const std::vector<s
   RunConfig config;
   for (const std::string& file : files) read_config_file(file, config);
   for (const std::string& assignment : sets) set_config(assignment, config);
+  adopt_model_from(config);
   validate(config);
   return config;
 }

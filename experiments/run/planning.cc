@@ -22,20 +22,24 @@ bool wants_reference(const RunConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<Model> model_of(const RunConfig& config) {
+ModelConfig model_config_of(const RunConfig& config) {
   const ModelSection& m = config.model;
-  return make_model(m.family, {.layers = m.layers,
-                               .width = m.width,
-                               .heads = m.heads,
-                               .context = m.context,
-                               .vocab = m.vocab,
-                               .samples = config.batch.global / config.batch.microbatches,
-                               .precision = precision_of(config),
-                               .dropout = m.dropout,
-                               .recompute = config.parallel.recompute,
-                               .task = m.task,
-                               .classes = m.classes,
-                               .options = m.options.at(m.family)});
+  return {.layers = m.layers,
+          .width = m.width,
+          .heads = m.heads,
+          .context = m.context,
+          .vocab = m.vocab,
+          .samples = config.batch.global / config.batch.microbatches,
+          .precision = precision_of(config),
+          .dropout = m.dropout,
+          .recompute = config.parallel.recompute,
+          .task = m.task,
+          .classes = m.classes,
+          .options = m.options.at(m.family)};
+}
+
+std::unique_ptr<Model> model_of(const RunConfig& config) {
+  return make_model(config.model.family, model_config_of(config));
 }
 
 std::int64_t tokens_of_step(const RunConfig& config) {

@@ -13,6 +13,9 @@
 
 namespace concertina {
 
+/// The keys of [model], for a microbatch of the run.
+ModelConfig model_config_of(const RunConfig& config);
+
 std::unique_ptr<Model> model_of(const RunConfig& config);
 
 /// The value of `numerics.compute`.

@@ -36,7 +36,7 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   for (const Key& key : config_keys()) {
     const std::string_view section = key.name.substr(0, key.name.find('.'));
     const bool numeric =
-        section == "model" || section == "batch" || section == "optimizer" || section == "freeze" ||
+        (section == "model" && key.name != "model.from") || section == "batch" || section == "optimizer" || section == "freeze" ||
         section == "lr" || key.name == "run.seed" || key.name == "elastic.batch" ||
         (section == "data" && !names_data(key.name)) || key.name == "numerics.compute" ||
         key.name == "numerics.attention" || key.name == "run.device";

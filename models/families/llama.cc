@@ -1,6 +1,8 @@
 // Llama (Touvron et al. 2023; grouped-query attention as in Llama 2 and 3): RMS norms, rotary
 // positions, gated MLPs, no biases, and logits by a map of their own unless they are tied.
 // Units: 0 embedding; 1 + 2l attention and 2 + 2l MLP of layer l; 2L + 1 head.
+#include <fmt/format.h>
+
 #include "core/error.h"
 #include "models/model.h"
 #include "models/task.h"
@@ -66,11 +68,66 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   return std::move(plan).build();
 }
 
+std::vector<StoredElsewhere> stored_llama(const ModelConfig& config) {
+  const std::int64_t layers = config.layers;
+  // The token table is the whole model's where it is tied, else the embedding's.
+  std::vector<StoredElsewhere> all{
+      {.ours = "wte", .theirs = {"model.embed_tokens.weight"}, .optional = true},
+      {.ours = "000.embedding/wte", .theirs = {"model.embed_tokens.weight"}, .optional = true}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("model.layers.{}.", layer);
+    const std::string heads = theirs + "self_attn.";
+    add_norm(all, attention + "ln", theirs + "input_layernorm", false);
+    add_dense(all, attention + "qkv", {heads + "q_proj", heads + "k_proj", heads + "v_proj"}, true,
+              false);
+    add_dense(all, attention + "proj", {heads + "o_proj"}, true, false);
+    add_norm(all, mlp + "ln", theirs + "post_attention_layernorm", false);
+    add_dense(all, mlp + "gate_up", {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"}, true,
+              false);
+    add_dense(all, mlp + "down", {theirs + "mlp.down_proj"}, true, false);
+  }
+  add_norm(all, head_unit(layers) + "/ln", "model.norm", false);
+  add_dense(all, head_unit(layers) + "/head", {"lm_head"}, true, false, true);
+  return all;
+}
+
+/// transformers' LlamaForCausalLM.
+const HuggingFace& llama_elsewhere() {
+  static const HuggingFace table{
+      .model_type = "llama",
+      .body = "model.",
+      .architectures = {{"causal-lm", "LlamaForCausalLM"}, {"", "LlamaModel"}},
+      .keys = {{"num_hidden_layers", "model.layers"},
+               {"hidden_size", "model.width"},
+               {"num_attention_heads", "model.heads"},
+               {"max_position_embeddings", "model.context", "2048", true},
+               {"vocab_size", "model.vocab"},
+               {"intermediate_size", "model.llama.hidden"},
+               {"num_key_value_heads", "model.llama.kv_heads", "0"},
+               {"rms_norm_eps", "model.llama.norm_eps", "1e-06"},
+               {"rope_parameters.rope_theta", "model.llama.rope_theta"},
+               {"rope_theta", "model.llama.rope_theta", "10000.0", false, false},
+               {"tie_word_embeddings", "model.llama.tied", "false"}},
+      .rules = {{"hidden_act", "\"silu\""},
+                {"attention_bias", "false"},
+                {"mlp_bias", "false"},
+                {"rope_parameters.rope_type", "\"default\""},
+                {"rope_scaling", "null"},
+                {"pretraining_tp", "1"}},
+      .unused = {"head_dim"},
+      .left_out = {".rotary_emb.inv_freq"},
+      .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
+      .tensors = stored_llama};
+  return table;
+}
+
 }  // namespace
 
 Family llama() {
   return {
       .make = make_llama,
+      .hugging_face = llama_elsewhere,
       .options = {{"hidden", std::int64_t{0},
                    "columns of the MLP between its maps; 0: 8/3 of the width, in 32s", 0, 1 << 24},
                   {"kv_heads", std::int64_t{0},

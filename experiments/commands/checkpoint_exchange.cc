@@ -1,0 +1,76 @@
+#include "experiments/commands/checkpoint_exchange.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "experiments/commands/command_checkpoint.h"
+#include "experiments/exchange/published_weights.h"
+#include "experiments/exchange/start_from.h"
+#include "experiments/run/gather.h"
+#include "experiments/run/launch.h"
+#include "experiments/run/run_checkpoint.h"
+#include "io/checkpoint_reader.h"
+#include "io/run_directory.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The run that a checkpoint, or a directory of checkpoints, is in.
+std::string run_of(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path()) {
+    std::error_code ignored;
+    if (fs::exists(folder / "config.toml", ignored)) return folder.string();
+  }
+  throw_input("there is no config.toml of a run here or above", path,
+              "a run directory, or a checkpoint in one");
+}
+
+}  // namespace
+
+int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
+  CommonOptions asked = options;
+  const fs::path out = fs::absolute(options.out).lexically_normal();
+  asked.defaults.push_back("model.from=" + fs::absolute(options.folder).string());
+  asked.defaults.push_back("run.dir=" + out.parent_path().string());
+  asked.defaults.push_back("run.name=" + out.filename().string());
+  const RunConfig config = load(asked);
+  Launch launch(config, mpi, "checkpoint import");
+  const bool leads = launch.leads();
+  launch.trainer.initialize();
+  start_from(launch.trainer, launch.config);
+  launch.begin();
+  std::optional<RunDirectory> owned;
+  together(launch.world, [&] {
+    if (!leads) return;
+    if (RunDirectory::exists(config.run.dir, config.run.name))
+      throw_input("this run is there already", options.out, "another --out");
+    owned.emplace(config.run.dir, config.run.name);
+    owned->write_config(write_config(with_absolute_paths(launch.config)));
+  });
+  save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
+  if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));
+  return 0;
+}
+
+int run_checkpoint_export(const ExportOptions& options) {
+  const std::string run = run_of(options.path);
+  CommonOptions asked;
+  asked.sources.push_back(run);
+  const RunConfig config = load(asked);
+  CheckpointReader reader(checkpoint_of(options.path));
+  write_published(
+      options.out, config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
+      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); });
+  if (options.json)
+    print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}) + "\n");
+  else
+    print_once(fmt::format("{}: the model after step {}\n", options.out, reader.manifest().step));
+  return 0;
+}
+
+}  // namespace concertina

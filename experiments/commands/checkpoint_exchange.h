@@ -1,0 +1,21 @@
+// checkpoint import and export: models as Hugging Face's transformers stores them.
+#pragma once
+
+#include "experiments/commands/command.h"
+
+namespace concertina {
+
+struct ImportOptions : CommonOptions {
+  std::string folder, out;
+};
+/// Makes the run `out` with the weights of `folder` as a checkpoint at step 0. Collective.
+int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi);
+
+struct ExportOptions {
+  std::string path, out, type = "float32";
+  bool json = false;
+};
+/// On one process.
+int run_checkpoint_export(const ExportOptions& options);
+
+}  // namespace concertina

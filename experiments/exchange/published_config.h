@@ -1,0 +1,40 @@
+// A model's config.json, as Hugging Face's transformers writes it, and the keys of [model].
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "experiments/config/config.h"
+#include "models/model.h"
+
+namespace concertina {
+
+/// What a folder with a published model says of it.
+struct PublishedConfig {
+  std::string path;    // of config.json
+  std::string family;  // ours
+  std::string task;    // ours; empty: a body without a head
+  /// Values by key, with dots between those of objects within objects; none is null.
+  std::map<std::string, nlohmann::json> values;
+  const HuggingFace* table = nullptr;
+};
+
+/// Input errors: no config.json, a model that is not supported, a key whose value would change
+/// figures and is not supported, a key that nobody here knows.
+PublishedConfig read_published_config(const std::string& folder);
+
+/// Keys of [model] that follow from `published` and that no file or --set has set. Input error: a
+/// key that is set to something else.
+void adopt_published(const PublishedConfig& published, RunConfig& config);
+/// model.from's config.json, where it is not empty.
+void adopt_model_from(RunConfig& config);
+
+/// The text of a config.json for the model of `config`. Input errors: a family or task that
+/// transformers has no model for. `type`: of the weights, such as "float32".
+std::string published_config_text(const RunConfig& config, const std::string& type);
+
+/// The table of a family. Input error: it has none.
+const HuggingFace& hugging_face_of(const RunConfig& config);
+
+}  // namespace concertina

@@ -1,0 +1,98 @@
+// Tensors in the files of Hugging Face's safetensors: a length, a JSON header, then the bytes of
+// all tensors without gaps.
+// Invariants: a file that breaks a rule of the format is refused before any of it is used; a file
+// that is written is there whole under its name, or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file.h"
+
+namespace concertina {
+
+enum class StoredType : std::uint8_t { f64, f32, f16, bf16 };
+
+struct StoredTensor {
+  std::string name;
+  StoredType type = StoredType::f32;
+  std::vector<std::int64_t> shape{};  // none: one element
+  std::uint64_t begin = 0;            // in the file
+  std::uint64_t elements() const;
+};
+
+/// A file for reading. For several threads at once.
+class SafetensorsFile {
+ public:
+  /// Input errors name the file, the tensor and the rule.
+  explicit SafetensorsFile(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  /// By name.
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  /// The header's text, padding included.
+  const std::string& header() const { return header_; }
+  /// Elements [first, first + out.size()) of the flattened tensor, which is of this file.
+  void read(const StoredTensor& tensor, std::uint64_t first, std::span<float> out) const;
+
+ private:
+  File file_;
+  std::string header_;
+  std::map<std::string, StoredTensor> tensors_;
+};
+
+/// The tensors of a folder: of its model.safetensors, or of the files that its
+/// model.safetensors.index.json names.
+class SafetensorsFolder {
+ public:
+  /// Input errors: as of the files; an index that does not say what they have.
+  explicit SafetensorsFolder(const std::string& folder);
+
+  std::vector<std::string> names() const;
+  /// Null: there is none of this name.
+  const StoredTensor* find(const std::string& name) const;
+  /// Which must be there. See SafetensorsFile::read().
+  void read(const std::string& name, std::uint64_t first, std::span<float> out) const;
+  /// Where the tensor is, for errors.
+  const std::string& path_of(const std::string& name) const;
+
+ private:
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, const SafetensorsFile*> places_;
+};
+
+/// Writes one file, tensor after tensor.
+class SafetensorsWriter {
+ public:
+  /// `tensors`: all of them, f32 or bf16; `begin` is not read. They are written in the order that
+  /// the format's own library has: by name. Overwrites `path` when finish() is called.
+  SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors);
+  ~SafetensorsWriter();
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+
+  /// In the order in which they are to be appended.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  /// The next elements; bf16 is rounded to the nearest, ties to even.
+  void append(std::span<const float> values);
+  /// After the last element: on the storage, under its name.
+  void finish();
+
+ private:
+  void append_bytes(std::span<const std::byte> bytes);
+
+  std::string path_, temporary_;
+  std::vector<StoredTensor> tensors_;
+  File file_;
+  std::uint64_t at_ = 0, end_ = 0;  // bytes of the file that are written, and in all
+  std::size_t current_ = 0;         // the tensor that the next element is of
+  std::uint64_t left_ = 0;          // of its elements
+};
+
+}  // namespace concertina

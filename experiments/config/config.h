@@ -37,13 +37,14 @@ EntryOptions optimizer_options();
 EntryOptions lr_options();
 
 struct ModelSection {
-  std::string family = "gpt", from;  // from: a folder, or empty
+  std::string family = "gpt";
   int layers = 4, width = 128, heads = 4, context = 128, vocab = 256;
   double dropout = 0;
   std::int64_t seed = -1;  // see model_seed()
   std::string task = "auto";
   int classes = 2;
   EntryOptions options = family_options();  // of every family
+  std::string from{};                       // a folder, or empty
   bool operator==(const ModelSection&) const = default;
 };
 

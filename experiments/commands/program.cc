@@ -12,6 +12,7 @@
 #include "experiments/commands/command_bench.h"
 #include "experiments/commands/command_checkpoint.h"
 #include "experiments/commands/command_completion.h"
+#include "experiments/commands/command_data.h"
 #include "experiments/commands/command_doctor.h"
 #include "experiments/commands/command_eval.h"
 #include "experiments/commands/command_generate.h"
@@ -34,7 +35,8 @@ constexpr Command kCommands[] = {
     {"eval", "held-out loss of a run's newest checkpoint", add_eval},
     {"generate", "text from a run's newest checkpoint", add_generate},
     {"verify", "same bits at every layout and schedule, in one process", add_verify},
-    {"checkpoint", "inspect or verify checkpoints", add_checkpoint},
+    {"checkpoint", "inspect, verify, import or export checkpoints", add_checkpoint},
+    {"data", "prepare text: learn a tokenizer", add_data},
     {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
     {"study", "many runs from one file: ablations, searches, their results", add_study},

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "io/file.h"
+#include "io/tokenizers/bpe_trainer.h"
 #include "io/tokenizers/sentencepiece_library.h"
 #include "tests/io/io_test.h"
 #include "tests/io/tokenizer_corpus.h"
@@ -68,6 +69,29 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
                            std::ranges::replace(name, '.', '_');
                            return name;
                          });
+
+TEST(Tokenizer, LearnsTheMergesOfTheReference) {
+  for (const auto& [name, text] :
+       {std::pair{"gpt2.json", WordPattern::gpt2()}, {"llama3.json", WordPattern::llama3()}}) {
+    const WordPattern pattern(text, "");
+    WordCounts counts;
+    for (std::uint64_t i = 0; i < 300; ++i)
+      count_words(pattern, tokenizer_corpus::chunk(1, i), counts);
+    const LearnedPairs learned = learn_pairs(counts, 1000, {"<|endoftext|>"});
+    const auto mine = nlohmann::json::parse(description_of(learned, pattern));
+    const auto theirs = nlohmann::json::parse(read_file(kFiles + name, 1 << 24));
+    EXPECT_EQ(mine["model"]["vocab"], theirs["model"]["vocab"]) << name;
+    EXPECT_EQ(mine["model"]["merges"], theirs["model"]["merges"]) << name;
+    EXPECT_EQ(mine["added_tokens"], theirs["added_tokens"]) << name;
+    const TemporaryDirectory root;
+    spill(root.path() + "/tokenizer.json", mine.dump());
+    const std::string sample = tokenizer_corpus::chunk(6, 0);
+    if (std::string_view(name) == "gpt2.json") {
+      EXPECT_EQ(make_tokenizer(root.path(), "")->tokens(sample),
+                make_tokenizer(kFiles + name, "")->tokens(sample));
+    }
+  }
+}
 
 TEST(Tokenizer, BytePairsGiveTheTextBack) {
   for (const char* name : {"gpt2", "llama3.json"}) {

@@ -95,6 +95,20 @@ std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {
   return makers_[static_cast<std::size_t>(index)](backend);
 }
 
+Graph Model::describe() const {
+  GraphBuilder graph;
+  std::string x;
+  for (std::size_t u = 0; u < describers_.size(); ++u) {
+    const UnitSpec& unit = spec_.units[u];
+    if (!describers_[u])
+      throw_input(fmt::format("unit {} has no description as a graph", unit.name), "model.family",
+                  "a family whose units all have UnitPlan::describe");
+    graph.enter(unit);
+    x = describers_[u](graph, x);
+  }
+  return std::move(graph).build();
+}
+
 ModelPlan::ModelPlan(ModelConfig config) : config_(std::move(config)) {
   ModelSpec& spec = model_.spec_;
   spec.boundary_bytes = unit_shape(config_).activation_bytes();
@@ -108,6 +122,7 @@ void ModelPlan::add(std::string_view kind, UnitPlan unit) {
   unit.spec.name = kind;
   model_.spec_.units.push_back(std::move(unit.spec));
   model_.makers_.push_back(std::move(unit.make));
+  model_.describers_.push_back(std::move(unit.describe));
 }
 
 void ModelPlan::end_layer() {

@@ -37,11 +37,15 @@ class Model {
   const ModelSpec& spec() const { return spec_; }
   /// Unit `index` of spec().units; the backend must outlive it.
   std::unique_ptr<Unit> make_unit(int index, Backend& backend) const;
+  /// Inference from a batch of samples to the logits. Throws Error{bad_input} where a unit has no
+  /// description.
+  Graph describe() const;
 
  private:
   friend class ModelPlan;
   ModelSpec spec_;
   std::vector<std::function<std::unique_ptr<Unit>(Backend&)>> makers_;
+  std::vector<UnitGraph> describers_;
 };
 
 /// The units of a model, as its family adds them one after the other.

@@ -15,6 +15,7 @@
 
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/graph.h"
 #include "core/model_spec.h"
 #include "core/tensor.h"
 
@@ -95,10 +96,16 @@ class Unit {
   virtual UnitResult result(void* saved) const = 0;
 };
 
+/// Describes inference, without dropout and loss: adds what makes y [samples,T,C] of `x` (of a unit
+/// that ends a model: its outputs, and no y), and returns the name of y. A unit that begins a model
+/// adds the inputs that it reads; its `x` is empty.
+using UnitGraph = std::function<std::string(GraphBuilder& graph, const std::string& x)>;
+
 /// A unit without a backend, and how to make it on one.
 struct UnitPlan {
   UnitSpec spec;  // but for its name
   std::function<std::unique_ptr<Unit>(Backend&)> make;
+  UnitGraph describe{};  // empty: nothing but training knows this unit
 };
 
 }  // namespace concertina

@@ -64,6 +64,7 @@ violations() {
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
+  forbid "$1" 'ONNX and protobuf headers only in io/export/' 'onnx/|google/protobuf' 'io/export/' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
   forbid "$1" 'core includes none of the others' \
     'models/|parallel/|io/|experiments/|tests/' $none core
@@ -135,6 +136,7 @@ must_fail core/cpu/a.cc '#include <cuda_runtime.h>'
 must_fail models/a.cc '#include <cublasLt.h>'
 must_fail tests/core/cuda_a_test.cc '#include <cuda_runtime_api.h>'
 must_fail experiments/a.cc '#include <hdf5.h>'
+must_fail io/a.cc '#include <onnx/checker.h>'
 must_fail core/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_fail core/a.cc '#include "models/model.h"'
 must_fail core/a.cc '#include "experiments/config/config.h"'
@@ -159,6 +161,7 @@ must_pass parallel/comm/nccl_a.cc '#include <cuda_runtime.h>'
 must_pass core/cuda/a.cu '#include <cuda_runtime.h>'
 must_pass tests/core/cuda_emulation/a.h '#include <cuda_runtime_api.h>'
 must_pass io/a.h '#include <hdf5.h>'
+must_pass io/export/a.cc '#include <google/protobuf/message.h>'
 must_pass core/cpu/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_pass models/a.cc '#include "core/stage.h"  // not "parallel/plan/layout.h"'
 must_pass experiments/a.cc '#include "parallel/comm/mpi_environment.h"'

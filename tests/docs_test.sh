@@ -36,7 +36,7 @@ awk '/^  (-[a-z],)?--[a-z-]+/ { bad += open; open = substr($0, 30, 2) !~ /^ [^ ]
 tables=$(cut -d. -f1 keys | sort -u | paste -sd'|')
 for document in $docs; do
   grep -oE "(^|[^A-Za-z0-9_./-])($tables)\.[a-z_0-9]+" "$document" | sed 's/^[^a-z]//' | sort -u |
-    grep -vE '\.(h|h5|cc|id|lock|toml|json|txt)$' > named
+    grep -vE '\.(h|h5|cc|id|lock|toml|json|txt|onnx|onnx_data)$' > named
   while read -r key; do
     grep -qE "^$key(\.|$)" keys || fail "${document#"$top"/} names $key: there is no such config key"
   done < named

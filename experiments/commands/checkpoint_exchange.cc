@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "experiments/commands/checkpoint_onnx.h"
 #include "experiments/commands/command_checkpoint.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/exchange/start_from.h"
@@ -14,11 +15,8 @@
 #include "io/run_directory.h"
 
 namespace concertina {
-namespace {
-
 namespace fs = std::filesystem;
 
-/// The run that a checkpoint, or a directory of checkpoints, is in.
 std::string run_of(const std::string& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
@@ -29,8 +27,6 @@ std::string run_of(const std::string& path) {
   throw_input("there is no config.toml of a run here or above", path,
               "a run directory, or a checkpoint in one");
 }
-
-}  // namespace
 
 int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   CommonOptions asked = options;
@@ -58,6 +54,7 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
 }
 
 int run_checkpoint_export(const ExportOptions& options) {
+  if (options.onnx) return run_onnx_export(options);
   const std::string run = run_of(options.path);
   CommonOptions asked;
   asked.sources.push_back(run);

@@ -1,4 +1,4 @@
-// checkpoint import and export: models as Hugging Face's transformers stores them.
+// checkpoint import and export: models as Hugging Face's transformers stores them, and as ONNX.
 #pragma once
 
 #include "experiments/commands/command.h"
@@ -13,9 +13,14 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi);
 
 struct ExportOptions {
   std::string path, out, type = "float32";
+  bool onnx = false;                     // in place of transformers' files
+  std::string inline_limit = "256 MiB";  // of ONNX
   bool json = false;
 };
 /// On one process.
 int run_checkpoint_export(const ExportOptions& options);
+
+/// The run directory that `path`, a checkpoint or a directory of checkpoints, is in.
+std::string run_of(const std::string& path);
 
 }  // namespace concertina

@@ -139,16 +139,23 @@ void add_export(CLI::App& app, CheckpointBody& chosen) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* added = app.add_subcommand("export",
                                        "write a model as transformers reads it: config.json and "
-                                       "model.safetensors");
+                                       "model.safetensors; or as ONNX");
   added->add_option("path", options->path, "checkpoint, directory of checkpoints, or run")
       ->type_name("DIRECTORY")
       ->required();
-  added->add_option("--out", options->out, "the folder to write to")
-      ->type_name("DIRECTORY")
+  added->add_option("--out", options->out, "the folder to write to; of ONNX also FILE.onnx")
+      ->type_name("PATH")
       ->required();
   added->add_option("--dtype", options->type, "of the weights, which are kept in float32")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
+  CLI::Option* onnx = added->add_flag("--onnx", options->onnx, "as an ONNX model (opset 17)");
+  added
+      ->add_option("--inline-limit", options->inline_limit,
+                   "of ONNX: larger weights get a file of their own, FILE_data")
+      ->type_name("SIZE")
+      ->capture_default_str()
+      ->needs(onnx);
   added->add_flag("--json", options->json, "print one JSON object, nothing else");
   added->callback([&chosen, options] {
     chosen = [options](MpiEnvironment&) {

@@ -111,8 +111,11 @@ Runner add_data(CLI::App& app) {
   added->add_option("--pattern", options->pattern, "how text is cut into words")
       ->check(CLI::IsMember({"gpt2", "llama3"}))
       ->capture_default_str();
-  added->add_option("--special", options->special, "tokens that stand for no text")
+  added
+      ->add_option("--special", options->special,
+                   "a token that stands for no text; may be repeated")
       ->type_name("TOKEN")
+      ->allow_extra_args(false)  // or CLI11 takes "[PAD]" for a list
       ->capture_default_str();
   added->add_flag("--json", options->json, "print one JSON object, nothing else");
   return [options](MpiEnvironment&) {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "experiments/run/evaluate.h"
 #include "experiments/run/launch.h"
+#include "experiments/run/logits_files.h"
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
@@ -18,6 +19,7 @@ namespace {
 struct EvalOptions : CommonOptions {
   std::vector<std::string> text;  // in place of the run's own
   std::int64_t step = -1;         // of the checkpoint; -1: the newest
+  std::string logits;             // directory for what the model says; empty: nowhere
 };
 
 /// The commit of `step`; throws bad input that lists those that there are.
@@ -77,6 +79,15 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
   }
 }
 
+Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
+  const std::int64_t batches = launch.config.eval.batches;
+  if (options.logits.empty()) return evaluate(launch.trainer, launch.dataset, batches);
+  LogitsFiles files(launch.trainer, launch.dataset, options.logits);
+  Validation result = evaluate(launch.trainer, launch.dataset, batches, {}, files.see());
+  if (result.samples > 0) files.finish(result.samples);
+  return result;
+}
+
 int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   if (!options.text.empty()) config.data.text = options.text;
@@ -85,13 +96,14 @@ int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
                 config.where(key),
                 key == "data.text" ? "--text FILE" : fmt::format("--set {}=FILE", key));
   const std::string checkpoints = checkpoint_directory(config);
-  const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
+  const std::string path =
+      options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
   nlohmann::json stored;
   const std::int64_t step = require_checkpoint(launch->trainer, path, &stored);
   launch->begin();
   if (options.text.empty()) require_held_out(*launch, stored);
-  const Validation result = evaluate(launch->trainer, launch->dataset, config.eval.batches);
+  const Validation result = evaluate_to_files(options, *launch);
   if (result.targets == 0)
     throw_input("the text has no held-out part", config.where("data.validation"),
                 "data.validation = 0.1, or a longer text");
@@ -110,6 +122,9 @@ Runner add_eval(CLI::App& app) {
         eval.add_option("--step", options.step, "of the checkpoint; the newest if not given")
             ->type_name("N")
             ->check(CLI::NonNegativeNumber);
+        eval.add_option("--logits", options.logits,
+                        "write logits.npy and what the model read (tokens.npy, ...) here")
+            ->type_name("DIRECTORY");
         eval.add_option("--text", options.text,
                         "evaluate on the held-out part of another text than the run's own")
             ->type_name("FILE")

@@ -29,21 +29,22 @@ namespace {
 /// What the model answers to held-out samples, from the ranks of last stages to all.
 class Answers {
  public:
-  Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset)
+  Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, const SampleLogits& see)
       : trainer_(trainer),
+        see_(see),
         predictions_(make_predictions(fields_of(trainer.job().model), dataset, Split::validation)) {
   }
 
   /// The next batch begins with sample `first` and has `count` samples.
   void begin(std::int64_t first, std::int64_t count) {
-    if (predictions_ == nullptr) return;
     first_ = first;
     count_ = count;
-    mine_.assign(static_cast<std::size_t>(count) * predictions_->size(), 0);
+    if (predictions_ != nullptr)
+      mine_.assign(static_cast<std::size_t>(count) * predictions_->size(), 0);
   }
   /// For Trainer::evaluate().
   std::function<void(int, View)> see() {
-    if (predictions_ == nullptr) return {};
+    if (predictions_ == nullptr && !see_) return {};
     return [this](int microbatch, View logits) { take(microbatch, logits); };
   }
   /// Collective.
@@ -64,17 +65,21 @@ class Answers {
     const std::vector<float> values =
         to_floats(host_view(trainer_.tensor_memory(), logits, scratch_));
     const std::size_t each = values.size() / static_cast<std::size_t>(samples);
-    const std::size_t size = predictions_->size();
     for (std::int64_t s = 0; s < samples; ++s) {
       const std::int64_t at = microbatch * samples + s;
       if (at >= count_) return;  // padding
-      predictions_->answer(static_cast<std::uint64_t>(first_ + at),
-                           std::span(values).subspan(static_cast<std::size_t>(s) * each, each),
+      const auto sample = static_cast<std::uint64_t>(first_ + at);
+      const auto logits_of_it = std::span(values).subspan(static_cast<std::size_t>(s) * each, each);
+      if (see_) see_(sample, logits_of_it);
+      if (predictions_ == nullptr) continue;
+      const std::size_t size = predictions_->size();
+      predictions_->answer(sample, logits_of_it,
                            std::span(mine_).subspan(static_cast<std::size_t>(at) * size, size));
     }
   }
 
   Trainer& trainer_;
+  const SampleLogits& see_;
   std::unique_ptr<Predictions> predictions_;
   std::int64_t first_ = 0, count_ = 0;
   std::vector<double> mine_, all_;  // of this batch, 0 where another rank answers; of all samples
@@ -84,13 +89,13 @@ class Answers {
 }  // namespace
 
 Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::int64_t batches,
-                    const std::function<bool()>& stop) {
+                    const std::function<bool()>& stop, const SampleLogits& see) {
   const double start = now();
   const Job& job = trainer.job();
   const std::int64_t samples = job.batch(), microbatch = job.model.samples;
   Validation result;
   result.of = dataset->targets(Split::validation);
-  Answers answers(trainer, dataset);
+  Answers answers(trainer, dataset, see);
   ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
   const int together = trainer.assignment().batches;
   for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
@@ -100,6 +105,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, st
       valid += source.samples(b);
     const auto count = static_cast<int>((valid + microbatch - 1) / microbatch);
     answers.begin(batch * samples, valid);
+    result.samples += valid;
     const std::vector<double>& mine = trainer.evaluate(batch, count, source, answers.see());
     if (trainer.watchdog() != nullptr) trainer.watchdog()->at("gather of held-out losses");
     const std::vector<double> all = gather_values(trainer.world(), mine);

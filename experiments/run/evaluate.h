@@ -19,7 +19,12 @@ struct Validation {
   std::int64_t targets = 0, of = 0;  // scored, and all that the held-out part has
   double seconds = 0;                // that it took
   std::vector<Metric> metrics;       // what the task counts beside the loss
+  std::int64_t samples = 0;          // that were seen
 };
+
+/// Gets the logits of one held-out sample on the rank that has them: of one row, or of all its
+/// rows.
+using SampleLogits = std::function<void(std::uint64_t sample, std::span<const float> logits)>;
 
 /// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
@@ -31,7 +36,7 @@ std::string metrics_text(const Validation& validation);
 /// loss 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the
 /// result is of no use then.
 Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::int64_t batches,
-                    const std::function<bool()>& stop = {});
+                    const std::function<bool()>& stop = {}, const SampleLogits& see = {});
 
 /// Throws a failure that names `step` if the loss is no number.
 void require_finite(const Validation& validation, std::int64_t step);

@@ -53,6 +53,9 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                                          const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
   std::shared_ptr<const Dataset> dataset = open_dataset(data_options(config, tokenizer));
+  // With their marks: a mask is a token as well.
+  if (task_of(config.model.family, config.model.task).masks)
+    dataset = masked_tokens(dataset, tokenizer);
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
@@ -62,8 +65,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   if (field_index(*dataset, "label") >= 0 && classes > 0 && classes != config.model.classes)
     throw_input(fmt::format("the model has {} classes, the data {}", config.model.classes, classes),
                 config.where("model.classes"), fmt::format("model.classes = {}", classes));
-  const bool masks = task_of(config.model.family, config.model.task).masks;
-  return masks ? masked_tokens(dataset, tokenizer) : dataset;
+  return dataset;
 }
 
 CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,

@@ -28,6 +28,7 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
 
   ModelPlan plan(config);
   plan.add("embedding", embedding(shape, {.vocabulary = config.vocab,
+                                          .counts_positions = true,
                                           .types = option<std::int64_t>(config.options, "types"),
                                           .norm = norm,
                                           .std = kStd}));

@@ -3,6 +3,15 @@
 #include "core/error.h"
 
 namespace concertina {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+std::string bias_name(const DenseSpec& spec) {
+  return (spec.shared_table ? "logits" : spec.name) + ".bias";
+}
+
+}  // namespace
 
 std::vector<ParameterSpec> DenseSpec::parameters() const {
   const Init init{Init::Kind::normal, std};
@@ -11,9 +20,16 @@ std::vector<ParameterSpec> DenseSpec::parameters() const {
     list.push_back({name, {out, in}, true, init, name});
   else
     list.push_back({name + ".weight", {in, out}, true, init, ""});
-  const std::string owner = shared_table ? "logits" : name;
-  if (bias) list.push_back({owner + ".bias", {out}, false, {Init::Kind::zeros}, ""});
+  if (bias) list.push_back({bias_name(*this), {out}, false, {Init::Kind::zeros}, ""});
   return list;
+}
+
+std::string DenseSpec::describe(GraphBuilder& graph, const std::string& x) const {
+  const std::string weight =
+      shared_table ? graph.add("Transpose", {graph.parameter(name)}, {{"perm", Extents{1, 0}}})
+                   : graph.parameter(name + ".weight");
+  const std::string y = graph.add("MatMul", {x, weight});
+  return bias ? graph.add("Add", {y, graph.parameter(bias_name(*this))}) : y;
 }
 
 Dense::Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend)

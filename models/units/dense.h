@@ -22,6 +22,8 @@ struct DenseSpec {
     return 2 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
   }
   std::vector<ParameterSpec> parameters() const;
+  /// y[...,O] of x[...,I].
+  std::string describe(GraphBuilder& graph, const std::string& x) const;
 };
 
 class Dense final : public UnitPart {

@@ -131,6 +131,24 @@ class Embedding final : public PartedUnit {
   Dropout dropout_;
 };
 
+/// [samples,T], or [T] where they are counted.
+std::string describe_positions(GraphBuilder& graph, const EmbeddingSpec& spec) {
+  if (!spec.counts_positions) return graph.tokens_input("position_ids");
+  const std::string shape = graph.add("Shape", {graph.tokens_input("input_ids")});
+  const std::string tokens = graph.add("Gather", {shape, graph.index(1)});
+  return graph.add("Range", {graph.index(0), tokens, graph.index(1)});
+}
+
+std::string describe_embedding(GraphBuilder& graph, const EmbeddingSpec& spec) {
+  const auto rows = [&](std::string_view table, const std::string& indices) {
+    return graph.add("Gather", {graph.parameter(table), indices}, {{"axis", std::int64_t{0}}});
+  };
+  std::string x = rows(kTokenTable, graph.tokens_input("input_ids"));
+  if (spec.types > 0) x = graph.add("Add", {x, rows("wtt", graph.tokens_input("token_type_ids"))});
+  if (spec.positions) x = graph.add("Add", {x, rows("wpe", describe_positions(graph, spec))});
+  return spec.norm ? spec.norm->describe(graph, x) : x;
+}
+
 }  // namespace
 
 UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
@@ -155,6 +173,9 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
                     .weight_flops = tables * elements,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
                     .grad_bytes = slot_bytes<Grads>(shape, spec)};
+  plan.describe = [spec](GraphBuilder& graph, const std::string& /*x*/) {
+    return describe_embedding(graph, spec);
+  };
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<Embedding>(shape, spec, backend);
   };

@@ -16,7 +16,8 @@ struct EmbeddingSpec {
   std::int64_t vocabulary = 0;  // V
   bool tied = true;             // the head uses the same table
   bool positions = true;
-  std::int64_t types = 0;  // K; 0: none
+  bool counts_positions = false;  // as a graph: they are 0, 1, ... and no input
+  std::int64_t types = 0;         // K; 0: none
   std::optional<NormSpec> norm{};
   float std = 0;  // of the tables' init
 };

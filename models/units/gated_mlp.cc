@@ -91,6 +91,14 @@ BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec) {
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<GatedMlpBranch>(shape, spec, backend);
   };
+  plan.describe = [shape, spec](GraphBuilder& graph, const std::string& x) {
+    const std::vector<std::string> u = graph.add_many(
+        "Split", 2,
+        {gate_up_spec(shape, spec).describe(graph, x), graph.indices({spec.hidden, spec.hidden})},
+        {{"axis", std::int64_t{-1}}});
+    const std::string silu = graph.add("Mul", {u[0], graph.add("Sigmoid", {u[0]})});
+    return down_spec(shape, spec).describe(graph, graph.add("Mul", {silu, u[1]}));
+  };
   return plan;
 }
 

@@ -142,6 +142,13 @@ UnitPlan half_block(const UnitShape& shape, NormPlace place, const NormSpec& nor
   if (place == NormPlace::after_skip) plan.spec.cost.again_flops = branch.cost.forward_flops;
   plan.spec.cost.saved_bytes += slot_bytes<Saved>(shape, norm);
   plan.spec.cost.grad_bytes += slot_bytes<Grads>(shape, place);
+  if (branch.describe)
+    plan.describe = [place, norm, inner = branch.describe](GraphBuilder& graph,
+                                                           const std::string& x) {
+      if (place == NormPlace::before_branch)
+        return graph.add("Add", {x, inner(graph, norm.describe(graph, x))});
+      return norm.describe(graph, graph.add("Add", {x, inner(graph, x)}));
+    };
   plan.make = [shape, place, norm, branch = std::move(branch)](Backend& backend) {
     return std::make_unique<HalfBlock>(shape, place, norm, branch, backend);
   };

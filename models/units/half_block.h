@@ -43,6 +43,7 @@ struct BranchPlan {
   UnitCost cost;  // of the branch alone; its bytes are what BranchMemory is to have, and
                   // again_flops those of forward() without y
   std::function<std::unique_ptr<Branch>(Backend&)> make;
+  UnitGraph describe{};  // of the branch alone
 };
 
 enum class NormPlace { before_branch, after_skip };

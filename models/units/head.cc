@@ -3,6 +3,7 @@
 #include <array>
 
 #include "models/slots.h"
+#include "models/units/activation.h"
 #include "models/units/dropout.h"
 
 namespace concertina {
@@ -215,6 +216,39 @@ class Head final : public PartedUnit {
   Dense logits_;
 };
 
+std::string describe_transform(GraphBuilder& graph, const TransformSpec& spec,
+                               const std::string& x) {
+  std::string y = spec.map.describe(graph, x);
+  y = spec.activation == TransformSpec::Activation::tanh
+          ? graph.add("Tanh", {y})
+          : describe_gelu(graph, Epilogue::Kind::gelu_erf, y);
+  return spec.norm ? spec.norm->describe(graph, y) : y;
+}
+
+/// Outputs "logits" [samples,T,V], of the first rows [samples,V]; of spans "start_logits" and
+/// "end_logits" [samples,T].
+void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
+  const std::string samples(kBatchAxis), tokens(kSequenceAxis);
+  if (spec.first_row) x = graph.add("Gather", {x, graph.index(0)}, {{"axis", std::int64_t{1}}});
+  if (spec.norm) x = spec.norm->describe(graph, x);
+  if (spec.transform) x = describe_transform(graph, *spec.transform, x);
+  x = spec.logits.describe(graph, x);
+  if (spec.loss == HeadSpec::Loss::rows) {
+    const GraphExtent columns = spec.logits.out;
+    graph.output("logits", x,
+                 spec.first_row ? std::vector{GraphExtent(samples), columns}
+                                : std::vector{GraphExtent(samples), GraphExtent(tokens), columns});
+    return;
+  }
+  const std::vector<std::string> halves =
+      graph.add_many("Split", 2, {x, graph.indices({1, 1})}, {{"axis", std::int64_t{-1}}});
+  const auto output = [&](std::string_view name, const std::string& half) {
+    graph.output(name, graph.add("Squeeze", {half, graph.indices({-1})}), {samples, tokens});
+  };
+  output("start_logits", halves[0]);
+  output("end_logits", halves[1]);
+}
+
 }  // namespace
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
@@ -240,6 +274,10 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
                     .weight_flops = product,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
                     .grad_bytes = slot_bytes<Grads>(shape, spec)};
+  plan.describe = [spec](GraphBuilder& graph, const std::string& x) {
+    describe_head(graph, spec, x);
+    return std::string();
+  };
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<Head>(shape, spec, backend);
   };

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "models/slots.h"
+#include "models/units/activation.h"
 #include "models/units/dense.h"
 
 namespace concertina {
@@ -85,6 +86,10 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
                up_spec(shape, spec).flops(shape.rows())};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<MlpBranch>(shape, spec, backend);
+  };
+  plan.describe = [shape, spec](GraphBuilder& graph, const std::string& x) {
+    const std::string u = up_spec(shape, spec).describe(graph, x);
+    return down_spec(shape, spec).describe(graph, describe_gelu(graph, spec.gelu, u));
   };
   return plan;
 }

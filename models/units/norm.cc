@@ -9,6 +9,18 @@ std::vector<ParameterSpec> NormSpec::parameters(std::int64_t width) const {
   return list;
 }
 
+std::string NormSpec::describe(GraphBuilder& graph, const std::string& x) const {
+  const std::string weight = graph.parameter(name + ".weight");
+  if (kind == Kind::layer)
+    return graph.add("LayerNormalization", {x, weight, graph.parameter(name + ".bias")},
+                     {{"axis", std::int64_t{-1}}, {"epsilon", eps}});
+  const std::string square =
+      graph.add("ReduceMean", {graph.add("Mul", {x, x})},
+                {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", std::int64_t{1}}});
+  const std::string size = graph.add("Sqrt", {graph.add("Add", {square, graph.number(eps)})});
+  return graph.add("Mul", {graph.add("Div", {x, size}), weight});
+}
+
 void Norm::attach(std::span<const View> weights, void* /*packed*/) {
   gamma_ = weights[kWeight];
   if (centers()) beta_ = weights[kBias];

@@ -19,6 +19,8 @@ struct NormSpec {
   std::string name = "ln";
 
   std::vector<ParameterSpec> parameters(std::int64_t width) const;
+  /// y of x, both [...,C].
+  std::string describe(GraphBuilder& graph, const std::string& x) const;
   /// Elements of NormStatistics for `rows` rows.
   std::int64_t means(std::int64_t rows) const { return kind == Kind::layer ? rows : 0; }
 };

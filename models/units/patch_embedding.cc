@@ -116,6 +116,28 @@ class PatchEmbedding final : public PartedUnit {
   Dropout dropout_;
 };
 
+std::string describe_patches(GraphBuilder& graph, const UnitShape& shape,
+                             const PatchEmbeddingSpec& spec) {
+  const std::int64_t side = spec.size / spec.patch, p = spec.patch;
+  const DenseSpec map = patch_spec(shape, spec);
+  const std::string image =
+      graph.image_input("pixel_values", {spec.channels, spec.size, spec.size});
+  const std::string cut =
+      graph.add("Reshape", {image, graph.indices({-1, spec.channels, side, p, side, p})});
+  const std::string sorted =
+      graph.add("Transpose", {cut}, {{"perm", std::vector<std::int64_t>{0, 2, 4, 1, 3, 5}}});
+  const std::string rows = map.describe(
+      graph, graph.add("Reshape", {sorted, graph.indices({-1, spec.patches(), map.in})}));
+  // The class token [C] as [samples,1,C].
+  const std::string samples =
+      graph.add("Slice", {graph.add("Shape", {rows}), graph.indices({0}), graph.indices({1})});
+  const std::string each =
+      graph.add("Concat", {samples, graph.indices({1, shape.width})}, {{"axis", std::int64_t{0}}});
+  const std::string cls = graph.add("Expand", {graph.parameter("cls"), each});
+  const std::string x = graph.add("Concat", {cls, rows}, {{"axis", std::int64_t{1}}});
+  return graph.add("Add", {x, graph.parameter("wpe")});
+}
+
 }  // namespace
 
 UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec) {
@@ -133,6 +155,9 @@ UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec)
                     .weight_flops = product,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
                     .grad_bytes = slot_bytes<Grads>(shape, spec)};
+  plan.describe = [shape, spec](GraphBuilder& graph, const std::string& /*x*/) {
+    return describe_patches(graph, shape, spec);
+  };
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<PatchEmbedding>(shape, spec, backend);
   };

@@ -378,13 +378,16 @@ every() {
       fail "'$1' does not complete $option"
   done < wanted
 }
-for command in '' train eval generate plan 'schedule simulate' 'schedule search' 'bench links' 'bench change' report; do
+for command in '' train eval generate plan 'schedule simulate' 'schedule search' 'bench links' 'bench change' report 'checkpoint export'; do
   every "$command"
 done
 
 refused 'one rank has nobody' bench change
 refused 'no such directory' checkpoint inspect nowhere
 refused 'no checkpoint here' checkpoint verify .
+refused 'no config.toml' checkpoint export nowhere --onnx --out here
+refused 'onnx' checkpoint export nowhere --out here --inline-limit 0
+refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
 

@@ -10,21 +10,6 @@
 namespace concertina {
 namespace {
 
-OptionValue option_of(const nlohmann::json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  return value.get<double>();
-}
-
-ModelConfig config_of(const GoldenFile& golden) {
-  ModelConfig config = golden.config();
-  config.task = golden.facts().at("task");
-  config.classes = golden.integer("classes");
-  for (const auto& [name, value] : golden.facts().at("options").items())
-    config.options[name] = option_of(value);
-  return config;
-}
-
 struct FamilyCase {
   const char* file;
   const char* backend;
@@ -67,7 +52,7 @@ std::vector<Buffer> fields_in(const GoldenFile& golden, const ModelSpec& spec) {
 TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
   const GoldenFile golden(std::string("family_") + GetParam().file);
   const auto backend = GetParam().make();
-  const auto model = make_model(golden.facts().at("family").get<std::string>(), config_of(golden));
+  const auto model = golden.model();
   const int units = static_cast<int>(model->spec().units.size());
   LocalPipeline pipeline(*backend, *model, {0, 2, units});
   golden.load_weights(pipeline);

@@ -47,6 +47,16 @@ class GoldenFile {
             .vocab = integer("vocab"),
             .samples = integer("samples")};
   }
+  /// The family and task that the file names; GPT where it names none.
+  std::unique_ptr<Model> model() const {
+    ModelConfig whole = config();
+    if (!facts().contains("family")) return make_model("gpt", whole);
+    whole.task = facts().at("task");
+    whole.classes = integer("classes");
+    for (const auto& [name, value] : facts().at("options").items())
+      whole.options[name] = option_of(value);
+    return make_model(facts().at("family").get<std::string>(), whole);
+  }
   /// Every weight of the model, and zero padding.
   void load_weights(LocalPipeline& pipeline) const {
     pipeline.initialize(0);
@@ -60,6 +70,12 @@ class GoldenFile {
   }
 
  private:
+  static OptionValue option_of(const nlohmann::json& value) {
+    if (value.is_boolean()) return value.get<bool>();
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+    return value.get<double>();
+  }
+
   nlohmann::json index_;
   std::vector<char> bytes_;
 };

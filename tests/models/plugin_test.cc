@@ -29,6 +29,23 @@ TEST(PluginTest, AFamilyHasOptionsOfItsOwn) {
   EXPECT_EQ(columns(), 32);
 }
 
+/// Units describe themselves, so a family that is put together from them is a graph as well.
+TEST(PluginTest, AFamilyIsAGraphForNothing) {
+  const Graph graph = make_model("mlp_only", {.layers = 1,
+                                              .width = 16,
+                                              .heads = 1,
+                                              .context = 8,
+                                              .vocab = 10,
+                                              .samples = 4})
+                          ->describe();
+  ASSERT_EQ(graph.inputs.size(), 2U);
+  EXPECT_EQ(graph.inputs[0].name, "input_ids");
+  EXPECT_EQ(graph.inputs[1].name, "position_ids");
+  ASSERT_EQ(graph.outputs.size(), 1U);
+  EXPECT_EQ(graph.outputs[0].name, "logits");
+  EXPECT_EQ(std::get<std::int64_t>(graph.outputs[0].shape[2]), 10);
+}
+
 TEST(PluginTest, AScheduleHasAKnobOfItsOwn) {
   LrConfig config{.peak = 1, .steps = 12, .min = 0.4};
   const LrSchedule usual = make_lr_schedule("plateaus", config);

@@ -1,0 +1,125 @@
+#include "experiments/commands/checkpoint_onnx.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/commands/command_checkpoint.h"
+#include "experiments/config/byte_size.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
+#include "io/checkpoint_reader.h"
+#include "io/export/onnx_writer.h"
+#include "io/file.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+/// FILE.onnx itself; else model.onnx in the directory, which is made.
+std::string model_file(const std::string& out) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool file = fs::path(out).extension() == ".onnx" && !fs::is_directory(out, error);
+  if (!file && fs::exists(out, error) && !fs::is_directory(out, error))
+    throw_input("this is no directory, and not named as an ONNX model", out,
+                "--out DIRECTORY or --out FILE.onnx");
+  if (!file) make_directories(out);
+  const std::string path = file ? out : (fs::path(out) / "model.onnx").string();
+  require_output(path, "--out");
+  return path;
+}
+
+std::uint64_t inline_limit(const std::string& text) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const auto size = parse_byte_size(text);
+  if (!size || size->bytes >= kMost)
+    throw_input(fmt::format("'{}' is no size below 2 GiB", text), "--inline-limit",
+                "a number and its unit, such as \"256 MiB\" or 0");
+  return static_cast<std::uint64_t>(size->bytes);
+}
+
+/// The checkpoint `path` itself, or the newest of a run, wherever that keeps them.
+CheckpointReader open_checkpoint(const std::string& path, const RunConfig& config) {
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(path) / "config.toml", error))
+    return CheckpointReader(checkpoint_of(path));
+  const std::string checkpoints = checkpoint_directory(config);
+  if (auto newest = open_newest(checkpoints)) return CheckpointReader(std::move(*newest));
+  throw_input("there is no checkpoint here", checkpoints,
+              "the directory of a run that `concertina train` has trained");
+}
+
+std::string task_name(const RunConfig& config) {
+  if (config.model.task != "auto") return config.model.task;
+  return std::string(
+      lookup(models(), config.model.family, "model family", "model.family").usual_task);
+}
+
+/// A model reads whole tensors of the checkpoint, which must have the shapes of its graph.
+TensorReader reader_of(CheckpointReader& checkpoint, const Graph& graph) {
+  for (const GraphTensor& tensor : graph.tensors)
+    if (!tensor.parameter.empty() && checkpoint.shape(tensor.parameter) != tensor.shape)
+      throw_input(fmt::format("tensor {} has shape [{}], the run's model has [{}]",
+                              tensor.parameter, fmt::join(checkpoint.shape(tensor.parameter), ", "),
+                              fmt::join(tensor.shape, ", ")),
+                  checkpoint.directory(), "the config.toml of the run that saved it");
+  return [&checkpoint](const std::string& name, std::span<float> values) {
+    checkpoint.read(name, "weight", 0, values);
+  };
+}
+
+/// What tells one export from another; no time and no path, so the same export is the same bytes.
+std::map<std::string, std::string> facts_of(const RunConfig& config, const Manifest& manifest) {
+  nlohmann::json identity = manifest.metadata;
+  identity.erase(kProgress);
+  return {{"concertina.family", config.model.family},
+          {"concertina.task", task_name(config)},
+          {"concertina.step", std::to_string(manifest.step)},
+          {"concertina.config.sha256", sha256_hex(identity.dump())}};
+}
+
+void print_files(const ExportOptions& options, const OnnxFiles& files, const Graph& graph,
+                 std::int64_t step) {
+  if (options.json) {
+    print_once(json_line({{"step", step},
+                          {"model", files.model},
+                          {"bytes", files.bytes},
+                          {"data", files.data},
+                          {"data_bytes", files.data_bytes},
+                          {"nodes", graph.nodes.size()},
+                          {"weights_sha256", files.weights_sha256}}));
+    return;
+  }
+  std::string text = fmt::format("step {}: {} nodes in {}, {} bytes", step, graph.nodes.size(),
+                                 files.model, grouped(static_cast<std::int64_t>(files.bytes)));
+  if (!files.data.empty())
+    text += fmt::format("; weights in {}, {} bytes", files.data,
+                        grouped(static_cast<std::int64_t>(files.data_bytes)));
+  print_once(text + "\n");
+}
+
+}  // namespace
+
+int run_onnx_export(const ExportOptions& options) {
+  if (options.type != "float32")
+    throw_input("weights of an ONNX model are float32", "--dtype " + options.type,
+                "no --dtype, or no --onnx");
+  CommonOptions run;
+  run.sources = {run_of(options.path)};
+  const RunConfig config = load(run);
+  const Graph graph = model_of(config)->describe();
+  CheckpointReader checkpoint = open_checkpoint(options.path, config);
+  const TensorReader read = reader_of(checkpoint, graph);
+  OnnxOptions wanted;
+  wanted.inline_limit = inline_limit(options.inline_limit);
+  wanted.facts = facts_of(config, checkpoint.manifest());
+  const OnnxFiles files = write_onnx(graph, read, model_file(options.out), wanted);
+  print_files(options, files, graph, checkpoint.manifest().step);
+  return 0;
+}
+
+}  // namespace concertina

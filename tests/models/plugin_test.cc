@@ -58,7 +58,7 @@ TEST(PluginTest, ATaskEndsAnyFamily) {
       last = pipeline.train(tokens.view(), targets.view(), 1.0F / 32, 0, store) / 32;
       for (std::size_t b = 0; b < pipeline.buckets().size(); ++b) {
         const Buffer total(store.total(static_cast<int>(b)));
-        rule->update(*backend, {step, 0.5, 1}, true, pipeline.weights()[b].view(),
+        rule->update(*backend, {step, 0.05, 1}, true, pipeline.weights()[b].view(),
                      std::array{momentum[b].view()}, total.view());
       }
       pipeline.refresh();

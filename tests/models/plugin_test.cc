@@ -1,9 +1,11 @@
-// An optimizer, an lr schedule and a model from outside models/: each is one file in plugins/ and
-// one word in meson.build. They are found by name and train together like the built-in ones.
+// An optimizer, an lr schedule, a model and a task from outside models/: each is one file in
+// plugins/ and one word in meson.build. They are found by name and train together like the built-in
+// ones.
 #include <gtest/gtest.h>
 
 #include "models/lr_schedule.h"
 #include "models/optimizer.h"
+#include "models/task.h"
 #include "tests/models/local_pipeline.h"
 
 namespace concertina {
@@ -12,6 +14,8 @@ namespace {
 TEST(PluginTest, NamesStandBesideTheBuiltIn) {
   EXPECT_EQ(names_of(models()).front(), "gpt");
   EXPECT_EQ(names_of(models()).back(), "mlp_only");
+  EXPECT_EQ(names_of(tasks()).front(), "causal-lm");
+  EXPECT_EQ(names_of(tasks()).back(), "parity");
   EXPECT_EQ(names_of(optimizers()).front(), "adamw");
   EXPECT_EQ(names_of(optimizers()).back(), "heavy_ball");
   EXPECT_EQ(names_of(lr_schedules()).front(), "cosine");
@@ -44,6 +48,40 @@ TEST(PluginTest, AFamilyIsAGraphForNothing) {
   ASSERT_EQ(graph.outputs.size(), 1U);
   EXPECT_EQ(graph.outputs[0].name, "logits");
   EXPECT_EQ(std::get<std::int64_t>(graph.outputs[0].shape[2]), 10);
+}
+
+/// The task's head ends a family of the project and one from outside; the loss falls.
+TEST(PluginTest, ATaskEndsAnyFamily) {
+  for (const std::string family : {"gpt", "mlp_only"}) {
+    ModelConfig config{
+        .layers = 1, .width = 16, .heads = 1, .context = 8, .vocab = 10, .samples = 4};
+    config.task = "parity";
+    const auto model = make_model(family, config);
+    EXPECT_EQ(model->spec().units.back().parameters[2].shape, (std::vector<std::int64_t>{16, 2}));
+    const auto backend = make_cpu_backend(1);
+    LocalPipeline pipeline(*backend, *model, {0, static_cast<int>(model->spec().units.size())});
+    pipeline.initialize(1);
+    const auto rule = make_optimizer("heavy_ball", {.weight_decay = 0});
+    std::vector<Buffer> momentum;
+    for (const Bucket& bucket : pipeline.buckets())
+      momentum.emplace_back(std::vector<float>(bucket.elements));
+    Data data(3);
+    double last = 0;
+    for (int step = 1; step <= 60; ++step) {
+      const Buffer tokens = data.integers(32, 0, 9);
+      const Buffer targets(32, DType::i32);
+      for (std::size_t i = 0; i < 32; ++i) targets.view().i32()[i] = tokens.view().i32()[i] % 2;
+      GradientStore store(pipeline.buckets());
+      last = pipeline.train(tokens.view(), targets.view(), 1.0F / 32, 0, store) / 32;
+      for (std::size_t b = 0; b < pipeline.buckets().size(); ++b) {
+        const Buffer total(store.total(static_cast<int>(b)));
+        rule->update(*backend, {step, 0.05, 1}, true, pipeline.weights()[b].view(),
+                     std::array{momentum[b].view()}, total.view());
+      }
+      pipeline.refresh();
+    }
+    EXPECT_LT(last, 0.2) << family;
+  }
 }
 
 TEST(PluginTest, AScheduleHasAKnobOfItsOwn) {

@@ -1,0 +1,12 @@
+// data.format = "cifar10": files of CIFAR-10's binary version, 10 classes.
+#include "io/datasets/cifar_records.h"
+
+namespace concertina::dataset_makers {
+
+DatasetFormat cifar10() {
+  return {
+      .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar10Labels, 0); },
+      .varies = images_vary};
+}
+
+}  // namespace concertina::dataset_makers

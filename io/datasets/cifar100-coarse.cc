@@ -1,0 +1,12 @@
+// data.format = "cifar100-coarse": files of CIFAR-100's binary version, the 20 coarse classes.
+#include "io/datasets/cifar_records.h"
+
+namespace concertina::dataset_makers {
+
+DatasetFormat cifar100_coarse() {
+  return {
+      .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar100Labels, 0); },
+      .varies = images_vary};
+}
+
+}  // namespace concertina::dataset_makers

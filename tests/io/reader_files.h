@@ -1,0 +1,174 @@
+// What the tests of readers share: small files of each format, and samples read from them.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/datasets/dataset.h"
+#include "tests/buffer.h"
+#include "tests/io/io_test.h"
+
+namespace concertina {
+
+/// Fields of one sample: integers by name, or an image.
+struct ReadSample {
+  std::map<std::string, std::vector<std::int32_t>> of;
+  std::vector<float> image;
+};
+
+inline ReadSample sample_of(const Dataset& dataset, const SampleAt& at) {
+  std::vector<Buffer> buffers;
+  std::vector<View> views;
+  for (const Field& field : dataset.fields())
+    buffers.emplace_back(static_cast<std::size_t>(field.elements()), field.type);
+  for (Buffer& buffer : buffers) views.push_back(buffer.view());
+  dataset.write(at, views);
+  ReadSample sample;
+  for (std::size_t f = 0; f < views.size(); ++f)
+    if (views[f].dtype == DType::f32)
+      sample.image.assign(views[f].f32(), views[f].f32() + views[f].count);
+    else
+      sample.of[dataset.fields()[f].name].assign(views[f].i32(), views[f].i32() + views[f].count);
+  return sample;
+}
+
+/// Reads every sample: whatever a reader lets through must be whole.
+inline void read_all(const Dataset& dataset) {
+  for (const Split split : {Split::train, Split::validation, Split::test})
+    for (std::uint64_t i = 0; i < dataset.samples(split); ++i)
+      sample_of(dataset, {.split = split, .sample = i, .seed = 1});
+}
+
+inline std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+
+inline std::string idx(std::uint32_t magic, const std::vector<std::uint32_t>& sizes,
+                       const std::string& data) {
+  std::string bytes = big_endian(magic);
+  for (const std::uint32_t size : sizes) bytes += big_endian(size);
+  return bytes + data;
+}
+
+inline std::string ramp(std::size_t bytes) {
+  std::string data(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(i * 7);
+  return data;
+}
+
+struct Folder {
+  TemporaryDirectory root;
+  std::string path(const std::string& name) const { return root.path() + "/" + name; }
+  std::string operator()(const std::string& name, const std::string& content) const {
+    spill(path(name), content);
+    return path(name);
+  }
+};
+
+inline void gzip(const std::string& path, const std::string& content) {
+  gzFile file = ::gzopen(path.c_str(), "wb");
+  ASSERT_EQ(::gzwrite(file, content.data(), static_cast<unsigned>(content.size())),
+            std::ssize(content));
+  ::gzclose(file);
+}
+
+/// Where the project's own data is, if anywhere.
+inline std::string data_at_hand(const std::string& name) {
+  const char* folder = std::getenv("CONCERTINA_DATA");
+  const std::string path =
+      (folder != nullptr ? std::string(folder) : CONCERTINA_SOURCE "/../shared/data") + "/" + name;
+  return std::filesystem::exists(path) ? path : "";
+}
+
+struct Mnist : Folder {
+  std::string images = (*this)("images", idx(0x803, {5, 2, 3}, ramp(30)));
+  std::string labels = (*this)("labels", idx(0x801, {5}, std::string("\x00\x09\x03\x03\x01", 5)));
+  DataOptions options{.format = "mnist", .files = {images, labels}, .validation = 0.4};
+};
+
+/// A record of CIFAR's binary version: label bytes, then pixels that go up from `first`.
+inline std::string cifar_record(const std::string& labels, int first) {
+  std::string record = labels;
+  for (int i = 0; i < 3 * 32 * 32; ++i) record += static_cast<char>(first + i * 3);
+  return record;
+}
+
+struct Cifar : Folder {
+  std::string file = (*this)(
+      "batch.bin", cifar_record("\x07", 1) + cifar_record("\x03", 2) + cifar_record("\x09", 3));
+  DataOptions options{.format = "cifar10", .files = {file}, .validation = 0.4};
+};
+
+struct Tsv : Folder {
+  std::string file = (*this)("a.tsv", "sentence\tlabel\ngood\t1\nbad \t0\nvery, very long\t1\n");
+  DataOptions options{.format = "tsv", .files = {file}, .validation = 0, .tokens_per_sample = 8};
+};
+
+template <class T>
+inline std::string little_endian(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+inline std::string llmc(std::int32_t magic, std::int32_t version, std::int32_t tokens,
+                        const std::string& data) {
+  std::vector<std::int32_t> header(256);
+  header[0] = magic, header[1] = version, header[2] = tokens;
+  return little_endian(header) + data;
+}
+
+/// Sequences of 3, 0 and 4 tokens, in two documents.
+struct MegatronIndex {
+  std::uint64_t version = 1, sequences = 3, bounds = 3;
+  std::uint8_t type = 8;
+  std::vector<std::int32_t> lengths{3, 0, 4};
+  std::vector<std::int64_t> offsets{0, 6, 6}, documents{0, 1, 3};
+
+  std::string text() const {
+    return std::string("MMIDIDX\0\0", 9) + little_endian(std::vector{version}) +
+           static_cast<char>(type) + little_endian(std::vector{sequences, bounds}) +
+           little_endian(lengths) + little_endian(offsets) + little_endian(documents);
+  }
+};
+
+struct TokensFile : Folder {
+  std::vector<std::uint16_t> ids{1, 50000, 3, 4, 5, 6, 7};
+  std::string file = (*this)("train.bin", little_endian(ids));
+  DataOptions options{.format = "tokens",
+                      .files = {file},
+                      .validation = 0,
+                      .tokens_per_sample = 3,
+                      .windows = "fixed",
+                      .vocabulary = 50257};
+
+  void expect_tokens() const {
+    const auto dataset = open_dataset(options);
+    EXPECT_EQ(dataset->samples(Split::train), 2U);
+    EXPECT_EQ(sample_of(*dataset, {}).of.at("tokens"), (std::vector<std::int32_t>{1, 50000, 3}));
+    EXPECT_EQ(sample_of(*dataset, {}).of.at("targets"), (std::vector<std::int32_t>{50000, 3, 4}));
+    EXPECT_EQ(sample_of(*dataset, {.sample = 1}).of.at("targets"),
+              (std::vector<std::int32_t>{5, 6, 7}));
+  }
+};
+
+/// `offset` is in code points: the letters before it take two bytes each.
+inline std::string squad_json(const std::string& text, int offset, const std::string& more = "") {
+  return R"({"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "Über Köln: the )"
+         R"(river Rhine, 1,233 km.", "qas": [{"id": "1", "question": "What?", "answers": [)" +
+         fmt::format(R"({{"text": "{}", "answer_start": {}}}{}]}}]}}]}}]}})", text, offset, more);
+}
+
+struct Squad : Folder {
+  std::string file = (*this)("s.json", squad_json("river Rhine", 15));
+  DataOptions options{
+      .format = "squad", .files = {file}, .validation = 0, .tokens_per_sample = 68, .stride = 4};
+};
+
+}  // namespace concertina

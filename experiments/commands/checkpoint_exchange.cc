@@ -47,6 +47,7 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
       throw_input("this run is there already", options.out, "another --out");
     owned.emplace(config.run.dir, config.run.name);
     owned->write_config(write_config(with_absolute_paths(launch.config)));
+    keep_published_config(launch.config);
   });
   save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
   if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));

@@ -91,6 +91,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
   log_differences(stored, trains);
   // Before any other file: from then on the directory is a run.
   if (trains || !history.config) owned_->write_config(write_config(with_absolute_paths(resolved)));
+  if (done == 0 && !config.model.from.empty()) keep_published_config(config);
   monitor = std::make_unique<Monitor>(config, directory, done);
   log_start();
   nlohmann::ordered_json facts = launch_facts(*this, done);

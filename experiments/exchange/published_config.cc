@@ -18,6 +18,8 @@ namespace {
 
 using PublishedJson = nlohmann::json;
 
+constexpr std::uint64_t kMostConfigBytes = std::uint64_t{1} << 24;
+
 /// Keys of any model that say nothing of what it computes.
 constexpr std::string_view kUnusedKeys[] = {"architectures",
                                             "model_type",
@@ -220,7 +222,7 @@ PublishedConfig read_published_config(const std::string& folder) {
   PublishedConfig published;
   published.path = (std::filesystem::path(folder) / "config.json").string();
   const PublishedJson file =
-      parse_strict_object(read_file(published.path, std::uint64_t{1} << 24), published.path);
+      parse_strict_object(read_file(published.path, kMostConfigBytes), published.path);
   if (!file.contains("model_type") || !file["model_type"].is_string())
     throw_input("there is no 'model_type'", published.path, "{\"model_type\": \"gpt2\", ...}");
   find_family(file["model_type"].get<std::string>(), published);
@@ -261,6 +263,34 @@ void adopt_model_from(RunConfig& config) {
                                      "model.heads", "model.vocab", "model.context"},
                           [&](const char* key) { return config.origins.contains(key); });
   if (!complete) adopt_published(read_published_config(config.model.from), config);
+}
+
+namespace {
+
+std::string kept_folder(const RunConfig& config) {
+  return run_directory(config) + "/model";
+}
+
+}  // namespace
+
+void keep_published_config(const RunConfig& config) {
+  make_directories(kept_folder(config));
+  atomic_replace(kept_folder(config) + "/config.json",
+                 read_file(config.model.from + "/config.json", kMostConfigBytes));
+}
+
+std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type) {
+  const std::string path = kept_folder(config) + "/config.json";
+  if (std::error_code error; !std::filesystem::exists(path, error)) return std::nullopt;
+  const PublishedConfig kept = read_published_config(kept_folder(config));
+  RunConfig copy = config;
+  copy.origins.clear();
+  adopt_published(kept, copy);
+  copy.origins = config.origins;
+  const auto says = kept.values.find("dtype");
+  const bool same_type = says == kept.values.end() || says->second == type;
+  if (!(copy == config) || kept.task.empty() || !same_type) return std::nullopt;
+  return read_file(path, kMostConfigBytes);
 }
 
 const HuggingFace& hugging_face_of(const RunConfig& config) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "experiments/config/config.h"
@@ -29,6 +30,11 @@ PublishedConfig read_published_config(const std::string& folder);
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 /// model.from's config.json, where it is not empty.
 void adopt_model_from(RunConfig& config);
+
+/// Copies model.from's config.json into the run, so that an export of it can have the same bytes.
+void keep_published_config(const RunConfig& config);
+/// The text that was kept, if it says what `config` and `type` say; else none.
+std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 
 /// The text of a config.json for the model of `config`. Input errors: a family or task that
 /// transformers has no model for. `type`: of the weights, such as "float32".

@@ -207,8 +207,9 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
 
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
                      const ReadOurs& read) {
+  const std::string type_name = type == StoredType::f32 ? "float32" : "bfloat16";
   const std::string text =
-      published_config_text(config, type == StoredType::f32 ? "float32" : "bfloat16");
+      kept_published_config(config, type_name).value_or(published_config_text(config, type_name));
   const std::vector<StoredElsewhere> rules =
       hugging_face_of(config).tensors(model_config_of(config));
   std::vector<StoredTensor> tensors;

@@ -25,6 +25,7 @@ for model in gpt2 llama llama-tied bert-masked-lm bert-classification bert-quest
   run "$ranks" checkpoint import "$published/$model" --out "runs/$model" --set run.threads=1
   run 1 checkpoint export "runs/$model" --out "$model"
   cmp "$model/model.safetensors" "$published/$model/model.safetensors" || die "$model changed"
+  cmp "$model/config.json" "$published/$model/config.json" || die "the config of $model changed"
   run 1 checkpoint export "runs/$model" --out half --dtype bfloat16
   run 1 checkpoint import half --out "runs/half-$model"
   run 1 checkpoint export "runs/half-$model" --out half-again --dtype bfloat16

@@ -6,6 +6,7 @@
 
 #include "experiments/commands/checkpoint_onnx.h"
 #include "experiments/commands/command_checkpoint.h"
+#include "experiments/config/byte_size.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/exchange/start_from.h"
 #include "experiments/run/gather.h"
@@ -54,20 +55,40 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   return 0;
 }
 
+namespace {
+
+StoredForm stored_form(const ExportOptions& options) {
+  StoredForm form;
+  if (options.type == "bfloat16") form.type = StoredType::bf16;
+  if (options.shard_size.empty()) return form;
+  const auto size = parse_byte_size(options.shard_size);
+  if (!size || size->bytes == 0)
+    throw_input(fmt::format("'{}' is no size of a file", options.shard_size), "--shard-size",
+                "a number and its unit, such as 2GB or \"512 MiB\"");
+  form.file_bytes = static_cast<std::uint64_t>(size->bytes);
+  return form;
+}
+
+}  // namespace
+
 int run_checkpoint_export(const ExportOptions& options) {
   if (options.onnx) return run_onnx_export(options);
+  const StoredForm form = stored_form(options);
   const std::string run = run_of(options.path);
   CommonOptions asked;
   asked.sources.push_back(run);
   const RunConfig config = load(asked);
   CheckpointReader reader(checkpoint_of(options.path));
-  write_published(
-      options.out, config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
+  const std::size_t files = write_published(
+      options.out, config, form,
       [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); });
   if (options.json)
-    print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}) + "\n");
+    print_once(
+        json_line({{"step", reader.manifest().step}, {"path", options.out}, {"files", files}}) +
+        "\n");
   else
-    print_once(fmt::format("{}: the model after step {}\n", options.out, reader.manifest().step));
+    print_once(fmt::format("{}: the model after step {}{}\n", options.out, reader.manifest().step,
+                           files > 1 ? fmt::format(", in {} files", files) : ""));
   return 0;
 }
 

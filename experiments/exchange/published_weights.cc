@@ -205,18 +205,16 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
 
 }  // namespace
 
-void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read) {
-  const std::string type_name = type == StoredType::f32 ? "float32" : "bfloat16";
+std::size_t write_published(const std::string& folder, const RunConfig& config,
+                            const StoredForm& form, const ReadOurs& read) {
+  const std::string type_name = form.type == StoredType::f32 ? "float32" : "bfloat16";
   const std::string text =
       kept_published_config(config, type_name).value_or(published_config_text(config, type_name));
   const std::vector<StoredElsewhere> rules =
       hugging_face_of(config).tensors(model_config_of(config));
   std::vector<StoredTensor> tensors;
-  const std::map<std::string, Destination> places = destinations(rules, config, tensors, type);
-  make_directories(folder);
-  SafetensorsWriter writer((std::filesystem::path(folder) / "model.safetensors").string(),
-                           std::move(tensors));
+  const std::map<std::string, Destination> places = destinations(rules, config, tensors, form.type);
+  SafetensorsFolderWriter writer(folder, std::move(tensors), form.file_bytes);
   std::vector<float> ours, theirs;
   std::string loaded;
   for (const StoredTensor& tensor : writer.tensors()) {
@@ -243,6 +241,7 @@ void write_published(const std::string& folder, const RunConfig& config, StoredT
   }
   writer.finish();
   atomic_replace((std::filesystem::path(folder) / "config.json").string(), text);
+  return writer.files();
 }
 
 }  // namespace concertina

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "experiments/exchange/published_config.h"
-#include "io/safetensors.h"
+#include "io/safetensors_folder.h"
 
 namespace concertina {
 
@@ -50,8 +51,16 @@ std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces
 /// Elements [0, n) of our tensor, asked for whole.
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
-/// Writes config.json and model.safetensors to `folder`, tensor by tensor. `type`: f32 or bf16.
-void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read);
+/// How a model is stored.
+struct StoredForm {
+  StoredType type = StoredType::f32;  // or bf16
+  /// Of the tensors of one file; more are several files and their index.
+  std::uint64_t file_bytes = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Writes config.json and the tensors to `folder`, one tensor after the other. Returns how many
+/// files have them.
+std::size_t write_published(const std::string& folder, const RunConfig& config,
+                            const StoredForm& form, const ReadOurs& read);
 
 }  // namespace concertina

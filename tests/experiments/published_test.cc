@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
@@ -114,7 +115,7 @@ TEST_P(Published, WrittenAgainIsTheSameBytes) {
   const PublishedWeights weights(folder, published, config);
   const TemporaryDirectory root;
   const std::string out = root.path() + "/out";
-  write_published(out, config, StoredType::f32, [&](const std::string& ours, std::span<float> to) {
+  write_published(out, config, {}, [&](const std::string& ours, std::span<float> to) {
     EXPECT_TRUE(weights.read(ours, to));
   });
   EXPECT_EQ(bytes_of_file(out + "/model.safetensors"),
@@ -124,6 +125,61 @@ TEST_P(Published, WrittenAgainIsTheSameBytes) {
   again.model.from = before.model.from;
   EXPECT_EQ(again, before);
   EXPECT_EQ(std::distance(fs::directory_iterator(out), {}), 2);
+}
+
+TEST_P(Published, WrittenAsSeveralFilesItIsTheSameModel) {
+  const std::string folder = folder_of(GetParam());
+  const RunConfig config = config_from(folder);
+  const PublishedWeights weights(folder, read_published_config(folder), config);
+  const ReadOurs read = [&](const std::string& ours, std::span<float> to) {
+    EXPECT_TRUE(weights.read(ours, to));
+  };
+  const TemporaryDirectory root;
+  const std::string out = root.path() + "/out";
+  const auto files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(out)) names.insert(entry.path().filename());
+    return names;
+  };
+  write_published(out, config, {}, read);  // which is to go
+  constexpr std::uint64_t kMost = 4000;
+  const std::size_t parts = write_published(out, config, {.file_bytes = kMost}, read);
+  ASSERT_GT(parts, 3U);
+  ASSERT_EQ(files().size(), parts + 2);
+  for (std::size_t part = 1; part <= parts; ++part) {
+    const SafetensorsFile file(
+        fmt::format("{}/model-{:05}-of-{:05}.safetensors", out, part, parts));
+    std::uint64_t bytes = 0;
+    for (const auto& [name, tensor] : file.tensors()) bytes += tensor.bytes();
+    EXPECT_TRUE(bytes <= kMost || file.tensors().size() == 1) << file.path();
+  }
+  const SafetensorsFile whole(folder + "/model.safetensors");
+  const SafetensorsFolder again(out);
+  ASSERT_EQ(again.names().size(), whole.tensors().size());
+  std::uint64_t all = 0;
+  for (const auto& [name, tensor] : whole.tensors()) {
+    ASSERT_EQ(again.find(name)->shape, tensor.shape) << name;
+    std::vector<float> before(tensor.elements()), after(before.size());
+    whole.read(tensor, 0, before);
+    again.read(name, 0, after);
+    EXPECT_EQ(before, after) << name;
+    all += tensor.bytes();
+  }
+  const auto index = nlohmann::json::parse(bytes_of_file(out + "/model.safetensors.index.json"));
+  EXPECT_EQ(index["metadata"]["total_size"], all);
+  // Fewer files, and one, take the place of many.
+  EXPECT_LT(write_published(out, config, {.file_bytes = 3 * kMost}, read), parts);
+  EXPECT_EQ(SafetensorsFolder(out).names(), again.names());
+  EXPECT_EQ(write_published(out, config, {}, read), 1U);
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "model.safetensors"}));
+  EXPECT_EQ(bytes_of_file(out + "/model.safetensors"), bytes_of_file(whole.path()));
+  // A failure leaves no file that looks whole.
+  EXPECT_THROW(write_published(out, config, {.file_bytes = kMost},
+                               [&, left = 5](const std::string&, std::span<float>) mutable {
+                                 if (--left == 0) throw std::runtime_error("no more");
+                               }),
+               std::runtime_error);
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Published,

@@ -27,6 +27,12 @@ for model in gpt2 llama llama-tied bert-masked-lm bert-classification bert-quest
   cmp "$model/model.safetensors" "$published/$model/model.safetensors" || die "$model changed"
   cmp "$model/config.json" "$published/$model/config.json" || die "the config of $model changed"
   run 1 checkpoint export "runs/$model" --out half --dtype bfloat16
+  run 1 checkpoint export "runs/$model" --out parts --shard-size 9kB
+  [ -e parts/model-00002-of-0000?.safetensors ] || die "$model is in one file"
+  [ ! -e parts/model.safetensors ] || die "$model has two forms"
+  run 2 checkpoint import parts --out "runs/parts-$model"
+  run 1 checkpoint export "runs/parts-$model" --out whole
+  cmp whole/model.safetensors "$published/$model/model.safetensors" || die "$model in parts changed"
   run 1 checkpoint import half --out "runs/half-$model"
   run 1 checkpoint export "runs/half-$model" --out half-again --dtype bfloat16
   cmp half/model.safetensors half-again/model.safetensors || die "$model changed in bfloat16"
@@ -57,6 +63,8 @@ else
 fi
 if "$program" checkpoint export runs/none --out x 2>err; then die "a run that is not there"; fi
 grep -q "no config.toml" err || die "$(cat err)"
+if "$program" checkpoint export moved --out x --shard-size 2 2>err; then die "a size without a unit"; fi
+grep -q "shard-size" err || die "$(cat err)"
 if "$program" checkpoint import "$published" --out x 2>err; then die "a folder without a model"; fi
 grep -q "config.json" err || die "$(cat err)"
 [ ! -e x ] || die "a refused import left something"

@@ -293,7 +293,8 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
                     .input_flops = product,
                     .weight_flops = product,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
-                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+                    .grad_bytes = slot_bytes<Grads>(shape, spec),
+                    .model_flops = product};
   plan.describe = [spec](GraphBuilder& graph, const std::string& x) {
     describe_head(graph, spec, x);
     return std::string();

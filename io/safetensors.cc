@@ -11,6 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "core/bf16.h"
 #include "core/error.h"
@@ -149,14 +150,14 @@ std::string read_header(const File& file) {
 
 }  // namespace
 
-std::uint64_t StoredTensor::bytes() const {
-  return elements() * facts_of(type).bytes;
-}
-
 std::uint64_t StoredTensor::elements() const {
   std::uint64_t product = 1;
   for (const std::int64_t size : shape) product *= static_cast<std::uint64_t>(size);
   return product;
+}
+
+std::uint64_t StoredTensor::bytes() const {
+  return elements() * facts_of(type).bytes;
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path)

@@ -24,7 +24,7 @@ struct StoredTensor {
   std::vector<std::int64_t> shape{};  // none: one element
   std::uint64_t begin = 0;            // in the file
   std::uint64_t elements() const;
-  std::uint64_t bytes() const;  // as stored
+  std::uint64_t bytes() const;
 };
 
 /// A file for reading. For several threads at once.

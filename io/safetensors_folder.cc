@@ -1,51 +1,50 @@
 #include "io/safetensors_folder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <regex>
+#include <system_error>
 
 #include "core/error.h"
-#include "io/file.h"
 #include "io/strict_json.h"
 
 namespace concertina {
+namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr std::uint64_t kMostIndex = 100'000'000;
-constexpr const char* kSingleName = "model.safetensors";
-constexpr const char* kIndexName = "model.safetensors.index.json";
 
-/// Refuses with the tensor's name.
-[[noreturn]] void refuse_place(const std::string& name, const std::string& what,
+[[noreturn]] void refuse_entry(const std::string& name, const std::string& what,
                                const std::string& path, const std::string& fix) {
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
 }
 
-/// Whether `name` is model-DDDDD-of-DDDDD.safetensors, with five digits or more each.
-bool is_part_name(std::string_view name) {
-  const auto takes = [&](std::string_view text) {
-    if (!name.starts_with(text)) return false;
-    name.remove_prefix(text.size());
-    return true;
-  };
-  const auto takes_number = [&] {
-    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    name.remove_prefix(digits);
-    return digits >= 5;
-  };
-  return takes("model-") && takes_number() && takes("-of-") && takes_number() &&
-         name == ".safetensors";
+/// Where each file ends, if it has at most `most` bytes of tensors; 0: any number.
+std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std::uint64_t most) {
+  std::vector<std::size_t> ends;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (most > 0 && bytes > 0 && bytes + tensors[i].bytes() > most) {
+      ends.push_back(i);
+      bytes = 0;
+    }
+    bytes += tensors[i].bytes();
+  }
+  ends.push_back(tensors.size());
+  return ends;
 }
 
 }  // namespace
 
 SafetensorsFolder::SafetensorsFolder(const std::string& folder) {
-  namespace fs = std::filesystem;
-  const fs::path single = fs::path(folder) / kSingleName;
-  const std::string index_path = (fs::path(folder) / kIndexName).string();
+  const fs::path single = fs::path(folder) / kSingleFile;
+  const std::string index_path = (fs::path(folder) / kIndexFile).string();
   std::error_code ignored;
   if (fs::exists(single, ignored)) {
     files_.push_back(std::make_unique<SafetensorsFile>(single.string()));
@@ -62,21 +61,21 @@ SafetensorsFolder::SafetensorsFolder(const std::string& folder) {
   for (const auto& [name, file] : index["weight_map"].items()) {
     const std::string file_name = file.is_string() ? file.get<std::string>() : "";
     if (file_name.empty() || fs::path(file_name).filename() != fs::path(file_name))
-      refuse_place(name, "is in no file of this folder", index_path, "the name of a file");
+      refuse_entry(name, "is in no file of this folder", index_path, "the name of a file");
     const SafetensorsFile*& place = opened[file_name];
     if (place == nullptr) {
       files_.push_back(std::make_unique<SafetensorsFile>((fs::path(folder) / file_name).string()));
       place = files_.back().get();
     }
     if (!place->tensors().contains(name))
-      refuse_place(name, fmt::format("is not in {}", file_name), index_path,
+      refuse_entry(name, fmt::format("is not in {}", file_name), index_path,
                    "the files that belong together");
     places_[name] = place;
   }
   for (const auto& one : files_)
     for (const auto& [name, tensor] : one->tensors())
       if (!places_.contains(name) || places_[name] != one.get())
-        refuse_place(name, "is in a file, but not by the index", one->path(),
+        refuse_entry(name, "is in a file, but not by the index", one->path(),
                      "the files that belong together");
 }
 
@@ -100,102 +99,101 @@ const std::string& SafetensorsFolder::path_of(const std::string& name) const {
   return places_.at(name)->path();
 }
 
-SafetensorsFolderWriter::SafetensorsFolderWriter(std::string folder,
+SafetensorsFolderWriter::SafetensorsFolderWriter(const std::string& folder,
                                                  std::vector<StoredTensor> tensors,
-                                                 std::uint64_t file_bytes)
-    : folder_(std::move(folder)), tensors_(std::move(tensors)), starts_{0} {
-  std::uint64_t taken = 0;
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const std::uint64_t bytes = tensors_[i].bytes();
-    if (taken > 0 && (taken > file_bytes || bytes > file_bytes - taken)) {
-      starts_.push_back(i);
-      taken = 0;
-    }
-    taken += bytes;
-  }
-  for (std::size_t file = 0; file < starts_.size(); ++file)
-    std::ranges::sort(tensors_.begin() + static_cast<std::ptrdiff_t>(starts_[file]),
-                      tensors_.begin() + static_cast<std::ptrdiff_t>(end_of(file)), {},
-                      &StoredTensor::name);
-  make_directories(folder_);
-  if (files() == 1) return;  // which takes the place of what is there in one step
-  for (const char* name : {kIndexName, kSingleName}) remove_tree(path_of(name));
-  sync_directory(folder_);
+                                                 std::uint64_t most)
+    : folder_(folder),
+      temporary_((fs::path(folder) / fmt::format(".{}.partial", ::getpid())).string()),
+      tensors_(std::move(tensors)) {
+  std::ranges::sort(tensors_, {}, &StoredTensor::name);
+  ends_ = file_ends(tensors_, most);
+  make_directories(temporary_);
 }
 
 SafetensorsFolderWriter::~SafetensorsFolderWriter() {
-  if (finished_) return;
-  std::error_code ignored;
   file_.reset();
-  for (std::size_t file = 0; files() > 1 && file < opened_; ++file)
-    std::filesystem::remove(path_of(name_of(file)), ignored);
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);
 }
 
-std::string SafetensorsFolderWriter::name_of(std::size_t file) const {
-  if (files() == 1) return kSingleName;
-  return fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, files());
-}
-
-std::string SafetensorsFolderWriter::path_of(const std::string& name) const {
-  return (std::filesystem::path(folder_) / name).string();
-}
-
-std::size_t SafetensorsFolderWriter::end_of(std::size_t file) const {
-  return file + 1 < starts_.size() ? starts_[file + 1] : tensors_.size();
+std::string SafetensorsFolderWriter::file_name(std::size_t file) const {
+  if (ends_.size() == 1) return kSingleFile;
+  return fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, ends_.size());
 }
 
 void SafetensorsFolderWriter::open_next() {
-  const auto at = [&](std::size_t i) { return tensors_.begin() + static_cast<std::ptrdiff_t>(i); };
-  file_ = std::make_unique<SafetensorsWriter>(
-      path_of(name_of(opened_)), std::vector(at(starts_[opened_]), at(end_of(opened_))));
+  if (file_) file_->finish();
+  const std::size_t first = opened_ == 0 ? 0 : ends_[opened_ - 1], end = ends_[opened_];
+  const std::vector<StoredTensor> own(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
+                                      tensors_.begin() + static_cast<std::ptrdiff_t>(end));
+  file_.emplace((fs::path(temporary_) / file_name(opened_)).string(), own);
   ++opened_;
+  for (const StoredTensor& tensor : own) left_ += tensor.elements();
 }
 
-void SafetensorsFolderWriter::append(std::span<const float> tensor) {
-  CONCERTINA_CHECK(next_ < tensors_.size() && tensor.size() == tensors_[next_].elements(),
-                   "{} elements as tensor {} of {}", tensor.size(), next_, tensors_.size());
-  if (file_ == nullptr) open_next();
-  file_->append(tensor);
-  if (++next_ < end_of(opened_ - 1)) return;
-  file_->finish();
-  file_.reset();
-}
-
-void SafetensorsFolderWriter::write_index() const {
-  nlohmann::json index;
-  std::uint64_t bytes = 0, elements = 0;
-  for (std::size_t file = 0; file < files(); ++file)
-    for (std::size_t i = starts_[file]; i < end_of(file); ++i) {
-      bytes += tensors_[i].bytes();
-      elements += tensors_[i].elements();
-      index["weight_map"][tensors_[i].name] = name_of(file);
+void SafetensorsFolderWriter::append(std::span<const float> values) {
+  while (!values.empty()) {
+    if (left_ == 0) {
+      CONCERTINA_CHECK(opened_ < ends_.size(), "more elements than {} has", folder_);
+      open_next();
+      continue;
     }
-  index["metadata"] = {{"total_parameters", elements}, {"total_size", bytes}};
-  atomic_replace(path_of(kIndexName), index.dump(2) + "\n");
+    const auto part = values.first(std::min<std::uint64_t>(left_, values.size()));
+    file_->append(part);
+    left_ -= part.size();
+    values = values.subspan(part.size());
+  }
 }
 
-/// Files of models that are none of this one's.
-void SafetensorsFolderWriter::remove_others() const {
-  std::set<std::string> mine, old;
-  for (std::size_t file = 0; file < files(); ++file) mine.insert(name_of(file));
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (is_part_name(name) && !mine.contains(name)) old.insert(name);
+/// As transformers writes it.
+std::string SafetensorsFolderWriter::index_text() const {
+  std::uint64_t bytes = 0, elements = 0;
+  nlohmann::json files = nlohmann::json::object();
+  std::size_t file = 0;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (i == ends_[file]) ++file;
+    bytes += tensors_[i].bytes();
+    elements += tensors_[i].elements();
+    files[tensors_[i].name] = file_name(file);
   }
-  if (files() == 1) old.insert(kIndexName);
-  for (const std::string& name : old) remove_tree(path_of(name));
+  const nlohmann::json index{{"metadata", {{"total_parameters", elements}, {"total_size", bytes}}},
+                             {"weight_map", files}};
+  return index.dump(2) + "\n";
+}
+
+/// Files of tensors that are not of these. The index goes first: without it no part of several is
+/// read.
+void SafetensorsFolderWriter::remove_others() const {
+  static const std::regex kPart("model-[0-9]{5}-of-[0-9]{5}\\.safetensors");
+  fs::remove(fs::path(folder_) / kIndexFile);
+  if (ends_.size() > 1) fs::remove(fs::path(folder_) / kSingleFile);
+  std::vector<fs::path> parts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
+    if (std::regex_match(entry.path().filename().string(), kPart)) parts.push_back(entry.path());
+  for (const fs::path& part : parts) fs::remove(part);
 }
 
 void SafetensorsFolderWriter::finish() {
-  CONCERTINA_CHECK(next_ == tensors_.size(), "{} of {} tensors", next_, tensors_.size());
-  if (tensors_.empty()) {
-    open_next();
-    file_->finish();
+  while (opened_ < ends_.size()) open_next();
+  file_->finish();
+  file_.reset();
+  const auto move_up = [&](std::size_t file) {
+    rename_path((fs::path(temporary_) / file_name(file)).string(),
+                (fs::path(folder_) / file_name(file)).string());
+  };
+  try {
+    // One file is read before any index, and takes the place of the old one at once.
+    if (ends_.size() == 1) move_up(0);
+    remove_others();
+  } catch (const fs::filesystem_error& error) {
+    throw_failure(error.code().message(), error.path1().string(), "a folder that can be written");
   }
-  finished_ = true;
-  if (files() > 1) write_index();
-  remove_others();
+  if (ends_.size() > 1) {
+    for (std::size_t file = 0; file < ends_.size(); ++file) move_up(file);
+    sync_directory(folder_);
+    atomic_replace((fs::path(folder_) / kIndexFile).string(), index_text());
+  }
+  sync_directory(folder_);
 }
 
 }  // namespace concertina

@@ -1,13 +1,12 @@
-// A model's tensors in a folder, as Hugging Face's transformers names them: model.safetensors, or
-// model-00001-of-0000N.safetensors and model.safetensors.index.json, which says where each tensor
-// is.
-// Invariant: a folder in which a write was cut short has the model that it had, or none: its index
-// never names files of two models.
+// The tensors of a model in a folder, as Hugging Face's transformers stores them: in
+// model.safetensors, or in model-00001-of-00002.safetensors ... and their index.
+// Invariant: a folder that is written to has the old tensors, the new ones, or none that would be
+// read: never some of both.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,43 +35,37 @@ class SafetensorsFolder {
   std::map<std::string, const SafetensorsFile*> places_;
 };
 
-/// Writes the tensors of a model, one after the other. What such files an earlier model left in the
-/// folder goes.
+/// Writes a folder, tensor after tensor.
 class SafetensorsFolderWriter {
  public:
-  /// `tensors`: all of them, in the order in which they fill the files. A file has as many of them
-  /// as make up at most `file_bytes` bytes, but at least one; if all fit, it is model.safetensors.
-  SafetensorsFolderWriter(std::string folder, std::vector<StoredTensor> tensors,
-                          std::uint64_t file_bytes);
-  /// Without finish(), the files that were written go.
+  /// `tensors`: as of SafetensorsWriter. Where they have more than `most` bytes they come in
+  /// several files, each with as many of them, by name, as have no more than that; a tensor that
+  /// has more is alone. 0: in one file. The folder must be there; what it has stays until finish().
+  SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
+                          std::uint64_t most);
   ~SafetensorsFolderWriter();
   SafetensorsFolderWriter(const SafetensorsFolderWriter&) = delete;
   SafetensorsFolderWriter& operator=(const SafetensorsFolderWriter&) = delete;
 
   /// In the order in which they are to be appended.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// The next tensor, whole.
-  void append(std::span<const float> tensor);
-  /// After the last tensor: all is on the storage, under its names.
+  /// The next elements, as SafetensorsWriter::append().
+  void append(std::span<const float> values);
+  /// After the last element: on the storage, in the place of what was there.
   void finish();
-  /// How many files have tensors.
-  std::size_t files() const { return starts_.size(); }
 
  private:
-  std::string name_of(std::size_t file) const;
-  std::string path_of(const std::string& name) const;
-  std::size_t end_of(std::size_t file) const;
   void open_next();
-  void write_index() const;
+  std::string file_name(std::size_t file) const;
+  std::string index_text() const;
   void remove_others() const;
 
-  std::string folder_;
-  std::vector<StoredTensor> tensors_;  // by file, of a file by name
-  std::vector<std::size_t> starts_;    // of files: the first tensor
-  std::size_t next_ = 0;               // the tensor that is appended next
-  std::size_t opened_ = 0;             // files
-  std::unique_ptr<SafetensorsWriter> file_;
-  bool finished_ = false;
+  std::string folder_, temporary_;  // the second is one in the first
+  std::vector<StoredTensor> tensors_;
+  std::vector<std::size_t> ends_;  // of the files: the tensor after their last
+  std::optional<SafetensorsWriter> file_;
+  std::size_t opened_ = 0;  // files
+  std::uint64_t left_ = 0;  // elements of the file that is open
 };
 
 }  // namespace concertina

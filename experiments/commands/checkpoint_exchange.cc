@@ -46,35 +46,29 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
 
 namespace {
 
-StoredForm stored_form(const ExportOptions& options) {
-  StoredForm form;
-  if (options.type == "bfloat16") form.type = StoredType::bf16;
-  if (options.shard_size.empty()) return form;
-  const auto size = parse_byte_size(options.shard_size);
-  if (!size || size->bytes == 0)
-    throw_input(fmt::format("'{}' is no size of a file", options.shard_size), "--shard-size",
-                "a number and its unit, such as 2GB or \"512 MiB\"");
-  form.file_bytes = static_cast<std::uint64_t>(size->bytes);
-  return form;
+std::uint64_t shard_bytes(const std::string& text) {
+  const auto size = parse_byte_size(text);
+  if (!size)
+    throw_input(fmt::format("'{}' is no size", text), "--shard-size",
+                "a number and its unit, such as \"2 GB\", or 0 for one file");
+  return static_cast<std::uint64_t>(size->bytes);
 }
 
 }  // namespace
 
 int run_checkpoint_export(const ExportOptions& options) {
   if (options.onnx) return run_onnx_export(options);
-  const StoredForm form = stored_form(options);
+  const std::uint64_t most = shard_bytes(options.shard_size);
   const StoredRun run = require_stored_run(options.path);
   CheckpointReader reader = open_stored(run);
-  const std::size_t files = write_published(
-      options.out, run.config, form,
-      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); });
+  write_published(
+      options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
+      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
+      most);
   if (options.json)
-    print_once(
-        json_line({{"step", reader.manifest().step}, {"path", options.out}, {"files", files}}) +
-        "\n");
+    print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}) + "\n");
   else
-    print_once(fmt::format("{}: the model after step {}{}\n", options.out, reader.manifest().step,
-                           files > 1 ? fmt::format(", in {} files", files) : ""));
+    print_once(fmt::format("{}: the model after step {}\n", options.out, reader.manifest().step));
   return 0;
 }
 

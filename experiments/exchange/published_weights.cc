@@ -204,16 +204,17 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
 
 }  // namespace
 
-std::size_t write_published(const std::string& folder, const RunConfig& config,
-                            const StoredForm& form, const ReadOurs& read) {
-  const std::string type_name = form.type == StoredType::f32 ? "float32" : "bfloat16";
+void write_published(const std::string& folder, const RunConfig& config, StoredType type,
+                     const ReadOurs& read, std::uint64_t most) {
+  const std::string type_name = type == StoredType::f32 ? "float32" : "bfloat16";
   const std::string text =
       kept_published_config(config, type_name).value_or(published_config_text(config, type_name));
   const std::vector<StoredElsewhere> rules =
       hugging_face_of(config).tensors(model_config_of(config));
   std::vector<StoredTensor> tensors;
-  const std::map<std::string, Destination> places = destinations(rules, config, tensors, form.type);
-  SafetensorsFolderWriter writer(folder, std::move(tensors), form.file_bytes);
+  const std::map<std::string, Destination> places = destinations(rules, config, tensors, type);
+  make_directories(folder);
+  SafetensorsFolderWriter writer(folder, std::move(tensors), most);
   std::vector<float> ours, theirs;
   std::string loaded;
   for (const StoredTensor& tensor : writer.tensors()) {
@@ -240,7 +241,6 @@ std::size_t write_published(const std::string& folder, const RunConfig& config,
   }
   writer.finish();
   atomic_replace((std::filesystem::path(folder) / "config.json").string(), text);
-  return writer.files();
 }
 
 }  // namespace concertina

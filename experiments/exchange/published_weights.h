@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,16 +53,9 @@ std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfi
 /// Elements [0, n) of our tensor, asked for whole.
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
-/// How a model is stored.
-struct StoredForm {
-  StoredType type = StoredType::f32;  // or bf16
-  /// Of the tensors of one file; more are several files and their index.
-  std::uint64_t file_bytes = std::numeric_limits<std::uint64_t>::max();
-};
-
-/// Writes config.json and the tensors to `folder`, one tensor after the other. Returns how many
-/// files have them.
-std::size_t write_published(const std::string& folder, const RunConfig& config,
-                            const StoredForm& form, const ReadOurs& read);
+/// Writes config.json and the weights to `folder`, tensor by tensor: of `type`, f32 or bf16, in
+/// files of at most `most` bytes of tensors, or with 0 in one.
+void write_published(const std::string& folder, const RunConfig& config, StoredType type,
+                     const ReadOurs& read, std::uint64_t most = 0);
 
 }  // namespace concertina

@@ -91,7 +91,7 @@ refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
 refused "model.classes = 5, but" train "${classify[@]}" model.from=runs/from-1-parallel.pp=1 model.classes=5 run.name=x
 sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
-refused "has the shape [16, 40], this model's has [16, 48]" train "${classify[@]}" model.from=runs/masked run.name=x
+refused "the tensor 002.mlp/down.weight has the shape [40, 16], this model's has [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
 mv kept moved
 refused "there is no checkpoint" train "${classify[@]}" model.from=runs/masked run.name=x
 [ ! -e runs/x/config.toml ] || die "a refused run left something"

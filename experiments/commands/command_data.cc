@@ -36,7 +36,7 @@ WordCounts counted_words(const std::vector<std::string>& files, const WordPatter
     for_all(pieces.size(), {}, [&](std::size_t i) {
       WordCounts mine;
       try {
-        count_words(pattern, pieces[i], mine);
+        (pattern.prefix_space() ? count_lines : count_words)(pattern, pieces[i], mine);
       } catch (const Error& error) {
         throw_input(fmt::format("{}, counted from byte {}", error.message(),
                                 pieces[i].data() - text.data()),
@@ -49,7 +49,7 @@ WordCounts counted_words(const std::vector<std::string>& files, const WordPatter
   return all;
 }
 
-void require_special_tokens(const TrainTokenizerOptions& options) {
+void require_options(const TrainTokenizerOptions& options) {
   for (std::size_t i = 0; i < options.special.size(); ++i) {
     require_utf8(options.special[i]);
     for (std::size_t j = 0; j < i; ++j)
@@ -57,6 +57,9 @@ void require_special_tokens(const TrainTokenizerOptions& options) {
         throw_input(fmt::format("the special token '{}' is there twice", options.special[i]),
                     "--special", "different ones");
   }
+  if (options.prefix_space && options.pattern != "gpt2")
+    throw_input(fmt::format("the pattern '{}' has no prefix space", options.pattern),
+                "--prefix-space", "--pattern gpt2");
   const std::int64_t least = 256 + std::ssize(options.special);
   if (options.vocabulary < least)
     throw_input(fmt::format("{} tokens have no room for all bytes", options.vocabulary),
@@ -66,13 +69,13 @@ void require_special_tokens(const TrainTokenizerOptions& options) {
 }  // namespace
 
 int run_train_tokenizer(const TrainTokenizerOptions& options) {
-  require_special_tokens(options);
+  require_options(options);
   const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
   if (std::error_code error; std::filesystem::exists(path, error))
     throw_input("there is a tokenizer already", path, "another --out");
   const auto start = std::chrono::steady_clock::now();
   const WordPattern pattern(options.pattern == "gpt2" ? WordPattern::gpt2() : WordPattern::llama3(),
-                            "--pattern");
+                            "--pattern", options.prefix_space);
   const WordCounts counts = counted_words(options.files, pattern);
   log::info("{} different words", counts.size());
   const LearnedPairs learned = learn_pairs(counts, options.vocabulary, options.special);
@@ -111,6 +114,8 @@ Runner add_data(CLI::App& app) {
   added->add_option("--pattern", options->pattern, "how text is cut into words")
       ->check(CLI::IsMember({"gpt2", "llama3"}))
       ->capture_default_str();
+  added->add_flag("--prefix-space", options->prefix_space,
+                  "put a space before a text that begins with none; each line is a text");
   added
       ->add_option("--special", options->special,
                    "a token that stands for no text; may be repeated")

@@ -10,6 +10,7 @@ struct TrainTokenizerOptions {
   std::string out, pattern = "gpt2";
   std::int64_t vocabulary = 4096;
   std::vector<std::string> special{"<|endoftext|>"};
+  bool prefix_space = false;
   bool json = false;
 };
 /// Writes `out`/tokenizer.json. On one process.

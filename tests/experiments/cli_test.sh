@@ -62,6 +62,7 @@ refused 'cannot read' doctor @.
 refused '--set nothing' doctor --set nothing
 refused 'from 1 to' doctor --set batch.global=0
 refused 'one of 1, 2, 4, 8, 16, 32' doctor --set batch.microbatches=5
+refused 'no prefix space' data train-tokenizer base.toml --out x --prefix-space --pattern llama3
 refused '1f2b' doctor --set parallel.schedule=1f2b
 refused 'fp32, tf32, bf16, fp8' doctor --set numerics.compute=fp64
 ok 'hdf5 ' doctor

@@ -24,6 +24,10 @@ struct ParameterSpec {
   Init init;
   /// Non-empty: one tensor of the whole model, held by every unit that names it (tied embedding).
   std::string shared;
+  /// Columns of the matrices that stand side by side in it, each of which maps hidden activations
+  /// to hidden activations: {C} for a projection, {C, C, C} for queries, keys and values. Empty: it
+  /// is no such matrix (an embedding, a head, a norm, a bias).
+  std::vector<std::int64_t> matrices{};
 
   std::int64_t count() const;
 };
@@ -83,6 +87,7 @@ struct BucketTensor {
   std::size_t offset = 0, count = 0;  // elements in the bucket; offset is a multiple of 16
   bool decay = false;
   Init init;
+  std::vector<std::int64_t> matrices{};  // as in ParameterSpec
 };
 
 /// Tensors that are reduced, clipped and updated together: all of one unit's own parameters, or

@@ -15,11 +15,10 @@
 #include <type_traits>
 #include <variant>
 
-#include "core/adamw.h"
 #include "core/dropout.h"
 #include "core/operators.h"
 #include "core/tensor.h"
-#include "core/update_rules.h"
+#include "core/update_ops.h"
 
 namespace concertina {
 
@@ -355,37 +354,13 @@ struct SumSquares {
   auto views() { return std::array{&x}; }
 };
 
-/// One AdamW update of w with moments m, v and gradient g (equal counts).
-struct AdamWUpdate {
-  static constexpr std::string_view kName = "adamw";
-  AdamW rule;
-  View w, m, v, g;
-  auto views() { return std::array{&w, &m, &v, &g}; }
-};
-
-/// One step of stochastic gradient descent (core/update_rules.h): w and m change.
-struct SgdUpdate {
-  static constexpr std::string_view kName = "sgd";
-  SgdRule rule;
-  View w, m, g;
-  auto views() { return std::array{&w, &m, &g}; }
-};
-
-/// One step of Lion (core/update_rules.h): w and m change.
-struct LionUpdate {
-  static constexpr std::string_view kName = "lion";
-  LionRule rule;
-  View w, m, g;
-  auto views() { return std::array{&w, &m, &g}; }
-};
-
-using Op =
-    std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
-                 AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
-                 RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput, Tanh,
-                 TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass, JoinClassWeight,
-                 SplitClass, TakeRows, SpreadRows, CrossEntropy, SpanCrossEntropy, ApplyDropout,
-                 Axpby, SumSquares, AdamWUpdate, SgdUpdate, LionUpdate>;
+using Op = std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
+                        AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
+                        RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput,
+                        Tanh, TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass,
+                        JoinClassWeight, SplitClass, TakeRows, SpreadRows, CrossEntropy,
+                        SpanCrossEntropy, ApplyDropout, Axpby, SumSquares, AdamWUpdate, SgdUpdate,
+                        LionUpdate, LambUpdate, ScaleToUnit, CopyColumns>;
 
 /// The names of all kernels, by index in Op.
 inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::variant<Ops...>>) {

@@ -317,6 +317,23 @@ class OracleBackend final : public Backend {
   static void issue(const LionUpdate& op) {
     oracle::lion(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.g.f32());
   }
+  static void issue(const LambUpdate& op) {
+    oracle::lamb(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32());
+  }
+  static void issue(const ScaleToUnit& op) {
+    double sum = 0;
+    for (const float x : to_floats(op.x)) sum += static_cast<double>(x) * static_cast<double>(x);
+    const double norm = std::max(std::sqrt(sum), static_cast<double>(op.least));
+    for (std::size_t i = 0; i < op.x.count; ++i)
+      op.y.f32()[i] = static_cast<float>(static_cast<double>(op.x.f32()[i]) / norm);
+  }
+  static void issue(const CopyColumns& op) {
+    const std::int64_t rows = static_cast<std::int64_t>(op.x.count) / op.x_columns;
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t j = 0; j < op.columns; ++j)
+        op.y.f32()[r * op.y_columns + op.first_y + j] =
+            op.x.f32()[r * op.x_columns + op.first_x + j];
+  }
 };
 
 }  // namespace

@@ -45,15 +45,21 @@ struct Grads {
 };
 
 DenseSpec qkv_spec(const UnitShape& s, const AttentionSpec& spec) {
+  const AttentionShape heads = attention_shape(s, spec);
   return {.name = "qkv",
           .in = s.width,
-          .out = attention_shape(s, spec).qkv_width(),
+          .out = heads.qkv_width(),
           .std = spec.std,
-          .bias = spec.bias};
+          .bias = spec.bias,
+          .matrices = {heads.width(), heads.kv_width(), heads.kv_width()}};
 }
 DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
-  return {
-      .name = "proj", .in = s.width, .out = s.width, .std = spec.residual_std, .bias = spec.bias};
+  return {.name = "proj",
+          .in = s.width,
+          .out = s.width,
+          .std = spec.residual_std,
+          .bias = spec.bias,
+          .matrices = {s.width}};
 }
 
 /// Rotates q and k in place; its table lies among the packed weights.

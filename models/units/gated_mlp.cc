@@ -25,11 +25,20 @@ struct Grads {
 };
 
 DenseSpec gate_up_spec(const UnitShape& s, const GatedMlpSpec& spec) {
-  return {.name = "gate_up", .in = s.width, .out = 2 * spec.hidden, .std = spec.std, .bias = false};
+  return {.name = "gate_up",
+          .in = s.width,
+          .out = 2 * spec.hidden,
+          .std = spec.std,
+          .bias = false,
+          .matrices = {spec.hidden, spec.hidden}};
 }
 DenseSpec down_spec(const UnitShape& s, const GatedMlpSpec& spec) {
-  return {
-      .name = "down", .in = spec.hidden, .out = s.width, .std = spec.residual_std, .bias = false};
+  return {.name = "down",
+          .in = spec.hidden,
+          .out = s.width,
+          .std = spec.residual_std,
+          .bias = false,
+          .matrices = {s.width}};
 }
 
 class GatedMlpBranch final : public Branch {

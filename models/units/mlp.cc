@@ -25,10 +25,15 @@ struct Grads {
 };
 
 DenseSpec up_spec(const UnitShape& s, const MlpSpec& spec) {
-  return {.name = "up", .in = s.width, .out = spec.hidden, .std = spec.std};
+  return {
+      .name = "up", .in = s.width, .out = spec.hidden, .std = spec.std, .matrices = {spec.hidden}};
 }
 DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
-  return {.name = "down", .in = spec.hidden, .out = s.width, .std = spec.residual_std};
+  return {.name = "down",
+          .in = spec.hidden,
+          .out = s.width,
+          .std = spec.residual_std,
+          .matrices = {s.width}};
 }
 
 class MlpBranch final : public Branch {

@@ -52,9 +52,8 @@ def write_text(options, files, out):
     """Each row's text, then the separator."""
     rows = Rows(files, [options.column])
     rows.require_text(options.column)
-    separator = options.separator.encode().decode("unicode_escape").encode("latin-1")
     for _, row in rows.rows():
-        out[0].write(row[options.column].encode() + separator)
+        out[0].write((row[options.column] + options.separator).encode())
     return rows.read
 
 
@@ -241,6 +240,23 @@ def outputs(options, split):
     return [path.with_suffix(".idx"), path]
 
 
+def unescaped(text):
+    """\\n, \\t, \\u2028 ... as the characters that they stand for."""
+    try:
+        plain = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+        plain.encode()  # half of a surrogate pair is no text
+        return plain
+    except UnicodeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is below 1")
+    return number
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -257,11 +273,11 @@ def parse():
 
     def labels(one):
         one.add_argument("--label", default="label", help="the column of classes (label)")
-        one.add_argument("--classes", type=int, default=0, help="labels are below it (the ClassLabel's own)")
+        one.add_argument("--classes", type=positive, default=0, help="labels are below it (the ClassLabel's own)")
 
     text = kind("text", write_text, "a column of strings, for data.format=text")
     text.add_argument("--column", default="text", help="(text)")
-    text.add_argument("--separator", default="\\n", help="what follows each row (\\n)")
+    text.add_argument("--separator", type=unescaped, default="\n", help="what follows each row (\\n)")
     tsv = kind("tsv", write_tsv, "sentences and labels, for data.format=tsv")
     tsv.add_argument("--sentence", default="sentence", help="(sentence)")
     tsv.add_argument("--sentence2", help="the other one of pairs")
@@ -273,7 +289,7 @@ def parse():
     squad.add_argument("--answers", default="answers", help="(answers)")
     tokens = kind("tokens", write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron")
     tokens.add_argument("--column", default="input_ids", help="(input_ids)")
-    tokens.add_argument("--vocabulary", type=int, default=1 << 31, help="tokens are below it")
+    tokens.add_argument("--vocabulary", type=positive, default=1 << 31, help="tokens are below it")
     images = kind("images", write_images, "PNG or JPEG images and labels, as a tar for webdataset")
     images.add_argument("--image", default="image", help="the column of images (image)")
     labels(images)

@@ -35,7 +35,8 @@ def splits_of(path):
         return {"": [path]}
     if (path / "dataset_dict.json").exists():
         names = read_json(path / "dataset_dict.json").get("splits")
-        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not names or not all(
+                isinstance(name, str) and name and pathlib.Path(name).name == name for name in names):
             raise InputError("it names no splits", path / "dataset_dict.json", '{"splits": ["train", ...]}')
         return {name: saved_files(path / name) for name in names}
     if (path / "state.json").exists():
@@ -103,7 +104,7 @@ def reading(file):
     """Errors of pyarrow within are those of a damaged `file`."""
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         what = (str(error) or type(error).__name__).splitlines()[0]
@@ -118,7 +119,7 @@ def open_table(file):
     if not magic:
         raise InputError("the file is empty", file, "the file as it was published")
     if magic[:4] == b"PAR1":
-        parquet = pq.ParquetFile(file, memory_map=True)
+        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # no whole row groups
 
         def batches(columns, size):
             read = 0
@@ -126,7 +127,7 @@ def open_table(file):
                 read += batch.num_rows
                 yield batch.select(columns), read / parquet.metadata.num_rows
         return parquet.schema_arrow, batches
-    source = pa.memory_map(str(file))
+    source = pa.OSFile(str(file))  # mapped, a file that is cut short meanwhile would end the program
     if magic == b"ARROW1":
         arrow = pa.ipc.open_file(source)
         every = (arrow.get_batch(i) for i in range(arrow.num_record_batches))
@@ -171,14 +172,15 @@ class Rows:
         for file in files:
             with reading(file):
                 schema = open_table(file)[0]
+                there = schema.names
             for name in columns:
-                if name not in schema.names:
-                    raise InputError(f"there is no column '{name}'", file, f"one of: {', '.join(schema.names)}")
+                if name not in there:
+                    raise InputError(f"there is no column '{name}'", file, f"one of: {', '.join(there)}")
             if file == files[0]:
                 self.schema = schema
-                self.columns = list(dict.fromkeys(columns)) + [name for name in optional if name in schema.names]
+                self.columns = list(dict.fromkeys(columns)) + [name for name in optional if name in there]
             for name in self.columns:
-                here = schema.field(name).type if name in schema.names else "missing"
+                here = schema.field(name).type if name in there else "missing"
                 if here != self.schema.field(name).type:
                     raise InputError(f"column '{name}' is {here}; in {files[0]} it is "
                                      f"{self.schema.field(name).type}", file, "files of one kind")
@@ -211,7 +213,9 @@ class Rows:
     def rows(self, size=1024):
         """Yields (place(column), {column: value}); a null is an error."""
         for file, first, batch in self.batches(size):
-            for i, row in enumerate(batch.to_pylist(), first):
+            with reading(file):
+                values = batch.to_pylist()
+            for i, row in enumerate(values, first):
                 def place(column, number=i):
                     return f"{file}: row {number}, column '{column}'"
                 for name, value in row.items():

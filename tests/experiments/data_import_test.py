@@ -112,8 +112,8 @@ class Import(Folder):
 
     def test_text(self):
         texts = [f"line {i} é\nmore" for i in range(5000)]
-        self.written(convert("text", self.parquet({"text": texts}), "--out", "out.txt", "--separator", "\\n\\n"))
-        self.assertEqual(pathlib.Path("out.txt").read_text(), "".join(text + "\n\n" for text in texts))
+        self.written(convert("text", self.parquet({"text": texts}), "--out", "out.txt", "--separator", "\\n\\u2028é"))
+        self.assertEqual(pathlib.Path("out.txt").read_text(), "".join(text + "\n\u2028é" for text in texts))
         self.opens("data.text=out.txt", "model.context=16")
 
     def test_splits_of_a_dataset_dict_become_tables(self):
@@ -267,7 +267,15 @@ class Import(Folder):
             with self.subTest(name):
                 pathlib.Path("bad.parquet").write_bytes(content)
                 self.refused(convert("text", "bad.parquet", "--out", "out.txt"), "the file", "bad.parquet")
+        self.parquet({"text": pa.array([b"a", b"b\xffc"]).view("string")})
+        self.refused(convert("text", "in.parquet", "--out", "out.txt"), "the file cannot be read", "in.parquet")
+        self.parquet({"text": pa.array([b"a", b"b\xffc"]).view("string").dictionary_encode()})
+        self.refused(convert("text", "in.parquet", "--out", "out.txt"), "the file cannot be read", "in.parquet")
         self.refused(convert("text", "nowhere", "--out", "out.txt"), "no such file", "nowhere")
+        os.makedirs("dict")
+        for names in ('["../arrow"]', "[]", '"arrow"'):
+            pathlib.Path("dict/dataset_dict.json").write_text('{"splits": %s}' % names)
+            self.refused(convert("text", "dict", "--out", "out.txt"), "it names no splits", "dataset_dict.json")
         os.remove("arrow/data-00000.arrow")
         self.refused(convert("text", "arrow", "--out", "out.txt"), "missing", "data-00000.arrow")
         self.parquet({"text": [1, 2]}, "other.parquet")

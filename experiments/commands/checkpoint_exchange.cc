@@ -6,6 +6,7 @@
 
 #include "experiments/commands/checkpoint_onnx.h"
 #include "experiments/commands/command_checkpoint.h"
+#include "experiments/config/byte_size.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/exchange/start_from.h"
 #include "experiments/run/gather.h"
@@ -54,8 +55,21 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   return 0;
 }
 
+namespace {
+
+std::uint64_t shard_bytes(const std::string& text) {
+  const auto size = parse_byte_size(text);
+  if (!size)
+    throw_input(fmt::format("'{}' is no size", text), "--shard-size",
+                "a number and its unit, such as \"2 GB\", or 0 for one file");
+  return static_cast<std::uint64_t>(size->bytes);
+}
+
+}  // namespace
+
 int run_checkpoint_export(const ExportOptions& options) {
   if (options.onnx) return run_onnx_export(options);
+  const std::uint64_t most = shard_bytes(options.shard_size);
   const std::string run = run_of(options.path);
   CommonOptions asked;
   asked.sources.push_back(run);
@@ -63,7 +77,8 @@ int run_checkpoint_export(const ExportOptions& options) {
   CheckpointReader reader(checkpoint_of(options.path));
   write_published(
       options.out, config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
-      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); });
+      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
+      most);
   if (options.json)
     print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}) + "\n");
   else

@@ -206,7 +206,7 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
 }  // namespace
 
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read) {
+                     const ReadOurs& read, std::uint64_t most) {
   const std::string type_name = type == StoredType::f32 ? "float32" : "bfloat16";
   const std::string text =
       kept_published_config(config, type_name).value_or(published_config_text(config, type_name));
@@ -215,8 +215,7 @@ void write_published(const std::string& folder, const RunConfig& config, StoredT
   std::vector<StoredTensor> tensors;
   const std::map<std::string, Destination> places = destinations(rules, config, tensors, type);
   make_directories(folder);
-  SafetensorsWriter writer((std::filesystem::path(folder) / "model.safetensors").string(),
-                           std::move(tensors));
+  SafetensorsFolderWriter writer(folder, std::move(tensors), most);
   std::vector<float> ours, theirs;
   std::string loaded;
   for (const StoredTensor& tensor : writer.tensors()) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/exchange/published_config.h"
-#include "io/safetensors.h"
+#include "io/safetensors_folder.h"
 
 namespace concertina {
 
@@ -50,8 +50,9 @@ std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces
 /// Elements [0, n) of our tensor, asked for whole.
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
-/// Writes config.json and model.safetensors to `folder`, tensor by tensor. `type`: f32 or bf16.
+/// Writes config.json and the weights to `folder`, tensor by tensor: of `type`, f32 or bf16, in
+/// files of at most `most` bytes of tensors, or with 0 in one.
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read);
+                     const ReadOurs& read, std::uint64_t most = 0);
 
 }  // namespace concertina

@@ -65,7 +65,7 @@ def write_tsv(options, files, out):
         rows.require_text(name)
     numbers = rows.is_integer(options.label)
     if not numbers:
-        rows.require_text(options.label)
+        rows.require_text(options.label, "whole numbers or strings")
     classes = classes_of(rows, options)
     names = ["sentence1", "sentence2"] if options.sentence2 else ["sentence"]
     out[0].write(("\t".join(names + ["label"]) + "\n").encode())

@@ -256,12 +256,12 @@ class Rows:
     def is_integer(self, column):
         return pa.types.is_integer(self.type(column))
 
-    def require_text(self, column):
+    def require_text(self, column, what="strings"):
         """An error where the column has no strings."""
         kind = self.type(column)
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or
                 getattr(pa.types, "is_string_view", lambda _: False)(kind)):
-            raise InputError(f"column '{column}' is {kind}", self.files[0], "a column of strings")
+            raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
     def class_names(self, column):
         """The names of a ClassLabel's classes, or None (datasets writes features into the schema)."""

@@ -159,6 +159,9 @@ class Import(Folder):
         for arguments, what in ((["--label", "class"], "no column 'class'"),
                                 (["--sentence", "label"], "column 'label' is int64")):
             self.refused(convert("tsv", "in.parquet", *arguments, "--out", "out.tsv"), what, "in.parquet")
+        done = convert("tsv", self.parquet({**good, "label": [True] * 4}), "--out", "out.tsv")
+        self.refused(done, "column 'label' is bool", "in.parquet")
+        self.assertIn("whole numbers or strings", done.stderr)
         self.refused(convert("tsv", self.parquet({"sentence": pa.array([], "string"), "label": pa.array([], "int8")}),
                              "--out", "out.tsv"), "no rows", "in.parquet")
 

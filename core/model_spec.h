@@ -39,6 +39,9 @@ struct UnitCost {
   std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
   /// Of computing what it keeps again from its input; 0: it cannot.
   double again_flops = 0;
+  /// Of the products of F alone, attention's as if no mask hid a key: what utilization is told of
+  /// (experiments/run/utilization.h).
+  double model_flops = 0;
 };
 
 double total_flops(const UnitCost& cost);

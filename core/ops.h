@@ -279,22 +279,23 @@ struct SplitClass {
   auto views() { return std::array{&dy, &dx}; }
 };
 
-/// y[S,C] = row `row` of each of the S samples of x[S T,C]: of 0, the first token.
+/// y[S,C] = one row of each of the S samples of x[S T,C]: the last of its lengths[S] (int32) rows;
+/// where lengths are empty, the first of all. A length below 1 counts as 1, one above T as T.
 struct TakeRows {
   static constexpr std::string_view kName = "rows taken";
-  View x;
-  std::int64_t row, samples;
+  View x, lengths{};
+  std::int64_t samples;
   View y;
-  auto views() { return std::array{&x, &y}; }
+  auto views() { return std::array{&x, &lengths, &y}; }
 };
 
-/// The gradient of TakeRows: dx[S T,C] is dy[S,C] in row `row` of each sample, 0 elsewhere.
+/// The gradient of TakeRows: dx[S T,C] is dy[S,C] in the row that was taken, 0 elsewhere.
 struct SpreadRows {
   static constexpr std::string_view kName = "rows spread";
-  View dy;
-  std::int64_t row, samples;
+  View dy, lengths{};
+  std::int64_t samples;
   View dx;
-  auto views() { return std::array{&dy, &dx}; }
+  auto views() { return std::array{&dy, &lengths, &dx}; }
 };
 
 /// Softmax cross-entropy of logits[R,V] at targets[R] (int32; < 0 is ignored). row_loss[R] gets

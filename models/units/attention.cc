@@ -165,13 +165,16 @@ class AttentionBranch final : public Branch {
 UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double qkv = qkv_spec(shape, spec).flops(shape.rows());
   const double linear = qkv + proj_spec(shape, spec).flops(shape.rows());
-  const double product = attention_product_flops(attention_shape(shape, spec));
+  AttentionShape products = attention_shape(shape, spec);
+  const double product = attention_product_flops(products);
+  products.causal = false;
   return {.forward_flops = linear + 2 * product,
           .input_flops = linear + 5 * product,
           .weight_flops = linear,
           .saved_bytes = slot_bytes<Saved>(shape, spec),
           .grad_bytes = slot_bytes<Grads>(shape, spec),
-          .again_flops = qkv + 2 * product};
+          .again_flops = qkv + 2 * product,
+          .model_flops = linear + 2 * attention_product_flops(products)};
 }
 
 /// Which key [samples,1,1 or T,T] each query sees; empty: all see all.

@@ -96,7 +96,8 @@ BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec) {
                .weight_flops = product,
                .saved_bytes = slot_bytes<Saved>(shape, spec),
                .grad_bytes = slot_bytes<Grads>(shape, spec),
-               .again_flops = gate_up.flops(shape.rows())};
+               .again_flops = gate_up.flops(shape.rows()),
+               .model_flops = product};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<GatedMlpBranch>(shape, spec, backend);
   };

@@ -88,7 +88,8 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
                product,
                slot_bytes<Saved>(shape, spec),
                slot_bytes<Grads>(shape, spec),
-               up_spec(shape, spec).flops(shape.rows())};
+               up_spec(shape, spec).flops(shape.rows()),
+               product};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<MlpBranch>(shape, spec, backend);
   };

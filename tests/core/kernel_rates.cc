@@ -193,7 +193,7 @@ void KernelRates::tokens(DType compute) {
   fused("class token", 2 * bytes, [&] { device_.run(JoinClass{x, cls, wpe, joined}); });
   fused("class token dx", 2 * bytes, [&] { device_.run(SplitClass{joined, s, x}); });
   fused("class token dW", bytes, [&] { device_.run(JoinClassWeight{joined, cls, wpe, true}); });
-  fused("rows spread", bytes, [&] { device_.run(SpreadRows{one, 0, s, x}); });
+  fused("rows spread", bytes, [&] { device_.run(SpreadRows{one, {}, s, x}); });
 }
 
 void KernelRates::flat() {

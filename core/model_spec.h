@@ -24,6 +24,10 @@ struct ParameterSpec {
   Init init;
   /// Non-empty: one tensor of the whole model, held by every unit that names it (tied embedding).
   std::string shared;
+  /// Columns of the matrices that stand side by side in it, each of which maps hidden activations
+  /// to hidden activations: {C} for a projection, {C, C, C} for queries, keys and values. Empty: it
+  /// is no such matrix (an embedding, a head, a norm, a bias).
+  std::vector<std::int64_t> matrices{};
 
   std::int64_t count() const;
 };
@@ -35,6 +39,9 @@ struct UnitCost {
   std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
   /// Of computing what it keeps again from its input; 0: it cannot.
   double again_flops = 0;
+  /// Of the products of F alone, attention's as if no mask hid a key: what utilization is told of
+  /// (experiments/run/utilization.h).
+  double model_flops = 0;
 };
 
 double total_flops(const UnitCost& cost);
@@ -80,6 +87,7 @@ struct BucketTensor {
   std::size_t offset = 0, count = 0;  // elements in the bucket; offset is a multiple of 16
   bool decay = false;
   Init init;
+  std::vector<std::int64_t> matrices{};  // as in ParameterSpec
 };
 
 /// Tensors that are reduced, clipped and updated together: all of one unit's own parameters, or

@@ -15,11 +15,10 @@
 #include <type_traits>
 #include <variant>
 
-#include "core/adamw.h"
 #include "core/dropout.h"
 #include "core/operators.h"
 #include "core/tensor.h"
-#include "core/update_rules.h"
+#include "core/update_ops.h"
 
 namespace concertina {
 
@@ -280,22 +279,23 @@ struct SplitClass {
   auto views() { return std::array{&dy, &dx}; }
 };
 
-/// y[S,C] = row `row` of each of the S samples of x[S T,C]: of 0, the first token.
+/// y[S,C] = one row of each of the S samples of x[S T,C]: the last of its lengths[S] (int32) rows;
+/// where lengths are empty, the first of all. A length below 1 counts as 1, one above T as T.
 struct TakeRows {
   static constexpr std::string_view kName = "rows taken";
-  View x;
-  std::int64_t row, samples;
+  View x, lengths{};
+  std::int64_t samples;
   View y;
-  auto views() { return std::array{&x, &y}; }
+  auto views() { return std::array{&x, &lengths, &y}; }
 };
 
-/// The gradient of TakeRows: dx[S T,C] is dy[S,C] in row `row` of each sample, 0 elsewhere.
+/// The gradient of TakeRows: dx[S T,C] is dy[S,C] in the row that was taken, 0 elsewhere.
 struct SpreadRows {
   static constexpr std::string_view kName = "rows spread";
-  View dy;
-  std::int64_t row, samples;
+  View dy, lengths{};
+  std::int64_t samples;
   View dx;
-  auto views() { return std::array{&dy, &dx}; }
+  auto views() { return std::array{&dy, &lengths, &dx}; }
 };
 
 /// Softmax cross-entropy of logits[R,V] at targets[R] (int32; < 0 is ignored). row_loss[R] gets
@@ -354,37 +354,13 @@ struct SumSquares {
   auto views() { return std::array{&x}; }
 };
 
-/// One AdamW update of w with moments m, v and gradient g (equal counts).
-struct AdamWUpdate {
-  static constexpr std::string_view kName = "adamw";
-  AdamW rule;
-  View w, m, v, g;
-  auto views() { return std::array{&w, &m, &v, &g}; }
-};
-
-/// One step of stochastic gradient descent (core/update_rules.h): w and m change.
-struct SgdUpdate {
-  static constexpr std::string_view kName = "sgd";
-  SgdRule rule;
-  View w, m, g;
-  auto views() { return std::array{&w, &m, &g}; }
-};
-
-/// One step of Lion (core/update_rules.h): w and m change.
-struct LionUpdate {
-  static constexpr std::string_view kName = "lion";
-  LionRule rule;
-  View w, m, g;
-  auto views() { return std::array{&w, &m, &g}; }
-};
-
-using Op =
-    std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
-                 AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
-                 RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput, Tanh,
-                 TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass, JoinClassWeight,
-                 SplitClass, TakeRows, SpreadRows, CrossEntropy, SpanCrossEntropy, ApplyDropout,
-                 Axpby, SumSquares, AdamWUpdate, SgdUpdate, LionUpdate>;
+using Op = std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
+                        AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
+                        RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput,
+                        Tanh, TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass,
+                        JoinClassWeight, SplitClass, TakeRows, SpreadRows, CrossEntropy,
+                        SpanCrossEntropy, ApplyDropout, Axpby, SumSquares, AdamWUpdate, SgdUpdate,
+                        LionUpdate, LambUpdate, ScaleToUnit, CopyColumns>;
 
 /// The names of all kernels, by index in Op.
 inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::variant<Ops...>>) {

@@ -1,13 +1,17 @@
-// How weights move. Invariant: an update is elementwise, so that any cut of the weights over ranks
-// gives the same bits; all state is in fp32 tensors of the weights' shape, which start at zero.
+// How weights move. Invariants: an update of elements gives the same bits for any cut of the
+// weights over ranks; one of whole tensors is done by the one rank that owns the tensor, in an
+// order that follows from its shape; all state is in fp32 tensors of the weights' shape, which
+// start at zero.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/backend.h"
+#include "core/model_spec.h"
 
 namespace concertina {
 
@@ -20,16 +24,43 @@ struct UpdateStep {
   float grad_scale = 1;  // clipping: the gradient is multiplied by this first
 };
 
+/// What a rule needs on one rank beside weights, state and gradients: operators and scratch.
+class UpdateTools {
+ public:
+  virtual ~UpdateTools() = default;
+  /// Scratch that update() writes, of which nothing stays.
+  virtual std::size_t scratch_bytes() const = 0;
+  virtual void attach(void* scratch) = 0;
+};
+
+/// A tensor, or, unless the rule wants whole ones, any run of one.
+struct UpdatedTensor {
+  View w{};
+  std::span<const View> states{};  // in the order of state_names(), counts as w
+  View g{};                        // the gradient; what it is afterwards is the rule's choice
+  bool decay = false;              // weight decay applies
+  // For rules that want whole tensors.
+  const BucketTensor* tensor = nullptr;
+  UpdateTools* tools = nullptr;  // that the rule made
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   /// Names of the state tensors, e.g. "m", "v": what a checkpoint keeps beside the weights. At most
   /// kMostStates.
   virtual std::vector<std::string_view> state_names() const = 0;
-  /// One step on w with gradient g and state views in the order of state_names(), equal counts.
-  /// `decay`: weight decay applies to this tensor. Must not allocate.
-  virtual void update(Backend& backend, const UpdateStep& step, bool decay, View w,
-                      std::span<const View> states, View g) const = 0;
+  /// Whether update() must see whole tensors: owners then share a bucket tensor by tensor.
+  virtual bool whole_tensors() const { return false; }
+  /// What update() needs for these tensors, which are those of one rank; null: nothing. Made before
+  /// the backend's workspace is set.
+  virtual std::unique_ptr<UpdateTools> tools(
+      Backend& /*backend*/, std::span<const BucketTensor* const> /*tensors*/) const {
+    return nullptr;
+  }
+  /// One step. Must not allocate.
+  virtual void update(Backend& backend, const UpdateStep& step,
+                      const UpdatedTensor& tensor) const = 0;
 };
 
 /// Global-norm clipping (Pascanu et al. 2013): the factor min(1, clip / (norm + 1e-6)) for a

@@ -1,5 +1,7 @@
-// What every element of one update by SGD or Lion has in common.
+// What every element of one update by SGD, Lion or LAMB has in common.
 #pragma once
+
+#include "core/adamw.h"
 
 namespace concertina {
 
@@ -17,6 +19,21 @@ struct SgdRule {
 /// then m = beta2 m + (1 - beta2) scale g.
 struct LionRule {
   float lr = 0, beta1 = 0.9F, beta2 = 0.99F, decay = 0, grad_scale = 1;
+};
+
+/// LAMB (You et al. 2020, algorithm 2): m and v as Adam's, corrected for their start;
+/// u = m / (sqrt(v) + eps) + weight_decay w; w -= lr (|w| / |u|) u over a whole tensor. The ratio
+/// is 1 where a norm is 0, and for a tensor that does not `adapt`.
+struct LambRule {
+  AdamW moments;
+  bool adapt = true;
+
+  /// Of a direction: the rate comes after it.
+  AdamWConstants constants() const {
+    AdamW unit = moments;
+    unit.lr = 1;
+    return constants_of(unit);
+  }
 };
 
 }  // namespace concertina

@@ -44,8 +44,8 @@ DenseSpec token_logits(const Trunk& trunk) {
 
 void require_whole_sample(const Trunk& trunk, std::string_view task) {
   if (trunk.causal)
-    throw_input(fmt::format("the task {} asks the first row of a sample, which knows nothing of "
-                            "the rest in this family",
+    throw_input(fmt::format("the task {} needs rows that see the whole sample, which those of this "
+                            "family do not",
                             task),
                 "model.task", "a family without a causal mask: bert or vit");
 }

@@ -259,12 +259,16 @@ class OracleBackend final : public Backend {
     for (Index s = 0; s < op.samples; ++s)
       std::copy_n(grad.data() + s * all + (all - rest), rest, out.data() + s * rest);
   }
+  static Index row_taken(View lengths, Index sample, Index rows) {
+    return lengths.empty() ? 0 : std::clamp<Index>(lengths.i32()[sample], 1, rows) - 1;
+  }
   static void issue(const TakeRows& op) {
     const std::vector<float> in = to_floats(op.x);
     Out out(op.y);
     const Index all = rows_of(op.x) / op.samples, width = rows_of(op.y) / op.samples;
     for (Index s = 0; s < op.samples; ++s)
-      std::copy_n(in.data() + s * all + op.row * width, width, out.data() + s * width);
+      std::copy_n(in.data() + s * all + row_taken(op.lengths, s, all / width) * width, width,
+                  out.data() + s * width);
   }
   static void issue(const SpreadRows& op) {
     const std::vector<float> grad = to_floats(op.dy);
@@ -272,7 +276,8 @@ class OracleBackend final : public Backend {
     const Index all = rows_of(op.dx) / op.samples, width = rows_of(op.dy) / op.samples;
     std::fill_n(out.data(), op.dx.count, 0.0F);
     for (Index s = 0; s < op.samples; ++s)
-      std::copy_n(grad.data() + s * width, width, out.data() + s * all + op.row * width);
+      std::copy_n(grad.data() + s * width, width,
+                  out.data() + s * all + row_taken(op.lengths, s, all / width) * width);
   }
   static void issue(const SpanCrossEntropy& op) {
     Out out(op.logits);
@@ -311,6 +316,23 @@ class OracleBackend final : public Backend {
   }
   static void issue(const LionUpdate& op) {
     oracle::lion(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.g.f32());
+  }
+  static void issue(const LambUpdate& op) {
+    oracle::lamb(op.rule, op.w.count, op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32());
+  }
+  static void issue(const ScaleToUnit& op) {
+    double sum = 0;
+    for (const float x : to_floats(op.x)) sum += static_cast<double>(x) * static_cast<double>(x);
+    const double norm = std::max(std::sqrt(sum), static_cast<double>(op.least));
+    for (std::size_t i = 0; i < op.x.count; ++i)
+      op.y.f32()[i] = static_cast<float>(static_cast<double>(op.x.f32()[i]) / norm);
+  }
+  static void issue(const CopyColumns& op) {
+    const std::int64_t rows = static_cast<std::int64_t>(op.x.count) / op.x_columns;
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t j = 0; j < op.columns; ++j)
+        op.y.f32()[r * op.y_columns + op.first_y + j] =
+            op.x.f32()[r * op.x_columns + op.first_x + j];
   }
 };
 

@@ -349,4 +349,29 @@ void adamw(const AdamW& rule, std::size_t count, T* w, T* m, T* v, const T* g) {
   }
 }
 
+template <class T>
+void lamb(const LambRule& rule, std::size_t count, T* w, T* m, T* v, T* g) {
+  AdamW adam = rule.moments;
+  adam.lr = 1;
+  adam.weight_decay = 0;
+  std::vector<double> direction(count), first(m, m + count), second(v, v + count),
+      gradient(g, g + count);
+  oracle::adamw(adam, count, direction.data(), first.data(), second.data(), gradient.data());
+  double weights = 0, steps = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto weight = static_cast<double>(w[i]);
+    m[i] = static_cast<T>(first[i]);
+    v[i] = static_cast<T>(second[i]);
+    direction[i] = static_cast<double>(rule.moments.weight_decay) * weight - direction[i];
+    g[i] = static_cast<T>(direction[i]);
+    weights += weight * weight;
+    steps += direction[i] * direction[i];
+  }
+  const bool adapts = rule.adapt && weights > 0 && steps > 0;
+  const double rate =
+      static_cast<double>(rule.moments.lr) * (adapts ? std::sqrt(weights / steps) : 1);
+  for (std::size_t i = 0; i < count; ++i)
+    w[i] = static_cast<T>(static_cast<double>(w[i]) - rate * direction[i]);
+}
+
 }  // namespace concertina::oracle

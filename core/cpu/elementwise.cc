@@ -38,24 +38,4 @@ void run(const SumSquares& op, const Context& context) {
   });
 }
 
-void run(const AdamWUpdate& op, const Context& context) {
-  const AdamWConstants rule = constants_of(op.rule);
-  context.team.runs(count_of(op.w), kElementRun, [&](std::int64_t i, std::int64_t end) {
-    context.loops.adamw(rule, op.w.f32() + i, op.m.f32() + i, op.v.f32() + i, op.g.f32() + i,
-                        end - i);
-  });
-}
-
-void run(const SgdUpdate& op, const Context& context) {
-  context.team.runs(count_of(op.w), kElementRun, [&](std::int64_t i, std::int64_t end) {
-    context.loops.sgd(op.rule, op.w.f32() + i, op.m.f32() + i, op.g.f32() + i, end - i);
-  });
-}
-
-void run(const LionUpdate& op, const Context& context) {
-  context.team.runs(count_of(op.w), kElementRun, [&](std::int64_t i, std::int64_t end) {
-    context.loops.lion(op.rule, op.w.f32() + i, op.m.f32() + i, op.g.f32() + i, end - i);
-  });
-}
-
 }  // namespace concertina::cpu

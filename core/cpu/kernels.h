@@ -170,6 +170,9 @@ struct LoopTable {
                 std::int64_t n);
   void (*sgd)(const SgdRule& rule, float* w, float* m, const float* g, std::int64_t n);
   void (*lion)(const LionRule& rule, float* w, float* m, const float* g, std::int64_t n);
+  // g = u of LAMB; lr is not read
+  void (*lamb)(const AdamWConstants& rule, const float* w, float* m, float* v, float* g,
+               std::int64_t n);
   // y = x; x = x rounded to bf16
   void (*widen)(const Bf16* x, float* y, std::int64_t n);
   void (*cut)(float* x, std::int64_t n);

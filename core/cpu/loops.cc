@@ -219,6 +219,19 @@ void lion(const LionRule& rule, float* w, float* m, const float* g, Int n) {
   }
 }
 
+void lamb(const AdamWConstants& rule, const float* w, float* m, float* v, float* g, Int n) {
+  const AdamWConstants k = rule;
+#pragma omp simd
+  for (Int i = 0; i < n; ++i) {
+    const float grad = g[i] * k.grad_scale;
+    const float m1 = k.beta1 * m[i] + (1 - k.beta1) * grad;
+    const float v1 = k.beta2 * v[i] + (1 - k.beta2) * grad * grad;
+    m[i] = m1;
+    v[i] = v1;
+    g[i] = m1 * k.correction1 / (__builtin_sqrtf(v1) * k.correction2 + k.eps) + k.decay * w[i];
+  }
+}
+
 void widen(const Bf16* x, float* y, Int n) {
 #pragma omp simd
   for (Int i = 0; i < n; ++i) y[i] = to_float(x[i]);
@@ -246,6 +259,7 @@ const LoopTable CONCERTINA_PASTE(loops_, CONCERTINA_ISA) = {
     .adamw = adamw,
     .sgd = sgd,
     .lion = lion,
+    .lamb = lamb,
     .widen = widen,
     .cut = cut,
 };

@@ -39,9 +39,13 @@ void run(const SpreadRows& op, const Context& context);
 void run(const ApplyDropout& op, const Context& context);
 void run(const Axpby& op, const Context& context);
 void run(const SumSquares& op, const Context& context);
+
 void run(const AdamWUpdate& op, const Context& context);
 void run(const SgdUpdate& op, const Context& context);
 void run(const LionUpdate& op, const Context& context);
+void run(const LambUpdate& op, const Context& context);
+void run(const ScaleToUnit& op, const Context& context);
+void run(const CopyColumns& op, const Context& context);
 
 template <OperatorOp T>
 void run(const T& op, const Context& /*context*/) {

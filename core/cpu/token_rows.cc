@@ -1,5 +1,6 @@
 // Rows that are tokens: those of an image's patches, a class token before them, and one row of each
 // sample.
+#include <algorithm>
 #include <cstring>
 
 #include "core/cpu/pieces.h"
@@ -11,6 +12,14 @@ namespace {
 /// Byte `of` of a view.
 std::byte* byte_of(View view, std::size_t of) {
   return static_cast<std::byte*>(view.data) + of;
+}
+
+/// Of TakeRows: the row of sample `s`, of `rows`.
+std::size_t row_taken(View lengths, std::size_t s, std::size_t rows) {
+  if (lengths.empty()) return 0;
+  return static_cast<std::size_t>(
+      std::clamp(std::int64_t{lengths.i32()[s]}, std::int64_t{1}, static_cast<std::int64_t>(rows)) -
+      1);
 }
 
 }  // namespace
@@ -65,8 +74,8 @@ void run(const TakeRows& op, const Context& context) {
   const std::size_t from = op.x.bytes() / samples, bytes = op.y.bytes() / samples;
   context.team.each(op.samples, [&](std::int64_t sample, int) {
     const auto s = static_cast<std::size_t>(sample);
-    std::memcpy(byte_of(op.y, s * bytes),
-                byte_of(op.x, s * from + static_cast<std::size_t>(op.row) * bytes), bytes);
+    const std::size_t row = row_taken(op.lengths, s, from / bytes);
+    std::memcpy(byte_of(op.y, s * bytes), byte_of(op.x, s * from + row * bytes), bytes);
   });
 }
 
@@ -76,8 +85,8 @@ void run(const SpreadRows& op, const Context& context) {
   context.team.each(op.samples, [&](std::int64_t sample, int) {
     const auto s = static_cast<std::size_t>(sample);
     std::memset(byte_of(op.dx, s * to), 0, to);
-    std::memcpy(byte_of(op.dx, s * to + static_cast<std::size_t>(op.row) * bytes),
-                byte_of(op.dy, s * bytes), bytes);
+    const std::size_t row = row_taken(op.lengths, s, to / bytes);
+    std::memcpy(byte_of(op.dx, s * to + row * bytes), byte_of(op.dy, s * bytes), bytes);
   });
 }
 

@@ -59,17 +59,16 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
                   const Validation& result) {
   const double bits = result.loss / std::log(2.0);
   if (options.json) {
-    nlohmann::ordered_json json{{"step", step},
-                                {"loss", result.loss},
-                                {"bits_per_token", bits},
-                                {"perplexity", std::exp(result.loss)},
-                                {"tokens", result.targets},
-                                {"of_tokens", result.of},
-                                {"seconds", result.seconds},
-                                {"layout", short_form(launch.trainer.layout())}};
+    nlohmann::ordered_json json{{"step", step}, {"loss", result.loss}};
+    if (result.tokens)
+      json.update({{"bits_per_token", bits}, {"perplexity", std::exp(result.loss)}});
+    json.update({{"tokens", result.targets},
+                 {"of_tokens", result.of},
+                 {"seconds", result.seconds},
+                 {"layout", short_form(launch.trainer.layout())}});
     for (const Metric& metric : result.metrics) json[metric.name] = metric.value;
     print_once(json.dump() + "\n");
-  } else if (result.metrics.empty()) {
+  } else if (result.tokens) {
     print_once(fmt::format(
         "step {}: held-out loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n",
         step, result.loss, bits, std::exp(result.loss), text_share(result)));
@@ -96,8 +95,7 @@ int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
                 config.where(key),
                 key == "data.text" ? "--text FILE" : fmt::format("--set {}=FILE", key));
   const std::string checkpoints = checkpoint_directory(config);
-  const std::string path =
-      options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
+  const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
   nlohmann::json stored;
   const std::int64_t step = require_checkpoint(launch->trainer, path, &stored);

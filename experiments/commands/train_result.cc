@@ -19,7 +19,9 @@ namespace concertina {
 
 double model_flops_utilization(const Launch& launch, double seconds) {
   const double peak = peak_flops_per_s(launch.config, launch.backend->describe());
-  return peak > 0 ? model_flops(launch.config) / (seconds * peak * launch.world.size()) : 0;
+  if (peak <= 0) return 0;
+  const Job& job = launch.trainer.job();
+  return model_flops(job.model, job.microbatches) / (seconds * peak * launch.world.size());
 }
 
 void log_passes(const Backend& backend) {

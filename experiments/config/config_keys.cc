@@ -222,8 +222,9 @@ const Key kKeys[] = {
 
     {KEY(optimizer.name), "update rule", {}, optimizer_names},
     {KEY(optimizer.lr), "learning rate after warm-up", kPositive},
-    {KEY(optimizer.betas), "adamw's decay of the two moments", kShare},
-    {KEY(optimizer.eps), "added to the root of adamw's second moment", kPositive},
+    {KEY(optimizer.betas),
+     "decay of the two moments of adamw, lamb and, but for hidden matrices, muon", kShare},
+    {KEY(optimizer.eps), "added to the root of their second moment", kPositive},
     {KEY(optimizer.weight_decay),
      "decay of matrices: decoupled, but of sgd, which adds it to the gradient", kNotNegative},
     {KEY(optimizer.clip), "largest global gradient norm; 0: no clipping", kNotNegative},

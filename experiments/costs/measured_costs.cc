@@ -196,6 +196,16 @@ CostSource read_costs(const std::string& path) {
   return source;
 }
 
+namespace {
+
+/// Of computing again what a unit keeps: its measured forward pass as far as its products run
+/// again, without the last one where nothing needs that.
+double again_seconds(const UnitCost& cost, const UnitSeconds& measured) {
+  return cost.forward_flops > 0 ? measured.forward * cost.again_flops / cost.forward_flops : 0;
+}
+
+}  // namespace
+
 std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
                                       const Assignment& assignment, const RunConfig& config) {
   const ModelSpec& model = job.model;
@@ -226,8 +236,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;
-  // What was measured in full and is frozen now does not run, in proportion to its products; what
-  // is computed again now and was not then runs longer.
+  // What was measured in full and is frozen now does not run, in proportion to its products.
   ModelSpec before = model;
   for (UnitSpec& unit : before.units) unit.recompute = false;
   choose_recompute(before, measured.parallel.recompute);
@@ -238,8 +247,10 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
       return frozen ? 0 : all > 0 ? flops / all : 1;
     };
     if (frozen) units[u].pack = 0;
+    const double again = (model.units[u].recompute ? 1 : 0) - (before.units[u].recompute ? 1 : 0);
+    units[u].input += again * again_seconds(model.units[u].cost, units[u]);
+    units[u].input = frozen ? 0 : scale * std::max(0.0, units[u].input);
     units[u].forward *= scale;
-    units[u].input *= scale * share(assignment.costs[u].input_flops, then[u].input_flops);
     units[u].weight *= scale * share(assignment.costs[u].weight_flops, then[u].weight_flops);
   }
   return units;

@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/run/planning.h"
+#include "io/datasets/sentences.h"
 #include "io/file.h"
 #include "io/strict_json.h"
 #include "models/task.h"
@@ -267,6 +269,15 @@ void adopt_model_from(RunConfig& config) {
 
 namespace {
 
+/// The token that pads the samples of a run whose head reads the last that does not: transformers
+/// finds that one by it. None: nothing depends on it, or the run has no data.
+std::optional<std::int64_t> padding_token(const RunConfig& config) {
+  if (data_files(config).empty()) return std::nullopt;
+  const std::vector<Field> reads = model_of(config)->spec().units.back().reads;
+  if (std::ranges::find(reads, lengths_field()) == reads.end()) return std::nullopt;
+  return SentenceEncoder(tokenizer_of(config)).padding();
+}
+
 std::string kept_folder(const RunConfig& config) {
   return run_directory(config) + "/model";
 }
@@ -289,7 +300,10 @@ std::optional<std::string> kept_published_config(const RunConfig& config, const 
   copy.origins = config.origins;
   const auto says = kept.values.find("dtype");
   const bool same_type = says == kept.values.end() || says->second == type;
-  if (!(copy == config) || kept.task.empty() || !same_type) return std::nullopt;
+  const std::optional<std::int64_t> padding = padding_token(config);
+  const auto pads = kept.values.find("pad_token_id");
+  const bool same_padding = !padding || (pads != kept.values.end() && pads->second == *padding);
+  if (!(copy == config) || kept.task.empty() || !same_type || !same_padding) return std::nullopt;
   return read_file(path, kMostConfigBytes);
 }
 
@@ -325,6 +339,7 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
       file["id2label"][std::to_string(label)] = fmt::format("LABEL_{}", label);
       file["label2id"][fmt::format("LABEL_{}", label)] = label;
     }
+  if (const auto padding = padding_token(config)) file["pad_token_id"] = *padding;
   return file.dump(2) + "\n";
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "experiments/config/config.h"
+#include "experiments/planner/gpt_flops.h"
 #include "experiments/planner/software.h"
-#include "experiments/run/utilization.h"
 
 namespace concertina {
 

@@ -81,14 +81,13 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
   if (!run.validations.empty()) {
     const ValidationPoint& last = run.validations.back();
     text += tile(number_text(last.loss),
-                 fmt::format("held-out loss at step {:.0f}, nats per token{}", last.step,
-                             last.tokens > 0 ? ", over " + grouped(last.tokens) + " tokens" : ""));
+                 fmt::format("held-out loss at step {:.0f}, nats per target{}", last.step,
+                             last.tokens > 0 ? ", over " + grouped(last.tokens) + " targets" : ""));
   }
   if (run.result.is_object() && run.result.contains("mfu") && run.result["mfu"].is_number())
-    text +=
-        tile(html::share_text(run.result["mfu"].get<double>()),
-             "model FLOPs utilization (MFU) of the last launch: 72 B s l h² (1 + s/6h + V/12lh) "
-             "a step over its mean time and the devices' peak rate");
+    text += tile(html::share_text(run.result["mfu"].get<double>()),
+                 "model FLOPs utilization (MFU) of the last launch: three times the products of a "
+                 "step's forward pass over its mean time and the devices' peak rate");
   return text + memory_tile(figures) + "</div>\n";
 }
 

@@ -23,7 +23,7 @@ struct Curve {
   bool from_zero, smooth, rates;
 };
 
-constexpr Curve kLossCurve{"loss, nats per token", "loss", &MetricsPoint::loss, false, true, false};
+constexpr Curve kLossCurve{"loss, nats per target", "loss", &MetricsPoint::loss, false, true, false};
 constexpr Curve kOtherCurves[] = {
     {"tokens per second", "tokens-per-second", &MetricsPoint::tokens_per_s, true, true, true},
     {"bubble", "bubble", &MetricsPoint::bubble, true, true, false},
@@ -97,7 +97,7 @@ std::string loss_figure(const RunFiles& run, const RunCourse& course) {
     const ValidationPoint& last = run.validations.back();
     more = fmt::format("; held out {}", number_text(last.loss));
     if (last.tokens > 0)
-      more += fmt::format(" over {} of {} tokens", grouped(last.tokens), grouped(last.of_tokens));
+      more += fmt::format(" over {} of {} targets", grouped(last.tokens), grouped(last.of_tokens));
   }
   return curve_figure(run.metrics, kLossCurve, std::move(plot), html::escape(more));
 }
@@ -108,8 +108,8 @@ std::string held_out_note(const RunFiles& run) {
   const ValidationPoint &first = run.validations.front(), &last = run.validations.back();
   if (first.tokens == last.tokens || first.tokens == 0) return "";
   return fmt::format(
-      "<p class=\"note\">The curve of held-out losses is over the first {} tokens of the held-out "
-      "text, as evaluated during training; at the end, over {}, it is {}.</p>\n",
+      "<p class=\"note\">The curve of held-out losses is over the first {} targets of the held-out "
+      "data, as evaluated during training; at the end, over {}, it is {}.</p>\n",
       grouped(first.tokens), grouped(last.tokens), number_text(last.loss));
 }
 

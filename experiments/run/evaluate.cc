@@ -95,6 +95,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, st
   const std::int64_t samples = job.batch(), microbatch = job.model.samples;
   Validation result;
   result.of = dataset->targets(Split::validation);
+  result.tokens = field_index(*dataset, "targets") >= 0;
   Answers answers(trainer, dataset, see);
   ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
   const int together = trainer.assignment().batches;

@@ -16,6 +16,7 @@ inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 struct Validation {
   double loss = 0;                   // mean over the targets, nats
+  bool tokens = false;               // are targets: e^loss is a perplexity then, and only then
   std::int64_t targets = 0, of = 0;  // scored, and all that the held-out part has
   double seconds = 0;                // that it took
   std::vector<Metric> metrics;       // what the task counts beside the loss

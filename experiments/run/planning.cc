@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "experiments/config/schedule_file.h"
+#include "models/optimizer.h"
 
 namespace concertina {
 
@@ -42,6 +43,12 @@ std::unique_ptr<Model> model_of(const RunConfig& config) {
   return make_model(config.model.family, model_config_of(config));
 }
 
+std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config) {
+  const OptimizerSection& o = config.optimizer;
+  return make_optimizer(o.name,
+                        {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.options.at(o.name)});
+}
+
 std::int64_t tokens_of_step(const RunConfig& config) {
   return config.batch.global * model_of(config)->spec().tokens_per_sample;
 }
@@ -52,7 +59,8 @@ Job job_of(const RunConfig& config) {
           .leaves = reduction_leaves(config),
           .seed = static_cast<std::uint64_t>(config.run.seed),
           .keeps_frozen_state = config.freeze.unfreeze != "never",
-          .keeps_reference = wants_reference(config)};
+          .keeps_reference = wants_reference(config),
+          .whole_tensors = optimizer_of(config)->whole_tensors()};
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "core/optimizer.h"
 #include "experiments/config/config.h"
 #include "io/datasets/dataset.h"
 #include "models/model.h"
@@ -17,6 +18,8 @@ namespace concertina {
 ModelConfig model_config_of(const RunConfig& config);
 
 std::unique_ptr<Model> model_of(const RunConfig& config);
+/// The optimizer that `config` names.
+std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
 
 /// The value of `numerics.compute`.
 Precision precision_of(const RunConfig& config);

@@ -107,12 +107,14 @@ void append_gradients(const Job& job, const Assignment& assignment, int rank, Me
   }
 }
 
-void append_parts(const Assignment& assignment, int rank, MemoryKey& key) {
+void append_parts(const Assignment& assignment, int rank, bool whole_tensors, MemoryKey& key) {
   for (std::size_t b = 0; b < assignment.owners.size(); ++b) {
     const int owner = assignment.owners[b].index_of(rank);
     if (owner < 0) continue;
+    const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(owner)];
     key.push_back(b);
-    key.push_back(assignment.owners[b].parts[static_cast<std::size_t>(owner)].count());
+    key.push_back(part.count());
+    if (whole_tensors) key.push_back(part.begin);  // which they are: what updates need follows
   }
 }
 
@@ -161,7 +163,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
     MemoryKey key;
     append_stages(assignment.layout, rows[static_cast<std::size_t>(rank)], key);
     append_gradients(job, assignment, rank, key);
-    append_parts(assignment, rank, key);
+    append_parts(assignment, rank, job.whole_tensors, key);
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) at->second = predictor.of(rank);
     result.push_back(at->second);

@@ -12,7 +12,6 @@
 #include "experiments/run/planning.h"
 #include "models/initialize.h"
 #include "models/model_stage.h"
-#include "models/optimizer.h"
 #include "parallel/comm/tensor_communicator.h"
 #include "parallel/runtime/redistribute.h"
 
@@ -41,12 +40,6 @@ StageFactory stage_factory(const Model& model, Backend& backend) {
     return std::make_unique<ModelStage>(backend, model, assignment.buckets, stage.first_unit,
                                         stage.last_unit, assignment.frozen_units());
   };
-}
-
-std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config) {
-  const OptimizerSection& o = config.optimizer;
-  return make_optimizer(o.name,
-                        {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.options.at(o.name)});
 }
 
 Trainer::Trainer(const RunConfig& config, Backend& backend, Communicator& world, Watchdog* watchdog,

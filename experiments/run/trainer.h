@@ -22,9 +22,6 @@ namespace concertina {
 /// Makes stages of `model` on `backend`; both outlive what it makes.
 StageFactory stage_factory(const Model& model, Backend& backend);
 
-/// The optimizer that `config` names.
-std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
-
 /// What a change of the assignment took.
 struct Adoption {
   double seconds = 0;           // of this rank, from when all were ready

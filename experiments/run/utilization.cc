@@ -26,29 +26,10 @@ double data_sheet_rate(const DataSheet& sheet, std::string_view compute) {
 
 }  // namespace
 
-std::string_view name_of(Recompute recompute) {
-  constexpr std::string_view kNames[] = {"none", "selective", "full"};
-  return kNames[static_cast<int>(recompute)];
-}
-
-ForwardFlops forward_flops(const ModelSection& model) {
-  if (model.family != "gpt") return {};
-  const double s = model.context, h = model.width;
-  return {24 * s * h * h, 4 * s * s * h, 2 * s * h * model.vocab};
-}
-
-double model_flops(const RunConfig& config) {
-  return hardware_flops(config, Recompute::none);
-}
-
-double hardware_flops(const RunConfig& config, Recompute recompute) {
-  const ForwardFlops forward = forward_flops(config.model);
-  const double again = recompute == Recompute::none        ? 0
-                       : recompute == Recompute::selective ? forward.attention
-                                                           : forward.products + forward.attention;
-  return config.batch.global *
-         (config.model.layers * (3 * (forward.products + forward.attention) + again) +
-          3 * forward.head);
+double model_flops(const ModelSpec& model, int microbatches) {
+  double forward = 0;
+  for (const UnitSpec& unit : model.units) forward += unit.cost.model_flops;
+  return 3 * forward * microbatches;
 }
 
 double peak_flops_per_s(const RunConfig& config, std::string_view device) {

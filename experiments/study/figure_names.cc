@@ -12,8 +12,8 @@ struct KnownName {
 
 constexpr double kMebibyte = 1.0 / (1 << 20);
 constexpr KnownName kKnownNames[] = {
-    {"loss", "Training loss", "loss", "nats per token"},
-    {"validation_loss", "Validation loss", "validation loss", "nats per token"},
+    {"loss", "Training loss", "loss", "nats per target"},
+    {"validation_loss", "Validation loss", "validation loss", "nats per target"},
     {"tokens_per_s", "Tokens/s", "throughput", "tokens/s"},
     {"median_step_ms", "Step time (ms)", "step time", "ms"},
     {"step_ms", "Step time (ms)", "step time", "ms"},

@@ -204,7 +204,7 @@ std::vector<ScalingResult> scaling_results(const RunConfig& config, const Scalin
                         shares ? options.cores : 0);
     result.predicted_from = source->text;
     result.layout = short_form(assignment.layout);
-    result.flops = model_flops(at_point);
+    result.flops = model_flops(job.model, job.microbatches);
   }
   return results;
 }

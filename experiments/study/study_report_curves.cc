@@ -20,8 +20,8 @@ struct PageCurve {
   bool from_zero, rates;
 };
 constexpr PageCurve kPageCurves[] = {
-    {"loss", "loss, nats per token", false, false},
-    {"validation_loss", "validation loss, nats per token", false, false},
+    {"loss", "loss, nats per target", false, false},
+    {"validation_loss", "validation loss, nats per target", false, false},
     {"tokens_per_s", "tokens per second", true, true},
     {"bubble", "bubble", true, false},
     {"grad_norm", "gradient norm, before clipping", true, false},

@@ -54,20 +54,24 @@ std::vector<StoredElsewhere> gpt2_tensors(const ModelConfig& config) {
     add_dense(all, mlp + "down", {theirs + "mlp.c_proj"}, false, true);
   }
   add_norm(all, head_unit(layers) + "/ln", "transformer.ln_f", true);
+  add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
   return all;
 }
 
-/// transformers' GPT2LMHeadModel; its maps are stored [in, out].
+/// transformers' GPT2...; its maps are stored [in, out], but that to the classes.
 const HuggingFace& gpt2() {
   static const HuggingFace table{
       .model_type = "gpt2",
       .body = "transformer.",
-      .architectures = {{"causal-lm", "GPT2LMHeadModel"}, {"", "GPT2Model"}},
+      .architectures = {{"causal-lm", "GPT2LMHeadModel"},
+                        {"classification", "GPT2ForSequenceClassification"},
+                        {"", "GPT2Model"}},
       .keys = {{"n_layer", "model.layers"},
                {"n_embd", "model.width"},
                {"n_head", "model.heads"},
                {"n_positions", "model.context", "1024", true},
-               {"vocab_size", "model.vocab"}},
+               {"vocab_size", "model.vocab"},
+               {"num_labels", "model.classes"}},
       .rules = {{"activation_function", "\"gelu_new\"", "\"gelu_pytorch_tanh\"", false},
                 {"layer_norm_epsilon", "1e-05"},
                 {"n_inner", "null"},

@@ -89,15 +89,18 @@ std::vector<StoredElsewhere> stored_llama(const ModelConfig& config) {
   }
   add_norm(all, head_unit(layers) + "/ln", "model.norm", false);
   add_dense(all, head_unit(layers) + "/head", {"lm_head"}, true, false, true);
+  add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
   return all;
 }
 
-/// transformers' LlamaForCausalLM.
+/// transformers' LlamaFor...
 const HuggingFace& llama_elsewhere() {
   static const HuggingFace table{
       .model_type = "llama",
       .body = "model.",
-      .architectures = {{"causal-lm", "LlamaForCausalLM"}, {"", "LlamaModel"}},
+      .architectures = {{"causal-lm", "LlamaForCausalLM"},
+                        {"classification", "LlamaForSequenceClassification"},
+                        {"", "LlamaModel"}},
       .keys = {{"num_hidden_layers", "model.layers"},
                {"hidden_size", "model.width"},
                {"num_attention_heads", "model.heads"},
@@ -108,7 +111,8 @@ const HuggingFace& llama_elsewhere() {
                {"rms_norm_eps", "model.llama.norm_eps", "1e-06"},
                {"rope_parameters.rope_theta", "model.llama.rope_theta"},
                {"rope_theta", "model.llama.rope_theta", "10000.0", false, false},
-               {"tie_word_embeddings", "model.llama.tied", "false"}},
+               {"tie_word_embeddings", "model.llama.tied", "false"},
+               {"num_labels", "model.classes"}},
       .rules = {{"hidden_act", "\"silu\""},
                 {"attention_bias", "false"},
                 {"mlp_bias", "false"},

@@ -10,16 +10,17 @@ class AdamWRule final : public Optimizer {
 
   std::vector<std::string_view> state_names() const override { return {"m", "v"}; }
 
-  void update(Backend& backend, const UpdateStep& step, bool decay, View w,
-              std::span<const View> states, View g) const override {
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
     const AdamW rule{.lr = static_cast<float>(step.lr),
                      .beta1 = static_cast<float>(config_.beta1),
                      .beta2 = static_cast<float>(config_.beta2),
                      .eps = static_cast<float>(config_.eps),
-                     .weight_decay = decay ? static_cast<float>(config_.weight_decay) : 0.0F,
+                     .weight_decay = tensor.decay ? static_cast<float>(config_.weight_decay) : 0.0F,
                      .grad_scale = step.grad_scale,
                      .step = step.step};
-    backend.run(AdamWUpdate{.rule = rule, .w = w, .m = states[0], .v = states[1], .g = g});
+    backend.run(AdamWUpdate{
+        .rule = rule, .w = tensor.w, .m = tensor.states[0], .v = tensor.states[1], .g = tensor.g});
   }
 
  private:

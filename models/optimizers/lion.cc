@@ -15,16 +15,16 @@ class LionOptimizer final : public Optimizer {
 
   std::vector<std::string_view> state_names() const override { return {"m"}; }
 
-  void update(Backend& backend, const UpdateStep& step, bool decay, View w,
-              std::span<const View> states, View g) const override {
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
     backend.run(LionUpdate{.rule = {.lr = static_cast<float>(step.lr),
                                     .beta1 = beta1_,
                                     .beta2 = beta2_,
-                                    .decay = decay ? decay_ : 0,
+                                    .decay = tensor.decay ? decay_ : 0,
                                     .grad_scale = step.grad_scale},
-                           .w = w,
-                           .m = states[0],
-                           .g = g});
+                           .w = tensor.w,
+                           .m = tensor.states[0],
+                           .g = tensor.g});
   }
 
  private:

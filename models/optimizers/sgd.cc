@@ -15,17 +15,17 @@ class SgdOptimizer final : public Optimizer {
 
   std::vector<std::string_view> state_names() const override { return {"m"}; }
 
-  void update(Backend& backend, const UpdateStep& step, bool decay, View w,
-              std::span<const View> states, View g) const override {
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
     backend.run(SgdUpdate{.rule = {.lr = static_cast<float>(step.lr),
                                    .momentum = momentum_,
                                    .fresh = step.step == 1 ? 1 : fresh_,
-                                   .decay = decay ? decay_ : 0,
+                                   .decay = tensor.decay ? decay_ : 0,
                                    .grad_scale = step.grad_scale,
                                    .nesterov = nesterov_},
-                          .w = w,
-                          .m = states[0],
-                          .g = g});
+                          .w = tensor.w,
+                          .m = tensor.states[0],
+                          .g = tensor.g});
   }
 
  private:

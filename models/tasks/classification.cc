@@ -1,5 +1,6 @@
-// Which class a sample is of, told from its first row: after a pooler (a map and tanh) and dropout
-// where the family has one (BERT), else after its last norm (ViT).
+// Which class a sample is of, told from one row after the last norm: its first, which a pooler (a
+// map and tanh) and dropout may follow (BERT), or in causal families the last token that is not
+// padding, by a map without a bias, as transformers has it (GPT-2, Llama).
 #include "models/task.h"
 #include "models/units/head.h"
 
@@ -7,17 +8,18 @@ namespace concertina::model_tasks {
 namespace {
 
 UnitPlan classification_head(const Trunk& trunk) {
-  require_whole_sample(trunk, "classification");
   const std::int64_t width = trunk.shape.width;
   HeadSpec spec;
-  spec.first_row = true;
+  spec.rows = trunk.causal ? HeadSpec::Rows::last : HeadSpec::Rows::first;
   spec.norm = trunk.norm;
   if (trunk.pooler)
     spec.transform =
         TransformSpec{.map = {.name = "pooler", .in = width, .out = width, .std = trunk.std}};
   spec.drops = trunk.pooler;
   spec.logits = {.name = "classes", .in = width, .out = trunk.classes, .std = trunk.std};
+  spec.logits.bias = !trunk.causal;
   spec.reads = {label_field()};
+  if (trunk.causal) spec.reads.push_back(lengths_field());
   return head(trunk.shape, spec);
 }
 

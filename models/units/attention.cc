@@ -45,15 +45,21 @@ struct Grads {
 };
 
 DenseSpec qkv_spec(const UnitShape& s, const AttentionSpec& spec) {
+  const AttentionShape heads = attention_shape(s, spec);
   return {.name = "qkv",
           .in = s.width,
-          .out = attention_shape(s, spec).qkv_width(),
+          .out = heads.qkv_width(),
           .std = spec.std,
-          .bias = spec.bias};
+          .bias = spec.bias,
+          .matrices = {heads.width(), heads.kv_width(), heads.kv_width()}};
 }
 DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
-  return {
-      .name = "proj", .in = s.width, .out = s.width, .std = spec.residual_std, .bias = spec.bias};
+  return {.name = "proj",
+          .in = s.width,
+          .out = s.width,
+          .std = spec.residual_std,
+          .bias = spec.bias,
+          .matrices = {s.width}};
 }
 
 /// Rotates q and k in place; its table lies among the packed weights.
@@ -159,13 +165,16 @@ class AttentionBranch final : public Branch {
 UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double qkv = qkv_spec(shape, spec).flops(shape.rows());
   const double linear = qkv + proj_spec(shape, spec).flops(shape.rows());
-  const double product = attention_product_flops(attention_shape(shape, spec));
+  AttentionShape products = attention_shape(shape, spec);
+  const double product = attention_product_flops(products);
+  products.causal = false;
   return {.forward_flops = linear + 2 * product,
           .input_flops = linear + 5 * product,
           .weight_flops = linear,
           .saved_bytes = slot_bytes<Saved>(shape, spec),
           .grad_bytes = slot_bytes<Grads>(shape, spec),
-          .again_flops = qkv + 2 * product};
+          .again_flops = qkv + 2 * product,
+          .model_flops = linear + 2 * attention_product_flops(products)};
 }
 
 /// Which key [samples,1,1 or T,T] each query sees; empty: all see all.

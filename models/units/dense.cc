@@ -19,7 +19,7 @@ std::vector<ParameterSpec> DenseSpec::parameters() const {
   if (shared_table)
     list.push_back({name, {out, in}, true, init, name});
   else
-    list.push_back({name + ".weight", {in, out}, true, init, ""});
+    list.push_back({name + ".weight", {in, out}, true, init, "", matrices});
   if (bias) list.push_back({bias_name(*this), {out}, false, {Init::Kind::zeros}, ""});
   return list;
 }

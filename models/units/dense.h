@@ -17,6 +17,7 @@ struct DenseSpec {
   float std = 0;  // of the weight's init
   bool bias = true;
   bool shared_table = false;  // the weight is the tensor `name` [out,in] of the whole model
+  std::vector<std::int64_t> matrices{};  // of the weight, as in ParameterSpec
   /// Its operations per row, times the rows: F, I and W each do as many.
   double flops(std::int64_t rows) const {
     return 2 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);

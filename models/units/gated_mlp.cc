@@ -25,11 +25,20 @@ struct Grads {
 };
 
 DenseSpec gate_up_spec(const UnitShape& s, const GatedMlpSpec& spec) {
-  return {.name = "gate_up", .in = s.width, .out = 2 * spec.hidden, .std = spec.std, .bias = false};
+  return {.name = "gate_up",
+          .in = s.width,
+          .out = 2 * spec.hidden,
+          .std = spec.std,
+          .bias = false,
+          .matrices = {spec.hidden, spec.hidden}};
 }
 DenseSpec down_spec(const UnitShape& s, const GatedMlpSpec& spec) {
-  return {
-      .name = "down", .in = spec.hidden, .out = s.width, .std = spec.residual_std, .bias = false};
+  return {.name = "down",
+          .in = spec.hidden,
+          .out = s.width,
+          .std = spec.residual_std,
+          .bias = false,
+          .matrices = {s.width}};
 }
 
 class GatedMlpBranch final : public Branch {
@@ -87,7 +96,8 @@ BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec) {
                .weight_flops = product,
                .saved_bytes = slot_bytes<Saved>(shape, spec),
                .grad_bytes = slot_bytes<Grads>(shape, spec),
-               .again_flops = gate_up.flops(shape.rows())};
+               .again_flops = gate_up.flops(shape.rows()),
+               .model_flops = product};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<GatedMlpBranch>(shape, spec, backend);
   };

@@ -9,11 +9,11 @@
 namespace concertina {
 namespace {
 
-enum Read { kTargets, kStarts = kTargets, kEnds };
+enum Read { kTargets, kStarts = kTargets, kEnds, kLengths = kEnds };
 
 /// Of the rows that have a loss.
 UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
-  if (spec.first_row) shape.tokens = 1;
+  if (spec.one_row()) shape.tokens = 1;
   if (!spec.drops) shape.dropout = 0;
   return shape;
 }
@@ -45,7 +45,7 @@ struct Saved {
       return Slot<Saved>{view, count, DType::f32};
     };
     return std::array{
-        rows(&Saved::taken, spec.first_row),
+        rows(&Saved::taken, spec.one_row()),
         rows(&Saved::h, spec.norm.has_value()),
         statistic(&Saved::mean, spec.norm ? spec.norm->means(n) : 0),
         statistic(&Saved::rstd, spec.norm ? n : 0),
@@ -73,10 +73,10 @@ struct Grads {
       return Slot{view, there ? each : 0, s.compute};
     };
     const bool transform = spec.transform.has_value(), norm = spec.norm.has_value();
-    return std::array{rows(&Grads::dd, transform || norm || spec.first_row),
+    return std::array{rows(&Grads::dd, transform || norm || spec.one_row()),
                       rows(&Grads::dt, transform),
-                      rows(&Grads::dh, transform && (norm || spec.first_row)),
-                      rows(&Grads::dtaken, norm && spec.first_row)};
+                      rows(&Grads::dh, transform && (norm || spec.one_row())),
+                      rows(&Grads::dtaken, norm && spec.one_row())};
   }
 };
 
@@ -105,8 +105,9 @@ class Head final : public PartedUnit {
 
   void forward(const UnitIo& io) override {
     const Saved s = saved(io.saved);
-    if (spec_.first_row)
-      backend_.run(TakeRows{.x = io.input, .row = 0, .samples = shape_.samples, .y = s.taken});
+    if (spec_.one_row())
+      backend_.run(
+          TakeRows{.x = io.input, .lengths = lengths(io), .samples = shape_.samples, .y = s.taken});
     if (norm_) norm_->forward(rows_of(io, s), s.statistics(), s.h);
     if (map_) transform(io, s);
     if (dropout_.drops(io)) dropout_.forward(io, before_dropout(io, s), {}, s.d);
@@ -128,11 +129,11 @@ class Head final : public PartedUnit {
       if (!dh.empty()) map_->backward_input(g.dt, {}, dh);
     }
     if (io.input_grad.empty()) return;
-    const View dtaken = norm_ ? (spec_.first_row ? g.dtaken : io.input_grad) : dh;
+    const View dtaken = norm_ ? (spec_.one_row() ? g.dtaken : io.input_grad) : dh;
     if (norm_) norm_->backward_input(dh, rows_of(io, s), s.statistics(), {}, dtaken);
-    if (spec_.first_row)
-      backend_.run(
-          SpreadRows{.dy = dtaken, .row = 0, .samples = shape_.samples, .dx = io.input_grad});
+    if (spec_.one_row())
+      backend_.run(SpreadRows{
+          .dy = dtaken, .lengths = lengths(io), .samples = shape_.samples, .dx = io.input_grad});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
@@ -154,9 +155,13 @@ class Head final : public PartedUnit {
   Saved saved(void* memory) const { return slots_in<Saved>(memory, shape_, spec_); }
   std::int64_t rows() const { return loss_shape(shape_, spec_).rows(); }
 
+  View lengths(const UnitIo& io) const {
+    return spec_.rows == HeadSpec::Rows::last ? io.fields[kLengths] : View{};
+  }
+
   // What each step reads.
   View rows_of(const UnitIo& io, const Saved& s) const {
-    return spec_.first_row ? s.taken : io.input;
+    return spec_.one_row() ? s.taken : io.input;
   }
   View before_transform(const UnitIo& io, const Saved& s) const {
     return norm_ ? s.h : rows_of(io, s);
@@ -225,18 +230,33 @@ std::string describe_transform(GraphBuilder& graph, const TransformSpec& spec,
   return spec.norm ? spec.norm->describe(graph, y) : y;
 }
 
-/// Outputs "logits" [samples,T,V], of the first rows [samples,V]; of spans "start_logits" and
+/// The last row [samples,C] of x [samples,T,C] where the attention mask is 1, whichever side is
+/// padded: the largest of the positions that are not.
+std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
+  const std::string mask = graph.tokens_input("attention_mask");
+  const std::string shape = graph.add("Shape", {mask});
+  const std::string tokens = graph.add("Gather", {shape, graph.index(1)});
+  const std::string places = graph.add("Range", {graph.index(0), tokens, graph.index(1)});
+  const std::string seen = graph.add("Mul", {mask, places});
+  const std::string last =
+      graph.add("ReduceMax", {seen}, {{"axes", std::vector<std::int64_t>{1}}});  // [samples,1]
+  return graph.add("GatherND", {x, last}, {{"batch_dims", std::int64_t{1}}});
+}
+
+/// Outputs "logits" [samples,T,V], of one row a sample [samples,V]; of spans "start_logits" and
 /// "end_logits" [samples,T].
 void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   const std::string samples(kBatchAxis), tokens(kSequenceAxis);
-  if (spec.first_row) x = graph.add("Gather", {x, graph.index(0)}, {{"axis", std::int64_t{1}}});
+  if (spec.rows == HeadSpec::Rows::first)
+    x = graph.add("Gather", {x, graph.index(0)}, {{"axis", std::int64_t{1}}});
+  if (spec.rows == HeadSpec::Rows::last) x = describe_last_row(graph, x);
   if (spec.norm) x = spec.norm->describe(graph, x);
   if (spec.transform) x = describe_transform(graph, *spec.transform, x);
   x = spec.logits.describe(graph, x);
   if (spec.loss == HeadSpec::Loss::rows) {
     const GraphExtent columns = spec.logits.out;
     graph.output("logits", x,
-                 spec.first_row ? std::vector{GraphExtent(samples), columns}
+                 spec.one_row() ? std::vector{GraphExtent(samples), columns}
                                 : std::vector{GraphExtent(samples), GraphExtent(tokens), columns});
     return;
   }
@@ -273,7 +293,8 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
                     .input_flops = product,
                     .weight_flops = product,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
-                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+                    .grad_bytes = slot_bytes<Grads>(shape, spec),
+                    .model_flops = product};
   plan.describe = [spec](GraphBuilder& graph, const std::string& x) {
     describe_head(graph, spec, x);
     return std::string();

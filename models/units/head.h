@@ -26,13 +26,17 @@ struct HeadSpec {
     spans  // logits [R,2]: of where a span starts and ends among the T rows of a sample, the fields
            // read first and second; the mean of both cross-entropies
   };
-  bool first_row = false;  // of each sample, and no other
+  /// Which rows of a sample have a loss: one alone is its first or the last of its `lengths`,
+  /// the field read second.
+  enum class Rows { all, first, last } rows = Rows::all;
   std::optional<NormSpec> norm{};
   std::optional<TransformSpec> transform{};
   bool drops = false;  // dropout before the map to the logits
   DenseSpec logits;
   Loss loss = Loss::rows;
   std::vector<Field> reads;
+
+  bool one_row() const { return rows != Rows::all; }
 };
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec);

@@ -25,10 +25,15 @@ struct Grads {
 };
 
 DenseSpec up_spec(const UnitShape& s, const MlpSpec& spec) {
-  return {.name = "up", .in = s.width, .out = spec.hidden, .std = spec.std};
+  return {
+      .name = "up", .in = s.width, .out = spec.hidden, .std = spec.std, .matrices = {spec.hidden}};
 }
 DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
-  return {.name = "down", .in = spec.hidden, .out = s.width, .std = spec.residual_std};
+  return {.name = "down",
+          .in = spec.hidden,
+          .out = s.width,
+          .std = spec.residual_std,
+          .matrices = {s.width}};
 }
 
 class MlpBranch final : public Branch {
@@ -83,7 +88,8 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
                product,
                slot_bytes<Saved>(shape, spec),
                slot_bytes<Grads>(shape, spec),
-               up_spec(shape, spec).flops(shape.rows())};
+               up_spec(shape, spec).flops(shape.rows()),
+               product};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<MlpBranch>(shape, spec, backend);
   };

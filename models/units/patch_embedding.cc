@@ -154,7 +154,8 @@ UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec)
                     .input_flops = 0,
                     .weight_flops = product,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
-                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+                    .grad_bytes = slot_bytes<Grads>(shape, spec),
+                    .model_flops = product};
   plan.describe = [shape, spec](GraphBuilder& graph, const std::string& /*x*/) {
     return describe_patches(graph, shape, spec);
   };

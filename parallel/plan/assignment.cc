@@ -33,7 +33,7 @@ Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) 
                   .keeps_frozen_state = job.keeps_frozen_state,
                   .batches = batches};
   made.plan.rows.resize(static_cast<std::size_t>(made.world));
-  made.owners = assign_owners(made.buckets, made.layout);
+  made.owners = assign_owners(made.buckets, made.layout, job.whole_tensors);
   made.working = working_ranks(made.layout);
   return made;
 }

@@ -17,6 +17,8 @@ struct Job {
   bool keeps_frozen_state = false;
   /// The state keeps a snapshot of the weights beside the optimizer's tensors.
   bool keeps_reference = false;
+  /// The optimizer updates whole tensors (Optimizer::whole_tensors): each has one owner.
+  bool whole_tensors = false;
 
   int units() const { return static_cast<int>(model.units.size()); }
   /// Samples of a batch.

@@ -1,6 +1,8 @@
 #include "parallel/plan/ownership.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 namespace concertina {
 
@@ -58,11 +60,70 @@ int BucketOwners::index_of(int rank) const {
   return at != ranks.end() && *at == rank ? static_cast<int>(at - ranks.begin()) : -1;
 }
 
-std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout) {
+namespace {
+
+/// How many tensors of `bucket` each of `loads`, the elements that its holders own so far, gets, in
+/// their order: the share with the least sum of squared loads, by dynamic programming over (holder,
+/// tensors before it) in O(holders tensors^2).
+std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<double>& loads) {
+  const std::size_t tensors = bucket.tensors.size(), holders = loads.size();
+  std::vector<double> before(tensors + 1, 0);  // elements of the first tensors
+  for (std::size_t t = 0; t < tensors; ++t)
+    before[t + 1] = before[t] + static_cast<double>(bucket.tensors[t].count);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  // cost[h][t]: of the holders from h on, if the tensors from t on are theirs.
+  std::vector<std::vector<double>> cost(holders + 1, std::vector<double>(tensors + 1, kNever));
+  std::vector<std::vector<std::size_t>> end(holders, std::vector<std::size_t>(tensors + 1, 0));
+  cost[holders][tensors] = 0;
+  for (std::size_t h = holders; h-- > 0;)
+    for (std::size_t t = 0; t <= tensors; ++t)
+      for (std::size_t next = t; next <= tensors; ++next) {
+        const double share = before[next] - before[t];
+        const double sum = (2 * loads[h] + share) * share + cost[h + 1][next];
+        if (sum < cost[h][t]) cost[h][t] = sum, end[h][t] = next;
+      }
+  std::vector<std::size_t> shares;
+  for (std::size_t h = 0, t = 0; h < holders; ++h) {
+    shares.push_back(end[h][t] - t);
+    t = end[h][t];
+  }
+  return shares;
+}
+
+/// One part per holder, of the tensors that are its share.
+std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_t>& shares) {
+  std::vector<Part> parts;
+  std::size_t tensor = 0, block = 0;
+  const auto offset = [&] {
+    return tensor < bucket.tensors.size() ? bucket.tensors[tensor].offset : bucket.elements;
+  };
+  for (const std::size_t share : shares) {
+    Part part{.begin = offset(), .first_block = block};
+    for (std::size_t i = 0; i < share; ++i) block += block_count(bucket.tensors[tensor++]);
+    part.end = offset();
+    part.last_block = block;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
+                                        bool whole_tensors) {
   std::vector<BucketOwners> owners;
+  std::map<int, double> loads;  // by rank: elements
   for (const Bucket& bucket : buckets) {
     BucketOwners one{layout.holders(bucket.uses), {}};
-    one.parts = cut_bucket(bucket, static_cast<int>(one.ranks.size()));
+    if (whole_tensors) {
+      std::vector<double> held;
+      for (const int rank : one.ranks) held.push_back(loads[rank]);
+      one.parts = whole_parts(bucket, share_tensors(bucket, held));
+      for (std::size_t i = 0; i < one.ranks.size(); ++i)
+        loads[one.ranks[i]] += static_cast<double>(one.parts[i].count());
+    } else {
+      one.parts = cut_bucket(bucket, static_cast<int>(one.ranks.size()));
+    }
     owners.push_back(std::move(one));
   }
   return owners;

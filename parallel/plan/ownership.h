@@ -35,6 +35,9 @@ struct BucketOwners {
   /// Index of `rank` in `ranks`, -1 if it does not hold the bucket.
   int index_of(int rank) const;
 };
-std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout);
+/// `whole_tensors`: parts begin and end with tensors, cut so that elements are shared evenly over
+/// all buckets of a rank, as far as tensors allow; parts of one bucket may differ a lot.
+std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
+                                        bool whole_tensors = false);
 
 }  // namespace concertina

@@ -28,13 +28,13 @@ std::vector<Stage*> pointers(const std::vector<std::unique_ptr<Stage>>& stages) 
 
 constexpr std::size_t kMarks = 6;  // of a step, by the update and the packing of weights
 
-/// Scratch that the stages of a rank share.
+/// Scratch that the stages of a rank share, and its update, which comes after all of them.
 struct Scratch {
   std::size_t workspace = 0, forward = 0;
 };
 
-Scratch scratch_of(const std::vector<std::unique_ptr<Stage>>& stages) {
-  Scratch most;
+Scratch scratch_of(const std::vector<std::unique_ptr<Stage>>& stages, const Update& update) {
+  Scratch most{.workspace = update.scratch_bytes()};
   for (const auto& stage : stages) {
     if (stage == nullptr) continue;
     most.workspace = std::max(most.workspace, stage->memory().workspace_bytes);
@@ -61,7 +61,7 @@ StepEngine::StepEngine(const Job& job, const Assignment& assignment, int rank,
       works_(assignment.works(rank)),
       stages_(make_stages(assignment, rank, make_stage)),
       exchange_(job, assignment, rank),
-      update_(job, assignment, rank, optimizer, clip),
+      update_(job, assignment, rank, optimizer, clip, backend),
       executor_(assignment.layout, assignment.plan, pointers(stages_), rank,
                 assignment.microbatches(job), backend.clock()),
       batch_(job, assignment.layout, rank, assignment.batches),
@@ -75,7 +75,7 @@ StepEngine::~StepEngine() {
 
 RankMemory StepEngine::memory() const {
   const StateBytes state = state_bytes(assignment_, rank_, kinds_);
-  const Scratch scratch = scratch_of(stages_);
+  const Scratch scratch = scratch_of(stages_, update_);
   std::size_t packed = 0;
   for (const auto& stage : stages_)
     if (stage != nullptr) packed += align_up(stage->packed_bytes());
@@ -108,11 +108,12 @@ void StepEngine::attach(State& state) {
   for (const auto& stage : stages_)
     if (stage != nullptr)
       stage->attach(state.weights(), arena_.take(stage->packed_bytes(), "packed weights"));
-  const Scratch scratch = scratch_of(stages_);
+  const Scratch scratch = scratch_of(stages_, update_);
   void* workspace = arena_.take(scratch.workspace, "stage workspace");
   void* forward = arena_.take(scratch.forward, "scratch of forward passes");
   for (const auto& stage : stages_)
     if (stage != nullptr) stage->set_workspace(workspace, forward);
+  update_.set_scratch(workspace);
   backend_.set_workspace(arena_.take(backend_.workspace_bytes(), "kernel workspace"));
   exchange_.attach(arena_);
   executor_.attach(arena_, backend_.memory());
@@ -131,7 +132,7 @@ void StepEngine::connect(State& state, Communicators ranks) {
   groups_ = std::make_unique<Groups>(ranks.tensors, holders);
   exchange_.connect(*groups_, backend_);
   executor_.connect(ranks.tensors, exchange_, watchdog_);
-  if (works_) update_.connect(state, *working_, *groups_, backend_, watchdog_);
+  if (works_) update_.connect(state, *working_, *groups_, watchdog_);
 }
 
 void StepEngine::refresh() {

@@ -9,18 +9,23 @@
 namespace concertina {
 
 Update::Update(const Job& job, const Assignment& assignment, int rank, const Optimizer& optimizer,
-               double clip)
+               double clip, Backend& backend)
     : assignment_(assignment),
       rank_(rank),
       optimizer_(optimizer),
       clip_(clip),
       kinds_(optimizer.state_names().size()),
-      sums_(job, assignment, rank) {
+      sums_(job, assignment, rank),
+      backend_(backend) {
+  std::vector<const BucketTensor*> own;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
     parts_.push_back(assignment.buckets[b].frozen ? nullptr : own_state(assignment, b, rank));
     runs_.push_back(parts_[b] == nullptr ? std::vector<TensorRun>()
                                          : tensor_runs(assignment.buckets[b], *parts_[b]));
+    for (const TensorRun& run : runs_[b])
+      own.push_back(&assignment.buckets[b].tensors[at(run.tensor)]);
   }
+  tools_ = optimizer.tools(backend, own);
 }
 
 std::size_t Update::elements() const {
@@ -30,12 +35,11 @@ std::size_t Update::elements() const {
   return count;
 }
 
-void Update::connect(State& state, Communicator& working, const Groups& groups, Backend& backend,
+void Update::connect(State& state, Communicator& working, const Groups& groups,
                      Watchdog* watchdog) {
   state_ = &state;
   watchdog_ = watchdog;
-  backend_ = &backend;
-  sums_.connect(working, backend, watchdog);
+  sums_.connect(working, backend_, watchdog);
   weight_parts_.resize(parts_.size());
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     groups_.push_back(parts_[b] == nullptr ? nullptr : groups.find(assignment_.owners[b].ranks));
@@ -77,7 +81,7 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
 
 UpdateTimes Update::times() const {
   const auto between = [this](double from, double to) {
-    return backend_->clock().time(to) - backend_->clock().time(from);
+    return backend_.clock().time(to) - backend_.clock().time(from);
   };
   return {between(marks_.start, marks_.summed), between(marks_.met, marks_.updated)};
 }
@@ -88,9 +92,14 @@ void Update::update_bucket(std::size_t bucket, const UpdateStep& step, View grad
     const std::size_t begin = run.begin - parts_[bucket]->begin, count = run.end - run.begin;
     for (std::size_t k = 0; k < kinds_; ++k)
       states[k] = state_->part(bucket, k).slice(begin, count);
-    optimizer_.update(*backend_, step, assignment_.buckets[bucket].tensors[at(run.tensor)].decay,
-                      state_->weights()[bucket].slice(run.begin, count),
-                      std::span(states).first(kinds_), gradient.slice(begin, count));
+    const BucketTensor& tensor = assignment_.buckets[bucket].tensors[at(run.tensor)];
+    optimizer_.update(backend_, step,
+                      {.w = state_->weights()[bucket].slice(run.begin, count),
+                       .states = std::span(states).first(kinds_),
+                       .g = gradient.slice(begin, count),
+                       .decay = tensor.decay,
+                       .tensor = &tensor,
+                       .tools = tools_.get()});
   }
 }
 

@@ -3,6 +3,7 @@
 // changed.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/backend.h"
@@ -39,13 +40,18 @@ struct UpdateTimes {
 
 class Update {
  public:
-  /// All outlive it. `clip`: of the global norm, as clip_scale() takes it.
+  /// All outlive it. `clip`: of the global norm, as clip_scale() takes it. Makes the optimizer's
+  /// operators on `backend`.
   Update(const Job& job, const Assignment& assignment, int rank, const Optimizer& optimizer,
-         double clip);
+         double clip, Backend& backend);
 
+  /// Scratch of updates, of which nothing stays.
+  std::size_t scratch_bytes() const { return tools_ == nullptr ? 0 : tools_->scratch_bytes(); }
+  void set_scratch(void* scratch) {
+    if (tools_ != nullptr) tools_->attach(scratch);
+  }
   /// `state` of this assignment; `working`: the ranks that work. All outlive it.
-  void connect(State& state, Communicator& working, const Groups& groups, Backend& backend,
-               Watchdog* watchdog);
+  void connect(State& state, Communicator& working, const Groups& groups, Watchdog* watchdog);
 
   /// Of the next step: weights and state of these buckets stay, and they have no part in the norm.
   void skip(SkippedBuckets skipped) {
@@ -83,12 +89,13 @@ class Update {
   SkippedBuckets skipped_;
   std::vector<const Part*> parts_;  // by bucket: the own one; null where nothing trains here
   std::vector<std::vector<TensorRun>> runs_;
+  std::unique_ptr<UpdateTools> tools_;
   State* state_ = nullptr;
   std::vector<std::vector<Bytes>> weight_parts_;  // of each holder
   std::vector<Communicator*> groups_;
   std::vector<Work> works_;
   Watchdog* watchdog_ = nullptr;
-  Backend* backend_ = nullptr;
+  Backend& backend_;
 };
 
 }  // namespace concertina

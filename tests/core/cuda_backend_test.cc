@@ -45,7 +45,7 @@ class CudaBackendTest : public testing::Test {
 const std::string kKernels[] = {"linear",        "attention",  "layer_norm",  "embedding",
                                 "cross_entropy", "dropout",    "elementwise", "rms_norm",
                                 "rotary",        "gated_silu", "tanh",        "images",
-                                "token_rows",    "span"};
+                                "token_rows",    "span",       "updates",     "matrices"};
 
 TEST(CudaKernelNames, CoverEveryCase) {
   for (const Precision& precision : kPrecisions)

@@ -127,17 +127,21 @@ Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, st
                        std::int64_t width, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
-  const std::int64_t all = samples * (tokens + 1) * width, row = data.size(0, tokens);
+  const std::int64_t all = samples * (tokens + 1) * width;
   const Buffer x = data.normal(samples * tokens * width, 1, 0, compute);
   const Buffer dy = data.normal(all, 1, 0, compute),
                one = data.normal(samples * width, 1, 0, compute);
   const Buffer cls = data.normal(width), wpe = data.normal((tokens + 1) * width);
-  const Buffer y(dy.size(), compute), dx(x.size(), compute), taken(one.size(), compute),
-      spread(dy.size(), compute);
+  // Also those that are out of range.
+  const Buffer ends = data.integers(samples, 0, static_cast<std::int32_t>(tokens) + 2);
+  const Buffer y(dy.size(), compute), dx(x.size(), compute), first(one.size(), compute),
+      last(one.size(), compute), spread(dy.size(), compute), spread_last(dy.size(), compute);
   backend.run(JoinClass{x.view(), cls.view(), wpe.view(), y.view()});
   backend.run(SplitClass{dy.view(), samples, dx.view()});
-  backend.run(TakeRows{dy.view(), row, samples, taken.view()});
-  backend.run(SpreadRows{one.view(), row, samples, spread.view()});
+  backend.run(TakeRows{dy.view(), {}, samples, first.view()});
+  backend.run(TakeRows{dy.view(), ends.view(), samples, last.view()});
+  backend.run(SpreadRows{one.view(), {}, samples, spread.view()});
+  backend.run(SpreadRows{one.view(), ends.view(), samples, spread_last.view()});
   const Buffer dcls(cls.size()), dwpe(wpe.size()), dcls_sum(cls.values()), dwpe_sum(wpe.values());
   backend.run(JoinClassWeight{dy.view(), dcls.view(), dwpe.view(), false});
   backend.run(JoinClassWeight{dy.view(), dcls_sum.view(), dwpe_sum.view(), true});
@@ -145,12 +149,14 @@ Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, st
   Outputs outputs;
   keep(outputs, "y", y);
   keep(outputs, "dx", dx);
-  keep(outputs, "rows taken", taken);
-  keep(outputs, "rows spread", spread);
-  keep(outputs, "dcls", dcls);
-  keep(outputs, "dwpe", dwpe);
-  keep(outputs, "dcls accumulated", dcls_sum);
-  keep(outputs, "dwpe accumulated", dwpe_sum);
+  keep(outputs, "first rows taken", first);
+  keep(outputs, "last rows taken", last);
+  keep(outputs, "first rows spread", spread);
+  keep(outputs, "last rows spread", spread_last);
+  keep(outputs, "dcls", dcls, largest(dy));
+  keep(outputs, "dwpe", dwpe, largest(dy));
+  keep(outputs, "dcls accumulated", dcls_sum, largest(dy));
+  keep(outputs, "dwpe accumulated", dwpe_sum, largest(dy));
   return outputs;
 }
 

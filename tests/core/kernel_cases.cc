@@ -7,6 +7,7 @@
 #include "tests/buffer.h"
 #include "tests/core/case_tools.h"
 #include "tests/core/family_cases.h"
+#include "tests/core/update_cases.h"
 
 namespace concertina {
 namespace {
@@ -273,7 +274,7 @@ Outputs run_dropout(Backend& backend, unsigned seed, std::int64_t samples,
   return outputs;
 }
 
-Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, bool fresh) {
+Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count) {
   Data data(seed);
   const Workspace workspace(backend);
   const Buffer x = data.normal(count), y = data.normal(count), cleared = data.normal(count);
@@ -284,48 +285,11 @@ Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count, boo
   std::vector<double> sums((x.size() + block - 1) / block, static_cast<double>(kPoison));
   backend.run(SumSquares{x.view(), block, sums});
 
-  Buffer w = data.normal(count), m = data.normal(count), v = data.normal(count),
-         g = data.normal(count);
-  for (std::size_t i = 0; i < v.size(); ++i) v.data()[i] *= v.data()[i];
-  for (Buffer* state : {&w, &m, &v})  // as at the first step: the update alone shows in w
-    for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
-  backend.run(AdamWUpdate{{.lr = 0.1F,
-                           .beta2 = 0.95F,
-                           .weight_decay = 0.3F,
-                           .grad_scale = 0.7F,
-                           .step = fresh ? 1 : data.size(2, 5000)},
-                          w.view(),
-                          m.view(),
-                          v.view(),
-                          g.view()});
-  // The same inputs as adamw had; a momentum that is not there is the first step's.
-  Buffer sgd_w = data.normal(count), sgd_m = data.normal(count);
-  Buffer lion_w = data.normal(count), lion_m = data.normal(count);
-  for (Buffer* state : {&sgd_w, &sgd_m, &lion_w, &lion_m})
-    for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
-  backend.run(SgdUpdate{{.lr = 0.1F,
-                         .momentum = 0.9F,
-                         .fresh = fresh ? 1 : 0.6F,
-                         .decay = 0.3F,
-                         .grad_scale = 0.7F,
-                         .nesterov = data.size(0, 1) == 1},
-                        sgd_w.view(),
-                        sgd_m.view(),
-                        g.view()});
-  backend.run(LionUpdate{
-      {.lr = 0.1F, .decay = 0.3F, .grad_scale = 0.7F}, lion_w.view(), lion_m.view(), g.view()});
   backend.synchronize();
   Outputs outputs;
-  keep(outputs, "sgd w", sgd_w);
-  keep(outputs, "sgd m", sgd_m);
-  keep(outputs, "lion w", lion_w);
-  keep(outputs, "lion m", lion_m);
   keep(outputs, "axpby", y);
   keep(outputs, "axpby over", cleared);
   outputs.push_back({"sum_squares", {sums.begin(), sums.end()}, 0});
-  keep(outputs, "w", w);
-  keep(outputs, "m", m);
-  keep(outputs, "v", v);
   return outputs;
 }
 
@@ -412,7 +376,8 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision&
         [=](Backend& backend) { return run_dropout(backend, s, samples, elements, compute); });
     const std::int64_t count = odd_size(data, 10000);
     add(fmt::format("elementwise {}", count), tolerance(compute),
-        [=](Backend& backend) { return run_elementwise(backend, s, count, round % 2 == 0); });
+        [=](Backend& backend) { return run_elementwise(backend, s, count); });
+    add_update_cases(cases, s, count, round % 2 == 0);
   }
   if (precision.products == Products::as_stored)
     for (int round = 0; round < rounds; ++round)
@@ -421,6 +386,7 @@ std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision&
   for (const bool transposed : {false, true})
     add_linear(seed, {1100, 40, 400, transposed, compute, precision.products});
   if (precision.products != Products::as_stored) return cases;
+  if (compute == DType::f32) add_update_cases(cases, seed, 20'003, false);  // of several pieces
   add("dropout 2x16420", tolerance(compute),
       [=](Backend& backend) { return run_dropout(backend, seed, 2, 16420, compute); });
   add_attention(seed, {1, 700, 2, 16, compute});

@@ -193,7 +193,7 @@ void KernelRates::tokens(DType compute) {
   fused("class token", 2 * bytes, [&] { device_.run(JoinClass{x, cls, wpe, joined}); });
   fused("class token dx", 2 * bytes, [&] { device_.run(SplitClass{joined, s, x}); });
   fused("class token dW", bytes, [&] { device_.run(JoinClassWeight{joined, cls, wpe, true}); });
-  fused("rows spread", bytes, [&] { device_.run(SpreadRows{one, 0, s, x}); });
+  fused("rows spread", bytes, [&] { device_.run(SpreadRows{one, {}, s, x}); });
 }
 
 void KernelRates::flat() {
@@ -207,6 +207,10 @@ void KernelRates::flat() {
   fused("adamw", 7 * bytes, [&] {
     device_.run(AdamWUpdate{{.lr = 1e-4F}, v[0], v[1], v[2], v[3]});
   });
+  fused("lamb", 11 * bytes, [&] {
+    device_.run(LambUpdate{{{.lr = 1e-4F}}, v[0], v[1], v[2], v[3]});
+  });
+  fused("scale to unit", 3 * bytes, [&] { device_.run(ScaleToUnit{v[0], 1e-7F, v[1]}); });
 }
 
 }  // namespace concertina

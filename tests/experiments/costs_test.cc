@@ -334,6 +334,25 @@ TEST(PlanCosts, MeasuredSecondsScaleWithMicrobatches) {
                    job_of(config).model.units[1].cost.forward_flops / machine().flops_per_s);
 }
 
+TEST(PlanCosts, WhatIsComputedAgainTakesItsPartOfTheMeasuredForwardPass) {
+  const RunConfig usual = small(1, 1);
+  RunConfig again = usual;
+  again.parallel.recompute = {"mlp"};
+  CostSource source{"costs", measured(), machine()};
+  const std::vector<UnitSeconds> plain = seconds_of(source, usual),
+                                 more = seconds_of(source, again);
+  // Of the two maps of an MLP, as many products each, the first runs again.
+  EXPECT_DOUBLE_EQ(more[2].input, plain[2].input + plain[2].forward / 2);
+  EXPECT_DOUBLE_EQ(more[2].forward, plain[2].forward);
+  EXPECT_DOUBLE_EQ(more[2].weight, plain[2].weight);
+  EXPECT_DOUBLE_EQ(more[1].input, plain[1].input);
+  // Back from a run that did it.
+  source.measured->config = write_config(again);
+  source.measured->units = more;
+  EXPECT_DOUBLE_EQ(seconds_of(source, again)[2].input, more[2].input);
+  EXPECT_DOUBLE_EQ(seconds_of(source, usual)[2].input, plain[2].input);
+}
+
 /// Whatever a reader lets in, the largest and the smallest of it together, gives a finite step.
 TEST_F(CostFiles, ExtremesThatAreAllowedGiveAFiniteStep) {
   const std::string file = write("m.toml",

@@ -9,7 +9,6 @@
 
 #include "core/number_text.h"
 #include "core/step_history.h"
-#include "experiments/run/utilization.h"
 
 namespace concertina {
 namespace {
@@ -74,41 +73,6 @@ TEST(Progress, WhatIsNoNumberIsSaidInWords) {
   EXPECT_EQ(grouped(440440), "440,440");
   EXPECT_EQ(grouped(-1234567), "-1,234,567");
   EXPECT_EQ(grouped(999), "999");
-}
-
-TEST(Utilization, IsThatOfThePublishedFormula) {
-  RunConfig config;
-  // The 145.6B model of Narayanan et al. 2021, table 1: 80 layers, width 12288, batch 2304.
-  config.model = {"gpt", 80, 12288, 96, 2048, 51200};
-  config.batch.global = 2304;
-  const double B = 2304, s = 2048, l = 80, h = 12288, V = 51200;
-  const double recomputed = 96 * B * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h));
-  const double again = 24 * B * s * l * h * h * (1 + s / (6 * h));  // the layers' forward pass
-  EXPECT_NEAR(model_flops(config) / (recomputed - again), 1, 1e-12);
-  EXPECT_NEAR(hardware_flops(config, Recompute::full) / recomputed, 1, 1e-12);
-  EXPECT_NEAR(hardware_flops(config, Recompute::selective) - model_flops(config),
-              4 * B * s * s * h * l, 1e9);
-  const ForwardFlops forward = forward_flops(config.model);
-  EXPECT_NEAR(l * (forward.products + forward.attention) + forward.head,
-              model_flops(config) / (3 * B), 1);
-  config.model.family = "other";
-  EXPECT_EQ(model_flops(config), 0);
-  // Published for a trial of BLOOM: 117.07 s a step of 2048 samples are 137.70 TFLOP/s on 384 GPUs.
-  config.model = {"gpt", 72, 14336, 64, 2048, 250880};
-  config.batch.global = 2048;
-  EXPECT_NEAR(hardware_flops(config, Recompute::full) / (117.07 * 384 * 1e12), 137.70, 0.02);
-
-  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA H100 80GB HBM3"), 0);  // runs on the CPU
-  config.run.device = "cuda";
-  config.numerics.compute = "bf16";
-  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "cuda: NVIDIA H200, 141 GB"), 989.5e12);
-  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA H100 PCIe"), 756.5e12);
-  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 312e12);
-  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA GeForce GTX 1080"), 0);
-  config.numerics.compute = "fp8";
-  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 0);
-  config.run.peak_tflops = 5;
-  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 5e12);
 }
 
 TEST(Progress, BarFitsEveryWidthAndGrowsWithTheSteps) {

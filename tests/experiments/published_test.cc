@@ -128,7 +128,8 @@ TEST_P(Published, WrittenAgainIsTheSameBytes) {
 
 INSTANTIATE_TEST_SUITE_P(All, Published,
                          testing::Values("gpt2", "llama", "llama-tied", "bert-masked-lm",
-                                         "bert-classification", "bert-question-answering", "vit"),
+                                         "bert-classification", "bert-question-answering", "vit",
+                                         "gpt2-classification", "llama-classification"),
                          [](const auto& one) {
                            std::string name = one.param;
                            std::ranges::replace(name, '-', '_');

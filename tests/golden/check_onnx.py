@@ -29,7 +29,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT = 1e-5
 FAMILIES = ["gradients", "family_llama", "family_llama_tied", "family_bert_masked_lm",
-            "family_bert_classification", "family_bert_question_answering", "family_vit"]
+            "family_bert_classification", "family_bert_question_answering", "family_vit",
+            "family_gpt_classification", "family_llama_classification"]
 
 
 def libraries(venv):
@@ -100,7 +101,7 @@ class Model:
         out = self.session.run(None, feeds)
         names = [o.name for o in self.session.get_outputs()]
         logits = np.stack(out, -1) if names == ["start_logits", "end_logits"] else out[0]
-        return logits[:, left:] if left else logits
+        return logits[:, left:] if left and logits.ndim == 3 else logits
 
 
 def difference(got, wanted):
@@ -112,7 +113,7 @@ def difference(got, wanted):
 def cut(model, fields, wanted, width):
     """Samples cut to `width` tokens such that the first logits stay: what was cut off was padding,
     or later than all that is compared."""
-    chosen = np.ones(len(wanted), bool) if model.causal else fields["lengths"] <= width
+    chosen = fields["lengths"] <= width if "lengths" in fields else np.ones(len(wanted), bool)
     short = {name: value[chosen][:, :width] if value.ndim == 2 else value[chosen]
              for name, value in fields.items()}
     return short, wanted[chosen][:, :width] if wanted.ndim == 3 else wanted[chosen]
@@ -230,13 +231,16 @@ def cases(folder):
     text, tsv = [f"data.text={folder}/text.txt"], f'data.files=["{folder}/pairs.tsv"]'
     mnist = f'data.files=["{folder}/images-idx3-ubyte", "{folder}/labels-idx1-ubyte"]'
     bert = "model.family=bert"  # of bytes and four marks
+    classified = ["model.vocab=260", "model.task=classification", "data.format=tsv"]
     return {
         "gpt": ["model.family=gpt", *text],
         "gpt-bf16": ["model.family=gpt", "numerics.compute=bf16", *text],
         "llama": ["model.family=llama", "model.llama.kv_heads=2", *text],
         "llama-tied": ["model.family=llama", "model.llama.tied=true", *text],
         "bert-masked-lm": [bert, "model.vocab=260", *text],
-        "bert-classification": [bert, "model.vocab=260", "model.task=classification", "data.format=tsv", tsv],
+        "gpt-classification": ["model.family=gpt", *classified, tsv],
+        "llama-classification": ["model.family=llama", *classified, tsv],
+        "bert-classification": [bert, *classified, tsv],
         "bert-squad": [bert, "model.vocab=260", "model.task=question-answering", "data.format=squad",
                        f'data.files=["{folder}/squad.json"]', "model.context=96"],
         "vit": ["model.family=vit", "model.classes=10", "data.format=mnist", mnist],

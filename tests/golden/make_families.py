@@ -88,16 +88,15 @@ def integers(low, high, *shape):
     return torch.from_numpy(RANDOM.integers(low, high, shape))
 
 
-def llama(tied):
-    model = randomize(transformers.LlamaForCausalLM(transformers.LlamaConfig(
+def llama_config(tied, **more):
+    return transformers.LlamaConfig(
         vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=LAYERS,
         num_attention_heads=HEADS, num_key_value_heads=2, max_position_embeddings=CONTEXT,
         rms_norm_eps=1e-5, tie_word_embeddings=tied, rope_theta=1000.0,
-        attn_implementation="eager")))
-    tokens, targets = integers(0, VOCAB, SAMPLES, CONTEXT), integers(-1, VOCAB, SAMPLES, CONTEXT)
-    logits = model(input_ids=tokens).logits
-    loss = F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-1,
-                           reduction="sum")
+        attn_implementation="eager", **more)
+
+
+def llama_body(tied, model):
     t = Tensors()
     t.plain("wte" if tied else "000.embedding/wte", model.model.embed_tokens.weight)
     for i, layer in enumerate(model.model.layers):
@@ -109,12 +108,75 @@ def llama(tied):
         t.dense(unit(i, "mlp"), "gate_up", m.gate_proj, m.up_proj)
         t.dense(unit(i, "mlp"), "down", m.down_proj)
     t.norm(HEAD, model.model.norm)
+    return t
+
+
+def llama_sizes(task, tied):
+    return SIZES | {"family": "llama", "task": task, "options": {
+        "kv_heads": 2, "hidden": 40, "rope_theta": 1000.0, "norm_eps": 1e-5, "tied": tied}}
+
+
+def llama(tied):
+    model = randomize(transformers.LlamaForCausalLM(llama_config(tied)))
+    tokens, targets = integers(0, VOCAB, SAMPLES, CONTEXT), integers(-1, VOCAB, SAMPLES, CONTEXT)
+    logits = model(input_ids=tokens).logits
+    loss = F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-1,
+                           reduction="sum")
+    t = llama_body(tied, model)
     if not tied:
         t.dense(HEAD, "head", model.lm_head)
-    config = SIZES | {"family": "llama", "task": "causal-lm", "options": {
-        "kv_heads": 2, "hidden": 40, "rope_theta": 1000.0, "norm_eps": 1e-5, "tied": tied}}
-    finish("llama_tied" if tied else "llama", config, t, {"tokens": tokens, "targets": targets},
-           logits, loss, (targets >= 0).sum())
+    finish("llama_tied" if tied else "llama", llama_sizes("causal-lm", tied), t,
+           {"tokens": tokens, "targets": targets}, logits, loss, (targets >= 0).sum())
+
+
+PADDING = VOCAB - 1  # by which transformers finds the last token of a causal model's sample
+
+
+def padded_batch():
+    lengths = torch.tensor([CONTEXT, 1, 6])
+    tokens = integers(0, PADDING, SAMPLES, CONTEXT)
+    return {"tokens": torch.where(torch.arange(CONTEXT) < lengths[:, None], tokens, PADDING),
+            "lengths": lengths, "label": torch.tensor([2, -1, 0])}
+
+
+def classified(name, config, t, model):
+    """By the last token of each sample that is not padding."""
+    fields = padded_batch()
+    logits = model(input_ids=fields["tokens"]).logits
+    loss = F.cross_entropy(logits, fields["label"], ignore_index=-1, reduction="sum")
+    t.dense(HEAD, "classes", model.score)
+    finish(name, config, t, fields, logits, loss, 2)
+
+
+def llama_classification():
+    model = randomize(transformers.LlamaForSequenceClassification(
+        llama_config(False, num_labels=3, pad_token_id=PADDING)))
+    classified("llama_classification", llama_sizes("classification", False),
+               llama_body(False, model), model)
+
+
+def gpt_classification():
+    model = randomize(transformers.GPT2ForSequenceClassification(transformers.GPT2Config(
+        vocab_size=VOCAB, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=CONTEXT,
+        num_labels=3, pad_token_id=PADDING, attn_implementation="eager")))
+    t, body = Tensors(), model.transformer
+    t.plain("wte", body.wte.weight)
+    t.plain("000.embedding/wpe", body.wpe.weight)
+
+    def map_of(unit, name, layer):  # stored [in, out]
+        t.plain(f"{unit}/{name}.weight", layer.weight)
+        t.plain(f"{unit}/{name}.bias", layer.bias)
+
+    for i, layer in enumerate(body.h):
+        t.norm(unit(i, "attention"), layer.ln_1)
+        map_of(unit(i, "attention"), "qkv", layer.attn.c_attn)
+        map_of(unit(i, "attention"), "proj", layer.attn.c_proj)
+        t.norm(unit(i, "mlp"), layer.ln_2)
+        map_of(unit(i, "mlp"), "up", layer.mlp.c_fc)
+        map_of(unit(i, "mlp"), "down", layer.mlp.c_proj)
+    t.norm(HEAD, body.ln_f)
+    classified("gpt_classification", SIZES | {"family": "gpt", "task": "classification",
+                                              "options": {}}, t, model)
 
 
 def bert_batch():
@@ -226,3 +288,5 @@ bert("masked-lm")
 bert("classification")
 bert("question-answering")
 vit()
+llama_classification()
+gpt_classification()

@@ -14,6 +14,7 @@ import transformers as t
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "published")
 VOCAB, WIDTH, HEADS, LAYERS, CONTEXT = 40, 16, 4, 2, 12
+PADDING = VOCAB - 1  # by which transformers finds the last token of a causal model's sample
 BERT = dict(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
             intermediate_size=24, max_position_embeddings=CONTEXT)
 LLAMA = dict(vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=32, num_hidden_layers=LAYERS,
@@ -31,6 +32,11 @@ MODELS = {
     "vit": lambda: t.ViTForImageClassification(t.ViTConfig(
         hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=24,
         image_size=8, patch_size=4, num_channels=3, num_labels=3)),
+    "gpt2-classification": lambda: t.GPT2ForSequenceClassification(t.GPT2Config(
+        vocab_size=VOCAB, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=CONTEXT,
+        num_labels=3, pad_token_id=PADDING)),
+    "llama-classification": lambda: t.LlamaForSequenceClassification(
+        t.LlamaConfig(**LLAMA, num_labels=3, pad_token_id=PADDING)),
 }
 
 
@@ -38,9 +44,13 @@ def batch_of(name):
     if name == "vit":
         return {"pixel_values": torch.randn(3, 3, 8, 8)}
     tokens = torch.randint(VOCAB, (3, CONTEXT))
+    lengths = torch.tensor([CONTEXT, 1, 7])
+    if name in ("gpt2-classification", "llama-classification"):
+        mask = torch.arange(CONTEXT) < lengths[:, None]
+        return {"input_ids": torch.where(mask, tokens % PADDING, PADDING),
+                "attention_mask": mask.long()}
     if not name.startswith("bert"):
         return {"input_ids": tokens}
-    lengths = torch.tensor([CONTEXT, 1, 7])
     return {"input_ids": tokens, "token_type_ids": torch.randint(2, (3, CONTEXT)),
             "attention_mask": (torch.arange(CONTEXT) < lengths[:, None]).long()}
 

@@ -1,13 +1,15 @@
 """Makes rules.json, of tests/models/rules_golden_test.cc: python3 make_rules.py
 
 Weights after a few steps of each optimizer, and rates of each lr schedule, in float64. Those of
-PyTorch are PyTorch's; Lion and Lamb, inverse-sqrt and the warm-up-stable-decay schedule, which it
-has not, follow the formulas of their papers.
+PyTorch (2.15) are PyTorch's; Lion and LAMB, inverse-sqrt and the warm-up-stable-decay
+schedule, which it has not, follow the formulas of their papers. torch.optim.Muon rounds to bf16
+before it iterates: here it is kept from that, so that its float64 can be compared with.
 """
 
 import json
 import math
 import pathlib
+from unittest import mock
 
 import numpy as np
 import torch
@@ -53,6 +55,39 @@ def lion(lr, beta1, beta2, decay):
     return update
 
 
+def lamb(lr, beta1, beta2, eps, decay, adapt):
+    """You et al. 2020, algorithm 2, with phi the identity."""
+    def update(w):
+        m, v, t = torch.zeros_like(w), torch.zeros_like(w), 0
+
+        def step(g):
+            nonlocal t
+            t += 1
+            m.mul_(beta1).add_(g, alpha=1 - beta1)
+            v.mul_(beta2).add_(g * g, alpha=1 - beta2)
+            u = (m / (1 - beta1 ** t)) / ((v / (1 - beta2 ** t)).sqrt() + eps) + decay * w
+            w.sub_(lr * (w.norm() / u.norm() if adapt else 1) * u)
+        return step
+    return update
+
+
+def muon(matrices, **options):
+    """Each of the matrices that stand side by side in w [in, out], as PyTorch has it: [out, in]."""
+    def update(w):
+        pieces = [piece.T.clone().requires_grad_() for piece in w.split(matrices, dim=1)]
+        optimizer = torch.optim.Muon(pieces, **options)
+
+        def step(g):
+            for piece, gradient in zip(pieces, g.split(matrices, dim=1)):
+                piece.grad = gradient.T.clone()
+            with mock.patch.object(torch, "bfloat16", torch.float64):
+                optimizer.step()
+            with torch.no_grad():
+                w.copy_(torch.cat([piece.T for piece in pieces], dim=1))
+        return step
+    return update
+
+
 def optimizers():
     rng = np.random.default_rng(3)
     cases = []
@@ -64,6 +99,23 @@ def optimizers():
     cases.append({"name": "lion", "lr": 0.01, "weight_decay": 0.3,
                   "options": {"beta1": 0.8, "beta2": 0.95}}
                  | sequence(rng, (5, 3), lion(0.01, 0.8, 0.95, 0.3)))
+    for decay, adapt_all in [(True, False), (False, False), (False, True)]:
+        rate = 0.3 if decay else 0.0
+        cases.append({"name": "lamb", "lr": 0.02, "weight_decay": 0.3, "decay": decay,
+                      "options": {"adapt_all": adapt_all}}
+                     | sequence(rng, (5, 3), lamb(0.02, 0.9, 0.95, 1e-8, rate, decay or adapt_all)))
+    for shape, matrices, nesterov, adjust in [
+            ((5, 3), [3], True, "original"), ((3, 5), [5], False, "match_rms_adamw"),
+            ((4, 4), [4], True, "match_rms_adamw"), ((4, 10), [4, 2, 4], True, "original"),
+            ((6, 16), [8, 8], False, "match_rms_adamw")]:
+        cases.append({"name": "muon", "lr": 0.02, "weight_decay": 0.3, "matrices": matrices,
+                      "options": {"momentum": 0.9, "nesterov": nesterov, "adjust_lr": adjust}}
+                     | sequence(rng, shape, muon(matrices, lr=0.02, weight_decay=0.3, momentum=0.9,
+                                                 nesterov=nesterov, adjust_lr_fn=adjust)))
+    # What is no hidden matrix takes AdamW's steps, at a rate of its own.
+    cases.append({"name": "muon", "lr": 0.02, "weight_decay": 0.3, "options": {"other_lr": 0.5}}
+                 | sequence(rng, (5, 3), torch_rule(lambda w: torch.optim.AdamW(
+                     w, lr=0.01, betas=(0.9, 0.95), weight_decay=0.3))))
     return cases
 
 

@@ -23,6 +23,8 @@ options=("$@")
 for ranks in 1 2 3 4; do
   same "$ranks" model.family=gpt parallel.recompute=full model.dropout=0.1
   same "$ranks" model.family=llama model.llama.kv_heads=2 parallel.recompute=attention
+  same "$ranks" model.family=gpt model.task=classification model.classes=3 freeze.units=2
+  same "$ranks" model.family=llama model.task=classification parallel.recompute=mlp
   same "$ranks" model.family=bert model.dropout=0.1 freeze.units=3
   same "$ranks" model.family=bert model.task=classification parallel.recompute=full model.dropout=0.1
   same "$ranks" model.family=bert model.task=question-answering parallel.recompute=mlp

@@ -63,7 +63,9 @@ TEST_P(OnnxGolden, IsTheModelThatOnnxruntimeRan) {
 INSTANTIATE_TEST_SUITE_P(Families, OnnxGolden,
                          testing::Values("gradients", "family_llama", "family_llama_tied",
                                          "family_bert_masked_lm", "family_bert_classification",
-                                         "family_bert_question_answering", "family_vit"));
+                                         "family_bert_question_answering", "family_vit",
+                                         "family_gpt_classification",
+                                         "family_llama_classification"));
 
 TEST_F(Onnx, WeightsOfTheirOwnFileLieAtPagesAndAreTheWeights) {
   const OnnxOptions apart{.inline_limit = 0};
@@ -188,6 +190,8 @@ TEST(ModelGraph, TakesInputsAsExportersOfHuggingFaceNameThem) {
   EXPECT_EQ(names("family_bert_classification"),
             (Names{"input_ids", "attention_mask", "token_type_ids"}));
   EXPECT_EQ(names("family_vit"), Names{"pixel_values"});
+  EXPECT_EQ(names("family_gpt_classification"),
+            (Names{"input_ids", "attention_mask", "position_ids"}));
 }
 
 TEST(ModelGraph, HasEachParameterOnce) {

@@ -21,7 +21,8 @@ run() { # ranks, arguments
 }
 
 ranks=1
-for model in gpt2 llama llama-tied bert-masked-lm bert-classification bert-question-answering vit; do
+for model in gpt2 llama llama-tied bert-masked-lm bert-classification bert-question-answering vit \
+  gpt2-classification llama-classification; do
   run "$ranks" checkpoint import "$published/$model" --out "runs/$model" --set run.threads=1
   run 1 checkpoint export "runs/$model" --out "$model"
   cmp "$model/model.safetensors" "$published/$model/model.safetensors" || die "$model changed"

@@ -103,8 +103,11 @@ class Replay {
         const auto cut = [&](const Buffer& all) {
           return all.view().slice(tensor.offset, tensor.count);
         };
-        optimizer_->update(backend_, update, tensor.decay, cut(pipeline_.weights()[b]),
-                           std::array{cut(m_[b]), cut(v_[b])}, cut(total));
+        optimizer_->update(backend_, update,
+                           {.w = cut(pipeline_.weights()[b]),
+                            .states = std::array{cut(m_[b]), cut(v_[b])},
+                            .g = cut(total),
+                            .decay = tensor.decay});
       }
     }
     pipeline_.refresh();

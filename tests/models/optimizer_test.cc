@@ -22,8 +22,9 @@ TEST(AdamWTest, FollowsTheFormula) {
     for (int step = 1; step <= 5; ++step) {
       const double gradient = std::sin(step), scale = 0.5, lr = 0.1 / step;
       const Buffer g(std::vector<float>{static_cast<float>(gradient)});
-      rule->update(*backend, {step, lr, static_cast<float>(scale)}, decay, w.view(),
-                   std::array{m.view(), v.view()}, g.view());
+      rule->update(
+          *backend, {step, lr, static_cast<float>(scale)},
+          {.w = w.view(), .states = std::array{m.view(), v.view()}, .g = g.view(), .decay = decay});
       if (decay) we -= lr * 0.4 * we;
       me = 0.8 * me + 0.2 * gradient * scale;
       ve = 0.9 * ve + 0.1 * gradient * scale * gradient * scale;

@@ -17,7 +17,7 @@ TEST(PluginTest, NamesStandBesideTheBuiltIn) {
   EXPECT_EQ(names_of(tasks()).front(), "causal-lm");
   EXPECT_EQ(names_of(tasks()).back(), "parity");
   EXPECT_EQ(names_of(optimizers()).front(), "adamw");
-  EXPECT_EQ(names_of(optimizers()).back(), "heavy_ball");
+  EXPECT_EQ(names_of(optimizers()).back(), "unit_steps");
   EXPECT_EQ(names_of(lr_schedules()).front(), "cosine");
   EXPECT_EQ(names_of(lr_schedules()).back(), "plateaus");
 }
@@ -35,13 +35,10 @@ TEST(PluginTest, AFamilyHasOptionsOfItsOwn) {
 
 /// Units describe themselves, so a family that is put together from them is a graph as well.
 TEST(PluginTest, AFamilyIsAGraphForNothing) {
-  const Graph graph = make_model("mlp_only", {.layers = 1,
-                                              .width = 16,
-                                              .heads = 1,
-                                              .context = 8,
-                                              .vocab = 10,
-                                              .samples = 4})
-                          ->describe();
+  const Graph graph =
+      make_model("mlp_only",
+                 {.layers = 1, .width = 16, .heads = 1, .context = 8, .vocab = 10, .samples = 4})
+          ->describe();
   ASSERT_EQ(graph.inputs.size(), 2U);
   EXPECT_EQ(graph.inputs[0].name, "input_ids");
   EXPECT_EQ(graph.inputs[1].name, "position_ids");
@@ -75,8 +72,11 @@ TEST(PluginTest, ATaskEndsAnyFamily) {
       last = pipeline.train(tokens.view(), targets.view(), 1.0F / 32, 0, store) / 32;
       for (std::size_t b = 0; b < pipeline.buckets().size(); ++b) {
         const Buffer total(store.total(static_cast<int>(b)));
-        rule->update(*backend, {step, 0.05, 1}, true, pipeline.weights()[b].view(),
-                     std::array{momentum[b].view()}, total.view());
+        rule->update(*backend, {step, 0.05, 1},
+                     {.w = pipeline.weights()[b].view(),
+                      .states = std::array{momentum[b].view()},
+                      .g = total.view(),
+                      .decay = true});
       }
       pipeline.refresh();
     }
@@ -101,9 +101,20 @@ TEST(PluginTest, AnOptimizerHasAKnobOfItsOwn) {
     const auto rule = make_optimizer("heavy_ball", {.options = {{"momentum", momentum}}});
     const Buffer w(std::vector<float>{1}), m(std::vector<float>{0}), g(std::vector<float>{1});
     for (int step = 1; step <= 2; ++step)
-      rule->update(*backend, {step, 0.125, 1}, false, w.view(), std::array{m.view()}, g.view());
+      rule->update(*backend, {step, 0.125, 1},
+                   {.w = w.view(), .states = std::array{m.view()}, .g = g.view()});
     EXPECT_EQ(*w.data(), static_cast<float>(1 - 0.125 * (2 + momentum)));
   }
+}
+
+TEST(PluginTest, AnOptimizerOfWholeTensorsKnowsTheirNorm) {
+  const auto backend = make_cpu_backend(1);
+  const auto rule = make_optimizer("unit_steps", {});
+  EXPECT_TRUE(rule->whole_tensors());
+  const Buffer w(std::vector<float>{1, 1}), g(std::vector<float>{3, -4});
+  rule->update(*backend, {1, 0.5, 1}, {.w = w.view(), .g = g.view()});
+  EXPECT_FLOAT_EQ(w.data()[0], 0.7F);
+  EXPECT_FLOAT_EQ(w.data()[1], 1.4F);
 }
 
 /// Next token = token + 1: SGD on the small model learns it, in any cut.
@@ -131,8 +142,11 @@ TEST(PluginTest, AllThreeTrainTogether) {
     if (step == 1) first = last;
     for (std::size_t b = 0; b < pipeline.buckets().size(); ++b) {
       const Buffer total(store.total(static_cast<int>(b)));
-      rule->update(*backend, {step, lr.rate(step), 1}, true, pipeline.weights()[b].view(),
-                   std::array{momentum[b].view()}, total.view());
+      rule->update(*backend, {step, lr.rate(step), 1},
+                   {.w = pipeline.weights()[b].view(),
+                    .states = std::array{momentum[b].view()},
+                    .g = total.view(),
+                    .decay = true});
     }
     pipeline.refresh();
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -50,10 +51,34 @@ double farthest(const Buffer& w, const nlohmann::json& expected) {
   return most / size;
 }
 
+/// What the rule keeps for `tensor`, and its scratch.
+struct Tools {
+  Tools(const Optimizer& rule, Backend& backend, const BucketTensor& tensor)
+      : made(rule.tools(backend, std::array{&tensor})) {
+    if (made == nullptr) return;
+    scratch = buffer_of_bytes(made->scratch_bytes());
+    workspace = buffer_of_bytes(backend.workspace_bytes());
+    made->attach(scratch.data());
+    backend.set_workspace(workspace.data());
+  }
+  std::unique_ptr<UpdateTools> made;
+  Buffer scratch, workspace;
+};
+
+BucketTensor tensor_of(const nlohmann::json& golden) {
+  BucketTensor tensor;
+  tensor.shape = golden["shape"].get<std::vector<std::int64_t>>();
+  tensor.decay = golden.value("decay", true);
+  tensor.matrices = golden.value("matrices", std::vector<std::int64_t>());
+  return tensor;
+}
+
 void replay_updates(const nlohmann::json& golden, Backend& backend) {
   const auto rule = make_optimizer(
       golden["name"].get<std::string>(),
       {.weight_decay = golden["weight_decay"], .options = options_of(golden["options"])});
+  const BucketTensor tensor = tensor_of(golden);
+  const Tools tools(*rule, backend, tensor);
   const Buffer w(floats_of(golden["start"]));
   std::vector<Buffer> states;
   for (std::size_t k = 0; k < rule->state_names().size(); ++k)
@@ -66,7 +91,12 @@ void replay_updates(const nlohmann::json& golden, Backend& backend) {
     for (float& g : gradient) g *= 2;
     const Buffer g(gradient);
     rule->update(backend, {static_cast<std::int64_t>(i + 1), golden["lr"].get<double>(), 0.5F},
-                 true, w.view(), views, g.view());
+                 {.w = w.view(),
+                  .states = views,
+                  .g = g.view(),
+                  .decay = tensor.decay,
+                  .tensor = &tensor,
+                  .tools = tools.made.get()});
     backend.synchronize();
     EXPECT_LE(farthest(w, golden["weights"][i]), 1e-6) << "step " << i + 1;
   }

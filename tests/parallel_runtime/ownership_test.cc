@@ -6,6 +6,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "parallel/plan/layout.h"
 #include "tests/blocks.h"
@@ -78,6 +80,59 @@ TEST(Ownership, ASmallBucketHasOneOwnerAndEmptyParts) {
   EXPECT_EQ(parts.size(), 5U);
   EXPECT_LE(std::count_if(parts.begin(), parts.end(), [](const Part& p) { return p.count() > 0; }),
             2);
+}
+
+/// A model of some units, each with tensors of these sizes, held whole by `replicas` pipelines of
+/// as many stages as there are.
+RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
+  const std::vector<int> counts = *shapes();
+  const int units = *rc::gen::inRange(1, 9), stages = *rc::gen::inRange(1, units + 1),
+            replicas = *rc::gen::inRange(1, 9);
+  ModelSpec model;
+  model.units.resize(static_cast<std::size_t>(units));
+  for (int u = 0; u < units; ++u) {
+    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    unit.name = std::to_string(u);
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      unit.parameters.push_back({"p" + std::to_string(i), {counts[i]}, false, {}, ""});
+  }
+  Layout layout;
+  for (int r = 0; r < replicas; ++r) {
+    Pipeline pipeline{{}, r, r + 1};
+    for (int s = 0; s < stages; ++s)
+      pipeline.stages.push_back({r * stages + s, units * s / stages, units * (s + 1) / stages});
+    layout.pipelines.push_back(pipeline);
+  }
+  const std::vector<Bucket> buckets = make_buckets(model);
+  std::map<int, std::size_t> loads;
+  std::size_t largest = 0;
+  for (const int count : counts) largest = std::max(largest, static_cast<std::size_t>(count));
+  const std::vector<BucketOwners> owners = assign_owners(buckets, layout, true);
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    std::size_t element = 0, block = 0;
+    for (std::size_t i = 0; i < owners[b].ranks.size(); ++i) {
+      const Part& part = owners[b].parts[i];
+      RC_ASSERT(part.begin == element);
+      RC_ASSERT(part.first_block == block);
+      for (const TensorRun& run : tensor_runs(buckets[b], part))
+        RC_ASSERT(run.end - run.begin ==
+                  buckets[b].tensors[static_cast<std::size_t>(run.tensor)].count);
+      loads[owners[b].ranks[i]] += part.count();
+      element = part.end;
+      block = part.last_block;
+    }
+    RC_ASSERT(element == buckets[b].elements);
+    RC_ASSERT(block == block_count(buckets[b]));
+  }
+  // Of the replicas of one stage no rank has more than two large tensors above another.
+  for (int s = 0; s < stages; ++s) {
+    std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
+    for (int r = 0; r < replicas; ++r) {
+      least = std::min(least, loads[r * stages + s]);
+      most = std::max(most, loads[r * stages + s]);
+    }
+    RC_ASSERT(most - least <= 2 * (largest + 16 * counts.size()));
+  }
 }
 
 TEST(Ownership, HoldersAreTheRanksOfAllUses) {

@@ -1,4 +1,4 @@
-// Loops over flat buffers: gradient sums, norms, the optimizer, casts.
+// Loops over flat buffers: gradient sums, norms, casts.
 #include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
@@ -21,79 +21,6 @@ struct AxpbyElement {
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = a * u[k] + b * v[k];
     store(y + i, v);
-  }
-};
-
-/// With the constants of one step.
-struct AdamWElement {
-  static constexpr int kMost = 4;
-  AdamWConstants k;
-  float *w, *m, *v;
-  const float* g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], first[N], second[N], grad[N];
-    load(w + i, weight);
-    load(m + i, first);
-    load(v + i, second);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float scaled = grad[j] * k.grad_scale;
-      first[j] = k.beta1 * first[j] + (1 - k.beta1) * scaled;
-      second[j] = k.beta2 * second[j] + (1 - k.beta2) * scaled * scaled;
-      const float update = first[j] * k.correction1 / (sqrtf(second[j]) * k.correction2 + k.eps);
-      weight[j] = weight[j] - k.decay * weight[j] - k.lr * update;
-    }
-    store(m + i, first);
-    store(v + i, second);
-    store(w + i, weight);
-  }
-};
-
-struct SgdElement {
-  static constexpr int kMost = 4;
-  SgdRule k;
-  float *w, *m;
-  const float* g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], moment[N], grad[N];
-    load(w + i, weight);
-    load(m + i, moment);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float d = k.grad_scale * grad[j] + k.decay * weight[j];
-      moment[j] = k.momentum * moment[j] + k.fresh * d;
-      weight[j] = weight[j] - k.lr * (k.nesterov ? d + k.momentum * moment[j] : moment[j]);
-    }
-    store(m + i, moment);
-    store(w + i, weight);
-  }
-};
-
-struct LionElement {
-  static constexpr int kMost = 4;
-  LionRule k;
-  float *w, *m;
-  const float* g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], moment[N], grad[N];
-    load(w + i, weight);
-    load(m + i, moment);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float scaled = k.grad_scale * grad[j];
-      const float c = k.beta1 * moment[j] + (1 - k.beta1) * scaled;
-      const float sign = c > 0 ? 1.0F : c < 0 ? -1.0F : 0.0F;
-      moment[j] = k.beta2 * moment[j] + (1 - k.beta2) * scaled;
-      weight[j] = weight[j] - k.lr * (sign + k.decay * weight[j]);
-    }
-    store(m + i, moment);
-    store(w + i, weight);
   }
 };
 
@@ -154,21 +81,6 @@ __global__ void __launch_bounds__(kElementThreads)
 void run(cudaStream_t stream, const Axpby& op, void* /*scratch*/) {
   over("axpby", stream, static_cast<Int>(op.y.count), aligned({op.x, op.y}),
        AxpbyElement{op.a, op.b, op.x.f32(), op.y.f32()});
-}
-
-void run(cudaStream_t stream, const AdamWUpdate& op, void* /*scratch*/) {
-  over("adamw", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.v, op.g}),
-       AdamWElement{constants_of(op.rule), op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32()});
-}
-
-void run(cudaStream_t stream, const SgdUpdate& op, void* /*scratch*/) {
-  over("sgd", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.g}),
-       SgdElement{op.rule, op.w.f32(), op.m.f32(), op.g.f32()});
-}
-
-void run(cudaStream_t stream, const LionUpdate& op, void* /*scratch*/) {
-  over("lion", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.g}),
-       LionElement{op.rule, op.w.f32(), op.m.f32(), op.g.f32()});
 }
 
 void cast(cudaStream_t stream, View x, View y) {

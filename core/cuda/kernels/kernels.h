@@ -42,6 +42,9 @@ void run(cudaStream_t stream, const Axpby& op, void* scratch);
 void run(cudaStream_t stream, const AdamWUpdate& op, void* scratch);
 void run(cudaStream_t stream, const SgdUpdate& op, void* scratch);
 void run(cudaStream_t stream, const LionUpdate& op, void* scratch);
+void run(cudaStream_t stream, const LambUpdate& op, void* scratch);
+void run(cudaStream_t stream, const ScaleToUnit& op, void* scratch);
+void run(cudaStream_t stream, const CopyColumns& op, void* scratch);
 /// `place`: on the device, in place of the mask's own step and sample; or null.
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
 /// The sums of op.x go to `sums`, host memory that the device may write, in place of op.sums.

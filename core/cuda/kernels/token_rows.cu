@@ -66,18 +66,37 @@ __global__ void __launch_bounds__(kTokenThreads)
   store(to + at / width * to_stride + at % width, v);
 }
 
-/// Of each sample a part: `from` and `to` are its first, `offset` elements into one of the two.
-void copy_parts_of(const char* name, cudaStream_t stream, View from, Int from_offset, View to,
-                   Int to_offset, Int samples) {
-  const Int from_stride = static_cast<Int>(from.count) / samples,
-            to_stride = static_cast<Int>(to.count) / samples;
-  const Int width = std::min(from_stride, to_stride), count = width * samples;
-  with_access(from.dtype, std::gcd(std::gcd(from_stride, to_stride), from_offset + to_offset),
-              {from, to}, [&]<class T, int N>() {
-                launch(name, elements_grid(count, N), stream, copy_parts<T, N>,
-                       from.as<T>() + from_offset, from_stride, to.as<T>() + to_offset, to_stride,
-                       count, width);
-              });
+/// Of TakeRows: the row of a sample, of t.
+__device__ Int row_taken(const int* lengths, Int sample, Int t) {
+  return lengths == nullptr ? 0 : max(Int{1}, min(static_cast<Int>(lengths[sample]), t)) - 1;
+}
+
+/// y[S,C], of which `count` elements; x[S T,C]. lengths[S] may be null.
+template <class T, int N>
+__global__ void __launch_bounds__(kTokenThreads)
+    take_rows(const T* x, const int* lengths, T* y, Int count, Int t, Int c) {
+  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  if (at >= count) return;
+  const Int sample = at / c;
+  float v[N];
+  load(x + (sample * t + row_taken(lengths, sample, t)) * c + at % c, v);
+  store(y + at, v);
+}
+
+/// dx[S T,C], of which `count` elements; dy[S,C].
+template <class T, int N>
+__global__ void __launch_bounds__(kTokenThreads)
+    spread_rows(const T* dy, const int* lengths, T* dx, Int count, Int t, Int c) {
+  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  if (at >= count) return;
+  const Int row = at / c, sample = row / t;
+  float v[N] = {};
+  if (row % t == row_taken(lengths, sample, t)) load(dy + sample * c + at % c, v);
+  store(dx + at, v);
+}
+
+const int* lengths_or_null(View lengths) {
+  return lengths.empty() ? nullptr : lengths.i32();
 }
 
 }  // namespace
@@ -110,19 +129,31 @@ void run(cudaStream_t stream, const JoinClassWeight& op, void* /*scratch*/) {
 }
 
 void run(cudaStream_t stream, const SplitClass& op, void* /*scratch*/) {
-  const Int c = static_cast<Int>(op.dy.count - op.dx.count) / op.samples;
-  copy_parts_of("class token input", stream, op.dy, c, op.dx, 0, op.samples);
+  const Int all = static_cast<Int>(op.dy.count) / op.samples,
+            rest = static_cast<Int>(op.dx.count) / op.samples, c = all - rest;
+  with_access(op.dy.dtype, std::gcd(rest, c), {op.dy, op.dx}, [&]<class T, int N>() {
+    const auto count = static_cast<Int>(op.dx.count);
+    launch("class token input", elements_grid(count, N), stream, copy_parts<T, N>,
+           op.dy.as<T>() + c, all, op.dx.as<T>(), rest, count, rest);
+  });
 }
 
 void run(cudaStream_t stream, const TakeRows& op, void* /*scratch*/) {
   const Int c = static_cast<Int>(op.y.count) / op.samples;
-  copy_parts_of("rows taken", stream, op.x, op.row * c, op.y, 0, op.samples);
+  const auto count = static_cast<Int>(op.y.count), t = static_cast<Int>(op.x.count) / count;
+  with_access(op.y.dtype, c, {op.x, op.y}, [&]<class T, int N>() {
+    launch("rows taken", elements_grid(count, N), stream, take_rows<T, N>, op.x.as<T>(),
+           lengths_or_null(op.lengths), op.y.as<T>(), count, t, c);
+  });
 }
 
 void run(cudaStream_t stream, const SpreadRows& op, void* /*scratch*/) {
   const Int c = static_cast<Int>(op.dy.count) / op.samples;
-  check(cudaMemsetAsync(op.dx.data, 0, op.dx.bytes(), stream), "cudaMemsetAsync");
-  copy_parts_of("rows spread", stream, op.dy, 0, op.dx, op.row * c, op.samples);
+  const auto count = static_cast<Int>(op.dx.count), t = count / static_cast<Int>(op.dy.count);
+  with_access(op.dx.dtype, c, {op.dy, op.dx}, [&]<class T, int N>() {
+    launch("rows spread", elements_grid(count, N), stream, spread_rows<T, N>, op.dy.as<T>(),
+           lengths_or_null(op.lengths), op.dx.as<T>(), count, t, c);
+  });
 }
 
 }  // namespace concertina::cuda

@@ -12,12 +12,14 @@ class HeavyBall final : public Optimizer {
 
   std::vector<std::string_view> state_names() const override { return {"momentum"}; }
 
-  void update(Backend& backend, const UpdateStep& step, bool decay, View w,
-              std::span<const View> states, View g) const override {
-    const double kept = decay ? 1 - step.lr * weight_decay_ : 1;
-    backend.run(Axpby{.a = step.grad_scale, .x = g, .b = momentum_, .y = states[0]});
-    backend.run(Axpby{
-        .a = static_cast<float>(-step.lr), .x = states[0], .b = static_cast<float>(kept), .y = w});
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
+    const double kept = tensor.decay ? 1 - step.lr * weight_decay_ : 1;
+    backend.run(Axpby{.a = step.grad_scale, .x = tensor.g, .b = momentum_, .y = tensor.states[0]});
+    backend.run(Axpby{.a = static_cast<float>(-step.lr),
+                      .x = tensor.states[0],
+                      .b = static_cast<float>(kept),
+                      .y = tensor.w});
   }
 
  private:

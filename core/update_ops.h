@@ -1,0 +1,67 @@
+// The kernels of optimizers, as values: see core/ops.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/adamw.h"
+#include "core/tensor.h"
+#include "core/update_rules.h"
+
+namespace concertina {
+
+/// One AdamW update of w with moments m, v and gradient g (equal counts).
+struct AdamWUpdate {
+  static constexpr std::string_view kName = "adamw";
+  AdamW rule;
+  View w, m, v, g;
+  auto views() { return std::array{&w, &m, &v, &g}; }
+};
+
+/// One step of stochastic gradient descent (core/update_rules.h): w and m change.
+struct SgdUpdate {
+  static constexpr std::string_view kName = "sgd";
+  SgdRule rule;
+  View w, m, g;
+  auto views() { return std::array{&w, &m, &g}; }
+};
+
+/// One step of Lion (core/update_rules.h): w and m change.
+struct LionUpdate {
+  static constexpr std::string_view kName = "lion";
+  LionRule rule;
+  View w, m, g;
+  auto views() { return std::array{&w, &m, &g}; }
+};
+
+/// One step of LAMB (core/update_rules.h) on a whole tensor: w, m and v change, and g becomes the
+/// direction u.
+struct LambUpdate {
+  static constexpr std::string_view kName = "lamb";
+  LambRule rule;
+  View w, m, v, g;
+  auto views() { return std::array{&w, &m, &v, &g}; }
+};
+
+/// y = x / max(|x|, least), with the norm of all elements in fp64. y may be x.
+struct ScaleToUnit {
+  static constexpr std::string_view kName = "scale to unit";
+  View x;
+  float least;
+  View y;
+  auto views() { return std::array{&x, &y}; }
+};
+
+/// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); x has x_columns in all, y y_columns.
+struct CopyColumns {
+  static constexpr std::string_view kName = "copy columns";
+  View x;
+  std::int64_t x_columns, first_x;
+  View y;
+  std::int64_t y_columns, first_y;
+  std::int64_t columns;
+  auto views() { return std::array{&x, &y}; }
+};
+
+}  // namespace concertina

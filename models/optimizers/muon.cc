@@ -1,0 +1,162 @@
+// Muon (Jordan 2024): matrices between hidden activations step by their momentum made orthogonal,
+// as torch.optim.Muon, but with products in fp32. Queries, keys and values are a matrix each, and
+// so are the two halves of a gated MLP, however the model stores them (Jordan: better apart). All
+// else (embeddings, heads, norms, biases) takes AdamW's steps with the keys of all rules; weight
+// decay is that of all in both. A matrix's v stays 0.
+#include <algorithm>
+#include <cmath>
+
+#include "models/optimizer.h"
+#include "models/optimizers/newton_schulz.h"
+
+namespace concertina {
+namespace {
+
+/// The extents of one of the matrices of a tensor.
+struct MatrixExtents {
+  std::int64_t rows = 0, columns = 0;
+};
+
+bool is_one_matrix(const BucketTensor& tensor) {
+  return tensor.matrices.size() == 1;
+}
+
+/// Iterations for each shape that there is, and a matrix cut out of a tensor.
+class MuonTools final : public UpdateTools {
+ public:
+  MuonTools(Backend& backend, std::span<const BucketTensor* const> tensors) {
+    for (const BucketTensor* tensor : tensors)
+      for (const std::int64_t columns : tensor->matrices) {
+        const std::int64_t rows = tensor->shape[0];
+        if (find(rows, columns) == nullptr)
+          shapes_.push_back(std::make_unique<NewtonSchulz>(backend, rows, columns));
+        if (!is_one_matrix(*tensor)) cut_ = std::max(cut_, rows * columns);
+      }
+  }
+
+  std::size_t scratch_bytes() const override {
+    std::size_t most = 0;
+    for (const auto& shape : shapes_) most = std::max(most, shape->scratch_bytes());
+    return most + cut_bytes();
+  }
+  void attach(void* scratch) override {
+    cut_memory_ = scratch;
+    for (const auto& shape : shapes_) shape->attach(static_cast<std::byte*>(scratch) + cut_bytes());
+  }
+
+  const NewtonSchulz* find(std::int64_t rows, std::int64_t columns) const {
+    for (const auto& shape : shapes_)
+      if (shape->is_for(rows, columns)) return shape.get();
+    return nullptr;
+  }
+  View cut(const MatrixExtents& matrix) const {
+    return {cut_memory_, static_cast<std::size_t>(matrix.rows * matrix.columns), DType::f32};
+  }
+
+ private:
+  std::size_t cut_bytes() const { return align_up(static_cast<std::size_t>(cut_) * sizeof(float)); }
+
+  std::vector<std::unique_ptr<NewtonSchulz>> shapes_;
+  std::int64_t cut_ = 0;  // elements of the largest
+  void* cut_memory_ = nullptr;
+};
+
+class MuonOptimizer final : public Optimizer {
+ public:
+  explicit MuonOptimizer(const OptimizerConfig& config)
+      : momentum_(static_cast<float>(option<double>(config.options, "momentum"))),
+        nesterov_(option<bool>(config.options, "nesterov")),
+        iterations_(static_cast<int>(option<std::int64_t>(config.options, "iterations"))),
+        match_adamw_(option<std::string>(config.options, "adjust_lr") == "match_rms_adamw"),
+        other_lr_(option<double>(config.options, "other_lr")),
+        weight_decay_(config.weight_decay),
+        others_(make_optimizer("adamw", {.beta1 = config.beta1,
+                                         .beta2 = config.beta2,
+                                         .eps = config.eps,
+                                         .weight_decay = config.weight_decay})) {}
+
+  std::vector<std::string_view> state_names() const override { return others_->state_names(); }
+  bool whole_tensors() const override { return true; }
+  std::unique_ptr<UpdateTools> tools(Backend& backend,
+                                     std::span<const BucketTensor* const> tensors) const override {
+    return std::make_unique<MuonTools>(backend, tensors);
+  }
+
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
+    if (tensor.tensor->matrices.empty()) {
+      UpdateStep other = step;
+      other.lr *= other_lr_;
+      return others_->update(backend, other, tensor);
+    }
+    add_momentum(backend, step.grad_scale, tensor.states[0], tensor.g);
+    make_orthogonal(backend, tensor);
+    const double kept = tensor.decay ? 1 - step.lr * weight_decay_ : 1;
+    backend.run(Axpby{.a = static_cast<float>(-step.lr),
+                      .x = tensor.g,
+                      .b = static_cast<float>(kept),
+                      .y = tensor.w});
+  }
+
+ private:
+  /// g becomes the direction of the step before it is made orthogonal.
+  void add_momentum(Backend& backend, float grad_scale, View m, View g) const {
+    const float fresh = (1 - momentum_) * grad_scale;
+    backend.run(Axpby{.a = fresh, .x = g, .b = momentum_, .y = m});
+    backend.run(Axpby{.a = nesterov_ ? momentum_ : 1, .x = m, .b = nesterov_ ? fresh : 0, .y = g});
+  }
+
+  /// Of matrix [I,O], which maps x to x W: PyTorch has it as [O,I].
+  float rate_of(const MatrixExtents& matrix) const {
+    const auto in = static_cast<double>(matrix.rows), out = static_cast<double>(matrix.columns);
+    return static_cast<float>(match_adamw_ ? 0.2 * std::sqrt(std::max(in, out))
+                                           : std::sqrt(std::max(1.0, out / in)));
+  }
+
+  void make_orthogonal(Backend& backend, const UpdatedTensor& of) const {
+    const auto& tools = dynamic_cast<const MuonTools&>(*of.tools);
+    const std::int64_t width = of.tensor->shape[1];
+    std::int64_t first = 0;
+    for (const std::int64_t columns : of.tensor->matrices) {
+      const MatrixExtents matrix{of.tensor->shape[0], columns};
+      const bool whole = is_one_matrix(*of.tensor);
+      const View x = whole ? of.g : tools.cut(matrix);
+      if (!whole) backend.run(CopyColumns{of.g, width, first, x, columns, 0, columns});
+      tools.find(matrix.rows, columns)->run(x, iterations_);
+      backend.run(Axpby{.a = 0, .x = x, .b = rate_of(matrix), .y = x});
+      if (!whole) backend.run(CopyColumns{x, columns, 0, of.g, width, first, columns});
+      first += columns;
+    }
+  }
+
+  float momentum_;
+  bool nesterov_;
+  int iterations_;
+  bool match_adamw_;
+  double other_lr_, weight_decay_;
+  std::unique_ptr<Optimizer> others_;
+};
+
+std::unique_ptr<Optimizer> make_muon(const OptimizerConfig& config) {
+  return std::make_unique<MuonOptimizer>(config);
+}
+
+}  // namespace
+
+namespace optimizer_rules {
+
+OptimizerRule muon() {
+  return {.make = make_muon,
+          .options = {{"momentum", 0.95, "what stays of a matrix's momentum", 0, 0.9999},
+                      {"nesterov", true, "Nesterov's momentum: the step looks one ahead"},
+                      {"iterations", std::int64_t{5}, "of Newton and Schulz's", 1, 20},
+                      {.name = "adjust_lr",
+                       .usual = std::string("match_rms_adamw"),
+                       .help = "rate of a matrix: for steps as large as AdamW's, or Jordan's",
+                       .choices = {"match_rms_adamw", "original"}},
+                      {"other_lr", 1.0, "AdamW's rate of the other tensors, over that of matrices",
+                       0, 1000}}};
+}
+
+}  // namespace optimizer_rules
+}  // namespace concertina

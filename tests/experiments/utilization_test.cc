@@ -1,0 +1,126 @@
+// Model FLOPs: of every family and task those that a step's kernels really do, and those of the
+// published formula.
+#include "experiments/run/utilization.h"
+
+#include <gtest/gtest.h>
+
+#include "core/backend_around.h"
+#include "experiments/bench/random_samples.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/planner/gpt_flops.h"
+#include "experiments/run/planning.h"
+#include "tests/models/local_pipeline.h"
+
+namespace concertina {
+namespace {
+
+double model_flops_of(const RunConfig& config) {
+  const Job job = job_of(config);
+  return model_flops(job.model, job.microbatches);
+}
+
+TEST(Utilization, IsThatOfThePublishedFormula) {
+  RunConfig config;
+  // The 145.6B model of Narayanan et al. 2021, table 1: 80 layers, width 12288, batch 2304.
+  config.model = {"gpt", 80, 12288, 96, 2048, 51200};
+  config.batch.global = 2304;
+  config.batch.microbatches = 48;
+  const double B = 2304, s = 2048, l = 80, h = 12288, V = 51200;
+  const double recomputed = 96 * B * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h));
+  const double again = 24 * B * s * l * h * h * (1 + s / (6 * h));  // the layers' forward pass
+  EXPECT_NEAR(model_flops_of(config) / (recomputed - again), 1, 1e-12);
+  EXPECT_NEAR(hardware_flops(config, Recompute::none) / model_flops_of(config), 1, 1e-12);
+  EXPECT_NEAR(hardware_flops(config, Recompute::full) / recomputed, 1, 1e-12);
+  EXPECT_NEAR(hardware_flops(config, Recompute::selective) / model_flops_of(config),
+              1 + 4 * B * s * s * h * l / (recomputed - again), 1e-12);
+  const ForwardFlops forward = forward_flops(config.model);
+  EXPECT_NEAR(
+      (l * (forward.products + forward.attention) + forward.head) * 3 * B / model_flops_of(config),
+      1, 1e-12);
+  // What is computed again counts once.
+  config.parallel.recompute = {"full"};
+  EXPECT_NEAR(model_flops_of(config) / (recomputed - again), 1, 1e-12);
+  config.parallel.recompute = {};
+  // Published for a trial of BLOOM: 117.07 s a step of 2048 samples are 137.70 TFLOP/s on 384 GPUs.
+  config.model = {"gpt", 72, 14336, 64, 2048, 250880};
+  config.batch.global = 2048;
+  EXPECT_NEAR(hardware_flops(config, Recompute::full) / (117.07 * 384 * 1e12), 137.70, 0.02);
+}
+
+TEST(Utilization, PeakRatesAreThoseOfDataSheets) {
+  RunConfig config;
+  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA H100 80GB HBM3"), 0);  // runs on the CPU
+  config.run.device = "cuda";
+  config.numerics.compute = "bf16";
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "cuda: NVIDIA H200, 141 GB"), 989.5e12);
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA H100 PCIe"), 756.5e12);
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 312e12);
+  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA GeForce GTX 1080"), 0);
+  config.numerics.compute = "fp8";
+  EXPECT_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 0);
+  config.run.peak_tflops = 5;
+  EXPECT_DOUBLE_EQ(peak_flops_per_s(config, "NVIDIA A100-SXM4-80GB"), 5e12);
+}
+
+class CountedProducts final : public BackendAround {
+ public:
+  using BackendAround::BackendAround;
+  double flops = 0;
+
+ private:
+  void before(Op& op) override { flops += flops_of(op); }
+};
+
+/// What the kernels of one microbatch's training do.
+double flops_done(const RunConfig& config) {
+  const std::unique_ptr<Model> model = model_of(config);
+  const ModelSpec& spec = model->spec();
+  RandomSamples samples(config, spec);
+  std::vector<Buffer> buffers;
+  std::vector<View> fields;
+  for (const Field& field : samples.fields()) {
+    buffers.emplace_back(static_cast<std::size_t>(field.elements() * spec.samples), field.type);
+    fields.push_back(buffers.back().view());
+  }
+  samples.load(1, 0, spec.samples, fields);
+  CountedProducts backend(make_cpu_backend(1));
+  LocalPipeline pipeline(backend, *model, {0, static_cast<int>(spec.units.size())});
+  pipeline.initialize(1);
+  GradientStore store(pipeline.buckets());
+  backend.flops = 0;
+  pipeline.train(fields, 1, 0, store);
+  return backend.flops;
+}
+
+TEST(Utilization, CountsTheProductsOfEveryFamilyAndTask) {
+  const std::vector<std::vector<std::string>> models = {
+      {"model.family=gpt"},
+      {"model.family=gpt", "model.task=classification"},
+      {"model.family=llama", "model.llama.kv_heads=2", "model.llama.hidden=40"},
+      {"model.family=llama", "model.task=classification", "model.classes=5"},
+      {"model.family=bert"},
+      {"model.family=bert", "model.task=classification", "model.bert.hidden=48"},
+      {"model.family=bert", "model.task=question-answering"},
+      {"model.family=vit", "model.classes=10", "model.vit.image=16", "model.vit.patch=4"}};
+  for (std::vector<std::string> sets : models) {
+    sets.insert(sets.end(),
+                {"model.layers=2", "model.width=32", "model.heads=4", "model.context=12",
+                 "model.vocab=50", "batch.global=6", "batch.microbatches=2"});
+    const RunConfig config = load_config({}, sets);
+    const ModelSpec model = job_of(config).model;
+    const bool causal = config.model.family == "gpt" || config.model.family == "llama";
+    // What a causal mask hides is counted, but not done; an image has no gradient.
+    AttentionShape attention{.samples = 3, .tokens = 12, .heads = 4, .head_dim = 8};
+    attention.causal = false;
+    double hidden = 2 * attention_product_flops(attention);
+    attention.causal = true;
+    hidden = causal ? 3 * 2 * (hidden - 2 * attention_product_flops(attention)) : 0;
+    const double image = config.model.family == "vit" ? model.units[0].cost.model_flops : 0;
+    EXPECT_NEAR(model_flops(model, 1) / (flops_done(config) + hidden + image), 1, 1e-12)
+        << sets[0] << " " << sets[1];
+    EXPECT_EQ(model_flops(model, 2), 2 * model_flops(model, 1));
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -50,12 +50,13 @@ out = json.load(open("out"))
 blank = sum(1 for text in open("text.txt", encoding="utf-8").read().split("\n\n") if text)
 assert out["documents"] == blank, (out["documents"], blank)
 assert out["verified"] and out["token_bytes"] == 2 and 256 < out["vocabulary"] <= 400, out
-assert open("text.txt", encoding="utf-8").read().startswith(out["text"]), out["text"]
+text = out["text"].replace("<|endoftext|>", "\n\n")
+assert text and open("text.txt", encoding="utf-8").read().startswith(text), text
 PYTHON
 
 # Killed at random moments, and started again until it is done.
 RANDOM=5 kills=0
-for turn in 1 2 3 4 5 6; do
+for turn in 1 2 3; do
   rm -rf killed.tok killed.tok.parts
   for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
     n=$((1 + RANDOM % 3))

@@ -1,4 +1,4 @@
-// `concertina data`: what has to be done to text before a run reads it.
+// `concertina data`: what has to be done to text before a run reads it, and what files of data are.
 #pragma once
 
 #include "experiments/commands/command.h"
@@ -15,6 +15,11 @@ struct TrainTokenizerOptions {
 };
 /// Writes `out`/tokenizer.json. On one process.
 int run_train_tokenizer(const TrainTokenizerOptions& options);
+
+/// Each adds its subcommand to `app`; once that is parsed, `chosen` is what runs it.
+void add_data_prepare(CLI::App& app, Runner& chosen);
+void add_data_inspect(CLI::App& app, Runner& chosen);
+void add_train_tokenizer(CLI::App& app, Runner& chosen);
 
 Runner add_data(CLI::App& app);
 

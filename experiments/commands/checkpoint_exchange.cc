@@ -6,6 +6,7 @@
 
 #include "experiments/commands/checkpoint_onnx.h"
 #include "experiments/config/byte_size.h"
+#include "experiments/config/config_toml.h"
 #include "experiments/exchange/model_from.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/exchange/start_from.h"

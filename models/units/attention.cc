@@ -1,13 +1,9 @@
 #include "models/units/attention.h"
 
-#include <fmt/format.h>
-
 #include <array>
-#include <cmath>
-#include <limits>
 
-#include "core/rotary.h"
 #include "models/slots.h"
+#include "models/units/attention_graph.h"
 #include "models/units/dense.h"
 
 namespace concertina {
@@ -177,101 +173,12 @@ UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
           .model_flops = linear + 2 * attention_product_flops(products)};
 }
 
-/// Which key [samples,1,1 or T,T] each query sees; empty: all see all.
-std::string describe_mask(GraphBuilder& graph, const AttentionSpec& spec) {
-  if (!spec.causal && !spec.padded) return {};
-  return graph.once(spec.causal ? "causal mask" : "mask", [&] {
-    const std::string given = graph.tokens_input("attention_mask");
-    const std::string real = graph.add(
-        "Unsqueeze", {graph.add("Greater", {given, graph.index(0)}), graph.indices({1, 2})});
-    if (!spec.causal) return real;
-    const std::string tokens = graph.add("Gather", {graph.add("Shape", {given}), graph.index(1)});
-    const std::string places = graph.add("Range", {graph.index(0), tokens, graph.index(1)});
-    const std::string queries = graph.add("Unsqueeze", {places, graph.indices({1})});
-    return graph.add("And", {graph.add("LessOrEqual", {places, queries}), real});
-  });
-}
-
-/// cos or sin [samples,1,T,D/2] of the angle of each position and pair.
-std::string describe_rotation(GraphBuilder& graph, const AttentionShape& shape, double theta,
-                              double (*function)(double), const char* name) {
-  return graph.once(fmt::format("{} of positions", name), [&] {
-    const std::int64_t pairs = shape.head_dim / 2;
-    std::vector<float> values;
-    for (std::int64_t t = 0; t < shape.tokens; ++t)
-      for (std::int64_t i = 0; i < pairs; ++i)
-        values.push_back(static_cast<float>(
-            function(static_cast<double>(t) * rotary_frequency(theta, shape.head_dim, i))));
-    const std::string table =
-        graph.table(fmt::format("rotary.{}", name), {shape.tokens, pairs}, std::move(values));
-    const std::string rows = graph.add("Gather", {table, graph.tokens_input("position_ids")},
-                                       {{"axis", std::int64_t{0}}});
-    return graph.add("Unsqueeze", {rows, graph.indices({1})});
-  });
-}
-
-/// Rotated x[samples,heads,T,D].
-std::string describe_rotary(GraphBuilder& graph, const AttentionShape& shape, double theta,
-                            const std::string& x) {
-  const std::string cos = describe_rotation(graph, shape, theta, std::cos, "cos");
-  const std::string sin = describe_rotation(graph, shape, theta, std::sin, "sin");
-  const std::int64_t pairs = shape.head_dim / 2;
-  const std::vector<std::string> half =
-      graph.add_many("Split", 2, {x, graph.indices({pairs, pairs})}, {{"axis", std::int64_t{-1}}});
-  const auto product = [&](const std::string& a, const std::string& b) {
-    return graph.add("Mul", {a, b});
-  };
-  const std::string first = graph.add("Sub", {product(half[0], cos), product(half[1], sin)});
-  const std::string second = graph.add("Add", {product(half[1], cos), product(half[0], sin)});
-  return graph.add("Concat", {first, second}, {{"axis", std::int64_t{-1}}});
-}
-
-/// x[samples,K,T,D] with each head G times, [samples,KG,T,D].
-std::string describe_shared_heads(GraphBuilder& graph, const AttentionShape& shape,
-                                  const std::string& x) {
-  const std::int64_t group = shape.heads / shape.kv();
-  if (group == 1) return x;
-  const std::string apart = graph.add("Unsqueeze", {x, graph.indices({2})});
-  const std::string more = graph.add("Expand", {apart, graph.indices({1, 1, group, 1, 1})});
-  return graph.add("Reshape", {more, graph.indices({0, shape.heads, -1, shape.head_dim})});
-}
-
-/// y[samples,T,C] = softmax(mask(q k^T / sqrt(D))) v of qkv[samples,T,(H+2K)D].
-std::string describe_products(GraphBuilder& graph, const UnitShape& unit, const AttentionSpec& spec,
-                              const std::string& qkv) {
-  const AttentionShape shape = attention_shape(unit, spec);
-  const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv() * shape.head_dim;
-  const std::vector<std::string> parts = graph.add_many(
-      "Split", 3, {qkv, graph.indices({width, kv_width, kv_width})}, {{"axis", std::int64_t{-1}}});
-  const auto permuted = [&](const std::string& x, std::vector<std::int64_t> order) {
-    return graph.add("Transpose", {x}, {{"perm", std::move(order)}});
-  };
-  const auto heads_of = [&](const std::string& x, std::int64_t heads) {
-    return permuted(graph.add("Reshape", {x, graph.indices({0, 0, heads, shape.head_dim})}),
-                    {0, 2, 1, 3});
-  };
-  std::string q = heads_of(parts[0], shape.heads), k = heads_of(parts[1], shape.kv());
-  if (spec.rotary_theta > 0) {
-    q = describe_rotary(graph, shape, spec.rotary_theta, q);
-    k = describe_rotary(graph, shape, spec.rotary_theta, k);
-  }
-  k = permuted(describe_shared_heads(graph, shape, k), {0, 1, 3, 2});
-  const std::string v = describe_shared_heads(graph, shape, heads_of(parts[2], shape.kv()));
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)));
-  std::string scores = graph.add("Mul", {graph.add("MatMul", {q, k}), graph.number(scale)});
-  // A query that sees nothing, as before the first token of a sample that is padded on its left, is
-  // no NaN: all its scores are the lowest number.
-  if (const std::string mask = describe_mask(graph, spec); !mask.empty())
-    scores = graph.add("Where", {mask, scores, graph.number(std::numeric_limits<float>::lowest())});
-  const std::string shares = graph.add("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
-  const std::string y = permuted(graph.add("MatMul", {shares, v}), {0, 2, 1, 3});
-  return graph.add("Reshape", {y, graph.indices({0, 0, width})});
-}
-
 std::string describe_attention(GraphBuilder& graph, const UnitShape& shape,
                                const AttentionSpec& spec, const std::string& x) {
   const std::string qkv = qkv_spec(shape, spec).describe(graph, x);
-  return proj_spec(shape, spec).describe(graph, describe_products(graph, shape, spec, qkv));
+  return proj_spec(shape, spec)
+      .describe(graph, describe_attention_products(graph, attention_shape(shape, spec),
+                                                   spec.rotary_theta, qkv));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "experiments/commands/checkpoint_onnx.h"
-#include "experiments/commands/command_checkpoint.h"
 #include "experiments/config/byte_size.h"
+#include "experiments/exchange/model_from.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/exchange/start_from.h"
 #include "experiments/run/gather.h"
@@ -17,17 +17,6 @@
 
 namespace concertina {
 namespace fs = std::filesystem;
-
-std::string run_of(const std::string& path) {
-  fs::path folder = fs::absolute(path).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path()) {
-    std::error_code ignored;
-    if (fs::exists(folder / "config.toml", ignored)) return folder.string();
-  }
-  throw_input("there is no config.toml of a run here or above", path,
-              "a run directory, or a checkpoint in one");
-}
 
 int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   CommonOptions asked = options;
@@ -48,7 +37,7 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
       throw_input("this run is there already", options.out, "another --out");
     owned.emplace(config.run.dir, config.run.name);
     owned->write_config(write_config(with_absolute_paths(launch.config)));
-    keep_published_config(launch.config);
+    keep_model_from(launch.config);
   });
   save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
   if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));
@@ -70,13 +59,10 @@ std::uint64_t shard_bytes(const std::string& text) {
 int run_checkpoint_export(const ExportOptions& options) {
   if (options.onnx) return run_onnx_export(options);
   const std::uint64_t most = shard_bytes(options.shard_size);
-  const std::string run = run_of(options.path);
-  CommonOptions asked;
-  asked.sources.push_back(run);
-  const RunConfig config = load(asked);
-  CheckpointReader reader(checkpoint_of(options.path));
+  const StoredRun run = require_stored_run(options.path);
+  CheckpointReader reader = open_stored(run);
   write_published(
-      options.out, config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
+      options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
       [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
       most);
   if (options.json)

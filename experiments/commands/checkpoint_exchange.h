@@ -21,7 +21,4 @@ struct ExportOptions {
 /// On one process.
 int run_checkpoint_export(const ExportOptions& options);
 
-/// The run directory that `path`, a checkpoint or a directory of checkpoints, is in.
-std::string run_of(const std::string& path);
-
 }  // namespace concertina

@@ -47,6 +47,9 @@ class PublishedWeights {
 std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces,
                                         std::int64_t width);
 
+/// Shapes of the parameters of a config's model, by name.
+std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config);
+
 /// Elements [0, n) of our tensor, asked for whole.
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 

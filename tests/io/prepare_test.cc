@@ -45,9 +45,9 @@ std::string random_text(Random& random, std::int64_t pieces) {
   return text;
 }
 
-std::string learned_tokenizer(const Folder& folder) {
+std::string learned_tokenizer(const Folder& folder, bool prefix_space = false) {
   WordCounts counts;
-  const WordPattern pattern(WordPattern::gpt2(), "test");
+  const WordPattern pattern(WordPattern::gpt2(), "test", prefix_space);
   Random random(1);
   count_words(pattern, random_text(random, 5000), counts);
   return folder("tokenizer.json",
@@ -81,14 +81,17 @@ TEST(Prepare, AnySizeOfChunksGivesTheSameTokens) {
 }
 
 TEST(Prepare, TokensOfAFileAreThoseOfTheTokenizer) {
-  const Folder folder;
-  const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
-  Random random(3);
-  const std::string text = random_text(random, 3000);
-  PrepareOptions options;
-  options.chunk_bytes = 100;
-  EXPECT_EQ(all_tokens({folder("a", text)}, *bpe, options).packed,
-            packed_tokens(bpe->tokens(text), 2));
+  for (const bool prefix_space : {false, true}) {
+    const Folder folder;
+    const auto bpe = make_tokenizer(learned_tokenizer(folder, prefix_space), "test");
+    Random random(3);
+    const std::string text = "the" + random_text(random, 3000);
+    PrepareOptions options;
+    options.chunk_bytes = 100;
+    EXPECT_EQ(all_tokens({folder("a", text)}, *bpe, options).packed,
+              packed_tokens(bpe->tokens(text), 2))
+        << "prefix space: " << prefix_space;
+  }
 }
 
 /// Where the text is longer than the first look for a place to cut.

@@ -156,6 +156,10 @@ std::uint64_t StoredTensor::elements() const {
   return product;
 }
 
+std::uint64_t StoredTensor::bytes() const {
+  return elements() * facts_of(type).bytes;
+}
+
 SafetensorsFile::SafetensorsFile(const std::string& path)
     : file_(path, File::Mode::read), header_(read_header(file_)) {
   const nlohmann::json header = parse_strict_object(header_, path);
@@ -208,64 +212,6 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::uint64_t first,
   }
 }
 
-SafetensorsFolder::SafetensorsFolder(const std::string& folder) {
-  namespace fs = std::filesystem;
-  const fs::path single = fs::path(folder) / "model.safetensors";
-  const std::string index_path = (fs::path(folder) / "model.safetensors.index.json").string();
-  std::error_code ignored;
-  if (fs::exists(single, ignored)) {
-    files_.push_back(std::make_unique<SafetensorsFile>(single.string()));
-    for (const auto& [name, tensor] : files_[0]->tensors()) places_[name] = files_[0].get();
-    return;
-  }
-  if (!fs::exists(index_path, ignored))
-    throw_input("there is no model.safetensors here, nor an index of several", folder,
-                "a folder that transformers' save_pretrained() wrote");
-  const nlohmann::json index = parse_strict_object(read_file(index_path, kMostHeader), index_path);
-  if (!index.contains("weight_map") || !index["weight_map"].is_object())
-    throw_input("there is no object 'weight_map'", index_path, "{\"weight_map\": {...}}");
-  std::map<std::string, const SafetensorsFile*> opened;
-  for (const auto& [name, file] : index["weight_map"].items()) {
-    const std::string file_name = file.is_string() ? file.get<std::string>() : "";
-    if (file_name.empty() || fs::path(file_name).filename() != fs::path(file_name))
-      refuse_tensor(name, "is in no file of this folder", index_path, "the name of a file");
-    const SafetensorsFile*& place = opened[file_name];
-    if (place == nullptr) {
-      files_.push_back(std::make_unique<SafetensorsFile>((fs::path(folder) / file_name).string()));
-      place = files_.back().get();
-    }
-    if (!place->tensors().contains(name))
-      refuse_tensor(name, fmt::format("is not in {}", file_name), index_path,
-                    "the files that belong together");
-    places_[name] = place;
-  }
-  for (const auto& one : files_)
-    for (const auto& [name, tensor] : one->tensors())
-      if (!places_.contains(name) || places_[name] != one.get())
-        refuse_tensor(name, "is in a file, but not by the index", one->path(),
-                      "the files that belong together");
-}
-
-std::vector<std::string> SafetensorsFolder::names() const {
-  std::vector<std::string> all;
-  for (const auto& [name, file] : places_) all.push_back(name);
-  return all;
-}
-
-const StoredTensor* SafetensorsFolder::find(const std::string& name) const {
-  const auto place = places_.find(name);
-  return place == places_.end() ? nullptr : &place->second->tensors().at(name);
-}
-
-void SafetensorsFolder::read(const std::string& name, std::uint64_t first,
-                             std::span<float> out) const {
-  places_.at(name)->read(*find(name), first, out);
-}
-
-const std::string& SafetensorsFolder::path_of(const std::string& name) const {
-  return places_.at(name)->path();
-}
-
 namespace {
 
 /// As the format's own library writes it: no spaces but those that pad it to 8 bytes.
@@ -274,7 +220,7 @@ std::string header_of(const std::vector<StoredTensor>& tensors) {
   std::uint64_t at = 0;
   for (const StoredTensor& tensor : tensors) {
     const StoredTypeName& type = facts_of(tensor.type);
-    const std::uint64_t end = at + tensor.elements() * type.bytes;
+    const std::uint64_t end = at + tensor.bytes();
     text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                         nlohmann::json(tensor.name).dump(), type.name, fmt::join(tensor.shape, ","),
                         at, end);
@@ -294,8 +240,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Stored
   std::ranges::sort(tensors_, {}, &StoredTensor::name);
   const std::string header = header_of(tensors_);
   end_ = sizeof(std::uint64_t) + header.size();
-  for (const StoredTensor& tensor : tensors_)
-    end_ += tensor.elements() * facts_of(tensor.type).bytes;
+  for (const StoredTensor& tensor : tensors_) end_ += tensor.bytes();
   file_ = File(temporary_, File::Mode::create);
   try {
     file_.reserve(end_);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@ struct StoredTensor {
   std::vector<std::int64_t> shape{};  // none: one element
   std::uint64_t begin = 0;            // in the file
   std::uint64_t elements() const;
+  std::uint64_t bytes() const;
 };
 
 /// A file for reading. For several threads at once.
@@ -45,26 +45,6 @@ class SafetensorsFile {
   File file_;
   std::string header_;
   std::map<std::string, StoredTensor> tensors_;
-};
-
-/// The tensors of a folder: of its model.safetensors, or of the files that its
-/// model.safetensors.index.json names.
-class SafetensorsFolder {
- public:
-  /// Input errors: as of the files; an index that does not say what they have.
-  explicit SafetensorsFolder(const std::string& folder);
-
-  std::vector<std::string> names() const;
-  /// Null: there is none of this name.
-  const StoredTensor* find(const std::string& name) const;
-  /// Which must be there. See SafetensorsFile::read().
-  void read(const std::string& name, std::uint64_t first, std::span<float> out) const;
-  /// Where the tensor is, for errors.
-  const std::string& path_of(const std::string& name) const;
-
- private:
-  std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::map<std::string, const SafetensorsFile*> places_;
 };
 
 /// Writes one file, tensor after tensor.

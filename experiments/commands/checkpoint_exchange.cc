@@ -5,7 +5,8 @@
 #include <filesystem>
 
 #include "experiments/commands/checkpoint_onnx.h"
-#include "experiments/commands/command_checkpoint.h"
+#include "experiments/config/byte_size.h"
+#include "experiments/exchange/model_from.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/exchange/start_from.h"
 #include "experiments/run/gather.h"
@@ -16,17 +17,6 @@
 
 namespace concertina {
 namespace fs = std::filesystem;
-
-std::string run_of(const std::string& path) {
-  fs::path folder = fs::absolute(path).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path()) {
-    std::error_code ignored;
-    if (fs::exists(folder / "config.toml", ignored)) return folder.string();
-  }
-  throw_input("there is no config.toml of a run here or above", path,
-              "a run directory, or a checkpoint in one");
-}
 
 int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   CommonOptions asked = options;
@@ -47,23 +37,34 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
       throw_input("this run is there already", options.out, "another --out");
     owned.emplace(config.run.dir, config.run.name);
     owned->write_config(write_config(with_absolute_paths(launch.config)));
-    keep_published_config(launch.config);
+    keep_model_from(launch.config);
   });
   save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
   if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));
   return 0;
 }
 
+namespace {
+
+std::uint64_t shard_bytes(const std::string& text) {
+  const auto size = parse_byte_size(text);
+  if (!size)
+    throw_input(fmt::format("'{}' is no size", text), "--shard-size",
+                "a number and its unit, such as \"2 GB\", or 0 for one file");
+  return static_cast<std::uint64_t>(size->bytes);
+}
+
+}  // namespace
+
 int run_checkpoint_export(const ExportOptions& options) {
   if (options.onnx) return run_onnx_export(options);
-  const std::string run = run_of(options.path);
-  CommonOptions asked;
-  asked.sources.push_back(run);
-  const RunConfig config = load(asked);
-  CheckpointReader reader(checkpoint_of(options.path));
+  const std::uint64_t most = shard_bytes(options.shard_size);
+  const StoredRun run = require_stored_run(options.path);
+  CheckpointReader reader = open_stored(run);
   write_published(
-      options.out, config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
-      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); });
+      options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
+      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
+      most);
   if (options.json)
     print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}) + "\n");
   else

@@ -13,14 +13,12 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi);
 
 struct ExportOptions {
   std::string path, out, type = "float32";
+  std::string shard_size = "0";          // of transformers' files; 0: one file
   bool onnx = false;                     // in place of transformers' files
   std::string inline_limit = "256 MiB";  // of ONNX
   bool json = false;
 };
 /// On one process.
 int run_checkpoint_export(const ExportOptions& options);
-
-/// The run directory that `path`, a checkpoint or a directory of checkpoints, is in.
-std::string run_of(const std::string& path);
 
 }  // namespace concertina

@@ -6,10 +6,9 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
-#include "experiments/commands/command_checkpoint.h"
 #include "experiments/config/byte_size.h"
+#include "experiments/exchange/stored_run.h"
 #include "experiments/run/planning.h"
-#include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_reader.h"
 #include "io/export/onnx_writer.h"
@@ -40,17 +39,6 @@ std::uint64_t inline_limit(const std::string& text) {
     throw_input(fmt::format("'{}' is no size below 2 GiB", text), "--inline-limit",
                 "a number and its unit, such as \"256 MiB\" or 0");
   return static_cast<std::uint64_t>(size->bytes);
-}
-
-/// The checkpoint `path` itself, or the newest of a run, wherever that keeps them.
-CheckpointReader open_checkpoint(const std::string& path, const RunConfig& config) {
-  std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(path) / "config.toml", error))
-    return CheckpointReader(checkpoint_of(path));
-  const std::string checkpoints = checkpoint_directory(config);
-  if (auto newest = open_newest(checkpoints)) return CheckpointReader(std::move(*newest));
-  throw_input("there is no checkpoint here", checkpoints,
-              "the directory of a run that `concertina train` has trained");
 }
 
 std::string task_name(const RunConfig& config) {
@@ -108,11 +96,10 @@ int run_onnx_export(const ExportOptions& options) {
   if (options.type != "float32")
     throw_input("weights of an ONNX model are float32", "--dtype " + options.type,
                 "no --dtype, or no --onnx");
-  CommonOptions run;
-  run.sources = {run_of(options.path)};
-  const RunConfig config = load(run);
+  const StoredRun run = require_stored_run(options.path);
+  const RunConfig& config = run.config;
   const Graph graph = model_of(config)->describe();
-  CheckpointReader checkpoint = open_checkpoint(options.path, config);
+  CheckpointReader checkpoint = open_stored(run);
   const TensorReader read = reader_of(checkpoint, graph);
   OnnxOptions wanted;
   wanted.inline_limit = inline_limit(options.inline_limit);

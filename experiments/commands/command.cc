@@ -1,5 +1,4 @@
 #include "experiments/commands/command.h"
-#include "experiments/exchange/published_config.h"
 
 #include <fmt/format.h>
 
@@ -11,23 +10,13 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/exchange/model_from.h"
 #include "io/paths.h"
 
 namespace concertina {
 namespace {
 
 namespace fs = std::filesystem;
-
-void read_run_directory(const std::string& argument, RunConfig& config) {
-  read_config_file((fs::path(argument) / "config.toml").string(), config);
-  fs::path directory = fs::path(argument).lexically_normal();
-  if (!directory.has_filename()) directory = directory.parent_path();
-  if (directory.filename() == "." || directory.filename() == "..")
-    directory = fs::canonical(directory);
-  config.run.name = directory.filename().string();
-  config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
-  config.origins["run.name"] = config.origins["run.dir"] = argument;
-}
 
 /// "table.key=value" without --set.
 bool is_assignment(const std::string& argument) {

@@ -149,7 +149,15 @@ void add_export(CLI::App& app, CheckpointBody& chosen) {
   added->add_option("--dtype", options->type, "of the weights, which are kept in float32")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
-  CLI::Option* onnx = added->add_flag("--onnx", options->onnx, "as an ONNX model (opset 17)");
+  CLI::Option* shards =
+      added
+          ->add_option("--shard-size", options->shard_size,
+                       "most bytes of a file, such as 2GB: larger models come in several, with an "
+                       "index; 0: one file")
+          ->type_name("SIZE")
+          ->capture_default_str();
+  CLI::Option* onnx =
+      added->add_flag("--onnx", options->onnx, "as an ONNX model (opset 17)")->excludes(shards);
   added
       ->add_option("--inline-limit", options->inline_limit,
                    "of ONNX: larger weights get a file of their own, FILE_data")

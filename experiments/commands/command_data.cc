@@ -1,126 +1,14 @@
 #include "experiments/commands/command_data.h"
 
-#include <fmt/format.h>
-
-#include <chrono>
-#include <filesystem>
-#include <mutex>
-
-#include "core/error.h"
-#include "core/log.h"
-#include "io/corpus.h"
-#include "io/file.h"
-#include "io/for_all.h"
-#include "io/tokenizers/bpe_trainer.h"
-#include "io/tokenizers/unicode.h"
-
 namespace concertina {
-namespace {
-
-constexpr std::size_t kCountedBytes = std::size_t{4} << 20;
-
-/// Of each file for itself, by all cores of this process.
-WordCounts counted_words(const std::vector<std::string>& files, const WordPattern& pattern) {
-  WordCounts all;
-  std::mutex mutex;
-  const Corpus corpus(files, "FILE");
-  for (const std::string& path : corpus.files()) {
-    const std::string text = read_file(path, std::uint64_t{1} << 40);
-    std::vector<std::string_view> pieces;
-    for (std::string_view left = text; !left.empty();) {
-      const std::size_t end =
-          left.size() <= kCountedBytes ? left.size() : line_cut(left, kCountedBytes);
-      pieces.push_back(left.substr(0, end));
-      left.remove_prefix(end);
-    }
-    for_all(pieces.size(), {}, [&](std::size_t i) {
-      WordCounts mine;
-      try {
-        count_words(pattern, pieces[i], mine);
-      } catch (const Error& error) {
-        throw_input(fmt::format("{}, counted from byte {}", error.message(),
-                                pieces[i].data() - text.data()),
-                    path, "text in UTF-8");
-      }
-      const std::lock_guard lock(mutex);
-      for (const auto& [word, count] : mine) all[word] += count;
-    });
-  }
-  return all;
-}
-
-void require_special_tokens(const TrainTokenizerOptions& options) {
-  for (std::size_t i = 0; i < options.special.size(); ++i) {
-    require_utf8(options.special[i]);
-    for (std::size_t j = 0; j < i; ++j)
-      if (options.special[i].empty() || options.special[i] == options.special[j])
-        throw_input(fmt::format("the special token '{}' is there twice", options.special[i]),
-                    "--special", "different ones");
-  }
-  const std::int64_t least = 256 + std::ssize(options.special);
-  if (options.vocabulary < least)
-    throw_input(fmt::format("{} tokens have no room for all bytes", options.vocabulary),
-                "--vocabulary", fmt::format("at least {}", least));
-}
-
-}  // namespace
-
-int run_train_tokenizer(const TrainTokenizerOptions& options) {
-  require_special_tokens(options);
-  const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
-  if (std::error_code error; std::filesystem::exists(path, error))
-    throw_input("there is a tokenizer already", path, "another --out");
-  const auto start = std::chrono::steady_clock::now();
-  const WordPattern pattern(options.pattern == "gpt2" ? WordPattern::gpt2() : WordPattern::llama3(),
-                            "--pattern");
-  const WordCounts counts = counted_words(options.files, pattern);
-  log::info("{} different words", counts.size());
-  const LearnedPairs learned = learn_pairs(counts, options.vocabulary, options.special);
-  make_directories(options.out);
-  atomic_replace(path, description_of(learned, pattern));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (options.json)
-    print_once(json_line({{"path", path},
-                          {"tokens", learned.tokens.size()},
-                          {"words", counts.size()},
-                          {"seconds", seconds.count()}}) +
-               "\n");
-  else
-    print_once(
-        fmt::format("{}: {} tokens, {:.1f} s\n", path, learned.tokens.size(), seconds.count()));
-  if (std::ssize(learned.tokens) < options.vocabulary)
-    log::warn("no pair of tokens is left: the vocabulary has {} of {} tokens",
-              learned.tokens.size(), options.vocabulary);
-  return 0;
-}
 
 Runner add_data(CLI::App& app) {
-  auto options = std::make_shared<TrainTokenizerOptions>();
+  auto chosen = std::make_shared<Runner>();
   app.require_subcommand(1);
-  CLI::App* added =
-      app.add_subcommand("train-tokenizer", "learn a byte-level BPE from text: tokenizer.json");
-  added->add_option("files", options->files, "text in UTF-8; files or globs")
-      ->type_name("FILE")
-      ->required();
-  added->add_option("--out", options->out, "folder for tokenizer.json")
-      ->type_name("DIRECTORY")
-      ->required();
-  added->add_option("--vocabulary", options->vocabulary, "tokens, with all bytes and special ones")
-      ->check(whole_number(1, std::int64_t{1} << 22))
-      ->capture_default_str();
-  added->add_option("--pattern", options->pattern, "how text is cut into words")
-      ->check(CLI::IsMember({"gpt2", "llama3"}))
-      ->capture_default_str();
-  added
-      ->add_option("--special", options->special,
-                   "a token that stands for no text; may be repeated")
-      ->type_name("TOKEN")
-      ->allow_extra_args(false)  // or CLI11 takes "[PAD]" for a list
-      ->capture_default_str();
-  added->add_flag("--json", options->json, "print one JSON object, nothing else");
-  return [options](MpiEnvironment&) {
-    return launcher_rank() == 0 ? run_train_tokenizer(*options) : 0;
-  };
+  add_data_prepare(app, *chosen);
+  add_data_inspect(app, *chosen);
+  add_train_tokenizer(app, *chosen);
+  return [chosen](MpiEnvironment& mpi) { return (*chosen)(mpi); };
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// `concertina data`: what has to be done to text before a run reads it.
+// `concertina data`: what has to be done to text before a run reads it, and what files of data are.
 #pragma once
 
 #include "experiments/commands/command.h"
@@ -10,10 +10,16 @@ struct TrainTokenizerOptions {
   std::string out, pattern = "gpt2";
   std::int64_t vocabulary = 4096;
   std::vector<std::string> special{"<|endoftext|>"};
+  bool prefix_space = false;
   bool json = false;
 };
 /// Writes `out`/tokenizer.json. On one process.
 int run_train_tokenizer(const TrainTokenizerOptions& options);
+
+/// Each adds its subcommand to `app`; once that is parsed, `chosen` is what runs it.
+void add_data_prepare(CLI::App& app, Runner& chosen);
+void add_data_inspect(CLI::App& app, Runner& chosen);
+void add_train_tokenizer(CLI::App& app, Runner& chosen);
 
 Runner add_data(CLI::App& app);
 

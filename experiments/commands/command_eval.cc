@@ -73,8 +73,8 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
         "step {}: held-out loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n",
         step, result.loss, bits, std::exp(result.loss), text_share(result)));
   } else {
-    print_once(fmt::format("step {}: held-out loss {:.4f} nats{}, over {}\n", step, result.loss,
-                           metrics_text(result), text_share(result)));
+    print_once(fmt::format("step {}: held-out loss {:.4f} nats per target{}, over {}\n", step,
+                           result.loss, metrics_text(result), text_share(result)));
   }
 }
 

@@ -36,7 +36,7 @@ constexpr Command kCommands[] = {
     {"generate", "text from a run's newest checkpoint", add_generate},
     {"verify", "same bits at every layout and schedule, in one process", add_verify},
     {"checkpoint", "inspect, verify, import or export checkpoints", add_checkpoint},
-    {"data", "prepare text: learn a tokenizer", add_data},
+    {"data", "prepare text, learn a tokenizer, see what files of data are", add_data},
     {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
     {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
     {"study", "many runs from one file: ablations, searches, their results", add_study},

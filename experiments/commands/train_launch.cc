@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/exchange/model_from.h"
 #include "experiments/exchange/start_from.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
@@ -91,7 +92,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
   log_differences(stored, trains);
   // Before any other file: from then on the directory is a run.
   if (trains || !history.config) owned_->write_config(write_config(with_absolute_paths(resolved)));
-  if (done == 0 && !config.model.from.empty()) keep_published_config(config);
+  if (stored.empty()) keep_model_from(config);  // a first launch
   monitor = std::make_unique<Monitor>(config, directory, done);
   log_start();
   nlohmann::ordered_json facts = launch_facts(*this, done);

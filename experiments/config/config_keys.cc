@@ -118,7 +118,11 @@ const Key kKeys[] = {
      {}},
 
     {KEY(model.family), "architecture", {}, model_names},
-    {KEY(model.from), "folder of a Hugging Face model to start from; empty: random weights", {}},
+    {KEY(model.from),
+     "what to start from: a folder of a Hugging Face model, a run directory or a checkpoint in "
+     "one; "
+     "empty: random weights",
+     {}},
     {KEY(model.task),
      "what it is trained for, which decides its head; auto: the family's own",
      {},

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/config_value.h"
 #include "experiments/config/input_file.h"
-#include "experiments/exchange/published_config.h"
+#include "experiments/exchange/model_from.h"
 
 namespace concertina {
 namespace {
@@ -77,6 +79,18 @@ void read_config_file(const std::string& path, RunConfig& config) {
   constexpr std::uint64_t kMostBytes = 16 << 20;
   read_config(read_input_file(path, kMostBytes, "@FILE.toml names an existing TOML file"), path,
               config);
+}
+
+void read_run_directory(const std::string& path, RunConfig& config) {
+  namespace fs = std::filesystem;
+  read_config_file((fs::path(path) / "config.toml").string(), config);
+  fs::path directory = fs::path(path).lexically_normal();
+  if (!directory.has_filename()) directory = directory.parent_path();
+  if (directory.filename() == "." || directory.filename() == "..")
+    directory = fs::canonical(directory);
+  config.run.name = directory.filename().string();
+  config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
+  config.origins["run.name"] = config.origins["run.dir"] = path;
 }
 
 void set_config(std::string_view assignment, RunConfig& config) {

@@ -17,6 +17,8 @@ namespace concertina {
 void read_config(std::string_view toml, const std::string& source, RunConfig& config);
 /// The same from a file; Error{bad_input} if it cannot be read.
 void read_config_file(const std::string& path, RunConfig& config);
+/// A run directory's config.toml, as the run of that name in that place, wherever it was made.
+void read_run_directory(const std::string& path, RunConfig& config);
 /// One `--set table.key=value`. The value is TOML; text needs no quotes.
 void set_config(std::string_view assignment, RunConfig& config);
 /// The same of a key and its value from elsewhere; `source`: what that is called in errors.

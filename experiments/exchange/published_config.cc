@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/exchange/adopt_value.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/sentences.h"
 #include "io/file.h"
@@ -166,7 +167,6 @@ void adopt_key(const PublishedConfig& published, const std::string& ours, RunCon
   if (value.is_structured())
     throw_input(fmt::format("{} is {}", rule->theirs, value.dump().substr(0, 60)), published.path,
                 "one value");
-  const Key& key = *find_key(ours);
   RunConfig theirs = config;
   try {
     set_key(ours, value.is_string() ? value.get<std::string>() : toml_text(value), published.path,
@@ -174,17 +174,7 @@ void adopt_key(const PublishedConfig& published, const std::string& ours, RunCon
   } catch (const Error& error) {
     throw_input(fmt::format("{}: {}", rule->theirs, error.message()), published.path, error.fix());
   }
-  if (!config.origins.contains(ours)) {
-    config = std::move(theirs);
-    return;
-  }
-  const std::string set = value_text(key, config), theirs_text = value_text(key, theirs);
-  if (set == theirs_text) return;
-  const bool less = rule->at_most && std::holds_alternative<int*>(key.field(config)) &&
-                    *std::get<int*>(key.field(config)) <= *std::get<int*>(key.field(theirs));
-  if (!less)
-    throw_input(fmt::format("{} = {}, but the model of model.from has {}", ours, set, theirs_text),
-                config.where(ours), fmt::format("{} = {}", ours, theirs_text));
+  adopt_value(ours, theirs, published.path, rule->at_most, config);
 }
 
 /// The value of one of our keys as JSON.
@@ -257,16 +247,6 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
   }
 }
 
-void adopt_model_from(RunConfig& config) {
-  if (config.model.from.empty()) return;
-  // A run's own config.toml has every key: what it started from need not be there any more.
-  const bool complete =
-      std::ranges::all_of(std::array{"model.family", "model.task", "model.layers", "model.width",
-                                     "model.heads", "model.vocab", "model.context"},
-                          [&](const char* key) { return config.origins.contains(key); });
-  if (!complete) adopt_published(read_published_config(config.model.from), config);
-}
-
 namespace {
 
 /// The token that pads the samples of a run whose head reads the last that does not: transformers
@@ -278,16 +258,17 @@ std::optional<std::int64_t> padding_token(const RunConfig& config) {
   return SentenceEncoder(tokenizer_of(config)).padding();
 }
 
+}  // namespace
+
 std::string kept_folder(const RunConfig& config) {
   return run_directory(config) + "/model";
 }
 
-}  // namespace
-
-void keep_published_config(const RunConfig& config) {
+void keep_published_config(const std::string& folder, const RunConfig& config) {
+  const std::string path = folder + "/config.json";
+  if (std::error_code error; !std::filesystem::exists(path, error)) return;
   make_directories(kept_folder(config));
-  atomic_replace(kept_folder(config) + "/config.json",
-                 read_file(config.model.from + "/config.json", kMostConfigBytes));
+  atomic_replace(kept_folder(config) + "/config.json", read_file(path, kMostConfigBytes));
 }
 
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type) {

@@ -28,11 +28,11 @@ PublishedConfig read_published_config(const std::string& folder);
 /// Keys of [model] that follow from `published` and that no file or --set has set. Input error: a
 /// key that is set to something else.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
-/// model.from's config.json, where it is not empty.
-void adopt_model_from(RunConfig& config);
-
-/// Copies model.from's config.json into the run, so that an export of it can have the same bytes.
-void keep_published_config(const RunConfig& config);
+/// Copies the config.json of `folder`, if it has one, into the run, so that an export of it can
+/// have the same bytes.
+void keep_published_config(const std::string& folder, const RunConfig& config);
+/// Where a run has what was copied.
+std::string kept_folder(const RunConfig& config);
 /// The text that was kept, if it says what `config` and `type` say; else none.
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 

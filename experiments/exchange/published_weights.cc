@@ -18,16 +18,15 @@ std::int64_t product(std::span<const std::int64_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
 }
 
-/// Shapes of our parameters by name.
-std::map<std::string, std::vector<std::int64_t>> own_shapes(const RunConfig& config) {
+}  // namespace
+
+std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config) {
   std::map<std::string, std::vector<std::int64_t>> shapes;
   const ModelSpec spec = model_of(config)->spec();
   for (const Bucket& bucket : make_buckets(spec))
     for (const BucketTensor& tensor : bucket.tensors) shapes[tensor.name] = tensor.shape;
   return shapes;
 }
-
-}  // namespace
 
 std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces,
                                         std::int64_t width) {
@@ -49,7 +48,7 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
       std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(table.body); });
   if (!whole) body_ = table.body;
   const std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
-  const auto shapes = own_shapes(config);
+  const auto shapes = parameter_shapes(config);
   for (const auto& [ours, shape] : shapes) {
     const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", ours);
@@ -183,7 +182,7 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
                                                 std::vector<StoredTensor>& tensors,
                                                 StoredType type) {
   std::map<std::string, Destination> all;
-  for (const auto& [name, shape] : own_shapes(config)) {
+  for (const auto& [name, shape] : parameter_shapes(config)) {
     const auto rule = std::ranges::find(rules, name, &StoredElsewhere::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", name);
     const std::int64_t columns = shape.back(), rows = product(shape) / columns;
@@ -206,7 +205,7 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
 }  // namespace
 
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read) {
+                     const ReadOurs& read, std::uint64_t most) {
   const std::string type_name = type == StoredType::f32 ? "float32" : "bfloat16";
   const std::string text =
       kept_published_config(config, type_name).value_or(published_config_text(config, type_name));
@@ -215,8 +214,7 @@ void write_published(const std::string& folder, const RunConfig& config, StoredT
   std::vector<StoredTensor> tensors;
   const std::map<std::string, Destination> places = destinations(rules, config, tensors, type);
   make_directories(folder);
-  SafetensorsWriter writer((std::filesystem::path(folder) / "model.safetensors").string(),
-                           std::move(tensors));
+  SafetensorsFolderWriter writer(folder, std::move(tensors), most);
   std::vector<float> ours, theirs;
   std::string loaded;
   for (const StoredTensor& tensor : writer.tensors()) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/exchange/published_config.h"
-#include "io/safetensors.h"
+#include "io/safetensors_folder.h"
 
 namespace concertina {
 
@@ -47,11 +47,15 @@ class PublishedWeights {
 std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces,
                                         std::int64_t width);
 
+/// Shapes of the parameters of a config's model, by name.
+std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config);
+
 /// Elements [0, n) of our tensor, asked for whole.
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
-/// Writes config.json and model.safetensors to `folder`, tensor by tensor. `type`: f32 or bf16.
+/// Writes config.json and the weights to `folder`, tensor by tensor: of `type`, f32 or bf16, in
+/// files of at most `most` bytes of tensors, or with 0 in one.
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read);
+                     const ReadOurs& read, std::uint64_t most = 0);
 
 }  // namespace concertina

@@ -2,38 +2,72 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "core/log.h"
+#include "experiments/exchange/model_from.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/run/gather.h"
+#include "experiments/run/run_checkpoint.h"
 
 namespace concertina {
 namespace {
 
-void read_weights(State& state, const PublishedWeights& published) {
+/// `read` writes a tensor by its name; false: it stays as it is.
+void read_weights(State& state,
+                  const std::function<bool(const std::string&, std::span<float>)>& read) {
   const std::vector<Bucket>& buckets = state.assignment().buckets;
-  std::vector<float> values;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (state.weights()[b].empty()) continue;
     for (const BucketTensor& tensor : buckets[b].tensors) {
       HostMirror mirror(state.memory(), state.weights()[b].slice(tensor.offset, tensor.count));
-      if (published.read(tensor.name, {mirror.host().f32(), tensor.count})) mirror.upload();
+      if (read(tensor.name, {mirror.host().f32(), tensor.count})) mirror.upload();
     }
   }
+}
+
+void log_source(Trainer& trainer, const std::string& source,
+                const std::vector<std::string>& missing, const std::vector<std::string>& left_out) {
+  if (trainer.world().rank() != 0) return;
+  log::info("weights of {}", source);
+  if (!missing.empty()) log::info("not in it, and initialized: {}", fmt::join(missing, ", "));
+  if (!left_out.empty()) log::info("in it, and not used: {}", fmt::join(left_out, ", "));
+}
+
+void start_from_published(Trainer& trainer, const RunConfig& config) {
+  const PublishedConfig published = read_published_config(config.model.from);
+  const PublishedWeights weights(config.model.from, published, config);
+  read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
+    return weights.read(name, out);
+  });
+  log_source(trainer, fmt::format("{} ({})", config.model.from, published.table->model_type),
+             weights.missing(), {});
+}
+
+void start_from_commit(Trainer& trainer, const std::string& commit, const RunConfig& config) {
+  StoredWeights weights(commit, config);
+  weights.on_beat([&] {
+    if (trainer.watchdog() != nullptr) trainer.watchdog()->beat();
+  });
+  read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
+    return weights.read(name, out);
+  });
+  log_source(trainer, fmt::format("{}, after step {}", commit, weights.step()), weights.missing(),
+             weights.left_out());
 }
 
 }  // namespace
 
 void start_from(Trainer& trainer, const RunConfig& config) {
   const Watchdog::Patience patience(trainer.watchdog(), "reading model.from");
-  together(trainer.world(), [&] {
-    const PublishedConfig published = read_published_config(config.model.from);
-    const PublishedWeights weights(config.model.from, published, config);
-    read_weights(trainer.state(), weights);
-    if (trainer.world().rank() != 0) return;
-    log::info("weights of {} ({})", config.model.from, published.table->model_type);
-    if (!weights.missing().empty())
-      log::info("not in it, and initialized: {}", fmt::join(weights.missing(), ", "));
-  });
+  std::optional<StoredRun> run;
+  together(trainer.world(), [&] { run = model_from_run(config); });
+  if (run) {
+    const std::string commit = agreed_commit(trainer.world(), run->checkpoints);
+    together(trainer.world(), [&] { start_from_commit(trainer, commit, config); });
+  } else {
+    together(trainer.world(), [&] { start_from_published(trainer, config); });
+  }
   trainer.refresh();
 }
 

@@ -1,4 +1,4 @@
-// The initial weights of a run from a published model.
+// The initial weights of a run from a model that is stored.
 #pragma once
 
 #include "experiments/run/trainer.h"

@@ -224,11 +224,24 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
   }
 }
 
+namespace {
+
+[[noreturn]] void refuse_without_commit(const std::string& path) {
+  throw_input("there is no checkpoint", path,
+              "the directory of a run that `concertina train` has trained");
+}
+
+}  // namespace
+
+std::string agreed_commit(Communicator& world, const std::string& path) {
+  const auto commit = path_from_first(world, path, [&] { return find_commit(path); });
+  if (!commit) refuse_without_commit(path);
+  return *commit;
+}
+
 std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, nlohmann::json* kept) {
   const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept);
-  if (!step)
-    throw_input("there is no checkpoint", path,
-                "the directory of a run that `concertina train` has trained");
+  if (!step) refuse_without_commit(path);
   return *step;
 }
 

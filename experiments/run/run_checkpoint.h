@@ -32,7 +32,11 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
                                             const nlohmann::json& identity,
                                             nlohmann::json* stored = nullptr);
 
-/// For commands that need one: as above without an identity; no commit is an error.
+/// The commit at `path`, or the newest below it: the same on all ranks. Collective. Input error:
+/// there is none.
+std::string agreed_commit(Communicator& world, const std::string& path);
+
+/// For commands that need one: as load_checkpoint(), without an identity; no commit is an error.
 std::int64_t require_checkpoint(Trainer& trainer, const std::string& path,
                                 nlohmann::json* kept = nullptr);
 

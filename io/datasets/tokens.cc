@@ -1,5 +1,6 @@
 // data.format = "tokens": text that somebody else has made tokens of, little-endian. What a file is
 // follows from it:
+//   "concertina token file 1"      ours, of `data prepare` (io/token_file.h)
 //   PREFIX.bin beside PREFIX.idx   Megatron-LM's indexed dataset (core/datasets/indexed_dataset.py)
 //   magic 20240520 or 20240801     llm.c (dev/data/data_common.py): u16 or u32 after 1024 bytes
 //   all else                       nanoGPT (data/*/prepare.py): u16 without a header
@@ -14,6 +15,7 @@
 #include "io/datasets/split_files.h"
 #include "io/datasets/windows.h"
 #include "io/file.h"
+#include "io/token_file.h"
 
 namespace concertina::dataset_makers {
 namespace {
@@ -28,6 +30,8 @@ struct TokenRun {
   std::uint64_t first = 0, size = 0;  // tokens of the sequence
   int width = 2;                      // bytes of a token
   bool is_signed = false;
+  std::int64_t vocabulary = 0;  // 0: the file does not say
+  std::string tokenizer{};      // its fingerprint; empty: likewise
 };
 
 [[noreturn]] void refuse_tokens(const std::string& what, const std::string& path, std::uint64_t at,
@@ -146,8 +150,22 @@ std::string index_beside(const std::string& path) {
   return std::filesystem::exists(index) ? index : "";
 }
 
+TokenRun run_of_ours(const std::string& path) {
+  const TokenFileInfo info = TokenFile(path).info();
+  TokenRun run;
+  run.path = path;
+  run.offset = TokenFileInfo::kTokensAt;
+  run.size = info.tokens;
+  run.width = info.width();
+  run.vocabulary = static_cast<std::int64_t>(info.vocabulary);
+  run.tokenizer = info.tokenizer;
+  return run;
+}
+
 TokenRun read_run(const std::string& path, std::uint64_t bytes) {
-  TokenRun run{.path = path};
+  if (is_token_file(path)) return run_of_ours(path);
+  TokenRun run;
+  run.path = path;
   if (const std::string index = index_beside(path); !index.empty()) {
     read_megatron(index, bytes, run);
   } else if (!read_llmc(path, bytes, run)) {
@@ -210,6 +228,38 @@ class TokenFiles final : public TokenSequence {
   std::int64_t vocabulary_;
 };
 
+/// Where files say which tokenizer made them, it is one and, unless that is "bytes" (the default of
+/// a key that other files do not need), the one of data.tokenizer.
+void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions& options) {
+  const TokenRun* first = nullptr;
+  for (const TokenRun& run : runs) {
+    if (run.tokenizer.empty()) continue;
+    if (first == nullptr) first = &run;
+    if (run.tokenizer != first->tokenizer)
+      throw_input(fmt::format("{} and {} were made by different tokenizers", first->path, run.path),
+                  std::string(find_format(options.format).files_key), "files of one tokenizer");
+  }
+  if (first == nullptr || options.tokenizer == nullptr) return;
+  const std::string given = options.tokenizer->fingerprint();
+  if (given != first->tokenizer && given != or_bytes(nullptr)->fingerprint())
+    throw_input(fmt::format("{} was made by another tokenizer: its fingerprint is {}..., that of "
+                            "data.tokenizer {}...",
+                            first->path, first->tokenizer.substr(0, 12), given.substr(0, 12)),
+                "data.tokenizer", "the tokenizer that the file was prepared with");
+}
+
+/// How the text begins, where data.tokenizer is what made it.
+std::string begins_with(const TokenSequence& tokens, const std::vector<TokenRun>& runs,
+                        const DataOptions& options) {
+  constexpr std::size_t kShown = 72;  // bytes
+  if (runs.empty() || options.tokenizer == nullptr ||
+      runs.front().tokenizer != options.tokenizer->fingerprint())
+    return "";
+  std::vector<std::int32_t> start(std::min<std::uint64_t>(kShown, runs.front().size));
+  tokens.read(0, start);
+  return escape_bytes(options.tokenizer->decode(start).substr(0, kShown));
+}
+
 std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   SplitFiles files = split_files(options);
   std::vector<TokenRun> runs;
@@ -234,14 +284,18 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
     sizes[1] = held_out(sizes[0], options.validation);
     sizes[0] -= sizes[1];
   }
+  require_one_tokenizer(runs, options);
+  std::int64_t vocabulary = 0;
+  for (const TokenRun& run : runs) vocabulary = std::max(vocabulary, run.vocabulary);
   auto corpus = std::make_shared<const Corpus>(all, "data.files");
-  auto tokens = std::make_unique<TokenFiles>(corpus, std::move(runs), options.vocabulary);
+  auto tokens = std::make_unique<TokenFiles>(corpus, runs, options.vocabulary);
+  std::string begins = begins_with(*tokens, runs, options);
   return windowed_dataset(options, {.corpus = std::move(corpus),
                                     .tokens = std::move(tokens),
                                     .sizes = sizes,
-                                    .vocabulary = 0,
+                                    .vocabulary = vocabulary,
                                     .word = "token",
-                                    .begins = ""});
+                                    .begins = std::move(begins)});
 }
 
 }  // namespace

@@ -87,9 +87,9 @@ std::optional<std::int32_t> AddedTokens::special(SpecialToken which) const {
   return std::nullopt;
 }
 
-bool AddedTokens::has_line_break() const {
+bool AddedTokens::any_has(char character) const {
   return std::ranges::any_of(
-      ids_, [](const auto& one) { return one.first.find('\n') != std::string::npos; });
+      ids_, [&](const auto& one) { return one.first.find(character) != std::string::npos; });
 }
 
 }  // namespace concertina

@@ -40,7 +40,8 @@ class AddedTokens {
   /// By the names that are usual for it: "[CLS]" or "<s>", ...
   std::optional<std::int32_t> special(SpecialToken which) const;
   const std::unordered_map<std::string, std::int32_t>& all() const { return ids_; }
-  bool has_line_break() const;
+  /// Whether one of them has this character.
+  bool any_has(char character) const;
 
  private:
   struct Match {

@@ -40,8 +40,8 @@ class BpeTokenizer final : public Tokenizer {
     added_.split(
         text,
         [&](std::string_view plain) {
-          WordPattern::Words words(pattern_, plain);
-          for (std::string_view word; words.next(word);) encoder.encode(word, tokens);
+          pattern_.for_each_word(plain,
+                                 [&](std::string_view word) { encoder.encode(word, tokens); });
         },
         [&](std::int32_t id) { tokens.push_back(id); });
   }
@@ -58,7 +58,8 @@ class BpeTokenizer final : public Tokenizer {
   }
   std::string fingerprint() const override { return fingerprint_; }
   std::size_t cut(std::string_view text, std::size_t from) const override {
-    return added_.has_line_break() ? text.size() : line_cut(text, from);
+    if (added_.any_has(pattern_.prefix_space() ? ' ' : '\n')) return text.size();
+    return pattern_.prefix_space() ? space_cut(text, from) : line_cut(text, from);
   }
 
  private:
@@ -126,9 +127,8 @@ void read_merges(const BpeJson& model, BytePairTable& table, const std::string& 
 WordPattern read_pattern(const BpeJson& file, const std::string& where) {
   const BpeJson& outer = object_of(file, "pre_tokenizer", where);
   if (type_of(outer, where) == "ByteLevel") {
-    require_only(outer, {{"add_prefix_space", false}, {"use_regex", true}},
-                 {"type", "trim_offsets"}, where);
-    return {WordPattern::gpt2(), where};
+    require_only(outer, {{"use_regex", true}}, {"type", "trim_offsets", "add_prefix_space"}, where);
+    return {WordPattern::gpt2(), where, flag_of(outer, "add_prefix_space", where)};
   }
   const BpeJson& steps =
       type_of(outer, where) == "Sequence" ? list_of(outer, "pretokenizers", where) : outer;
@@ -167,9 +167,10 @@ std::unique_ptr<Tokenizer> bpe_from_description(const TokenizerFiles& files) {
                                         sha256_hex(read_tokenizer_file(where)), where);
 }
 
-/// GPT-2's own two files. <|endoftext|>, where the vocabulary has it, is an added token.
-std::unique_ptr<Tokenizer> from_pair(const std::string& vocab_path,
-                                     const std::string& merges_path) {
+/// GPT-2's own two files. <|endoftext|>, where the vocabulary has it, is an added token. There is a
+/// prefix space if tokenizer_config.json beside them, whose path is `rules`, says so.
+std::unique_ptr<Tokenizer> from_pair(const std::string& vocab_path, const std::string& merges_path,
+                                     const std::string& rules) {
   const std::string vocab_text = read_tokenizer_file(vocab_path);
   const std::string merges_text = read_tokenizer_file(merges_path);
   const BpeJson vocab = parse_strict_object(vocab_text, vocab_path);
@@ -187,9 +188,14 @@ std::unique_ptr<Tokenizer> from_pair(const std::string& vocab_path,
     if (line.empty() || (line_number++ == 0 && line.starts_with("#version"))) continue;
     add_merge_line(line, table, merges_path);
   }
-  return std::make_unique<BpeTokenizer>(
-      table, WordPattern(WordPattern::gpt2(), vocab_path), std::move(added),
-      sha256_hex(sha256_hex(vocab_text) + sha256_hex(merges_text)), vocab_path);
+  const bool prefix_space =
+      !rules.empty() &&
+      flag_of(parse_strict_object(read_tokenizer_file(rules), rules), "add_prefix_space", rules);
+  std::string fingerprint = sha256_hex(sha256_hex(vocab_text) + sha256_hex(merges_text));
+  if (prefix_space) fingerprint = sha256_hex(fingerprint + " prefix space");
+  return std::make_unique<BpeTokenizer>(table,
+                                        WordPattern(WordPattern::gpt2(), vocab_path, prefix_space),
+                                        std::move(added), std::move(fingerprint), vocab_path);
 }
 
 std::unique_ptr<Tokenizer> open_bpe(const TokenizerFiles& files) {
@@ -200,7 +206,7 @@ std::unique_ptr<Tokenizer> open_bpe(const TokenizerFiles& files) {
   if (merges.empty())
     throw_input("there is a vocab.json, but no merges.txt beside it", vocab,
                 "both files of the tokenizer, or its tokenizer.json");
-  return from_pair(vocab, merges);
+  return from_pair(vocab, merges, files.companion("tokenizer_config.json"));
 }
 
 }  // namespace

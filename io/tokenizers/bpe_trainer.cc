@@ -148,8 +148,16 @@ LearnedPairs PairLearner::learn(std::int64_t vocabulary) && {
 
 void count_words(const WordPattern& pattern, std::string_view text, WordCounts& counts) {
   require_utf8(text);
-  WordPattern::Words words(pattern, text);
-  for (std::string_view word; words.next(word);) ++counts[std::string(word)];
+  pattern.for_each_word(text, [&](std::string_view word) { ++counts[std::string(word)]; });
+}
+
+void count_lines(const WordPattern& pattern, std::string_view text, WordCounts& counts) {
+  require_utf8(text);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    count_words(pattern, text.substr(0, end), counts);
+    text.remove_prefix(end);
+  }
 }
 
 LearnedPairs learn_pairs(const WordCounts& counts, std::int64_t vocabulary,
@@ -180,9 +188,11 @@ std::string description_of(const LearnedPairs& learned, const WordPattern& patte
     merges += fmt::format("{}{}", merges.empty() ? "" : ",",
                           OrderedJson({printed(left), printed(right)}).dump());
   const bool gpt2 = pattern.text() == WordPattern::gpt2();
-  const auto byte_level = [](bool cuts) {
+  // After Split, ByteLevel would put its space before each word.
+  CONCERTINA_CHECK(gpt2 || !pattern.prefix_space(), "a prefix space with {}", pattern.text());
+  const auto byte_level = [&](bool cuts) {
     return OrderedJson{{"type", "ByteLevel"},
-                       {"add_prefix_space", false},
+                       {"add_prefix_space", pattern.prefix_space()},
                        {"trim_offsets", true},
                        {"use_regex", cuts}};
   };

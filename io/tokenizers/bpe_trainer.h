@@ -22,8 +22,12 @@ namespace concertina {
 /// Different words and how often each is there.
 using WordCounts = std::unordered_map<std::string, std::int64_t>;
 
-/// Adds the words of a text. Input error: it is not UTF-8.
+/// Adds the words of one text: with the pattern's prefix space, if it has one. Input error: it is
+/// not UTF-8.
 void count_words(const WordPattern& pattern, std::string_view text, WordCounts& counts);
+
+/// As count_words() of each line with its break, which is how `tokenizers` reads a file.
+void count_lines(const WordPattern& pattern, std::string_view text, WordCounts& counts);
 
 struct LearnedPairs {
   std::vector<std::string> tokens;  // by id, as bytes; special ones first, then the 256 bytes
@@ -35,7 +39,7 @@ struct LearnedPairs {
 LearnedPairs learn_pairs(const WordCounts& counts, std::int64_t vocabulary,
                          const std::vector<std::string>& special);
 
-/// The text of a tokenizer.json, as `tokenizers` writes it.
+/// The text of a tokenizer.json, as `tokenizers` writes it. A prefix space is of GPT-2's pattern.
 std::string description_of(const LearnedPairs& learned, const WordPattern& pattern);
 
 }  // namespace concertina

@@ -65,4 +65,12 @@ std::size_t line_cut(std::string_view text, std::size_t from) {
   return text.size();
 }
 
+std::size_t space_cut(std::string_view text, std::size_t from) {
+  const auto prints = [&](std::size_t at) { return text[at] > ' ' && text[at] < '\x7f'; };
+  for (std::size_t at = text.find(' ', std::max<std::size_t>(from, 1)); at < text.size();
+       at = text.find(' ', at + 1))
+    if (at + 1 < text.size() && prints(at - 1) && prints(at + 1)) return at;
+  return text.size();
+}
+
 }  // namespace concertina

@@ -18,5 +18,9 @@ void require_utf8(std::string_view text);
 /// that are no white space, or the end: tokenizers that never join what white space separates, and
 /// split before and after a single line break, may be cut there.
 std::size_t line_cut(std::string_view text, std::size_t from);
+/// The first place in [from, text.size()] before a space that stands alone between two printable
+/// characters of ASCII, or the end: the tokenizers of line_cut() that put a space before a text
+/// that has none may be cut there.
+std::size_t space_cut(std::string_view text, std::size_t from);
 
 }  // namespace concertina

@@ -70,7 +70,8 @@ std::string_view WordPattern::llama3() {
   return kLlama3.pattern;
 }
 
-WordPattern::WordPattern(std::string_view pattern, const std::string& where) : text_(pattern) {
+WordPattern::WordPattern(std::string_view pattern, const std::string& where, bool prefix_space)
+    : text_(pattern), prefix_space_(prefix_space) {
   for (const KnownPattern& known : kKnownPatterns)
     if (known.pattern == pattern) code_.reset(compiled(known.here));
   if (code_ == nullptr)

@@ -69,7 +69,7 @@ class WordPieceTokenizer final : public Tokenizer {
   }
   std::string fingerprint() const override { return fingerprint_; }
   std::size_t cut(std::string_view text, std::size_t from) const override {
-    return added_.has_line_break() ? text.size() : line_cut(text, from);
+    return added_.any_has('\n') ? text.size() : line_cut(text, from);
   }
 
  private:

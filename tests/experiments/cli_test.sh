@@ -62,6 +62,7 @@ refused 'cannot read' doctor @.
 refused '--set nothing' doctor --set nothing
 refused 'from 1 to' doctor --set batch.global=0
 refused 'one of 1, 2, 4, 8, 16, 32' doctor --set batch.microbatches=5
+refused 'no prefix space' data train-tokenizer base.toml --out x --prefix-space --pattern llama3
 refused '1f2b' doctor --set parallel.schedule=1f2b
 refused 'fp32, tf32, bf16, fp8' doctor --set numerics.compute=fp64
 ok 'hdf5 ' doctor
@@ -354,6 +355,9 @@ completes 'concertina schedule s' 'search show simulate'
 completes 'concertina schedule show zb-' 'zb-h1 zb-h2 zb-v'
 completes 'concertina schedule simulate 1f1b --lea' '--leaves'
 completes 'concertina train --from' '--from-scratch'
+completes 'concertina data ' 'inspect prepare train-tokenizer'
+completes 'concertina data prepare --app' '--append-end'
+completes 'concertina data prepare data.tok' 'data.tokenizer='
 completes 'concertina train parallel.pp' 'parallel.pp='
 completes 'concertina train --set optimizer.beta' 'optimizer.betas='
 completes 'concertina train --set parallel.schedule=zb-' 'zb-h1 zb-h2 zb-v'

@@ -289,6 +289,81 @@ TEST(PublishedModel, AnIndexOfSeveralFilesIsOneModel) {
   EXPECT_NE(copy.error().find("not by the index"), std::string::npos) << copy.error();
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(PublishedModel, IsWrittenInFilesOfALargestSize) {
+  const std::string folder = folder_of("llama");
+  const RunConfig config = config_from(folder);
+  const PublishedConfig published = read_published_config(folder);
+  const PublishedWeights weights(folder, published, config);
+  const TemporaryDirectory root;
+  const std::string out = root.path() + "/out";
+  const auto write = [&](std::uint64_t most) {
+    write_published(
+        out, config, StoredType::f32,
+        [&](const std::string& ours, std::span<float> to) { weights.read(ours, to); }, most);
+  };
+  const SafetensorsFile whole(folder + "/model.safetensors");
+  std::uint64_t total = 0;
+  for (const auto& [name, tensor] : whole.tensors()) total += tensor.bytes();
+  const std::vector<std::string> single{"config.json", "model.safetensors"};
+
+  constexpr std::uint64_t kMost = 2500;  // less than a token table has
+  write(kMost);
+  const auto index = nlohmann::json::parse(bytes_of_file(out + "/model.safetensors.index.json"));
+  EXPECT_EQ(index["metadata"]["total_size"], total);
+  EXPECT_EQ(index["metadata"]["total_parameters"], total / 4);
+  std::vector<std::string> files{"config.json", "model.safetensors.index.json"};
+  std::size_t tensors = 0, over = 0;
+  for (const std::string& name : names_in(out)) {
+    if (!name.ends_with(".safetensors")) continue;
+    files.push_back(name);
+    const SafetensorsFile part(out + "/" + name);
+    std::uint64_t bytes = 0;
+    for (const auto& [tensor, stored] : part.tensors()) {
+      EXPECT_EQ(index["weight_map"][tensor], name);
+      bytes += stored.bytes();
+      std::vector<float> got(stored.elements()), wanted(stored.elements());
+      part.read(stored, 0, got);
+      whole.read(whole.tensors().at(tensor), 0, wanted);
+      EXPECT_EQ(got, wanted) << tensor;
+    }
+    EXPECT_TRUE(bytes <= kMost || part.tensors().size() == 1) << name;
+    over += bytes > kMost ? 1 : 0;
+    tensors += part.tensors().size();
+  }
+  EXPECT_EQ(tensors, whole.tensors().size());
+  EXPECT_GT(over, 0U);
+  EXPECT_GT(files.size(), 6U);
+  std::ranges::sort(files);
+  EXPECT_EQ(names_in(out), files);
+  EXPECT_NE(
+      std::ranges::find(files, fmt::format("model-00001-of-{:05}.safetensors", files.size() - 2)),
+      files.end());
+  EXPECT_TRUE(
+      PublishedWeights(out, read_published_config(out), config_from(out)).missing().empty());
+
+  // Nothing of an export before is left: neither of one nor of several files.
+  write(total);
+  EXPECT_EQ(names_in(out), single);
+  EXPECT_EQ(bytes_of_file(out + "/model.safetensors"), bytes_of_file(whole.path()));
+  write(2 * kMost);
+  const std::vector<std::string> fewer = names_in(out);
+  EXPECT_LT(fewer.size(), files.size());
+  EXPECT_FALSE(fs::exists(out + "/model.safetensors"));
+  // An export that fails leaves the one before.
+  const auto fail = [](const std::string&, std::span<float>) { throw_failure("full", "disk"); };
+  EXPECT_THROW(write_published(out, config, StoredType::f32, fail, kMost), Error);
+  EXPECT_EQ(names_in(out), fewer);
+  EXPECT_TRUE(
+      PublishedWeights(out, read_published_config(out), config_from(out)).missing().empty());
+}
+
 TEST(Safetensors, HalvesAndBrainFloatsAreReadExactly) {
   const TemporaryDirectory root;
   const std::string path = root.path() + "/a.safetensors";

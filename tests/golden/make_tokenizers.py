@@ -93,6 +93,8 @@ def main():
     os.makedirs(os.path.join(FOLDER, "gpt2"))
     gpt2.model.save(os.path.join(FOLDER, "gpt2"))
     results["gpt2"] = results["gpt2.json"]
+    add("gpt2_prefix.json", "gpt2_prefix.json",
+        bpe(pre_tokenizers.ByteLevel(add_prefix_space=True), "<|endoftext|>"))
     add("llama3.json", "llama3.json", bpe(pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(LLAMA3), behavior="isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), "<|endoftext|>",

@@ -56,6 +56,35 @@ if python3 -c 'import transformers' 2>/dev/null; then
 else
   echo "transformers is not installed: what it reads was not asked"
 fi
+
+# A causal model of classes: what the run says is what transformers says, in files of any size.
+python3 -c 'import random; random.seed(2)
+print("sentence\tlabel")
+for i in range(60): print("".join(random.choices("abc ", k=random.randrange(1, 20))), i % 3, sep="\t")' >classes.tsv
+for family in gpt llama; do
+  run 2 train model.family=$family model.task=classification model.classes=3 model.vocab=260 model.layers=2 \
+    model.width=16 model.heads=2 model.context=24 data.format=tsv 'data.files=["classes.tsv"]' data.validation=0.2 \
+    batch.global=8 batch.microbatches=4 run.steps=3 run.threads=1 run.dir=runs run.name=$family-classes
+  run 1 eval runs/$family-classes --json --logits $family-logits
+  grep -q '"accuracy":' out || die "no accuracy: $(cat out)"
+  ! grep -qE 'perplexity|bits_per_token' out || die "perplexity of classes: $(cat out)"
+  run 1 checkpoint export runs/$family-classes --out $family-classes --shard-size 8KB
+  [ -e $family-classes/model-00002-of-0000"$(ls $family-classes/model-* | wc -l)".safetensors ] || die "no shards"
+  grep -q '"pad_token_id": 259' $family-classes/config.json || die "no padding token in config.json"
+  run 1 checkpoint import $family-classes --out runs/again-$family --set run.threads=1
+  run 1 checkpoint export runs/again-$family --out again
+  run 1 checkpoint export runs/$family-classes --out whole
+  cmp again/model.safetensors whole/model.safetensors || die "$family changed in several files"
+  ! python3 -c 'import transformers' 2>/dev/null || python3 - $family <<'END' || die "transformers says something else"
+import sys, numpy as np, torch, transformers
+model = transformers.AutoModelForSequenceClassification.from_pretrained(sys.argv[1] + "-classes").eval()
+tokens, wanted = (np.load(f"{sys.argv[1]}-logits/{name}.npy") for name in ("tokens", "logits"))
+with torch.no_grad():
+    got = model(input_ids=torch.tensor(tokens.astype(np.int64))).logits.numpy()
+assert got.shape == wanted.shape and np.abs(got - wanted).max() <= 1e-5 * np.abs(wanted).max()
+END
+done
+
 if "$program" checkpoint export runs/none --out x 2>err; then die "a run that is not there"; fi
 grep -q "no config.toml" err || die "$(cat err)"
 if "$program" checkpoint import "$published" --out x 2>err; then die "a folder without a model"; fi

@@ -8,6 +8,7 @@
 
 #include "io/datasets/image_codec.h"
 #include "io/datasets/tar_shard.h"
+#include "tests/io/token_files.h"
 #include "tests/io/webdataset_files.h"
 
 namespace concertina {
@@ -23,6 +24,13 @@ struct FuzzSeed {
 std::string gzipped(const std::string& content) {
   const Folder folder;
   gzip(folder.path("a"), content);
+  return slurp(folder.path("a"));
+}
+
+std::string token_file(std::uint64_t vocabulary) {
+  const Folder folder;
+  write_token_file(folder.path("a"), vocabulary, std::string(64, 'a'), {1, 50000, 3, 4, 5, 6, 7},
+                   {0, 2, 7});
   return slurp(folder.path("a"));
 }
 
@@ -71,6 +79,8 @@ std::vector<FuzzSeed> fuzz_seeds() {
       seed_of("llmc_16_bit", "tokens", "train.bin", llmc(20240520, 1, 7, ids)),
       seed_of("llmc_32_bit", "tokens", "train.bin", llmc(20240801, 7, 7, wide)),
       megatron,
+      seed_of("token_file_16_bit", "tokens", "train.tok", token_file(50257)),
+      seed_of("token_file_32_bit", "tokens", "train.tok", token_file(100000)),
       mnist("mnist", images, labels),
       mnist("mnist_gz", gzipped(images), gzipped(labels)),
       names,

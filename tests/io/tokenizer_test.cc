@@ -61,9 +61,9 @@ TEST_P(TokenizerGolden, NoTokenOfAMegabyteDiffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
-                         testing::Values("gpt2", "gpt2.json", "llama3.json", "uncased.json",
-                                         "uncased.txt", "cased.json", "sentencepiece_unigram.model",
-                                         "sentencepiece_bpe.model"),
+                         testing::Values("gpt2", "gpt2.json", "gpt2_prefix.json", "llama3.json",
+                                         "uncased.json", "uncased.txt", "cased.json",
+                                         "sentencepiece_unigram.model", "sentencepiece_bpe.model"),
                          [](const auto& tested) {
                            std::string name = tested.param;
                            std::ranges::replace(name, '.', '_');
@@ -71,9 +71,14 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
                          });
 
 TEST(Tokenizer, LearnsTheMergesOfTheReference) {
-  for (const auto& [name, text] :
-       {std::pair{"gpt2.json", WordPattern::gpt2()}, {"llama3.json", WordPattern::llama3()}}) {
-    const WordPattern pattern(text, "");
+  struct Learned {
+    std::string name;
+    WordPattern pattern;
+  };
+  const Learned all[] = {{"gpt2.json", {WordPattern::gpt2(), ""}},
+                         {"gpt2_prefix.json", {WordPattern::gpt2(), "", true}},
+                         {"llama3.json", {WordPattern::llama3(), ""}}};
+  for (const auto& [name, pattern] : all) {
     WordCounts counts;
     for (std::uint64_t i = 0; i < 300; ++i)
       count_words(pattern, tokenizer_corpus::chunk(1, i), counts);
@@ -83,14 +88,22 @@ TEST(Tokenizer, LearnsTheMergesOfTheReference) {
     EXPECT_EQ(mine["model"]["vocab"], theirs["model"]["vocab"]) << name;
     EXPECT_EQ(mine["model"]["merges"], theirs["model"]["merges"]) << name;
     EXPECT_EQ(mine["added_tokens"], theirs["added_tokens"]) << name;
+    EXPECT_EQ(mine["pre_tokenizer"], theirs["pre_tokenizer"]) << name;
     const TemporaryDirectory root;
     spill(root.path() + "/tokenizer.json", mine.dump());
     const std::string sample = tokenizer_corpus::chunk(6, 0);
-    if (std::string_view(name) == "gpt2.json") {
+    if (name != "llama3.json") {
       EXPECT_EQ(make_tokenizer(root.path(), "")->tokens(sample),
                 make_tokenizer(kFiles + name, "")->tokens(sample));
     }
   }
+}
+
+TEST(Tokenizer, WordsOfLinesBeginWithTheirPrefixSpace) {
+  WordCounts counts;
+  count_lines({WordPattern::gpt2(), "", true}, "ab\n\n \ncd\r\n ef", counts);
+  EXPECT_EQ(counts,
+            (WordCounts{{" ab", 1}, {"\n", 1}, {" \n", 2}, {" cd", 1}, {"\r\n", 1}, {" ef", 1}}));
 }
 
 TEST(Tokenizer, BytePairsGiveTheTextBack) {
@@ -104,7 +117,8 @@ TEST(Tokenizer, BytePairsGiveTheTextBack) {
 }
 
 TEST(Tokenizer, CutsChangeNoToken) {
-  for (const char* name : {"bytes", "gpt2", "llama3.json", "uncased.json", "cased.json"}) {
+  for (const char* name :
+       {"bytes", "gpt2", "gpt2_prefix.json", "llama3.json", "uncased.json", "cased.json"}) {
     const auto tokenizer =
         make_tokenizer(std::string_view(name) == "bytes" ? name : kFiles + name, "");
     std::size_t cuts = 0;
@@ -127,6 +141,26 @@ TEST(Tokenizer, CutsChangeNoToken) {
     }
     EXPECT_GT(cuts, 100U) << name;
   }
+}
+
+TEST(Tokenizer, APrefixSpaceStandsBeforeEachStretchThatHasNone) {
+  const auto tokenizer = make_tokenizer(kFiles + "gpt2_prefix.json", "");
+  const auto text = [&](std::string_view of) { return tokenizer->decode(tokenizer->tokens(of)); };
+  EXPECT_EQ(text(""), "");
+  EXPECT_EQ(text("the"), " the");
+  EXPECT_EQ(text(" the"), " the");
+  EXPECT_EQ(text("\n"), " \n");
+  EXPECT_EQ(text("the<|endoftext|>the<|endoftext|><|endoftext|> the"),
+            " the<|endoftext|> the<|endoftext|><|endoftext|> the");
+  EXPECT_EQ(tokenizer->cut("one line\nno\u00e9 space  \x01 a end", 4), 24U);
+  // The two files of GPT-2 say it in a third.
+  const TemporaryDirectory root;
+  std::filesystem::copy(kFiles + "gpt2", root.path() + "/gpt2");
+  const auto without = make_tokenizer(root.path() + "/gpt2", "");
+  spill(root.path() + "/gpt2/tokenizer_config.json", R"({"add_prefix_space": true})");
+  const auto with = make_tokenizer(root.path() + "/gpt2", "");
+  EXPECT_EQ(with->tokens("the the"), without->tokens(" the the"));
+  EXPECT_NE(with->fingerprint(), without->fingerprint());
 }
 
 TEST(Tokenizer, LongRunsOfOneKindAreWords) {
@@ -208,7 +242,9 @@ TEST(Tokenizer, WhatWouldChangeTokensIsRefused) {
   };
   expect("gpt2.json", R"("normalizer":null)", R"("normalizer":{"type":"NFC"})", "NFC");
   expect("gpt2.json", R"("truncation":null)", R"("truncation":{"max_length":4})", "truncation");
-  expect("gpt2.json", R"("add_prefix_space":false)", R"("add_prefix_space":true)",
+  expect("gpt2.json", R"("add_prefix_space":false)", R"("add_prefix_space":1)",
+         "'add_prefix_space' is 1");
+  expect("llama3.json", R"("add_prefix_space":false)", R"("add_prefix_space":true)",
          "add_prefix_space = true");
   expect("gpt2.json", R"("use_regex":true)", R"("use_regex":false)", "use_regex = false");
   expect("gpt2.json", R"("dropout":null)", R"("dropout":0.1)", "dropout = 0.1");

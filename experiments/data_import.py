@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""Writes data sets of Hugging Face, and Parquet and Arrow files, as files that data.format reads.
+
+Inputs are files (.parquet, .arrow) or folders: what save_to_disk() of the package datasets wrote, a
+Dataset or a DatasetDict, or Parquet files named after their split, as they are published
+(data/train-00000-of-00002.parquet). Rows are streamed: a table may be larger than memory. A file
+appears under its name when it is whole; one that is there stays, unless --force is given. Rows are
+counted from 0. Needs pyarrow (pip install pyarrow).
+
+Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted.
+"""
+
+import argparse
+import array
+import contextlib
+import io
+import itertools
+import json
+import os
+import pathlib
+import signal
+import struct
+import sys
+import tarfile
+
+from data_tables import InputError, Rows, choose_splits, load_pyarrow
+
+EXAMPLES = """examples:
+  data_import.py text wikitext --split train --out train.txt
+  data_import.py tsv glue-sst2 --split train --split validation --out 'sst2/{split}.tsv'
+  data_import.py tsv mrpc.parquet --sentence sentence1 --sentence2 sentence2 --out mrpc.tsv
+  data_import.py squad squad --split train --out train-v1.1.json
+  data_import.py tokens fineweb/*.parquet --column input_ids --out fineweb.bin
+  data_import.py images cifar10 --split train --image img --out cifar10.tar
+"""
+
+
+def check_label(label, classes, place):
+    """`label` is the number of one of `classes` (0: any number of them)."""
+    if label < 0 or (classes and label >= classes):
+        raise InputError(f"label {label} is out of range", place,
+                         f"labels 0 to {classes - 1}" if classes else
+                         "labels 0, 1, ...; a split whose labels are all -1 has none")
+
+
+def classes_of(rows, options):
+    """How many classes a column of labels has, 0: unknown."""
+    return options.classes or len(rows.class_names(options.label) or [])
+
+
+def write_text(options, files, out):
+    """Each row's text, then the separator."""
+    rows = Rows(files, [options.column])
+    rows.require_text(options.column)
+    for _, row in rows.rows():
+        out[0].write((row[options.column] + options.separator).encode())
+    return rows.read
+
+
+def write_tsv(options, files, out):
+    """What data.format = "tsv" reads (io/datasets/tsv.cc): a first line with names, no quotes."""
+    texts = [options.sentence] + ([options.sentence2] if options.sentence2 else [])
+    rows = Rows(files, texts + [options.label])
+    for name in texts:
+        rows.require_text(name)
+    numbers = rows.is_integer(options.label)
+    if not numbers:
+        rows.require_text(options.label, "whole numbers or strings")
+    classes = classes_of(rows, options)
+    names = ["sentence1", "sentence2"] if options.sentence2 else ["sentence"]
+    out[0].write(("\t".join(names + ["label"]) + "\n").encode())
+    to_spaces = str.maketrans("\t\n\r", "   ")
+    for place, row in rows.rows():
+        if numbers:
+            check_label(row[options.label], classes, place(options.label))
+        cells = [str(row[name]) for name in rows.columns]
+        if options.spaces:
+            cells = [cell.translate(to_spaces) for cell in cells]
+        for name, cell in zip(rows.columns, cells):
+            bad = next((what for mark, what in (("\t", "tab"), ("\n", "newline"), ("\r", "carriage return"))
+                        if mark in cell), None)
+            if bad:
+                raise InputError(f"the cell has a {bad}, which a TSV file cannot hold", place(name),
+                                 "--spaces, which writes a space in its place")
+        if not cells[-1]:
+            raise InputError("the label is empty", place(options.label), "a label in each row")
+        out[0].write(("\t".join(cells) + "\n").encode())
+    return rows.read
+
+
+def answers_of(row, options, place):
+    """The answers of a question as SQuAD 1.1 has them, each checked against its text."""
+    context, answers, where = row[options.context], row[options.answers], place(options.answers)
+    if isinstance(answers, dict) and isinstance(answers.get("text"), list) and \
+            isinstance(answers.get("answer_start"), list) and \
+            len(answers["text"]) == len(answers["answer_start"]):
+        pairs = list(zip(answers["text"], answers["answer_start"]))
+    elif isinstance(answers, list) and all(isinstance(one, dict) for one in answers):
+        pairs = [(one.get("text"), one.get("answer_start")) for one in answers]
+    else:
+        raise InputError("the answers are not those of SQuAD", where,
+                         "{text: [...], answer_start: [...]}, as many of each")
+    if not pairs:
+        raise InputError("the question has no answer (SQuAD 2.0 has such questions, 1.1 none)", where,
+                         "questions with answers: filter() the data set")
+    for text, start in pairs:
+        if not isinstance(text, str) or not isinstance(start, int):
+            raise InputError("an answer is null or of another type", where, "a string and a whole number")
+        if start < 0 or not text.strip() or context[start:start + len(text)] != text:
+            raise InputError(f"the context does not have the answer '{text[:60]}' at answer_start = {start} "
+                             "(counted in code points)", where, "answers as they are in the context")
+    return [{"answer_start": start, "text": text} for text, start in pairs]
+
+
+def write_squad(options, files, out):
+    """SQuAD 1.1's JSON: rows of one title are an article, those of one context a paragraph."""
+    rows = Rows(files, [options.context, options.question, options.answers], optional=["title", "id"])
+    rows.require_text(options.context)
+    rows.require_text(options.question)
+
+    def article(row):
+        return row.get("title", "")
+
+    def write(value):
+        out[0].write(json.dumps(value, ensure_ascii=False).encode())
+
+    def asked():
+        for number, (place, row) in enumerate(rows.rows()):
+            row["qas"] = {"answers": answers_of(row, options, place), "question": row[options.question],
+                          "id": str(row.get("id", number))}
+            yield row
+
+    out[0].write(b'{"version": "1.1", "data": [')
+    for a, (title, questions) in enumerate(itertools.groupby(asked(), article)):
+        out[0].write(b",\n" if a else b"\n")
+        out[0].write(b'{"title": %s, "paragraphs": [' % json.dumps(title, ensure_ascii=False).encode())
+        for p, (context, same) in enumerate(itertools.groupby(questions, lambda row: row[options.context])):
+            out[0].write(b",\n" if p else b"\n")
+            write({"context": context, "qas": [row["qas"] for row in same]})
+        out[0].write(b"]}")
+    out[0].write(b"\n]}\n")
+    return rows.read
+
+
+def write_tokens(options, files, out):
+    """Megatron-LM's indexed dataset, one document per row, in 2 bytes per token where that is enough.
+
+    Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it.
+    """
+    index, tokens = out
+    rows = Rows(files, [options.column])
+    largest = max((most for _, most in rows.integer_lists(options.column, options.vocabulary)), default=0)
+    width, code, kind = (2, 8, "uint16") if largest < 1 << 16 else (4, 4, "int32")
+    lengths = array.array("i")
+    rows = Rows(files, [options.column])
+    for lists, _ in rows.integer_lists(options.column, options.vocabulary):
+        lengths.extend(lists.value_lengths().to_pylist())
+        values = lists.flatten().cast(kind)
+        if len(values):
+            tokens.write(values.buffers()[1][values.offset * width:(values.offset + len(values)) * width])
+    if not sum(lengths):
+        raise InputError("there are no tokens", files[0], "rows with tokens in them")
+    index.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, code, len(lengths), len(lengths) + 1))
+    index.write(little_endian(lengths))
+    begin = 0
+    for first in range(0, len(lengths), 1 << 16):
+        ends = list(itertools.accumulate(lengths[first:first + (1 << 16)], initial=begin))
+        index.write(little_endian(array.array("q", (end * width for end in ends[:-1]))))
+        begin = ends[-1]
+    for first in range(0, len(lengths) + 1, 1 << 16):
+        index.write(little_endian(array.array("q", range(first, min(first + (1 << 16), len(lengths) + 1)))))
+    return rows.read
+
+
+def little_endian(numbers):
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def write_images(options, files, out):
+    """A tar as webdataset has it: KEY.png or KEY.jpg, then KEY.cls with the number of the class."""
+    rows = Rows(files, [options.image, options.label])
+    if not rows.is_integer(options.label):
+        raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0],
+                         "a column of whole numbers")
+    classes = classes_of(rows, options)
+    with tarfile.open(fileobj=out[0], mode="w|", format=tarfile.USTAR_FORMAT) as tar:
+        def add(name, content):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+        for number, (place, row) in enumerate(rows.rows(32)):
+            image = row[options.image]
+            image = image.get("bytes") if isinstance(image, dict) else image
+            if not isinstance(image, bytes):
+                raise InputError("the image's bytes are not in the table", place(options.image),
+                                 "a column of {bytes, path} or of bytes")
+            end = "png" if image[:8] == b"\x89PNG\r\n\x1a\n" else "jpg" if image[:3] == b"\xff\xd8\xff" else None
+            if end is None:
+                raise InputError("the image is neither PNG nor JPEG", place(options.image), "PNG or JPEG")
+            check_label(row[options.label], classes, place(options.label))
+            add(f"{number:09}.{end}", image)
+            add(f"{number:09}.cls", str(row[options.label]).encode())
+    return rows.read
+
+
+@contextlib.contextmanager
+def whole_files(paths, force):
+    """Files open for writing; they get their names, in this order, when all is on disk, or never."""
+    for path in paths:
+        if path.exists() and not force:
+            raise InputError("the file exists", path, "another --out, or --force to write over it")
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths]
+    try:
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(open(part, "wb")) for part in parts]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        for path in paths:  # no old file beside a new one
+            path.unlink(missing_ok=True)
+        for part, path in zip(parts, paths):
+            os.replace(part, path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def outputs(options, split):
+    """The files of a split. A .bin without its .idx would be read as another format: it comes last."""
+    path = pathlib.Path(options.out.replace("{split}", split))
+    if options.write is not write_tokens:
+        return [path]
+    if path.suffix != ".bin":
+        raise InputError("tokens are a .bin file and the .idx beside it", path, "--out NAME.bin")
+    return [path.with_suffix(".idx"), path]
+
+
+def unescaped(text):
+    """\\n, \\t, \\u2028 ... as the characters that they stand for."""
+    try:
+        plain = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+        plain.encode()  # half of a surrogate pair is no text
+        return plain
+    except UnicodeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is below 1")
+    return number
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = parser.add_subparsers(metavar="KIND", required=True)
+
+    def kind(name, write, what):
+        one = kinds.add_parser(name, help=what, description=what, allow_abbrev=False)
+        one.add_argument("inputs", nargs="+", metavar="INPUT", help="a file or folder; several are one table")
+        one.add_argument("--split", action="append", default=[], help="again for each of several")
+        one.add_argument("--out", required=True, help="the file; {split} in it is the split's name")
+        one.add_argument("--force", action="store_true", help="write over what is there")
+        one.set_defaults(write=write)
+        return one
+
+    def labels(one):
+        one.add_argument("--label", default="label", help="the column of classes (label)")
+        one.add_argument("--classes", type=positive, default=0, help="labels are below it (the ClassLabel's own)")
+
+    text = kind("text", write_text, "a column of strings, for data.format=text")
+    text.add_argument("--column", default="text", help="(text)")
+    text.add_argument("--separator", type=unescaped, default="\n", help="what follows each row (\\n)")
+    tsv = kind("tsv", write_tsv, "sentences and labels, for data.format=tsv")
+    tsv.add_argument("--sentence", default="sentence", help="(sentence)")
+    tsv.add_argument("--sentence2", help="the other one of pairs")
+    labels(tsv)
+    tsv.add_argument("--spaces", action="store_true", help="write tabs and ends of lines in cells as spaces")
+    squad = kind("squad", write_squad, "questions with answers, for data.format=squad")
+    squad.add_argument("--context", default="context", help="(context)")
+    squad.add_argument("--question", default="question", help="(question)")
+    squad.add_argument("--answers", default="answers", help="(answers)")
+    tokens = kind("tokens", write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron")
+    tokens.add_argument("--column", default="input_ids", help="(input_ids)")
+    tokens.add_argument("--vocabulary", type=positive, default=1 << 31, help="tokens are below it")
+    images = kind("images", write_images, "PNG or JPEG images and labels, as a tar for webdataset")
+    images.add_argument("--image", default="image", help="the column of images (image)")
+    labels(images)
+    return parser.parse_args()
+
+
+def run(options):
+    load_pyarrow()
+    splits = choose_splits(options.inputs, options.split)
+    if "{split}" in options.out and "" in splits:
+        raise InputError("the input has no splits", "--out", "a name without {split}")
+    if len(splits) > 1 and "{split}" not in options.out:
+        raise InputError(f"there are {len(splits)} splits: {', '.join(splits)}", "--out",
+                         "--split with one of them, or {split} in the name")
+    for split, files in splits.items():
+        paths = outputs(options, split)
+        with whole_files(paths, options.force) as out:
+            rows = options.write(options, files, out)
+            if rows == 0:
+                raise InputError("there are no rows", files[0] if files else options.inputs[0], "a table with rows")
+        print(f"{paths[-1]}: {rows:,} rows, {paths[-1].stat().st_size:,} bytes")
+
+
+def main():
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    options = parse()
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        run(options)
+        return 0
+    except InputError as error:
+        print(f"data_import: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"data_import: error: {error.strerror or error}\n  at: {error.filename or options.out}\n"
+              "  try: again when the machine allows it; nothing was left", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("data_import: interrupted; what was not whole is removed", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

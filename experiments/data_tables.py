@@ -1,0 +1,273 @@
+"""The rows of data sets of Hugging Face, and of Parquet and Arrow files, for data_import.py."""
+
+import contextlib
+import json
+import pathlib
+import re
+import sys
+import time
+
+
+class InputError(Exception):
+    """Bad input: what is wrong, where, and what would be right."""
+
+    def __init__(self, what, where, fix):
+        super().__init__(f"{what}\n  at: {where}\n  try: {fix}")
+
+
+def load_pyarrow():
+    """Imports pyarrow, which Debian does not have, for all of this file."""
+    global pa, pc, pq
+    try:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError(f"pyarrow cannot be imported ({error})", sys.executable,
+                         "pip install pyarrow, in a virtual environment if Debian asks for one") from None
+
+
+def splits_of(path):
+    """The files of each split that `path` holds, {name: [files]}; one without a name is ""."""
+    if not path.exists():
+        raise InputError("there is no such file or folder", path, "a folder of a data set, or its files")
+    if not path.is_dir():
+        return {"": [path]}
+    if (path / "dataset_dict.json").exists():
+        names = read_json(path / "dataset_dict.json").get("splits")
+        if not isinstance(names, list) or not names or not all(
+                isinstance(name, str) and name and pathlib.Path(name).name == name for name in names):
+            raise InputError("it names no splits", path / "dataset_dict.json", '{"splits": ["train", ...]}')
+        return {name: saved_files(path / name) for name in names}
+    if (path / "state.json").exists():
+        return {"": saved_files(path)}
+    splits = {}
+    for file in sorted(f for end in ("parquet", "arrow") for f in path.rglob(f"*.{end}")):
+        # train.parquet, train-00000-of-00002.parquet, train-00000-of-00001-a09b74b3ef9c3b56.parquet
+        name = re.fullmatch(r"(.+?)(?:[-_.]\d+(?:-of-\d+)?(?:-[0-9a-f]{16})?)?", file.stem)[1]
+        if file.stem.isdecimal():  # train/0000.parquet
+            name = file.parent.name
+        splits.setdefault(name, []).append(file)
+    if not splits:
+        raise InputError("the folder has no data set", path,
+                         "a folder of save_to_disk(), or one with .parquet files")
+    return splits
+
+
+def saved_files(folder):
+    """The Arrow files of one Dataset that save_to_disk() wrote."""
+    state = read_json(folder / "state.json")
+    if state.get("_indices_files") or state.get("_indices_data_files"):
+        raise InputError("the rows are chosen by a list of indices", folder / "state.json",
+                         "flatten_indices() before save_to_disk()")
+    try:
+        files = [folder / one["filename"] for one in state["_data_files"]]
+    except (KeyError, TypeError):
+        files = []
+    if not files:
+        raise InputError("it names no files", folder / "state.json", "a folder as save_to_disk() wrote it")
+    for file in files:
+        if not file.exists():
+            raise InputError("state.json names a file that is missing", file, "the whole folder")
+    return files
+
+
+def read_json(path):
+    right = "a folder as save_to_disk() wrote it"
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError("the file is missing", path, right) from None
+    except ValueError as error:
+        raise InputError(f"it is no JSON: {error}", path, right) from None
+    if not isinstance(value, dict):
+        raise InputError("it is no JSON object", path, right)
+    return value
+
+
+def choose_splits(inputs, wanted):
+    """{split: [files]} of all inputs together, in the order of `wanted`, or all that there are."""
+    found = {}
+    for path in inputs:
+        for name, files in splits_of(pathlib.Path(path)).items():
+            found.setdefault(name, []).extend(files)
+    names = sorted(name for name in found if name)
+    for name in wanted:
+        if name not in found:
+            raise InputError(f"there is no split '{name}'", ", ".join(inputs),
+                             f"one of: {', '.join(names)}" if names else "no --split: the input has one table")
+    return {name: found[name] for name in wanted} if wanted else found
+
+
+@contextlib.contextmanager
+def reading(file):
+    """Errors of pyarrow within are those of a damaged `file`."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        what = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"the file cannot be read: {what[:200]}", file,
+                         "a Parquet file, or one of Arrow's streams or files, as it was published") from None
+
+
+def open_table(file):
+    """The schema of a file, and a function that yields its (batch of `columns`, share that is read)."""
+    with open(file, "rb") as one:
+        magic = one.read(6)
+    if not magic:
+        raise InputError("the file is empty", file, "the file as it was published")
+    if magic[:4] == b"PAR1":
+        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # no whole row groups
+
+        def batches(columns, size):
+            read = 0
+            for batch in parquet.iter_batches(batch_size=size, columns=columns):
+                read += batch.num_rows
+                yield batch.select(columns), read / parquet.metadata.num_rows
+        return parquet.schema_arrow, batches
+    source = pa.OSFile(str(file))  # mapped, a file that is cut short meanwhile would end the program
+    if magic == b"ARROW1":
+        arrow = pa.ipc.open_file(source)
+        every = (arrow.get_batch(i) for i in range(arrow.num_record_batches))
+    else:
+        every = arrow = pa.ipc.open_stream(source)
+
+    def slices(columns, size):
+        for batch in every:
+            batch = batch.select(columns)
+            for begin in range(0, batch.num_rows, size):
+                yield batch.slice(begin, size), source.tell() / source.size()
+    return arrow.schema, slices
+
+
+class Progress:
+    """A line on stderr about how far the reading is: each second on a terminal, else every 10 s."""
+
+    def __init__(self, total):
+        self.total, self.start = total, time.monotonic()
+        self.terminal = sys.stderr.isatty()
+        self.next = self.start + (1 if self.terminal else 10)
+
+    def show(self, done, rows):
+        now = time.monotonic()
+        if now < self.next:
+            return
+        self.next = now + (1 if self.terminal else 10)
+        left = (now - self.start) * (self.total - done) / max(done, 1)
+        print(f"{100 * done / self.total:.0f}%, {rows:,} rows, {left:.0f} s left   ", file=sys.stderr,
+              end="\r" if self.terminal else "\n", flush=True)
+
+
+class Rows:
+    """Some columns of the rows of some files, one after the other, with no more than a batch in memory.
+
+    `read` is how many rows have been yielded. Errors: a column that is missing or differs between
+    files, a file that is damaged.
+    """
+
+    def __init__(self, files, columns, optional=()):
+        self.files, self.read, self.columns = files, 0, []
+        for file in files:
+            with reading(file):
+                schema = open_table(file)[0]
+                there = schema.names
+            for name in columns:
+                if name not in there:
+                    raise InputError(f"there is no column '{name}'", file, f"one of: {', '.join(there)}")
+            if file == files[0]:
+                self.schema = schema
+                self.columns = list(dict.fromkeys(columns)) + [name for name in optional if name in there]
+            for name in self.columns:
+                here = schema.field(name).type if name in there else "missing"
+                if here != self.schema.field(name).type:
+                    raise InputError(f"column '{name}' is {here}; in {files[0]} it is "
+                                     f"{self.schema.field(name).type}", file, "files of one kind")
+
+    def batches(self, size):
+        """Yields (file, number of the first row in it, record batch)."""
+        sizes = [file.stat().st_size for file in self.files]
+        progress = Progress(sum(sizes))
+        for i, file in enumerate(self.files):
+            first = 0
+            batches = self.batches_of(file, size)
+            for batch, share in batches:
+                yield file, first, batch
+                first += batch.num_rows
+                self.read += batch.num_rows
+                progress.show(sum(sizes[:i]) + share * sizes[i], self.read)
+
+    def batches_of(self, file, size):
+        """Only pyarrow's own errors are caught: not those of who takes the batches."""
+        with reading(file):
+            batches = open_table(file)[1](self.columns, size)
+        while True:
+            with reading(file):
+                one = next(batches, None)
+                if one is None:
+                    return
+                one[0].validate(full=True)  # offsets that lie would be read outside memory
+            yield one
+
+    def rows(self, size=1024):
+        """Yields (place(column), {column: value}); a null is an error."""
+        for file, first, batch in self.batches(size):
+            with reading(file):
+                values = batch.to_pylist()
+            for i, row in enumerate(values, first):
+                def place(column, number=i):
+                    return f"{file}: row {number}, column '{column}'"
+                for name, value in row.items():
+                    if value is None:
+                        raise InputError("the value is null", place(name), "rows without nulls: filter() the data set")
+                yield place, row
+
+    def integer_lists(self, column, limit):
+        """Yields (array of lists, largest number in it or 0); numbers are in [0, limit), at most 2^31."""
+        kind = self.type(column)
+        nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+        if not nested or not pa.types.is_integer(kind.value_type):
+            raise InputError(f"column '{column}' is {kind}", self.files[0], "a column of lists of whole numbers")
+        limit = min(limit, 1 << 31)
+        for file, first, batch in self.batches(1024):
+            lists = batch.column(0).cast(pa.list_(kind.value_type))
+            values = lists.flatten()
+            bounds = pc.min_max(values)
+            low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
+            if lists.null_count or values.null_count or low < 0 or high >= limit:
+                self.refuse_list(f"{file}: row {{}}, column '{column}'", first, lists, limit)
+            yield lists, high
+
+    @staticmethod
+    def refuse_list(place, first, lists, limit):
+        """The error of the first row that has one."""
+        for row, tokens in enumerate(lists.to_pylist(), first):
+            if tokens is None or None in tokens:
+                raise InputError("a token is null", place.format(row), "rows without nulls: filter() the data set")
+            for token in tokens:
+                if not 0 <= token < limit:
+                    raise InputError(f"token {token} is out of range", place.format(row), f"tokens 0 to {limit - 1}")
+
+    def type(self, column):
+        kind = self.schema.field(column).type
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    def is_integer(self, column):
+        return pa.types.is_integer(self.type(column))
+
+    def require_text(self, column, what="strings"):
+        """An error where the column has no strings."""
+        kind = self.type(column)
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or
+                getattr(pa.types, "is_string_view", lambda _: False)(kind)):
+            raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
+
+    def class_names(self, column):
+        """The names of a ClassLabel's classes, or None (datasets writes features into the schema)."""
+        try:
+            about = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
+            names = about["info"]["features"][column]["names"]
+            return names if isinstance(names, list) and names else None
+        except (ValueError, KeyError, TypeError):
+            return None

@@ -1,0 +1,57 @@
+// A run of our own as a model that another run starts from, or that is exported.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+#include "io/checkpoint_reader.h"
+
+namespace concertina {
+
+struct StoredRun {
+  std::string directory;  // has config.toml
+  RunConfig config;
+  std::string checkpoints;  // a commit, or a directory of commits of which the newest is meant
+};
+
+/// The run that `path` is: a run directory, or a checkpoint or a directory of checkpoints in one.
+/// Nothing if there is no config.toml here or above. Input error: a config.toml that is not right.
+std::optional<StoredRun> find_stored_run(const std::string& path);
+/// As above, and none is an input error.
+StoredRun require_stored_run(const std::string& path);
+/// Input error: it has no commit, or a damaged one.
+CheckpointReader open_stored(const StoredRun& run);
+
+/// Keys of [model] that follow from the run's, and its tokenizer, where no file or --set has set
+/// them. Input error: a size that is set to something else, but for a shorter context. Another task
+/// is none: its head is made anew.
+void adopt_stored(const StoredRun& run, RunConfig& config);
+
+/// Weights of a commit for another run's model. One per rank.
+class StoredWeights {
+ public:
+  /// `config`: of that model. Input errors: a tensor that is missing or left over and is not of the
+  /// head, or of another shape, with the commit.
+  StoredWeights(const std::string& commit, const RunConfig& config);
+
+  /// Writes a tensor of the model; false if it is of a head that the commit does not have.
+  bool read(const std::string& tensor, std::span<float> out);
+  /// Tensors of the model that the commit does not have, and of the commit that are not read.
+  const std::vector<std::string>& missing() const { return missing_; }
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  std::int64_t step() const { return reader_.manifest().step; }
+  /// `beat` is called after each chunk that is read.
+  void on_beat(Beat beat) { reader_.on_beat(std::move(beat)); }
+
+ private:
+  void require_shape(const std::string& tensor, const std::vector<std::int64_t>& shape,
+                     bool first_rows) const;
+
+  CheckpointReader reader_;
+  std::vector<std::string> missing_, left_out_;
+};
+
+}  // namespace concertina

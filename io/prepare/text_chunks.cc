@@ -1,0 +1,152 @@
+#include "io/prepare/text_chunks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "core/error.h"
+#include "io/sha256.h"
+#include "io/token_file.h"
+
+namespace concertina {
+namespace {
+
+/// What a rule looks at before the place of a cut: a character of UTF-8 before a line break.
+constexpr std::uint64_t kBefore = 8;
+constexpr std::uint64_t kFirstLook = std::uint64_t{64} << 10;
+
+bool begins_after_empty_line(std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, at), after = text.substr(at);
+  return (before.ends_with("\n\n") || before.ends_with("\n\r\n")) && !after.starts_with('\n') &&
+         !after.starts_with("\r\n") && after != "\r";
+}
+
+/// A document without the line breaks that end it.
+std::string_view without_breaks(std::string_view text, DocumentRule rule) {
+  while (rule != DocumentRule::file && text.ends_with('\n')) {
+    text.remove_suffix(text.ends_with("\r\n") ? 2 : 1);
+    if (rule == DocumentRule::line) break;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::size_t document_cut(std::string_view text, std::size_t from, DocumentRule rule) {
+  for (std::size_t at = std::max<std::size_t>(from, 1); at < text.size(); ++at) {
+    const std::size_t line = text.find('\n', at - 1);
+    if (line == std::string_view::npos || line + 1 >= text.size()) break;
+    at = line + 1;
+    if (rule == DocumentRule::line || begins_after_empty_line(text, at)) return at;
+  }
+  return text.size();
+}
+
+TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
+                       const PrepareOptions& options)
+    : corpus_(corpus), tokenizer_(tokenizer), options_(options) {
+  CONCERTINA_CHECK(options.chunk_bytes > kBefore, "chunks of {} bytes", options.chunk_bytes);
+  std::uint64_t begin = 0;
+  for (const FileStamp& file : corpus.stamps()) {
+    Piece& piece = pieces_.emplace_back();
+    piece.path = file.path;
+    piece.begin = begin;
+    piece.end = begin += file.size;
+    piece.first = count_;
+    count_ += (file.size + options.chunk_bytes - 1) / options.chunk_bytes;
+  }
+  CONCERTINA_CHECK(begin == corpus.size(), "{} of {} bytes", begin, corpus.size());
+}
+
+std::uint64_t TextChunks::count() const {
+  return count_;
+}
+
+std::string TextChunks::text(std::uint64_t begin, std::uint64_t end) const {
+  std::string bytes(end - begin, '\0');
+  corpus_.read(begin, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+/// A look at a part of the file is enough unless it says that there is no place in it.
+std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
+  if (from <= piece.begin) return piece.begin;
+  if (from >= piece.end) return piece.end;
+  if (from >= asked_ && from <= found_) return found_;  // there was none from `asked_` on
+  const std::uint64_t begin = from - std::min(kBefore, from - piece.begin);
+  for (std::uint64_t look = kFirstLook;; look *= 8) {
+    const std::uint64_t end = std::min(piece.end, from + look);
+    const std::string part = text(begin, end);
+    const std::size_t at = options_.documents == DocumentRule::file
+                               ? tokenizer_.cut(part, from - begin)
+                               : document_cut(part, from - begin, options_.documents);
+    if (at == part.size() && end < piece.end) continue;
+    asked_ = from;
+    return found_ = begin + at;
+  }
+}
+
+TextChunk TextChunks::read(std::uint64_t chunk) {
+  CONCERTINA_CHECK(chunk < count_, "chunk {} of {}", chunk, count_);
+  const Piece& piece = *std::prev(std::partition_point(
+      pieces_.begin(), pieces_.end(), [&](const Piece& one) { return one.first <= chunk; }));
+  const std::uint64_t from = piece.begin + (chunk - piece.first) * options_.chunk_bytes;
+  const std::uint64_t begin = cut(piece, from), end = cut(piece, from + options_.chunk_bytes);
+  return {.text = text(begin, end),
+          .path = piece.path,
+          .begin = begin - piece.begin,
+          .begins_file = begin == piece.begin,
+          .ends_file = begin < end && end == piece.end};
+}
+
+void TextChunks::encode_document(std::string_view text, bool ends, const TextChunk& chunk,
+                                 std::vector<std::int32_t>& tokens) const {
+  const std::string_view plain =
+      options_.end_token ? without_breaks(text, options_.documents) : text;
+  const std::size_t before = tokens.size();
+  try {
+    tokenizer_.encode(plain, tokens);
+  } catch (const Error& error) {
+    throw_input(
+        fmt::format("{}, counted from byte {}", error.message(),
+                    chunk.begin + static_cast<std::uint64_t>(text.data() - chunk.text.data())),
+        chunk.path, error.fix());
+  }
+  const bool is_file = options_.documents == DocumentRule::file;
+  if (ends && options_.end_token && (is_file || tokens.size() > before))
+    tokens.push_back(*options_.end_token);
+}
+
+ChunkTokens TextChunks::encode(const TextChunk& chunk) const {
+  ChunkTokens made;
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(chunk.text.size() / 2);
+  if (options_.documents == DocumentRule::file) {
+    if (chunk.begins_file) made.starts.push_back(0);
+    if (!chunk.text.empty()) encode_document(chunk.text, chunk.ends_file, chunk, tokens);
+  } else {
+    for (std::string_view left = chunk.text; !left.empty();) {
+      const std::size_t end = document_cut(left, 1, options_.documents);
+      const std::uint64_t before = tokens.size();
+      encode_document(left.substr(0, end), true, chunk, tokens);
+      if (tokens.size() > before) made.starts.push_back(before);  // else it is empty
+      left.remove_prefix(end);
+    }
+  }
+  made.tokens = tokens.size();
+  made.packed = packed_tokens(
+      tokens, TokenFileInfo::width_of(static_cast<std::uint64_t>(tokenizer_.vocabulary())));
+  return made;
+}
+
+std::string TextChunks::key(const TextChunk& chunk) const {
+  Sha256 hash;
+  hash.update(fmt::format("{} {} {} {} {} {}\n", tokenizer_.fingerprint(), tokenizer_.vocabulary(),
+                          static_cast<int>(options_.documents), options_.end_token.value_or(-1),
+                          chunk.begins_file, chunk.ends_file));
+  hash.update(chunk.text);
+  return hash.hex();
+}
+
+}  // namespace concertina

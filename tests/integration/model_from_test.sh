@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Runs that start from a run of our own: model_from_test.sh PROGRAM MPIRUN OPTIONS...
+# A masked model becomes a classifier: its body has the same weights, its head is new, and training
+# gives the same bits at every layout, wherever the source is said to be.
+set -euo pipefail
+program=$(realpath -- "$1") mpirun=$2
+shift 2
+options=("$@")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+die() {
+  echo "FAILED: $*"
+  exit 1
+}
+run() { # ranks, arguments
+  local ranks=$1
+  shift
+  "$mpirun" -n "$ranks" "${options[@]}" "$program" "$@" >out 2>&1 || { cat out; die "$ranks ranks: $*"; }
+}
+refused() { # text, arguments
+  local text=$1 code=0
+  shift
+  "$program" "$@" >out 2>&1 || code=$?
+  [ "$code" = 2 ] || die "exit code $code: $* $(cat out)"
+  [ "$(grep -c error: out)" = 1 ] || die "not one error: $(cat out)"
+  grep -qF -- "$text" out || die "no '$text' in: $(cat out)"
+}
+hash_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "$1"; }
+
+python3 - <<'EOF'
+import random
+random.seed(1)
+words = "a lone tree stood in the long field and the wind went round it all day".split()
+line = lambda: " ".join(random.choices(words, k=8))
+open("text.txt", "w").write("\n".join(line() for _ in range(100)))
+open("lines.tsv", "w").write("sentence\tlabel\n" + "".join(f"{line()}\t{i % 3}\n" for i in range(60)))
+EOF
+common=(run.dir=runs run.threads=1 batch.global=4 batch.microbatches=4 numerics.leaves=2)
+run 2 train "${common[@]}" run.name=masked model.family=bert model.layers=2 model.width=16 model.heads=2 \
+  model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1 data.text=text.txt run.steps=3 checkpoint.dir=kept
+classify=("${common[@]}" model.task=classification model.classes=3 data.format=tsv 'data.files=["lines.tsv"]' run.steps=3)
+
+first=""
+for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.pp=3 runs/masked' '2 parallel.dp=2 runs/masked'; do
+  read -r ranks key from <<<"$layout"
+  [ "$from" = kept ] && cp -r kept runs/masked/kept && from=runs/masked/kept
+  run "$ranks" train "${classify[@]}" "model.from=$from" "run.name=from-$ranks-$key" "$key"
+  grep -q "initialized: .*/classes.bias" out || die "no word of the new head: $(cat out)"
+  grep -q "not used: .*/transform.bias" out || die "no word of the old head: $(cat out)"
+  hash=$(hash_of "runs/from-$ranks-$key/result.json")
+  [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
+done
+grep -q 'dropout = 0.1' runs/from-1-parallel.pp=1/config.toml || die "dropout did not follow"
+run 1 train "${classify[@]}" run.name=random model.family=bert model.layers=2 model.width=16 model.heads=2 \
+  model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1
+[ "$(hash_of runs/random/result.json)" != "$first" ] || die "it did not start from anything"
+
+# Another run's weights are those that were stored, and only those.
+run 2 checkpoint import runs/masked --out runs/same
+run 1 checkpoint export runs/masked --out masked
+run 1 checkpoint export runs/same --out same
+cmp masked/model.safetensors same/model.safetensors || die "the same task, other weights"
+run 3 checkpoint import runs/masked --out runs/classes --set model.task=classification --set model.context=20
+run 1 checkpoint export runs/classes --out classes
+python3 - <<'EOF' || die "another body"
+import json
+def tensors(path):
+    data = open(path, "rb").read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
+            for name, t in header.items() if name != "__metadata__"}
+before, after = tensors("masked/model.safetensors"), tensors("classes/model.safetensors")
+body = [name for name in before if name.startswith("bert.")]
+assert len(body) > 30 and "classifier.weight" in after and "classifier.weight" not in before
+for name in body:
+    positions = "position_embeddings" in name
+    assert after[name] == (before[name][:20 * 16 * 4] if positions else before[name]), name
+EOF
+
+# What it started from need not be there for it to go on.
+mv runs/masked gone
+run 1 train runs/from-1-parallel.pp=1 run.steps=4 run.threads=1
+mv gone runs/masked
+
+refused "there is no model here" train "${classify[@]}" model.from=nowhere run.name=x
+refused "there is no model here" train "${classify[@]}" model.from=runs run.name=x
+refused "model.width = 32, but the model of model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
+refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
+refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
+refused "model.classes = 5, but" train "${classify[@]}" model.from=runs/from-1-parallel.pp=1 model.classes=5 run.name=x
+sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
+refused "the tensor 002.mlp/down.weight has the shape [40, 16], this model's has [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
+mv kept moved
+refused "there is no checkpoint" train "${classify[@]}" model.from=runs/masked run.name=x
+[ ! -e runs/x/config.toml ] || die "a refused run left something"
+echo "1 passed, 0 failed"

@@ -1,0 +1,190 @@
+// Text in chunks: the tokens and documents are those of the whole, wherever it is cut.
+#include <gtest/gtest.h>
+
+#include "io/prepare/chunk_file.h"
+#include "io/prepare/text_chunks.h"
+#include "io/tokenizers/bpe_trainer.h"
+#include "io/tokenizers/unicode.h"
+#include "tests/io/reader_files.h"
+
+namespace concertina {
+namespace {
+
+/// All chunks as one.
+struct AllTokens {
+  std::string packed;
+  std::vector<std::uint64_t> starts;
+  std::uint64_t tokens = 0;
+};
+
+AllTokens all_tokens(const std::vector<std::string>& files, const Tokenizer& tokenizer,
+                     const PrepareOptions& options) {
+  const Corpus corpus(files, "test");
+  TextChunks chunks(corpus, tokenizer, options);
+  AllTokens all;
+  std::string text;
+  for (std::uint64_t c = 0; c < chunks.count(); ++c) {
+    const TextChunk chunk = chunks.read(c);
+    text += chunk.text;
+    const ChunkTokens made = chunks.encode(chunk);
+    for (const std::uint64_t start : made.starts) all.starts.push_back(all.tokens + start);
+    all.packed += made.packed;
+    all.tokens += made.tokens;
+  }
+  EXPECT_EQ(text.size(), corpus.size());
+  return all;
+}
+
+/// Lines of few different words, empty lines, CR LF, letters of several bytes, runs of spaces.
+std::string random_text(Random& random, std::int64_t pieces) {
+  const std::vector<std::string> words{"the", " cat", " sat",  "\n", "\n",  "\n\n",     "\r\n",
+                                       "\r",  "ü",    " 漢字", "  ", " 12", "\r\n\r\n", "\n\n\n"};
+  std::string text;
+  for (std::int64_t i = 0; i < pieces; ++i)
+    text += words[static_cast<std::size_t>(draw(random, 0, std::ssize(words) - 1))];
+  return text;
+}
+
+std::string learned_tokenizer(const Folder& folder) {
+  WordCounts counts;
+  const WordPattern pattern(WordPattern::gpt2(), "test");
+  Random random(1);
+  count_words(pattern, random_text(random, 5000), counts);
+  return folder("tokenizer.json",
+                description_of(learn_pairs(counts, 290, {"<|endoftext|>"}), pattern));
+}
+
+TEST(Prepare, AnySizeOfChunksGivesTheSameTokens) {
+  const Folder folder;
+  const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
+  ASSERT_TRUE(bpe->special(SpecialToken::end).has_value());
+  for (std::uint64_t turn = 0; turn < 60; ++turn) {
+    Random random(turn);
+    const std::vector<std::string> files{folder("a", random_text(random, draw(random, 1, 2000))),
+                                         folder("b", ""),
+                                         folder("c", random_text(random, draw(random, 1, 200)))};
+    for (const DocumentRule rule :
+         {DocumentRule::file, DocumentRule::line, DocumentRule::blank_line}) {
+      PrepareOptions options;
+      options.documents = rule;
+      if (turn % 2 == 0) options.end_token = bpe->special(SpecialToken::end);
+      options.chunk_bytes = 1 << 20;
+      const AllTokens whole = all_tokens(files, *bpe, options);
+      for (const std::uint64_t size : {9ULL, 64ULL, 1000ULL}) {
+        options.chunk_bytes = size;
+        const AllTokens cut = all_tokens(files, *bpe, options);
+        ASSERT_EQ(cut.packed, whole.packed) << "turn " << turn << ", chunks of " << size;
+        ASSERT_EQ(cut.starts, whole.starts) << "turn " << turn << ", chunks of " << size;
+      }
+    }
+  }
+}
+
+TEST(Prepare, TokensOfAFileAreThoseOfTheTokenizer) {
+  const Folder folder;
+  const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
+  Random random(3);
+  const std::string text = random_text(random, 3000);
+  PrepareOptions options;
+  options.chunk_bytes = 100;
+  EXPECT_EQ(all_tokens({folder("a", text)}, *bpe, options).packed,
+            packed_tokens(bpe->tokens(text), 2));
+}
+
+/// Where the text is longer than the first look for a place to cut.
+TEST(Prepare, LongLinesAreNotCut) {
+  const Folder folder;
+  const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
+  const std::string text = std::string(300'000, 'x') + "\n" + std::string(700'000, 'y') + "\ncat\n";
+  PrepareOptions options;
+  options.chunk_bytes = 1000;
+  EXPECT_EQ(all_tokens({folder("a", text)}, *bpe, options).packed,
+            packed_tokens(bpe->tokens(text), 2));
+  options.documents = DocumentRule::line;
+  EXPECT_EQ(all_tokens({folder("a", text)}, *bpe, options).starts.size(), 3U);
+}
+
+/// The documents of `text` as bytes, with '|' before each and '$' (36) for the end token.
+std::string documents_of(const std::string& text, DocumentRule rule, bool end) {
+  const Folder folder;
+  PrepareOptions options;
+  options.documents = rule;
+  if (end) options.end_token = 36;
+  const AllTokens all = all_tokens({folder("a", text)}, *make_tokenizer("bytes", "test"), options);
+  std::string shown;
+  std::size_t next = 0;
+  for (std::uint64_t i = 0; i < all.tokens; ++i) {
+    for (; next < all.starts.size() && all.starts[next] == i; ++next) shown += '|';
+    shown += all.packed[2 * i];
+  }
+  return shown;
+}
+
+TEST(Prepare, RulesOfDocuments) {
+  const std::string text = "a\nb\n\nc\r\n\r\n\nd";
+  EXPECT_EQ(documents_of(text, DocumentRule::file, false), "|" + text);
+  EXPECT_EQ(documents_of(text, DocumentRule::file, true), "|" + text + "$");
+  EXPECT_EQ(documents_of(text, DocumentRule::line, false), "|a\n|b\n|\n|c\r\n|\r\n|\n|d");
+  EXPECT_EQ(documents_of(text, DocumentRule::line, true), "|a$|b$|c$|d$");
+  EXPECT_EQ(documents_of(text, DocumentRule::blank_line, false), "|a\nb\n\n|c\r\n\r\n\n|d");
+  EXPECT_EQ(documents_of(text, DocumentRule::blank_line, true), "|a\nb$|c$|d$");
+  EXPECT_EQ(documents_of("\n\n", DocumentRule::line, true), "");
+}
+
+TEST(Prepare, BadUtf8IsNamedWithItsFile) {
+  const Folder folder;
+  const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
+  EXPECT_ERROR(all_tokens({folder("bad.txt", "good\nbad \xff\n")}, *bpe, {}), "bad.txt");
+  PrepareOptions options;
+  options.documents = DocumentRule::line;
+  EXPECT_ERROR(all_tokens({folder("bad.txt", "good\nbad \xff\n")}, *bpe, options),
+               "the bytes from 4 on are not UTF-8, counted from byte 5");
+}
+
+TEST(Prepare, OnlyWholeChunksOfTheSameKeyAreFound) {
+  const Folder folder;
+  const std::string path = chunk_path(folder.root.path(), 12);
+  EXPECT_TRUE(path.ends_with("/chunk-00000012"));
+  const std::string key = sha256_hex("this"), other = sha256_hex("that");
+  EXPECT_EQ(load_chunk(path, key, 2).state, ChunkState::absent);
+  const ChunkTokens chunk{.packed = "abcdef", .tokens = 3, .starts = {0, 2}};
+  save_chunk(path, key, chunk);
+  const FoundChunk found = load_chunk(path, key, 2);
+  ASSERT_EQ(found.state, ChunkState::whole);
+  EXPECT_EQ(found.chunk.packed, chunk.packed);
+  EXPECT_EQ(found.chunk.tokens, 3U);
+  EXPECT_EQ(found.chunk.starts, chunk.starts);
+  EXPECT_EQ(load_chunk(path, other, 2).state, ChunkState::other);
+  const std::string sound = slurp(path);
+  for (std::size_t at = 0; at < sound.size(); ++at) {
+    std::string bytes = sound;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    spill(path, bytes);
+    ASSERT_EQ(load_chunk(path, key, 2).state, ChunkState::damaged) << "byte " << at;
+    spill(path, sound.substr(0, at));
+    ASSERT_EQ(load_chunk(path, key, 2).state, ChunkState::damaged) << at << " bytes";
+  }
+}
+
+TEST(Prepare, KeysTellTextsAndTokenizersApart) {
+  const Folder folder;
+  const auto bytes = make_tokenizer("bytes", "test");
+  const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
+  const Corpus corpus({folder("a", "some text\n")}, "test");
+  const auto key_of = [&](const Tokenizer& tokenizer, const PrepareOptions& options) {
+    TextChunks chunks(corpus, tokenizer, options);
+    return chunks.key(chunks.read(0));
+  };
+  PrepareOptions lines, ends, large;
+  lines.documents = DocumentRule::line;
+  ends.end_token = 3;
+  large.chunk_bytes = 1 << 24;
+  const std::string key = key_of(*bytes, {});
+  EXPECT_NE(key, key_of(*bpe, {}));
+  EXPECT_NE(key, key_of(*bytes, lines));
+  EXPECT_NE(key, key_of(*bytes, ends));
+  EXPECT_EQ(key, key_of(*bytes, large)) << "the same text";
+}
+
+}  // namespace
+}  // namespace concertina

@@ -65,6 +65,8 @@ violations() {
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
   forbid "$1" 'ONNX and protobuf headers only in io/export/' 'onnx/|google/protobuf' 'io/export/' $all
+  forbid "$1" 'headers of tars and images only in their files of io/datasets/' \
+    'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/datasets/(tar|image)_' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
   forbid "$1" 'core includes none of the others' \
     'models/|parallel/|io/|experiments/|tests/' $none core

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "core/error.h"
-#include "io/file.h"
+#include "io/datasets/class_names.h"
 
 namespace concertina {
 namespace {
 
 constexpr std::int64_t kChannels = 3, kSide = 32;
 constexpr std::size_t kPixels = kChannels * kSide * kSide;
-constexpr std::uint64_t kLargestNames = std::uint64_t{1} << 20;
 
 [[noreturn]] void refuse_cifar(const std::string& what, const std::string& path, std::size_t at,
                                std::size_t record) {
@@ -43,22 +42,9 @@ void append_records(const std::string& path, std::span<const CifarLabel> labels,
   }
 }
 
-/// The lines of `path`; blank ones may only be at its end.
+/// The names of `path`, one for each class.
 std::vector<std::string> names_in(const std::string& path, int classes) {
-  const std::string text = read_file(path, kLargestNames);
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string name = text.substr(at, end - at);
-    if (name.ends_with('\r')) name.pop_back();
-    names.push_back(std::move(name));
-    at = end + 1;
-  }
-  while (!names.empty() && names.back().empty()) names.pop_back();
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i].empty())
-      throw_input("the name of a class is empty", fmt::format("{}:{}", path, i + 1),
-                  "a name on each line");
+  std::vector<std::string> names = class_names_in(path);
   if (std::ssize(names) != classes)
     throw_input(fmt::format("{} names for {} classes", names.size(), classes), path,
                 "one line for each class, or no such file: classes are numbers then");

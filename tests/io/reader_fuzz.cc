@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "tests/io/reader_files.h"
+#include "io/datasets/image_codec.h"
+#include "io/datasets/tar_shard.h"
 #include "tests/io/token_files.h"
+#include "tests/io/webdataset_files.h"
 
 namespace concertina {
 namespace {
@@ -71,7 +73,7 @@ std::vector<FuzzSeed> fuzz_seeds() {
   FuzzSeed names = seed_of("cifar10_with_names", "cifar10", "batch.bin", cifar_record("\x07", 1));
   names.names.emplace_back("batches.meta.txt");
   names.contents.emplace_back("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
-  return {
+  std::vector<FuzzSeed> seeds{
       seed_of("text", "text", "a.txt", "To be, or not to be: that is the question.\n"),
       seed_of("nanogpt", "tokens", "train.bin", ids),
       seed_of("llmc_16_bit", "tokens", "train.bin", llmc(20240520, 1, 7, ids)),
@@ -93,6 +95,12 @@ std::vector<FuzzSeed> fuzz_seeds() {
                   9),
       with_tokens(seed_of("squad", "squad", "s.json", squad_json("river Rhine", 15)), 68),
   };
+  if (has_libarchive() && png_codec().available() && jpeg_codec().available()) {
+    const std::string shard = tar(three_samples());
+    seeds.push_back(seed_of("webdataset", "webdataset", "s.tar", shard));
+    seeds.push_back(seed_of("webdataset_gz", "webdataset", "s.tar", gzipped(shard)));
+  }
+  return seeds;
 }
 
 /// `bytes` after one to three damages; half of them are in the first 48 bytes, as headers are.

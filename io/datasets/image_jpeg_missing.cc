@@ -1,0 +1,10 @@
+#include "io/datasets/image_codec.h"
+
+namespace concertina {
+
+const ImageCodec& jpeg_codec() {
+  static constexpr ImageCodec kCodec{"JPEG", "libjpeg62-turbo-dev"};
+  return kCodec;
+}
+
+}  // namespace concertina

@@ -1,0 +1,10 @@
+#include "io/datasets/image_codec.h"
+
+namespace concertina {
+
+const ImageCodec& png_codec() {
+  static constexpr ImageCodec kCodec{"PNG", "libpng-dev"};
+  return kCodec;
+}
+
+}  // namespace concertina

@@ -55,7 +55,7 @@ class MaskedTokens final : public Dataset {
 MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
                            std::shared_ptr<const Tokenizer> tokenizer)
     : dataset_(std::move(dataset)),
-      marks_(std::move(tokenizer)),
+      marks_(std::move(tokenizer), true),
       tokens_(field_index(*dataset_, "tokens")),
       lengths_(field_index(*dataset_, "lengths")),
       targets_(field_index(*dataset_, "targets")) {

@@ -1,22 +1,28 @@
 #include "io/datasets/sentences.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
 
 namespace concertina {
 
-SentenceEncoder::SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer)
+SentenceEncoder::SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer, bool masks)
     : tokenizer_(or_bytes(std::move(tokenizer))), vocabulary_(tokenizer_->vocabulary()) {
-  const auto mark = [&](SpecialToken which) {
-    const std::optional<std::int32_t> own = tokenizer_->special(which);
-    return own ? *own : static_cast<std::int32_t>(vocabulary_++);
+  using Mark = std::optional<std::int32_t>;
+  const Mark end = tokenizer_->special(SpecialToken::end);
+  const auto mark = [&](SpecialToken which, Mark instead) {
+    const Mark own = tokenizer_->special(which);
+    if (own || instead) return own ? *own : *instead;
+    return static_cast<std::int32_t>(vocabulary_++);
   };
-  classify_ = mark(SpecialToken::classify);
-  separator_ = mark(SpecialToken::separate);
-  mask_ = mark(SpecialToken::mask);
-  padding_ = mark(SpecialToken::padding);
+  const Mark begin = tokenizer_->special(SpecialToken::begin);
+  const Mark other = end ? Mark(*end == 0 ? 1 : 0) : std::nullopt;
+  classify_ = mark(SpecialToken::classify, end ? (begin ? begin : end) : end);
+  separator_ = mark(SpecialToken::separate, end);
+  mask_ = mark(SpecialToken::mask, masks ? std::nullopt : other);
+  padding_ = mark(SpecialToken::padding, other);
 }
 
 void truncate_pair(std::vector<std::int32_t>& a, std::vector<std::int32_t>& b, std::size_t room) {

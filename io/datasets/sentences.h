@@ -14,12 +14,14 @@
 
 namespace concertina {
 
-/// A tokenizer and the ids that mark sentences: its own where it has them, else ids after its
-/// vocabulary.
+/// A tokenizer and the ids that mark sentences: its own where it has them. One of running text (of
+/// GPT-2, Llama) has marks for its begin and end, which are taken then, and padding is a token that
+/// is not the end, so that whoever looks for the last token that is no padding finds it. Else they
+/// are ids after its vocabulary.
 class SentenceEncoder {
  public:
-  /// `tokenizer` null: bytes.
-  explicit SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer);
+  /// `tokenizer` null: bytes. `masks`: mask() is used, and differs from text.
+  explicit SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer, bool masks = false);
 
   /// Tokens are in [0, vocabulary()), the marks too.
   std::int64_t vocabulary() const { return vocabulary_; }

@@ -54,7 +54,10 @@ text = out["text"].replace("<|endoftext|>", "\n\n")
 assert text and open("text.txt", encoding="utf-8").read().startswith(text), text
 PYTHON
 
-# Killed at random moments, and started again until it is done.
+# Killed at random moments of the time that it takes here, and started again until it is done.
+begin=$(date +%s%N)
+./ranks 2 "${prepare[@]}" --chunk 20 --out timed.tok > out 2> err || fail 'a start that is timed'
+took=$((($(date +%s%N) - begin) / 1000000))
 RANDOM=5 kills=0
 for turn in 1 2 3; do
   rm -rf killed.tok killed.tok.parts
@@ -64,7 +67,8 @@ for turn in 1 2 3; do
     setsid ./ranks $n "${prepare[@]}" --chunk 20 --out killed.tok > out 2> err < /dev/null &
     leader=$!
     if ((try < 9)); then
-      sleep "0.$((20 + RANDOM % 50))"
+      after=$((took / 8 + RANDOM % took))
+      sleep "$(printf '%d.%03d' $((after / 1000)) $((after % 1000)))"
       if kill -0 $leader 2> /dev/null; then
         kill -KILL -- $(ps -o pid= -s $leader) 2> /dev/null && kills=$((kills + 1))
       fi

@@ -31,6 +31,21 @@ TEST(Tsv, ASentenceStandsBetweenItsMarks) {
   EXPECT_EQ(cut.of.at("lengths")[0], 8);
 }
 
+TEST(Tsv, ATokenizerOfRunningTextNeedsNoOtherMarks) {
+  const Tsv folder;
+  DataOptions options = folder.options;
+  options.tokenizer = make_tokenizer(CONCERTINA_SOURCE "/tests/golden/tokenizers/gpt2.json", "");
+  const auto dataset = open_dataset(options);
+  EXPECT_EQ(dataset->vocabulary(), options.tokenizer->vocabulary());
+  const std::int32_t end = *options.tokenizer->special(SpecialToken::end);
+  const ReadSample sample = sample_of(*dataset, {.sample = 1});
+  const std::vector<std::int32_t>& tokens = sample.of.at("tokens");
+  const auto length = static_cast<std::size_t>(sample.of.at("lengths")[0]);
+  EXPECT_EQ(tokens[0], end);
+  EXPECT_EQ(tokens[length - 1], end);
+  for (std::size_t i = length; i < tokens.size(); ++i) EXPECT_NE(tokens[i], end);
+}
+
 TEST(Tsv, PairsAreCutFromTheLongerAndLabelsMayBeNames) {
   const Tsv folder;
   folder("a.tsv", "idx\tsentence1\tlabel\tsentence2\r\n0\tabcdef\tno\txy\r\n1\tab\tyes\tc");

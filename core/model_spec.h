@@ -37,10 +37,10 @@ struct UnitCost {
   double forward_flops = 0, input_flops = 0, weight_flops = 0;  // F, I, W
   std::size_t saved_bytes = 0;  // kept from F until I (and W), without the unit's input
   std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
-  /// Of computing what it keeps again from its input; 0: it cannot.
+  /// What recomputing the kept values from the unit's input costs; 0: it cannot be done.
   double again_flops = 0;
-  /// Of the products of F alone, attention's as if no mask hid a key: what utilization is told of
-  /// (experiments/run/utilization.h).
+  /// The products of F alone, attention's as if no mask hid a key; utilization is computed from
+  /// them (experiments/run/utilization.h).
   double model_flops = 0;
 };
 

@@ -44,13 +44,12 @@ struct LambUpdate {
   auto views() { return std::array{&w, &m, &v, &g}; }
 };
 
-/// y = x / max(|x|, least), with the norm of all elements in fp64. y may be x.
+/// x = x / max(|x|, least), with the norm of all elements in fp64.
 struct ScaleToUnit {
   static constexpr std::string_view kName = "scale to unit";
   View x;
   float least;
-  View y;
-  auto views() { return std::array{&x, &y}; }
+  auto views() { return std::array{&x}; }
 };
 
 /// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); x has x_columns in all, y y_columns.

@@ -28,7 +28,7 @@ struct LambRule {
   AdamW moments;
   bool adapt = true;
 
-  /// Of a direction: the rate comes after it.
+  /// The constants of the direction u: its rate is 1, that of the step comes after it.
   AdamWConstants constants() const {
     AdamW unit = moments;
     unit.lr = 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/algorithm/hex.hpp>
 #include <cstring>
 
 #include "core/error.h"
@@ -27,17 +28,11 @@ constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 /// The 32 bytes of 64 hexadecimal digits.
 std::string bytes_of_hex(const std::string& hex) {
   CONCERTINA_CHECK(is_sha256_hex(hex), "'{}' is no SHA-256", hex);
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    bytes += static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1]));
-  return bytes;
+  return boost::algorithm::unhex(hex);
 }
 
 std::string hex_of_bytes(std::string_view bytes) {
-  std::string hex;
-  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
+  return boost::algorithm::hex_lower(std::string(bytes));
 }
 
 template <class T>

@@ -23,6 +23,16 @@ void require(bool good, std::string_view key, double value, std::string_view fix
 
 }  // namespace
 
+AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay) {
+  return {.lr = static_cast<float>(step.lr),
+          .beta1 = static_cast<float>(config.beta1),
+          .beta2 = static_cast<float>(config.beta2),
+          .eps = static_cast<float>(config.eps),
+          .weight_decay = decay ? static_cast<float>(config.weight_decay) : 0.0F,
+          .grad_scale = step.grad_scale,
+          .step = step.step};
+}
+
 std::span<const Entry<OptimizerRule>> optimizers() {
 #define CONCERTINA_ENTRY(name, symbol) Entry<OptimizerRule>{name, optimizer_rules::symbol()},
   static const std::array kOptimizers{CONCERTINA_OPTIMIZERS(CONCERTINA_ENTRY)};

@@ -19,6 +19,9 @@ struct OptimizerConfig {
   OptionValues options{};  // of the rule; those left out have their defaults
 };
 
+/// Adam's numbers for one step of a tensor that decays or not.
+AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay);
+
 /// What a rule is: how it is made, and what it can be told beside the keys of all.
 struct OptimizerRule {
   std::unique_ptr<Optimizer> (*make)(const OptimizerConfig& config) = nullptr;

@@ -325,7 +325,7 @@ class OracleBackend final : public Backend {
     for (const float x : to_floats(op.x)) sum += static_cast<double>(x) * static_cast<double>(x);
     const double norm = std::max(std::sqrt(sum), static_cast<double>(op.least));
     for (std::size_t i = 0; i < op.x.count; ++i)
-      op.y.f32()[i] = static_cast<float>(static_cast<double>(op.x.f32()[i]) / norm);
+      op.x.f32()[i] = static_cast<float>(static_cast<double>(op.x.f32()[i]) / norm);
   }
   static void issue(const CopyColumns& op) {
     const std::int64_t rows = static_cast<std::int64_t>(op.x.count) / op.x_columns;

@@ -181,16 +181,19 @@ double sum_squares(const float* x, Int n) {
   return sum;
 }
 
+/// Adam's direction, of moments that it moves.
+inline float adam_direction(const AdamWConstants& k, float gradient, float& m, float& v) {
+  const float grad = gradient * k.grad_scale;
+  m = k.beta1 * m + (1 - k.beta1) * grad;
+  v = k.beta2 * v + (1 - k.beta2) * grad * grad;
+  return m * k.correction1 / (__builtin_sqrtf(v) * k.correction2 + k.eps);
+}
+
 void adamw(const AdamWConstants& rule, float* w, float* m, float* v, const float* g, Int n) {
   const AdamWConstants k = rule;
 #pragma omp simd
   for (Int i = 0; i < n; ++i) {
-    const float grad = g[i] * k.grad_scale;
-    const float m1 = k.beta1 * m[i] + (1 - k.beta1) * grad;
-    const float v1 = k.beta2 * v[i] + (1 - k.beta2) * grad * grad;
-    m[i] = m1;
-    v[i] = v1;
-    const float update = m1 * k.correction1 / (__builtin_sqrtf(v1) * k.correction2 + k.eps);
+    const float update = adam_direction(k, g[i], m[i], v[i]);
     w[i] = w[i] - k.decay * w[i] - k.lr * update;
   }
 }
@@ -222,14 +225,7 @@ void lion(const LionRule& rule, float* w, float* m, const float* g, Int n) {
 void lamb(const AdamWConstants& rule, const float* w, float* m, float* v, float* g, Int n) {
   const AdamWConstants k = rule;
 #pragma omp simd
-  for (Int i = 0; i < n; ++i) {
-    const float grad = g[i] * k.grad_scale;
-    const float m1 = k.beta1 * m[i] + (1 - k.beta1) * grad;
-    const float v1 = k.beta2 * v[i] + (1 - k.beta2) * grad * grad;
-    m[i] = m1;
-    v[i] = v1;
-    g[i] = m1 * k.correction1 / (__builtin_sqrtf(v1) * k.correction2 + k.eps) + k.decay * w[i];
-  }
+  for (Int i = 0; i < n; ++i) g[i] = adam_direction(k, g[i], m[i], v[i]) + k.decay * w[i];
 }
 
 void widen(const Bf16* x, float* y, Int n) {

@@ -14,7 +14,7 @@ std::byte* byte_of(View view, std::size_t of) {
   return static_cast<std::byte*>(view.data) + of;
 }
 
-/// Of TakeRows: the row of sample `s`, of `rows`.
+/// The row that TakeRows takes of sample `s`, which has `rows`.
 std::size_t row_taken(View lengths, std::size_t s, std::size_t rows) {
   if (lengths.empty()) return 0;
   return static_cast<std::size_t>(

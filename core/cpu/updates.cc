@@ -81,10 +81,8 @@ void run(const ScaleToUnit& op, const Context& context) {
     sums.of(i / length) = context.loops.sum_squares(op.x.f32() + i, end - i);
   });
   const auto scale = static_cast<float>(1 / std::max(sums.norm(), static_cast<double>(op.least)));
-  context.team.runs(count, kElementRun, [&](std::int64_t begin, std::int64_t end) {
-    const float* const x = op.x.f32();
-    float* const y = op.y.f32();
-    for (std::int64_t i = begin; i < end; ++i) y[i] = scale * x[i];
+  context.team.runs(count, kElementRun, [&](std::int64_t i, std::int64_t end) {
+    context.loops.axpby(0, op.x.f32() + i, scale, op.x.f32() + i, end - i);
   });
 }
 

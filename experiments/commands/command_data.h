@@ -5,17 +5,6 @@
 
 namespace concertina {
 
-struct TrainTokenizerOptions {
-  std::vector<std::string> files;  // or globs
-  std::string out, pattern = "gpt2";
-  std::int64_t vocabulary = 4096;
-  std::vector<std::string> special{"<|endoftext|>"};
-  bool prefix_space = false;
-  bool json = false;
-};
-/// Writes `out`/tokenizer.json. On one process.
-int run_train_tokenizer(const TrainTokenizerOptions& options);
-
 /// Each adds its subcommand to `app`; once that is parsed, `chosen` is what runs it.
 void add_data_prepare(CLI::App& app, Runner& chosen);
 void add_data_inspect(CLI::App& app, Runner& chosen);

@@ -17,9 +17,18 @@
 namespace concertina {
 namespace {
 
+struct TrainTokenizerOptions {
+  std::vector<std::string> files;  // or globs
+  std::string out, pattern = "gpt2";
+  std::int64_t vocabulary = 4096;
+  std::vector<std::string> special{"<|endoftext|>"};
+  bool prefix_space = false;
+  bool json = false;
+};
+
 constexpr std::size_t kCountedBytes = std::size_t{4} << 20;
 
-/// Of each file for itself, by all cores of this process.
+/// Counts the words of each file by itself, on all cores of this process.
 WordCounts counted_words(const std::vector<std::string>& files, const WordPattern& pattern) {
   WordCounts all;
   std::mutex mutex;
@@ -66,8 +75,7 @@ void require_options(const TrainTokenizerOptions& options) {
                 "--vocabulary", fmt::format("at least {}", least));
 }
 
-}  // namespace
-
+/// Writes `out`/tokenizer.json. On one process.
 int run_train_tokenizer(const TrainTokenizerOptions& options) {
   require_options(options);
   const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
@@ -96,6 +104,8 @@ int run_train_tokenizer(const TrainTokenizerOptions& options) {
               learned.tokens.size(), options.vocabulary);
   return 0;
 }
+
+}  // namespace
 
 void add_train_tokenizer(CLI::App& app, Runner& chosen) {
   auto options = std::make_shared<TrainTokenizerOptions>();

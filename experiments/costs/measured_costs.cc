@@ -198,8 +198,8 @@ CostSource read_costs(const std::string& path) {
 
 namespace {
 
-/// Of computing again what a unit keeps: its measured forward pass as far as its products run
-/// again, without the last one where nothing needs that.
+/// Recomputing what a unit keeps takes the share of its measured forward pass whose products run
+/// again: all but the last one where nothing needs that.
 double again_seconds(const UnitCost& cost, const UnitSeconds& measured) {
   return cost.forward_flops > 0 ? measured.forward * cost.again_flops / cost.forward_flops : 0;
 }

@@ -37,7 +37,7 @@ const Task& task_of_run(const RunConfig& config) {
   return task_of(config.model.family, config.model.task);
 }
 
-/// Of our tensors those whose first rows may be read from a longer one: positions.
+/// The names of our tensors whose first rows may be read from a longer one: positions.
 std::set<std::string> tensors_of_positions(const RunConfig& config) {
   std::set<std::string> all;
   const Family& family = lookup(models(), config.model.family, "model family", "model.family");

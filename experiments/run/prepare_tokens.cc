@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/run/gather.h"
+#include "experiments/run/progress.h"
 #include "io/file.h"
 #include "io/file_lock.h"
 #include "io/prepare/chunk_file.h"
@@ -22,13 +23,6 @@ constexpr double kSecondsPerLine = 2;
 
 double seconds_after(PrepareClock::time_point start) {
   return std::chrono::duration<double>(PrepareClock::now() - start).count();
-}
-
-std::string time_left(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
 /// What all ranks have done, as rank 0 hears of it: a message per chunk.
@@ -98,11 +92,10 @@ class PrepareProgress {
   void say() {
     last_line_ = PrepareClock::now();
     const double rate = static_cast<double>(encoded_) / seconds_after(start_);
-    const std::string left =
-        rate > 0 ? time_left(static_cast<double>(bytes_ - done_) / rate) : "unknown time";
-    log::info("{:.1f}% of {:.1f} MB, {:.1f} MB/s, {} left",
+    const double left = static_cast<double>(bytes_ - done_) / rate;
+    log::info("{:.1f}% of {:.1f} MB, {:.1f} MB/s, ETA {}",
               100 * static_cast<double>(done_) / static_cast<double>(bytes_),
-              static_cast<double>(bytes_) / 1e6, rate / 1e6, left);
+              static_cast<double>(bytes_) / 1e6, rate / 1e6, format_duration(left));
   }
 
   Communicator& world_;
@@ -115,7 +108,7 @@ class PrepareProgress {
   Work sending_;
 };
 
-/// Of a chunk, or of all before one.
+/// What one chunk holds, or all chunks before it together.
 struct ChunkCounts {
   std::uint64_t tokens = 0, documents = 0;
 };

@@ -12,15 +12,11 @@ class AdamWRule final : public Optimizer {
 
   void update(Backend& backend, const UpdateStep& step,
               const UpdatedTensor& tensor) const override {
-    const AdamW rule{.lr = static_cast<float>(step.lr),
-                     .beta1 = static_cast<float>(config_.beta1),
-                     .beta2 = static_cast<float>(config_.beta2),
-                     .eps = static_cast<float>(config_.eps),
-                     .weight_decay = tensor.decay ? static_cast<float>(config_.weight_decay) : 0.0F,
-                     .grad_scale = step.grad_scale,
-                     .step = step.step};
-    backend.run(AdamWUpdate{
-        .rule = rule, .w = tensor.w, .m = tensor.states[0], .v = tensor.states[1], .g = tensor.g});
+    backend.run(AdamWUpdate{.rule = adam_of(config_, step, tensor.decay),
+                            .w = tensor.w,
+                            .m = tensor.states[0],
+                            .v = tensor.states[1],
+                            .g = tensor.g});
   }
 
  private:

@@ -17,19 +17,12 @@ class LambOptimizer final : public Optimizer {
 
   void update(Backend& backend, const UpdateStep& step,
               const UpdatedTensor& tensor) const override {
-    const AdamW moments{
-        .lr = static_cast<float>(step.lr),
-        .beta1 = static_cast<float>(config_.beta1),
-        .beta2 = static_cast<float>(config_.beta2),
-        .eps = static_cast<float>(config_.eps),
-        .weight_decay = tensor.decay ? static_cast<float>(config_.weight_decay) : 0.0F,
-        .grad_scale = step.grad_scale,
-        .step = step.step};
-    backend.run(LambUpdate{.rule = {moments, tensor.decay || adapt_all_},
-                           .w = tensor.w,
-                           .m = tensor.states[0],
-                           .v = tensor.states[1],
-                           .g = tensor.g});
+    backend.run(
+        LambUpdate{.rule = {adam_of(config_, step, tensor.decay), tensor.decay || adapt_all_},
+                   .w = tensor.w,
+                   .m = tensor.states[0],
+                   .v = tensor.states[1],
+                   .g = tensor.g});
   }
 
  private:

@@ -43,7 +43,7 @@ void NewtonSchulz::attach(void* scratch) {
 }
 
 void NewtonSchulz::run(View x, int iterations) const {
-  backend_.run(ScaleToUnit{.x = x, .least = kLeastNorm, .y = x});
+  backend_.run(ScaleToUnit{.x = x, .least = kLeastNorm});
   for (int i = 0; i < iterations; ++i) iterate(x);
 }
 

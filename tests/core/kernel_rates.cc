@@ -210,7 +210,7 @@ void KernelRates::flat() {
   fused("lamb", 11 * bytes, [&] {
     device_.run(LambUpdate{{{.lr = 1e-4F}}, v[0], v[1], v[2], v[3]});
   });
-  fused("scale to unit", 3 * bytes, [&] { device_.run(ScaleToUnit{v[0], 1e-7F, v[1]}); });
+  fused("scale to unit", 3 * bytes, [&] { device_.run(ScaleToUnit{v[0], 1e-7F}); });
 }
 
 }  // namespace concertina

@@ -66,9 +66,9 @@ Outputs run_updates(Backend& backend, unsigned seed, std::int64_t count, bool fr
 Outputs run_matrices(Backend& backend, unsigned seed, std::int64_t count) {
   Data data(seed);
   const Workspace workspace(backend);
-  const Buffer x = data.normal(count), unit = data.normal(count), over(x.values());
-  backend.run(ScaleToUnit{x.view(), 1e-7F, unit.view()});
-  backend.run(ScaleToUnit{over.view(), 1e6F, over.view()});
+  const Buffer unit = data.normal(count), over = data.normal(count);
+  backend.run(ScaleToUnit{unit.view(), 1e-7F});
+  backend.run(ScaleToUnit{over.view(), 1e6F});
   const std::int64_t rows = data.size(1, 40), columns = data.size(1, 30);
   const std::int64_t before = data.size(0, 9), after = data.size(0, 9), from = data.size(0, 9);
   const Buffer wide = data.normal(rows * (before + columns + after)),

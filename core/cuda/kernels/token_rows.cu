@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kTokenThreads)
   store(to + at / width * to_stride + at % width, v);
 }
 
-/// Of TakeRows: the row of a sample, of t.
+/// The row that TakeRows takes of a sample, which has t.
 __device__ Int row_taken(const int* lengths, Int sample, Int t) {
   return lengths == nullptr ? 0 : max(Int{1}, min(static_cast<Int>(lengths[sample]), t)) - 1;
 }

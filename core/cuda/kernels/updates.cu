@@ -8,6 +8,15 @@
 namespace concertina::cuda {
 namespace {
 
+/// Adam's direction, of moments that it moves.
+__device__ inline float adam_direction(const AdamWConstants& k, float gradient, float& m,
+                                       float& v) {
+  const float scaled = gradient * k.grad_scale;
+  m = k.beta1 * m + (1 - k.beta1) * scaled;
+  v = k.beta2 * v + (1 - k.beta2) * scaled * scaled;
+  return m * k.correction1 / (sqrtf(v) * k.correction2 + k.eps);
+}
+
 /// With the constants of one step.
 struct AdamWElement {
   static constexpr int kMost = 4;
@@ -23,10 +32,7 @@ struct AdamWElement {
     load(g + i, grad);
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const float scaled = grad[j] * k.grad_scale;
-      first[j] = k.beta1 * first[j] + (1 - k.beta1) * scaled;
-      second[j] = k.beta2 * second[j] + (1 - k.beta2) * scaled * scaled;
-      const float update = first[j] * k.correction1 / (sqrtf(second[j]) * k.correction2 + k.eps);
+      const float update = adam_direction(k, grad[j], first[j], second[j]);
       weight[j] = weight[j] - k.decay * weight[j] - k.lr * update;
     }
     store(m + i, first);
@@ -95,13 +101,8 @@ struct LambElement {
     load(v + i, second);
     load(g + i, grad);
 #pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float scaled = grad[j] * k.grad_scale;
-      first[j] = k.beta1 * first[j] + (1 - k.beta1) * scaled;
-      second[j] = k.beta2 * second[j] + (1 - k.beta2) * scaled * scaled;
-      grad[j] = first[j] * k.correction1 / (sqrtf(second[j]) * k.correction2 + k.eps) +
-                k.decay * weight[j];
-    }
+    for (int j = 0; j < N; ++j)
+      grad[j] = adam_direction(k, grad[j], first[j], second[j]) + k.decay * weight[j];
     store(m + i, first);
     store(v + i, second);
     store(g + i, grad);
@@ -117,37 +118,19 @@ Int sum_run(Int count) {
   return std::max<Int>(4096, (share + 3) / 4 * 4);
 }
 
-/// Sums of squares of a, and of b unless it is null, by piece: sums[2 pieces].
-__global__ void __launch_bounds__(kElementThreads)
-    piece_squares(const float* a, const float* b, Int count, Int length, double* sums) {
-  const Int begin = static_cast<Int>(blockIdx.x) * length, end = min(begin + length, count);
-  double sum[2] = {};
-  for (Int i = begin + threadIdx.x; i < end; i += kElementThreads) {
-    sum[0] += static_cast<double>(a[i]) * static_cast<double>(a[i]);
-    if (b != nullptr) sum[1] += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  block_sum(sum);
-  if (threadIdx.x != 0) return;
-  sums[2 * blockIdx.x] = sum[0];
-  sums[2 * blockIdx.x + 1] = sum[1];
-}
-
-/// Adds the pieces up; every block of a kernel does it for itself, in one order.
-__device__ inline void total_squares(const double* sums, Int pieces, double (&total)[2]) {
-  total[0] = total[1] = 0;
-  for (Int i = threadIdx.x; i < pieces; i += kElementThreads) {
-    total[0] += sums[2 * i];
-    total[1] += sums[2 * i + 1];
-  }
+/// Adds pieces up; every block of a kernel does it for itself, in one order.
+__device__ inline double total_of(const double* sums, Int pieces) {
+  double total[1] = {};
+  for (Int i = threadIdx.x; i < pieces; i += kElementThreads) total[0] += sums[i];
   block_sum(total);
+  return total[0];
 }
 
 __global__ void __launch_bounds__(kElementThreads)
     lamb_step(float* w, const float* u, Int count, float lr, bool adapt, const double* sums,
               Int pieces) {
-  double total[2];
-  total_squares(sums, pieces, total);
-  const double ratio = adapt && total[0] > 0 && total[1] > 0 ? sqrt(total[0]) / sqrt(total[1]) : 1;
+  const double weights = total_of(sums, pieces), steps = total_of(sums + pieces, pieces);
+  const double ratio = adapt && weights > 0 && steps > 0 ? sqrt(weights) / sqrt(steps) : 1;
   const auto rate = static_cast<float>(ratio * static_cast<double>(lr));
   for (Int i = static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x; i < count;
        i += static_cast<Int>(gridDim.x) * kElementThreads)
@@ -155,14 +138,12 @@ __global__ void __launch_bounds__(kElementThreads)
 }
 
 __global__ void __launch_bounds__(kElementThreads)
-    scale_to_unit(const float* x, float* y, Int count, float least, const double* sums,
-                  Int pieces) {
-  double total[2];
-  total_squares(sums, pieces, total);
-  const auto scale = static_cast<float>(1 / max(sqrt(total[0]), static_cast<double>(least)));
+    scale_to_unit(float* x, Int count, float least, const double* sums, Int pieces) {
+  const double norm = sqrt(total_of(sums, pieces));
+  const auto scale = static_cast<float>(1 / max(norm, static_cast<double>(least)));
   for (Int i = static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x; i < count;
        i += static_cast<Int>(gridDim.x) * kElementThreads)
-    y[i] = scale * x[i];
+    x[i] *= scale;
 }
 
 struct CopyColumnsElement {
@@ -176,19 +157,17 @@ struct CopyColumnsElement {
   }
 };
 
-/// Of kernels that stride: enough for a device, so that each block adds up the pieces seldom.
+/// Blocks of a kernel that strides: enough for a device, and few that add up the pieces.
 unsigned striding_blocks(Int count) {
   return static_cast<unsigned>(
       std::min<Int>((count + kElementThreads - 1) / kElementThreads, 1024));
 }
 
-/// The sums in `scratch`; how many pieces they are.
-Int sum_pieces(cudaStream_t stream, View a, View b, void* scratch) {
-  const Int count = static_cast<Int>(a.count), length = sum_run(count);
-  const unsigned pieces = blocks_for(count, length);
-  launch("sums of a tensor", {dim3(pieces), kElementThreads}, stream, piece_squares, a.f32(),
-         b.empty() ? nullptr : b.f32(), count, length, static_cast<double*>(scratch));
-  return pieces;
+/// The sums of squares of x by piece, at `sums`; how many they are.
+Int sum_pieces(cudaStream_t stream, View x, double* sums) {
+  const Int length = sum_run(static_cast<Int>(x.count));
+  run(stream, SumSquares{x, static_cast<std::size_t>(length), {}}, sums);
+  return blocks_for(static_cast<Int>(x.count), length);
 }
 
 }  // namespace
@@ -213,18 +192,21 @@ void run(cudaStream_t stream, const LambUpdate& op, void* scratch) {
   const Int count = static_cast<Int>(op.w.count);
   over("lamb", stream, count, aligned({op.w, op.m, op.v, op.g}),
        LambElement{op.rule.constants(), op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32()});
-  const Int pieces = sum_pieces(stream, op.w, op.g, scratch);
+  auto* const sums = static_cast<double*>(scratch);
+  const Int pieces = sum_pieces(stream, op.w, sums);
+  sum_pieces(stream, op.g, sums + pieces);
   launch("lamb step", {dim3(striding_blocks(count)), kElementThreads}, stream, lamb_step,
          op.w.f32(), op.g.f32(), count, op.rule.moments.lr, op.rule.adapt,
-         static_cast<const double*>(scratch), pieces);
+         static_cast<const double*>(sums), pieces);
 }
 
 void run(cudaStream_t stream, const ScaleToUnit& op, void* scratch) {
   if (op.x.count == 0) return;
   const Int count = static_cast<Int>(op.x.count);
-  const Int pieces = sum_pieces(stream, op.x, {}, scratch);
+  auto* const sums = static_cast<double*>(scratch);
+  const Int pieces = sum_pieces(stream, op.x, sums);
   launch("scale to unit", {dim3(striding_blocks(count)), kElementThreads}, stream, scale_to_unit,
-         op.x.f32(), op.y.f32(), count, op.least, static_cast<const double*>(scratch), pieces);
+         op.x.f32(), count, op.least, static_cast<const double*>(sums), pieces);
 }
 
 void run(cudaStream_t stream, const CopyColumns& op, void* /*scratch*/) {

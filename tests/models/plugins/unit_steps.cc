@@ -11,7 +11,7 @@ class UnitSteps final : public Optimizer {
 
   void update(Backend& backend, const UpdateStep& step,
               const UpdatedTensor& tensor) const override {
-    backend.run(ScaleToUnit{.x = tensor.g, .least = 1e-7F, .y = tensor.g});
+    backend.run(ScaleToUnit{.x = tensor.g, .least = 1e-7F});
     backend.run(Axpby{.a = static_cast<float>(-step.lr), .x = tensor.g, .b = 1, .y = tensor.w});
   }
 };

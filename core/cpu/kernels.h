@@ -150,8 +150,8 @@ struct PanelProducts {
   // c[m,n] = a[m,k] B[k,n], a and c row-major and dense
   void (*rows)(const float* a, const float* packed, std::int64_t m, std::int64_t k, std::int64_t n,
                float* c);
-  // floats of scratch for outer()
-  std::int64_t (*outer_scratch)(std::int64_t m, std::int64_t n);
+  // floats of scratch for outer() of at most these
+  std::int64_t (*outer_scratch)(std::int64_t depth, std::int64_t m, std::int64_t n);
   // c[m,n] (+)= left[depth,m]^T right[depth,n]; all three with row strides
   void (*outer)(const float* left, std::int64_t left_row, const float* right,
                 std::int64_t right_row, std::int64_t depth, std::int64_t m, std::int64_t n,

@@ -1,6 +1,7 @@
 // What both kinds of products of linear maps share: their weights and how they are cut.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace concertina::cpu {
@@ -13,10 +14,16 @@ struct Weights {
 // Rows of a tile: enough to reuse the weights from L3 (32 FLOP a byte), few enough that a tile of
 // 4C columns stays in L2 for its epilogue. Part of the numerics: changing it may change bits.
 inline constexpr std::int64_t kTileRows = 64;
-// Rows of x and dy that one pass of a weight gradient reads: the tiles of the pass share them in
-// L3. Tiles are as small as threads to share them want, and no smaller: a product copies what it
-// reads.
-inline constexpr std::int64_t kDepth = 1024, kOuterRows = 192, kOuterColumns = 384;
+// About how many rows of x and dy one pass of a weight gradient reads: the pieces of the pass share
+// them in L3. Part of the numerics.
+inline constexpr std::int64_t kDepth = 1024;
+
+/// `all` cut evenly into pieces of about `piece`, the last one at most shorter: 1028 rows are no
+/// pass of 1024 and one of 4.
+inline std::int64_t even_piece(std::int64_t all, std::int64_t piece) {
+  const std::int64_t pieces = std::max<std::int64_t>(1, (all + piece / 2) / piece);
+  return (all + pieces - 1) / pieces;
+}
 
 /// [0, all) cut into pieces of `piece`; what is left over is the last one.
 struct Cuts {

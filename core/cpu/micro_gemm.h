@@ -105,7 +105,7 @@ template <int kRows, class Word>
 
 // 16 AVX-512 or 12 AVX accumulators hide the latency of the multiply-add and fit the registers; of
 // AVX2's 16, two more hold a row of B and one an element of A.
-inline constexpr std::int64_t kTileRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
+inline constexpr std::int64_t kMicroRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 
 template <class Word>
 [[gnu::noinline]] void micro_gemm(std::int64_t m, std::int64_t n, std::int64_t k, Strided<Word> a,
@@ -116,8 +116,8 @@ template <class Word>
     m -= rows;
   };
   // The last 8 rows of six by six are two times 4: 6 and 2 would take longer.
-  for (; m >= kTileRows && (kTileRows != 6 || m != 8); advance(kTileRows))
-    micro_rows<kTileRows>(n, k, a, b, c, ldc, accumulate);
+  for (; m >= kMicroRows && (kMicroRows != 6 || m != 8); advance(kMicroRows))
+    micro_rows<kMicroRows>(n, k, a, b, c, ldc, accumulate);
   for (; m >= 4; advance(4)) micro_rows<4>(n, k, a, b, c, ldc, accumulate);
   for (; m >= 2; advance(2)) micro_rows<2>(n, k, a, b, c, ldc, accumulate);
   if (m == 1) micro_rows<1>(n, k, a, b, c, ldc, accumulate);

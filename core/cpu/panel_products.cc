@@ -9,9 +9,11 @@
 namespace concertina::cpu {
 namespace {
 
-// Part of the numerics: sums are over blocks of this depth, and then of blocks. A panel of
-// kRowDepth stays in L1; of kOuterDepth, beside a strip of the left side.
-constexpr Int kRowDepth = 384, kOuterDepth = 256;
+// Part of the numerics: sums are over blocks of about this depth, and then of blocks. A panel of it
+// and a tile's rows of the left side stay in an L1 of 32 KiB.
+constexpr Int kBlockDepth = 256;
+// Rows of a weight gradient whose strips stay in L2 while all panels pass.
+constexpr Int kStripRows = 192;
 
 Int packed(Int k, Int n) {
   return k * padded(n);
@@ -32,13 +34,19 @@ template <class F>
     f(j, at_most(kPanel, stored - j), at_most(kPanel, n - j));
 }
 
+/// The depth of even blocks, the last one at most less deep.
+Int block_depth(Int k) {
+  const Int blocks = k < kBlockDepth ? 1 : (k + kBlockDepth / 2) / kBlockDepth;
+  return (k + blocks - 1) / blocks;
+}
+
 void copy(const float* from, Int width, Int rows, Int n, float* to, Int stride, bool add) {
   for (Int i = 0; i < rows; ++i, from += width, to += stride)
     for (Int j = 0; j < n; ++j) to[j] = add ? to[j] + from[j] : from[j];
 }
 
 void rows(const float* a, const float* b, Int m, Int k, Int n, float* c) {
-  const Int blocks = (k + kRowDepth - 1) / kRowDepth, most = (k + blocks - 1) / blocks;
+  const Int most = block_depth(k);
   float edge[kPanelProductRows * kPanel];  // of a panel that c has only a part of
   for (Int p = 0; p < k; p += most)
     each_panel(n, [&](Int j, Int stored, Int valid) {
@@ -49,40 +57,67 @@ void rows(const float* a, const float* b, Int m, Int k, Int n, float* c) {
     });
 }
 
-// left[K,M] as strips of kTileRows columns, each contiguous.
+// left[K,M] as strips of kMicroRows columns, each contiguous.
 void pack_strips(const float* left, Int stride, Int k, Int m, float* to) {
-  const Int whole = m / kTileRows * kTileRows;
+  const Int whole = m / kMicroRows * kMicroRows;
   for (Int p = 0; p < k; ++p, left += stride) {
-    for (Int i = 0; i < whole; i += kTileRows)
-      __builtin_memcpy(to + i * k + p * kTileRows, left + i, kTileRows * sizeof(float));
+    for (Int i = 0; i < whole; i += kMicroRows)
+      __builtin_memcpy(to + i * k + p * kMicroRows, left + i, kMicroRows * sizeof(float));
     for (Int i = whole; i < m; ++i) to[whole * k + p * (m - whole) + i - whole] = left[i];
   }
 }
 
-Int outer_scratch(Int m, Int n) {
-  return kOuterDepth * (padded(n) + m) + m * kPanel + 3 * 16;
+// rows[K,N] as pack_rows() has them, and row by row: a page per row is read, not one per panel.
+void pack_panels(const float* rows, Int stride, Int k, Int n, float* to) {
+  for (Int p = 0; p < k; ++p, rows += stride)
+    each_panel(n, [&](Int j, Int stored, Int valid) {
+      float* line = to + j * k + p * stored;
+      if (valid == kPanel) {
+#pragma GCC unroll 2
+        for (Int i = 0; i < kPanel; i += kLanes)
+          *reinterpret_cast<Vec*>(line + i) = *reinterpret_cast<const Vec*>(rows + j + i);
+        return;
+      }
+      for (Int i = 0; i < stored; ++i) line[i] = i < valid ? rows[j + i] : 0;
+    });
+}
+
+// c[M,N] (+)= strips[K,M]^T panels[K,N]; `edge` is for a panel that c has only a part of.
+void add_strips(const float* strips, const float* panels, Int k, Int m, Int n, float* c, Int c_row,
+                bool accumulate, float* edge) {
+  each_panel(n, [&](Int j, Int stored, Int valid) {
+    const bool whole = stored == valid;
+    float* to = whole ? c + j : edge;
+    const Int stride = whole ? c_row : stored;
+    for (Int i = 0; i < m; i += kMicroRows) {
+      const Int width = at_most(kMicroRows, m - i);
+      micro_gemm<float>(width, stored, k, {strips + i * k, 1, width}, {panels + j * k, k},
+                        to + i * stride, stride, whole && accumulate);
+    }
+    if (!whole) copy(edge, stored, m, valid, c + j, c_row, accumulate);
+  });
+}
+
+Int outer_scratch(Int depth, Int m, Int n) {
+  const Int rows = at_most(kStripRows, m);
+  return block_depth(depth) * (padded(n) + rows) + rows * kPanel + 3 * 16;
 }
 
 void outer(const float* left, Int left_row, const float* right, Int right_row, Int depth, Int m,
            Int n, float* c, Int c_row, bool accumulate, float* scratch) {
-  for (Int p = 0; p < depth; p += kOuterDepth, accumulate = true) {
-    const Int k = at_most(kOuterDepth, depth - p);
-    Cutter cut{scratch};
-    float* strips = cut.take(k * m);
-    float* edge = cut.take(m * kPanel);
-    pack_strips(left + p * left_row, left_row, k, m, strips);
-    const auto panels = pack_rows<FloatWords>({right + p * right_row, right_row}, k, n, cut);
-    each_panel(n, [&](Int j, Int stored, Int valid) {
-      const bool whole = stored == valid;
-      float* to = whole ? c + j : edge;
-      const Int stride = whole ? c_row : stored;
-      for (Int i = 0; i < m; i += kTileRows) {
-        const Int width = at_most(kTileRows, m - i);
-        micro_gemm<float>(width, stored, k, {strips + i * k, 1, width}, {panels.data + j * k, k},
-                          to + i * stride, stride, whole && accumulate);
-      }
-      if (!whole) copy(edge, stored, m, valid, c + j, c_row, accumulate);
-    });
+  const Int most = block_depth(depth), rows = at_most(kStripRows, m);
+  Cutter cut{scratch};
+  float* panels = cut.take(most * padded(n));
+  float* strips = cut.take(most * rows);
+  float* edge = cut.take(rows * kPanel);
+  for (Int p = 0; p < depth; p += most, accumulate = true) {
+    const Int k = at_most(most, depth - p);
+    pack_panels(right + p * right_row, right_row, k, n, panels);
+    for (Int i = 0; i < m; i += rows) {
+      const Int count = at_most(rows, m - i);
+      pack_strips(left + p * left_row + i, left_row, k, count, strips);
+      add_strips(strips, panels, k, count, n, c + i * c_row, c_row, accumulate, edge);
+    }
   }
 }
 

@@ -45,31 +45,49 @@ class PanelRows {
   Weights weights_;
 };
 
-/// dw[m,n] (+)= left[R,m]^T right[R,n]: tiles of dw, depth in passes of kDepth.
+/// dw[m,n] (+)= left[R,m]^T right[R,n]: pieces of dw, depth in passes of about kDepth. A piece is
+/// as large as the threads leave it, because its rows and columns are packed for it alone; elements
+/// of dw do not depend on its size.
 template <class T>
 class PanelOuter {
  public:
   PanelOuter(std::int64_t rows, std::int64_t m, std::int64_t n, Context& context)
-      : context_(context), depth_{rows, kDepth}, row_{m, kOuterRows}, column_{n, kOuterColumns} {
-    const std::int64_t scratch =
-        loops().outer_scratch(std::min(m, kOuterRows), std::min(n, kOuterColumns));
+      : context_(context), depth_{rows, even_piece(rows, kDepth)}, row_{m, m}, column_{n, n} {
+    cut(context.team.threads());
+    const std::int64_t scratch = loops().outer_scratch(depth_.piece, row_.piece, column_.piece);
     context.workspace.need(static_cast<std::size_t>(scratch) * sizeof(float));
   }
 
   void run(const T* left, const T* right, float* dw, bool accumulate) const {
     const std::int64_t m = row_.all, n = column_.all;
-    for (std::int64_t p = 0; p < depth_.all; p += kDepth, accumulate = true)
+    for (std::int64_t p = 0; p < depth_.all; p += depth_.piece, accumulate = true)
       context_.team.each(row_.count() * column_.count(), [&](std::int64_t i, int thread) {
-        const std::int64_t row = i / column_.count() * kOuterRows,
-                           column = i % column_.count() * kOuterColumns;
+        const std::int64_t row = i / column_.count() * row_.piece,
+                           column = i % column_.count() * column_.piece;
         loops().outer(left + p * m + row, m, right + p * n + column, n,
-                      std::min(kDepth, depth_.all - p), std::min(kOuterRows, m - row),
-                      std::min(kOuterColumns, n - column), dw + row * n + column, n, accumulate,
+                      std::min(depth_.piece, depth_.all - p), std::min(row_.piece, m - row),
+                      std::min(column_.piece, n - column), dw + row * n + column, n, accumulate,
                       static_cast<float*>(context_.workspace.of(thread)));
       });
   }
 
  private:
+  // Columns whose panels stay in L3, and the side of a piece that is not worth cutting.
+  static constexpr std::int64_t kMostColumns = 2048, kLeast = 96;
+
+  /// Into two pieces per thread, so that one that lost its core can be helped; none has to be
+  /// helped alone.
+  void cut(int threads) {
+    const std::int64_t wanted = threads == 1 ? 1 : 2 * static_cast<std::int64_t>(threads);
+    std::int64_t rows = 1, columns = (column_.all + kMostColumns - 1) / kMostColumns;
+    const auto resize = [](Cuts& side, std::int64_t pieces) {
+      side.piece = (side.all + pieces - 1) / pieces;
+    };
+    resize(column_, columns);
+    while (rows * columns < wanted && std::max(row_.piece, column_.piece) > kLeast)
+      row_.piece > column_.piece ? resize(row_, ++rows) : resize(column_, ++columns);
+  }
+
   const PanelProducts& loops() const { return *context_.panel_products; }
 
   const Context& context_;

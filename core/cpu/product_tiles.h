@@ -56,12 +56,18 @@ class RowTiles {
   mutable std::optional<Packing> packing_;
 };
 
-/// dw[m,n] (+)= left[R,m]^T right[R,n]: tiles of dw, depth in passes of kDepth.
+// Tiles are as small as threads to share them want, and no smaller: a product copies what it reads.
+inline constexpr std::int64_t kOuterRows = 192, kOuterColumns = 384;
+
+/// dw[m,n] (+)= left[R,m]^T right[R,n]: tiles of dw, depth in passes of about kDepth.
 template <class T>
 class OuterTiles {
  public:
   OuterTiles(std::int64_t rows, std::int64_t m, std::int64_t n, Context& context)
-      : context_(context), depth_{rows, kDepth}, row_{m, kOuterRows}, column_{n, kOuterColumns} {
+      : context_(context),
+        depth_{rows, even_piece(rows, kDepth)},
+        row_{m, kOuterRows},
+        column_{n, kOuterColumns} {
     for (const bool last_depth : {false, true})
       for (const bool last_row : {false, true})
         for (const bool last_column : {false, true})
@@ -84,7 +90,7 @@ class OuterTiles {
   void run(const T* left, const T* right, float* dw, bool accumulate) const {
     const std::int64_t m = row_.all, n = column_.all;
     for (std::int64_t p = 0; p < depth_.count(); ++p) {
-      const std::int64_t depth = p * kDepth;
+      const std::int64_t depth = p * depth_.piece;
       context_.team.each(row_.count() * column_.count(), [&](std::int64_t i, int thread) {
         const std::int64_t r = i / column_.count(), c = i % column_.count();
         const std::int64_t row = r * kOuterRows, column = c * kOuterColumns;

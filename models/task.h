@@ -9,6 +9,7 @@
 #include "core/registry.h"
 #include "models/units/dense.h"
 #include "models/units/norm.h"
+#include "models/units/one_row.h"
 
 namespace concertina {
 
@@ -29,6 +30,8 @@ struct Task {
   UnitPlan (*head)(const Trunk& trunk);
   std::string_view about;
   bool masks = false;  // targets are tokens that the model reads masked
+  /// The rows of a sample that its head reads, of a family that is causal or not.
+  RowsRead (*reads)(bool causal) = [](bool) { return RowsRead::all; };
 };
 
 /// The tasks that models/meson.build lists.

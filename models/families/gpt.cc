@@ -26,7 +26,11 @@ std::unique_ptr<Model> make_gpt(const ModelConfig& config) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, {}, attention_branch(shape, attention)));
-    plan.add("mlp", half_block(shape, NormPlace::before_branch, {}, mlp_branch(shape, mlp)));
+    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead::all : task.reads(true), shape,
+                            [&](const UnitShape& rows) {
+                              return half_block(rows, NormPlace::before_branch, {},
+                                                mlp_branch(rows, mlp));
+                            }));
     plan.end_layer();
   }
   plan.add("head", task.head({.shape = shape,

@@ -54,8 +54,11 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, norm, attention_branch(shape, attention)));
-    plan.add("mlp",
-             half_block(shape, NormPlace::before_branch, norm, gated_mlp_branch(shape, mlp)));
+    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead::all : task.reads(true), shape,
+                            [&](const UnitShape& rows) {
+                              return half_block(rows, NormPlace::before_branch, norm,
+                                                gated_mlp_branch(rows, mlp));
+                            }));
     plan.end_layer();
   }
   plan.add("head", task.head({.shape = shape,

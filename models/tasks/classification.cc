@@ -7,10 +7,14 @@
 namespace concertina::model_tasks {
 namespace {
 
+RowsRead read_rows(bool causal) {
+  return causal ? RowsRead::last : RowsRead::first;
+}
+
 UnitPlan classification_head(const Trunk& trunk) {
   const std::int64_t width = trunk.shape.width;
   HeadSpec spec;
-  spec.rows = trunk.causal ? HeadSpec::Rows::last : HeadSpec::Rows::first;
+  spec.rows = read_rows(trunk.causal);
   spec.norm = trunk.norm;
   if (trunk.pooler)
     spec.transform =
@@ -26,6 +30,7 @@ UnitPlan classification_head(const Trunk& trunk) {
 }  // namespace
 
 extern const Task classification{.head = classification_head,
-                                 .about = "tell the class of a text or an image"};
+                                 .about = "tell the class of a text or an image",
+                                 .reads = read_rows};
 
 }  // namespace concertina::model_tasks

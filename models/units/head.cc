@@ -13,7 +13,7 @@ enum Read { kTargets, kStarts = kTargets, kEnds, kLengths = kEnds };
 
 /// Of the rows that have a loss.
 UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
-  if (spec.one_row()) shape.tokens = 1;
+  shape = shape_of(spec.rows, shape);
   if (!spec.drops) shape.dropout = 0;
   return shape;
 }
@@ -156,7 +156,7 @@ class Head final : public PartedUnit {
   std::int64_t rows() const { return loss_shape(shape_, spec_).rows(); }
 
   View lengths(const UnitIo& io) const {
-    return spec_.rows == HeadSpec::Rows::last ? io.fields[kLengths] : View{};
+    return spec_.rows == RowsRead::last ? io.fields[kLengths] : View{};
   }
 
   // What each step reads.
@@ -247,9 +247,9 @@ std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
 /// "end_logits" [samples,T].
 void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   const std::string samples(kBatchAxis), tokens(kSequenceAxis);
-  if (spec.rows == HeadSpec::Rows::first)
+  if (spec.rows == RowsRead::first)
     x = graph.add("Gather", {x, graph.index(0)}, {{"axis", std::int64_t{1}}});
-  if (spec.rows == HeadSpec::Rows::last) x = describe_last_row(graph, x);
+  if (spec.rows == RowsRead::last) x = describe_last_row(graph, x);
   if (spec.norm) x = spec.norm->describe(graph, x);
   if (spec.transform) x = describe_transform(graph, *spec.transform, x);
   x = spec.logits.describe(graph, x);

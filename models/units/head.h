@@ -10,6 +10,7 @@
 
 #include "models/units/dense.h"
 #include "models/units/norm.h"
+#include "models/units/one_row.h"
 
 namespace concertina {
 
@@ -26,9 +27,7 @@ struct HeadSpec {
     spans  // logits [R,2]: of where a span starts and ends among the T rows of a sample, the fields
            // read first and second; the mean of both cross-entropies
   };
-  /// Which rows of a sample have a loss: one alone is its first or the last of its `lengths`,
-  /// the field read second.
-  enum class Rows { all, first, last } rows = Rows::all;
+  RowsRead rows = RowsRead::all;  // that have a loss; lengths_field() is the field read second
   std::optional<NormSpec> norm{};
   std::optional<TransformSpec> transform{};
   bool drops = false;  // dropout before the map to the logits
@@ -36,7 +35,7 @@ struct HeadSpec {
   Loss loss = Loss::rows;
   std::vector<Field> reads;
 
-  bool one_row() const { return rows != Rows::all; }
+  bool one_row() const { return rows != RowsRead::all; }
 };
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec);

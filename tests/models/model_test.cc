@@ -83,6 +83,22 @@ TEST(GptTest, CostsCountWhatIsComputed) {
   EXPECT_EQ(model->spec().boundary_bytes, 40U * 48U * 4U);
 }
 
+TEST(ModelTest, TheLastMlpOfAClassificationHasOneRowASample) {
+  for (const Entry<Family>& family : models()) {
+    ModelConfig config = kSmall;
+    config.task = "classification";
+    const auto model = make_model(family.name, config);
+    const auto& units = model->spec().units;
+    const UnitSpec &before = units[units.size() - 4], &last = units[units.size() - 2];
+    const double rows = before.cost.forward_flops / last.cost.forward_flops;
+    EXPECT_EQ(rows, family.name == "vit" ? 17 : 20) << family.name;
+    EXPECT_LT(last.cost.saved_bytes, before.cost.saved_bytes) << family.name;
+    ASSERT_EQ(last.parameters.size(), before.parameters.size());
+    for (std::size_t p = 0; p < last.parameters.size(); ++p)
+      EXPECT_EQ(last.parameters[p].shape, before.parameters[p].shape) << last.parameters[p].name;
+  }
+}
+
 /// The error's place, which is a config key; empty where there is no error.
 std::string where(const ModelConfig& config) {
   try {

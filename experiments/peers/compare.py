@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs `concertina bench step` and torch_step.py by turns and prints the table: bench_peers.sh
-calls it with the Python that has torch.
+calls it with the Python that has torch. A way of PyTorch's that fails in any round is named and left
+out.
 
 --isa avx2 measures, on a processor with AVX-512, what one without it would do: both sides are held
 to AVX2. Ours: ONEDNN_MAX_CPU_ISA, which our own loops follow. PyTorch: the same for its oneDNN,
@@ -94,13 +95,17 @@ ISAS = {"": {}, "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2
 AVX2_RATIOS = {"pp=2": 1.3, "dp=2": 1.25}
 
 
+class Failed(Exception):
+    pass
+
+
 def last_json(command, threads, isa):
     env = dict(os.environ, **ISAS[isa], OMP_NUM_THREADS=str(threads), OMPI_ALLOW_RUN_AS_ROOT="1",
                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
-        sys.exit(f"failed ({done.returncode}): {' '.join(command)}\n{done.stderr[-3000:]}")
+        raise Failed(f"failed ({done.returncode}): {' '.join(command)}\n{done.stderr[-3000:]}")
     return json.loads(lines[-1])
 
 
@@ -151,9 +156,18 @@ def measure(configuration, options):
         mine.append(ours(configuration, options))
         print(f"  ours {mine[-1]['tokens_per_s']:.0f} tokens/s", file=sys.stderr)
         for name, arguments in configuration.peers.items():
-            theirs[name].append(peer(configuration, arguments, options))
+            if name not in theirs:
+                continue
+            try:
+                theirs[name].append(peer(configuration, arguments, options))
+            except Failed as failure:
+                print(f"  PyTorch {name} {failure}", file=sys.stderr)
+                del theirs[name]
+                continue
             print(f"  PyTorch {name} {theirs[name][-1]['tokens_per_s']:.0f} tokens/s",
                   file=sys.stderr)
+        if not theirs:
+            raise Failed(f"{configuration.name}: PyTorch failed in every way")
         if options.device == "cuda":
             add_gpu_figures(configuration, mine[-1], [runs[-1] for runs in theirs.values()])
     rates = {name: [run["tokens_per_s"] for run in runs] for name, runs in theirs.items()}
@@ -209,7 +223,10 @@ def main():
     if not chosen or options.rounds < 1 or options.steps < 1:
         parser.error("--rounds and --steps from 1; --only one of: "
                      + ", ".join(c.name for c in known))
-    rows = [measure(c, options) for c in chosen]
+    try:
+        rows = [measure(c, options) for c in chosen]
+    except Failed as failure:
+        sys.exit(str(failure))
     if options.json:
         print(json.dumps({"rounds": options.rounds, "steps": options.steps,
                           "compute": options.compute, "isa": options.isa, "rows": rows}))

@@ -1,6 +1,11 @@
 #include "io/tokenizers/sentencepiece_library.h"
 
+#include <dlfcn.h>
 #include <sentencepiece_processor.h>
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
 
 #include "core/error.h"
 #include "io/sha256.h"
@@ -10,37 +15,142 @@
 namespace concertina {
 namespace {
 
+/// What a function of the library returns: its util::Status, which is one pointer, null for
+/// success.
+class LibraryStatus {
+ public:
+  LibraryStatus(const LibraryStatus&) = delete;
+  LibraryStatus& operator=(const LibraryStatus&) = delete;
+  ~LibraryStatus();
+  bool ok() const { return rep_ == nullptr; }
+  std::string text() const;
+
+ private:
+  LibraryStatus() = default;
+  void* rep_ = nullptr;
+};
+static_assert(sizeof(LibraryStatus) == sizeof(sentencepiece::util::Status));
+
+/// The functions that are called, by the names that the C++ ABI gives them. The library is not
+/// linked: Debian's has a protobuf 3.14 of its own and exports it, and in one program with
+/// libonnx's libprotobuf either would call functions of the other, which protobuf ends the program
+/// for. Opened like this, each finds its own first.
+struct SentencePieceFunctions {
+  void (*construct)(void* self);
+  void (*destroy)(void* self);
+  LibraryStatus (*load)(void* self, std::string_view model);
+  LibraryStatus (*encode)(const void* self, std::string_view text, std::vector<int>* ids);
+  LibraryStatus (*decode)(const void* self, const std::vector<int>& ids, std::string* text);
+  int (*pieces)(const void* self);
+  int (*unknown)(const void* self);
+  int (*begin)(const void* self);
+  int (*end)(const void* self);
+  int (*padding)(const void* self);
+  void (*status_destroy)(void* status);
+  std::string (*status_text)(const void* status);
+};
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kOpenOwnFirst = 0;  // which that sanitizer refuses
+#else
+constexpr int kOpenOwnFirst = RTLD_DEEPBIND;
+#endif
+
+/// All functions, or nothing: the library is not here, or another version.
+std::optional<SentencePieceFunctions> find_functions() {
+  void* const library = ::dlopen("libsentencepiece.so.0", RTLD_NOW | RTLD_LOCAL | kOpenOwnFirst);
+  if (library == nullptr) return std::nullopt;
+  SentencePieceFunctions all{};
+  bool whole = true;
+  const auto find = [&](auto& function, const char* name) {
+    void* const address = ::dlsym(library, name);
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+    whole = whole && address != nullptr;
+  };
+  find(all.construct, "_ZN13sentencepiece22SentencePieceProcessorC1Ev");
+  find(all.destroy, "_ZN13sentencepiece22SentencePieceProcessorD1Ev");
+  find(all.load,
+       "_ZN13sentencepiece22SentencePieceProcessor23LoadFromSerializedProtoESt17basic_string_"
+       "viewIcSt11char_traitsIcEE");
+  find(all.encode,
+       "_ZNK13sentencepiece22SentencePieceProcessor6EncodeESt17basic_string_viewIcSt11char_"
+       "traitsIcEEPSt6vectorIiSaIiEE");
+  find(all.decode,
+       "_ZNK13sentencepiece22SentencePieceProcessor6DecodeERKSt6vectorIiSaIiEEPNSt7__cxx1112basic_"
+       "stringIcSt11char_traitsIcESaIcEEE");
+  find(all.pieces, "_ZNK13sentencepiece22SentencePieceProcessor12GetPieceSizeEv");
+  find(all.unknown, "_ZNK13sentencepiece22SentencePieceProcessor6unk_idEv");
+  find(all.begin, "_ZNK13sentencepiece22SentencePieceProcessor6bos_idEv");
+  find(all.end, "_ZNK13sentencepiece22SentencePieceProcessor6eos_idEv");
+  find(all.padding, "_ZNK13sentencepiece22SentencePieceProcessor6pad_idEv");
+  find(all.status_destroy, "_ZN13sentencepiece4util6StatusD1Ev");
+  find(all.status_text, "_ZNK13sentencepiece4util6Status8ToStringB5cxx11Ev");
+  return whole ? std::optional(all) : std::nullopt;
+}
+
+const std::optional<SentencePieceFunctions>& functions() {
+  static const std::optional<SentencePieceFunctions> found = find_functions();
+  return found;
+}
+
+LibraryStatus::~LibraryStatus() {
+  functions()->status_destroy(this);
+}
+
+std::string LibraryStatus::text() const {
+  return functions()->status_text(this);
+}
+
+/// One object of the library's class.
+class SentencePieceModel {
+ public:
+  SentencePieceModel() { call().construct(memory_); }
+  ~SentencePieceModel() { call().destroy(memory_); }
+  SentencePieceModel(const SentencePieceModel&) = delete;
+  SentencePieceModel& operator=(const SentencePieceModel&) = delete;
+
+  static const SentencePieceFunctions& call() { return *functions(); }
+  void* self() { return memory_; }
+  const void* self() const { return memory_; }
+
+ private:
+  alignas(sentencepiece::SentencePieceProcessor)
+      std::byte memory_[sizeof(sentencepiece::SentencePieceProcessor)];
+};
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(const std::string& path) {
     const std::string model = read_tokenizer_file(path);
-    const auto status = processor_.LoadFromSerializedProto(model);
+    const LibraryStatus status = call_.load(model_.self(), model);
     if (!status.ok())
-      throw_input(fmt::format("this is no SentencePiece model: {}", status.ToString()), path,
+      throw_input(fmt::format("this is no SentencePiece model: {}", status.text()), path,
                   "the file that was trained, whole");
     fingerprint_ = sha256_hex(model);
   }
 
-  std::int64_t vocabulary() const override { return processor_.GetPieceSize(); }
+  std::int64_t vocabulary() const override { return call_.pieces(model_.self()); }
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override {
     require_utf8(text);
     std::vector<int> ids;
-    const auto status = processor_.Encode({text.data(), text.size()}, &ids);
-    CONCERTINA_CHECK(status.ok(), "{}", status.ToString());
+    const LibraryStatus status = call_.encode(model_.self(), text, &ids);
+    CONCERTINA_CHECK(status.ok(), "{}", status.text());
     tokens.insert(tokens.end(), ids.begin(), ids.end());
   }
   std::string decode(std::span<const std::int32_t> tokens) const override {
     std::string text;
-    const auto status = processor_.Decode(std::vector<int>(tokens.begin(), tokens.end()), &text);
-    CONCERTINA_CHECK(status.ok(), "{}", status.ToString());
+    const std::vector<int> ids(tokens.begin(), tokens.end());
+    const LibraryStatus status = call_.decode(model_.self(), ids, &text);
+    CONCERTINA_CHECK(status.ok(), "{}", status.text());
     return text;
   }
   std::optional<std::int32_t> special(SpecialToken which) const override {
-    const int id = which == SpecialToken::unknown   ? processor_.unk_id()
-                   : which == SpecialToken::begin   ? processor_.bos_id()
-                   : which == SpecialToken::end     ? processor_.eos_id()
-                   : which == SpecialToken::padding ? processor_.pad_id()
-                                                    : -1;
+    const auto function = which == SpecialToken::unknown   ? call_.unknown
+                          : which == SpecialToken::begin   ? call_.begin
+                          : which == SpecialToken::end     ? call_.end
+                          : which == SpecialToken::padding ? call_.padding
+                                                           : nullptr;
+    const int id = function == nullptr ? -1 : function(model_.self());
     return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
   }
   std::string fingerprint() const override { return fingerprint_; }
@@ -50,17 +160,21 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
-  sentencepiece::SentencePieceProcessor processor_;
+  const SentencePieceFunctions& call_ = SentencePieceModel::call();
+  SentencePieceModel model_;
   std::string fingerprint_;
 };
 
 }  // namespace
 
 bool has_sentencepiece() {
-  return true;
+  return functions().has_value();
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path) {
+  if (!has_sentencepiece())
+    throw_input("there is no libsentencepiece.so.0 here, or another version of it", path,
+                "install libsentencepiece0, or use a tokenizer.json");
   return std::make_unique<SentencePieceTokenizer>(path);
 }
 

@@ -1,4 +1,4 @@
-// Where libsentencepiece is linked, or is not.
+// Where libsentencepiece is used, or is not.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace concertina {
 
-/// Whether the library was there when this program was built.
+/// Whether the library was there when this program was built, and is.
 bool has_sentencepiece();
-/// Input errors: no model; a program without the library.
+/// Input errors: no model; no library.
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path);
 
 }  // namespace concertina

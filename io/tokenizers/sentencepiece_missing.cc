@@ -8,7 +8,7 @@ bool has_sentencepiece() {
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path) {
-  throw_input("this program was built without SentencePiece", path,
+  throw_input("this program was built without libsentencepiece", path,
               "install libsentencepiece-dev and build again, or a tokenizer.json");
 }
 

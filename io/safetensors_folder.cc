@@ -64,6 +64,9 @@ SafetensorsFolder::SafetensorsFolder(const std::string& folder) {
       refuse_entry(name, "is in no file of this folder", index_path, "the name of a file");
     const SafetensorsFile*& place = opened[file_name];
     if (place == nullptr) {
+      if (!fs::is_regular_file(fs::path(folder) / file_name, ignored))
+        refuse_entry(name, fmt::format("is said to be in {}, which is not here", file_name),
+                     index_path, "all files that the index names");
       files_.push_back(std::make_unique<SafetensorsFile>((fs::path(folder) / file_name).string()));
       place = files_.back().get();
     }

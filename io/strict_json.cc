@@ -8,13 +8,19 @@
 namespace concertina {
 namespace {
 
+/// A copy of what is nested takes the stack's memory; what others write has about ten.
+constexpr int kMostDepth = 100;
+
 /// Notes the keys of all objects that are open while a text is parsed.
 class KeysSeen {
  public:
   using Json = nlohmann::json;
 
   explicit KeysSeen(const std::string& where) : where_(where) {}
-  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kMostDepth)
+      throw_input(fmt::format("objects and lists are nested {} deep", depth), where_,
+                  fmt::format("at most {}", kMostDepth));
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key) {

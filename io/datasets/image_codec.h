@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 26;
 /// than kMostPixels, kinds that are not 8 bits of grey or colour, and, for `decode`, any damage.
 /// Both are null where the library is missing.
 struct ImageCodec {
-  std::string_view name;
+  std::string_view library;  // that reads it
   std::string_view package;  // of Debian, to build it with
   ImageShape (*shape)(std::span<const std::byte> file, const std::string& where) = nullptr;
   /// Writes pixels [H, W, C] as shape() says; `pixels` has that many bytes.

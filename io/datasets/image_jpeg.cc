@@ -114,7 +114,7 @@ void decode_jpeg(std::span<const std::byte> file, const std::string& where,
 }  // namespace
 
 const ImageCodec& jpeg_codec() {
-  static constexpr ImageCodec kCodec{"JPEG", "libjpeg62-turbo-dev", jpeg_shape, decode_jpeg};
+  static constexpr ImageCodec kCodec{"libjpeg", "libjpeg62-turbo-dev", jpeg_shape, decode_jpeg};
   return kCodec;
 }
 

@@ -3,7 +3,7 @@
 namespace concertina {
 
 const ImageCodec& jpeg_codec() {
-  static constexpr ImageCodec kCodec{"JPEG", "libjpeg62-turbo-dev"};
+  static constexpr ImageCodec kCodec{"libjpeg", "libjpeg62-turbo-dev"};
   return kCodec;
 }
 

@@ -101,7 +101,7 @@ void decode_png(std::span<const std::byte> file, const std::string& where,
 }  // namespace
 
 const ImageCodec& png_codec() {
-  static constexpr ImageCodec kCodec{"PNG", "libpng-dev", png_shape, decode_png};
+  static constexpr ImageCodec kCodec{"libpng", "libpng-dev", png_shape, decode_png};
   return kCodec;
 }
 

@@ -3,7 +3,7 @@
 namespace concertina {
 
 const ImageCodec& png_codec() {
-  static constexpr ImageCodec kCodec{"PNG", "libpng-dev"};
+  static constexpr ImageCodec kCodec{"libpng", "libpng-dev"};
   return kCodec;
 }
 

@@ -74,7 +74,7 @@ class ImagesInTars final : public ImageStore {
   static ImageShape shape_in(const TarShard& shard, const TarMember& image) {
     const ImageCodec& codec = codec_for(image);
     if (!codec.available())
-      throw_input(fmt::format("this program was built without {}", codec.name),
+      throw_input(fmt::format("this program was built without {}", codec.library),
                   member_place(shard, image),
                   fmt::format("install {} and build again", codec.package));
     return codec.shape(shard.bytes(image), member_place(shard, image));

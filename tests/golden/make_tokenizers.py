@@ -60,6 +60,16 @@ def trained_sentencepiece(kind):
     return sentencepiece.SentencePieceProcessor(model_file=prefix + ".model")
 
 
+def small_sentencepiece(kind):
+    """Some hundred bytes, for tests/io/model_fuzz_seeds.cc."""
+    lines = ["to be or not to be", "that is the question", "be that as it may 123"] * 20
+    prefix = os.path.join(FOLDER, "small_" + kind)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_prefix=prefix, vocab_size=40, model_type=kind,
+        num_threads=1, minloglevel=2, normalization_rule_name="identity", hard_vocab_limit=False)
+    os.remove(prefix + ".vocab")
+
+
 def hash_of(data):
     """FNV-1a, 64 bits."""
     value = 0xCBF29CE484222325
@@ -106,6 +116,7 @@ def main():
     results["uncased.txt"] = results["uncased.json"]
     add("cased.json", "cased.json", wordpiece(False))
     for kind in ("unigram", "bpe"):
+        small_sentencepiece(kind)
         model = trained_sentencepiece(kind)
         results[f"sentencepiece_{kind}.model"] = expected(model.encode, model.decode)
 

@@ -1,0 +1,113 @@
+// Sound files of each format of data, as bytes.
+#include "io/datasets/image_codec.h"
+#include "io/datasets/tar_shard.h"
+#include "tests/io/fuzz_seeds.h"
+#include "tests/io/token_files.h"
+#include "tests/io/webdataset_files.h"
+
+namespace concertina {
+namespace {
+
+std::string gzipped(const std::string& content) {
+  const Folder folder;
+  gzip(folder.path("a"), content);
+  return slurp(folder.path("a"));
+}
+
+std::string token_file(std::uint64_t vocabulary) {
+  const Folder folder;
+  write_token_file(folder.path("a"), vocabulary, std::string(64, 'a'), {1, 50000, 3, 4, 5, 6, 7},
+                   {0, 2, 7});
+  return slurp(folder.path("a"));
+}
+
+DataOptions of_format(const std::string& format) {
+  DataOptions options;
+  options.format = format;
+  options.validation = 0;
+  options.tokens_per_sample = 3;
+  options.windows = "fixed";
+  options.vocabulary = 50257;
+  return options;
+}
+
+/// What stands beside the first file is found by its name, but for idx files.
+FuzzSeed dataset_seed(const std::string& name, const DataOptions& options,
+                      const std::vector<std::string>& names,
+                      const std::vector<std::string>& contents) {
+  FuzzSeed seed;
+  seed.name = name;
+  seed.names = names;
+  seed.contents = contents;
+  seed.refuses = options.format != "text";  // any bytes are text
+  seed.read = [options, names](const Folder& folder) {
+    DataOptions of_folder = options;
+    for (std::size_t f = 0; f < (options.format == "mnist" ? names.size() : 1); ++f)
+      of_folder.files.push_back(folder.path(names[f]));
+    read_all(*open_dataset(of_folder));
+  };
+  return seed;
+}
+
+/// One file that all of its format reads.
+FuzzSeed seed_of(const std::string& name, const std::string& format, const std::string& file,
+                 const std::string& content) {
+  return dataset_seed(name, of_format(format), {file}, {content});
+}
+
+/// As seed_of(), of texts in windows of so many tokens.
+FuzzSeed windows_of(const std::string& name, const std::string& format, const std::string& file,
+                    std::int64_t tokens, const std::string& content) {
+  DataOptions options = of_format(format);
+  options.tokens_per_sample = tokens;
+  options.stride = 4;
+  return dataset_seed(name, options, {file}, {content});
+}
+
+}  // namespace
+
+/// A new format adds its line here.
+std::vector<FuzzSeed> dataset_seeds() {
+  const std::string images = idx(0x803, {5, 2, 3}, ramp(30));
+  const std::string labels = idx(0x801, {5}, std::string("\x00\x09\x03\x03\x01", 5));
+  const std::string ids = little_endian(std::vector<std::uint16_t>{1, 50000, 3, 4, 5, 6, 7});
+  const std::string wide = little_endian(std::vector<std::int32_t>{1, 50000, 3, 4, 5, 6, 7});
+  const auto mnist = [&](const std::string& name, const std::string& first,
+                         const std::string& second) {
+    return dataset_seed(name, of_format("mnist"), {"images", "labels"}, {first, second});
+  };
+  FuzzSeed megatron = seed_of("megatron", "tokens", "train.bin", ids);
+  megatron.names.emplace_back("train.idx");
+  megatron.contents.push_back(MegatronIndex().text());
+  FuzzSeed names = seed_of("cifar10_with_names", "cifar10", "batch.bin", cifar_record("\x07", 1));
+  names.names.emplace_back("batches.meta.txt");
+  names.contents.emplace_back("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
+  std::vector<FuzzSeed> seeds{
+      seed_of("text", "text", "a.txt", "To be, or not to be: that is the question.\n"),
+      seed_of("nanogpt", "tokens", "train.bin", ids),
+      seed_of("llmc_16_bit", "tokens", "train.bin", llmc(20240520, 1, 7, ids)),
+      seed_of("llmc_32_bit", "tokens", "train.bin", llmc(20240801, 7, 7, wide)),
+      megatron,
+      seed_of("token_file_16_bit", "tokens", "train.tok", token_file(50257)),
+      seed_of("token_file_32_bit", "tokens", "train.tok", token_file(100000)),
+      mnist("mnist", images, labels),
+      mnist("mnist_gz", gzipped(images), gzipped(labels)),
+      names,
+      seed_of("cifar100", "cifar100", "train.bin", cifar_record("\x13\x63", 1)),
+      seed_of("cifar100_coarse_gz", "cifar100-coarse", "train.bin",
+              gzipped(cifar_record("\x13\x63", 1))),
+      windows_of("tsv", "tsv", "a.tsv", 8,
+                 "sentence\tlabel\ngood\t1\nbad \t0\nvery, very long\t1\n"),
+      windows_of("tsv_pairs", "tsv", "a.tsv", 9,
+                 "idx\tsentence1\tlabel\tsentence2\r\n0\tabcdef\tno\txy\r\n1\tab\tyes\tc"),
+      windows_of("squad", "squad", "s.json", 68, squad_json("river Rhine", 15)),
+  };
+  if (has_libarchive() && png_codec().available() && jpeg_codec().available()) {
+    const std::string shard = tar(three_samples());
+    seeds.push_back(seed_of("webdataset", "webdataset", "s.tar", shard));
+    seeds.push_back(seed_of("webdataset_gz", "webdataset", "s.tar", gzipped(shard)));
+  }
+  return seeds;
+}
+
+}  // namespace concertina

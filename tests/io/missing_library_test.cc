@@ -1,0 +1,49 @@
+// What a program that was built without libarchive, libpng or libjpeg says of data that need them:
+// meson.build links it with their stubs.
+#include <gtest/gtest.h>
+
+#include "io/datasets/image_codec.h"
+#include "io/datasets/tar_shard.h"
+#include "tests/io/webdataset_files.h"
+
+namespace concertina {
+namespace {
+
+/// One sample whose image is of this kind.
+std::string said_of(const std::string& image, const std::string& content) {
+  const Shards shards;
+  shards("s-000.tar", tar({{image, content}, {"a.cls", "0"}}));
+  return error_of([&] { open_dataset(shards.options); });
+}
+
+/// The error names the library, the place and the package to install.
+void expect_named(const std::string& error, const std::string& library, const std::string& place,
+                  const std::string& package) {
+  EXPECT_PRED2(contains, error, "this program was built without " + library);
+  EXPECT_PRED2(contains, error, place);
+  EXPECT_PRED2(contains, error, "install " + package + " and build again");
+}
+
+TEST(MissingLibrary, IsNamedWithItsPackageAndTheFile) {
+  ASSERT_FALSE(has_libarchive() && png_codec().available() && jpeg_codec().available())
+      << "no stub was linked";
+  if (!has_libarchive()) {
+    expect_named(said_of("a.png", ""), "libarchive", "s-000.tar", "libarchive-dev");
+    return;
+  }
+  if (!png_codec().available())
+    expect_named(said_of("a.png", png(4, 3, 0, ramp(12))), "libpng", "s-000.tar: member 'a.png'",
+                 "libpng-dev");
+  if (!jpeg_codec().available())
+    expect_named(said_of("a.jpg", grey_jpeg()), "libjpeg", "s-000.tar: member 'a.jpg'",
+                 "libjpeg62-turbo-dev");
+}
+
+/// The formats that need no library are read all the same.
+TEST(MissingLibrary, OtherFormatsAreRead) {
+  const Mnist folder;
+  read_all(*open_dataset(folder.options));
+}
+
+}  // namespace
+}  // namespace concertina

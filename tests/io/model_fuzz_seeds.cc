@@ -1,0 +1,217 @@
+// Sound files of tokenizers, of weights and of JSON, as bytes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "io/file.h"
+#include "io/safetensors_folder.h"
+#include "io/strict_json.h"
+#include "io/token_file.h"
+#include "io/tokenizers/byte_pairs.h"
+#include "io/tokenizers/sentencepiece_library.h"
+#include "io/tokenizers/word_pattern.h"
+#include "tests/io/fuzz_seeds.h"
+#include "tests/io/token_files.h"
+
+namespace concertina {
+namespace {
+
+using SeedJson = nlohmann::json;
+
+/// Letters, digits, marks, spaces, a contraction, an added token, characters of two to four bytes.
+constexpr const char* kText =
+    "the other's  12 of <|end|> [MASK]\r\n\xC3\xA9t\xC3\xA9 \xE4\xBD\xA0 "
+    "\xF0\x9F\x98\x80 then.";
+
+/// Reads `choice` as data.tokenizer does, and takes a text there and back.
+void use_tokenizer(const std::string& choice) {
+  const auto tokenizer = make_tokenizer(choice, "data.tokenizer");
+  const std::vector<std::int32_t> tokens = tokenizer->tokens(kText);
+  for (const std::int32_t token : tokens) {
+    EXPECT_GE(token, 0);
+    EXPECT_LT(token, tokenizer->vocabulary());
+  }
+  tokenizer->decode(tokens);
+  for (const SpecialToken which : {SpecialToken::unknown, SpecialToken::begin, SpecialToken::mask})
+    EXPECT_LT(tokenizer->special(which).value_or(0), tokenizer->vocabulary());
+  EXPECT_LE(tokenizer->cut(kText, 4), std::string_view(kText).size());
+}
+
+/// A tokenizer that is chosen by its first file.
+FuzzSeed tokenizer_seed(const std::string& name, const std::vector<std::string>& names,
+                        const std::vector<std::string>& contents) {
+  FuzzSeed seed;
+  seed.name = name;
+  seed.names = names;
+  seed.contents = contents;
+  seed.read = [first = names[0]](const Folder& folder) { use_tokenizer(folder.path(first)); };
+  return seed;
+}
+
+/// All bytes and some merges of GPT-2's kind.
+struct SmallPairs {
+  SeedJson vocab = SeedJson::object(), merges = SeedJson::array();
+  std::string lines = "#version: 0.2\n";
+
+  SmallPairs() {
+    for (int byte = 0; byte < 256; ++byte)
+      vocab[printable_of_bytes(std::string(1, static_cast<char>(byte)))] = byte;
+    for (const auto& [left, right] : {std::pair{" ", "t"}, {"h", "e"}, {" t", "he"}, {"1", "2"}}) {
+      const std::string a = printable_of_bytes(left), b = printable_of_bytes(right);
+      vocab[a + b] = vocab.size();
+      merges.push_back({a, b});
+      lines += a + " " + b + "\n";
+    }
+  }
+};
+
+SeedJson added_token(int id, const std::string& content) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", true}};
+}
+
+std::string bpe_description() {
+  const SmallPairs pairs;
+  const SeedJson pattern = {{"Regex", std::string(WordPattern::llama3())}};
+  const SeedJson split = {
+      {"type", "Split"}, {"pattern", pattern}, {"behavior", "Isolated"}, {"invert", false}};
+  const SeedJson bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  return SeedJson{
+      {"added_tokens", {added_token(260, "<|end|>")}},
+      {"model", {{"type", "BPE"}, {"vocab", pairs.vocab}, {"merges", pairs.merges}}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", SeedJson::array({split, bytes})}}},
+      {"truncation", nullptr}}
+      .dump();
+}
+
+const std::vector<std::string> kPieces{"[PAD]", "[UNK]",     "[CLS]", "[SEP]", "[MASK]", "the",
+                                       "##n",   "other",     "'",     "s",     "1",      "##2",
+                                       "of",    "\xC3\xA9t", "##e",   "."};
+
+std::string wordpiece_description() {
+  SeedJson vocab;
+  for (const std::string& piece : kPieces) vocab[piece] = vocab.size();
+  return SeedJson{{"added_tokens", {added_token(1, "[UNK]"), added_token(4, "[MASK]")}},
+                  {"model",
+                   {{"type", "WordPiece"},
+                    {"vocab", vocab},
+                    {"unk_token", "[UNK]"},
+                    {"continuing_subword_prefix", "##"},
+                    {"max_input_chars_per_word", 100}}},
+                  {"normalizer",
+                   {{"type", "BertNormalizer"},
+                    {"clean_text", true},
+                    {"handle_chinese_chars", true},
+                    {"strip_accents", nullptr},
+                    {"lowercase", true}}},
+                  {"pre_tokenizer", {{"type", "BertPreTokenizer"}}}}
+      .dump();
+}
+
+std::string golden_file(const std::string& name) {
+  return read_file(CONCERTINA_SOURCE "/tests/golden/" + name, 1 << 24);
+}
+
+/// One file of the format: a JSON header after its length, then the bytes of the tensors.
+std::string weights(const SeedJson& header, std::size_t bytes) {
+  const std::string text = header.dump();
+  return little_endian(std::vector<std::uint64_t>{text.size()}) + text + ramp(bytes);
+}
+
+SeedJson tensor(const char* type, const std::vector<int>& shape, int begin, int end) {
+  return {{"dtype", type}, {"shape", shape}, {"data_offsets", {begin, end}}};
+}
+
+void read_weights(const Folder& folder) {
+  const SafetensorsFolder stored(folder.root.path());
+  for (const std::string& name : stored.names()) {
+    std::vector<float> values(stored.find(name)->elements());
+    stored.read(name, 0, values);
+  }
+}
+
+FuzzSeed weights_seed() {
+  FuzzSeed seed;
+  seed.name = "safetensors";
+  seed.names = {"model.safetensors"};
+  seed.contents = {weights({{"__metadata__", {{"format", "pt"}}},
+                            {"a.weight", tensor("F32", {2, 3}, 0, 24)},
+                            {"b", tensor("BF16", {4}, 24, 32)},
+                            {"c", tensor("F16", {1, 2}, 32, 36)},
+                            {"d", tensor("F64", {}, 36, 44)}},
+                           44)};
+  seed.read = read_weights;
+  return seed;
+}
+
+FuzzSeed indexed_weights_seed() {
+  const std::string first = "model-00001-of-00002.safetensors";
+  const std::string second = "model-00002-of-00002.safetensors";
+  FuzzSeed seed;
+  seed.name = "safetensors_index";
+  seed.names = {"model.safetensors.index.json", first, second};
+  seed.contents = {
+      SeedJson{{"metadata", {{"total_size", 32}}},
+               {"weight_map", {{"a", first}, {"b", second}, {"c", first}}}}
+          .dump(),
+      weights({{"a", tensor("F32", {2}, 0, 8)}, {"c", tensor("F32", {2, 2}, 8, 24)}}, 24),
+      weights({{"b", tensor("BF16", {4}, 0, 8)}}, 8)};
+  seed.read = read_weights;
+  return seed;
+}
+
+FuzzSeed json_seed() {
+  FuzzSeed seed;
+  seed.name = "strict_json";
+  seed.names = {"a.json"};
+  seed.contents = {
+      "{\"a\": [1, -2.5e3, true, null], \"\\u00e9\\ud83d\\ude00\": {\"b\": \"\xC3\xA9\\n\", "
+      "\"c\": {}}, \"d\": [[], {\"a\": 18446744073709551615}]}"};
+  seed.read = [](const Folder& folder) {
+    const std::string path = folder.path("a.json");
+    parse_strict_object(slurp(path), path);
+  };
+  return seed;
+}
+
+/// The token file by its own door, with its hash, which no run reads.
+FuzzSeed verified_token_file_seed() {
+  const Folder folder;
+  write_token_file(folder.path("a"), 50257, std::string(64, 'a'), {1, 50000, 3, 4, 5, 6, 7},
+                   {0, 2, 7});
+  FuzzSeed seed;
+  seed.name = "token_file_verified";
+  seed.names = {"a.tok"};
+  seed.contents = {slurp(folder.path("a"))};
+  seed.read = [](const Folder& of) { TokenFile(of.path("a.tok")).verify(); };
+  return seed;
+}
+
+}  // namespace
+
+/// A new reader adds its line here.
+std::vector<FuzzSeed> model_seeds() {
+  const SmallPairs pairs;
+  std::string lines;
+  for (const std::string& piece : kPieces) lines += piece + "\n";
+  std::vector<FuzzSeed> seeds{
+      tokenizer_seed("bpe_json", {"tokenizer.json"}, {bpe_description()}),
+      tokenizer_seed("bpe_pair", {"vocab.json", "merges.txt"}, {pairs.vocab.dump(), pairs.lines}),
+      tokenizer_seed("wordpiece_json", {"tokenizer.json"}, {wordpiece_description()}),
+      tokenizer_seed("wordpiece_lines", {"vocab.txt", "tokenizer_config.json"},
+                     {lines, R"({"do_lower_case": false})"}),
+      weights_seed(),
+      indexed_weights_seed(),
+      json_seed(),
+      verified_token_file_seed(),
+  };
+  if (has_sentencepiece())
+    for (const std::string kind : {"bpe", "unigram"})
+      seeds.push_back(tokenizer_seed("sentencepiece_" + kind, {"small.model"},
+                                     {golden_file("tokenizers/small_" + kind + ".model")}));
+  return seeds;
+}
+
+}  // namespace concertina

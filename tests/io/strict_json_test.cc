@@ -1,0 +1,37 @@
+// JSON of others: what no reader may pass over.
+#include "io/strict_json.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/io/io_test.h"
+
+namespace concertina {
+namespace {
+
+std::string nested(std::size_t depth) {
+  return "{\"a\": " + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}";
+}
+
+TEST(StrictJson, KeysThatAreThereTwiceAreRefused) {
+  EXPECT_ERROR(parse_strict_object(R"({"a": {"b": 1, "b": 2}})", "f"),
+               "the key 'b' is there twice");
+  EXPECT_EQ(parse_strict_object(R"({"a": {"b": 1}, "b": 2})", "f")["b"], 2);
+}
+
+/// A copy of values that are nested 10^6 deep would take more than the stack has.
+TEST(StrictJson, DeepNestingIsRefused) {
+  const nlohmann::json whole = parse_strict_object(nested(100), "f"), copy = whole;
+  EXPECT_EQ(copy, whole);
+  EXPECT_ERROR(parse_strict_object(nested(101), "f"), "nested 101 deep");
+  EXPECT_ERROR(parse_strict_object(nested(1'000'000), "f"), "nested 101 deep");
+  EXPECT_ERROR(parse_strict_object("{\"a\": " + std::string(1'000'000, '['), "f"), "nested 101");
+}
+
+TEST(StrictJson, OtherThanObjectsIsRefused) {
+  EXPECT_ERROR(parse_strict_object("[]", "f"), "no object");
+  EXPECT_ERROR(parse_strict_object("{\"a\": 1", "f"), "from byte 8 on");
+  EXPECT_ERROR(parse_strict_object("", "f"), "this is no JSON");
+}
+
+}  // namespace
+}  // namespace concertina

@@ -52,7 +52,8 @@ struct DataSection {
   std::string format = "text";
   std::vector<std::string> text, files, validation_files, test_files;
   std::string tokenizer{kBytesTokenizer}, windows = "shifted";
-  double validation = 0.1, mean = 0.5, deviation = 0.5;
+  double validation = 0.1;
+  std::vector<double> mean{0.5}, deviation{0.5};  // of all channels, or of each
   int crop = 0, stride = 128;
   bool flip = false;
   std::int64_t seed = -1;  // see data_seed()

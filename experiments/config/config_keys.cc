@@ -153,7 +153,10 @@ const Key kKeys[] = {
      {},
      windows_names},
     {KEY(data.validation), "share of the data, at its end, that is held out", {0, 0.9}},
-    {KEY(data.mean), "of an image: a pixel p in [0, 1] is read as (p - mean) / deviation", {}},
+    {KEY(data.mean),
+     "of an image: a pixel p in [0, 1] is read as (p - mean) / deviation; one number for all "
+     "channels, or a list with one of each",
+     {}},
     {KEY(data.deviation), "see data.mean", kPositive},
     {KEY(data.crop),
      "each epoch reads an image from a random place, up to so many pixels off, with zeros around "
@@ -420,6 +423,7 @@ std::string type_name(const KeyField& field) {
                                     "a number",
                                     "a string",
                                     "a string or a list of strings",
+                                    "a number or a list of numbers",
                                     "a list of two numbers",
                                     "an integer or a list of integers",
                                     "a size such as \"512 MiB\" or \"1.5 GB\", or 0",
@@ -507,7 +511,10 @@ std::string expected(const Key& key) {
   RunConfig defaults;
   const KeyField field = key.field(defaults);
   std::string text = type_name(field);
-  if (std::holds_alternative<std::array<double, 2>*>(field)) text += ", each";
+  if (std::holds_alternative<std::array<double, 2>*>(field) ||
+      std::holds_alternative<std::vector<double>*>(field))
+    if (const std::string limits = bounds(key.range); !limits.empty())
+      return text + ", each" + limits;
   return text + bounds(key.range);
 }
 

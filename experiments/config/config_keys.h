@@ -20,7 +20,8 @@ namespace concertina {
 /// A place in a RunConfig; its type is the key's type.
 using KeyField =
     std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
-                 std::array<double, 2>*, std::vector<std::int64_t>*, ByteSize*, Layout*>;
+                 std::vector<double>*, std::array<double, 2>*, std::vector<std::int64_t>*,
+                 ByteSize*, Layout*>;
 
 /// What a number may be; an open end excludes the bound itself.
 struct Range {

@@ -38,6 +38,8 @@ std::string to_toml(double value);
 std::string to_toml(const std::string& value);
 std::string to_toml(const std::vector<std::string>& values);
 std::string to_toml(const std::vector<std::int64_t>& values);
+/// A list of one is written as a number, which is read as that.
+std::string to_toml(const std::vector<double>& values);
 std::string to_toml(const std::array<double, 2>& values);
 std::string to_toml(ByteSize size);
 

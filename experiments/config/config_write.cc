@@ -68,6 +68,13 @@ std::string to_toml(const std::vector<std::int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
+std::string to_toml(const std::vector<double>& values) {
+  if (values.size() == 1) return to_toml(values[0]);
+  std::vector<std::string> items;
+  for (const double value : values) items.push_back(to_toml(value));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
 std::string to_toml(const std::array<double, 2>& values) {
   return fmt::format("[{}, {}]", to_toml(values[0]), to_toml(values[1]));
 }

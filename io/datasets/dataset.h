@@ -35,9 +35,10 @@ struct DataOptions {
   double validation = 0.1;             // share of `files`, at their end, without validation_files
   std::int64_t tokens_per_sample = 0;  // T (model.context)
   std::string windows = "shifted";     // of kWindowsNames (data.windows)
-  double mean = 0.5, deviation = 0.5;  // of pixels in [0, 1] (data.mean, data.deviation)
-  std::int64_t crop = 0;               // pixels of padding to crop from (data.crop)
-  bool flip = false;                   // left and right, by chance (data.flip)
+  // Of pixels in [0, 1], of all channels or of each (data.mean, data.deviation).
+  std::vector<double> mean{0.5}, deviation{0.5};
+  std::int64_t crop = 0;      // pixels of padding to crop from (data.crop)
+  bool flip = false;          // left and right, by chance (data.flip)
   std::int64_t stride = 128;  // tokens from a window of a long text to the next (data.stride)
   std::int64_t vocabulary = std::int64_t{1} << 31;  // tokens are below it (model.vocab)
 };

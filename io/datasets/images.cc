@@ -24,12 +24,17 @@ class ImageDataset final : public Dataset {
         fields_{image_field(set_.channels, set_.height, set_.width), label_field()},
         crop_(options.crop),
         flip_(options.flip) {
-    if (!(options.deviation > 0))
-      throw_input(fmt::format("a deviation of {}", options.deviation), "data.deviation",
-                  "a number above 0");
-    for (std::size_t value = 0; value < table_.size(); ++value)
-      table_[value] =
-          static_cast<float>((static_cast<double>(value) / 255 - options.mean) / options.deviation);
+    for (const double deviation : options.deviation)
+      if (!(deviation > 0))
+        throw_input(fmt::format("a deviation of {}", deviation), "data.deviation",
+                    "a number above 0");
+    for (std::int64_t c = 0; c < set_.channels; ++c) {
+      const double mean = of_channel(options.mean, c, "data.mean");
+      const double deviation = of_channel(options.deviation, c, "data.deviation");
+      std::array<float, 256>& table = tables_.emplace_back();
+      for (std::size_t value = 0; value < table.size(); ++value)
+        table[value] = static_cast<float>((static_cast<double>(value) / 255 - mean) / deviation);
+    }
   }
 
   std::span<const Field> fields() const override { return fields_; }
@@ -56,6 +61,16 @@ class ImageDataset final : public Dataset {
   }
 
  private:
+  double of_channel(const std::vector<double>& values, std::int64_t channel,
+                    const char* key) const {
+    if (values.size() != 1 && std::ssize(values) != set_.channels)
+      throw_input(fmt::format("{} numbers for images of {} channels", values.size(), set_.channels),
+                  key,
+                  set_.channels == 1 ? std::string("one number")
+                                     : fmt::format("one number, or {}", set_.channels));
+    return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
+  }
+
   Augmentation augmentation(const SampleAt& at) const {
     const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
     const auto word =
@@ -69,21 +84,23 @@ class ImageDataset final : public Dataset {
 
   void draw(std::span<const std::uint8_t> pixels, const Augmentation& how, float* out) const {
     const std::int64_t height = set_.height, width = set_.width;
-    for (std::int64_t c = 0; c < set_.channels; ++c)
+    for (std::int64_t c = 0; c < set_.channels; ++c) {
+      const std::array<float, 256>& table = tables_[static_cast<std::size_t>(c)];
       for (std::int64_t y = 0; y < height; ++y)
         for (std::int64_t x = 0; x < width; ++x) {
           const std::int64_t from_y = y + how.down;
           const std::int64_t from_x = (how.mirrored ? width - 1 - x : x) + how.right;
           const bool inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
-          *out++ = table_[inside ? pixels[(c * height + from_y) * width + from_x] : 0];
+          *out++ = table[inside ? pixels[(c * height + from_y) * width + from_x] : 0];
         }
+    }
   }
 
   ImageSet set_;
   std::vector<Field> fields_;
   std::int64_t crop_;
   bool flip_;
-  std::array<float, 256> table_{};  // what a pixel is read as
+  std::vector<std::array<float, 256>> tables_;  // of a channel: what a pixel is read as
 };
 
 }  // namespace

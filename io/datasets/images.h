@@ -42,9 +42,10 @@ struct ImageSet {
   Splits splits{};
 };
 
-/// Fields image [C, H, W] = (pixel / 255 - mean) / deviation and label. In training, the image is
-/// read from a place up to data.crop pixels off, with pixels of value 0 around it, and mirrored in
-/// half of all cases with data.flip.
+/// Fields image [C, H, W] = (pixel / 255 - mean) / deviation, these of the channel, and label. In
+/// training, the image is read from a place up to data.crop pixels off, with pixels of value 0
+/// around it, and mirrored in half of all cases with data.flip. Input errors: as many means or
+/// deviations as are neither one nor C; a deviation that is not above 0.
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);
 /// Augmented images differ in each epoch.
 std::optional<Variation> images_vary(const DataOptions& options);

@@ -641,6 +641,10 @@ struct Fill {
     out->resize(*rc::gen::inRange<std::size_t>(0, 4));
     for (std::int64_t& item : *out) (*this)(&item);
   }
+  void operator()(std::vector<double>* out) const {
+    out->resize(*rc::gen::inRange<std::size_t>(0, 4));
+    for (double& value : *out) (*this)(&value);
+  }
   void operator()(std::array<double, 2>* out) const {
     for (double& value : *out) (*this)(&value);
   }

@@ -95,6 +95,35 @@ TEST(Images, AugmentationFollowsFromSeedEpochAndSampleAlone) {
   EXPECT_EQ(sample_of(*dataset, held).image, sample_of(*plain, held).image);
 }
 
+/// torchvision's Normalize: (p - mean[c]) / deviation[c].
+TEST(Images, EachChannelHasItsMeanAndDeviation) {
+  const Cifar folder;
+  const auto plain = open_dataset(folder.options);
+  DataOptions options = folder.options;
+  const std::vector<float> whole = sample_of(*plain, {}).image;
+  options.mean = {0.5, 0.5, 0.5};
+  EXPECT_EQ(sample_of(*open_dataset(options), {}).image, whole);
+  options.mean = {0.485, 0.456, 0.406};
+  options.deviation = {0.229, 0.224, 0.225};
+  const std::vector<float> image = sample_of(*open_dataset(options), {}).image;
+  const std::string file = slurp(folder.file);
+  for (std::size_t p = 0; p < 3072; ++p)
+    ASSERT_NEAR(image[p],
+                (static_cast<unsigned char>(file[1 + p]) / 255.0 - options.mean[p / 1024]) /
+                    options.deviation[p / 1024],
+                1e-6);
+  options.mean = {0.5, 0.5};
+  EXPECT_ERROR(open_dataset(options), "2 numbers for images of 3 channels\n  at: data.mean");
+  options.mean = {0.5};
+  options.deviation = {};
+  EXPECT_ERROR(open_dataset(options), "0 numbers for images of 3 channels\n  at: data.deviation");
+  options.deviation = {1, 0, 1};
+  EXPECT_ERROR(open_dataset(options), "a deviation of 0");
+  Mnist grey;
+  grey.options.mean = {0.1, 0.2, 0.3};
+  EXPECT_ERROR(open_dataset(grey.options), "3 numbers for images of 1 channels");
+}
+
 TEST(Mnist, ThePublishedFilesAreRead) {
   const std::string folder = data_at_hand("mnist");
   if (folder.empty()) GTEST_SKIP() << "no MNIST here";

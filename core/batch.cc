@@ -17,9 +17,11 @@ std::string text_of(const Field& field) {
 [[noreturn]] void refuse(const Field& missing, std::span<const Field> offered) {
   std::vector<std::string> texts;
   for (const Field& field : offered) texts.push_back(text_of(field));
-  throw_input(fmt::format("the model reads {}, which the data does not have", text_of(missing)),
-              "model.family",
-              fmt::format("a model that reads what the data has: {}", fmt::join(texts, ", ")));
+  throw_input(
+      fmt::format("the model reads {}, which the data does not have", text_of(missing)),
+      "model.family",
+      fmt::format("another data.format, or a model and a task that read what this data has: {}",
+                  fmt::join(texts, ", ")));
 }
 
 }  // namespace

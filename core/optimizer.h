@@ -52,6 +52,9 @@ class Optimizer {
   virtual std::vector<std::string_view> state_names() const = 0;
   /// Whether update() must see whole tensors: owners then share a bucket tensor by tensor.
   virtual bool whole_tensors() const { return false; }
+  /// Floating-point operations of the products in update() of this whole tensor, beside what it
+  /// does with each element.
+  virtual double update_flops(const ParameterSpec& /*parameter*/) const { return 0; }
   /// What update() needs for these tensors, which are those of one rank; null: nothing. Made before
   /// the backend's workspace is set.
   virtual std::unique_ptr<UpdateTools> tools(

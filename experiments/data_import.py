@@ -24,6 +24,7 @@ import sys
 import tarfile
 
 from data_tables import InputError, Rows, choose_splits, load_pyarrow
+from data_token_file import write_token_file
 
 EXAMPLES = """examples:
   data_import.py text wikitext --split train --out train.txt
@@ -31,6 +32,7 @@ EXAMPLES = """examples:
   data_import.py tsv mrpc.parquet --sentence sentence1 --sentence2 sentence2 --out mrpc.tsv
   data_import.py squad squad --split train --out train-v1.1.json
   data_import.py tokens fineweb/*.parquet --column input_ids --out fineweb.bin
+  data_import.py tokens fineweb/*.parquet --tokenizer gpt2/tokenizer.json --out fineweb.tok
   data_import.py images cifar10 --split train --image img --out cifar10.tar
 """
 
@@ -143,10 +145,14 @@ def write_squad(options, files, out):
 
 
 def write_tokens(options, files, out):
-    """Megatron-LM's indexed dataset, one document per row, in 2 bytes per token where that is enough.
+    """Where the tokenizer is known a token file of ours, else Megatron-LM's indexed dataset, one document
+    per row, in 2 bytes per token where that is enough.
 
     Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it.
     """
+    if options.tokenizer:
+        return write_token_file(options, files, out)
+    options.vocabulary = options.vocabulary or 1 << 31
     index, tokens = out
     rows = Rows(files, [options.column])
     largest = max((most for _, most in rows.integer_lists(options.column, options.vocabulary)), default=0)
@@ -235,8 +241,14 @@ def outputs(options, split):
     path = pathlib.Path(options.out.replace("{split}", split))
     if options.write is not write_tokens:
         return [path]
+    if options.tokenizer:
+        if path.suffix in (".bin", ".idx"):
+            raise InputError("a token file with its tokenizer is another format than Megatron's", path,
+                             "--out NAME.tok, or no --tokenizer")
+        return [path]
     if path.suffix != ".bin":
-        raise InputError("tokens are a .bin file and the .idx beside it", path, "--out NAME.bin")
+        raise InputError("tokens are a .bin file and the .idx beside it", path,
+                         "--out NAME.bin, or --tokenizer for one file that has documents and a hash")
     return [path.with_suffix(".idx"), path]
 
 
@@ -287,9 +299,13 @@ def parse():
     squad.add_argument("--context", default="context", help="(context)")
     squad.add_argument("--question", default="question", help="(question)")
     squad.add_argument("--answers", default="answers", help="(answers)")
-    tokens = kind("tokens", write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron")
+    tokens = kind("tokens", write_tokens,
+                  "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file")
     tokens.add_argument("--column", default="input_ids", help="(input_ids)")
-    tokens.add_argument("--vocabulary", type=positive, default=1 << 31, help="tokens are below it")
+    tokens.add_argument("--vocabulary", type=positive, default=0, help="tokens are below it (the tokenizer's own)")
+    tokens.add_argument("--tokenizer", default="", metavar="PATH|bytes|FINGERPRINT",
+                        help="what made the tokens: a tokenizer.json, the word bytes, or what data inspect "
+                        "shows; a file as data prepare writes it is the result")
     images = kind("images", write_images, "PNG or JPEG images and labels, as a tar for webdataset")
     images.add_argument("--image", default="image", help="the column of images (image)")
     labels(images)

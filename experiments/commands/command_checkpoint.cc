@@ -2,36 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/commands/checkpoint_exchange.h"
-#include "io/checkpoint_commit.h"
+#include "experiments/exchange/stored_run.h"
 #include "io/checkpoint_reader.h"
 
 namespace concertina {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-}  // namespace
-
-std::string checkpoint_of(const std::string& path) {
-  if (std::error_code error; !fs::is_directory(path, error))
-    throw_input("there is no such directory", path,
-                "a checkpoint (step-...), a directory of checkpoints, or a run directory");
-  if (fs::exists(fs::path(path) / kManifestName)) return path;
-  for (const fs::path& place : {fs::path(path), fs::path(path) / "checkpoints"})
-    if (const auto newest = newest_commit(place.string())) return newest->path;
-  // A commit that lost its manifest is still worth a message of its own.
-  if (fs::path(path).filename().string().rfind("step-", 0) == 0) return path;
-  throw_input("there is no checkpoint here", path,
-              "a checkpoint (step-...), a directory of checkpoints, or a run directory");
-}
-
-namespace {
 
 Json tensors_json(const Manifest& manifest) {
   Json tensors = Json::array();
@@ -77,7 +58,7 @@ void print_inspection(const Json& report) {
 }  // namespace
 
 int run_checkpoint_inspect(const CheckpointOptions& options) {
-  const Json report = inspect(checkpoint_of(options.path));
+  const Json report = inspect(stored_commit(options.path));
   if (options.json)
     fmt::print("{}\n", report.dump());
   else
@@ -86,7 +67,7 @@ int run_checkpoint_inspect(const CheckpointOptions& options) {
 }
 
 int run_checkpoint_verify(const CheckpointOptions& options) {
-  const std::string commit = checkpoint_of(options.path);
+  const std::string commit = stored_commit(options.path);
   const std::vector<std::string> problems = verify(commit);
   if (options.json) {
     const Json report{{"path", commit}, {"ok", problems.empty()}, {"problems", problems}};
@@ -111,8 +92,8 @@ void add_reading(CLI::App& app, CheckpointBody& chosen,
                  const std::shared_ptr<CheckpointOptions>& options, const char* name,
                  const char* help, int (*body)(const CheckpointOptions&)) {
   CLI::App* added = app.add_subcommand(name, help);
-  added->add_option("path", options->path, "checkpoint, directory of checkpoints, or run")
-      ->type_name("DIRECTORY")
+  added->add_option("path", options->path, "run, checkpoint, or directory of checkpoints")
+      ->type_name("PATH")
       ->required();
   added->add_flag("--json", options->json, "print one JSON object, nothing else");
   added->callback([&chosen, options, body] {

@@ -9,12 +9,9 @@
 namespace concertina {
 
 struct CheckpointOptions {
-  std::string path;  // a commit (step-...), the directory of the commits, or a run directory
+  std::string path;  // of stored_commit()
   bool json = false;
 };
-
-/// The commit that `path` means: itself, or the newest below it.
-std::string checkpoint_of(const std::string& path);
 
 int run_checkpoint_inspect(const CheckpointOptions& options);
 /// Exit code 1 if anything is not as it was written.

@@ -68,6 +68,16 @@ class RankColumns {
   std::size_t width_;
 };
 
+/// What all updates of a step cost, as elements: all.sum(3) but for rules with products.
+double update_cost(const Assignment& assignment) {
+  double cost = 0;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    if (assignment.buckets[b].frozen) continue;
+    for (const Part& part : assignment.owners[b].parts) cost += part.cost;
+  }
+  return cost;
+}
+
 RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
   RunConfig config;
   read_config(costs.config, source, config);
@@ -101,7 +111,7 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   machine.load_s = all.largest(0);
   if (all.sum(3) > 0) {
     machine.norm_s_per_element = all.sum(1) / all.sum(3);
-    machine.update_s_per_element = all.sum(2) / all.sum(3);
+    machine.update_s_per_element = all.sum(2) / update_cost(trainer.assignment());
   }
   machine.post_s = all.mean(4);
   machine.combine_s_per_byte = all.mean(5);

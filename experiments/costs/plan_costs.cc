@@ -130,9 +130,9 @@ void add_update(const Assignment& assignment, const MachineModel& machine, Costs
     if (assignment.buckets[b].frozen) continue;
     for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
       RankCosts& rank = costs.ranks[at(assignment.owners[b].ranks[i])];
-      const auto elements = static_cast<double>(assignment.owners[b].parts[i].count());
-      rank.norm += elements * machine.norm_s_per_element;
-      rank.update += elements * machine.update_s_per_element;
+      const Part& part = assignment.owners[b].parts[i];
+      rank.norm += static_cast<double>(part.count()) * machine.norm_s_per_element;
+      rank.update += part.cost * machine.update_s_per_element;
       if (shared[b] >= 0) costs.buckets[at(shared[b])].updated.push_back(rank.update);
     }
   }

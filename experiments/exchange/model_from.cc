@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 
-#include "core/error.h"
 #include "experiments/exchange/published_config.h"
 
 namespace concertina {
@@ -15,10 +14,9 @@ std::optional<StoredRun> model_from_run(const RunConfig& config) {
   if (std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored))
     return std::nullopt;
   std::optional<StoredRun> run = find_stored_run(path);
-  if (!run || !std::filesystem::is_directory(path, ignored))
-    throw_input("there is no model here", path,
-                "a folder with the config.json and weights of transformers' save_pretrained(), a "
-                "run directory, or a checkpoint in one");
+  if (!run)
+    refuse_stored(path,
+                  "a folder with the config.json and weights of transformers' save_pretrained(), ");
   return run;
 }
 

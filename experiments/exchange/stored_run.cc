@@ -12,6 +12,8 @@
 #include "experiments/exchange/adopt_value.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/run/planning.h"
+#include "experiments/run/run_checkpoint.h"
+#include "io/checkpoint_commit.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -24,9 +26,26 @@ bool exists_in(const fs::path& folder, const char* name) {
   return fs::exists(folder / name, ignored);
 }
 
-/// The directory of the run that `path` is in.
-std::optional<fs::path> directory_of_run(const std::string& path) {
-  fs::path folder = fs::absolute(path).lexically_normal();
+/// `path` as a directory: of a file of a checkpoint, such as its manifest, the checkpoint. Nothing
+/// if there is none.
+std::optional<fs::path> directory_named(const std::string& path) {
+  std::error_code ignored;
+  fs::path folder = fs::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  if (fs::is_directory(folder, ignored)) return folder;
+  const fs::path above = folder.has_parent_path() ? folder.parent_path() : ".";
+  if (fs::exists(folder, ignored) && exists_in(above, kManifestName)) return above;
+  return std::nullopt;
+}
+
+/// Whether `folder` is one commit. One that has lost its manifest has an error of its own.
+bool is_commit(const fs::path& folder) {
+  return exists_in(folder, kManifestName) || folder.filename().string().starts_with("step-");
+}
+
+/// The directory of the run that `named` is in.
+std::optional<fs::path> directory_of_run(const fs::path& named) {
+  fs::path folder = fs::absolute(named).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path())
     if (exists_in(folder, "config.toml")) return folder;
@@ -50,30 +69,50 @@ std::set<std::string> tensors_of_positions(const RunConfig& config) {
 }  // namespace
 
 std::optional<StoredRun> find_stored_run(const std::string& path) {
-  const std::optional<fs::path> directory = directory_of_run(path);
+  const std::optional<fs::path> named = directory_named(path);
+  const std::optional<fs::path> directory = named ? directory_of_run(*named) : std::nullopt;
   if (!directory) return std::nullopt;
   StoredRun run;
   run.directory = directory->string();
   read_run_directory(run.directory, run.config);
   validate(run.config);
-  const bool whole = exists_in(path, "config.toml");
-  run.checkpoints = whole ? checkpoint_directory(run.config) : path;
+  run.checkpoints =
+      exists_in(*named, "config.toml") ? checkpoint_directory(run.config) : named->string();
   return run;
+}
+
+void refuse_stored(const std::string& path, const std::string& instead) {
+  const std::optional<fs::path> named = directory_named(path);
+  if (named && (is_commit(*named) || newest_commit(named->string())))
+    throw_input("there is no config.toml of a run here or above", path,
+                "the checkpoint in the directory of its run");
+  std::error_code ignored;
+  throw_input(fs::exists(path, ignored) ? "there is neither a run nor a checkpoint here"
+                                        : "there is no such file or directory",
+              path,
+              instead + "a run directory, a checkpoint (step-...) or a directory of checkpoints");
 }
 
 StoredRun require_stored_run(const std::string& path) {
   std::optional<StoredRun> run = find_stored_run(path);
-  if (!run)
-    throw_input("there is no config.toml of a run here or above", path,
-                "a run directory, or a checkpoint in one");
+  if (!run) refuse_stored(path);
   return std::move(*run);
 }
 
 CheckpointReader open_stored(const StoredRun& run) {
-  if (exists_in(run.checkpoints, kManifestName)) return CheckpointReader(run.checkpoints);
+  if (is_commit(run.checkpoints)) return CheckpointReader(run.checkpoints);
   if (auto newest = open_newest(run.checkpoints)) return CheckpointReader(std::move(*newest));
-  throw_input("there is no checkpoint here", run.checkpoints,
-              "the directory of a run that `concertina train` has trained");
+  refuse_without_commit(run.checkpoints);
+}
+
+std::string stored_commit(const std::string& path) {
+  const std::optional<fs::path> named = directory_named(path);
+  if (named && is_commit(*named)) return named->string();
+  if (named && !exists_in(*named, "config.toml"))  // without a run, too
+    if (const auto newest = newest_commit(named->string())) return newest->path;
+  const StoredRun run = require_stored_run(path);
+  if (const auto newest = newest_commit(run.checkpoints)) return newest->path;
+  refuse_without_commit(run.checkpoints);
 }
 
 void adopt_stored(const StoredRun& run, RunConfig& config) {

@@ -17,13 +17,21 @@ struct StoredRun {
   std::string checkpoints;  // a commit, or a directory of commits of which the newest is meant
 };
 
-/// The run that `path` is: a run directory, or a checkpoint or a directory of checkpoints in one.
-/// Nothing if there is no config.toml here or above. Input error: a config.toml that is not right.
+/// The run that `path` is: a run directory, or a checkpoint, a file of one or a directory of
+/// checkpoints in one. Nothing if `path` is not there, or no config.toml is here or above. Input
+/// error: a config.toml that is not right.
 std::optional<StoredRun> find_stored_run(const std::string& path);
+/// The input error of a `path` at which no run is found. `instead`: what else would be right, ahead
+/// of the rest.
+[[noreturn]] void refuse_stored(const std::string& path, const std::string& instead = "");
 /// As above, and none is an input error.
 StoredRun require_stored_run(const std::string& path);
 /// Input error: it has no commit, or a damaged one.
 CheckpointReader open_stored(const StoredRun& run);
+/// The commit that `path` means, as it is, be it damaged: the newest of a run or of a directory of
+/// checkpoints. A checkpoint needs no run here. Input errors as of require_stored_run() and
+/// open_stored().
+std::string stored_commit(const std::string& path);
 
 /// Keys of [model] that follow from the run's, and its tokenizer, where no file or --set has set
 /// them. Input error: a size that is set to something else, but for a shorter context. Another task

@@ -53,14 +53,29 @@ std::int64_t tokens_of_step(const RunConfig& config) {
   return config.batch.global * model_of(config)->spec().tokens_per_sample;
 }
 
+namespace {
+
+std::vector<std::vector<double>> update_flops_of(const ModelSpec& model, const Optimizer& rule) {
+  std::vector<std::vector<double>> flops(model.units.size());
+  for (std::size_t u = 0; u < model.units.size(); ++u)
+    for (const ParameterSpec& parameter : model.units[u].parameters)
+      flops[u].push_back(rule.update_flops(parameter));
+  return flops;
+}
+
+}  // namespace
+
 Job job_of(const RunConfig& config) {
-  return {.model = model_of(config)->spec(),
+  const std::unique_ptr<Optimizer> rule = optimizer_of(config);
+  const ModelSpec model = model_of(config)->spec();
+  return {.model = model,
           .microbatches = config.batch.microbatches,
           .leaves = reduction_leaves(config),
           .seed = static_cast<std::uint64_t>(config.run.seed),
           .keeps_frozen_state = config.freeze.unfreeze != "never",
           .keeps_reference = wants_reference(config),
-          .whole_tensors = optimizer_of(config)->whole_tensors()};
+          .whole_tensors = rule->whole_tensors(),
+          .update_flops = update_flops_of(model, *rule)};
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config) {

@@ -224,14 +224,10 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
   }
 }
 
-namespace {
-
-[[noreturn]] void refuse_without_commit(const std::string& path) {
-  throw_input("there is no checkpoint", path,
+void refuse_without_commit(const std::string& path) {
+  throw_input("there is no checkpoint here", path,
               "the directory of a run that `concertina train` has trained");
 }
-
-}  // namespace
 
 std::string agreed_commit(Communicator& world, const std::string& path) {
   const auto commit = path_from_first(world, path, [&] { return find_commit(path); });

@@ -32,6 +32,8 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
                                             const nlohmann::json& identity,
                                             nlohmann::json* stored = nullptr);
 
+/// The input error of a `path` at which, and below which, there is no commit.
+[[noreturn]] void refuse_without_commit(const std::string& path);
 /// The commit at `path`, or the newest below it: the same on all ranks. Collective. Input error:
 /// there is none.
 std::string agreed_commit(Communicator& world, const std::string& path);

@@ -228,8 +228,14 @@ class TokenFiles final : public TokenSequence {
   std::int64_t vocabulary_;
 };
 
-/// Where files say which tokenizer made them, it is one and, unless that is "bytes" (the default of
-/// a key that other files do not need), the one of data.tokenizer.
+/// A tokenizer of this fingerprint, for a person.
+std::string called(const std::string& fingerprint) {
+  if (fingerprint == or_bytes(nullptr)->fingerprint())
+    return fmt::format("\"{}\"", kBytesTokenizer);
+  return fmt::format("the one whose fingerprint is {}...", fingerprint.substr(0, 12));
+}
+
+/// Where files say which tokenizer made them, it is one, and the one of data.tokenizer.
 void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions& options) {
   const TokenRun* first = nullptr;
   for (const TokenRun& run : runs) {
@@ -241,11 +247,10 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
   }
   if (first == nullptr || options.tokenizer == nullptr) return;
   const std::string given = options.tokenizer->fingerprint();
-  if (given != first->tokenizer && given != or_bytes(nullptr)->fingerprint())
-    throw_input(fmt::format("{} was made by another tokenizer: its fingerprint is {}..., that of "
-                            "data.tokenizer {}...",
-                            first->path, first->tokenizer.substr(0, 12), given.substr(0, 12)),
-                "data.tokenizer", "the tokenizer that the file was prepared with");
+  if (given != first->tokenizer)
+    throw_input(fmt::format("{} was made by another tokenizer: {}, and data.tokenizer is {}",
+                            first->path, called(first->tokenizer), called(given)),
+                "data.tokenizer", "data.tokenizer = the tokenizer that the file was prepared with");
 }
 
 /// How the text begins, where data.tokenizer is what made it.

@@ -77,6 +77,12 @@ class MuonOptimizer final : public Optimizer {
 
   std::vector<std::string_view> state_names() const override { return others_->state_names(); }
   bool whole_tensors() const override { return true; }
+  double update_flops(const ParameterSpec& parameter) const override {
+    double flops = 0;
+    for (const std::int64_t columns : parameter.matrices)
+      flops += NewtonSchulz::flops(parameter.shape[0], columns, iterations_);
+    return flops;
+  }
   std::unique_ptr<UpdateTools> tools(Backend& backend,
                                      std::span<const BucketTensor* const> tensors) const override {
     return std::make_unique<MuonTools>(backend, tensors);

@@ -23,6 +23,11 @@ NewtonSchulz::NewtonSchulz(Backend& backend, std::int64_t rows, std::int64_t col
       side_(backend.linear({.rows = rows, .in = least(), .out = columns})),
       square_(backend.linear({.rows = least(), .in = least(), .out = least()})) {}
 
+double NewtonSchulz::flops(std::int64_t rows, std::int64_t columns, int iterations) {
+  const auto m = static_cast<double>(rows), n = static_cast<double>(columns), k = std::min(m, n);
+  return iterations * (4 * m * n * k + 2 * k * k * k);
+}
+
 std::size_t NewtonSchulz::scratch_bytes() const {
   return 2 * matrix_bytes(least(), least()) + matrix_bytes(rows_, columns_) +
          align_up(side_->packed_bytes()) + align_up(square_->packed_bytes());

@@ -21,6 +21,8 @@ class NewtonSchulz {
   bool is_for(std::int64_t rows, std::int64_t columns) const {
     return rows == rows_ && columns == columns_;
   }
+  /// Operations of `iterations` of them on a matrix of these extents.
+  static double flops(std::int64_t rows, std::int64_t columns, int iterations);
   std::size_t scratch_bytes() const;
   void attach(void* scratch);
   /// x[rows,columns] <- what the iteration makes of x / |x|. Must not allocate.

@@ -19,6 +19,16 @@ int batches_of_layout(const Job& job, const Layout& layout) {
   return microbatches / job.microbatches;
 }
 
+/// What updates cost beside their elements.
+ExtraCost extra_cost(const Job& job) {
+  if (job.update_flops.empty()) return {};
+  return [&job](const BucketTensor& tensor) {
+    return job.update_flops.at(static_cast<std::size_t>(tensor.unit))
+               .at(static_cast<std::size_t>(tensor.parameter)) /
+           kFlopsPerElement;
+  };
+}
+
 }  // namespace
 
 Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) {
@@ -33,7 +43,7 @@ Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) 
                   .keeps_frozen_state = job.keeps_frozen_state,
                   .batches = batches};
   made.plan.rows.resize(static_cast<std::size_t>(made.world));
-  made.owners = assign_owners(made.buckets, made.layout, job.whole_tensors);
+  made.owners = assign_owners(made.buckets, made.layout, job.whole_tensors, extra_cost(job));
   made.working = working_ranks(made.layout);
   return made;
 }

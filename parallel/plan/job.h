@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/model_spec.h"
 
@@ -19,6 +20,9 @@ struct Job {
   bool keeps_reference = false;
   /// The optimizer updates whole tensors (Optimizer::whole_tensors): each has one owner.
   bool whole_tensors = false;
+  /// Operations of an update in products (Optimizer::update_flops), of each parameter of each unit;
+  /// empty: there are none.
+  std::vector<std::vector<double>> update_flops{};
 
   int units() const { return static_cast<int>(model.units.size()); }
   /// Samples of a batch.

@@ -39,6 +39,7 @@ std::vector<Part> cut_bucket(const Bucket& bucket, int owners) {
     block = i + 1 == owners ? blocks : block_near(bucket, block, blocks, target);
     part.last_block = block;
     part.end = offset(block);
+    part.cost = static_cast<double>(part.count());
     parts.push_back(part);
   }
   return parts;
@@ -62,14 +63,16 @@ int BucketOwners::index_of(int rank) const {
 
 namespace {
 
-/// How many tensors of `bucket` each of `loads`, the elements that its holders own so far, gets, in
+/// How many tensors of `bucket` each of `loads`, the costs that its holders have so far, gets, in
 /// their order: the share with the least sum of squared loads, by dynamic programming over (holder,
 /// tensors before it) in O(holders tensors^2).
-std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<double>& loads) {
+std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<double>& loads,
+                                       const ExtraCost& extra) {
   const std::size_t tensors = bucket.tensors.size(), holders = loads.size();
-  std::vector<double> before(tensors + 1, 0);  // elements of the first tensors
+  std::vector<double> before(tensors + 1, 0);  // cost of the first tensors
   for (std::size_t t = 0; t < tensors; ++t)
-    before[t + 1] = before[t] + static_cast<double>(bucket.tensors[t].count);
+    before[t + 1] = before[t] + static_cast<double>(bucket.tensors[t].count) +
+                    (extra ? extra(bucket.tensors[t]) : 0);
   constexpr double kNever = std::numeric_limits<double>::infinity();
   // cost[h][t]: of the holders from h on, if the tensors from t on are theirs.
   std::vector<std::vector<double>> cost(holders + 1, std::vector<double>(tensors + 1, kNever));
@@ -91,7 +94,8 @@ std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<d
 }
 
 /// One part per holder, of the tensors that are its share.
-std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_t>& shares) {
+std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_t>& shares,
+                              const ExtraCost& extra) {
   std::vector<Part> parts;
   std::size_t tensor = 0, block = 0;
   const auto offset = [&] {
@@ -99,8 +103,12 @@ std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_
   };
   for (const std::size_t share : shares) {
     Part part{.begin = offset(), .first_block = block};
-    for (std::size_t i = 0; i < share; ++i) block += block_count(bucket.tensors[tensor++]);
+    for (std::size_t i = 0; i < share; ++i, ++tensor) {
+      block += block_count(bucket.tensors[tensor]);
+      if (extra) part.cost += extra(bucket.tensors[tensor]);
+    }
     part.end = offset();
+    part.cost += static_cast<double>(part.count());
     part.last_block = block;
     parts.push_back(part);
   }
@@ -110,17 +118,16 @@ std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_
 }  // namespace
 
 std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
-                                        bool whole_tensors) {
+                                        bool whole_tensors, const ExtraCost& extra) {
   std::vector<BucketOwners> owners;
-  std::map<int, double> loads;  // by rank: elements
+  std::map<int, double> loads;  // by rank: costs
   for (const Bucket& bucket : buckets) {
     BucketOwners one{layout.holders(bucket.uses), {}};
     if (whole_tensors) {
       std::vector<double> held;
       for (const int rank : one.ranks) held.push_back(loads[rank]);
-      one.parts = whole_parts(bucket, share_tensors(bucket, held));
-      for (std::size_t i = 0; i < one.ranks.size(); ++i)
-        loads[one.ranks[i]] += static_cast<double>(one.parts[i].count());
+      one.parts = whole_parts(bucket, share_tensors(bucket, held, extra), extra);
+      for (std::size_t i = 0; i < one.ranks.size(); ++i) loads[one.ranks[i]] += one.parts[i].cost;
     } else {
       one.parts = cut_bucket(bucket, static_cast<int>(one.ranks.size()));
     }

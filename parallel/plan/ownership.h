@@ -4,6 +4,7 @@
 // canonical grid (core/model_spec.h), so norms and hashes do not depend on the cut.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/model_spec.h"
@@ -15,6 +16,7 @@ namespace concertina {
 struct Part {
   std::size_t begin = 0, end = 0;
   std::size_t first_block = 0, last_block = 0;
+  double cost = 0;  // of its update: that of so many elements
   std::size_t count() const { return end - begin; }
 };
 
@@ -35,9 +37,15 @@ struct BucketOwners {
   /// Index of `rank` in `ranks`, -1 if it does not hold the bucket.
   int index_of(int rank) const;
 };
-/// `whole_tensors`: parts begin and end with tensors, cut so that elements are shared evenly over
-/// all buckets of a rank, as far as tensors allow; parts of one bucket may differ a lot.
+/// What the update of a whole tensor costs beside its elements, as that of so many elements.
+using ExtraCost = std::function<double(const BucketTensor&)>;
+/// Products of an update that take about as long as the rest of the update of one element does.
+inline constexpr double kFlopsPerElement = 128;
+
+/// `whole_tensors`: parts begin and end with tensors, cut so that costs are shared evenly over all
+/// buckets of a rank, as far as tensors allow; parts of one bucket may differ a lot. `extra`: null
+/// is none; only for whole tensors.
 std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
-                                        bool whole_tensors = false);
+                                        bool whole_tensors = false, const ExtraCost& extra = {});
 
 }  // namespace concertina

@@ -387,9 +387,25 @@ for command in '' train eval generate plan 'schedule simulate' 'schedule search'
 done
 
 refused 'one rank has nobody' bench change
-refused 'no such directory' checkpoint inspect nowhere
-refused 'no checkpoint here' checkpoint verify .
-refused 'no config.toml' checkpoint export nowhere --onnx --out here
+# What is no checkpoint is the same mistake to all who open one.
+mkdir -p empty untrained/checkpoints
+seq 1 900 > text
+printf '[run]\ndir = "."\nname = "untrained"\n' > untrained/config.toml
+while IFS='|' read -r path text; do
+  for command in 'checkpoint inspect' 'checkpoint verify' 'checkpoint export --out here' \
+    'checkpoint export --onnx --out here' 'train model.from='; do
+    case $command in
+      train*) refused "$text" train "model.from=$path" data.text=text run.name=from ;;
+      *) refused "$text" $command "$path" ;;
+    esac
+  done
+done << 'END'
+nowhere|there is no such file or directory
+untrained/checkpoints/step-00000003|there is no such file or directory
+empty|there is neither a run nor a checkpoint here
+untrained|there is no checkpoint here
+untrained/checkpoints|there is no checkpoint here
+END
 refused 'onnx' checkpoint export nowhere --out here --inline-limit 0
 refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001

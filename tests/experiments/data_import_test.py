@@ -245,6 +245,55 @@ class Import(Folder):
                      "column 'input_ids' is string", "in.parquet")
         self.refused(convert("tokens", self.parquet({"input_ids": [[1]]}), "--out", "out.idx"), ".bin file", "out.idx")
 
+    def test_token_files_are_those_of_data_prepare(self):
+        lines = [f"{'ship under far stars ' * (i % 5)}{i * i}" for i in range(3000)]
+        pathlib.Path("text").write_text("\n".join(lines) + "\n")
+        learn = run(CONCERTINA, "data", "train-tokenizer", "text", "--vocabulary", "400", "--out", "bpe")
+        self.assertEqual(learn.returncode, 0, learn.stderr)
+        ids = [list((line + "\n").encode()) for line in lines]
+        for name, lists in (("bytes", ids), ("bpe/tokenizer.json", None), ("./bpe", None)):
+            done = run(CONCERTINA, "data", "prepare", "data.text=text", f"data.tokenizer={name}", "--documents",
+                       "line", "--out", "prepared.tok")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            whole = pathlib.Path("prepared.tok").read_bytes()
+            vocabulary, tokens, documents = struct.unpack_from("<QQQ", whole, 32)
+            at = (128 + 2 * tokens + 7) // 8 * 8
+            bounds = struct.unpack_from(f"<{documents + 1}Q", whole, at)
+            if lists is None:  # the tokens of the program; the rest of the file is this script's
+                flat = struct.unpack_from(f"<{tokens}H", whole, 128)
+                lists = [list(flat[a:b]) for a, b in zip(bounds, bounds[1:])]
+            self.parquet({"input_ids": lists[:7] + [[]] + lists[7:]})
+            fingerprint = whole[64:96].hex()
+            for say in ((name,), (fingerprint, "--vocabulary", str(vocabulary))):
+                self.written(convert("tokens", "in.parquet", "--tokenizer", *say, "--out", "t.tok", "--force"))
+                self.assertEqual(pathlib.Path("t.tok").read_bytes(), whole)
+            shown = run(CONCERTINA, "data", "inspect", "t.tok", "--verify", "--json", "--tokenizer", name)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+            self.assertEqual(json.loads(shown.stdout)["documents"], len(lines))
+            os.remove("prepared.tok")
+
+    def test_token_files_of_any_size(self):
+        """Several blocks of the hash, tokens of 4 bytes, and zeros before the bounds."""
+        self.parquet({"input_ids": [list(range(70000))] * 63 + [[1]]})
+        self.written(convert("tokens", "in.parquet", "--tokenizer", "ab" * 32, "--vocabulary", "70000", "--out", "t.tok"))
+        self.assertGreater(os.path.getsize("t.tok"), 16 << 20)
+        shown = run(CONCERTINA, "data", "inspect", "t.tok", "--verify", "--json")
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        said = json.loads(shown.stdout)
+        self.assertEqual((said["token_bytes"], said["tokens"], said["documents"]), (4, 63 * 70000 + 1, 64))
+
+    def test_token_files_that_are_refused(self):
+        self.parquet({"input_ids": [[1, 300]]})
+        pathlib.Path("wrong.json").write_text('{"model": {"vocab": [["a", 0.5]]}}')
+        for say, what, where in ((["bytes"], "token 300 is out of range", "row 0, column 'input_ids'"),
+                                 (["bytes", "--vocabulary", "400"], "has 256 tokens, not 400", "--vocabulary"),
+                                 (["ab" * 32], "does not say how many", "--vocabulary"),
+                                 (["nowhere"], "no tokenizer 'nowhere'", "--tokenizer"),
+                                 (["wrong.json"], "not the tokenizer.json", "wrong.json")):
+            with self.subTest(what):
+                self.refused(convert("tokens", "in.parquet", "--tokenizer", *say, "--out", "out.tok"), what, where)
+        self.refused(convert("tokens", "in.parquet", "--tokenizer", "bytes", "--out", "out.bin"), "Megatron", "out.bin")
+
     def test_images(self):
         images = [{"bytes": PNG, "path": None}, {"bytes": JPEG, "path": "a.jpg"}] * 40
         self.saved("img", {"image": images, "label": [i % 2 for i in range(80)]}, rows=50)

@@ -123,6 +123,7 @@ refused 'no text is named' 1 data prepare --out a.tok
 printf 'good\nbad \377\n' > bad.txt
 refused 'not UTF-8' 3 data prepare data.text=bad.txt data.tokenizer=bpe/tokenizer.json --out a.tok
 refused 'another tokenizer' 1 train $small model.vocab=400 data.format=tokens data.files=bytes.tok data.tokenizer=bpe/tokenizer.json
+refused 'data.tokenizer is "bytes"' 1 train $small model.vocab=400 data.format=tokens data.files=one.tok
 refused 'no token file' 1 data inspect text.txt
 head -c 1000 one.tok > cut.tok
 refused 'do not make a file of 1000 bytes' 1 data inspect cut.tok

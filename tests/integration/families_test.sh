@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # Every family and task trains to the same bits at every layout that fits 1, 2, 3 and 4 ranks, with
 # frozen units, dropout and activations computed again: families_test.sh PROGRAM MPIRUN OPTIONS...
-set -euo pipefail
-program=$(realpath -- "$1") mpirun=$2
-shift 2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname -- "$0")/common.sh" "$@"
 
 sizes=(model.layers=3 model.width=32 model.heads=4 model.context=16 batch.global=24
   batch.microbatches=12 run.threads=1 model.vocab=50) # without data no tokenizer has a say
@@ -14,12 +9,10 @@ sizes=(model.layers=3 model.width=32 model.heads=4 model.context=16 batch.global
 same() { # ranks, keys of the model
   local ranks=$1
   shift
-  "$mpirun" -n "$ranks" "${options[@]}" "$program" verify --layouts all --steps 2 "${sizes[@]}" "$@" \
-    >out 2>&1 || { cat out; echo "FAILED: $ranks ranks, $*"; exit 1; }
+  run "$ranks" verify --layouts all --steps 2 "${sizes[@]}" "$@"
   echo "same bits: $ranks ranks, $(grep -c '' out) lines, $*"
 }
 
-options=("$@")
 for ranks in 1 2 3 4; do
   same "$ranks" model.family=gpt parallel.recompute=full model.dropout=0.1
   same "$ranks" model.family=llama model.llama.kv_heads=2 parallel.recompute=attention

@@ -2,31 +2,7 @@
 # Runs that start from a run of our own: model_from_test.sh PROGRAM MPIRUN OPTIONS...
 # A masked model becomes a classifier: its body has the same weights, its head is new, and training
 # gives the same bits at every layout, wherever the source is said to be.
-set -euo pipefail
-program=$(realpath -- "$1") mpirun=$2
-shift 2
-options=("$@")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-die() {
-  echo "FAILED: $*"
-  exit 1
-}
-run() { # ranks, arguments
-  local ranks=$1
-  shift
-  "$mpirun" -n "$ranks" "${options[@]}" "$program" "$@" >out 2>&1 || { cat out; die "$ranks ranks: $*"; }
-}
-refused() { # text, arguments
-  local text=$1 code=0
-  shift
-  "$program" "$@" >out 2>&1 || code=$?
-  [ "$code" = 2 ] || die "exit code $code: $* $(cat out)"
-  [ "$(grep -c error: out)" = 1 ] || die "not one error: $(cat out)"
-  grep -qF -- "$text" out || die "no '$text' in: $(cat out)"
-}
-hash_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "$1"; }
+. "$(dirname -- "$0")/common.sh" "$@"
 
 python3 - <<'EOF'
 import random
@@ -39,6 +15,16 @@ EOF
 common=(run.dir=runs run.threads=1 batch.global=4 batch.microbatches=4 numerics.leaves=2)
 run 2 train "${common[@]}" run.name=masked model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1 data.text=text.txt run.steps=3 checkpoint.dir=kept
+# A run, its checkpoints wherever they are, one of them and a file of it are the same to inspect.
+cp -r kept runs/masked/kept
+step=kept/step-00000003
+for path in runs/masked kept "$step" "$step/manifest.json" runs/masked/kept "runs/masked/$step/manifest.json"; do
+  run 1 checkpoint verify "$path"
+  run 1 checkpoint inspect "$path"
+  grep -q "^step 3, " out || die "inspect $path: $(cat out)"
+done
+run 1 checkpoint export "runs/masked/$step/manifest.json" --out of-a-file
+rm -r runs/masked/kept
 classify=("${common[@]}" model.task=classification model.classes=3 data.format=tsv 'data.files=["lines.tsv"]' run.steps=3)
 
 first=""
@@ -48,13 +34,13 @@ for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.p
   run "$ranks" train "${classify[@]}" "model.from=$from" "run.name=from-$ranks-$key" "$key"
   grep -q "initialized: .*/classes.bias" out || die "no word of the new head: $(cat out)"
   grep -q "not used: .*/transform.bias" out || die "no word of the old head: $(cat out)"
-  hash=$(hash_of "runs/from-$ranks-$key/result.json")
+  hash=$(hash_of "runs/from-$ranks-$key")
   [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
 done
 grep -q 'dropout = 0.1' runs/from-1-parallel.pp=1/config.toml || die "dropout did not follow"
 run 1 train "${classify[@]}" run.name=random model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1
-[ "$(hash_of runs/random/result.json)" != "$first" ] || die "it did not start from anything"
+[ "$(hash_of "runs/random")" != "$first" ] || die "it did not start from anything"
 
 # Another run's weights are those that were stored, and only those.
 run 2 checkpoint import runs/masked --out runs/same
@@ -84,8 +70,8 @@ mv runs/masked gone
 run 1 train runs/from-1-parallel.pp=1 run.steps=4 run.threads=1
 mv gone runs/masked
 
-refused "there is no model here" train "${classify[@]}" model.from=nowhere run.name=x
-refused "there is no model here" train "${classify[@]}" model.from=runs run.name=x
+refused "there is no such file or directory" train "${classify[@]}" model.from=nowhere run.name=x
+refused "there is neither a run nor a checkpoint here" train "${classify[@]}" model.from=runs run.name=x
 refused "model.width = 32, but the model of model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
 refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x

@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # Optimizers that update whole tensors train to the same bits at every layout, after a resume at
 # another one, and when units freeze on the way: whole_tensors_test.sh PROGRAM MPIRUN OPTIONS...
-set -euo pipefail
-program=$(realpath -- "$1") mpirun=$2
-shift 2
-options=("$@")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname -- "$0")/common.sh" "$@"
 
 sizes=(model.layers=3 model.width=32 model.heads=4 model.context=16 batch.global=24
   batch.microbatches=12 numerics.leaves=4 run.threads=1 checkpoint.every=4)
@@ -16,25 +10,17 @@ uneven='parallel.layout=[
   {stages = [{rank = 1, units = [0, 8]}], microbatches = [6, 12]}]'
 seq 1 4000 >numbers.txt
 
-run() { # ranks, run.name, keys
-  local ranks=$1 name=$2
-  shift 2
-  "$mpirun" -n "$ranks" "${options[@]}" "$program" "$@" >out 2>&1 ||
-    { cat out; echo "FAILED: $name on $ranks ranks"; exit 1; }
-}
 train() { # ranks, run.name, keys
-  run "$1" "$2" train "run.name=$2" 'data.text=["numbers.txt"]' "${sizes[@]}" "${@:3}"
+  run "$1" train "run.name=$2" 'data.text=["numbers.txt"]' "${sizes[@]}" "${@:3}"
 }
-state() { sed -n 's/.*"state_sha256": *"\([0-9a-f]*\)".*/\1/p' "runs/$1/result.json"; }
 same() { # what, run, run
-  [ -n "$(state "$2")" ] && [ "$(state "$2")" = "$(state "$3")" ] ||
-    { echo "FAILED: $1: other bits"; exit 1; }
+  [ "$(hash_of "runs/$2")" = "$(hash_of "runs/$3")" ] || die "$1: other bits"
   echo "same bits: $1"
 }
 
 for rule in muon lamb; do
   for ranks in 2 3; do
-    run "$ranks" "$rule" verify --layouts all --steps 2 "${sizes[@]}" "optimizer.name=$rule" \
+    run "$ranks" verify --layouts all --steps 2 "${sizes[@]}" "optimizer.name=$rule" \
       model.family=llama model.llama.kv_heads=2 freeze.units=2
     echo "same bits: $rule, all layouts of $ranks ranks"
   done

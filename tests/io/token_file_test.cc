@@ -147,6 +147,15 @@ TEST(TokenFile, FilesAreOfOneTokenizer) {
   write_token_file(folder.file, 7, folder.options.tokenizer->fingerprint(), {5, 6, 5, 6, 5},
                    {0, 5});
   EXPECT_EQ(open_dataset(folder.options)->vocabulary(), 7);
+  // "bytes" is a tokenizer like others. The error names the file, both tokenizers and the key.
+  const std::string made = folder.options.tokenizer->fingerprint().substr(0, 12);
+  folder.options.tokenizer = make_tokenizer("bytes", "test");
+  EXPECT_ERROR(open_dataset(folder.options),
+               folder.file + " was made by another tokenizer: the one whose fingerprint is " +
+                   made + "..., and data.tokenizer is \"bytes\"");
+  EXPECT_ERROR(open_dataset(folder.options), "data.tokenizer = ");
+  folder.options.tokenizer = nullptr;  // nobody asks for text
+  EXPECT_EQ(open_dataset(folder.options)->vocabulary(), 7);
 }
 
 }  // namespace

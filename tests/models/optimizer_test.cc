@@ -56,6 +56,18 @@ TEST(OptimizerTest, BadValuesNameTheirKey) {
   EXPECT_EQ(where("adamw", {.weight_decay = std::nan("")}), "optimizer.weight_decay");
 }
 
+TEST(OptimizerTest, MuonsProductsAreThoseOfItsMatrices) {
+  OptimizerConfig config;
+  config.options["iterations"] = std::int64_t{3};
+  const auto muon = make_optimizer("muon", config);
+  const ParameterSpec up{"up", {8, 32}, true, {}, "", {32}},
+      heads{"qkv", {8, 24}, true, {}, "", {8, 8, 8}}, table{"table", {50, 8}, true, {}, ""};
+  EXPECT_EQ(muon->update_flops(up), 3 * (4 * 8 * 32 * 8 + 2 * 8 * 8 * 8));
+  EXPECT_EQ(muon->update_flops(heads), 3 * 3 * (4 * 8 * 8 * 8 + 2 * 8 * 8 * 8));
+  EXPECT_EQ(muon->update_flops(table), 0);
+  EXPECT_EQ(make_optimizer("adamw", {})->update_flops(up), 0);
+}
+
 TEST(ClipTest, ScalesOnlyWhatIsTooLong) {
   EXPECT_EQ(clip_scale(0.5, 1), 1);
   EXPECT_EQ(clip_scale(0, 1), 1);

@@ -135,6 +135,29 @@ RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
   }
 }
 
+TEST(Ownership, WholeTensorsAreSharedByWhatTheirUpdatesCost) {
+  ModelSpec model;
+  model.units.resize(1);
+  model.units[0].name = "0";
+  for (const char* name : {"dear", "a", "b", "c"})
+    model.units[0].parameters.push_back({name, {160}, false, {}, ""});
+  Layout layout;
+  for (int r = 0; r < 2; ++r) layout.pipelines.push_back({{{r, 0, 1}}, r, r + 1});
+  const std::vector<Bucket> buckets = make_buckets(model);
+  const auto counts = [&](const ExtraCost& extra) {
+    const std::vector<BucketOwners> owners = assign_owners(buckets, layout, true, extra);
+    std::vector<std::size_t> all;
+    for (const Part& part : owners[0].parts) all.push_back(part.count());
+    return all;
+  };
+  EXPECT_EQ(counts({}), (std::vector<std::size_t>{320, 320}));
+  const auto dear = [](const BucketTensor& tensor) { return tensor.parameter == 0 ? 480.0 : 0; };
+  EXPECT_EQ(counts(dear), (std::vector<std::size_t>{160, 480}));
+  const auto parts = assign_owners(buckets, layout, true, dear)[0].parts;
+  EXPECT_EQ(parts[0].cost, 640);
+  EXPECT_EQ(parts[1].cost, 480);
+}
+
 TEST(Ownership, HoldersAreTheRanksOfAllUses) {
   ModelSpec model;
   model.units.resize(4);

@@ -1,0 +1,37 @@
+# What tests of whole launches share; sourced by them: . common.sh PROGRAM MPIRUN OPTIONS...
+# Makes a scratch folder, removed at the end, and goes there. The first failure ends the test.
+set -euo pipefail
+program=$(realpath -- "$1") mpirun=$2 options=("${@:3}")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+die() { # what
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# What the launch prints is in `out`, and shown where it fails.
+run() { # ranks, arguments
+  local ranks=$1
+  shift
+  "$mpirun" -n "$ranks" "${options[@]}" "$program" "$@" >out 2>&1 || { cat out; die "$ranks ranks: $*"; }
+}
+
+# Without a launcher: exit code 2, one error with the text.
+refused() { # text, arguments
+  local text=$1 code=0
+  shift
+  "$program" "$@" >out 2>&1 || code=$?
+  [ "$code" = 2 ] || die "exit code $code: $* $(cat out)"
+  [ "$(grep -c error: out)" = 1 ] || die "not one error: $(cat out)"
+  grep -qF -- "$text" out || die "no '$text' in: $(cat out)"
+}
+
+# Of all weights and states at the end of a run.
+hash_of() { # run directory
+  local hash
+  hash=$(sed -n 's/.*"state_sha256": *"\([0-9a-f]*\)".*/\1/p' "$1/result.json")
+  [ -n "$hash" ] || die "no hash in $1"
+  echo "$hash"
+}

@@ -48,6 +48,9 @@ nlohmann::json parse_strict_object(std::string_view text, const std::string& whe
   } catch (const nlohmann::json::parse_error& error) {
     throw_input(fmt::format("this is no JSON, from byte {} on", error.byte), where,
                 "a file as it was written; was it cut short?");
+  } catch (const nlohmann::json::out_of_range& error) {
+    throw_input(fmt::format("a number is too large: {}", error.what()), where,
+                "numbers that 64 bits can hold");
   }
   if (!parsed.is_object()) throw_input("this is JSON, but no object", where, "{\"...\": ...}");
   return parsed;

@@ -4,6 +4,7 @@
 #include <sentencepiece_processor.h>
 
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <type_traits>
 
@@ -122,9 +123,8 @@ class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(const std::string& path) {
     const std::string model = read_tokenizer_file(path);
-    const LibraryStatus status = call_.load(model_.self(), model);
-    if (!status.ok())
-      throw_input(fmt::format("this is no SentencePiece model: {}", status.text()), path,
+    if (const std::string wrong = load(model); !wrong.empty())
+      throw_input(fmt::format("this is no SentencePiece model: {}", wrong), path,
                   "the file that was trained, whole");
     fingerprint_ = sha256_hex(model);
   }
@@ -160,6 +160,16 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
+  /// What is wrong with the model; nothing: it is loaded. Some damage makes the library throw.
+  std::string load(const std::string& model) {
+    try {
+      const LibraryStatus status = call_.load(model_.self(), model);
+      return status.ok() ? "" : status.text();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }
+
   const SentencePieceFunctions& call_ = SentencePieceModel::call();
   SentencePieceModel model_;
   std::string fingerprint_;

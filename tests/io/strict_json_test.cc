@@ -27,6 +27,11 @@ TEST(StrictJson, DeepNestingIsRefused) {
   EXPECT_ERROR(parse_strict_object("{\"a\": " + std::string(1'000'000, '['), "f"), "nested 101");
 }
 
+TEST(StrictJson, NumbersThatOverflowAreRefused) {
+  EXPECT_ERROR(parse_strict_object(R"({"a": 1e400})", "f"), "a number is too large");
+  EXPECT_EQ(parse_strict_object(R"({"a": 1e300})", "f")["a"], 1e300);
+}
+
 TEST(StrictJson, OtherThanObjectsIsRefused) {
   EXPECT_ERROR(parse_strict_object("[]", "f"), "no object");
   EXPECT_ERROR(parse_strict_object("{\"a\": 1", "f"), "from byte 8 on");

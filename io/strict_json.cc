@@ -18,10 +18,11 @@ class KeysSeen {
 
   explicit KeysSeen(const std::string& where) : where_(where) {}
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMostDepth)
-      throw_input(fmt::format("objects and lists are nested {} deep", depth), where_,
+    const bool is_object = event == Json::parse_event_t::object_start;
+    if ((is_object || event == Json::parse_event_t::array_start) && depth >= kMostDepth)
+      throw_input(fmt::format("objects and lists are nested {} deep", depth + 1), where_,
                   fmt::format("at most {}", kMostDepth));
-    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (is_object) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();

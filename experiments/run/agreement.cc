@@ -173,7 +173,7 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
     claims.push_back({std::string(key.name), file ? "a file" : value_text(key, config)});
     if (file) claims.push_back({"the schedule file", file_digest(config.parallel.schedule)});
   }
-  claims.push_back({"data.text", data});
+  claims.push_back({config.data.text.empty() ? "data.files" : "data.text", data});
   if (config.run.device == "cpu") claims.push_back({"oneDNN", cpu::onednn_version()});
   return claims;
 }

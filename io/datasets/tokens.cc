@@ -81,6 +81,42 @@ bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   return true;
 }
 
+/// Whether `start` is llm.c's header but for its magic number.
+bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
+  if (start.size() < kLlmcHeader) return false;
+  const std::uint64_t said = number_at<std::uint32_t>(start, 8), rest = bytes - kLlmcHeader;
+  return said > 0 && (said * 2 == rest || said * 4 == rest) &&
+         start.substr(12, kLlmcHeader - 12).find_first_not_of('\0') == std::string_view::npos;
+}
+
+/// Whether every second number of 16 bits is 0, and the others are not: those of 32 or 64 bits.
+bool has_wide_tokens(std::string_view start) {
+  constexpr int kEnough = 64;
+  int others = 0;
+  for (std::uint64_t at = 0; at + 4 <= start.size(); at += 4) {
+    if (number_at<std::uint16_t>(start, at + 2) != 0) return false;
+    if (number_at<std::uint16_t>(start, at) != 0) ++others;
+  }
+  return others >= kEnough;
+}
+
+/// Nothing in a file without a header says that it is one of 16-bit tokens; so what looks like
+/// another kind is refused.
+void require_bare_tokens(const std::string& path, std::uint64_t bytes) {
+  const std::string kinds =
+      "a file of 16-bit tokens (nanoGPT), llm.c's, or Megatron's .bin beside its .idx";
+  if (bytes % 2 != 0)
+    refuse_tokens(fmt::format("tokens of 2 bytes do not make a file of {}", bytes), path, bytes,
+                  kinds);
+  const std::string start = first_bytes(path, 1 << 16);
+  if (has_llmc_header(start, bytes))
+    refuse_tokens(fmt::format("{} is no magic number of llm.c, and the rest is its header",
+                              number_at<std::int32_t>(start, 0)),
+                  path, 0);
+  if (has_wide_tokens(start))
+    refuse_tokens("every second token of 2 bytes is 0: these seem to have 4 or 8", path, 2, kinds);
+}
+
 /// Width of Megatron's type `code`; 0: not one of tokens.
 int megatron_width(int code) {
   constexpr std::array kWidths{0, 1, 1, 2, 4, 8, 0, 0, 2};
@@ -169,10 +205,7 @@ TokenRun read_run(const std::string& path, std::uint64_t bytes) {
   if (const std::string index = index_beside(path); !index.empty()) {
     read_megatron(index, bytes, run);
   } else if (!read_llmc(path, bytes, run)) {
-    if (bytes % 2 != 0)
-      refuse_tokens(fmt::format("tokens of 2 bytes do not make a file of {}", bytes), path, bytes,
-                    "a file of 16-bit tokens (nanoGPT), llm.c's, or Megatron's .bin beside its "
-                    ".idx");
+    require_bare_tokens(path, bytes);
     run.size = bytes / 2;
   }
   return run;

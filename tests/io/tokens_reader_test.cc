@@ -47,6 +47,12 @@ TEST(Tokens, LiesAreNamed) {
   refused(llmc(20240520, 1, -1, data), "the header says -1 tokens");
   refused(llmc(20240522, 1, 7, data), "evaluation file");
   refused(llmc(20240520, 1, 7, "").substr(0, 500), "1024 bytes");
+  refused(llmc(20240521, 1, 7, data), "20240521 is no magic number of llm.c");
+  std::vector<std::int32_t> wide(80, 3);
+  refused(little_endian(wide), "every second token");
+  wide[70] = 70000;
+  folder("train.bin", little_endian(wide));  // one that has a second half
+  read_all(*open_dataset(folder.options));
   folder("train.bin", data);
   const auto index_refused = [&](const std::string& index, const std::string& what) {
     folder("train.idx", index);

@@ -401,7 +401,7 @@ TEST(PublishedModel, DamagedFilesAreErrorsAndNothingElse) {
     for (int i = 0; i < mutations; ++i) {
       std::mt19937_64 random(static_cast<std::uint64_t>(i));
       std::string bytes = whole;
-      for (int left = 1 + static_cast<int>(random() % 3); left > 0; --left) {
+      for (int left = 1 + static_cast<int>(random() % 3); left > 0 && !bytes.empty(); --left) {
         const std::size_t at = random() % std::min(text, bytes.size());
         switch (random() % 5) {
           case 0:

@@ -34,8 +34,8 @@ struct GraphTensor {
   std::string name;
   GraphType type = GraphType::f32;
   std::vector<std::int64_t> shape;  // empty: a scalar
-  /// Of the model's tensor of this name: "003.mlp/up.weight", or a shared name; empty: `floats` or
-  /// `integers` are the values.
+  /// The model's tensor that has the values: "003.mlp/up.weight", or a shared name; empty: `floats`
+  /// or `integers` are the values.
   std::string parameter;
   std::vector<float> floats;
   std::vector<std::int64_t> integers;

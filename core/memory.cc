@@ -35,7 +35,7 @@ class HostMemory final : public Memory {
   bool on_host() const override { return true; }
 };
 
-/// Of a memory whose copies are complete on return.
+/// The staging of a memory whose copies are complete on return.
 class PromptStaging final : public Staging {
  public:
   PromptStaging(Memory& memory, std::size_t bytes) : memory_(memory), buffer_(bytes) {}

@@ -55,7 +55,7 @@ class ActivationCache {
   ActivationCache(const ActivationCache&) = delete;
   ActivationCache& operator=(const ActivationCache&) = delete;
 
-  /// Of the leader, once every rank of the host has opened the cache.
+  /// Unlinks the file. The host's leader calls it once every rank there has opened the cache.
   void hide();
 
   /// What read() would find for `sample`, most likely; it reads and counts no data.

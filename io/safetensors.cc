@@ -74,7 +74,7 @@ float float_of(const std::byte* bytes, StoredType type) {
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
 }
 
-/// Of a list of whole numbers from 0 on; none if it is no such list.
+/// The numbers of a list of whole numbers from 0 on; none if it is no such list.
 std::optional<std::vector<std::int64_t>> whole_numbers(const nlohmann::json& list) {
   if (!list.is_array()) return std::nullopt;
   std::vector<std::int64_t> numbers;

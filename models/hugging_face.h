@@ -24,7 +24,7 @@ struct StoredElsewhere {
 };
 
 /// A key of config.json (dots between those of objects within it) that is a config key of ours.
-/// Of several with the same `ours` the first that is there counts.
+/// Where several have the same `ours`, the first that is there counts.
 struct KeyElsewhere {
   std::string_view theirs, ours;
   std::string_view usual{};  // as JSON: what transformers takes where it is not there; empty: none

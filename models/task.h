@@ -38,7 +38,7 @@ struct Task {
 std::span<const Entry<Task>> tasks();
 
 const Task& find_task(std::string_view name);
-/// Of model.family and model.task, where the latter may be "auto".
+/// The task of model.family and model.task, where the latter may be "auto".
 const Task& task_of(std::string_view family, std::string_view task);
 
 /// The map to logits over the vocabulary, with a bias: the token table, or "head".

@@ -35,7 +35,7 @@ struct UnitShape {
   std::size_t activation_bytes() const {
     return static_cast<std::size_t>(elements(1)) * size_of(compute);
   }
-  /// Of a linear map of all rows.
+  /// The shape of a linear map of all rows.
   LinearShape linear(std::int64_t in, std::int64_t out) const {
     return {rows(), in, out, false, compute, products};
   }

@@ -151,7 +151,7 @@ void join_class_weight(Index samples, Index places, Index width, const T* dy, T*
     }
 }
 
-/// Of a sample's logits[T,2], by the formula of cross_entropy() a side.
+/// The loss of a sample's logits[T,2], by the formula of cross_entropy() per side.
 template <class T>
 void span_cross_entropy(Index samples, Index tokens, T* logits, const std::int32_t* starts,
                         const std::int32_t* ends, double loss_scale, bool training, T* row_loss) {

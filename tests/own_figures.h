@@ -17,7 +17,7 @@ inline constexpr bool kOptimised = true;
 inline constexpr bool kOptimised = false;
 #endif
 
-/// Of all threads, since the process began.
+/// The processor's seconds of all threads, since the process began.
 inline double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }

@@ -182,7 +182,7 @@ class ProductAttention final : public Attention {
     });
   }
 
-  /// Of query head `i` of those that share a head of keys.
+  /// Where query head `i` of those that share a head of keys reads.
   Sources sources(const Bf16* qkv, const Head& head, Int i) const {
     const Bf16* k = qkv + head.k;
     return {qkv + head.q + i * shape().head_dim, k, k + shape().kv_width()};

@@ -36,7 +36,7 @@ Parts parts_of(const TimedTrainer& bench) {
   return parts;
 }
 
-/// Of all ranks, the one that the executor costs most.
+/// The parts of the rank that the executor costs most.
 Parts worst(Communicator& world, const Parts& mine) {
   const std::vector<double> all = gather_values(world, mine);
   Parts result{};

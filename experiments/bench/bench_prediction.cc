@@ -53,7 +53,7 @@ struct Subject : TimedTrainer {
   std::vector<double> seconds, busies;  // of this rank's measured steps
 };
 
-/// Of the slowest rank in each step, the median.
+/// The median over steps of what the slowest rank took, in seconds.
 double measured_seconds(const Subject& subject, Communicator& world) {
   const std::vector<double> all = gather_values(world, subject.seconds);
   std::vector<double> slowest(subject.seconds.size());

@@ -10,8 +10,8 @@ namespace concertina {
 
 class RandomSamples final : public BatchSource {
  public:
-  /// Of the fields that `model` reads. Tokens are in the vocabulary, labels are classes, samples
-  /// have any length; every target is valid, but of the padding.
+  /// Offers the fields that `model` reads. Tokens are in the vocabulary, labels are classes,
+  /// samples have any length; every target is valid, but of the padding.
   RandomSamples(const RunConfig& config, const ModelSpec& model);
 
   std::span<const Field> fields() const override { return fields_; }
@@ -20,7 +20,7 @@ class RandomSamples final : public BatchSource {
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
  private:
-  /// Of `field`'s element `i` in [0, elements).
+  /// The value of `field`'s element `i` in [0, elements).
   std::int32_t value(const Field& field, std::int64_t step, std::int64_t sample,
                      std::int64_t i) const;
   bool has(std::string_view field) const;

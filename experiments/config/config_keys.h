@@ -40,7 +40,7 @@ struct Key {
   std::function<std::vector<std::string_view>()> choices = nullptr;  // strings only; null: any text
   /// Strings with choices: whether a text names a file in place of a choice; null: none does.
   bool (*is_file)(const std::string& text) = nullptr;
-  /// Of an option of an entry of a registry: that entry, and the key that chooses one.
+  /// A key that is an option of a registry's entry has that entry, and the key that chooses one.
   std::string_view entry{}, chosen_by{};
 };
 

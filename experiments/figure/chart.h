@@ -124,8 +124,8 @@ struct Chart {
 Drawing draw(const Chart& chart);
 std::string svg(const Chart& chart);
 
-/// Indices of the points that no other one beats, in order of x: as good in both and better in one.
-/// Of equal points the first one stays. `x` or `y` neither: none.
+/// Indices of the points that no other one beats (as good in both and better in one), in order of
+/// x. The first of equal points stays. There are none where `x` or `y` has no better end.
 std::vector<std::size_t> pareto_front(const std::vector<Spot>& points, BetterEnd x, BetterEnd y);
 
 }  // namespace concertina

@@ -75,7 +75,7 @@ class PanelDrawer {
   void rank_row(std::size_t row) {
     const std::size_t rank = ranks_[row];
     const std::string name = fmt::format("{}", rank);
-    // Of narrow rows, some have a name.
+    // Only some of narrow rows have a name.
     const auto every = static_cast<std::size_t>(std::ceil((kRankSize + 0.5) / scale_.row));
     if (row % every == 0) {
       rank_names_ = std::max(rank_names_, text_width(name, kRankSize));
@@ -211,8 +211,8 @@ class PanelDrawer {
     std::size_t row;
   };
 
-  /// Of the critical path what is work, on the ranks that are shown; work without a wait to be
-  /// seen between is one box.
+  /// The work on the critical path of the ranks that are shown; work without a visible wait
+  /// between is one box.
   std::vector<PathBox> path_boxes() const {
     std::map<int, std::size_t> row_of;
     for (std::size_t row = 0; row < ranks_.size(); ++row)

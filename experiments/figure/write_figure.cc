@@ -138,7 +138,7 @@ std::vector<std::string> words_of(const Converter& converter, const Workshop& wo
   if (converter.kind == Converter::Kind::inkscape)
     return {converter.path, workshop.file("in.svg"), "--export-type=" + type,
             "--export-dpi=" + dots, "--export-filename=" + workshop.file("out." + type)};
-  // Of a PDF, dots per inch would change the size.
+  // Dots per inch would change the size of a PDF.
   if (type == "pdf")
     return {converter.path,         "-f", type, "-o", workshop.file("out." + type),
             workshop.file("in.svg")};

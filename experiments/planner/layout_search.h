@@ -32,8 +32,9 @@ struct FoundLayout {
 
 struct SearchOutcome {
   std::vector<FoundLayout> best;  // fits, by step time; all figures
-  /// Of those that would be faster than the best that fits, the two fastest and the two that need
-  /// least; if nothing fits, those that need least. One of each depth, group and recomputation.
+  /// The two fastest, and the two that need least memory, of those that would be faster than the
+  /// best that fits; if nothing fits, those that need least. One of each depth, group and
+  /// recomputation.
   std::vector<FoundLayout> too_large;
   /// What the fastest takes that needs at most twice the memory; infinity: none.
   double twice_seconds = std::numeric_limits<double>::infinity();

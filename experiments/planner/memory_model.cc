@@ -20,7 +20,8 @@ double working_bytes(const ModelSection& model, const Software& software,
                           half);
 }
 
-/// Of the last stage: input of norm and head (2 each in 16 bits), fp32 logits and their gradient.
+/// What the last stage keeps: inputs of norm and head (2 bytes each in 16 bits), fp32 logits and
+/// their gradient.
 double head_bytes(const ModelSection& model, const PlanCandidate& candidate, bool half) {
   const double rows = static_cast<double>(candidate.samples) * model.context;
   return rows * ((half ? 4.0 : 8.0) * model.width + 8.0 * model.vocab / candidate.tp);

@@ -25,7 +25,7 @@ struct PlanCandidate {
 
   int world() const { return tp * pp * dp; }
   int stages() const { return pp * chunks; }
-  /// Of one pipeline in a step.
+  /// The microbatches of one pipeline in a step.
   int microbatches(const RunConfig& config) const { return config.batch.global / samples / dp; }
   /// What this program can train.
   bool runs_here() const { return tp == 1 && recompute == Recompute::none; }

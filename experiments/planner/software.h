@@ -9,11 +9,11 @@ namespace concertina {
 
 struct Software {
   std::string_view name, about;
-  /// Of the working copy of a weight, in fp32 and in the 16-bit formats.
+  /// What the working copy of a weight takes, in fp32 and in the 16-bit formats.
   double weight_bytes_32 = 4, weight_bytes_16 = 2;
   double gradient_bytes_32 = 4, gradient_bytes_16 = 2;
   double received_bytes = 0;  // gradients of other replicas, each as long as it is being added
-  /// Of master copies and AdamW's moments, on top of the working copy.
+  /// What master copies and AdamW's moments of a weight take, on top of the working copy.
   double optimizer_bytes_32 = 8, optimizer_bytes_16 = 12;
   bool sharded = false;          // the optimizer's bytes over the replicas (ZeRO-1)
   bool overlaps = false;         // reduction starts within the last backward; transfers overlap

@@ -106,8 +106,8 @@ void add_rate(const RunConfig& config, const PlanOptions& options, int threads, 
                   rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
 }
 
-/// Of gradients, by the rank that sends most: what it sends, and what one piece for each part would
-/// be. And what the step would save if exchanges took no time.
+/// What the rank that sends most gradients sends, and what one piece for each part would be; and
+/// what the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
   std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
   for (const BucketCosts& bucket : costs.buckets)

@@ -121,7 +121,7 @@ std::string basis_text(const Json& report) {
                      fmt::join(report["left_out"].get<std::vector<std::string>>(), " and "), links);
 }
 
-/// Of gradients between replicas, where they take time.
+/// The lines on gradients between replicas, where they take time.
 std::string exchange_text(const Json& report) {
   if (!report.contains("exchange")) return "";
   const Json& exchange = report["exchange"];

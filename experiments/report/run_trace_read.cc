@@ -103,7 +103,7 @@ class Reader {
       throw RefusedPlan(trace.plan, *violation, "the plan of this trace is wrong: ", path_);
   }
 
-  /// Of the step event before.
+  /// The step of the step event before.
   StepRecord& current() {
     if (current_ == nullptr) fail();
     return *current_;

@@ -109,7 +109,7 @@ std::string text(const Sharers& sharers) {
   return each;
 }
 
-/// Of a GPU, or of the host.
+/// The memory of a GPU, or of the host.
 std::optional<Memory::Pool> pool_of(const Trainer& trainer) {
   if (const auto pool = trainer.tensor_memory().pool()) return pool;
   const std::optional<MemoryBytes> host = memory();

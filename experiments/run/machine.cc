@@ -58,8 +58,8 @@ struct GroupMemory {
   double limit = 0, left = 0;
 };
 
-/// Of the group in `directory`; empty where it has no limit. Pages of files that nobody writes to
-/// count as left: the kernel takes them back.
+/// The memory of the control group in `directory`; empty where it has no limit. Pages of files that
+/// nobody writes to count as left: the kernel takes them back.
 std::optional<GroupMemory> group_memory(const std::string& directory, const char* limit_file,
                                         const char* used_file, const char* prefix) {
   const auto limit = number(first_line(directory + limit_file));

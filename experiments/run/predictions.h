@@ -31,8 +31,8 @@ class Predictions {
   virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
 };
 
-/// Of what a model reads, its targets say which: classes of label, spans of start and end. Null for
-/// any other: tokens are scored by their loss alone.
+/// What a model predicts follows from the targets that it reads: classes from a label, spans from a
+/// start and an end. Null for any other: tokens are scored by their loss alone.
 std::unique_ptr<Predictions> make_predictions(std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
 

@@ -67,7 +67,7 @@ class PlaceProbe {
     }
   }
 
-  /// Of the first microbatch of `batch`.
+  /// Whether the first microbatch of `batch` gives each sample the same, wherever it stands.
   bool same(std::int64_t batch) {
     source_.load(batch, 0, model_.samples, wanted_);
     run(0, first_);

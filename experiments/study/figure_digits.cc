@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostDecimals = 9;
 constexpr int kMostDigits = 10;  // of a figure: more than any measurement has
 
-/// Of the first digit: 2 of 123, -1 of 0.5.
+/// The power of ten of the first digit: 2 of 123, -1 of 0.5.
 int magnitude(double value) {
   return static_cast<int>(std::floor(std::log10(value)));
 }

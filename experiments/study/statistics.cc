@@ -22,8 +22,8 @@ struct Moments {
   double variance = 0;  // divisor n - 1
 };
 
-/// Of finite values. Sums are of distances to the first value: equal values have a mean that is
-/// exactly theirs.
+/// The moments of finite values. Sums are of distances to the first value: equal values have a mean
+/// that is exactly theirs.
 Moments moments_of(std::span<const double> values) {
   Moments moments;
   moments.n = static_cast<int>(values.size());

@@ -91,8 +91,8 @@ double unevenness(const std::vector<double>& values) {
   return most;
 }
 
-/// Of ascending values: powers of two as such; others by their logarithm if that spreads them more
-/// evenly.
+/// The scale of an axis for ascending values: powers of two have their own; others are drawn by
+/// their logarithm if that spreads them more evenly.
 Scale scale_for(const std::vector<double>& values) {
   if (values.size() < 2 || !(values.front() > 0)) return Scale::linear;
   std::vector<double> logarithms;

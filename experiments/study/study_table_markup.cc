@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Of a control character, which would end the line or the document, a blank.
+/// A blank in place of a control character, which would end the line or the document.
 char printable(char c) {
   const auto code = static_cast<unsigned char>(c);
   return code < 0x20 || code == 0x7F ? ' ' : c;

@@ -99,7 +99,7 @@ std::string directives(const BatchJob& job, const BatchOptions& options) {
   return text;
 }
 
-/// Of all submissions of the study: the jobs, and the trials that were in one.
+/// The jobs of all submissions of the study, and the trials that were in one.
 struct Submitted {
   std::map<std::string, int> jobs;  // and the trial before that of index 1
   std::set<int> trials;

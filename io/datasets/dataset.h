@@ -35,7 +35,7 @@ struct DataOptions {
   double validation = 0.1;             // share of `files`, at their end, without validation_files
   std::int64_t tokens_per_sample = 0;  // T (model.context)
   std::string windows = "shifted";     // of kWindowsNames (data.windows)
-  // Of pixels in [0, 1], of all channels or of each (data.mean, data.deviation).
+  // They shift and scale pixels in [0, 1]: one for all channels, or one of each (data.mean ...).
   std::vector<double> mean{0.5}, deviation{0.5};
   std::int64_t crop = 0;      // pixels of padding to crop from (data.crop)
   bool flip = false;          // left and right, by chance (data.flip)

@@ -28,7 +28,8 @@ struct OnnxFiles {
   std::string model;  // path
   std::string data;   // path; empty: the model holds its weights
   std::uint64_t bytes = 0, data_bytes = 0;
-  /// Of all weights as little-endian fp32, one tensor after the other in the order of the graph.
+  /// The hash of all weights as little-endian fp32, one tensor after the other in the graph's
+  /// order.
   std::string weights_sha256;
 };
 

@@ -112,7 +112,7 @@ class MuonOptimizer final : public Optimizer {
     backend.run(Axpby{.a = nesterov_ ? momentum_ : 1, .x = m, .b = nesterov_ ? fresh : 0, .y = g});
   }
 
-  /// Of matrix [I,O], which maps x to x W: PyTorch has it as [O,I].
+  /// The rate of a matrix [I,O], which maps x to x W: PyTorch has it as [O,I].
   float rate_of(const MatrixExtents& matrix) const {
     const auto in = static_cast<double>(matrix.rows), out = static_cast<double>(matrix.columns);
     return static_cast<float>(match_adamw_ ? 0.2 * std::sqrt(std::max(in, out))

@@ -157,7 +157,7 @@ class AttentionBranch final : public Branch {
   std::unique_ptr<Attention> attention_;
 };
 
-/// Of the products and of the pairs of queries and keys that the mask leaves.
+/// The operations of the products, and of the pairs of queries and keys that the mask leaves.
 UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double qkv = qkv_spec(shape, spec).flops(shape.rows());
   const double linear = qkv + proj_spec(shape, spec).flops(shape.rows());

@@ -11,7 +11,7 @@ namespace {
 
 enum Read { kTargets, kStarts = kTargets, kEnds, kLengths = kEnds };
 
-/// Of the rows that have a loss.
+/// The shape of the rows that have a loss.
 UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
   shape = shape_of(spec.rows, shape);
   if (!spec.drops) shape.dropout = 0;

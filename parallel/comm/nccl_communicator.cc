@@ -87,7 +87,7 @@ class NcclCommunicator final : public Communicator {
     job_->abort();
     control_->abort(code);
   }
-  /// Of a part: NCCL connects at the first message, which is no moment to do it within a step.
+  /// Opens a part's collectives: NCCL connects at the first message, which is not to be in a step.
   void open_collectives();
 
  private:

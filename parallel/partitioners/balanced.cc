@@ -1,8 +1,8 @@
 // The partition whose costliest stage is cheapest: exact dynamic programming. The last range of a
 // best partition costs no more than the partition, so only such ranges are looked at: O(units^2)
 // where costs are alike, O(units^2 parts) at most.
-// Of all optimal partitions it takes the one with the smallest sum of squared stage costs, of those
-// the one that cuts earliest from the back; so the result depends on the costs alone.
+// It takes, of all optimal partitions, the one with the smallest sum of squared stage costs, of
+// those the one that cuts earliest from the back; so the result depends on the costs alone.
 #include <algorithm>
 #include <limits>
 

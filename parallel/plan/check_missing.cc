@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-/// Of one microbatch on one stage: the turn of an action among the others.
+/// The turn of an action among those of one microbatch on one stage.
 int turn(Kind kind) {
   switch (kind) {
     case Kind::RECV_F:

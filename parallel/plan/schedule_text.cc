@@ -24,7 +24,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 10> kNames{{
     {Kind::STEP, "STEP"},
 }};
 
-/// Of PyTorch's runtime alone, and whether a microbatch belongs to it.
+/// Actions that only PyTorch's runtime knows, and whether a microbatch belongs to them.
 constexpr std::array<std::pair<std::string_view, bool>, 5> kNotes{{
     {"UNSHARD", false},
     {"RESHARD", false},

@@ -47,7 +47,7 @@ class Executor {
   void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
 
   const std::vector<Action>& row() const { return row_; }
-  /// Of the last step, in the row's order.
+  /// The times of the last step's actions, in the order of this rank's row.
   const std::vector<ActionTime>& times() const { return recorder_.last().actions; }
   TraceRecorder& recorder() { return recorder_; }
   const TraceRecorder& recorder() const { return recorder_; }

@@ -30,7 +30,7 @@ class GradientExchange final : public GradientSink {
   void attach(Arena& arena);
   void connect(const Groups& groups, Backend& backend);
 
-  /// Of the next step: these buckets have no gradient and no exchange. The same on all ranks.
+  /// In the next step these buckets have no gradient and no exchange. The same on all ranks.
   void skip(SkippedBuckets skipped);
 
   GradientTarget begin(int bucket, int use, int microbatch) override;

@@ -28,7 +28,7 @@ class StepSums {
   /// `working`: the ranks that work, by Assignment::working_index().
   void connect(Communicator& working, Backend& backend, Watchdog* watchdog);
 
-  /// Of the next step: the gradients of these buckets are 0.
+  /// In the next step the gradients of these buckets are 0.
   void skip(SkippedBuckets skipped) { skipped_ = skipped; }
   /// The sums of squares of this rank's own parts; waits for its kernels.
   void add_gradients(const GradientExchange& gradients);

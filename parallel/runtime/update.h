@@ -53,7 +53,7 @@ class Update {
   /// `state` of this assignment; `working`: the ranks that work. All outlive it.
   void connect(State& state, Communicator& working, const Groups& groups, Watchdog* watchdog);
 
-  /// Of the next step: weights and state of these buckets stay, and they have no part in the norm.
+  /// In the next step weights and state of these buckets stay, and they have no part in the norm.
   void skip(SkippedBuckets skipped) {
     skipped_ = skipped;
     sums_.skip(skipped);

@@ -28,7 +28,7 @@ Rows generate(const PipelineShape& shape) {
   });
 }
 
-/// Of a step's time (2p - 2) / (3pW + p - 1) is idle; here over the rest.
+/// The idle share of a step is (2p - 2) / (3pW + p - 1); a claim has it over the rest.
 std::optional<Claim> bubble(int p, int m, int v) {
   if (m != p) return std::nullopt;
   return Claim{(2.0 * p - 2) / (1.5 * p * v - p + 1), false};

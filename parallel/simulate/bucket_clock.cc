@@ -87,8 +87,8 @@ const std::vector<int>& BucketClock::advance(LinkClock& links) {
   return woken_;
 }
 
-/// Of the holder's own time after the messages: copies in and out of shared memory, and with
-/// `pieces` the additions.
+/// The holder's own time after the messages, in seconds: copies in and out of shared memory, and
+/// with `pieces` the additions.
 double BucketClock::cpu_seconds(int bucket, int holder, bool pieces) const {
   const BucketCosts& costs = costs_.buckets[at(bucket)];
   const int me = costs.ranks[at(holder)];

@@ -68,7 +68,7 @@ class Attribution {
     }
   }
 
-  /// Of the units that `rank` holds, on any rank.
+  /// When the last gradient of units that `rank` holds is there, on any rank.
   double last_gradient(std::size_t rank) const {
     double last = 0;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {

@@ -174,7 +174,7 @@ class SharedCores {
       --active_[at(group_[rank])];
     }
   }
-  /// Of the group that takes longest, all its ranks at once.
+  /// The update of the group of ranks that takes longest, all of them at once, in seconds.
   double update() const {
     if (costs_.ranks.empty()) return 0;
     std::vector<double> sum(active_.size()), longest(active_.size());

@@ -88,7 +88,7 @@ TEST_P(BackendTest, OneBackendServesManyShapes) {
     }
 }
 
-/// Of a map whose product is its input: what the loops say of their accuracy.
+/// The loops are as accurate as they say, for a map whose product is its input.
 TEST_P(BackendTest, PhiIsWithinOneInTenMillion) {
   const auto backend = make_if_able(GetParam());
   if (backend == nullptr) GTEST_SKIP() << "not on this machine";

@@ -121,7 +121,7 @@ TEST_F(CudaBackendTest, OurOwnAttentionMatchesTheOracleBesideCudnns) {
 TEST_F(CudaBackendTest, SumSquaresIsDoublePrecise) {
   Data data(7);
   const Buffer x = data.normal(70000);
-  // Of one call after the other; with 4, more than wait for the host.
+  // One call follows the other; with 4, more than wait for the host.
   const std::size_t blocks[] = {4096, 4, 13};
   std::vector<std::vector<double>> got;
   for (const std::size_t block : blocks) got.emplace_back((x.size() + block - 1) / block);

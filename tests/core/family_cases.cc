@@ -38,7 +38,7 @@ Outputs run_rms_norm(Backend& backend, unsigned seed, std::int64_t rows, std::in
   Outputs outputs;
   keep(outputs, "y", y);
   keep(outputs, "rstd", rstd);
-  // Of one column the gradient is as good as 0.
+  // The gradient of one column is as good as 0.
   const double terms = largest(rstd) * largest(dy) * largest(gamma);
   keep(outputs, "dx", dx, terms);
   keep(outputs, "dx with skip", dx_skip, terms);
@@ -47,7 +47,7 @@ Outputs run_rms_norm(Backend& backend, unsigned seed, std::int64_t rows, std::in
   return outputs;
 }
 
-/// Of qkv with fewer heads of k and v than of q; what is beyond the heads that turn stays.
+/// Turns qkv with fewer heads of k and v than of q; what is beyond the heads that turn stays.
 Outputs run_rotary(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
                    std::int64_t heads, std::int64_t head_dim, DType compute) {
   Data data(seed);

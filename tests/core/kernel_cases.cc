@@ -114,7 +114,7 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   return outputs;
 }
 
-/// Of the shape `padded`: lengths of 1, all, and between.
+/// A shape that is `padded` has lengths of 1, all, and between.
 Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& shape) {
   Data data(seed);
   const auto attention = backend.attention(shape);

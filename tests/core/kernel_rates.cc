@@ -178,7 +178,7 @@ void KernelRates::ends(DType compute) {
   });
 }
 
-/// Of images with patches of 16 x 16 pixels, C wide, T a sample.
+/// The kernels of images with patches of 16 x 16 pixels, C wide, T a sample.
 void KernelRates::tokens(DType compute) {
   constexpr std::int64_t kPatch = 16;
   const std::int64_t s = sizes_.samples, t = sizes_.tokens, c = sizes_.width;

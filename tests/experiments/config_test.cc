@@ -112,8 +112,8 @@ TEST(Config, EveryFieldHasOneKey) {
       fields_of<RunSection, ModelSection, DataSection, BatchSection, FreezeSection, ElasticSection,
                 CacheSection, OptimizerSection, LrSection, ParallelSection, NumericsSection,
                 CheckpointSection, EvalSection, GenerateSection, LogSection>();
-  // Of [freeze], [model], [optimizer] and [lr], one field holds the options of all entries of a
-  // registry.
+  // One field of [freeze], [model], [optimizer] and [lr] each holds the options of all entries of
+  // a registry.
   std::size_t options = config.freeze.options.size();
   for (const EntryOptions* of :
        {&config.model.options, &config.optimizer.options, &config.lr.options})

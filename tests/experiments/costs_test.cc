@@ -341,7 +341,7 @@ TEST(PlanCosts, WhatIsComputedAgainTakesItsPartOfTheMeasuredForwardPass) {
   CostSource source{"costs", measured(), machine()};
   const std::vector<UnitSeconds> plain = seconds_of(source, usual),
                                  more = seconds_of(source, again);
-  // Of the two maps of an MLP, as many products each, the first runs again.
+  // The first of an MLP's two maps, which have as many products each, runs again.
   EXPECT_DOUBLE_EQ(more[2].input, plain[2].input + plain[2].forward / 2);
   EXPECT_DOUBLE_EQ(more[2].forward, plain[2].forward);
   EXPECT_DOUBLE_EQ(more[2].weight, plain[2].weight);

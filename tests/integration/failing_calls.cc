@@ -89,7 +89,7 @@ int mkdir(const char* path, mode_t mode) noexcept {
 
 int unlinkat(int directory, const char* name, int flags) noexcept {
   static const auto real = next<int (*)(int, const char*, int)>("unlinkat");
-  // Of a name below an open directory that directory's path counts.
+  // For a name below an open directory, that directory's path counts.
   const bool failed = *name == '/' || directory == AT_FDCWD ? fails("unlinkat", name)
                                                             : fails("unlinkat", directory);
   return failed ? -1 : real(directory, name, flags);

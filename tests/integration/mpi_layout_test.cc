@@ -14,7 +14,7 @@ RunConfig in_bf16() {
   return config;
 }
 
-/// Of rank 0 alone, on every rank.
+/// What rank 0 alone comes to, on every rank.
 Outcome alone(const RunConfig& config = small_config()) {
   const bool leads = test::world().rank() == 0;
   const std::unique_ptr<Communicator> self = test::world().split(leads ? 0 : -1, 0);

@@ -126,7 +126,7 @@ long kilobytes(const std::string& key) {
   return 0;
 }
 
-/// Of 96 MiB of weights; CONCERTINA_ONNX_WIDTH=1664 makes it 3 GiB.
+/// The model has 96 MiB of weights; CONCERTINA_ONNX_WIDTH=1664 makes it 3 GiB.
 TEST_F(Onnx, TheWholeModelIsNeverInMemory) {
   const char* const asked = std::getenv("CONCERTINA_ONNX_WIDTH");
   const std::int64_t width = asked != nullptr ? std::stol(asked) : 288;

@@ -29,7 +29,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b);
 
 /// Points into `tensor`.
 TensorPiece piece(const TestTensor& tensor, std::size_t offset, std::size_t count);
-/// Of each shard.
+/// The pieces of each shard.
 using Pieces = std::vector<std::vector<TensorPiece>>;
 /// Covers `model`; shards may hold nothing.
 Pieces cut(const TestModel& model, std::int64_t shards, Random& random);

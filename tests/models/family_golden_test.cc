@@ -76,7 +76,7 @@ TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
     for (const BucketTensor& tensor : pipeline.buckets()[static_cast<std::size_t>(b)].tensors) {
       const std::span<const float> gradient(total.data() + tensor.offset, tensor.count);
       const std::vector<float> expected = golden.tensor("grad " + tensor.name);
-      // Of a softmax over positions, what all of them share has no gradient but rounding.
+      // What all positions of a softmax share has no gradient but rounding.
       if (largest(expected) < 1e-9)
         EXPECT_LT(largest(gradient), 1e-6) << tensor.name;
       else

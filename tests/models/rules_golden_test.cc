@@ -41,7 +41,7 @@ std::vector<float> floats_of(const nlohmann::json& values) {
   return floats;
 }
 
-/// Of the largest weight.
+/// The largest difference, over the largest weight.
 double farthest(const Buffer& w, const nlohmann::json& expected) {
   double most = 0, size = 0;
   for (std::size_t i = 0; i < w.size(); ++i) {

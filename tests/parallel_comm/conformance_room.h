@@ -41,7 +41,7 @@ template <class T>
 ConstBytes bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
-/// Of each element.
+/// A view of each element.
 template <class T>
 std::vector<Bytes> views_of(std::vector<T>& values) {
   std::vector<Bytes> views;

@@ -35,7 +35,8 @@ class Machine {
   Outcome run(std::mt19937& random) const;
   /// Every execution. They must all end in the same way; `ends` gets how many ends there are.
   Outcome explore(std::size_t most_states) const;
-  /// Of a plan that hangs: the fewest rows and streams of which each waits for the next.
+  /// The length of the shortest cycle of a plan that hangs: the fewest rows and streams of which
+  /// each waits for the next.
   int shortest_cycle() const;
 
  private:

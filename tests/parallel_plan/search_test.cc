@@ -99,7 +99,8 @@ TEST(Search, RulesKeepTheirBounds) {
   }
 }
 
-/// Of the random choices of a bound and of what W needs: accepted, within, and as long as judged.
+/// For random bounds and needs of W, what is found is accepted, within the bound, and as long as
+/// judged.
 TEST(Search, SpansAreNeverLongerThanThoseOfAnyScheduleWithinTheBound) {
   std::mt19937 random(11);
   for (const auto& [name, layout] : odd_layouts()) {

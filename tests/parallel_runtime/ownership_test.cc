@@ -124,7 +124,7 @@ RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
     RC_ASSERT(element == buckets[b].elements);
     RC_ASSERT(block == block_count(buckets[b]));
   }
-  // Of the replicas of one stage no rank has more than two large tensors above another.
+  // No rank has more than two large tensors above another of the same stage.
   for (int s = 0; s < stages; ++s) {
     std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
     for (int r = 0; r < replicas; ++r) {

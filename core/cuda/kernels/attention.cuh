@@ -32,11 +32,11 @@ struct Heads {
   __device__ Int width() const { return Int{heads} * d; }
   __device__ Int stride() const { return Int{heads + 2 * kv} * d; }  // of qkv
   __device__ int group() const { return heads / kv; }
-  /// Of block x, which has a head of queries.
+  /// The head of queries that block x computes.
   __device__ HeadAt query_head() const {
     return at(static_cast<int>(blockIdx.x) / heads, static_cast<int>(blockIdx.x) % heads);
   }
-  /// Of block x, which has a head of keys: the i-th head of queries that shares them.
+  /// The i-th head of queries that share the head of keys that block x computes.
   __device__ HeadAt key_head(int i) const {
     return at(static_cast<int>(blockIdx.x) / kv, static_cast<int>(blockIdx.x) % kv * group() + i);
   }

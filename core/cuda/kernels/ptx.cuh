@@ -1,7 +1,7 @@
 // Instructions that C++ has no words for: conversions to bf16, tensor cores, loads for them.
 // The fragments' layouts are those of "Matrix Fragments for mma.m16n8k16" in NVIDIA's PTX ISA.
 //
-// Of a warp's lane: group = lane / 4, pair = lane % 4.
+// A lane of a warp is in group = lane / 4, and there the pair = lane % 4.
 #pragma once
 
 #include <cuda_runtime.h>

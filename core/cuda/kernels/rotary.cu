@@ -21,7 +21,7 @@ struct Frequencies {
   double of[kMostPairs];
 };
 
-/// Of pairs [first, first + pairs).
+/// Writes the sines and cosines of pairs [first, first + pairs).
 __global__ void __launch_bounds__(kRotaryThreads)
     fill_rotary_table(Frequencies frequencies, float* table, Int tokens, Int half, Int first,
                       Int pairs) {

@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Of the device: CONCERTINA_EMULATED_BYTES, or 4 GiB.
+/// The memory of the device: CONCERTINA_EMULATED_BYTES, or 4 GiB.
 std::size_t total_bytes() {
   const char* text = std::getenv("CONCERTINA_EMULATED_BYTES");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : std::size_t{4} << 30;

@@ -55,7 +55,8 @@ class ActivationCache {
   ActivationCache(const ActivationCache&) = delete;
   ActivationCache& operator=(const ActivationCache&) = delete;
 
-  /// Unlinks the file. The host's leader calls it once every rank there has opened the cache.
+  /// Unlinks the files of both tiers. The leader calls it once every rank of the host has opened
+  /// the cache; on other ranks it does nothing.
   void hide();
 
   /// What read() would find for `sample`, most likely; it reads and counts no data.

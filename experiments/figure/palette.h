@@ -13,7 +13,7 @@ namespace concertina {
 inline constexpr Colour kInk{29, 33, 41}, kSoft{92, 100, 112}, kGridLine{224, 227, 232},
     kPaper{255, 255, 255};
 
-/// How the n-th series is drawn, n from 0 on; colours, dashes and hatches repeat at different n.
+/// How the n-th series is drawn, n from 0 on; all repeat, dashes and hatches sooner than colours.
 Colour series_colour(std::size_t n);
 std::vector<double> series_dash(std::size_t n);
 Hatch series_hatch(std::size_t n);

@@ -211,8 +211,8 @@ class PanelDrawer {
     std::size_t row;
   };
 
-  /// The work on the critical path of the ranks that are shown; work without a visible wait
-  /// between is one box.
+  /// The part of the plan's critical path that is computation on a rank that is shown; computations
+  /// of a rank without a visible wait between them are one box.
   std::vector<PathBox> path_boxes() const {
     std::map<int, std::size_t> row_of;
     for (std::size_t row = 0; row < ranks_.size(); ++row)

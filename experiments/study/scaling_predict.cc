@@ -66,7 +66,7 @@ std::optional<Measured> measured_of(const std::vector<std::string>& runs) {
     }
   if (measured.steps.empty()) return std::nullopt;
   measured.median = median(measured.steps);
-  // The costs are those of the round that is nearest to the median.
+  // The parts are those of the round whose step is nearest to the median.
   std::size_t typical = 0;
   for (std::size_t i = 0; i < measured.steps.size(); ++i)
     if (std::abs(measured.steps[i] - measured.median) <

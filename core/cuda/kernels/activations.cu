@@ -100,7 +100,7 @@ struct TanhBackward {
   }
 };
 
-/// A thread has N elements of y[R,F], and the two parts of u[R,2F] that they are made of.
+/// A thread has N elements of y[R,F] or dy[R,F], and the two parts of u[R,2F] that are theirs.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads) gate(const T* u, T* y, Int count, Int f) {
   const Int at = (static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x) * N;

@@ -11,7 +11,14 @@ namespace concertina {
 namespace {
 
 std::string text_of(const Field& field) {
-  return fmt::format("{} {} [{}]", field.name, name_of(field.type), fmt::join(field.shape, ", "));
+  return fmt::format("{} {} [{}]{}", field.name, name_of(field.type), fmt::join(field.shape, ", "),
+                     field.most > 0 ? fmt::format(" of which {} count", field.most) : "");
+}
+
+bool serves(const Field& offered, const Field& wanted) {
+  const bool few = wanted.most == 0 || (offered.most > 0 && offered.most <= wanted.most);
+  return few && offered.name == wanted.name && offered.type == wanted.type &&
+         offered.shape == wanted.shape;
 }
 
 [[noreturn]] void refuse(const Field& missing, std::span<const Field> offered) {
@@ -29,17 +36,22 @@ std::string text_of(const Field& field) {
 void find_fields(const BatchSource& source, std::span<const Field> wanted, std::span<int> indices) {
   const std::span<const Field> offered = source.fields();
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto found = std::find(offered.begin(), offered.end(), wanted[i]);
+    const auto found =
+        std::ranges::find_if(offered, [&](const Field& field) { return serves(field, wanted[i]); });
     if (found == offered.end()) refuse(wanted[i], offered);
     indices[i] = static_cast<int>(found - offered.begin());
   }
 }
 
+std::int64_t masked_count(std::int64_t tokens) {
+  return std::max<std::int64_t>(1, (15 * tokens + 50) / 100);
+}
+
 Field tokens_field(std::int64_t tokens) {
   return {"tokens", DType::i32, {tokens}};
 }
-Field targets_field(std::int64_t tokens) {
-  return {"targets", DType::i32, {tokens}};
+Field targets_field(std::int64_t tokens, std::int64_t most) {
+  return {"targets", DType::i32, {tokens}, most};
 }
 Field types_field(std::int64_t tokens) {
   return {"types", DType::i32, {tokens}};

@@ -17,6 +17,7 @@ struct Field {
   std::string name;
   DType type = DType::i32;
   std::vector<std::int64_t> shape;  // of one sample
+  std::int64_t most = 0;            // of its elements are not kIgnored; 0: all may be
 
   /// Elements of one sample.
   std::int64_t elements() const {
@@ -42,20 +43,25 @@ class BatchSource {
 };
 
 /// Writes to `indices`, for each of the fields that a model reads, where it is in source.fields().
-/// Throws bad input if the source lacks one of them or has it in another type or shape.
+/// Throws bad input if the source lacks one of them or has it in another type or shape, or does not
+/// promise that as many of its elements are ignored.
 void find_fields(const BatchSource& source, std::span<const Field> wanted, std::span<int> indices);
 
 /// A target, label or place that no loss and no figure counts.
 inline constexpr std::int32_t kIgnored = -1;
 
+/// Tokens that a masked language model is to tell, of `tokens` that could be masked: 15%, rounded
+/// to the nearest, at least 1 (Devlin et al. 2019, 3.1).
+std::int64_t masked_count(std::int64_t tokens);
+
 // The fields that datasets write and models read, by one name and shape each.
-Field tokens_field(std::int64_t tokens);   // i32 [T]
-Field targets_field(std::int64_t tokens);  // i32 [T], or kIgnored
-Field types_field(std::int64_t tokens);    // i32 [T]: 0 in the first sentence, 1 in the second
-Field lengths_field();                     // i32 []: tokens that are not padding, at least 1
-Field label_field();                       // i32 [], or kIgnored
-Field start_field();                       // i32 []: an answer's first token, or kIgnored
-Field end_field();                         // i32 []: an answer's last token, or kIgnored
+Field tokens_field(std::int64_t tokens);                          // i32 [T]
+Field targets_field(std::int64_t tokens, std::int64_t most = 0);  // i32 [T], or kIgnored
+Field types_field(std::int64_t tokens);  // i32 [T]: 0 in the first sentence, 1 in the second
+Field lengths_field();                   // i32 []: tokens that are not padding, at least 1
+Field label_field();                     // i32 [], or kIgnored
+Field start_field();                     // i32 []: an answer's first token, or kIgnored
+Field end_field();                       // i32 []: an answer's last token, or kIgnored
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width);  // f32 [C, H, W]
 
 /// A text as tokens and what comes after each of them.

@@ -279,23 +279,44 @@ struct SplitClass {
   auto views() { return std::array{&dy, &dx}; }
 };
 
-/// y[S,C] = one row of each of the S samples of x[S T,C]: the last of its lengths[S] (int32) rows;
-/// where lengths are empty, the first of all. A length below 1 counts as 1, one above T as T.
-struct TakeRows {
-  static constexpr std::string_view kName = "rows taken";
-  View x, lengths{};
-  std::int64_t samples;
-  View y;
-  auto views() { return std::array{&x, &lengths, &y}; }
+/// places[S] (int32): the last of the lengths[S] rows of each sample, which has t. A length below 1
+/// counts as 1, one above t as t.
+struct FindLastRows {
+  static constexpr std::string_view kName = "last rows found";
+  View lengths;
+  std::int64_t t;
+  View places;
+  auto views() { return std::array{&lengths, &places}; }
 };
 
-/// The gradient of TakeRows: dx[S T,C] is dy[S,C] in the row that was taken, 0 elsewhere.
+/// places[S,M], taken[S,M] (int32): the rows of each sample of targets[S,T] that have one, in
+/// order, and their targets; kIgnored where it has fewer than M. It must not have more.
+struct FindTargets {
+  static constexpr std::string_view kName = "targets found";
+  View targets;
+  std::int64_t samples;
+  View places, taken;
+  auto views() { return std::array{&targets, &places, &taken}; }
+};
+
+/// y[S M,C] = the rows of x[S T,C] that places[S,M] (int32) names, from 0 in each of the S samples;
+/// 0 where a place is negative. Where places are empty, M is 1: the first row.
+struct TakeRows {
+  static constexpr std::string_view kName = "rows taken";
+  View x, places{};
+  std::int64_t samples;
+  View y;
+  auto views() { return std::array{&x, &places, &y}; }
+};
+
+/// The gradient of TakeRows: dx[S T,C] is dy[S M,C] in the rows that were taken, 0 elsewhere. No
+/// place may be named twice.
 struct SpreadRows {
   static constexpr std::string_view kName = "rows spread";
-  View dy, lengths{};
+  View dy, places{};
   std::int64_t samples;
   View dx;
-  auto views() { return std::array{&dy, &lengths, &dx}; }
+  auto views() { return std::array{&dy, &places, &dx}; }
 };
 
 /// Softmax cross-entropy of logits[R,V] at targets[R] (int32; < 0 is ignored). row_loss[R] gets
@@ -358,9 +379,9 @@ using Op = std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, A
                         AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
                         RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput,
                         Tanh, TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass,
-                        JoinClassWeight, SplitClass, TakeRows, SpreadRows, CrossEntropy,
-                        SpanCrossEntropy, ApplyDropout, Axpby, SumSquares, AdamWUpdate, SgdUpdate,
-                        LionUpdate, LambUpdate, ScaleToUnit, CopyColumns>;
+                        JoinClassWeight, SplitClass, FindLastRows, FindTargets, TakeRows,
+                        SpreadRows, CrossEntropy, SpanCrossEntropy, ApplyDropout, Axpby, SumSquares,
+                        AdamWUpdate, SgdUpdate, LionUpdate, LambUpdate, ScaleToUnit, CopyColumns>;
 
 /// The names of all kernels, by index in Op.
 inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::variant<Ops...>>) {

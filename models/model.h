@@ -29,6 +29,7 @@ struct ModelConfig {
   std::vector<std::string> recompute{};  // see choose_recompute()
   std::string task = "auto";             // of tasks() (models/task.h); auto: the family's usual one
   std::int64_t classes = 2;              // of classification
+  std::int64_t targets = 0;              // of a sample, at most; 0: any row may have one
   OptionValues options{};                // of the family; make_model() adds those left out
 };
 

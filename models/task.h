@@ -9,7 +9,7 @@
 #include "core/registry.h"
 #include "models/units/dense.h"
 #include "models/units/norm.h"
-#include "models/units/one_row.h"
+#include "models/units/rows_read.h"
 
 namespace concertina {
 
@@ -23,6 +23,7 @@ struct Trunk {
   std::optional<NormSpec> norm{};  // that is still due (pre-norm)
   float norm_eps = 1e-5F;          // of norms within the head
   float std = 0.02F;               // of the head's init
+  std::int64_t targets = 0;        // of a sample, at most; 0: any row may have one
 };
 
 struct Task {
@@ -30,8 +31,8 @@ struct Task {
   UnitPlan (*head)(const Trunk& trunk);
   std::string_view about;
   bool masks = false;  // targets are tokens that the model reads masked
-  /// The rows of a sample that its head reads, of a family that is causal or not.
-  RowsRead (*reads)(bool causal) = [](bool) { return RowsRead::all; };
+  /// The rows that its head reads.
+  RowsRead (*reads)(const Trunk& trunk) = [](const Trunk&) { return RowsRead{}; };
 };
 
 /// The tasks that models/meson.build lists.

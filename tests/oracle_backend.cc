@@ -259,25 +259,52 @@ class OracleBackend final : public Backend {
     for (Index s = 0; s < op.samples; ++s)
       std::copy_n(grad.data() + s * all + (all - rest), rest, out.data() + s * rest);
   }
-  static Index row_taken(View lengths, Index sample, Index rows) {
-    return lengths.empty() ? 0 : std::clamp<Index>(lengths.i32()[sample], 1, rows) - 1;
+  static void issue(const FindLastRows& op) {
+    for (std::size_t s = 0; s < op.places.count; ++s)
+      op.places.i32()[s] =
+          static_cast<std::int32_t>(std::clamp<Index>(op.lengths.i32()[s], 1, op.t) - 1);
+  }
+  static void issue(const FindTargets& op) {
+    const Index all = rows_of(op.targets) / op.samples, most = rows_of(op.places) / op.samples;
+    for (Index s = 0; s < op.samples; ++s) {
+      std::vector<std::pair<Index, std::int32_t>> found;
+      for (Index i = 0; i < all; ++i)
+        if (const std::int32_t target = op.targets.i32()[s * all + i]; target >= 0)
+          found.emplace_back(i, target);
+      found.resize(static_cast<std::size_t>(most), {-1, -1});
+      for (Index i = 0; i < most; ++i) {
+        const auto& [place, target] = found[static_cast<std::size_t>(i)];
+        op.places.i32()[s * most + i] = static_cast<std::int32_t>(place);
+        op.taken.i32()[s * most + i] = target;
+      }
+    }
+  }
+  /// Calls f(first element in [S T,C], first element in [S M,C], C) for each row that is read.
+  template <class F>
+  static void each_row_read(View places, Index samples, Index all, Index read, F&& f) {
+    const Index each = places.empty() ? 1 : rows_of(places) / samples;
+    const Index width = read / (samples * each);
+    for (Index row = 0; row < samples * each; ++row)
+      if (const Index place = places.empty() ? 0 : places.i32()[row]; place >= 0)
+        f(row / each * (all / samples) + place * width, row * width, width);
   }
   static void issue(const TakeRows& op) {
     const std::vector<float> in = to_floats(op.x);
     Out out(op.y);
-    const Index all = rows_of(op.x) / op.samples, width = rows_of(op.y) / op.samples;
-    for (Index s = 0; s < op.samples; ++s)
-      std::copy_n(in.data() + s * all + row_taken(op.lengths, s, all / width) * width, width,
-                  out.data() + s * width);
+    std::fill_n(out.data(), op.y.count, 0.0F);
+    each_row_read(op.places, op.samples, rows_of(op.x), rows_of(op.y),
+                  [&](Index all, Index read, Index width) {
+                    std::copy_n(in.data() + all, width, out.data() + read);
+                  });
   }
   static void issue(const SpreadRows& op) {
     const std::vector<float> grad = to_floats(op.dy);
     Out out(op.dx);
-    const Index all = rows_of(op.dx) / op.samples, width = rows_of(op.dy) / op.samples;
     std::fill_n(out.data(), op.dx.count, 0.0F);
-    for (Index s = 0; s < op.samples; ++s)
-      std::copy_n(grad.data() + s * width, width,
-                  out.data() + s * all + row_taken(op.lengths, s, all / width) * width);
+    each_row_read(op.places, op.samples, rows_of(op.dx), rows_of(op.dy),
+                  [&](Index all, Index read, Index width) {
+                    std::copy_n(grad.data() + read, width, out.data() + all);
+                  });
   }
   static void issue(const SpanCrossEntropy& op) {
     Out out(op.logits);

@@ -33,6 +33,8 @@ void run(const ImagePatches& op, const Context& context);
 void run(const JoinClass& op, const Context& context);
 void run(const JoinClassWeight& op, const Context& context);
 void run(const SplitClass& op, const Context& context);
+void run(const FindLastRows& op, const Context& context);
+void run(const FindTargets& op, const Context& context);
 void run(const TakeRows& op, const Context& context);
 void run(const SpreadRows& op, const Context& context);
 

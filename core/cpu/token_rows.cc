@@ -1,10 +1,12 @@
-// Rows that are tokens: those of an image's patches, a class token before them, and one row of each
-// sample.
+// Rows that are tokens: those of an image's patches, a class token before them, and the rows of a
+// sample that are read.
 #include <algorithm>
 #include <cstring>
 
+#include "core/batch.h"
 #include "core/cpu/pieces.h"
 #include "core/cpu/run_op.h"
+#include "core/error.h"
 
 namespace concertina::cpu {
 namespace {
@@ -14,13 +16,22 @@ std::byte* byte_of(View view, std::size_t of) {
   return static_cast<std::byte*>(view.data) + of;
 }
 
-/// The row that TakeRows takes of sample `s`, which has `rows`.
-std::size_t row_taken(View lengths, std::size_t s, std::size_t rows) {
-  if (lengths.empty()) return 0;
-  return static_cast<std::size_t>(
-      std::clamp(std::int64_t{lengths.i32()[s]}, std::int64_t{1}, static_cast<std::int64_t>(rows)) -
-      1);
-}
+/// The rows that are read, by place.
+struct RowsOfSamples {
+  std::size_t samples, each;  // places of a sample
+  std::size_t row;            // bytes
+
+  RowsOfSamples(View places, std::int64_t s, View rows)
+      : samples(static_cast<std::size_t>(s)),
+        each(places.empty() ? 1 : places.count / samples),
+        row(rows.bytes() / (samples * each)),
+        places_(places) {}
+  /// Negative: none.
+  std::int32_t place(std::size_t i) const { return places_.empty() ? 0 : places_.i32()[i]; }
+
+ private:
+  View places_;
+};
 
 }  // namespace
 
@@ -69,24 +80,55 @@ void run(const SplitClass& op, const Context& context) {
   });
 }
 
-void run(const TakeRows& op, const Context& context) {
+void run(const FindLastRows& op, const Context&) {
+  for (std::size_t s = 0; s < op.places.count; ++s)
+    op.places.i32()[s] = static_cast<std::int32_t>(
+        std::clamp(std::int64_t{op.lengths.i32()[s]}, std::int64_t{1}, op.t) - 1);
+}
+
+void run(const FindTargets& op, const Context&) {
   const auto samples = static_cast<std::size_t>(op.samples);
-  const std::size_t from = op.x.bytes() / samples, bytes = op.y.bytes() / samples;
-  context.team.each(op.samples, [&](std::int64_t sample, int) {
-    const auto s = static_cast<std::size_t>(sample);
-    const std::size_t row = row_taken(op.lengths, s, from / bytes);
-    std::memcpy(byte_of(op.y, s * bytes), byte_of(op.x, s * from + row * bytes), bytes);
+  const std::size_t t = op.targets.count / samples, most = op.places.count / samples;
+  for (std::size_t s = 0; s < samples; ++s) {
+    const std::int32_t* targets = op.targets.i32() + s * t;
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < t; ++i) {
+      if (targets[i] < 0) continue;
+      CONCERTINA_CHECK(found < most, "a sample has more targets than its field says");
+      op.places.i32()[s * most + found] = static_cast<std::int32_t>(i);
+      op.taken.i32()[s * most + found++] = targets[i];
+    }
+    std::fill_n(op.places.i32() + s * most + found, most - found, kIgnored);
+    std::fill_n(op.taken.i32() + s * most + found, most - found, kIgnored);
+  }
+}
+
+void run(const TakeRows& op, const Context& context) {
+  const RowsOfSamples rows(op.places, op.samples, op.y);
+  const std::size_t from = op.x.bytes() / rows.samples;
+  context.team.each(static_cast<std::int64_t>(rows.samples * rows.each), [&](std::int64_t i, int) {
+    const auto row = static_cast<std::size_t>(i);
+    const std::int32_t place = rows.place(row);
+    std::byte* to = byte_of(op.y, row * rows.row);
+    if (place < 0)
+      std::memset(to, 0, rows.row);
+    else
+      std::memcpy(
+          to, byte_of(op.x, row / rows.each * from + static_cast<std::size_t>(place) * rows.row),
+          rows.row);
   });
 }
 
 void run(const SpreadRows& op, const Context& context) {
-  const auto samples = static_cast<std::size_t>(op.samples);
-  const std::size_t to = op.dx.bytes() / samples, bytes = op.dy.bytes() / samples;
+  const RowsOfSamples rows(op.places, op.samples, op.dy);
+  const std::size_t to = op.dx.bytes() / rows.samples;
   context.team.each(op.samples, [&](std::int64_t sample, int) {
     const auto s = static_cast<std::size_t>(sample);
     std::memset(byte_of(op.dx, s * to), 0, to);
-    const std::size_t row = row_taken(op.lengths, s, to / bytes);
-    std::memcpy(byte_of(op.dx, s * to + row * bytes), byte_of(op.dy, s * bytes), bytes);
+    for (std::size_t i = s * rows.each; i < (s + 1) * rows.each; ++i)
+      if (const std::int32_t place = rows.place(i); place >= 0)
+        std::memcpy(byte_of(op.dx, s * to + static_cast<std::size_t>(place) * rows.row),
+                    byte_of(op.dy, i * rows.row), rows.row);
   });
 }
 

@@ -14,6 +14,17 @@ std::uint32_t random_word(std::int64_t step, std::int64_t sample, std::uint32_t 
              static_cast<std::uint32_t>(i))[0];
 }
 
+/// Targets of a sample of `length` tokens.
+std::int64_t targets_of(const Field& field, std::int64_t length) {
+  return field.most == 0 ? length : std::min(field.most, masked_count(length));
+}
+
+/// They are spread evenly.
+bool is_target(const Field& field, std::int64_t length, std::int64_t i) {
+  const std::int64_t count = targets_of(field, length);
+  return i < length && (i + 1) * count / length > i * count / length;
+}
+
 }  // namespace
 
 RandomSamples::RandomSamples(const RunConfig& config, const ModelSpec& model)
@@ -39,7 +50,8 @@ std::int32_t RandomSamples::value(const Field& field, std::int64_t step, std::in
   const auto length = [&] { return 1 + below(tokens_, 1, 0); };
   if (field.name == "tokens") return below(vocabulary_, 0, i);
   if (field.name == "targets")
-    return has("lengths") && i >= length() ? -1 : below(vocabulary_, 0, i + 1);
+    return is_target(field, has("lengths") ? length() : tokens_, i) ? below(vocabulary_, 0, i + 1)
+                                                                    : kIgnored;
   if (field.name == "types") return below(types_, 2, i);
   if (field.name == "lengths") return length();
   if (field.name == "label") return below(classes_, 3, 0);
@@ -64,11 +76,13 @@ void RandomSamples::load(std::int64_t step, std::int64_t first, std::int64_t cou
 }
 
 std::int64_t RandomSamples::valid_targets(std::int64_t step, std::int64_t samples) const {
-  if (!has("targets")) return samples;
-  if (!has("lengths")) return samples * tokens_;
+  const auto targets = std::ranges::find(fields_, "targets", &Field::name);
+  if (targets == fields_.end()) return samples;
+  if (!has("lengths")) return samples * targets_of(*targets, tokens_);
   const Field lengths{"lengths", DType::i32, {}};
   std::int64_t count = 0;
-  for (std::int64_t s = 0; s < samples; ++s) count += value(lengths, step, s, 0);
+  for (std::int64_t s = 0; s < samples; ++s)
+    count += targets_of(*targets, value(lengths, step, s, 0));
   return count;
 }
 

@@ -90,6 +90,7 @@ Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
 int run_eval(const EvalOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   if (!options.text.empty()) config.data.text = options.text;
+  config.every_logit = !options.logits.empty();
   if (const std::string key = files_key(config); data_files(config).empty())
     throw_input(fmt::format("there is no {} to evaluate on", key == "data.text" ? "text" : "data"),
                 config.where(key),

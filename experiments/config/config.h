@@ -173,6 +173,8 @@ struct RunConfig {
   GenerateSection generate;
   LogSection log;
 
+  /// A model is to compute the logits of all tokens, also of those that no loss counts. No key.
+  bool every_logit = false;
   /// Where each key that is not a default was set last: "a.toml:3:10" or "--set".
   std::map<std::string, std::string, std::less<>> origins;
 

@@ -151,7 +151,7 @@ class Llama(nn.Module):
 
 class Bert(nn.Module):
     """An encoder whose norms come after the skip, erf GELU, padding, two token types; the head of
-    masked tokens is tied to the token embedding and sees every row, as `bench step` has it."""
+    masked tokens is tied to the token embedding and sees every row, as transformers' does."""
 
     def __init__(self, s):
         super().__init__()
@@ -172,11 +172,14 @@ class Bert(nn.Module):
 
     @staticmethod
     def batch(s, samples):
-        """As bench step draws them: lengths from 1 to T, all that is not padding is a target."""
-        valid = torch.arange(s.context) < torch.randint(1, s.context + 1, (samples, 1))  # [B,T]
+        """As bench step draws them: lengths from 1 to T, of whose tokens 15% are targets."""
+        places, lengths = torch.arange(s.context), torch.randint(1, s.context + 1, (samples, 1))
+        valid = places < lengths  # [B,T]
+        count = ((15 * lengths + 50) // 100).clamp(min=1)
+        masked = valid & ((places + 1) * count // lengths > places * count // lengths)
         tokens, targets = torch.randint(s.vocab, (2, samples, s.context))
         types = torch.randint(2, (samples, s.context))
-        return tokens, types, valid[:, None, None], torch.where(valid, targets, -1)
+        return tokens, types, valid[:, None, None], torch.where(masked, targets, -1)
 
     loss = staticmethod(token_loss)
 

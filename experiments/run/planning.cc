@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "experiments/config/schedule_file.h"
 #include "models/optimizer.h"
+#include "models/task.h"
 
 namespace concertina {
 
@@ -25,6 +26,7 @@ bool wants_reference(const RunConfig& config) {
 
 ModelConfig model_config_of(const RunConfig& config) {
   const ModelSection& m = config.model;
+  const bool masks = task_of(m.family, m.task).masks;
   return {.layers = m.layers,
           .width = m.width,
           .heads = m.heads,
@@ -36,6 +38,7 @@ ModelConfig model_config_of(const RunConfig& config) {
           .recompute = config.parallel.recompute,
           .task = m.task,
           .classes = m.classes,
+          .targets = masks && !config.every_logit ? masked_count(m.context) : 0,
           .options = m.options.at(m.family)};
 }
 

@@ -75,7 +75,7 @@ MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
       fields_.push_back(field);
       from_.push_back(-1);
     }
-  fields_.push_back(targets_field(room_));
+  fields_.push_back(targets_field(room_, masked_count(room_)));
   from_.push_back(-1);
   if (lengths_ < 0) return;
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(room_)), candidates;
@@ -183,10 +183,6 @@ void MaskedTokens::write(const SampleAt& at, std::span<const View> views) const 
 }
 
 }  // namespace
-
-std::int64_t masked_count(std::int64_t tokens) {
-  return std::max<std::int64_t>(1, (15 * tokens + 50) / 100);
-}
 
 std::shared_ptr<const Dataset> masked_tokens(std::shared_ptr<const Dataset> dataset,
                                              std::shared_ptr<const Tokenizer> tokenizer) {

@@ -11,9 +11,6 @@
 
 namespace concertina {
 
-/// Tokens that are targets, of `tokens` that could be: 15%, rounded to the nearest, at least 1.
-std::int64_t masked_count(std::int64_t tokens);
-
 /// `dataset`, which has tokens, with types and lengths where it lacks them, and with targets [T]:
 /// the token as it was where it was chosen, else kIgnored. Of those chosen, 80% are read as the
 /// mask, 10% as any token that is no mark, 10% as they are. Marks of sentences and padding are

@@ -25,6 +25,13 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
                     .std = kStd,
                     .residual_std = kStd};
   const Task& task = find_task(config.task);
+  const Trunk trunk{.shape = shape,
+                    .vocabulary = config.vocab,
+                    .classes = config.classes,
+                    .pooler = true,
+                    .norm_eps = norm.eps,
+                    .std = kStd,
+                    .targets = config.targets};
 
   ModelPlan plan(config);
   plan.add("embedding", embedding(shape, {.vocabulary = config.vocab,
@@ -35,19 +42,15 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::after_skip, norm, attention_branch(shape, attention)));
-    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead::all : task.reads(false), shape,
+    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead{} : task.reads(trunk), shape,
                             [&](const UnitShape& rows) {
                               return half_block(rows, NormPlace::after_skip, norm,
                                                 mlp_branch(rows, mlp));
                             }));
     plan.end_layer();
   }
-  plan.add("head", task.head({.shape = shape,
-                              .vocabulary = config.vocab,
-                              .classes = config.classes,
-                              .pooler = true,
-                              .norm_eps = norm.eps,
-                              .std = kStd}));
+  plan.add("head", task.head(trunk));
+
   return std::move(plan).build();
 }
 

@@ -20,25 +20,27 @@ std::unique_ptr<Model> make_gpt(const ModelConfig& config) {
   const AttentionSpec attention{.heads = config.heads, .std = kStd, .residual_std = residual_std};
   const MlpSpec mlp{.hidden = 4 * config.width, .std = kStd, .residual_std = residual_std};
   const Task& task = find_task(config.task);
+  const Trunk trunk{.shape = shape,
+                    .vocabulary = config.vocab,
+                    .classes = config.classes,
+                    .causal = true,
+                    .norm = NormSpec(),
+                    .std = kStd};
 
   ModelPlan plan(config);
   plan.add("embedding", embedding(shape, {.vocabulary = config.vocab, .std = kStd}));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, {}, attention_branch(shape, attention)));
-    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead::all : task.reads(true), shape,
+    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead{} : task.reads(trunk), shape,
                             [&](const UnitShape& rows) {
                               return half_block(rows, NormPlace::before_branch, {},
                                                 mlp_branch(rows, mlp));
                             }));
     plan.end_layer();
   }
-  plan.add("head", task.head({.shape = shape,
-                              .vocabulary = config.vocab,
-                              .classes = config.classes,
-                              .causal = true,
-                              .norm = NormSpec(),
-                              .std = kStd}));
+  plan.add("head", task.head(trunk));
+
   return std::move(plan).build();
 }
 

@@ -46,6 +46,13 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
                          .std = kStd,
                          .residual_std = residual_std};
   const Task& task = find_task(config.task);
+  const Trunk trunk{.shape = shape,
+                    .vocabulary = config.vocab,
+                    .classes = config.classes,
+                    .tied = tied,
+                    .causal = true,
+                    .norm = norm,
+                    .std = kStd};
 
   ModelPlan plan(config);
   plan.add("embedding",
@@ -54,20 +61,15 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, norm, attention_branch(shape, attention)));
-    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead::all : task.reads(true), shape,
+    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead{} : task.reads(trunk), shape,
                             [&](const UnitShape& rows) {
                               return half_block(rows, NormPlace::before_branch, norm,
                                                 gated_mlp_branch(rows, mlp));
                             }));
     plan.end_layer();
   }
-  plan.add("head", task.head({.shape = shape,
-                              .vocabulary = config.vocab,
-                              .classes = config.classes,
-                              .tied = tied,
-                              .causal = true,
-                              .norm = norm,
-                              .std = kStd}));
+  plan.add("head", task.head(trunk));
+
   return std::move(plan).build();
 }
 

@@ -37,25 +37,27 @@ std::unique_ptr<Model> make_vit(const ModelConfig& given) {
                     .std = patches.std,
                     .residual_std = patches.std};
   const Task& task = find_task(config.task);
+  const Trunk trunk{.shape = shape,
+                    .vocabulary = config.vocab,
+                    .classes = config.classes,
+                    .norm = norm,
+                    .norm_eps = norm.eps,
+                    .std = patches.std};
 
   ModelPlan plan(config);
   plan.add("embedding", patch_embedding(shape, patches));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, norm, attention_branch(shape, attention)));
-    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead::all : task.reads(false), shape,
+    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead{} : task.reads(trunk), shape,
                             [&](const UnitShape& rows) {
                               return half_block(rows, NormPlace::before_branch, norm,
                                                 mlp_branch(rows, mlp));
                             }));
     plan.end_layer();
   }
-  plan.add("head", task.head({.shape = shape,
-                              .vocabulary = config.vocab,
-                              .classes = config.classes,
-                              .norm = norm,
-                              .norm_eps = norm.eps,
-                              .std = patches.std}));
+  plan.add("head", task.head(trunk));
+
   return std::move(plan).build();
 }
 

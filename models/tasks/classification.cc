@@ -7,14 +7,14 @@
 namespace concertina::model_tasks {
 namespace {
 
-RowsRead read_rows(bool causal) {
-  return causal ? RowsRead::last : RowsRead::first;
+RowsRead one_row(const Trunk& trunk) {
+  return {trunk.causal ? RowsRead::Which::last : RowsRead::Which::first};
 }
 
 UnitPlan classification_head(const Trunk& trunk) {
   const std::int64_t width = trunk.shape.width;
   HeadSpec spec;
-  spec.rows = read_rows(trunk.causal);
+  spec.rows = one_row(trunk);
   spec.norm = trunk.norm;
   if (trunk.pooler)
     spec.transform =
@@ -23,14 +23,12 @@ UnitPlan classification_head(const Trunk& trunk) {
   spec.logits = {.name = "classes", .in = width, .out = trunk.classes, .std = trunk.std};
   spec.logits.bias = !trunk.causal;
   spec.reads = {label_field()};
-  if (trunk.causal) spec.reads.push_back(lengths_field());
   return head(trunk.shape, spec);
 }
 
 }  // namespace
 
-extern const Task classification{.head = classification_head,
-                                 .about = "tell the class of a text or an image",
-                                 .reads = read_rows};
+extern const Task classification{
+    .head = classification_head, .about = "tell the class of a text or an image", .reads = one_row};
 
 }  // namespace concertina::model_tasks

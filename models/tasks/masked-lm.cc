@@ -1,27 +1,36 @@
 // Which tokens were masked (BERT, Devlin et al. 2019): a map, a GELU and a norm, then logits over
-// the vocabulary by the token table, with a bias.
+// the vocabulary by the token table, with a bias. Where it is known how many tokens of a sample are
+// masked at most, only their rows are computed (gather_indexes in BERT's own code).
 #include "models/task.h"
 #include "models/units/head.h"
 
 namespace concertina::model_tasks {
 namespace {
 
+RowsRead masked_rows(const Trunk& trunk) {
+  if (trunk.targets == 0) return {};
+  return {RowsRead::Which::targets, trunk.targets};
+}
+
 UnitPlan masked_lm_head(const Trunk& trunk) {
   const std::int64_t width = trunk.shape.width;
   HeadSpec spec;
+  spec.rows = masked_rows(trunk);
   spec.norm = trunk.norm;
   spec.transform =
       TransformSpec{.map = {.name = "transform", .in = width, .out = width, .std = trunk.std},
                     .activation = TransformSpec::Activation::gelu_erf,
                     .norm = NormSpec{.eps = trunk.norm_eps, .name = "transform.ln"}};
   spec.logits = token_logits(trunk);
-  spec.reads = {targets_field(trunk.shape.tokens)};
+  spec.reads = {targets_field(trunk.shape.tokens, trunk.targets)};
   return head(trunk.shape, spec);
 }
 
 }  // namespace
 
-extern const Task masked_lm{
-    .head = masked_lm_head, .about = "predict the tokens that were masked", .masks = true};
+extern const Task masked_lm{.head = masked_lm_head,
+                            .about = "predict the tokens that were masked",
+                            .masks = true,
+                            .reads = masked_rows};
 
 }  // namespace concertina::model_tasks

@@ -1,5 +1,6 @@
 #include "models/units/head.h"
 
+#include <algorithm>
 #include <array>
 
 #include "models/slots.h"
@@ -9,13 +10,17 @@
 namespace concertina {
 namespace {
 
-enum Read { kTargets, kStarts = kTargets, kEnds, kLengths = kEnds };
+enum Read { kTargets, kStarts = kTargets, kEnds };
 
 /// The shape of the rows that have a loss.
 UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
   shape = shape_of(spec.rows, shape);
   if (!spec.drops) shape.dropout = 0;
   return shape;
+}
+
+bool by_target(const HeadSpec& spec) {
+  return spec.rows.which == RowsRead::Which::targets;
 }
 
 /// Logits decide the loss, and their table may also be the embedding: fp8 leaves both in the
@@ -25,11 +30,19 @@ UnitShape without_fp8(UnitShape shape) {
   return shape;
 }
 
-/// Empty: what the head has no use for. `taken` [n,C]; `h` and `t` [n,C] after the first norm and
-/// the activation, `aux` [n,C] for the latter's gradient, `z` [n,C] after the transform's norm, `d`
-/// [n,C] after dropout.
+/// What the head reads of samples of `tokens`.
+std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
+  std::vector<Field> reads = spec.reads;
+  for (const Field& field : spec.rows.fields(tokens))
+    if (std::ranges::find(reads, field) == reads.end()) reads.push_back(field);
+  return reads;
+}
+
+/// Empty: what the head has no use for. `places` and `targets` [n], `taken` [n,C]; `h` and `t`
+/// [n,C] after the first norm and the activation, `aux` [n,C] for the latter's gradient, `z` [n,C]
+/// after the transform's norm, `d` [n,C] after dropout.
 struct Saved {
-  View taken, h, mean, rstd, t, aux, z, z_mean, z_rstd, d;
+  View places, targets, taken, h, mean, rstd, t, aux, z, z_mean, z_rstd, d;
   View logits, row_loss;  // [n,V]; [n], or of spans [samples]
 
   static auto slots(const UnitShape& s, const HeadSpec& spec) {
@@ -45,7 +58,9 @@ struct Saved {
       return Slot<Saved>{view, count, DType::f32};
     };
     return std::array{
-        rows(&Saved::taken, spec.one_row()),
+        Slot<Saved>{&Saved::places, spec.rows.vary() ? n : 0, DType::i32},
+        Slot<Saved>{&Saved::targets, by_target(spec) ? n : 0, DType::i32},
+        rows(&Saved::taken, spec.rows.some()),
         rows(&Saved::h, spec.norm.has_value()),
         statistic(&Saved::mean, spec.norm ? spec.norm->means(n) : 0),
         statistic(&Saved::rstd, spec.norm ? n : 0),
@@ -73,10 +88,10 @@ struct Grads {
       return Slot{view, there ? each : 0, s.compute};
     };
     const bool transform = spec.transform.has_value(), norm = spec.norm.has_value();
-    return std::array{rows(&Grads::dd, transform || norm || spec.one_row()),
+    return std::array{rows(&Grads::dd, transform || norm || spec.rows.some()),
                       rows(&Grads::dt, transform),
-                      rows(&Grads::dh, transform && (norm || spec.one_row())),
-                      rows(&Grads::dtaken, norm && spec.one_row())};
+                      rows(&Grads::dh, transform && (norm || spec.rows.some())),
+                      rows(&Grads::dtaken, norm && spec.rows.some())};
   }
 };
 
@@ -105,9 +120,7 @@ class Head final : public PartedUnit {
 
   void forward(const UnitIo& io) override {
     const Saved s = saved(io.saved);
-    if (spec_.one_row())
-      backend_.run(
-          TakeRows{.x = io.input, .lengths = lengths(io), .samples = shape_.samples, .y = s.taken});
+    if (spec_.rows.some()) take(io, s);
     if (norm_) norm_->forward(rows_of(io, s), s.statistics(), s.h);
     if (map_) transform(io, s);
     if (dropout_.drops(io)) dropout_.forward(io, before_dropout(io, s), {}, s.d);
@@ -129,11 +142,11 @@ class Head final : public PartedUnit {
       if (!dh.empty()) map_->backward_input(g.dt, {}, dh);
     }
     if (io.input_grad.empty()) return;
-    const View dtaken = norm_ ? (spec_.one_row() ? g.dtaken : io.input_grad) : dh;
+    const View dtaken = norm_ ? (spec_.rows.some() ? g.dtaken : io.input_grad) : dh;
     if (norm_) norm_->backward_input(dh, rows_of(io, s), s.statistics(), {}, dtaken);
-    if (spec_.one_row())
+    if (spec_.rows.some())
       backend_.run(SpreadRows{
-          .dy = dtaken, .lengths = lengths(io), .samples = shape_.samples, .dx = io.input_grad});
+          .dy = dtaken, .places = s.places, .samples = shape_.samples, .dx = io.input_grad});
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
@@ -155,13 +168,19 @@ class Head final : public PartedUnit {
   Saved saved(void* memory) const { return slots_in<Saved>(memory, shape_, spec_); }
   std::int64_t rows() const { return loss_shape(shape_, spec_).rows(); }
 
-  View lengths(const UnitIo& io) const {
-    return spec_.rows == RowsRead::last ? io.fields[kLengths] : View{};
+  void take(const UnitIo& io, const Saved& s) {
+    find_rows(backend_, spec_.rows, shape_, field_of_rows(io), {s.places, s.targets});
+    backend_.run(
+        TakeRows{.x = io.input, .places = s.places, .samples = shape_.samples, .y = s.taken});
+  }
+  /// What tells which rows have a loss: the targets, or what follows those of the loss.
+  View field_of_rows(const UnitIo& io) const {
+    return by_target(spec_) ? io.fields[kTargets] : io.fields[spec_.reads.size()];
   }
 
   // What each step reads.
   View rows_of(const UnitIo& io, const Saved& s) const {
-    return spec_.one_row() ? s.taken : io.input;
+    return spec_.rows.some() ? s.taken : io.input;
   }
   View before_transform(const UnitIo& io, const Saved& s) const {
     return norm_ ? s.h : rows_of(io, s);
@@ -206,7 +225,7 @@ class Head final : public PartedUnit {
                                     .row_loss = s.row_loss});
     else
       backend_.run(CrossEntropy{.logits = s.logits,
-                                .targets = io.fields[kTargets],
+                                .targets = by_target(spec_) ? s.targets : io.fields[kTargets],
                                 .loss_scale = io.loss_scale,
                                 .training = io.training,
                                 .row_loss = s.row_loss});
@@ -243,21 +262,22 @@ std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
   return graph.add("GatherND", {x, last}, {{"batch_dims", std::int64_t{1}}});
 }
 
-/// Outputs "logits" [samples,T,V], of one row a sample [samples,V]; of spans "start_logits" and
-/// "end_logits" [samples,T].
+/// Outputs "logits" [samples,T,V], where one row of a sample is read [samples,V]; of spans
+/// "start_logits" and "end_logits" [samples,T].
 void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   const std::string samples(kBatchAxis), tokens(kSequenceAxis);
-  if (spec.rows == RowsRead::first)
+  if (spec.rows.which == RowsRead::Which::first)
     x = graph.add("Gather", {x, graph.index(0)}, {{"axis", std::int64_t{1}}});
-  if (spec.rows == RowsRead::last) x = describe_last_row(graph, x);
+  if (spec.rows.which == RowsRead::Which::last) x = describe_last_row(graph, x);
   if (spec.norm) x = spec.norm->describe(graph, x);
   if (spec.transform) x = describe_transform(graph, *spec.transform, x);
   x = spec.logits.describe(graph, x);
   if (spec.loss == HeadSpec::Loss::rows) {
     const GraphExtent columns = spec.logits.out;
     graph.output("logits", x,
-                 spec.one_row() ? std::vector{GraphExtent(samples), columns}
-                                : std::vector{GraphExtent(samples), GraphExtent(tokens), columns});
+                 spec.rows.some() && !by_target(spec)
+                     ? std::vector{GraphExtent(samples), columns}
+                     : std::vector{GraphExtent(samples), GraphExtent(tokens), columns});
     return;
   }
   const std::vector<std::string> halves =
@@ -288,7 +308,7 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
     if (spec.transform->norm) add(spec.transform->norm->parameters(shape.width));
   }
   add(spec.logits.parameters());
-  plan.spec.reads = spec.reads;
+  plan.spec.reads = reads_of(spec, shape.tokens);
   plan.spec.cost = {.forward_flops = product,
                     .input_flops = product,
                     .weight_flops = product,

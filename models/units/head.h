@@ -3,14 +3,14 @@
 // where the logits were. Parameters: of the norm, of the transform's map and norm, of the map to
 // the logits.
 //
-// Dimensions: n rows that have a loss: all R, or one per sample.
+// Dimensions: n rows that have a loss: all R, or some of each sample.
 #pragma once
 
 #include <optional>
 
 #include "models/units/dense.h"
 #include "models/units/norm.h"
-#include "models/units/one_row.h"
+#include "models/units/rows_read.h"
 
 namespace concertina {
 
@@ -27,15 +27,13 @@ struct HeadSpec {
     spans  // logits [R,2]: of where a span starts and ends among the T rows of a sample, the fields
            // read first and second; the mean of both cross-entropies
   };
-  RowsRead rows = RowsRead::all;  // that have a loss; lengths_field() is the field read second
+  RowsRead rows{};  // that have a loss
   std::optional<NormSpec> norm{};
   std::optional<TransformSpec> transform{};
   bool drops = false;  // dropout before the map to the logits
   DenseSpec logits;
   Loss loss = Loss::rows;
-  std::vector<Field> reads;
-
-  bool one_row() const { return rows != RowsRead::all; }
+  std::vector<Field> reads;  // of the loss; `rows.fields()` that are not among them follow
 };
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec);

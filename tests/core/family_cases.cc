@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/batch.h"
 #include "tests/buffer.h"
 #include "tests/core/case_tools.h"
 
@@ -123,6 +124,19 @@ Outputs run_images(Backend& backend, unsigned seed, std::int64_t samples, const 
   return outputs;
 }
 
+constexpr std::int64_t kMostRead = 3;
+
+/// Targets [samples,tokens] of which each sample has 0 to kMostRead.
+Buffer few_targets(Data& data, std::int64_t samples, std::int64_t tokens) {
+  Buffer targets(static_cast<std::size_t>(samples * tokens), DType::i32);
+  std::fill_n(targets.view().i32(), targets.size(), kIgnored);
+  for (std::int64_t s = 0; s < samples; ++s)
+    for (std::int64_t count = data.size(0, kMostRead); count > 0; --count)
+      targets.view().i32()[s * tokens + data.size(0, tokens - 1)] =
+          static_cast<std::int32_t>(data.size(0, 1000));
+  return targets;
+}
+
 Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
                        std::int64_t width, DType compute) {
   Data data(seed);
@@ -130,18 +144,28 @@ Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, st
   const std::int64_t all = samples * (tokens + 1) * width;
   const Buffer x = data.normal(samples * tokens * width, 1, 0, compute);
   const Buffer dy = data.normal(all, 1, 0, compute),
-               one = data.normal(samples * width, 1, 0, compute);
+               one = data.normal(samples * width, 1, 0, compute),
+               some = data.normal(samples * kMostRead * width, 1, 0, compute);
   const Buffer cls = data.normal(width), wpe = data.normal((tokens + 1) * width);
   // Also those that are out of range.
   const Buffer ends = data.integers(samples, 0, static_cast<std::int32_t>(tokens) + 2);
+  const Buffer targets = few_targets(data, samples, tokens + 1);
+  const Buffer ends_at(static_cast<std::size_t>(samples), DType::i32);
+  const Buffer places(static_cast<std::size_t>(samples * kMostRead), DType::i32),
+      taken(places.size(), DType::i32);
   const Buffer y(dy.size(), compute), dx(x.size(), compute), first(one.size(), compute),
-      last(one.size(), compute), spread(dy.size(), compute), spread_last(dy.size(), compute);
+      last(one.size(), compute), read(some.size(), compute), spread(dy.size(), compute),
+      spread_last(dy.size(), compute), spread_some(dy.size(), compute);
   backend.run(JoinClass{x.view(), cls.view(), wpe.view(), y.view()});
   backend.run(SplitClass{dy.view(), samples, dx.view()});
   backend.run(TakeRows{dy.view(), {}, samples, first.view()});
-  backend.run(TakeRows{dy.view(), ends.view(), samples, last.view()});
+  backend.run(FindLastRows{ends.view(), tokens + 1, ends_at.view()});
+  backend.run(FindTargets{targets.view(), samples, places.view(), taken.view()});
+  backend.run(TakeRows{dy.view(), ends_at.view(), samples, last.view()});
+  backend.run(TakeRows{dy.view(), places.view(), samples, read.view()});
   backend.run(SpreadRows{one.view(), {}, samples, spread.view()});
-  backend.run(SpreadRows{one.view(), ends.view(), samples, spread_last.view()});
+  backend.run(SpreadRows{one.view(), ends_at.view(), samples, spread_last.view()});
+  backend.run(SpreadRows{some.view(), places.view(), samples, spread_some.view()});
   const Buffer dcls(cls.size()), dwpe(wpe.size()), dcls_sum(cls.values()), dwpe_sum(wpe.values());
   backend.run(JoinClassWeight{dy.view(), dcls.view(), dwpe.view(), false});
   backend.run(JoinClassWeight{dy.view(), dcls_sum.view(), dwpe_sum.view(), true});
@@ -153,6 +177,10 @@ Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, st
   keep(outputs, "last rows taken", last);
   keep(outputs, "first rows spread", spread);
   keep(outputs, "last rows spread", spread_last);
+  keep(outputs, "rows with targets taken", read);
+  keep(outputs, "rows with targets spread", spread_some);
+  outputs.push_back(
+      {"targets", std::vector<float>(taken.view().i32(), taken.view().i32() + taken.size())});
   keep(outputs, "dcls", dcls, largest(dy));
   keep(outputs, "dwpe", dwpe, largest(dy));
   keep(outputs, "dcls accumulated", dcls_sum, largest(dy));

@@ -71,12 +71,14 @@ TEST(BucketsTest, HoldEveryParameterOnce) {
 /// Samples of a text of 4 tokens.
 class TextSource final : public BatchSource {
  public:
+  explicit TextSource(std::int64_t most_targets = 0)
+      : fields_{tokens_field(4), targets_field(4, most_targets)} {}
   std::span<const Field> fields() const override { return fields_; }
   void load(std::int64_t, std::int64_t, std::int64_t, std::span<const View>) override {}
   std::int64_t valid_targets(std::int64_t, std::int64_t samples) const override { return samples; }
 
  private:
-  const std::vector<Field> fields_ = text_fields(4);
+  const std::vector<Field> fields_;
 };
 
 TEST(FieldsTest, AreFoundByNameTypeAndShapeOrRefused) {
@@ -88,6 +90,23 @@ TEST(FieldsTest, AreFoundByNameTypeAndShapeOrRefused) {
   for (const Field& other : {Field{"image", DType::f32, {4}}, Field{"tokens", DType::i32, {5}},
                              Field{"tokens", DType::f32, {4}}})
     EXPECT_THROW(find_fields(source, std::span(&other, 1), indices), Error) << other.name;
+}
+
+TEST(FieldsTest, AModelThatComputesFewTargetsIsGivenNoMore) {
+  const auto finds = [](std::int64_t offered, std::int64_t wanted) {
+    const TextSource source(offered);
+    const Field field = targets_field(4, wanted);
+    int index = -1;
+    try {
+      find_fields(source, std::span(&field, 1), std::span(&index, 1));
+    } catch (const Error&) {
+      return false;
+    }
+    return index == 1;
+  };
+  EXPECT_TRUE(finds(0, 0) && finds(2, 0) && finds(2, 2) && finds(2, 3));
+  EXPECT_FALSE(finds(0, 2));
+  EXPECT_FALSE(finds(3, 2));
 }
 
 TEST(BlocksTest, CoverEveryElementOnceAndNoPadding) {

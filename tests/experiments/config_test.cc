@@ -120,7 +120,7 @@ TEST(Config, EveryFieldHasOneKey) {
     for (const auto& [entry, of_entry] : *of) options += of_entry.size();
   EXPECT_EQ(names.size(), fields - 4 + options);
   // The sections, the fields that no key sets, and no section more.
-  EXPECT_EQ(field_count<RunConfig>(), 16U);
+  EXPECT_EQ(field_count<RunConfig>(), 17U);
 }
 
 TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {

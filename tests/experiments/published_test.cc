@@ -86,7 +86,8 @@ class Published : public testing::TestWithParam<std::string> {};
 
 TEST_P(Published, LogitsAreThoseOfTransformers) {
   const std::string folder = folder_of(GetParam());
-  const RunConfig config = config_from(folder);
+  RunConfig config = config_from(folder);
+  config.every_logit = true;
   const PublishedConfig published = read_published_config(folder);
   const PublishedWeights weights(folder, published, config);
   EXPECT_TRUE(weights.missing().empty());

@@ -85,6 +85,60 @@ TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
   }
 }
 
+struct Trained {
+  double loss = 0;
+  std::vector<float> logits;
+  std::vector<std::vector<float>> gradients;  // of each bucket
+};
+
+Trained train_on(const GoldenFile& golden, std::int64_t most, const std::vector<View>& fields) {
+  const auto backend = make_cpu_backend(1);
+  const auto model = golden.model(most);
+  LocalPipeline pipeline(*backend, *model, {0, 2, static_cast<int>(model->spec().units.size())});
+  golden.load_weights(pipeline);
+  Trained trained;
+  trained.loss = pipeline.evaluate(fields, trained.logits);
+  GradientStore store(pipeline.buckets());
+  EXPECT_EQ(trained.loss, pipeline.train(fields, 0.1F, 0, store));
+  for (int b = 0; b < std::ssize(pipeline.buckets()); ++b)
+    trained.gradients.push_back(store.total(b));
+  return trained;
+}
+
+/// The third and the sixth of the targets of each sample, and so on, are kept.
+TEST(FamilyTest, ToComputeRowsWithTargetsAloneChangesNoGradient) {
+  const GoldenFile golden("family_bert_masked_lm");
+  const auto t = static_cast<std::size_t>(golden.config().context);
+  const auto v = golden.config().vocab;
+  const std::vector<Buffer> buffers = fields_in(golden, golden.model()->spec());
+  std::vector<View> fields;
+  for (const Buffer& buffer : buffers) fields.push_back(buffer.view());
+  const View targets = fields.back();
+  std::vector<std::size_t> rows;  // with targets
+  for (std::size_t row = 0, seen = 0; row < targets.count; ++row) {
+    if (row % t == 0) seen = 0;
+    if (targets.i32()[row] == kIgnored) continue;
+    if (++seen % 3 == 0)
+      rows.push_back(row);
+    else
+      targets.i32()[row] = kIgnored;
+  }
+  const std::int64_t most = static_cast<std::int64_t>(t) / 3;
+  const Trained all = train_on(golden, 0, fields), few = train_on(golden, most, fields);
+  EXPECT_NEAR(few.loss, all.loss, 1e-6 * all.loss);
+  EXPECT_EQ(few.logits.size() * t, all.logits.size() * static_cast<std::size_t>(most));
+  for (std::size_t i = 0, found = 0; i < rows.size(); ++i) {
+    found = i > 0 && rows[i] / t == rows[i - 1] / t ? found + 1 : 0;
+    const std::size_t row = rows[i] / t * static_cast<std::size_t>(most) + found;
+    EXPECT_LE(relative_error(std::span(few.logits).subspan(row * v, v),
+                             std::span(all.logits).subspan(rows[i] * v, v)),
+              1e-6)
+        << "row " << rows[i];
+  }
+  for (std::size_t b = 0; b < all.gradients.size(); ++b)
+    EXPECT_LE(relative_error(few.gradients[b], all.gradients[b]), 1e-5) << "bucket " << b;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, testing::ValuesIn(family_cases()), [](const auto& one) {
   return fmt::format("{}_{}", one.param.file, one.param.backend);
 });

@@ -47,9 +47,11 @@ class GoldenFile {
             .vocab = integer("vocab"),
             .samples = integer("samples")};
   }
-  /// The family and task that the file names; GPT where it names none.
-  std::unique_ptr<Model> model() const {
+  /// The family and task that the file names; GPT where it names none. `targets`: of a sample, at
+  /// most; 0: any row may have one.
+  std::unique_ptr<Model> model(std::int64_t targets = 0) const {
     ModelConfig whole = config();
+    whole.targets = targets;
     if (!facts().contains("family")) return make_model("gpt", whole);
     whole.task = facts().at("task");
     whole.classes = integer("classes");

@@ -99,6 +99,23 @@ TEST(ModelTest, TheLastMlpOfAClassificationHasOneRowASample) {
   }
 }
 
+TEST(ModelTest, WhereFewTokensAreMaskedTheRestOfTheLastMlpAndOfTheHeadIsLeftOut) {
+  ModelConfig config = kSmall;
+  const auto all = make_model("bert", config);
+  config.targets = 3;
+  const auto few = make_model("bert", config);
+  const auto &units = all->spec().units, &less = few->spec().units;
+  const double share = 3.0 / static_cast<double>(config.context);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool last = u + 1 == units.size(), mlp = u + 2 == units.size();
+    EXPECT_DOUBLE_EQ(less[u].cost.forward_flops,
+                     units[u].cost.forward_flops * (last || mlp ? share : 1))
+        << less[u].name;
+    for (std::size_t p = 0; p < units[u].parameters.size(); ++p)
+      EXPECT_EQ(less[u].parameters[p].shape, units[u].parameters[p].shape);
+  }
+}
+
 /// The error's place, which is a config key; empty where there is no error.
 std::string where(const ModelConfig& config) {
   try {

@@ -34,6 +34,8 @@ void run(cudaStream_t stream, const ImagePatches& op, void* scratch);
 void run(cudaStream_t stream, const JoinClass& op, void* scratch);
 void run(cudaStream_t stream, const JoinClassWeight& op, void* scratch);
 void run(cudaStream_t stream, const SplitClass& op, void* scratch);
+void run(cudaStream_t stream, const FindLastRows& op, void* scratch);
+void run(cudaStream_t stream, const FindTargets& op, void* scratch);
 void run(cudaStream_t stream, const TakeRows& op, void* scratch);
 void run(cudaStream_t stream, const SpreadRows& op, void* scratch);
 void run(cudaStream_t stream, const CrossEntropy& op, void* scratch);

@@ -1,9 +1,10 @@
-// Rows that are tokens: those of an image's patches, a class token before them, and one row of each
-// sample.
+// Rows that are tokens: those of an image's patches, a class token before them, and the rows of a
+// sample that are read.
 //
 // Legend: S samples, N patches of P x P pixels, C width. Templates: N elements an access.
 #include <numeric>
 
+#include "core/batch.h"
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
@@ -66,37 +67,70 @@ __global__ void __launch_bounds__(kTokenThreads)
   store(to + at / width * to_stride + at % width, v);
 }
 
-/// The row that TakeRows takes of a sample, which has t.
-__device__ Int row_taken(const int* lengths, Int sample, Int t) {
-  return lengths == nullptr ? 0 : max(Int{1}, min(static_cast<Int>(lengths[sample]), t)) - 1;
+__global__ void __launch_bounds__(kTokenThreads)
+    find_last_rows(const int* lengths, int* places, Int count, Int t) {
+  const Int s = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
+  if (s < count) places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
 }
 
-/// y[S,C], of which `count` elements; x[S T,C]. lengths[S] may be null.
+/// One sample a thread: its rows are few. targets[S,T]; places[S,M], taken[S,M].
+__global__ void __launch_bounds__(kTokenThreads)
+    find_targets(const int* targets, int* places, int* taken, Int samples, Int t, Int most) {
+  const Int s = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
+  if (s >= samples) return;
+  Int found = 0;
+  for (Int i = 0; i < t && found < most; ++i) {
+    const int target = targets[s * t + i];
+    if (target < 0) continue;
+    places[s * most + found] = static_cast<int>(i);
+    taken[s * most + found++] = target;
+  }
+  for (; found < most; ++found) places[s * most + found] = taken[s * most + found] = kIgnored;
+}
+
+/// The rows that are read: `each` of every sample, which has t, C wide.
+struct RowPlaces {
+  const int* places;  // null: the first row of each sample
+  Int each, t, c;
+
+  /// The element of [S T,C] that is element `at` of [S each,C]; negative: none.
+  __device__ Int element(Int at) const {
+    const Int row = at / c, place = places == nullptr ? 0 : places[row];
+    return place < 0 ? -1 : (row / each * t + place) * c + at % c;
+  }
+};
+
+/// y[S each,C], of which `count` elements; x[S T,C].
 template <class T, int N>
 __global__ void __launch_bounds__(kTokenThreads)
-    take_rows(const T* x, const int* lengths, T* y, Int count, Int t, Int c) {
+    take_rows(const T* x, RowPlaces rows, T* y, Int count) {
   const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
   if (at >= count) return;
-  const Int sample = at / c;
-  float v[N];
-  load(x + (sample * t + row_taken(lengths, sample, t)) * c + at % c, v);
+  const Int from = rows.element(at);
+  float v[N] = {};
+  if (from >= 0) load(x + from, v);
   store(y + at, v);
 }
 
-/// dx[S T,C], of which `count` elements; dy[S,C].
+/// dx[S T,C], which is 0; dy[S each,C], of which `count` elements.
 template <class T, int N>
 __global__ void __launch_bounds__(kTokenThreads)
-    spread_rows(const T* dy, const int* lengths, T* dx, Int count, Int t, Int c) {
+    spread_rows(const T* dy, RowPlaces rows, T* dx, Int count) {
   const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
   if (at >= count) return;
-  const Int row = at / c, sample = row / t;
-  float v[N] = {};
-  if (row % t == row_taken(lengths, sample, t)) load(dy + sample * c + at % c, v);
-  store(dx + at, v);
+  const Int to = rows.element(at);
+  if (to < 0) return;
+  float v[N];
+  load(dy + at, v);
+  store(dx + to, v);
 }
 
-const int* lengths_or_null(View lengths) {
-  return lengths.empty() ? nullptr : lengths.i32();
+/// `read` [S each,C] of `all` [S T,C].
+RowPlaces row_places(View places, Int samples, View read, View all) {
+  const Int each = places.empty() ? 1 : static_cast<Int>(places.count) / samples;
+  const Int c = static_cast<Int>(read.count) / (samples * each);
+  return {places.empty() ? nullptr : places.i32(), each, static_cast<Int>(all.count) / (samples * c),
+          c};
 }
 
 }  // namespace
@@ -138,21 +172,35 @@ void run(cudaStream_t stream, const SplitClass& op, void* /*scratch*/) {
   });
 }
 
+void run(cudaStream_t stream, const FindLastRows& op, void* /*scratch*/) {
+  const auto count = static_cast<Int>(op.places.count);
+  launch("last rows found", elements_grid(count, 1), stream, find_last_rows, op.lengths.i32(),
+         op.places.i32(), count, op.t);
+}
+
+void run(cudaStream_t stream, const FindTargets& op, void* /*scratch*/) {
+  const Int samples = op.samples;
+  launch("targets found", elements_grid(samples, 1), stream, find_targets, op.targets.i32(),
+         op.places.i32(), op.taken.i32(), samples, static_cast<Int>(op.targets.count) / samples,
+         static_cast<Int>(op.places.count) / samples);
+}
+
 void run(cudaStream_t stream, const TakeRows& op, void* /*scratch*/) {
-  const Int c = static_cast<Int>(op.y.count) / op.samples;
-  const auto count = static_cast<Int>(op.y.count), t = static_cast<Int>(op.x.count) / count;
-  with_access(op.y.dtype, c, {op.x, op.y}, [&]<class T, int N>() {
-    launch("rows taken", elements_grid(count, N), stream, take_rows<T, N>, op.x.as<T>(),
-           lengths_or_null(op.lengths), op.y.as<T>(), count, t, c);
+  const RowPlaces rows = row_places(op.places, op.samples, op.y, op.x);
+  const auto count = static_cast<Int>(op.y.count);
+  with_access(op.y.dtype, rows.c, {op.x, op.y}, [&]<class T, int N>() {
+    launch("rows taken", elements_grid(count, N), stream, take_rows<T, N>, op.x.as<T>(), rows,
+           op.y.as<T>(), count);
   });
 }
 
 void run(cudaStream_t stream, const SpreadRows& op, void* /*scratch*/) {
-  const Int c = static_cast<Int>(op.dy.count) / op.samples;
-  const auto count = static_cast<Int>(op.dx.count), t = count / static_cast<Int>(op.dy.count);
-  with_access(op.dx.dtype, c, {op.dy, op.dx}, [&]<class T, int N>() {
-    launch("rows spread", elements_grid(count, N), stream, spread_rows<T, N>, op.dy.as<T>(),
-           lengths_or_null(op.lengths), op.dx.as<T>(), count, t, c);
+  const RowPlaces rows = row_places(op.places, op.samples, op.dy, op.dx);
+  const auto count = static_cast<Int>(op.dy.count);
+  check(cudaMemsetAsync(op.dx.data, 0, op.dx.bytes(), stream), "cudaMemsetAsync");
+  with_access(op.dx.dtype, rows.c, {op.dy, op.dx}, [&]<class T, int N>() {
+    launch("rows spread", elements_grid(count, N), stream, spread_rows<T, N>, op.dy.as<T>(), rows,
+           op.dx.as<T>(), count);
   });
 }
 

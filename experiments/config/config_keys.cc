@@ -507,7 +507,7 @@ std::string nearest_key(std::string_view name) {
 std::string expected(const Key& key) {
   if (key.choices != nullptr)
     return fmt::format("one of: {}{}", fmt::join(key.choices(), ", "),
-                       key.is_file == nullptr ? "" : ", or the path of a file");
+                       key.is_file == nullptr ? "" : ", or the path of a file or folder");
   RunConfig defaults;
   const KeyField field = key.field(defaults);
   std::string text = type_name(field);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 
 #include "core/error.h"
 #include "io/tokenizers/tokenizer_files.h"
@@ -29,7 +30,10 @@ std::shared_ptr<const Tokenizer> or_bytes(std::shared_ptr<const Tokenizer> token
 }
 
 bool names_tokenizer_files(const std::string& choice) {
-  return choice.find_first_of("/.") != std::string::npos;
+  if (choice == kBytesTokenizer) return false;
+  std::error_code ignored;
+  return choice.find_first_of("/.") != std::string::npos ||
+         std::filesystem::exists(choice, ignored);
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
@@ -37,7 +41,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
   if (choice == kBytesTokenizer) return tokenizer_kinds::bytes();
   if (!names_tokenizer_files(choice))
     throw_input(fmt::format("unknown tokenizer '{}'", choice), where,
-                fmt::format("\"{}\", or a path (with a '/' or a '.')", kBytesTokenizer));
+                fmt::format("\"{}\", or the path of a file or folder", kBytesTokenizer));
   const TokenizerFiles files(choice, where);
   std::string wanted;
   for (const auto& [name, kind] : tokenizers()) {

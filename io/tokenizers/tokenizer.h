@@ -70,7 +70,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
                                                 const std::string& where);
 /// `tokenizer`, or bytes where it is null.
 std::shared_ptr<const Tokenizer> or_bytes(std::shared_ptr<const Tokenizer> tokenizer);
-/// Whether `choice` names files: it has a '/' or a '.'.
+/// Whether `choice` names files: it is not "bytes", and has a '/' or a '.', or is there.
 bool names_tokenizer_files(const std::string& choice);
 
 /// The text for a terminal: printable ASCII as it is, all else as \n, \t, \\ or \xHH.

@@ -268,6 +268,23 @@ TEST(Tokenizer, WhatWouldChangeTokensIsRefused) {
   expect("uncased.txt", "[CLS]\n", "\n", "empty line");
 }
 
+TEST(Tokenizer, ANameIsAPathWhereAFolderHasIt) {
+  const TemporaryDirectory root;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(root.path());
+  for (const char* const folder : {"gpt2", "bytes"}) {
+    EXPECT_FALSE(names_tokenizer_files(folder));
+    std::filesystem::create_directory(folder);
+    std::filesystem::copy(kFiles + "gpt2.json", folder + std::string("/tokenizer.json"));
+  }
+  EXPECT_TRUE(names_tokenizer_files("gpt2"));
+  EXPECT_FALSE(names_tokenizer_files("bytes"));
+  EXPECT_EQ(make_tokenizer("gpt2", "")->fingerprint(),
+            make_tokenizer(kFiles + "gpt2.json", "")->fingerprint());
+  EXPECT_EQ(make_tokenizer("bytes", "")->vocabulary(), 256);
+  std::filesystem::current_path(before);
+}
+
 TEST(Tokenizer, BadChoicesAreNamed) {
   EXPECT_NE(tokenizer_error("words").message().find("words"), std::string::npos);
   EXPECT_EQ(tokenizer_error("words").where(), "data.tokenizer");

@@ -1,7 +1,6 @@
 #include "io/safetensors_folder.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -106,15 +105,23 @@ SafetensorsFolderWriter::SafetensorsFolderWriter(const std::string& folder,
                                                  std::vector<StoredTensor> tensors,
                                                  std::uint64_t most)
     : folder_(folder),
-      temporary_((fs::path(folder) / fmt::format(".{}.partial", ::getpid())).string()),
+      temporary_((fs::path(folder) / ".partial").string()),
       tensors_(std::move(tensors)) {
   std::ranges::sort(tensors_, {}, &StoredTensor::name);
   ends_ = file_ends(tensors_, most);
   make_directories(temporary_);
+  const fs::path lock = fs::path(temporary_) / "lock";
+  lock_ = FileLock(lock.string(), "this folder", "wait until that export has ended");
+  std::vector<fs::path> left;  // by one that was killed
+  for (const fs::directory_entry& entry : fs::directory_iterator(temporary_))
+    if (entry.path().stem() != "lock") left.push_back(entry.path());
+  std::error_code ignored;
+  for (const fs::path& path : left) fs::remove(path, ignored);
 }
 
 SafetensorsFolderWriter::~SafetensorsFolderWriter() {
   file_.reset();
+  lock_ = {};
   std::error_code ignored;
   fs::remove_all(temporary_, ignored);
 }

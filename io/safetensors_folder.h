@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "io/file_lock.h"
 #include "io/safetensors.h"
 
 namespace concertina {
@@ -41,6 +42,7 @@ class SafetensorsFolderWriter {
   /// `tensors`: as of SafetensorsWriter. Where they have more than `most` bytes they come in
   /// several files, each with as many of them, by name, as have no more than that; a tensor that
   /// has more is alone. 0: in one file. The folder must be there; what it has stays until finish().
+  /// What a writer that was killed has left there goes. Bad input: another one is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
                           std::uint64_t most);
   ~SafetensorsFolderWriter();
@@ -61,6 +63,7 @@ class SafetensorsFolderWriter {
   void remove_others() const;
 
   std::string folder_, temporary_;  // the second is one in the first
+  FileLock lock_;                   // of the second
   std::vector<StoredTensor> tensors_;
   std::vector<std::size_t> ends_;  // of the files: the tensor after their last
   std::optional<SafetensorsWriter> file_;

@@ -55,7 +55,7 @@ std::optional<UnitNumbers> numbers(std::string_view word) {
 
 void choose_numbers(ModelSpec& model, const UnitNumbers& range, const std::string& word) {
   if (range.first > range.last || range.last >= std::ssize(model.units))
-    refuse(model, fmt::format("there are no units {}", word));
+    refuse(model, fmt::format("there is no unit {}", word));
   for (int u = range.first; u <= range.last; ++u) {
     UnitSpec& unit = model.units[at(u)];
     if (!can_recompute(unit))

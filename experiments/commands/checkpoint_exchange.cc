@@ -13,6 +13,7 @@
 #include "experiments/run/gather.h"
 #include "experiments/run/launch.h"
 #include "experiments/run/run_checkpoint.h"
+#include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 #include "io/run_directory.h"
 
@@ -34,9 +35,11 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   std::optional<RunDirectory> owned;
   together(launch.world, [&] {
     if (!leads) return;
-    if (RunDirectory::exists(config.run.dir, config.run.name))
-      throw_input("this run is there already", options.out, "another --out");
+    const bool there = RunDirectory::exists(config.run.dir, config.run.name);
     owned.emplace(config.run.dir, config.run.name);
+    // Without either it is an import that was killed or had no room: it is made anew.
+    if (there && (fs::exists(owned->metrics()) || newest_commit(owned->checkpoints())))
+      throw_input("this run is there already", options.out, "another --out");
     owned->write_config(write_config(with_absolute_paths(launch.config)));
     keep_model_from(launch.config);
   });

@@ -71,6 +71,22 @@ assert got.shape == wanted.shape and np.abs(got - wanted).max() <= 1e-5 * np.abs
 END
 done
 
+# What was killed, or had no room, is made anew; a run that has trained or been imported is not.
+rm -r runs/gpt2/checkpoints/step-*
+run 1 checkpoint import "$published/gpt2" --out runs/gpt2
+run 1 checkpoint verify runs/gpt2
+refused "this run is there already" checkpoint import "$published/gpt2" --out runs/gpt2
+mkdir gpt2/.partial
+echo left >gpt2/.partial/model-00001-of-00002.safetensors
+run 1 checkpoint export runs/gpt2 --out gpt2
+[ ! -e gpt2/.partial ] || die "what a killed export left is still there"
+(
+  exec 9>/dev/null
+  mkdir gpt2/.partial && exec 9>gpt2/.partial/lock && flock 9
+  refused "another process" checkpoint export runs/gpt2 --out gpt2
+)
+rm -r gpt2/.partial
+
 refused "there is no such file or directory" checkpoint export runs/none --out x
 refused "config.json" checkpoint import "$published" --out x
 [ ! -e x ] || die "a refused import left something"

@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/log.h"
 
 namespace concertina {
@@ -139,9 +139,7 @@ void make_exclusively(const std::string& made, const std::string& what, const st
 }  // namespace
 
 ProcessId this_process() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"unknown"};
-  return {host.data(), first_line("/proc/sys/kernel/random/boot_id"), ::getpid(),
+  return {host_name(), first_line("/proc/sys/kernel/random/boot_id"), ::getpid(),
           start_of(::getpid())};
 }
 

@@ -87,6 +87,13 @@ std::vector<std::string> SafetensorsFolder::names() const {
   return all;
 }
 
+std::vector<std::string> SafetensorsFolder::files() const {
+  std::vector<std::string> all;
+  for (const auto& file : files_) all.push_back(file->path());
+  std::ranges::sort(all);
+  return all;
+}
+
 const StoredTensor* SafetensorsFolder::find(const std::string& name) const {
   const auto place = places_.find(name);
   return place == places_.end() ? nullptr : &place->second->tensors().at(name);

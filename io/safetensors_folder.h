@@ -24,6 +24,8 @@ class SafetensorsFolder {
   explicit SafetensorsFolder(const std::string& folder);
 
   std::vector<std::string> names() const;
+  /// In the order of their names.
+  std::vector<std::string> files() const;
   /// Null: there is none of this name.
   const StoredTensor* find(const std::string& name) const;
   /// Which must be there. See SafetensorsFile::read().

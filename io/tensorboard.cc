@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <boost/crc.hpp>
 #include <chrono>
+
+#include "core/host_name.h"
 
 namespace concertina {
 namespace {
@@ -52,12 +53,6 @@ std::string event_at(std::int64_t step) {
 /// CRCs of data that itself holds CRCs are masked (record_writer.h).
 std::uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xa282ead8U;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "host";
-  return name.data();
 }
 
 std::string file_name(const std::string& directory) {

@@ -21,6 +21,8 @@ class PublishedWeights {
 
   /// Writes a tensor of ours; false if it is of a head that the folder does not have.
   bool read(const std::string& ours, std::span<float> out) const;
+  /// That the tensors are in.
+  std::vector<std::string> files() const { return folder_.files(); }
   /// Tensors of ours that the folder does not have.
   const std::vector<std::string>& missing() const { return missing_; }
 

@@ -2,16 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "core/error.h"
 #include "core/log.h"
 #include "experiments/exchange/model_from.h"
 #include "experiments/exchange/published_weights.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/text_identity.h"
 
 namespace concertina {
 namespace {
+
+constexpr std::string_view kKey = "model.from";
+
+/// A run on one rank and a folder on another would part their ways.
+void require_same_kind(Communicator& world, bool run) {
+  const std::vector<nlohmann::json> runs = gather_json(world, run);
+  const auto rank_with = [&](bool kind) {
+    return std::ranges::find(runs, nlohmann::json(kind)) - runs.begin();
+  };
+  if (rank_with(!run) == std::ssize(runs)) return;
+  throw_input(fmt::format("it is a run on rank {}, and a folder of Hugging Face on rank {}",
+                          rank_with(true), rank_with(false)),
+              std::string(kKey), "the same files on every host");
+}
 
 /// `read` writes a tensor by its name; false: it stays as it is.
 void read_weights(State& state,
@@ -35,13 +52,22 @@ void log_source(Trainer& trainer, const std::string& source,
 }
 
 void start_from_published(Trainer& trainer, const RunConfig& config) {
-  const PublishedConfig published = read_published_config(config.model.from);
-  const PublishedWeights weights(config.model.from, published, config);
-  read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
-    return weights.read(name, out);
+  std::optional<PublishedConfig> published;
+  std::optional<PublishedWeights> weights;
+  std::optional<Corpus> files;
+  together(trainer.world(), [&] {
+    published = read_published_config(config.model.from);
+    weights.emplace(config.model.from, *published, config);
+    files.emplace(weights->files(), std::string(kKey));
   });
-  log_source(trainer, fmt::format("{} ({})", config.model.from, published.table->model_type),
-             weights.missing(), {});
+  require_same_files(trainer.world(), *files, "model", std::string(kKey));
+  together(trainer.world(), [&] {
+    read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
+      return weights->read(name, out);
+    });
+  });
+  log_source(trainer, fmt::format("{} ({})", config.model.from, published->table->model_type),
+             weights->missing(), {});
 }
 
 void start_from_commit(Trainer& trainer, const std::string& commit, const RunConfig& config) {
@@ -62,11 +88,12 @@ void start_from(Trainer& trainer, const RunConfig& config) {
   const Watchdog::Patience patience(trainer.watchdog(), "reading model.from");
   std::optional<StoredRun> run;
   together(trainer.world(), [&] { run = model_from_run(config); });
+  require_same_kind(trainer.world(), run.has_value());
   if (run) {
     const std::string commit = agreed_commit(trainer.world(), run->checkpoints);
     together(trainer.world(), [&] { start_from_commit(trainer, commit, config); });
   } else {
-    together(trainer.world(), [&] { start_from_published(trainer, config); });
+    start_from_published(trainer, config);
   }
   trainer.refresh();
 }

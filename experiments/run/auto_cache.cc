@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/index.h"
 #include "core/log.h"
 #include "core/step_history.h"

@@ -10,6 +10,7 @@
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/memory_advice.h"

@@ -1,21 +1,17 @@
 #include "experiments/run/host_ranks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <string>
 
+#include "core/host_name.h"
 #include "experiments/run/gather.h"
 
 namespace concertina {
 
 std::vector<int> host_of_ranks(Communicator& world) {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
   std::vector<std::string> names;
   std::vector<int> hosts;
-  for (const nlohmann::json& one : gather_json(world, std::string(name.data()))) {
+  for (const nlohmann::json& one : gather_json(world, host_name())) {
     const auto found = std::find(names.begin(), names.end(), one.get<std::string>());
     hosts.push_back(static_cast<int>(found - names.begin()));
     if (found == names.end()) names.push_back(one.get<std::string>());

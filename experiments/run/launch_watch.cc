@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/run/error_text.h"
 #include "experiments/run/machine.h"

@@ -153,12 +153,6 @@ std::string to_ranges(const std::vector<int>& numbers) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-std::string host_name() {
-  char name[256] = "";
-  if (gethostname(name, sizeof name - 1) != 0) return {};
-  return name;
-}
-
 std::string cpu_model() {
   return cpuinfo("model name");
 }

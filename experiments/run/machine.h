@@ -20,7 +20,6 @@ std::string to_ranges(const std::vector<int>& numbers);
 /// "rank 3", "ranks 0-3,8".
 std::string ranks_text(const std::vector<int>& ranks);
 
-std::string host_name();
 std::string cpu_model();
 /// Processes of the host that want to run, mean of a minute; 0 where that is not known.
 double load_average();

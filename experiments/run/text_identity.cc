@@ -1,12 +1,12 @@
 #include "experiments/run/text_identity.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/run/gather.h"
 #include "io/sha256.h"
@@ -15,12 +15,6 @@
 namespace concertina {
 namespace {
 
-std::string name_of_this_host() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
-
 /// One short text for all stamps; the same on two hosts that see the same files.
 std::string stamp_digest(const Corpus& corpus) {
   Sha256 hash;
@@ -28,6 +22,28 @@ std::string stamp_digest(const Corpus& corpus) {
     hash.update(fmt::format("{} {} {} {} {}\n", one.path, one.size, one.inode, one.modified_ns,
                             one.changed_ns));
   return hash.hex();
+}
+
+/// What each rank sees: `host`, `stamps`, `bytes`. Collective.
+std::vector<nlohmann::json> files_of_ranks(Communicator& world, const Corpus& corpus) {
+  nlohmann::json mine;
+  together(world, [&] {
+    mine = {{"host", host_name()}, {"stamps", stamp_digest(corpus)}, {"bytes", corpus.size()}};
+  });
+  return gather_json(world, mine);
+}
+
+/// `digests`: of each rank; `whole` is that of the bytes that it has read, if it has.
+void require_same_bytes(const std::vector<nlohmann::json>& ranks,
+                        const std::vector<nlohmann::json>& digests, const std::string& what,
+                        const std::string& where) {
+  for (std::size_t r = 1; r < ranks.size(); ++r)
+    if (ranks[r]["bytes"] != ranks[0]["bytes"] ||
+        (digests[r].is_object() && digests[r]["whole"] != digests[0]["whole"]))
+      throw_input(fmt::format("rank {} on {} reads another {} than rank 0 on {}", r,
+                              ranks[r]["host"].get<std::string>(), what,
+                              ranks[0]["host"].get<std::string>()),
+                  where, "the same files on every host");
 }
 
 /// Whether no rank before this one sees its files: rank 0's, or the same ones on its host.
@@ -46,31 +62,32 @@ bool first_to_see(const std::vector<nlohmann::json>& ranks, int rank) {
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
                            bool remember, const std::function<void()>& progress) {
   const int rank = world.rank();
-  nlohmann::json mine;
-  together(world, [&] {
-    mine = {
-        {"host", name_of_this_host()}, {"stamps", stamp_digest(corpus)}, {"bytes", corpus.size()}};
-  });
-  const std::vector<nlohmann::json> ranks = gather_json(world, mine);
+  const std::vector<nlohmann::json> ranks = files_of_ranks(world, corpus);
   const bool reads = first_to_see(ranks, rank);
   nlohmann::json digests;
   together(world, [&] {
     if (!reads) return;
-    const std::string name =
-        rank == 0 ? "text" : fmt::format("text.{}.{}", name_of_this_host(), rank);
+    const std::string name = rank == 0 ? "text" : fmt::format("text.{}.{}", host_name(), rank);
     digests = {
         {"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress, remember)}};
     if (rank == 0) digests["sampled"] = corpus.fingerprint();
   });
   const std::vector<nlohmann::json> all = gather_json(world, digests);
-  for (std::size_t r = 1; r < all.size(); ++r)
-    if (ranks[r]["bytes"] != ranks[0]["bytes"] ||
-        (all[r].is_object() && all[r]["whole"] != all[0]["whole"]))
-      throw_input(
-          fmt::format("rank {} on {} reads another text than rank 0 on {}", r,
-                      ranks[r]["host"].get<std::string>(), ranks[0]["host"].get<std::string>()),
-          "data.text", "the same files on every host");
+  require_same_bytes(ranks, all, "text", "data.text");
   return {all[0]["sampled"], all[0]["whole"]};
+}
+
+void require_same_files(Communicator& world, const Corpus& corpus, const std::string& what,
+                        const std::string& where) {
+  const std::vector<nlohmann::json> ranks = files_of_ranks(world, corpus);
+  if (std::ranges::all_of(
+          ranks, [&](const nlohmann::json& one) { return one["stamps"] == ranks[0]["stamps"]; }))
+    return;
+  nlohmann::json digests;
+  together(world, [&] {
+    if (first_to_see(ranks, world.rank())) digests = {{"whole", corpus.whole_sha256()}};
+  });
+  require_same_bytes(ranks, gather_json(world, digests), what, where);
 }
 
 void require_same_text(Communicator& world, const Corpus& corpus, const std::string& whole,

@@ -1,6 +1,6 @@
-// What text a run is trained on, the same on every rank, at its start and as long as it lasts.
-// Invariant: the whole text is read once per copy, not per rank: by rank 0, and by the first rank
-// of a host that sees files which are not those of rank 0.
+// What files a run reads, the same on every rank: a text at its start and as long as it lasts.
+// Invariant: files are read whole once per copy, not per rank: by rank 0, and by the first rank of
+// a host that sees files which are not those of rank 0.
 #pragma once
 
 #include <functional>
@@ -22,6 +22,11 @@ struct TextIdentity {
 /// `remember`. `progress`: as of whole_sha256(). Collective.
 TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
                            bool remember, const std::function<void()>& progress);
+
+/// Throws bad input that names `where`, and a rank whose `corpus` has not the bytes of rank 0's:
+/// `what` they are. Nothing is read where all ranks see the same files. Collective.
+void require_same_files(Communicator& world, const Corpus& corpus, const std::string& what,
+                        const std::string& where);
 
 /// Throws a failure, on all ranks, if a rank's files are not what they were at `stamps` and their
 /// content is not `whole` any more; else `stamps` are theirs as of now. Collective.

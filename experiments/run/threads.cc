@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/host_name.h"
 #include "core/number_text.h"
 #include "experiments/run/gather.h"
 #include "experiments/run/machine.h"

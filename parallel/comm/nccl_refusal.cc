@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/cuda/memory.h"
+#include "core/host_name.h"
 #include "core/index.h"
 #include "parallel/comm/nccl_communicator.h"
 #include "parallel/comm/nccl_library.h"
@@ -29,7 +30,7 @@ void put(std::array<char, N>& to, const std::string& text) {
 
 Place here(Memory& memory) {
   Place place;
-  ::gethostname(place.host.data(), place.host.size() - 1);
+  put(place.host, host_name());
   cudaDeviceProp properties{};
   if (dynamic_cast<cuda::DeviceMemory*>(&memory) == nullptr) {
     put(place.problem, "tensors are not in a GPU's memory");

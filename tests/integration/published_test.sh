@@ -87,6 +87,27 @@ run 1 checkpoint export runs/gpt2 --out gpt2
 )
 rm -r gpt2/.partial
 
+# Ranks that see different files of one name: a copy will do, other weights will not, nor a run.
+mkdir first second
+cp -r "$published/gpt2" first/model
+start=(train model.from=model data.format=tokens data.files="$folder/tokens.bin" model.context=8 batch.global=4
+  batch.microbatches=2 parallel.dp=2 run.steps=1 run.threads=1 run.dir="$folder/runs")
+apart() { # expected text or nothing, run.name
+  local code=0
+  "$mpirun" -n 1 -wdir "$folder/first" "${options[@]}" "$program" "${start[@]}" run.name="$2" : \
+    -n 1 -wdir "$folder/second" "$program" "${start[@]}" run.name="$2" >out 2>&1 || code=$?
+  [ "$code" = "${1:+2}" ] || [ "$code$1" = 0 ] || die "exit code $code: $(cat out)"
+  grep -qF -- "$1" out || die "no '$1' in: $(cat out)"
+}
+cp -r "$published/gpt2" second/model
+apart "" copies
+printf '\1' | dd of=second/model/model.safetensors bs=1 seek=5000 conv=notrunc status=none
+apart "reads another model than rank 0" x
+mv second/model second/folder
+cp -r runs/gpt2 second/model
+apart "it is a run on rank 1, and a folder of Hugging Face on rank 0" x
+[ ! -e runs/x/config.toml ] || die "a refused run left something"
+
 refused "there is no such file or directory" checkpoint export runs/none --out x
 refused "config.json" checkpoint import "$published" --out x
 [ ! -e x ] || die "a refused import left something"

@@ -12,6 +12,7 @@
 #include "experiments/run/gather.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/text_identity.h"
+#include "io/checkpoint_format.h"
 
 namespace concertina {
 namespace {
@@ -28,6 +29,14 @@ void require_same_kind(Communicator& world, bool run) {
   throw_input(fmt::format("it is a run on rank {}, and a folder of Hugging Face on rank {}",
                           rank_with(true), rank_with(false)),
               std::string(kKey), "the same files on every host");
+}
+
+/// `files`: what decides all weights. Collective.
+void require_same_model(Communicator& world,
+                        const std::function<std::vector<std::string>()>& files) {
+  std::optional<Corpus> corpus;
+  together(world, [&] { corpus.emplace(files(), std::string(kKey)); });
+  require_same_files(world, *corpus, "model", std::string(kKey));
 }
 
 /// `read` writes a tensor by its name; false: it stays as it is.
@@ -54,13 +63,11 @@ void log_source(Trainer& trainer, const std::string& source,
 void start_from_published(Trainer& trainer, const RunConfig& config) {
   std::optional<PublishedConfig> published;
   std::optional<PublishedWeights> weights;
-  std::optional<Corpus> files;
-  together(trainer.world(), [&] {
+  require_same_model(trainer.world(), [&] {
     published = read_published_config(config.model.from);
     weights.emplace(config.model.from, *published, config);
-    files.emplace(weights->files(), std::string(kKey));
+    return weights->files();
   });
-  require_same_files(trainer.world(), *files, "model", std::string(kKey));
   together(trainer.world(), [&] {
     read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
       return weights->read(name, out);
@@ -91,6 +98,8 @@ void start_from(Trainer& trainer, const RunConfig& config) {
   require_same_kind(trainer.world(), run.has_value());
   if (run) {
     const std::string commit = agreed_commit(trainer.world(), run->checkpoints);
+    require_same_model(trainer.world(),
+                       [&] { return std::vector<std::string>{commit + "/" + kManifestHashName}; });
     together(trainer.world(), [&] { start_from_commit(trainer, commit, config); });
   } else {
     start_from_published(trainer, config);

@@ -106,6 +106,10 @@ apart "reads another model than rank 0" x
 mv second/model second/folder
 cp -r runs/gpt2 second/model
 apart "it is a run on rank 1, and a folder of Hugging Face on rank 0" x
+rm -r first/model
+cp -r runs/gpt2 first/model
+sed -i 'y/0123456789abcdef/123456789abcdef0/' second/model/checkpoints/step-*/manifest.sha256
+apart "reads another model than rank 0" x
 [ ! -e runs/x/config.toml ] || die "a refused run left something"
 
 refused "there is no such file or directory" checkpoint export runs/none --out x

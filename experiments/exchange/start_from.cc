@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "core/error.h"
@@ -39,15 +40,21 @@ void require_same_model(Communicator& world,
   require_same_files(world, *corpus, "model", std::string(kKey));
 }
 
-/// `read` writes a tensor by its name; false: it stays as it is.
-void read_weights(State& state,
+/// `read` writes a tensor of `source` by its name; false: it stays as it is.
+void read_weights(State& state, const std::string& source,
                   const std::function<bool(const std::string&, std::span<float>)>& read) {
   const std::vector<Bucket>& buckets = state.assignment().buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (state.weights()[b].empty()) continue;
     for (const BucketTensor& tensor : buckets[b].tensors) {
       HostMirror mirror(state.memory(), state.weights()[b].slice(tensor.offset, tensor.count));
-      if (read(tensor.name, {mirror.host().f32(), tensor.count})) mirror.upload();
+      const std::span<float> values(mirror.host().f32(), tensor.count);
+      if (!read(tensor.name, values)) continue;
+      if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+        throw_input(
+            fmt::format("the weights have a NaN or an infinity, in what is {} here", tensor.name),
+            source, "a model whose weights are numbers");
+      mirror.upload();
     }
   }
 }
@@ -69,9 +76,9 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
     return weights->files();
   });
   together(trainer.world(), [&] {
-    read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
-      return weights->read(name, out);
-    });
+    read_weights(
+        trainer.state(), config.model.from,
+        [&](const std::string& name, std::span<float> out) { return weights->read(name, out); });
   });
   log_source(trainer, fmt::format("{} ({})", config.model.from, published->table->model_type),
              weights->missing(), {});
@@ -82,7 +89,7 @@ void start_from_commit(Trainer& trainer, const std::string& commit, const RunCon
   weights.on_beat([&] {
     if (trainer.watchdog() != nullptr) trainer.watchdog()->beat();
   });
-  read_weights(trainer.state(), [&](const std::string& name, std::span<float> out) {
+  read_weights(trainer.state(), commit, [&](const std::string& name, std::span<float> out) {
     return weights.read(name, out);
   });
   log_source(trainer, fmt::format("{}, after step {}", commit, weights.step()), weights.missing(),

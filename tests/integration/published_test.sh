@@ -112,6 +112,12 @@ sed -i 'y/0123456789abcdef/123456789abcdef0/' second/model/checkpoints/step-*/ma
 apart "reads another model than rank 0" x
 [ ! -e runs/x/config.toml ] || die "a refused run left something"
 
+cp -r "$published/gpt2" wrong
+printf '\0\0\300\177' | dd of=wrong/model.safetensors bs=1 seek="$(($(stat -c %s wrong/model.safetensors) - 4))" \
+  conv=notrunc status=none
+refused "the weights have a NaN or an infinity" checkpoint import wrong --out runs/wrong
+[ ! -e runs/wrong/config.toml ] || die "a refused import left something"
+
 refused "there is no such file or directory" checkpoint export runs/none --out x
 refused "config.json" checkpoint import "$published" --out x
 [ ! -e x ] || die "a refused import left something"

@@ -39,7 +39,7 @@ struct PassCounts {
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// For the log and doctor: name, threads, instruction set, library versions.
+  /// Says what it is, for the log and doctor: name, threads, instruction set, library versions.
   virtual std::string describe() const = 0;
   /// Throws Error{bad_input} that names what is lacking if `precision` cannot run here.
   virtual void require(const Precision& precision) const = 0;

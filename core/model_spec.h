@@ -65,8 +65,9 @@ struct ModelSpec {
   std::size_t boundary_bytes = 0;  // activations that cross any stage boundary, a microbatch
   DType activation = DType::f32;   // of their elements
   std::int64_t tokens_per_sample = 0, vocabulary = 0, samples = 0;  // samples of one microbatch
-  /// By layer, the unit after its last one, ascending: what comes before the first layer belongs to
-  /// it, what comes after the last one (the head) to none. Empty: the model has no layers.
+  /// The unit after the last one of each layer, ascending: what comes before the first layer
+  /// belongs to it, what comes after the last one (the head) to none. Empty: the model has no
+  /// layers.
   std::vector<int> layer_ends{};
 
   /// Tokens of one microbatch.

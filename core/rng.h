@@ -20,7 +20,7 @@ enum class Purpose : std::uint32_t {
   mask = 8
 };
 
-/// Where a unit finds its random numbers for a microbatch.
+/// The place of a microbatch among all random numbers of a run.
 struct RandomAt {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;    // of the run

@@ -94,7 +94,7 @@ class Stage {
   virtual int last_unit() const = 0;
   /// Units below it are frozen: they only run forward. last_unit() if all are.
   virtual int first_trained() const { return first_unit(); }
-  /// From now on B and W make no gradient of these buckets. The flags outlive its use.
+  /// Leaves the gradients of these buckets out of B and W from now on. The flags outlive the stage.
   virtual void skip(SkippedBuckets /*skipped*/) {}
 
   /// One unit of a pass. F takes units in ascending order, B (I and W of each unit), I and W those

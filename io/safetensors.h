@@ -34,7 +34,7 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
-  /// By name.
+  /// The tensors by name.
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   /// The header's text, padding included.
   const std::string& header() const { return header_; }

@@ -10,8 +10,7 @@
 
 namespace concertina::cuda {
 
-/// Where the masks of a recorded pass find their step and sample: they change from launch to
-/// launch.
+/// The step and sample of a recorded pass, for its masks: they change from launch to launch.
 struct MaskPlace {
   std::uint32_t step = 0, sample = 0;
   bool operator==(const MaskPlace&) const = default;

@@ -11,10 +11,11 @@
 namespace concertina {
 
 struct TimedTrainer {
-  /// With initial weights. Collective over `world`.
+  /// Starts from initial weights. Collective over `world`.
   TimedTrainer(const RunConfig& its_config, Communicator& world);
 
-  /// Trains the next step. Seconds of this rank, from the moment that all are ready. Collective.
+  /// Trains the next step. Returns seconds of this rank, from the moment that all are ready.
+  /// Collective.
   double step();
   /// The same with its kernels in `profile`, which may take longer: step() has them as well where
   /// that costs the device nothing.

@@ -25,7 +25,7 @@ struct RunView {
   bool due(std::int64_t every) const { return is_due(before, step, every); }
 };
 
-/// For events.jsonl.
+/// A line of events.jsonl.
 struct RunEvent {
   std::string kind;
   nlohmann::ordered_json facts;

@@ -18,7 +18,7 @@ struct ExportOptions {
   std::string inline_limit = "256 MiB";  // of ONNX
   bool json = false;
 };
-/// On one process.
+/// Runs on one process.
 int run_checkpoint_export(const ExportOptions& options);
 
 }  // namespace concertina

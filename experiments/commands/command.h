@@ -68,8 +68,8 @@ int launcher_rank();
 /// set: whoever finds the error may know the key alone.
 int with_places(const RunConfig& config, const std::function<int()>& body);
 
-/// For `Command::add`: makes the options, lets `declare` add its own to the app, and runs `body`
-/// once the config is loaded.
+/// What `Command::add` may call: makes the options, lets `declare` add its own to the app, and runs
+/// `body` once the config is loaded.
 template <class Options>
 Runner with_config(CLI::App& app, void (*declare)(CLI::App&, Options&),
                    int (*body)(const Options&, MpiEnvironment&)) {

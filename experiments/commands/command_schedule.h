@@ -45,7 +45,7 @@ struct Planned {
   int leaves = 1;  // of the reduction tree
 };
 
-/// Where the command line says nothing of a schedule with a name.
+/// What a schedule with a name has where the command line says nothing.
 inline constexpr int kUsualRanks = 4, kUsualMicrobatches = 8;
 
 /// What --costs and --links say.

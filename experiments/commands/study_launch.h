@@ -18,7 +18,7 @@ struct NamedStudy {
 NamedStudy read_named_study(const std::string& path, const std::string& directory);
 /// Throws Error{bad_input} under mpirun or srun; `command`: of `concertina study`.
 void require_no_launcher(const std::string& command);
-/// From now on SIGTERM, SIGINT, SIGUSR1 and SIGCHLD wait until somebody asks.
+/// Makes SIGTERM, SIGINT, SIGUSR1 and SIGCHLD wait from now on until somebody asks.
 void hold_study_signals();
 /// Returns when a trial has ended, or a tenth of a second later.
 void wait_for_trials();

@@ -178,7 +178,8 @@ struct RunConfig {
   /// Where each key that is not a default was set last: "a.toml:3:10" or "--set".
   std::map<std::string, std::string, std::less<>> origins;
 
-  /// For errors: "a.toml:3:10: batch.global", "--set: batch.global", "batch.global (default)".
+  /// The place of a key, for errors: "a.toml:3:10: batch.global", "--set: batch.global",
+  /// "batch.global (default)".
   std::string where(std::string_view key) const;
 
   /// Equal values; where they came from does not matter.

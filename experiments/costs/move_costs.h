@@ -18,8 +18,8 @@ namespace concertina {
 using PairBytes = std::map<std::pair<int, int>, double>;
 PairBytes pair_bytes(const MovePlan& plan, std::size_t kinds);
 
-/// From and to of the two ranks between which most bytes travel in one direction, ranks of two
-/// hosts before those of one; {0, 0} where nothing travels. `hosts`: by rank; empty: one.
+/// The sender and the receiver between which most bytes travel, ranks of two hosts before those of
+/// one; {0, 0} where nothing travels. `hosts`: by rank; empty: one.
 std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts);
 
 /// Bytes that the rank with most sends or receives, whichever is more.

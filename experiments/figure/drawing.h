@@ -23,7 +23,7 @@ Colour mixed(Colour from, Colour to, double share);
 /// Black or white: what can be read on `back` (relative luminance of WCAG 2).
 Colour readable_on(Colour back);
 
-/// In points (1/72 inch) from the upper left corner.
+/// A place in points (1/72 inch) from the upper left corner.
 struct Spot {
   double x = 0, y = 0;
 };

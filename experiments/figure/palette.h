@@ -20,7 +20,7 @@ Hatch series_hatch(std::size_t n);
 /// The n-th marker of this radius at `at`.
 Shape series_marker(std::size_t n, Spot at, double radius, const Paint& paint);
 
-/// From 0 (dark blue) to 1 (light yellow).
+/// The colour of a share from 0 (dark blue) to 1 (light yellow).
 Colour cividis(double share);
 
 }  // namespace concertina

@@ -49,7 +49,7 @@ int chunks_of(const TimelinePanel& panel);
 /// a rank has of the model, so that schedules of one or many stages per rank compare.
 double saved_by(const TimelinePanel& panel, int stage, bool bytes);
 
-/// From `at` on, until the next one.
+/// An amount from `at` on, until the next one.
 struct SavedLevel {
   double at = 0, amount = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// By name: {value, formula, source}.
+/// Each definition by name: {value, formula, source}.
 inline nlohmann::ordered_json definitions_json(const Plan& plan, const Timeline& timeline) {
   nlohmann::ordered_json json;
   for (const BubbleDefinition& one : bubble_definitions())

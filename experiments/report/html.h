@@ -23,7 +23,7 @@ std::string key(std::string_view style, std::string_view text);
 
 /// Steps of 1, 2 or 5 x 10^n from 0 (or the first above `low`) to at most `high`, about `count`.
 std::vector<double> ticks(double low, double high, int count);
-/// As many digits as the distance of two ticks needs.
+/// A number with as many digits as the distance of two ticks needs.
 std::string tick_label(double value, double step);
 
 /// "12.3 ms", "850 us", "1.25 s".

@@ -16,7 +16,7 @@ struct CacheRoom {
   std::uint64_t samples = 0, entry_bytes = 0;  // of an epoch; what frozen units make of a sample
   CacheSlots memory, disk;
 
-  /// In shared memory.
+  /// Bytes in shared memory.
   std::uint64_t memory_bytes() const { return memory.count > 0 ? memory.file_bytes() : 0; }
   std::uint64_t slots() const { return memory.count + disk.count; }
 };

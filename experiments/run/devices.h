@@ -15,9 +15,9 @@ namespace concertina {
 
 class Trainer;
 
-/// For one process by itself: a CPU's with `threads` threads, or that of GPU `gpu`.
+/// The backend of one process by itself: a CPU's with `threads` threads, or that of GPU `gpu`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu = 0);
-/// For this rank: the ranks of a host take its GPUs in turn. Collective over `world`.
+/// The backend of this rank: the ranks of a host take its GPUs in turn. Collective over `world`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, Communicator& world);
 
 /// Only to ask what operators take: it needs no device, and may have no kernels.

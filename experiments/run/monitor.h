@@ -27,7 +27,7 @@ class Monitor {
   void validation(std::int64_t step, const Validation& result, bool final);
   /// A line of events.jsonl: what happened, and what it cost.
   void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
-  /// To be called before anything else writes to the terminal.
+  /// Takes the bar away; call it before anything else writes to the terminal.
   void clear() { progress_.clear(); }
 
  private:

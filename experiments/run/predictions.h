@@ -24,7 +24,7 @@ class Predictions {
   virtual ~Predictions() = default;
   /// Numbers that answer() writes per sample.
   virtual std::size_t size() const = 0;
-  /// From the logits of one sample on the host: of one row, or of all its rows.
+  /// Makes numbers of the logits of one sample, which are on the host: of one row, or of all.
   virtual void answer(std::uint64_t sample, std::span<const float> logits,
                       std::span<double> numbers) const = 0;
   /// `numbers`: those of samples 0, 1, ..., one after the other.

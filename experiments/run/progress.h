@@ -36,7 +36,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// To be called after each step. Redraws the bar at most 10 times a second.
+  /// Is called after each step. Redraws the bar at most 10 times a second.
   void update(const ProgressFigures& figures);
   /// Takes the bar away; call it before anything else writes to the terminal.
   void clear();

@@ -5,8 +5,8 @@
 
 namespace concertina {
 
-/// From now on these signals wait until somebody asks. Before MPI and any other thread starts:
-/// threads inherit that they are blocked.
+/// Makes these signals wait from now on until somebody asks. Call it before MPI and any other
+/// thread starts: threads inherit that they are blocked.
 void hold_stop_signals();
 /// SIGTERM and SIGINT end the process again: for a rank that waits to be ended.
 void release_sigterm();

@@ -64,7 +64,7 @@ class Trainer {
   /// Steps that are done, and how many of them more than updates.
   std::int64_t done() const { return done_; }
   std::int64_t ahead() const { return ahead_; }
-  /// By bucket, of the last step, on every rank: sums of squares of gradients.
+  /// Sums of squares of the gradients of each bucket in the last step, on every rank.
   const std::vector<double>& bucket_squares() const { return squares_; }
   /// `mine` of every working rank, one after the other, on every rank. A spare rank has nothing to
   /// give, and keeps nobody waiting. As many values on each working rank. Collective.

@@ -36,7 +36,7 @@ class ChildProcess {
   std::optional<int> exit_code();
   /// False after kill_all(): what that left cannot be ended.
   bool has_descendants() const;
-  /// To its process group.
+  /// Sends a signal to its process group.
   void signal(int number) const;
   void kill_all();
 

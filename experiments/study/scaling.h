@@ -76,8 +76,8 @@ struct ScalingResult {
   double flops = 0;            // of the model, a step
 };
 
-/// By point. `runs`: directories of the measurements' runs, by point and round; none for those that
-/// were not measured.
+/// The results of all points. `runs`: directories of the measurements' runs, by point and round;
+/// none for those that were not measured.
 std::vector<ScalingResult> scaling_results(const RunConfig& config, const ScalingOptions& options,
                                            const std::vector<std::vector<std::string>>& runs);
 

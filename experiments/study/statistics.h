@@ -23,7 +23,7 @@ struct SampleSummary {
 SampleSummary summarize(std::span<const double> values, double confidence);
 
 enum class SignificanceTest { none, paired_t, wilcoxon, welch };
-/// As people read it: "paired t test".
+/// The name as people read it: "paired t test".
 const char* name_of(SignificanceTest test);
 
 struct SampleDifference {

@@ -58,7 +58,7 @@ struct TrialGroup {
   std::vector<std::string> values;  // by column
   Trials done, others;              // others: failed, stopped, out of time, open
 };
-/// In the order of the first trial of each.
+/// Groups in the order of the first trial of each.
 std::vector<TrialGroup> groups_of(const Trials& trials, const std::vector<std::string>& columns);
 /// All axes but run.seed and `pair`.
 std::vector<std::string> default_groups(const StudyResults& results, const std::string& pair);

@@ -39,7 +39,7 @@ struct MeanCurve {
 /// `confidence`: of the interval; none: mean and standard deviation.
 MeanCurve mean_of(const std::vector<StepCurve>& curves, std::optional<double> confidence);
 
-/// As short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp.
+/// A name as short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp.
 std::string group_label(const std::vector<std::string>& columns,
                         const std::vector<std::string>& values);
 

@@ -9,7 +9,7 @@
 namespace concertina {
 
 std::string table_markdown(const StudyTable& table, TableCells cells);
-/// With \usepackage{booktabs}.
+/// The table as LaTeX that needs \usepackage{booktabs}.
 std::string table_latex(const StudyTable& table, TableCells cells);
 /// A table and a list of notes, without a page around them.
 std::string table_html(const StudyTable& table, TableCells cells);

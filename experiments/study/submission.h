@@ -43,7 +43,7 @@ int most_ranks(const StudySpec& spec, const std::vector<int>& trials);
 /// Throws Error{bad_input} if the options cannot be part of a script.
 std::string batch_script(const BatchJob& job, const BatchOptions& options);
 
-/// Where the trials of a study stand, in numbers of trials.
+/// What the trials of a study have come to.
 struct Standing {
   std::map<TrialState, std::vector<int>> ended;
   std::vector<SlurmTask> running, queued;

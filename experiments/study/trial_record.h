@@ -18,7 +18,7 @@ struct StoredTrial {
   std::vector<TrialRung> rungs;  // ascending; empty without successive halving
 };
 
-/// As one JSON object with a digest of all else in it.
+/// The record as one JSON object with a digest of all else in it.
 std::string trial_json(const StoredTrial& trial);
 /// Errors name `source`.
 StoredTrial read_trial_json(const std::string& text, const std::string& source);

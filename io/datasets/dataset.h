@@ -67,7 +67,7 @@ class Dataset {
   virtual std::span<const std::string> classes() const { return {}; }
   /// Samples of a split; of the largest epoch of training.
   virtual std::uint64_t samples(Split split) const = 0;
-  /// At least 1, at most samples(Split::train).
+  /// Samples of one epoch: at least 1, at most samples(Split::train).
   virtual std::uint64_t samples_of_epoch(std::uint64_t /*seed*/, std::uint64_t /*epoch*/) const {
     return samples(Split::train);
   }

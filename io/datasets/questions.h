@@ -15,7 +15,7 @@ class QuestionAnswers {
  public:
   virtual ~QuestionAnswers() = default;
   virtual std::uint64_t questions(Split split) const = 0;
-  /// In [0, questions(split)); ascends with the sample.
+  /// The question of a sample, in [0, questions(split)); ascends with the sample.
   virtual std::uint64_t question(Split split, std::uint64_t sample) const = 0;
   virtual std::span<const std::string> answers(Split split, std::uint64_t question) const = 0;
   /// What tokens [start, end] of a sample say; empty where they are not of its text, and where

@@ -19,7 +19,7 @@ class TokenizerFiles {
   std::string choice() const { return choice_.string(); }
   /// The path of the file of this name: the chosen one, or one in the chosen folder; empty: none.
   std::string file(std::string_view name) const;
-  /// As file(), and one beside a chosen file too.
+  /// Finds what file() does, and a file beside a chosen one too.
   std::string companion(std::string_view name) const;
   /// The chosen file if its name ends so, else the first of such names in the chosen folder.
   std::string file_ending(std::string_view ending) const;

@@ -21,7 +21,7 @@ struct BranchMemory {
 class Branch {
  public:
   virtual ~Branch() = default;
-  /// In the order of BranchPlan::parameters.
+  /// Its parts in the order of BranchPlan::parameters.
   virtual std::vector<UnitPart*> parts() = 0;
 
   /// `last`: the epilogue of its last product, which writes y. An empty y is not wanted.

@@ -120,7 +120,7 @@ class Communicator {
  private:
   /// Checks `recv`, and copies what goes from this rank to itself.
   void take_own(const char* operation, ConstBytes from, std::span<const Bytes> recv);
-  /// With all others: `block_to(r)` to rank r, `recv[r]` from it.
+  /// Exchanges with all others: `block_to(r)` to rank r, `recv[r]` from it.
   template <class BlockTo>
   Work exchange_all(const char* operation, const BlockTo& block_to, std::span<const Bytes> recv);
 

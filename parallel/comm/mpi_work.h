@@ -47,9 +47,9 @@ class MpiWork final : public Work::State {
   void receive(Bytes data, int from);
   void broadcast(Bytes data, int root);
   void barrier();
-  /// For a line: each in the order of its steps (core/exchange_order.h).
+  /// Plans the messages of a line, each in the order of its steps (core/exchange_order.h).
   void plan_exchange(std::span<const Send> sends, std::span<const Receive> receives);
-  /// For a line: an all-gather by doubling, `blocks[r]` from rank r.
+  /// Plans an all-gather by doubling for a line, `blocks[r]` from rank r.
   void plan_gather(std::span<const Bytes> blocks);
 
   // What its line does.

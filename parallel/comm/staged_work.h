@@ -46,7 +46,7 @@ struct StagingDesk {
 
 class StagedWork final : public Work::State {
  public:
-  /// With room for `most` messages.
+  /// Makes room for `most` messages.
   StagedWork(WorkPool<StagedWork>& pool, StagingDesk& desk, Communicator& transport,
              std::size_t most);
 

@@ -56,7 +56,7 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-/// On which of its p ranks stage s of a pipeline lies.
+/// The rank, of p, on which stage s of a pipeline lies.
 enum class Placement {
   loop,      // s % p: neighbours on adjacent ranks, chunk after chunk
   wave,      // there and back: every second chunk in descending order, so both ends on one rank (V)
@@ -81,7 +81,8 @@ struct Folding {
 Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
                    Folding folding = {});
 
-/// As `parallel.layout` reads it: `[{microbatches = [0, 4], stages = [{rank = 0, units = [0, 3]},
+/// The layout as `parallel.layout` reads it: `[{microbatches = [0, 4], stages = [{rank = 0, units =
+/// [0, 3]},
 /// ...]}, ...]`, ranges half open.
 std::string to_toml(const Layout& layout);
 

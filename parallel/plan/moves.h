@@ -53,9 +53,9 @@ struct MovePlan {
   std::size_t bytes(std::size_t kinds) const;
 };
 
-/// From `from` to `to`, two assignments of one job to one world; `kinds` tensors of the optimizer.
-/// `hosts`: by rank; empty: all share one. `budget`: bytes that a rank may take besides the larger
-/// of its states; 0: a quarter of that.
+/// The moves from `from` to `to`, two assignments of one job to one world; `kinds` tensors of the
+/// optimizer. `hosts`: by rank; empty: all share one. `budget`: bytes that a rank may take besides
+/// the larger of its states; 0: a quarter of that.
 MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t kinds,
                     const std::vector<int>& hosts = {}, std::size_t budget = 0);
 

@@ -20,8 +20,8 @@ struct WeightSkips {
   double bound = 0;
 };
 
-/// By stage of the layout, the number of its group, from 0 in the order of the units: stages that
-/// have units in common, such as those of replicas, are in one.
+/// The number of each stage's group, from 0 in the order of the units: stages that have units in
+/// common, such as those of replicas, are in one.
 std::vector<int> stage_groups(const Layout& layout);
 
 /// W takes 1 - share of its time, and with it B. The makespan is the longest of the plan's paths,

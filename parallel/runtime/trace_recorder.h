@@ -16,8 +16,8 @@ namespace concertina {
 
 class TraceRecorder {
  public:
-  /// For steps that run `row` of `rank`, with at most so many turns of overlapped passes. `clock`
-  /// outlives it.
+  /// Records steps that run `row` of `rank`, with at most so many turns of overlapped passes.
+  /// `clock` outlives it.
   TraceRecorder(const std::vector<Action>& row, int rank, std::size_t turns, KernelClock& clock);
 
   /// Keeps `count` records: of step `first` and every `stride`-th step after it.
@@ -44,7 +44,7 @@ class TraceRecorder {
   /// The next unit is one of this action, of an overlapped pair.
   void turn(std::size_t action) { turns_.push_back({action, clock_.mark()}); }
 
-  /// For waited(); 0 outside of a step.
+  /// The start that waited() is given; 0 outside of a step.
   double mark() { return active_ ? clock_.mark() : 0; }
   /// Since the mark `start`.
   void waited(WaitFor what, const Action& transfer, double start);

@@ -51,8 +51,8 @@ struct ExpectedIdle {
 };
 ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& costs);
 
-/// By rank and wait: until when the rank waited for computation elsewhere; from then to the wait's
-/// end, for what its cause says.
+/// The time, by rank and wait, until which the rank waited for computation elsewhere; from then to
+/// the wait's end, for what its cause says.
 std::vector<std::vector<double>> computed_until(const Plan& plan, const Layout& layout,
                                                 const std::vector<StepRecord>& ranks);
 

@@ -51,7 +51,7 @@ class MessageClock {
   int from(int message) const;
   int to(int message) const;
 
-  /// To be called after each change of `sent` or `posted`; returns the time for proceed(), if there
+  /// Is called after each change of `sent` or `posted`; returns the time for proceed(), if there
   /// is one.
   std::optional<double> posted(int message);
   /// The message's next step, due at `time`; the time for the one after it, or none: `end` is set.

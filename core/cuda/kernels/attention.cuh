@@ -22,7 +22,7 @@ struct HeadAt {
   int keys;
 };
 
-/// By value to kernels.
+/// Kernels get it by value.
 struct Heads {
   int tokens, heads, kv, d;
   float scale;                  // of the scores: 1 / sqrt(D)

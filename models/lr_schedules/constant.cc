@@ -1,4 +1,4 @@
-// The peak to the end; `min` has no say.
+// The peak to the end; `min` is not used.
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {

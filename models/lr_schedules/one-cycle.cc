@@ -1,6 +1,6 @@
 // One cycle (Smith & Topin 2018), as torch.optim.lr_scheduler.OneCycleLR in two phases: half a
 // cosine from a small rate up to the peak, and half a cosine down to `min`. It shapes the warm-up
-// itself: its first step has the small rate, and lr.warmup has no say.
+// itself: its first step has the small rate, and lr.warmup is not used.
 #include <cmath>
 #include <numbers>
 

@@ -70,22 +70,28 @@ __global__ void __launch_bounds__(kTokenThreads)
 __global__ void __launch_bounds__(kTokenThreads)
     find_last_rows(const int* lengths, int* places, Int count, Int t) {
   const Int s = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
-  if (s < count) places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
+  if (s < count)
+    places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
 }
 
-/// One sample a thread: its rows are few. targets[S,T]; places[S,M], taken[S,M].
+/// One row of targets[S,T] a thread, which counts those with a target before it: T loads that all
+/// threads of a sample share, in place of a scan. places[S,M], taken[S,M]; `count`: S T.
 __global__ void __launch_bounds__(kTokenThreads)
-    find_targets(const int* targets, int* places, int* taken, Int samples, Int t, Int most) {
-  const Int s = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
-  if (s >= samples) return;
-  Int found = 0;
-  for (Int i = 0; i < t && found < most; ++i) {
-    const int target = targets[s * t + i];
-    if (target < 0) continue;
-    places[s * most + found] = static_cast<int>(i);
-    taken[s * most + found++] = target;
+    find_targets(const int* targets, int* places, int* taken, Int count, Int t, Int most) {
+  const Int at = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
+  if (at >= count) return;
+  const Int row = at % t, sample = at / t;
+  Int before = 0, all = 0;
+  for (Int i = 0; i < t; ++i) {
+    const bool valid = targets[sample * t + i] >= 0;
+    before += valid && i < row ? 1 : 0;
+    all += valid ? 1 : 0;
   }
-  for (; found < most; ++found) places[s * most + found] = taken[s * most + found] = kIgnored;
+  if (targets[at] >= 0 && before < most) {
+    places[sample * most + before] = static_cast<int>(row);
+    taken[sample * most + before] = targets[at];
+  }
+  if (row >= all && row < most) places[sample * most + row] = taken[sample * most + row] = kIgnored;
 }
 
 /// The rows that are read: `each` of every sample, which has t, C wide.
@@ -129,8 +135,8 @@ __global__ void __launch_bounds__(kTokenThreads)
 RowPlaces row_places(View places, Int samples, View read, View all) {
   const Int each = places.empty() ? 1 : static_cast<Int>(places.count) / samples;
   const Int c = static_cast<Int>(read.count) / (samples * each);
-  return {places.empty() ? nullptr : places.i32(), each, static_cast<Int>(all.count) / (samples * c),
-          c};
+  return {places.empty() ? nullptr : places.i32(), each,
+          static_cast<Int>(all.count) / (samples * c), c};
 }
 
 }  // namespace
@@ -179,10 +185,10 @@ void run(cudaStream_t stream, const FindLastRows& op, void* /*scratch*/) {
 }
 
 void run(cudaStream_t stream, const FindTargets& op, void* /*scratch*/) {
-  const Int samples = op.samples;
-  launch("targets found", elements_grid(samples, 1), stream, find_targets, op.targets.i32(),
-         op.places.i32(), op.taken.i32(), samples, static_cast<Int>(op.targets.count) / samples,
-         static_cast<Int>(op.places.count) / samples);
+  const auto count = static_cast<Int>(op.targets.count);
+  launch("targets found", elements_grid(count, 1), stream, find_targets, op.targets.i32(),
+         op.places.i32(), op.taken.i32(), count, count / op.samples,
+         static_cast<Int>(op.places.count) / op.samples);
 }
 
 void run(cudaStream_t stream, const TakeRows& op, void* /*scratch*/) {

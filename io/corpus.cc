@@ -32,7 +32,7 @@ std::vector<std::string> match(const std::string& pattern, const std::string& wh
   ::globfree(&found);
   if (names.empty())
     throw_input(fmt::format("no file matches '{}'", pattern), where,
-                "a text file, or a glob in quotes such as 'books/*.txt'");
+                "a file, or a glob in quotes such as 'books/*.txt'");
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -41,13 +41,13 @@ void require_regular(const std::string& path, const std::string& where) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw_input(fmt::format("cannot read '{}': {}", path, std::strerror(errno)), where,
-                "a readable text file");
+                "a readable file");
   if (S_ISDIR(status.st_mode))
     throw_input(fmt::format("'{}' is a directory", path), where,
-                fmt::format("a glob of its files: '{}/*.txt'", path));
+                fmt::format("a glob of its files: '{}/*'", path));
   if (!S_ISREG(status.st_mode))
     throw_input(fmt::format("'{}' is not a regular file", path), where,
-                "a text file on disk (a pipe or device cannot be read at random)");
+                "a file on disk (a pipe or device cannot be read at random)");
 }
 
 File open_text(const std::string& path, const std::string& where) {
@@ -97,7 +97,7 @@ Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& wher
   if (size_ == 0)
     throw_input(names_.size() == 1 ? fmt::format("'{}' is empty", names_[0])
                                    : fmt::format("all {} files are empty", names_.size()),
-                where, "a text with something in it");
+                where, "a file with something in it");
 }
 
 void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {

@@ -60,12 +60,14 @@ bool settled(const std::vector<FileStamp>& stamps) {
 }  // namespace
 
 std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
-                              const std::function<void()>& progress, bool remember) {
+                              const std::function<void()>& progress, bool remember,
+                              const std::function<void()>& check) {
   const std::vector<FileStamp> before = corpus.stamps();
   const Json stamps = to_json(before);
   if (std::string digest = recall(memory, stamps); !digest.empty()) return digest;
   const bool lasting = settled(before);
   std::string digest = corpus.whole_sha256(progress);
+  if (check) check();
   if (corpus.stamps() != before)
     throw_failure("the text changed while it was read", before.front().path,
                   "start again once nothing writes to the files of data.text");

@@ -183,15 +183,16 @@ void TokenFile::bounds(std::uint64_t first, std::span<std::uint64_t> bounds) con
   }
 }
 
-void TokenFile::verify() const {
+void TokenFile::verify(const std::function<void()>& progress) const {
   std::vector<std::string> blocks(info_.blocks());
-  for_all(blocks.size(), {}, [&](std::size_t i) { blocks[i] = hash_of_block(file_, info_, i); });
+  for_all(blocks.size(), progress,
+          [&](std::size_t i) { blocks[i] = hash_of_block(file_, info_, i); });
   if (const std::string hash = hash_of_all(info_, blocks); hash != info_.sha256)
     refuse_token_file(fmt::format("the file is damaged: its SHA-256 is {}, the header says {}",
                                   hash, info_.sha256),
                       file_.path(), kHashedHeader);
   const std::uint64_t parts = (info_.tokens + kReadAtOnce - 1) / kReadAtOnce;
-  for_all(parts, {}, [&](std::size_t i) {
+  for_all(parts, progress, [&](std::size_t i) {
     std::vector<std::int32_t> some(
         std::min<std::uint64_t>(kReadAtOnce, info_.tokens - i * kReadAtOnce));
     read(i * kReadAtOnce, some);

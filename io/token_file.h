@@ -55,7 +55,8 @@ class TokenFile {
   /// the text. Input error: bounds that do not ascend.
   void bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const;
   /// Reads all on all cores: the hash, each token, each bound. Input error, with what is wrong.
-  void verify() const;
+  /// `progress` is called after each piece.
+  void verify(const std::function<void()>& progress = {}) const;
 
  private:
   TokenFileInfo info_;

@@ -119,8 +119,8 @@ void Launch::begin() {
 
 nlohmann::json Launch::identity(bool remember) {
   if (dataset == nullptr) return numerics_identity(with_content(config, *tokenizer), "");
-  const TextIdentity text = text_identity(world, dataset->corpus(), run_directory(config), remember,
-                                          [this] { watchdog.beat(); });
+  const TextIdentity text =
+      text_identity(world, *dataset, run_directory(config), remember, [this] { watchdog.beat(); });
   nlohmann::json identity = numerics_identity(with_content(config, *tokenizer), text.sampled);
   identity[kWholeText] = text.whole;
   if (!isa.empty()) {

@@ -59,8 +59,10 @@ bool first_to_see(const std::vector<nlohmann::json>& ranks, int rank) {
 
 }  // namespace
 
-TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
-                           bool remember, const std::function<void()>& progress) {
+TextIdentity text_identity(Communicator& world, const Dataset& dataset,
+                           const std::string& directory, bool remember,
+                           const std::function<void()>& progress) {
+  const Corpus& corpus = dataset.corpus();
   const int rank = world.rank();
   const std::vector<nlohmann::json> ranks = files_of_ranks(world, corpus);
   const bool reads = first_to_see(ranks, rank);
@@ -68,8 +70,8 @@ TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std:
   together(world, [&] {
     if (!reads) return;
     const std::string name = rank == 0 ? "text" : fmt::format("text.{}.{}", host_name(), rank);
-    digests = {
-        {"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress, remember)}};
+    digests = {{"whole", remembered_sha256(corpus, directory + "/" + name + ".json", progress,
+                                           remember, [&] { dataset.verify(progress); })}};
     if (rank == 0) digests["sampled"] = corpus.fingerprint();
   });
   const std::vector<nlohmann::json> all = gather_json(world, digests);

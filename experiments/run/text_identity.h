@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/corpus.h"
+#include "io/datasets/dataset.h"
 #include "parallel/comm/communicator.h"
 
 namespace concertina {
@@ -17,11 +18,13 @@ struct TextIdentity {
   std::string whole;    // Corpus::whole_sha256()
 };
 
-/// The identity of rank 0's `corpus`. Throws bad input that names a rank if it reads another text.
-/// The digest is remembered in `directory`/text.json, which need not exist; only read there unless
-/// `remember`. `progress`: as of whole_sha256(). Collective.
-TextIdentity text_identity(Communicator& world, const Corpus& corpus, const std::string& directory,
-                           bool remember, const std::function<void()>& progress);
+/// The identity of the files of rank 0's `dataset`, verified where their digest is not known yet.
+/// Throws bad input that names a rank if it reads another text. The digest is remembered in
+/// `directory`/text.json, which need not exist; only read there unless `remember`. `progress`: as
+/// of whole_sha256(). Collective.
+TextIdentity text_identity(Communicator& world, const Dataset& dataset,
+                           const std::string& directory, bool remember,
+                           const std::function<void()>& progress);
 
 /// Throws bad input that names `where`, and a rank whose `corpus` has not the bytes of rank 0's:
 /// `what` they are. Nothing is read where all ranks see the same files. Collective.

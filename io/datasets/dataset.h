@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -80,6 +81,9 @@ class Dataset {
   virtual bool repeats() const = 0;
   /// All its files: their bytes are its identity.
   virtual const Corpus& corpus() const = 0;
+  /// Reads whole the files that say their own hash. Input error: one that holds something else.
+  /// `progress` is called now and then.
+  virtual void verify(const std::function<void()>& /*progress*/) const {}
   /// Some lines for a person: files, sizes, samples per epoch, how it begins.
   virtual std::string summary() const = 0;
 

@@ -32,6 +32,7 @@ struct TokenRun {
   bool is_signed = false;
   std::int64_t vocabulary = 0;  // 0: the file does not say
   std::string tokenizer{};      // its fingerprint; empty: likewise
+  bool hashed = false;          // the file says its own hash
 };
 
 [[noreturn]] void refuse_tokens(const std::string& what, const std::string& path, std::uint64_t at,
@@ -195,6 +196,7 @@ TokenRun run_of_ours(const std::string& path) {
   run.width = info.width();
   run.vocabulary = static_cast<std::int64_t>(info.vocabulary);
   run.tokenizer = info.tokenizer;
+  run.hashed = true;
   return run;
 }
 
@@ -232,6 +234,11 @@ class TokenFiles final : public TokenSequence {
       tokens = tokens.subspan(n);
       begin += n;
     }
+  }
+
+  void verify(const std::function<void()>& progress) const override {
+    for (const TokenRun& run : runs_)
+      if (run.hashed) TokenFile(run.path).verify(progress);
   }
 
  private:

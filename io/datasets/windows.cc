@@ -58,6 +58,9 @@ class WindowedDataset final : public Dataset {
   std::int64_t vocabulary() const override { return parts_.vocabulary; }
   bool repeats() const override { return cut_.fixed; }
   const Corpus& corpus() const override { return *parts_.corpus; }
+  void verify(const std::function<void()>& progress) const override {
+    parts_.tokens->verify(progress);
+  }
 
   std::uint64_t samples(Split split) const override {
     const std::uint64_t last = cut_.length - 1;  // a window may be part padding, but for training

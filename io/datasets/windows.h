@@ -23,6 +23,8 @@ class TokenSequence {
   virtual std::uint64_t size() const = 0;
   /// Tokens [begin, begin + tokens.size()). For several threads at once.
   virtual void read(std::uint64_t begin, std::span<std::int32_t> tokens) const = 0;
+  /// As Dataset::verify().
+  virtual void verify(const std::function<void()>& /*progress*/) const {}
 };
 
 /// Epoch e cuts N tokens into floor((N - 1 - offset_e) / T) windows from a random offset_e in

@@ -10,6 +10,8 @@
 #include "experiments/run/text_identity.h"
 #include "io/sha256.h"
 #include "parallel/comm/thread_communicator.h"
+#include "tests/io/io_test.h"
+#include "tests/io/token_files.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -72,10 +74,13 @@ std::string text_answer(const std::vector<std::string>& of_rank) {
   std::string answer;
   run_threads(static_cast<int>(of_rank.size()), [&](Communicator& world) {
     const std::string& name = of_rank[static_cast<std::size_t>(world.rank())];
-    const Corpus corpus({directory.path() + "/" + name}, "");
+    DataOptions options;
+    options.files = {directory.path() + "/" + name};
+    options.tokens_per_sample = 8;
+    const auto dataset = open_dataset(options);
     std::string mine = "agreed";
     try {
-      EXPECT_EQ(text_identity(world, corpus, directory.path(), true, [] {}).whole,
+      EXPECT_EQ(text_identity(world, *dataset, directory.path(), true, [] {}).whole,
                 sha256_hex(std::string(1000, name[0])));
     } catch (const Error& error) {
       mine = error.message();
@@ -92,6 +97,27 @@ TEST(TextIdentity, IsOfTheContentThatEachRankReads) {
   EXPECT_EQ(text_answer({"a", "a2", "a3"}), "agreed");
   EXPECT_NE(text_answer({"a", "b"}).find("rank 1 on "), std::string::npos);
   EXPECT_NE(text_answer({"a", "a2", "b", "b"}).find("rank 2 on "), std::string::npos);
+}
+
+// A token file says its own hash, so a byte that a disk has lost is found before the first step.
+TEST(TextIdentity, VerifiesATokenFileThatItHasNotReadYet) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/train.tok";
+  write_token_file(path, 100, sha256_hex("a tokenizer"), std::vector<std::int32_t>(1000, 7),
+                   {0, 1000});
+  DataOptions options;
+  options.format = "tokens";
+  options.files = {path};
+  options.tokens_per_sample = 8;
+  const auto identify = [&] {
+    const auto dataset = open_dataset(options);
+    run_threads(1, [&](Communicator& world) {
+      text_identity(world, *dataset, directory.path() + "/run", true, [] {});
+    });
+  };
+  identify();
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(1128).put('\x08');
+  EXPECT_ERROR(identify(), "the file is damaged");
 }
 
 }  // namespace

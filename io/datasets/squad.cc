@@ -14,6 +14,7 @@
 #include "io/datasets/sentences.h"
 #include "io/datasets/split_files.h"
 #include "io/file.h"
+#include "io/strict_json.h"
 
 namespace concertina::dataset_makers {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 using SquadJson = nlohmann::json;
 
 constexpr std::size_t kQuestionTokens = 64;  // at most, as BERT's script has it
-constexpr int kDeepestJson = 32;
 
 /// Where in a file: "train.json: data[0].paragraphs[3]".
 [[noreturn]] void refuse_squad(const std::string& what, const std::string& path,
@@ -47,37 +47,10 @@ struct SquadWindow {
   std::int32_t begin = 0, size = 0;  // tokens of the passage
 };
 
-/// Members of an object, each there once (a file with two of a name says two things).
-class SquadParser {
+/// Members of an object, by name and kind.
+class SquadMembers {
  public:
-  explicit SquadParser(const std::string& path) : path_(path) {}
-
-  SquadJson parse(const std::string& text) const {
-    std::vector<std::vector<std::string>> keys;
-    const auto watch = [&](int depth, SquadJson::parse_event_t event, SquadJson& value) {
-      if (depth > kDeepestJson) refuse_squad("it is nested too deep", path_, "the JSON");
-      if (event == SquadJson::parse_event_t::object_start) keys.emplace_back();
-      if (event == SquadJson::parse_event_t::object_end) keys.pop_back();
-      if (event == SquadJson::parse_event_t::key) {
-        const auto key = value.get<std::string>();
-        if (std::ranges::find(keys.back(), key) != keys.back().end())
-          refuse_squad(fmt::format("an object has '{}' twice", key), path_, "the JSON");
-        keys.back().push_back(key);
-      }
-      return true;
-    };
-    try {
-      return SquadJson::parse(text, watch);
-    } catch (const SquadJson::parse_error& error) {
-      const auto line =
-          1 +
-          std::count(text.begin(),
-                     text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size())),
-                     '\n');
-      refuse_squad(fmt::format("it is no JSON: {}", error.what()), path_,
-                   fmt::format("line {}, byte {}", line, error.byte));
-    }
-  }
+  explicit SquadMembers(const std::string& path) : path_(path) {}
 
   const SquadJson& member(const SquadJson& object, const char* name, SquadJson::value_t type,
                           const std::string& place) const {
@@ -86,8 +59,9 @@ class SquadParser {
     if (found == object.end()) refuse_squad(fmt::format("'{}' is missing", name), path_, place);
     const bool whole = type == SquadJson::value_t::number_unsigned;
     if (whole ? !found->is_number_unsigned() : found->type() != type)
-      refuse_squad(fmt::format("'{}' is {}, not {}", name, found->type_name(),
-                               whole ? "a whole number" : SquadJson(type).type_name()),
+      refuse_squad(fmt::format("'{}' is {}, not {}", name,
+                               found->is_number() ? found->dump() : found->type_name(),
+                               whole ? "a whole number from 0 on" : SquadJson(type).type_name()),
                    path_, place);
     return *found;
   }
@@ -151,9 +125,9 @@ class SquadDataset final : public Dataset, public QuestionAnswers {
 
  private:
   void read_json(const std::string& path);
-  void read_passage(const SquadParser& parser, const SquadJson& json, const std::string& path,
+  void read_passage(const SquadMembers& members, const SquadJson& json, const std::string& path,
                     const std::string& place);
-  void read_question(const SquadParser& parser, const SquadJson& json, const std::string& path,
+  void read_question(const SquadMembers& members, const SquadJson& json, const std::string& path,
                      const std::string& place, const std::vector<std::uint32_t>& starts);
   void encode_passage(SquadPassage& passage) const;
   void place_answer(SquadQuestion& question, std::uint32_t begin, std::uint32_t end) const;
@@ -198,50 +172,50 @@ SquadDataset::SquadDataset(const DataOptions& options)
 }
 
 void SquadDataset::read_json(const std::string& path) {
-  const SquadParser parser(path);
-  const SquadJson json = parser.parse(read_file(path, std::uint64_t{2} << 30));
-  const SquadJson& articles = parser.list(json, "data", "the JSON");
+  const SquadMembers members(path);
+  const SquadJson json = parse_strict_object(read_file(path, std::uint64_t{2} << 30), path);
+  const SquadJson& articles = members.list(json, "data", "the JSON");
   for (std::size_t a = 0; a < articles.size(); ++a) {
     const std::string place = fmt::format("data[{}]", a);
-    const SquadJson& paragraphs = parser.list(articles[a], "paragraphs", place);
+    const SquadJson& paragraphs = members.list(articles[a], "paragraphs", place);
     for (std::size_t p = 0; p < paragraphs.size(); ++p)
-      read_passage(parser, paragraphs[p], path, fmt::format("{}.paragraphs[{}]", place, p));
+      read_passage(members, paragraphs[p], path, fmt::format("{}.paragraphs[{}]", place, p));
   }
 }
 
-void SquadDataset::read_passage(const SquadParser& parser, const SquadJson& json,
+void SquadDataset::read_passage(const SquadMembers& members, const SquadJson& json,
                                 const std::string& path, const std::string& place) {
   SquadPassage passage;
-  passage.text = parser.text(json, "context", place);
-  const SquadJson& asked = parser.list(json, "qas", place);
+  passage.text = members.text(json, "context", place);
+  const SquadJson& asked = members.list(json, "qas", place);
   encode_passage(passage);
   if (passage.tokens.empty()) refuse_squad("the context has no words", path, place);
   const std::vector<std::uint32_t> starts = code_points(passage.text);
   passages_.push_back(std::move(passage));
   for (std::size_t q = 0; q < asked.size(); ++q)
-    read_question(parser, asked[q], path, fmt::format("{}.qas[{}]", place, q), starts);
+    read_question(members, asked[q], path, fmt::format("{}.qas[{}]", place, q), starts);
 }
 
-void SquadDataset::read_question(const SquadParser& parser, const SquadJson& json,
+void SquadDataset::read_question(const SquadMembers& members, const SquadJson& json,
                                  const std::string& path, const std::string& place,
                                  const std::vector<std::uint32_t>& starts) {
   SquadQuestion question;
   question.passage = passages_.size() - 1;
-  encoder_.encode(parser.text(json, "question", place), question.tokens);
+  encoder_.encode(members.text(json, "question", place), question.tokens);
   if (question.tokens.size() > kQuestionTokens) question.tokens.resize(kQuestionTokens);
   if (std::cmp_greater(question.tokens.size() + 4, room_))
     throw_input(fmt::format("a sample of {} tokens has no room for a question of {} and a text",
                             room_, question.tokens.size()),
                 "model.context", fmt::format("at least {} tokens", kQuestionTokens + 4));
-  const SquadJson& answers = parser.list(json, "answers", place);
+  const SquadJson& answers = members.list(json, "answers", place);
   if (answers.empty())
     refuse_squad("a question has no answer (SQuAD 2.0 has such questions, 1.1 none)", path, place);
   const std::string& context = passages_.back().text;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string at = fmt::format("{}.answers[{}]", place, i);
-    const std::string& text = parser.text(answers[i], "text", at);
+    const std::string& text = members.text(answers[i], "text", at);
     const auto offset =
-        parser.member(answers[i], "answer_start", SquadJson::value_t::number_unsigned, at)
+        members.member(answers[i], "answer_start", SquadJson::value_t::number_unsigned, at)
             .get<std::uint64_t>();
     if (offset >= starts.size() - 1 || context.compare(starts[offset], text.size(), text) != 0 ||
         std::ranges::all_of(text, is_space))

@@ -52,6 +52,9 @@ TsvColumns read_header(std::string_view line, const LabelPlace& at) {
   const std::string usual =
       "a first line such as sentence<tab>label, or "
       "sentence1<tab>sentence2<tab>label";
+  for (const std::string_view mark : {"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"})
+    if (line.starts_with(mark))
+      refuse_tsv("the file begins with a byte order mark", at, "UTF-8 without such a mark");
   TsvColumns columns;
   for (const std::string_view name : cut_line(line)) {
     const bool first = name == "sentence" || name == "sentence1" || name == "text";
@@ -60,7 +63,8 @@ TsvColumns read_header(std::string_view line, const LabelPlace& at) {
                         : name == "label"     ? &columns.label
                                               : nullptr;
     if (column == nullptr && name != "idx" && name != "index")
-      refuse_tsv(fmt::format("the column '{}' is unknown", name.substr(0, 60)), at, usual);
+      refuse_tsv(fmt::format("the column '{}' is unknown", escape_bytes(name.substr(0, 60))), at,
+                 usual);
     if (column != nullptr && *column >= 0)
       refuse_tsv(fmt::format("the column '{}' is there twice", name), at, usual);
     if (column != nullptr) *column = columns.count;

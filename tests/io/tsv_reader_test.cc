@@ -80,6 +80,7 @@ TEST(Tsv, LiesAreNamed) {
     EXPECT_ERROR(open_dataset(folder.options), where);
   };
   refused("good\t1\nbad\t0\n", "a.tsv:1", "the column 'good' is unknown");
+  refused("\xef\xbb\xbfsentence\tlabel\ngood\t1\n", "a.tsv:1", "a byte order mark");
   refused("sentence\tsentence\n", "a.tsv:1", "there twice");
   refused("sentence\n", "a.tsv:1", "no column is called 'label'");
   refused("label\n", "a.tsv:1", "no column is called 'sentence'");

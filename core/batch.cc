@@ -22,6 +22,11 @@ bool serves(const Field& offered, const Field& wanted) {
 }
 
 [[noreturn]] void refuse(const Field& missing, std::span<const Field> offered) {
+  const auto same_name = std::ranges::find(offered, missing.name, &Field::name);
+  if (same_name != offered.end())
+    throw_input(
+        fmt::format("the model reads {}, the data has {}", text_of(missing), text_of(*same_name)),
+        "model", "a model of the size of the data, or other data");
   std::vector<std::string> texts;
   for (const Field& field : offered) texts.push_back(text_of(field));
   throw_input(
@@ -33,13 +38,13 @@ bool serves(const Field& offered, const Field& wanted) {
 
 }  // namespace
 
-void find_fields(const BatchSource& source, std::span<const Field> wanted, std::span<int> indices) {
-  const std::span<const Field> offered = source.fields();
+void find_fields(std::span<const Field> offered, std::span<const Field> wanted,
+                 std::span<int> places) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto found =
         std::ranges::find_if(offered, [&](const Field& field) { return serves(field, wanted[i]); });
     if (found == offered.end()) refuse(wanted[i], offered);
-    indices[i] = static_cast<int>(found - offered.begin());
+    places[i] = static_cast<int>(found - offered.begin());
   }
 }
 

@@ -42,10 +42,11 @@ class BatchSource {
   virtual std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const = 0;
 };
 
-/// Writes to `indices`, for each of the fields that a model reads, where it is in source.fields().
-/// Throws bad input if the source lacks one of them or has it in another type or shape, or does not
-/// promise that as many of its elements are ignored.
-void find_fields(const BatchSource& source, std::span<const Field> wanted, std::span<int> indices);
+/// Writes to `places`, for each of the fields that a model reads, where it is in `offered`, what
+/// data has. Throws bad input if the data lacks one of them or has it in another type or shape, or
+/// does not promise that as many of its elements are ignored.
+void find_fields(std::span<const Field> offered, std::span<const Field> wanted,
+                 std::span<int> places);
 
 /// A target, label or place that no loss and no figure counts.
 inline constexpr std::int32_t kIgnored = -1;

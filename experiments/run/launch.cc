@@ -68,6 +68,12 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   return dataset;
 }
 
+void require_fields(const Dataset& dataset, const ModelSpec& model) {
+  const std::vector<Field> fields = fields_of(model);
+  std::vector<int> places(fields.size());
+  find_fields(dataset.fields(), fields, places);
+}
+
 CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
                         const std::shared_ptr<const Dataset>& dataset) {
   if (!uses_cache(config) || dataset == nullptr) return {};
@@ -107,6 +113,7 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
       trainer(config, *backend, world, &watchdog,
               fmt::format("mpirun -n {{}} concertina {} ...", command)),
       cache(command == "train" ? room_of_cache(given, trainer.job().model, dataset) : CacheRoom{}) {
+  if (dataset != nullptr) require_fields(*dataset, trainer.job().model);
   require_memory(trainer, threads, cache.memory_bytes());
   trainer.start();
 }

@@ -56,7 +56,7 @@ class PlaceProbe {
         turned_(model.boundary_bytes) {
     const std::vector<Field> fields = fields_of(model);
     std::vector<int> indices(fields.size());
-    find_fields(source, fields, indices);
+    find_fields(source.fields(), fields, indices);
     wanted_.resize(source.fields().size());
     fields_.reserve(fields.size());
     for (std::size_t f = 0; f < fields.size(); ++f) {

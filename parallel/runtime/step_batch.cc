@@ -58,7 +58,7 @@ void StepBatch::attach(Arena& arena, Memory& memory) {
 }
 
 void StepBatch::load(std::int64_t batch, int count, BatchSource& source) {
-  find_fields(source, fields_, indices_);
+  find_fields(source.fields(), fields_, indices_);
   for (const Reading& reading : readings_)
     for (int m = reading.first, end; m < std::min(reading.last, count); m = end) {
       const int next_batch = (m / job_.microbatches + 1) * job_.microbatches;

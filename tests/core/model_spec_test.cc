@@ -85,11 +85,11 @@ TEST(FieldsTest, AreFoundByNameTypeAndShapeOrRefused) {
   const TextSource source;
   const std::vector<Field> wanted{text_fields(4)[1], text_fields(4)[0]};
   std::array<int, 2> indices{};
-  find_fields(source, wanted, indices);
+  find_fields(source.fields(), wanted, indices);
   EXPECT_EQ(indices, (std::array{1, 0}));
   for (const Field& other : {Field{"image", DType::f32, {4}}, Field{"tokens", DType::i32, {5}},
                              Field{"tokens", DType::f32, {4}}})
-    EXPECT_THROW(find_fields(source, std::span(&other, 1), indices), Error) << other.name;
+    EXPECT_THROW(find_fields(source.fields(), std::span(&other, 1), indices), Error) << other.name;
 }
 
 TEST(FieldsTest, AModelThatComputesFewTargetsIsGivenNoMore) {
@@ -98,7 +98,7 @@ TEST(FieldsTest, AModelThatComputesFewTargetsIsGivenNoMore) {
     const Field field = targets_field(4, wanted);
     int index = -1;
     try {
-      find_fields(source, std::span(&field, 1), std::span(&index, 1));
+      find_fields(source.fields(), std::span(&field, 1), std::span(&index, 1));
     } catch (const Error&) {
       return false;
     }

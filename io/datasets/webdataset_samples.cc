@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -95,6 +96,7 @@ MemberKey member_key(std::string_view name) {
 
 std::vector<ShardSample> shard_samples(const TarShard& shard) {
   std::vector<ShardSample> samples;
+  std::unordered_set<std::string_view> keys;
   OpenSample open;
   for (const TarMember& member : shard.members()) {
     const MemberKey key = member_key(member.name);
@@ -103,6 +105,8 @@ std::vector<ShardSample> shard_samples(const TarShard& shard) {
       close(shard, open, samples);
       open = {};
       open.key = key.key;
+      if (!keys.insert(key.key).second)
+        refuse_sample("members that do not stand together", shard, member, open.key);
     }
     add(shard, member, key.extension, open);
   }

@@ -102,6 +102,13 @@ TEST_F(Webdataset, LiesAboutSamplesAreNamed) {
   const std::string image = png(4, 3, 0, ramp(12));
   expect_refused({{"k.png", image}, {"k.cls", "0"}, {"k.png", image}}, ": member 'k.png'",
                  "the extension 'png' comes twice in sample 'k'");
+  expect_refused({{"k.png", image},
+                  {"k.cls", "0"},
+                  {"l.png", image},
+                  {"l.cls", "0"},
+                  {"k.png", image},
+                  {"k.cls", "0"}},
+                 ": member 'k.png'", "members that do not stand together in sample 'k'");
   expect_refused({{"k.png", image}, {"k.jpg", colour_jpeg()}}, ": member 'k.jpg'",
                  "a second image in sample 'k'");
   expect_refused({{"k.png", image}, {"l.png", image}}, ": member 'k.png'", "no .cls in sample 'k'");

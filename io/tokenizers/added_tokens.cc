@@ -33,8 +33,9 @@ bool flag(const AddedJson& token, const char* name) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(const AddedJson& list, const std::string& where) {
+AddedTokens::AddedTokens(const AddedJson& list, const AddedJson& vocab, const std::string& where) {
   if (!list.is_array()) throw_input("added_tokens is no list", where, "[{\"id\": 0, ...}, ...]");
+  auto next_id = static_cast<std::int64_t>(vocab.size());
   for (const AddedJson& token : list) {
     const bool whole = token.is_object() && token.contains("id") &&
                        token["id"].is_number_integer() && token.contains("content") &&
@@ -51,25 +52,41 @@ AddedTokens::AddedTokens(const AddedJson& list, const std::string& where) {
                                 content.substr(0, 60), unsupported),
                     where,
                     fmt::format("a tokenizer whose added tokens have {} = false", unsupported));
-    add(content, token["id"].get<std::int32_t>());
+    const auto id = token["id"].get<std::int32_t>();
+    const auto known = vocab.find(content);
+    const std::int64_t given = known != vocab.end()     ? known->get<std::int64_t>()
+                               : ids_.contains(content) ? ids_.at(content)
+                                                        : next_id;
+    if (id != given)
+      throw_input(fmt::format("the added token '{}' has the id {}, and Hugging Face's tokenizers "
+                              "gives it {}",
+                              content.substr(0, 60), id, given),
+                  where, "its id in the vocabulary; new tokens follow that in their order");
+    next_id = std::max<std::int64_t>(next_id, id + 1);
+    add(content, id, flag(token, "normalized"));
   }
 }
 
-void AddedTokens::add(std::string content, std::int32_t id) {
+void AddedTokens::add(std::string content, std::int32_t id, bool normalized) {
   contents_[id] = content;
-  const auto first = static_cast<unsigned char>(content[0]);
-  if (!starts_[first]) firsts_ += content[0];
-  starts_[first] = true;
-  std::vector<std::string>& same = by_first_[first];
+  Group& group = normalized ? normalized_ : raw_;
+  std::vector<std::string>& same = group.by_first[static_cast<unsigned char>(content[0])];
+  if (same.empty()) group.firsts += content[0];
   same.push_back(content);
   std::ranges::stable_sort(same, std::ranges::greater{}, &std::string::size);
   ids_[std::move(content)] = id;
 }
 
-AddedTokens::Match AddedTokens::next(std::string_view text, std::size_t begin) const {
-  for (std::size_t at = text.find_first_of(firsts_, begin); at != std::string_view::npos;
-       at = text.find_first_of(firsts_, at + 1))
-    for (const std::string& content : by_first_[static_cast<unsigned char>(text[at])])
+const std::string* AddedTokens::any_normalized() const {
+  if (normalized_.firsts.empty()) return nullptr;
+  return &normalized_.by_first[static_cast<unsigned char>(normalized_.firsts[0])].front();
+}
+
+AddedTokens::Match AddedTokens::next(const Group& group, std::string_view text,
+                                     std::size_t begin) const {
+  for (std::size_t at = text.find_first_of(group.firsts, begin); at != std::string_view::npos;
+       at = text.find_first_of(group.firsts, at + 1))
+    for (const std::string& content : group.by_first[static_cast<unsigned char>(text[at])])
       if (text.substr(at).starts_with(content)) return {at, content.size(), ids_.at(content)};
   return {text.size(), 0, 0};
 }

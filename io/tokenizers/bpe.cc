@@ -77,9 +77,9 @@ class BpeTokenizer final : public Tokenizer {
 };
 
 /// Tokens of a "vocab" object, as bytes, but for those that are added ones.
-void read_tokens(const BpeJson& vocab, const AddedTokens& added, BytePairTable& table,
-                 const std::string& where) {
-  for (const auto& [token, id] : read_vocabulary(vocab, where)) {
+void read_tokens(const std::vector<std::pair<std::string, std::int32_t>>& vocabulary,
+                 const AddedTokens& added, BytePairTable& table, const std::string& where) {
+  for (const auto& [token, id] : vocabulary) {
     std::string bytes;
     if (bytes_of_printable(token, bytes))
       table.tokens.emplace_back(std::move(bytes), id);
@@ -159,9 +159,11 @@ std::unique_ptr<Tokenizer> bpe_from_description(const TokenizerFiles& files) {
                {"type", "vocab", "merges", "ignore_merges", "unk_token", "fuse_unk"}, where);
   BytePairTable table;
   table.whole_words = flag_of(model, "ignore_merges", where);
+  const BpeJson& vocab = object_of(model, "vocab", where);
+  const auto vocabulary = read_vocabulary(vocab, where);
   AddedTokens added;
-  if (file.contains("added_tokens")) added = AddedTokens(file["added_tokens"], where);
-  read_tokens(object_of(model, "vocab", where), added, table, where);
+  if (file.contains("added_tokens")) added = AddedTokens(file["added_tokens"], vocab, where);
+  read_tokens(vocabulary, added, table, where);
   read_merges(model, table, where);
   return std::make_unique<BpeTokenizer>(table, read_pattern(file, where), std::move(added),
                                         sha256_hex(read_tokenizer_file(where)), where);
@@ -177,7 +179,7 @@ std::unique_ptr<Tokenizer> from_pair(const std::string& vocab_path, const std::s
   constexpr const char* kEnd = "<|endoftext|>";
   AddedTokens added;
   BytePairTable table;
-  read_tokens(vocab, added, table, vocab_path);
+  read_tokens(read_vocabulary(vocab, vocab_path), added, table, vocab_path);
   if (vocab.contains(kEnd)) added.add(kEnd, vocab[kEnd].get<std::int32_t>());
   std::size_t line_number = 0;
   for (std::size_t begin = 0; begin < merges_text.size();) {

@@ -160,7 +160,8 @@ std::unique_ptr<Tokenizer> wordpiece_from_description(const TokenizerFiles& file
                {"type", "vocab", "unk_token", "max_input_chars_per_word"}, where);
   WordPieceTable table;
   table.text = read_text_rules(file, where);
-  table.tokens = read_vocabulary(object_of(model, "vocab", where), where);
+  const PieceJson& vocab = object_of(model, "vocab", where);
+  table.tokens = read_vocabulary(vocab, where);
   if (model.contains("unk_token") && model["unk_token"].is_string())
     table.unknown = model["unk_token"].get<std::string>();
   if (model.contains("max_input_chars_per_word") &&
@@ -168,7 +169,11 @@ std::unique_ptr<Tokenizer> wordpiece_from_description(const TokenizerFiles& file
     table.longest_word = static_cast<std::int64_t>(std::min<std::uint64_t>(
         model["max_input_chars_per_word"].get<std::uint64_t>(), kMostTokenIds));
   AddedTokens added;
-  if (file.contains("added_tokens")) added = AddedTokens(file["added_tokens"], where);
+  if (file.contains("added_tokens")) added = AddedTokens(file["added_tokens"], vocab, where);
+  if (const std::string* token = added.any_normalized(); token != nullptr)
+    throw_input(fmt::format("the added token '{}' has normalized = true, which is not supported",
+                            token->substr(0, 60)),
+                where, "a tokenizer whose added tokens have normalized = false");
   return std::make_unique<WordPieceTokenizer>(std::move(table), std::move(added),
                                               sha256_hex(read_tokenizer_file(where)), where);
 }

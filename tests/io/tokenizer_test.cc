@@ -191,6 +191,20 @@ TEST(Tokenizer, SpecialTokensAreTheirOwn) {
   EXPECT_EQ(make_tokenizer("bytes", "")->special(SpecialToken::end), std::nullopt);
 }
 
+// As `tokenizers` has it: "xa" begins first, but what is not normalized is looked for before it.
+TEST(Tokenizer, AddedTokensThatAreNotNormalizedAreFoundFirst) {
+  const TemporaryDirectory root;
+  std::string text = read_file(kFiles + "gpt2.json", 1 << 24);
+  const std::string list = R"("added_tokens":[)";
+  text.insert(text.find(list) + list.size(),
+              R"({"id":1000,"content":"xa","normalized":true},{"id":1001,"content":"ab"},)");
+  spill(root.path() + "/tokenizer.json", text);
+  const auto tokenizer = make_tokenizer(root.path(), "");
+  const std::int32_t x = tokenizer->tokens("x")[0], y = tokenizer->tokens("y")[0];
+  EXPECT_EQ(tokenizer->tokens("xaby"), (std::vector<std::int32_t>{x, 1001, y}));
+  EXPECT_EQ(tokenizer->tokens("xay"), (std::vector<std::int32_t>{1000, y}));
+}
+
 TEST(Tokenizer, FilesThatDecideTokensDecideTheFingerprint) {
   const auto of = [](const std::string& name) {
     return make_tokenizer(kFiles + name, "")->fingerprint();
@@ -250,6 +264,14 @@ TEST(Tokenizer, WhatWouldChangeTokensIsRefused) {
   expect("gpt2.json", R"("dropout":null)", R"("dropout":0.1)", "dropout = 0.1");
   expect("gpt2.json", R"("byte_fallback":false)", R"("byte_fallback":true)", "byte_fallback");
   expect("gpt2.json", R"("lstrip":false)", R"("lstrip":true)", "lstrip = true");
+  const std::string first = R"("added_tokens":[{"id":0,)";
+  expect("gpt2.json", first, R"("added_tokens":[{"id":3,)", "gives it 0");
+  expect("gpt2.json", first, R"("added_tokens":[{"id":3,"content":"<x>"},{"id":0,)",
+         "'<x>' has the id 3, and Hugging Face's tokenizers gives it 1000");
+  expect("gpt2.json", first,
+         R"("added_tokens":[{"id":1000,"content":"<x>"},{"id":1000,"content":"<y>"},{"id":0,)",
+         "gives it 1001");
+  expect("uncased.json", R"("normalized":false)", R"("normalized":true)", "normalized = true");
   expect("gpt2.json", R"("dropout":null)", R"("dropout":null,"dropout":null)", "twice");
   expect("gpt2.json", R"("!":1,)", "", "0x21 is no token");
   expect("gpt2.json", R"("!":1,)", R"("!":2,)", "id 2 is there twice");

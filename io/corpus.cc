@@ -81,7 +81,7 @@ Corpus::Mapping::Mapping(Mapping&& other) noexcept
 void Corpus::Mapping::check() const {
   if (file_.size() < size_)
     throw_failure("the text was cut short while in use", file_.path(),
-                  "leave the files of data.text alone during a run");
+                  "leave the files of the data alone during a run");
 }
 
 Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& where) {

@@ -15,8 +15,6 @@ namespace concertina {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kSingleFile = "model.safetensors";
-constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr std::uint64_t kMostIndex = 100'000'000;
 
 [[noreturn]] void refuse_entry(const std::string& name, const std::string& what,
@@ -42,8 +40,8 @@ std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std
 }  // namespace
 
 SafetensorsFolder::SafetensorsFolder(const std::string& folder) {
-  const fs::path single = fs::path(folder) / kSingleFile;
-  const std::string index_path = (fs::path(folder) / kIndexFile).string();
+  const fs::path single = fs::path(folder) / kSafetensors;
+  const std::string index_path = (fs::path(folder) / kSafetensorsIndex).string();
   std::error_code ignored;
   if (fs::exists(single, ignored)) {
     files_.push_back(std::make_unique<SafetensorsFile>(single.string()));
@@ -134,7 +132,7 @@ SafetensorsFolderWriter::~SafetensorsFolderWriter() {
 }
 
 std::string SafetensorsFolderWriter::file_name(std::size_t file) const {
-  if (ends_.size() == 1) return kSingleFile;
+  if (ends_.size() == 1) return kSafetensors;
   return fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, ends_.size());
 }
 
@@ -182,8 +180,8 @@ std::string SafetensorsFolderWriter::index_text() const {
 /// read.
 void SafetensorsFolderWriter::remove_others() const {
   static const std::regex kPart("model-[0-9]{5}-of-[0-9]{5}\\.safetensors");
-  fs::remove(fs::path(folder_) / kIndexFile);
-  if (ends_.size() > 1) fs::remove(fs::path(folder_) / kSingleFile);
+  fs::remove(fs::path(folder_) / kSafetensorsIndex);
+  if (ends_.size() > 1) fs::remove(fs::path(folder_) / kSafetensors);
   std::vector<fs::path> parts;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
     if (std::regex_match(entry.path().filename().string(), kPart)) parts.push_back(entry.path());
@@ -208,7 +206,7 @@ void SafetensorsFolderWriter::finish() {
   if (ends_.size() > 1) {
     for (std::size_t file = 0; file < ends_.size(); ++file) move_up(file);
     sync_directory(folder_);
-    atomic_replace((fs::path(folder_) / kIndexFile).string(), index_text());
+    atomic_replace((fs::path(folder_) / kSafetensorsIndex).string(), index_text());
   }
   sync_directory(folder_);
 }

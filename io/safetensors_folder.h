@@ -16,6 +16,10 @@
 
 namespace concertina {
 
+/// The names of a folder's only file of tensors, and of the index of several.
+inline constexpr const char* kSafetensors = "model.safetensors";
+inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
+
 /// The tensors of a folder: of its model.safetensors, or of the files that its
 /// model.safetensors.index.json names.
 class SafetensorsFolder {

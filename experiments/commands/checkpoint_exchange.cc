@@ -63,6 +63,9 @@ std::uint64_t shard_bytes(const std::string& text) {
 int run_checkpoint_export(const ExportOptions& options) {
   if (options.onnx) return run_onnx_export(options);
   const std::uint64_t most = shard_bytes(options.shard_size);
+  if (!options.force)
+    for (const char* file : {"config.json", kSafetensors, kSafetensorsIndex})
+      require_nothing_at((fs::path(options.out) / file).string(), kForceExport);
   const StoredRun run = require_stored_run(options.path);
   CheckpointReader reader = open_stored(run);
   write_published(

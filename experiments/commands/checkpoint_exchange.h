@@ -16,8 +16,11 @@ struct ExportOptions {
   std::string shard_size = "0";          // of transformers' files; 0: one file
   bool onnx = false;                     // in place of transformers' files
   std::string inline_limit = "256 MiB";  // of ONNX
+  bool force = false;                    // what is in `out` is replaced
   bool json = false;
 };
+/// What tells a user how to export to where something is already.
+inline constexpr const char* kForceExport = "another --out, or --force to replace what is there";
 /// Runs on one process.
 int run_checkpoint_export(const ExportOptions& options);
 

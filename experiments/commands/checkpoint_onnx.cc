@@ -104,7 +104,9 @@ int run_onnx_export(const ExportOptions& options) {
   OnnxOptions wanted;
   wanted.inline_limit = inline_limit(options.inline_limit);
   wanted.facts = facts_of(config, checkpoint.manifest());
-  const OnnxFiles files = write_onnx(graph, read, model_file(options.out), wanted);
+  const std::string file = model_file(options.out);
+  if (!options.force) require_nothing_at(file, kForceExport);
+  const OnnxFiles files = write_onnx(graph, read, file, wanted);
   print_files(options, files, graph, checkpoint.manifest().step);
   return 0;
 }

@@ -136,6 +136,11 @@ void print_once(const std::string& text) {
   flush_output();
 }
 
+void require_nothing_at(const std::string& path, const std::string& fix) {
+  if (std::error_code error; fs::exists(path, error))
+    throw_input("there is a file already", path, fix);
+}
+
 void require_output(const std::string& path, const std::string& option) {
   std::string why = why_not_writable(path);
   std::error_code error;

@@ -58,6 +58,8 @@ void print_once(const std::string& text);
 /// Throws Error{bad_input} unless a file can be made, or replaced, at `path`, which `option` names:
 /// it is no device or directory, and no record of a study.
 void require_output(const std::string& path, const std::string& option);
+/// Throws Error{bad_input} with `fix` if there is something at `path`.
+void require_nothing_at(const std::string& path, const std::string& fix);
 /// Throws lost_output() if anything that was printed to stdout could not be written.
 void flush_output();
 Error lost_output();

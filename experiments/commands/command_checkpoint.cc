@@ -145,6 +145,7 @@ void add_export(CLI::App& app, CheckpointBody& chosen) {
       ->type_name("SIZE")
       ->capture_default_str()
       ->needs(onnx);
+  added->add_flag("--force", options->force, "replace a model that is there already");
   added->add_flag("--json", options->json, "print one JSON object, nothing else");
   added->callback([&chosen, options] {
     chosen = [options](MpiEnvironment&) {

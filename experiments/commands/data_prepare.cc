@@ -82,8 +82,7 @@ void print_prepared(const PrepareCommand& command, const PreparedText& made) {
 
 int run_data_prepare(const PrepareCommand& command, MpiEnvironment& mpi) {
   check_prepared_keys(command.config);
-  if (std::error_code error; std::filesystem::exists(command.out, error))
-    throw_input("there is a file already", command.out, "another --out, or remove the file");
+  require_nothing_at(command.out, "another --out, or remove the file");
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_of(command.config);
   const PrepareOptions options = prepare_options(command, *tokenizer);
   const Corpus corpus(command.config.data.text, "data.text");

@@ -10,6 +10,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/exchange/model_from.h"
 #include "experiments/exchange/start_from.h"
+#include "experiments/run/generate.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 
@@ -22,7 +23,10 @@ TrainLaunch::TrainLaunch(const TrainOptions& options, MpiEnvironment& mpi)
       text_stamps(dataset->corpus().stamps()),
       own_identity(identity(/*remember=*/!options.dry_run)),
       from_scratch_(options.from_scratch),
-      dry_run_(options.dry_run) {}
+      dry_run_(options.dry_run) {
+  if (config.generate.tokens > 0)  // not at the end of the training, when it is done
+    prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
+}
 
 void TrainLaunch::open() {
   if (leads()) {  // one process owns the run directory; the others need it to be there

@@ -81,6 +81,9 @@ int run_train_tokenizer(const TrainTokenizerOptions& options) {
   const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
   if (std::error_code error; std::filesystem::exists(path, error))
     throw_input("there is a tokenizer already", path, "another --out");
+  if (std::error_code error; std::filesystem::exists(options.out, error) &&
+                             !std::filesystem::is_directory(options.out, error))
+    throw_input("this is no directory", options.out, "--out DIRECTORY, which need not exist");
   const auto start = std::chrono::steady_clock::now();
   const WordPattern pattern(options.pattern == "gpt2" ? WordPattern::gpt2() : WordPattern::llama3(),
                             "--pattern", options.prefix_space);

@@ -83,7 +83,11 @@ void read_config_file(const std::string& path, RunConfig& config) {
 
 void read_run_directory(const std::string& path, RunConfig& config) {
   namespace fs = std::filesystem;
-  read_config_file((fs::path(path) / "config.toml").string(), config);
+  const std::string file = (fs::path(path) / "config.toml").string();
+  if (std::error_code error; !fs::exists(file, error))
+    throw_input("this is no run directory: it has no config.toml", path,
+                "the directory of a run: runs/NAME");
+  read_config_file(file, config);
   fs::path directory = fs::path(path).lexically_normal();
   if (!directory.has_filename()) directory = directory.parent_path();
   if (directory.filename() == "." || directory.filename() == "..")

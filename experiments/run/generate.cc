@@ -64,20 +64,27 @@ bool writes_text(const ModelSpec& model) {
 
 }  // namespace
 
-std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const GenerateSection& options,
-                     std::int64_t seed, const std::function<bool()>& stop) {
-  const ModelSpec& model = trainer.job().model;
+std::vector<std::int32_t> prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
+                                        const std::string& prompt) {
   if (!writes_text(model))
-    throw_input("this model predicts no next tokens", "generate.tokens",
-                "0, or model.task = \"causal-lm\" in a family with a causal mask: gpt or llama");
-  const std::vector<Pipeline>& pipelines = trainer.layout().pipelines;
-  std::vector<std::int32_t> text = tokenizer.tokens(options.prompt);
+    throw_input("this model predicts no next tokens, so it generates no text", "model.task",
+                "\"causal-lm\" in a family with a causal mask, gpt or llama; or, to train, "
+                "generate.tokens = 0");
+  std::vector<std::int32_t> text = tokenizer.tokens(prompt);
   if (text.empty())
     throw_input("the prompt is empty", "generate.prompt", "at least one byte, e.g. \"\\n\"");
   if (model.vocabulary < tokenizer.vocabulary())
     throw_input(fmt::format("the model has {} tokens, the tokenizer {}", model.vocabulary,
                             tokenizer.vocabulary()),
                 "data.tokenizer", "the tokenizer that the model was trained with");
+  return text;
+}
+
+std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const GenerateSection& options,
+                     std::int64_t seed, const std::function<bool()>& stop) {
+  const ModelSpec& model = trainer.job().model;
+  const std::vector<Pipeline>& pipelines = trainer.layout().pipelines;
+  std::vector<std::int32_t> text = prompt_tokens(model, tokenizer, options.prompt);
   const std::size_t prompt = text.size();
   const Rng rng(static_cast<std::uint64_t>(seed), Purpose::sample);
   ContextSource source(text, model.tokens_per_sample);

@@ -42,7 +42,8 @@ if grep -q 'built without libonnx' err; then
 fi
 [ $code = 0 ] || fail "export: exit code $code, $(cat err)"
 cp onnx/model.onnx first.onnx
-exits 0 'export again' "$binary" checkpoint export runs/one --onnx --out onnx --json
+refused_export 'there is a file already' runs/one --onnx --out onnx
+exits 0 'export again' "$binary" checkpoint export runs/one --onnx --out onnx --force --json
 cmp first.onnx onnx/model.onnx || fail 'the same export is other bytes'
 grep -q '"data":""' out || fail 'a small model has a file of weights'
 exits 0 'export with weights apart' \
@@ -53,7 +54,7 @@ exits 0 'export with weights apart' \
 refused_export 'there is no such file or directory' runs/one/checkpoints/step-00000003 --onnx --out onnx
 refused_export 'are float32' runs/one --onnx --out onnx --dtype bfloat16
 exits 0 'export of a checkpoint' \
-  "$binary" checkpoint export runs/one/checkpoints/step-00000004 --onnx --out onnx
+  "$binary" checkpoint export runs/one/checkpoints/step-00000004 --onnx --out onnx --force
 cmp first.onnx onnx/model.onnx || fail 'the checkpoint of a run is other bytes than the run'
 refused_export 'is no size' runs/one --onnx --out onnx --inline-limit big
 refused_export 'is no size' runs/one --onnx --out onnx --inline-limit '2 GiB'

@@ -14,9 +14,9 @@ for model in gpt2 llama llama-tied bert-masked-lm bert-classification bert-quest
   run 1 checkpoint export "runs/$model" --out "$model"
   cmp "$model/model.safetensors" "$published/$model/model.safetensors" || die "$model changed"
   cmp "$model/config.json" "$published/$model/config.json" || die "the config of $model changed"
-  run 1 checkpoint export "runs/$model" --out half --dtype bfloat16
+  run 1 checkpoint export "runs/$model" --out half --dtype bfloat16 --force
   run 1 checkpoint import half --out "runs/half-$model"
-  run 1 checkpoint export "runs/half-$model" --out half-again --dtype bfloat16
+  run 1 checkpoint export "runs/half-$model" --out half-again --dtype bfloat16 --force
   cmp half/model.safetensors half-again/model.safetensors || die "$model changed in bfloat16"
   ranks=$((ranks % 3 + 1))
 done
@@ -58,8 +58,8 @@ for family in gpt llama; do
   [ -e $family-classes/model-00002-of-0000"$(ls $family-classes/model-* | wc -l)".safetensors ] || die "no shards"
   grep -q '"pad_token_id": 259' $family-classes/config.json || die "no padding token in config.json"
   run 1 checkpoint import $family-classes --out runs/again-$family --set run.threads=1
-  run 1 checkpoint export runs/again-$family --out again
-  run 1 checkpoint export runs/$family-classes --out whole
+  run 1 checkpoint export runs/again-$family --out again --force
+  run 1 checkpoint export runs/$family-classes --out whole --force
   cmp again/model.safetensors whole/model.safetensors || die "$family changed in several files"
   ! python3 -c 'import transformers' 2>/dev/null || python3 - $family <<'END' || die "transformers says something else"
 import sys, numpy as np, torch, transformers
@@ -78,12 +78,13 @@ run 1 checkpoint verify runs/gpt2
 refused "this run is there already" checkpoint import "$published/gpt2" --out runs/gpt2
 mkdir gpt2/.partial
 echo left >gpt2/.partial/model-00001-of-00002.safetensors
-run 1 checkpoint export runs/gpt2 --out gpt2
+refused "there is a file already" checkpoint export runs/gpt2 --out gpt2
+run 1 checkpoint export runs/gpt2 --out gpt2 --force
 [ ! -e gpt2/.partial ] || die "what a killed export left is still there"
 (
   exec 9>/dev/null
   mkdir gpt2/.partial && exec 9>gpt2/.partial/lock && flock 9
-  refused "another process" checkpoint export runs/gpt2 --out gpt2
+  refused "another process" checkpoint export runs/gpt2 --out gpt2 --force
 )
 rm -r gpt2/.partial
 

@@ -175,7 +175,7 @@ void Training::record(int batches, const StepResult& summary, const StepStatus& 
 
 Validation Training::validate_model(std::int64_t step, std::int64_t batches, bool final,
                                     const std::function<bool()>& stop) {
-  const Validation result = evaluate(trainer_, launch_.dataset, batches, stop);
+  const Validation result = evaluate(trainer_, launch_.dataset, {.batches = batches}, stop);
   summary_.eval_seconds += result.seconds;
   if (stopped_by_ != 0) return result;
   if (launch_.monitor && result.targets > 0) launch_.monitor->validation(step, result, final);

@@ -29,11 +29,11 @@ namespace {
 /// What the model answers to held-out samples, from the ranks of last stages to all.
 class Answers {
  public:
-  Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, const SampleLogits& see)
+  Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,
+          const SampleLogits& see)
       : trainer_(trainer),
         see_(see),
-        predictions_(make_predictions(fields_of(trainer.job().model), dataset, Split::validation)) {
-  }
+        predictions_(make_predictions(fields_of(trainer.job().model), dataset, split)) {}
 
   /// The next batch begins with sample `first` and has `count` samples.
   void begin(std::int64_t first, std::int64_t count) {
@@ -88,16 +88,18 @@ class Answers {
 
 }  // namespace
 
-Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::int64_t batches,
-                    const std::function<bool()>& stop, const SampleLogits& see) {
+Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
+                    const HeldOut& held_out, const std::function<bool()>& stop,
+                    const SampleLogits& see) {
   const double start = now();
   const Job& job = trainer.job();
   const std::int64_t samples = job.batch(), microbatch = job.model.samples;
   Validation result;
-  result.of = dataset->targets(Split::validation);
+  result.of = dataset->targets(held_out.split);
   result.tokens = field_index(*dataset, "targets") >= 0;
-  Answers answers(trainer, dataset, see);
-  ValidationSource source(std::move(dataset), samples, batches * kEvaluationBatch);
+  Answers answers(trainer, dataset, held_out.split, see);
+  ValidationSource source(std::move(dataset), samples, held_out.batches * kEvaluationBatch,
+                          held_out.split);
   const int together = trainer.assignment().batches;
   for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
     // Microbatches of nothing but padding are left out.

@@ -1,4 +1,4 @@
-// Loss on the held-out part of the text, at any layout.
+// Loss on what is held out of training, at any layout.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,16 @@ namespace concertina {
 /// of any batch.global and model.context.
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
+/// What to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of it.
+struct HeldOut {
+  Split split = Split::validation;  // or test
+  std::int64_t batches = 0;
+};
+
 struct Validation {
   double loss = 0;                   // mean over the targets, nats
   bool tokens = false;               // are targets: e^loss is a perplexity then, and only then
-  std::int64_t targets = 0, of = 0;  // scored, and all that the held-out part has
+  std::int64_t targets = 0, of = 0;  // scored, and all that the split has
   double seconds = 0;                // that it took
   std::vector<Metric> metrics;       // what the task counts beside the loss
   std::int64_t samples = 0;          // that were seen
@@ -32,12 +38,12 @@ std::string text_share(const Validation& validation);
 /// ", accuracy 96.4%" of each metric; empty where there are none.
 std::string metrics_text(const Validation& validation);
 
-/// The loss over the first `batches` x kEvaluationBatch targets of the held-out part (0: all of
-/// it). Collective; the same bits at any layout: losses are summed in microbatch order. No targets:
-/// loss 0. `stop`, asked after each batch on all ranks with the same answer, ends it early: the
-/// result is of no use then.
-Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::int64_t batches,
-                    const std::function<bool()>& stop = {}, const SampleLogits& see = {});
+/// The loss over `held_out`, a part of `dataset`. Collective; the same bits at any layout: losses
+/// are summed in microbatch order. No targets: loss 0. `stop`, asked after each batch on all ranks
+/// with the same answer, ends it early: the result is of no use then.
+Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
+                    const HeldOut& held_out, const std::function<bool()>& stop = {},
+                    const SampleLogits& see = {});
 
 /// Throws a failure that names `step` if the loss is no number.
 void require_finite(const Validation& validation, std::int64_t step);

@@ -8,9 +8,12 @@
 
 namespace concertina {
 
-LogitsFiles::LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
+LogitsFiles::LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
                          std::string directory)
-    : trainer_(trainer), dataset_(std::move(dataset)), directory_(std::move(directory)) {
+    : trainer_(trainer),
+      dataset_(std::move(dataset)),
+      split_(split),
+      directory_(std::move(directory)) {
   together(trainer_.world(), [&] {
     if (trainer_.world().rank() != 0) return;
     make_directories(directory_);
@@ -59,8 +62,7 @@ void LogitsFiles::write_field(const Field& field, std::int64_t samples) {
   file.truncate(0);
   file.write(npy_header(field.type, shape));
   for (std::int64_t sample = 0; sample < samples; ++sample) {
-    dataset_->write({.split = Split::validation, .sample = static_cast<std::uint64_t>(sample)},
-                    views);
+    dataset_->write({.split = split_, .sample = static_cast<std::uint64_t>(sample)}, views);
     file.write({reinterpret_cast<const char*>(row.data()), row.size()});
   }
 }

@@ -13,8 +13,9 @@ namespace concertina {
 
 class LogitsFiles {
  public:
-  /// Starts the files in `directory`, which is made. Collective.
-  LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset, std::string directory);
+  /// Starts the files of a split in `directory`, which is made. Collective.
+  LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
+              std::string directory);
 
   /// For evaluate(): each rank writes the logits that it has in their place.
   SampleLogits see();
@@ -28,6 +29,7 @@ class LogitsFiles {
 
   Trainer& trainer_;
   std::shared_ptr<const Dataset> dataset_;
+  Split split_;
   std::string directory_;
   File logits_;
 };

@@ -111,11 +111,15 @@ grep -qF '(pp=2) does not fit 1 rank: pp1xdp1 is used' err || fail 'eval does no
 refused 2 'data.validation was 0.1, now it is 0.5' eval runs/a --set data.validation=0.5
 cp text before
 tr s z < before > text
-refused 2 'not the one that the run was trained on' eval runs/a
+refused 2 'not those that the run was trained on' eval runs/a
+refused 2 'the run has no test files' eval runs/a --text before --split test
 exits 0 'eval --text' "$binary" eval runs/a --text text --json
 [ "$(loss)" != "$whole" ] || fail 'eval --text did not read it'
 exits 0 'eval --text of the old one' "$binary" eval runs/a --text before --json
 [ "$(loss)" = "$whole" ] || fail 'the same bytes have another loss'
+exits 0 'eval --files' "$binary" eval runs/a --files before --json
+[ "$(loss)" != "$whole" ] && grep -q '"split":"test".*"tokens":'$(($(wc -c < before) - 1))',' out ||
+  fail 'eval --files is not of all of the file'
 rm text
 exits 0 'generate without the text' "$binary" generate runs/a --set generate.temperature=0
 [ "$(wc -c < out)" -gt 200 ] || fail 'generate makes no 200 tokens'

@@ -49,11 +49,17 @@ print("sentence\tlabel")
 for i in range(60): print("".join(random.choices("abc ", k=random.randrange(1, 20))), i % 3, sep="\t")' >classes.tsv
 for family in gpt llama; do
   run 2 train model.family=$family model.task=classification model.classes=3 model.vocab=260 model.layers=2 \
-    model.width=16 model.heads=2 model.context=24 data.format=tsv 'data.files=["classes.tsv"]' data.validation=0.2 \
+    model.width=16 model.heads=2 model.context=24 data.format=tsv 'data.files=["classes.tsv"]' data.validation=0.2 data.test_files=classes.tsv \
     batch.global=8 batch.microbatches=4 run.steps=3 run.threads=1 run.dir=runs run.name=$family-classes
   run 1 eval runs/$family-classes --json --logits $family-logits
   grep -q '"accuracy":' out || die "no accuracy: $(cat out)"
   ! grep -qE 'perplexity|bits_per_token' out || die "perplexity of classes: $(cat out)"
+  run 1 eval runs/$family-classes --json --files classes.tsv
+  grep -q "\"split\":\"test\".*\"tokens\":$(($(wc -l <classes.tsv) - 1))," out || die "not all rows: $(cat out)"
+  same="$(sed 's/"seconds":[^,]*,//' out)"
+  refused "names a text" eval runs/$family-classes --text classes.tsv
+  run 1 eval runs/$family-classes --json --split test
+  [ "$(sed 's/"seconds":[^,]*,//' out)" = "$same" ] || die "the test files are others: $(cat out)"
   run 1 checkpoint export runs/$family-classes --out $family-classes --shard-size 8KB
   [ -e $family-classes/model-00002-of-0000"$(ls $family-classes/model-* | wc -l)".safetensors ] || die "no shards"
   grep -q '"pad_token_id": 259' $family-classes/config.json || die "no padding token in config.json"

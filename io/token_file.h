@@ -36,8 +36,8 @@ struct TokenFileInfo {
   std::uint64_t blocks() const;
 };
 
-/// Whether `start`, the first bytes of a file, is how ours begins.
-bool begins_token_file(std::string_view start);
+/// Whether a file begins as ours do, or nearly so: with a first line that is damaged, or of another
+/// version. TokenFile then says what is wrong; it is no file of another format.
 bool is_token_file(const std::string& path);
 /// The tokens, each in [0, 256^width), as the file has them.
 std::string packed_tokens(std::span<const std::int32_t> tokens, int width);

@@ -1,6 +1,7 @@
 #include "experiments/run/launch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include "experiments/run/text_identity.h"
 #include "experiments/run/threads.h"
 #include "io/datasets/masked_tokens.h"
+#include "io/sha256.h"
 #include "models/task.h"
 #include "parallel/plan/plan_index.h"
 
@@ -42,6 +44,18 @@ std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankC
 RunConfig with_content(RunConfig config, const Tokenizer& tokenizer) {
   if (config.data.tokenizer != kBytesTokenizer) config.data.tokenizer = tokenizer.fingerprint();
   return config;
+}
+
+std::vector<RankClaim> claims(const RunConfig& config, const std::string& command,
+                              const Tokenizer& tokenizer, const Dataset* dataset,
+                              const std::string& data_fingerprint) {
+  std::vector<RankClaim> all =
+      claims_of(with_content(config, tokenizer), command, data_fingerprint);
+  if (dataset == nullptr || dataset->classes().empty()) return all;
+  constexpr std::size_t kShown = 200;
+  const std::string names = fmt::format("{}", fmt::join(dataset->classes(), ", "));
+  all.push_back({"the names of classes", names.size() <= kShown ? names : sha256_hex(names)});
+  return all;
 }
 
 RunConfig with_isa(RunConfig config, const std::string& isa) {
@@ -107,8 +121,7 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
       tokenizer(tokenizer_of(given)),
       dataset(open_data(given, tokenizer)),
       data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
-      isa(agree(world, given,
-                claims_of(with_content(given, *tokenizer), command, data_fingerprint))),
+      isa(agree(world, given, claims(given, command, *tokenizer, dataset.get(), data_fingerprint))),
       backend(make_backend(with_isa(given, isa), threads, world)),
       trainer(config, *backend, world, &watchdog,
               fmt::format("mpirun -n {{}} concertina {} ...", command)),

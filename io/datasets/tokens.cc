@@ -268,11 +268,14 @@ class TokenFiles final : public TokenSequence {
   std::int64_t vocabulary_;
 };
 
-/// A tokenizer of this fingerprint, for a person.
-std::string called(const std::string& fingerprint) {
+/// A tokenizer of this fingerprint, for a person who compares it with `other`.
+std::string called(const std::string& fingerprint, const std::string& other) {
   if (fingerprint == or_bytes(nullptr)->fingerprint())
     return fmt::format("\"{}\"", kBytesTokenizer);
-  return fmt::format("the one whose fingerprint is {}...", fingerprint.substr(0, 12));
+  constexpr std::size_t kShown = 12;
+  if (fingerprint.substr(0, kShown) == other.substr(0, kShown))
+    return fmt::format("the one whose fingerprint is {}", fingerprint);
+  return fmt::format("the one whose fingerprint is {}...", fingerprint.substr(0, kShown));
 }
 
 /// Where files say which tokenizer made them, it is one, and the one of data.tokenizer.
@@ -288,9 +291,10 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
   if (first == nullptr || options.tokenizer == nullptr) return;
   const std::string given = options.tokenizer->fingerprint();
   if (given != first->tokenizer)
-    throw_input(fmt::format("{} was made by another tokenizer: {}, and data.tokenizer is {}",
-                            first->path, called(first->tokenizer), called(given)),
-                "data.tokenizer", "data.tokenizer = the tokenizer that the file was prepared with");
+    throw_input(
+        fmt::format("{} was made by another tokenizer: {}, and data.tokenizer is {}", first->path,
+                    called(first->tokenizer, given), called(given, first->tokenizer)),
+        "data.tokenizer", "data.tokenizer = the tokenizer that the file was prepared with");
 }
 
 /// How the text begins, where data.tokenizer is what made it.

@@ -79,6 +79,7 @@ TEST(TokenFile, EveryDamagedByteIsSeen) {
     folder("train.tok", bytes);
     SCOPED_TRACE(at);
     EXPECT_ERROR(TokenFile(folder.file).verify(), "train.tok: byte");
+    EXPECT_ERROR(open_dataset(folder.options)->verify({}), "train.tok");
   }
   for (std::size_t size = 0; size < sound.size(); ++size) {
     folder("train.tok", sound.substr(0, size));

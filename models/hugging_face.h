@@ -24,7 +24,7 @@ struct StoredElsewhere {
 };
 
 /// A key of config.json (dots between those of objects within it) that is a config key of ours.
-/// Where several have the same `ours`, the first that is there counts.
+/// Where several have the same `ours`, those that are there must have one value.
 struct KeyElsewhere {
   std::string_view theirs, ours;
   std::string_view usual{};  // as JSON: what transformers takes where it is not there; empty: none
@@ -39,6 +39,12 @@ struct RuleElsewhere {
   bool may_lack = true;            // not there, or null, means `value`
 };
 
+/// A key of config.json that may only be what follows from our config.
+struct DerivedElsewhere {
+  std::string_view theirs;
+  std::int64_t (*value)(const ModelConfig& config) = nullptr;
+};
+
 struct HuggingFace {
   std::string_view model_type;  // "llama"
   std::string_view body;        // what precedes names in a model with a head: "model."
@@ -46,10 +52,11 @@ struct HuggingFace {
   std::vector<std::pair<std::string_view, std::string_view>> architectures;
   std::vector<KeyElsewhere> keys;
   std::vector<RuleElsewhere> rules;
-  std::vector<std::string_view> unused;    // keys of config.json that change no figure
+  std::vector<std::string_view> unused{};  // keys of config.json that change no figure
   std::vector<std::string_view> left_out;  // endings of tensors that are not read
   /// Tensors that are stored a second time by some versions, and must then be the same.
   std::vector<std::pair<std::string_view, std::string_view>> copies{};
+  std::vector<DerivedElsewhere> derived{};
   /// All tensors, named as in a model with a head.
   std::vector<StoredElsewhere> (*tensors)(const ModelConfig& config) = nullptr;
 };

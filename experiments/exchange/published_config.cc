@@ -91,6 +91,7 @@ void check_rules(const PublishedConfig& published) {
   std::set<std::string_view> known(std::begin(kUnusedKeys), std::end(kUnusedKeys));
   known.insert(table.unused.begin(), table.unused.end());
   for (const KeyElsewhere& key : table.keys) known.insert(key.theirs);
+  for (const DerivedElsewhere& key : table.derived) known.insert(key.theirs);
   for (const RuleElsewhere& rule : table.rules) {
     known.insert(rule.theirs);
     const auto found = published.values.find(std::string(rule.theirs));
@@ -145,17 +146,24 @@ std::string toml_text(const PublishedJson& value) {
   return value.dump();
 }
 
-/// The value of a key of ours; none if neither the file nor transformers' default says it.
+/// The value of a key of ours; none if neither the file nor transformers' default says it. Input
+/// error: two keys of theirs say two things, of which versions of transformers take either.
 std::optional<std::pair<const KeyElsewhere*, PublishedJson>> value_of(
     const PublishedConfig& published, std::string_view ours) {
   const KeyElsewhere* usual = nullptr;
+  std::optional<std::pair<const KeyElsewhere*, PublishedJson>> said;
   for (const KeyElsewhere& key : published.table->keys) {
     if (key.ours != ours) continue;
-    const auto found = published.values.find(std::string(key.theirs));
-    if (found != published.values.end()) return std::pair(&key, found->second);
     if (!key.usual.empty()) usual = &key;
+    const auto found = published.values.find(std::string(key.theirs));
+    if (found == published.values.end()) continue;
+    if (said && !same_value(said->second, found->second))
+      throw_input(fmt::format("{} is {}, and {} is {}", said->first->theirs, said->second.dump(),
+                              key.theirs, found->second.dump()),
+                  published.path, "one of them, or the same value");
+    if (!said) said.emplace(&key, found->second);
   }
-  if (usual == nullptr) return std::nullopt;
+  if (said || usual == nullptr) return said;
   return std::pair(usual, parsed(usual->usual));
 }
 
@@ -244,6 +252,13 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
       continue;
     if (done.insert(std::string(key.ours)).second)
       adopt_key(published, std::string(key.ours), config);
+  }
+  for (const DerivedElsewhere& key : published.table->derived) {
+    const auto said = published.values.find(std::string(key.theirs));
+    const std::int64_t value = key.value(model_config_of(config));
+    if (said != published.values.end() && !same_value(said->second, value))
+      throw_input(fmt::format("{} = {} is not supported", key.theirs, said->second.dump()),
+                  published.path, fmt::format("{} = {}, which the sizes make", key.theirs, value));
   }
 }
 

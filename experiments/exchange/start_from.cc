@@ -50,10 +50,12 @@ void read_weights(State& state, const std::string& source,
       HostMirror mirror(state.memory(), state.weights()[b].slice(tensor.offset, tensor.count));
       const std::span<float> values(mirror.host().f32(), tensor.count);
       if (!read(tensor.name, values)) continue;
-      if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
-        throw_input(
-            fmt::format("the weights have a NaN or an infinity, in what is {} here", tensor.name),
-            source, "a model whose weights are numbers");
+      // No checkpoint is made of larger ones either: their squares overflow.
+      if (!std::ranges::all_of(values, [](float value) { return std::abs(value) < 0x1p64F; }))
+        throw_input(fmt::format("the weights have a NaN, an infinity or a value above 2^64, in "
+                                "what is {} here",
+                                tensor.name),
+                    source, "a model whose weights are numbers of an ordinary size");
       mirror.upload();
     }
   }

@@ -35,11 +35,12 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   RunConfig copy = config;
   for (const Key& key : config_keys()) {
     const std::string_view section = key.name.substr(0, key.name.find('.'));
-    const bool numeric =
-        (section == "model" && key.name != "model.from") || section == "batch" || section == "optimizer" || section == "freeze" ||
-        section == "lr" || key.name == "run.seed" || key.name == "elastic.batch" ||
-        (section == "data" && !names_data(key.name)) || key.name == "numerics.compute" ||
-        key.name == "numerics.attention" || key.name == "run.device";
+    const bool numeric = (section == "model" && key.name != "model.from") || section == "batch" ||
+                         section == "optimizer" || section == "freeze" || section == "lr" ||
+                         key.name == "run.seed" || key.name == "elastic.batch" ||
+                         (section == "data" && !names_data(key.name)) ||
+                         key.name == "numerics.compute" || key.name == "numerics.attention" ||
+                         key.name == "run.device";
     if (numeric) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["model.seed"] = std::to_string(model_seed(config));
@@ -60,6 +61,9 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
     if (key == kWholeText && !stored.contains(key)) continue;
     const nlohmann::json then = value_then(stored, key);
     if (may_change(key) || then == value) continue;
+    if (key == "data.text" && text(then).empty())
+      throw_input("the checkpoint is of a model that was imported, not of a run with data", path,
+                  "a run of another run.name that starts from it, by model.from");
     throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "io/datasets/known_format.h"
 #include "io/datasets/split_files.h"
 #include "io/datasets/windows.h"
 #include "io/file.h"
@@ -82,9 +83,12 @@ bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   return true;
 }
 
-/// Whether `start` is llm.c's header but for its magic number.
+/// Whether `start` is llm.c's header but for its magic number, or with it and numbers big-endian.
 bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
   if (start.size() < kLlmcHeader) return false;
+  const auto swapped =
+      static_cast<std::int32_t>(__builtin_bswap32(number_at<std::uint32_t>(start, 0)));
+  if (swapped == kLlmcU16 || swapped == kLlmcU32) return true;
   const std::uint64_t said = number_at<std::uint32_t>(start, 8), rest = bytes - kLlmcHeader;
   return said > 0 && (said * 2 == rest || said * 4 == rest) &&
          start.substr(12, kLlmcHeader - 12).find_first_not_of('\0') == std::string_view::npos;
@@ -106,10 +110,12 @@ bool has_wide_tokens(std::string_view start) {
 void require_bare_tokens(const std::string& path, std::uint64_t bytes) {
   const std::string kinds =
       "a file of 16-bit tokens (nanoGPT), llm.c's, or Megatron's .bin beside its .idx";
+  const std::string start = first_bytes(path, 1 << 16);
+  if (const std::string_view known = known_format(start); !known.empty())
+    refuse_tokens(fmt::format("this is {}, not tokens", known), path, 0, kinds);
   if (bytes % 2 != 0)
     refuse_tokens(fmt::format("tokens of 2 bytes do not make a file of {}", bytes), path, bytes,
                   kinds);
-  const std::string start = first_bytes(path, 1 << 16);
   if (has_llmc_header(start, bytes))
     refuse_tokens(fmt::format("{} is no magic number of llm.c, and the rest is its header",
                               number_at<std::int32_t>(start, 0)),

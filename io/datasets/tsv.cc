@@ -100,6 +100,7 @@ class TsvDataset final : public Dataset {
   void read_rows(const std::string& path, std::string_view text);
   void name_classes();
   void check_numbers(const std::vector<std::int64_t>& numbers) const;
+  void check_held_out(std::size_t training_rows) const;
 
   SplitFiles files_;
   SentenceEncoder encoder_;
@@ -137,6 +138,7 @@ TsvDataset::TsvDataset(const DataOptions& options)
         fmt::format("a sample of {} tokens has no room for a sentence and its marks", room_),
         "model.context", "at least 3 tokens, 5 for pairs");
   name_classes();
+  check_held_out(counts[0]);
   splits_ = split_items(options, counts);
 }
 
@@ -187,16 +189,17 @@ void TsvDataset::check_numbers(const std::vector<std::int64_t>& numbers) const {
 void TsvDataset::name_classes() {
   if (rows_.empty()) return;
   std::vector<std::int64_t> numbers;
-  for (const std::string_view label : labels_) {
+  for (std::size_t row = 0; row < labels_.size(); ++row) {
+    const std::string_view label = labels_[row];
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(label.begin(), label.end(), number);
-    if (error != std::errc() || end != label.end() || number < 0) break;
-    numbers.push_back(number);
+    const bool whole = error == std::errc() && end == label.end() && number >= 0;
+    if (row > 0 && whole == numbers.empty())
+      refuse_tsv(fmt::format("the label '{}' is {} number, those before it are {}",
+                             label.substr(0, 60), whole ? "a" : "no", whole ? "names" : "numbers"),
+                 place_of(row), "labels 0, 1, ... without a gap, or names");
+    if (whole) numbers.push_back(number);
   }
-  if (!numbers.empty() && numbers.size() < labels_.size())
-    refuse_tsv(fmt::format("the label '{}' is no number, as those before it are",
-                           labels_[numbers.size()].substr(0, 60)),
-               place_of(numbers.size()), "labels 0, 1, ... without a gap, or names");
   if (numbers.size() == labels_.size()) {
     check_numbers(numbers);
     for (std::size_t row = 0; row < rows_.size(); ++row)
@@ -211,6 +214,20 @@ void TsvDataset::name_classes() {
       classes_.emplace_back(name);
     }
     for (std::size_t row = 0; row < rows_.size(); ++row) rows_[row].label = names.at(labels_[row]);
+  }
+}
+
+/// No class is in the held-out files alone.
+void TsvDataset::check_held_out(std::size_t training_rows) const {
+  std::vector<bool> trained(classes_.size());
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    const auto label = static_cast<std::size_t>(rows_[row].label);
+    if (row < training_rows)
+      trained[label] = true;
+    else if (!trained[label])
+      refuse_tsv(fmt::format("the label '{}' is that of no line of data.files",
+                             labels_[row].substr(0, 60)),
+                 place_of(row), "labels that the model is trained on");
   }
 }
 

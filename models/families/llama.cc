@@ -29,6 +29,10 @@ std::int64_t kv_heads_of(const ModelConfig& config) {
 
 std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   check_sizes(config);
+  if (config.width / config.heads % 2 != 0)
+    throw_input(fmt::format("heads of {} columns have no pairs to rotate by their position",
+                            config.width / config.heads),
+                "model.heads", "a model.heads that divides model.width into even parts");
   const UnitShape shape = unit_shape(config);
   const auto hidden = option<std::int64_t>(config.options, "hidden");
   const bool tied = option<bool>(config.options, "tied");
@@ -124,9 +128,9 @@ const HuggingFace& llama_elsewhere() {
                 {"rope_parameters.rope_type", "\"default\""},
                 {"rope_scaling", "null"},
                 {"pretraining_tp", "1"}},
-      .unused = {"head_dim"},
       .left_out = {".rotary_emb.inv_freq"},
       .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
+      .derived = {{"head_dim", [](const ModelConfig& of) { return of.width / of.heads; }}},
       .tensors = stored_llama};
   return table;
 }

@@ -211,6 +211,9 @@ TEST(PublishedModel, WhatWouldChangeFiguresIsRefused) {
       {"gpt2", "\"n_embd\": 16", "\"n_embd\": \"wide\"", "n_embd"},
       {"llama", "\"attention_bias\": false", "\"attention_bias\": true", "attention_bias"},
       {"llama", "\"default\"", "\"llama3\"", "rope_type"},
+      {"llama", "\"head_dim\": 4", "\"head_dim\": 8", "head_dim = 4, which the sizes make"},
+      {"llama", "\"use_cache\"", "\"rope_theta\": 500.0, \"use_cache\"",
+       "rope_parameters.rope_theta is 10000.0, and rope_theta is 500.0"},
       {"llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "shape"},
       {"bert-masked-lm", "\"is_decoder\": false", "\"is_decoder\": true", "is_decoder"},
       {"vit", "\"qkv_bias\": true", "\"qkv_bias\": false", "qkv_bias"}};

@@ -122,7 +122,7 @@ apart "reads another model than rank 0" x
 cp -r "$published/gpt2" wrong
 printf '\0\0\300\177' | dd of=wrong/model.safetensors bs=1 seek="$(($(stat -c %s wrong/model.safetensors) - 4))" \
   conv=notrunc status=none
-refused "the weights have a NaN or an infinity" checkpoint import wrong --out runs/wrong
+refused "the weights have a NaN, an infinity" checkpoint import wrong --out runs/wrong
 [ ! -e runs/wrong/config.toml ] || die "a refused import left something"
 
 refused "there is no such file or directory" checkpoint export runs/none --out x

@@ -50,6 +50,10 @@ TEST(Tokens, LiesAreNamed) {
   refused(llmc(20240521, 1, 7, data), "20240521 is no magic number of llm.c");
   std::vector<std::int32_t> wide(80, 3);
   refused(little_endian(wide), "every second token");
+  refused("\x93NUMPY" + std::string(300, '\1'), "this is an array of NumPy, not tokens");
+  refused(std::string(100, 'a') + std::string(200, '\n'), "this is text, not tokens");
+  refused(std::string(257, '\1') + "ustar" + std::string(300, '\1'), "this is a tar, not tokens");
+  refused(llmc(__builtin_bswap32(20240520), 1, 7, data), "is no magic number of llm.c");
   wide[70] = 70000;
   folder("train.bin", little_endian(wide));  // one that has a second half
   read_all(*open_dataset(folder.options));

@@ -89,7 +89,16 @@ TEST(Tsv, LiesAreNamed) {
   refused("sentence\tlabel\na\t1\nb\t\n", "a.tsv:3", "the label is empty");
   refused("sentence\tlabel\na\t1\nb\t0\nc\t7\n", "a.tsv:4", "label 7 is out of range");
   refused("sentence\tlabel\na\t1\nb\tO\n", "a.tsv:3", "the label 'O' is no number");
+  refused("sentence\tlabel\na\tgood\nb\t0\n", "a.tsv:3", "the label '0' is a number");
   refused("sentence\tlabel\n", "data.files", "no sample is left");
+}
+
+TEST(Tsv, ClassesThatAreHeldOutAloneAreRefused) {
+  Tsv folder;
+  folder("a.tsv", "sentence\tlabel\na\tbad\nb\tgood\n");
+  folder.options.validation_files = {folder("b.tsv", "sentence\tlabel\na\tbad\nb\tfine\n")};
+  EXPECT_ERROR(open_dataset(folder.options), "b.tsv:3");
+  EXPECT_ERROR(open_dataset(folder.options), "'fine' is that of no line of data.files");
 }
 
 TEST(Tsv, ThePublishedFilesAreRead) {

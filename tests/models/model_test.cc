@@ -117,9 +117,9 @@ TEST(ModelTest, WhereFewTokensAreMaskedTheRestOfTheLastMlpAndOfTheHeadIsLeftOut)
 }
 
 /// The error's place, which is a config key; empty where there is no error.
-std::string where(const ModelConfig& config) {
+std::string where(const ModelConfig& config, const std::string& family = "gpt") {
   try {
-    make_model("gpt", config);
+    make_model(family, config);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::bad_input);
     EXPECT_FALSE(error.fix().empty());
@@ -144,6 +144,10 @@ TEST(ModelTest, BadSizesNameTheirKey) {
   ModelConfig heads = kSmall;
   heads.heads = 5;
   EXPECT_EQ(where(heads), "model.heads");
+  ModelConfig odd = kSmall;
+  odd.width = 3 * odd.heads;
+  EXPECT_EQ(where(odd), "");
+  EXPECT_EQ(where(odd, "llama"), "model.heads");
   for (const double bad : {-0.1, 1.0, std::nan("")}) {
     ModelConfig dropout = kSmall;
     dropout.dropout = bad;

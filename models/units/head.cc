@@ -6,6 +6,7 @@
 #include "models/slots.h"
 #include "models/units/activation.h"
 #include "models/units/dropout.h"
+#include "models/units/head_graph.h"
 
 namespace concertina {
 namespace {
@@ -17,10 +18,6 @@ UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
   shape = shape_of(spec.rows, shape);
   if (!spec.drops) shape.dropout = 0;
   return shape;
-}
-
-bool by_target(const HeadSpec& spec) {
-  return spec.rows.which == RowsRead::Which::targets;
 }
 
 /// Logits decide the loss, and their table may also be the embedding: fp8 leaves both in the
@@ -59,7 +56,7 @@ struct Saved {
     };
     return std::array{
         Slot<Saved>{&Saved::places, spec.rows.vary() ? n : 0, DType::i32},
-        Slot<Saved>{&Saved::targets, by_target(spec) ? n : 0, DType::i32},
+        Slot<Saved>{&Saved::targets, spec.rows.by_target() ? n : 0, DType::i32},
         rows(&Saved::taken, spec.rows.some()),
         rows(&Saved::h, spec.norm.has_value()),
         statistic(&Saved::mean, spec.norm ? spec.norm->means(n) : 0),
@@ -175,7 +172,7 @@ class Head final : public PartedUnit {
   }
   /// What tells which rows have a loss: the targets, or what follows those of the loss.
   View field_of_rows(const UnitIo& io) const {
-    return by_target(spec_) ? io.fields[kTargets] : io.fields[spec_.reads.size()];
+    return spec_.rows.by_target() ? io.fields[kTargets] : io.fields[spec_.reads.size()];
   }
 
   // What each step reads.
@@ -225,7 +222,7 @@ class Head final : public PartedUnit {
                                     .row_loss = s.row_loss});
     else
       backend_.run(CrossEntropy{.logits = s.logits,
-                                .targets = by_target(spec_) ? s.targets : io.fields[kTargets],
+                                .targets = spec_.rows.by_target() ? s.targets : io.fields[kTargets],
                                 .loss_scale = io.loss_scale,
                                 .training = io.training,
                                 .row_loss = s.row_loss});
@@ -239,55 +236,6 @@ class Head final : public PartedUnit {
   std::optional<Dense> map_;
   Dense logits_;
 };
-
-std::string describe_transform(GraphBuilder& graph, const TransformSpec& spec,
-                               const std::string& x) {
-  std::string y = spec.map.describe(graph, x);
-  y = spec.activation == TransformSpec::Activation::tanh
-          ? graph.add("Tanh", {y})
-          : describe_gelu(graph, Epilogue::Kind::gelu_erf, y);
-  return spec.norm ? spec.norm->describe(graph, y) : y;
-}
-
-/// The last row [samples,C] of x [samples,T,C] where the attention mask is 1, whichever side is
-/// padded: the largest of the positions that are not.
-std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
-  const std::string mask = graph.tokens_input("attention_mask");
-  const std::string shape = graph.add("Shape", {mask});
-  const std::string tokens = graph.add("Gather", {shape, graph.index(1)});
-  const std::string places = graph.add("Range", {graph.index(0), tokens, graph.index(1)});
-  const std::string seen = graph.add("Mul", {mask, places});
-  const std::string last =
-      graph.add("ReduceMax", {seen}, {{"axes", std::vector<std::int64_t>{1}}});  // [samples,1]
-  return graph.add("GatherND", {x, last}, {{"batch_dims", std::int64_t{1}}});
-}
-
-/// Outputs "logits" [samples,T,V], where one row of a sample is read [samples,V]; of spans
-/// "start_logits" and "end_logits" [samples,T].
-void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
-  const std::string samples(kBatchAxis), tokens(kSequenceAxis);
-  if (spec.rows.which == RowsRead::Which::first)
-    x = graph.add("Gather", {x, graph.index(0)}, {{"axis", std::int64_t{1}}});
-  if (spec.rows.which == RowsRead::Which::last) x = describe_last_row(graph, x);
-  if (spec.norm) x = spec.norm->describe(graph, x);
-  if (spec.transform) x = describe_transform(graph, *spec.transform, x);
-  x = spec.logits.describe(graph, x);
-  if (spec.loss == HeadSpec::Loss::rows) {
-    const GraphExtent columns = spec.logits.out;
-    graph.output("logits", x,
-                 spec.rows.some() && !by_target(spec)
-                     ? std::vector{GraphExtent(samples), columns}
-                     : std::vector{GraphExtent(samples), GraphExtent(tokens), columns});
-    return;
-  }
-  const std::vector<std::string> halves =
-      graph.add_many("Split", 2, {x, graph.indices({1, 1})}, {{"axis", std::int64_t{-1}}});
-  const auto output = [&](std::string_view name, const std::string& half) {
-    graph.output(name, graph.add("Squeeze", {half, graph.indices({-1})}), {samples, tokens});
-  };
-  output("start_logits", halves[0]);
-  output("end_logits", halves[1]);
-}
 
 }  // namespace
 

@@ -21,6 +21,7 @@ struct RowsRead {
   std::int64_t targets = 0;  // of a sample, at most
 
   bool some() const { return which != Which::all; }
+  bool by_target() const { return which == Which::targets; }
   /// Other rows in one sample than in another.
   bool vary() const { return which == Which::last || which == Which::targets; }
   /// Rows of a sample that are read, of `tokens` that it has.

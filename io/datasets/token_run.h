@@ -1,0 +1,35 @@
+// Files of tokens, little-endian. What a file is follows from it:
+//   "concertina token file 1"      ours, of `data prepare` (io/token_file.h)
+//   PREFIX.bin beside PREFIX.idx   Megatron-LM's indexed dataset (core/datasets/indexed_dataset.py)
+//   magic 20240520 or 20240801     llm.c (dev/data/data_common.py): u16 or u32 after 1024 bytes
+//   all else                       nanoGPT (data/*/prepare.py): u16 without a header
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace concertina {
+
+/// Numbers of one kind in a file of the corpus.
+struct TokenRun {
+  std::string path;
+  std::uint64_t offset = 0;           // in the file, bytes
+  std::uint64_t bytes_before = 0;     // in the corpus, of the data
+  std::uint64_t first = 0, size = 0;  // tokens of the sequence
+  int width = 2;                      // bytes of a token
+  bool is_signed = false;
+  std::int64_t vocabulary = 0;  // 0: the file does not say
+  std::string tokenizer{};      // its fingerprint; empty: likewise
+  bool hashed = false;          // the file says its own hash
+};
+
+/// What the file at `path`, of `bytes`, has; bytes_before and first are 0. Input errors, with the
+/// byte: a header or index that lies; what looks like no file of tokens.
+TokenRun read_token_run(const std::string& path, std::uint64_t bytes);
+/// The path of Megatron's index of `path`; empty where there is none.
+std::string index_beside(const std::string& path);
+/// Throws the input error `what` about byte `at` of a file.
+[[noreturn]] void refuse_tokens(const std::string& what, const std::string& path, std::uint64_t at,
+                                const std::string& fix = "the file as its maker wrote it");
+
+}  // namespace concertina

@@ -54,6 +54,28 @@ void check_names(const RunConfig& config) {
     throw_input("run.dir is empty", config.where("run.dir"), "a directory, such as \"runs\"");
 }
 
+[[noreturn]] void refuse_idle_key(const RunConfig& config, std::string_view name,
+                                  const std::string& why, std::string fix) {
+  throw_input(
+      fmt::format("{} = {} has no effect: {}", name, value_text(*find_key(name), config), why),
+      config.where(name), std::move(fix));
+}
+
+/// Keys that data of this format does not read.
+void check_keys_of_data(const RunConfig& config) {
+  const std::span<const std::string_view> own = find_format(config.data.format).keys;
+  for (const auto& [name, format] : dataset_formats())
+    for (const std::string_view key : format.keys) {
+      if (std::ranges::find(own, key) != own.end() || is_default(*find_key(key), config)) continue;
+      std::vector<std::string_view> readers;
+      for (const auto& [other, reader] : dataset_formats())
+        if (std::ranges::find(reader.keys, key) != reader.keys.end()) readers.push_back(other);
+      refuse_idle_key(config, key, fmt::format("data.format is \"{}\"", config.data.format),
+                      fmt::format("data.format = {}{}", readers.size() > 1 ? "one of " : "",
+                                  fmt::join(readers, ", ")));
+    }
+}
+
 /// Keys that another format reads are as likely forgotten as meant.
 void check_data(const RunConfig& config) {
   const DataSection& data = config.data;
@@ -179,13 +201,6 @@ void check_freeze(const RunConfig& config) {
       throw_input(fmt::format("{} is of frozen layers, and freeze.policy = \"{}\" freezes none",
                               key, policy),
                   config.where(key), fmt::format("no {}, or another freeze.policy", key));
-}
-
-[[noreturn]] void refuse_idle_key(const RunConfig& config, std::string_view name,
-                                  const std::string& why, std::string fix) {
-  throw_input(
-      fmt::format("{} = {} has no effect: {}", name, value_text(*find_key(name), config), why),
-      config.where(name), std::move(fix));
 }
 
 /// Keys of a layout policy where nobody has chosen one, or which it does not read. A base config
@@ -388,6 +403,7 @@ void validate(const RunConfig& config) {
   check_names(config);
   check_options(config);
   check_data(config);
+  check_keys_of_data(config);
   require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);
   check_batch(config);
   check_layout(config);

@@ -6,7 +6,8 @@ namespace concertina::dataset_makers {
 DatasetFormat cifar100() {
   return {
       .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar100Labels, 1); },
-      .varies = images_vary};
+      .varies = images_vary,
+      .keys = kImageKeys};
 }
 
 }  // namespace concertina::dataset_makers

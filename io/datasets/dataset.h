@@ -102,6 +102,7 @@ struct DatasetFormat {
   /// Null, or a null answer: samples come again.
   std::optional<Variation> (*varies)(const DataOptions& options) = nullptr;
   std::string_view files_key = "data.files";  // the key that names the files
+  std::span<const std::string_view> keys{};   // of [data], that it reads and not all formats do
 };
 
 /// The formats that io/meson.build lists.

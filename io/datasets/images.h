@@ -48,6 +48,9 @@ struct ImageSet {
 /// deviations as are neither one nor C; a deviation that is not above 0.
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);
 /// Augmented images differ in each epoch.
+/// Keys of [data] that images read.
+inline constexpr std::string_view kImageKeys[] = {"data.mean", "data.deviation", "data.crop",
+                                                  "data.flip"};
 std::optional<Variation> images_vary(const DataOptions& options);
 
 }  // namespace concertina

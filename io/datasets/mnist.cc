@@ -119,7 +119,7 @@ std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat mnist() {
-  return {.make = make_mnist, .varies = images_vary};
+  return {.make = make_mnist, .varies = images_vary, .keys = kImageKeys};
 }
 
 }  // namespace concertina::dataset_makers

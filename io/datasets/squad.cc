@@ -338,7 +338,8 @@ std::unique_ptr<Dataset> make_squad(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat squad() {
-  return {.make = make_squad};
+  static constexpr std::string_view kKeys[] = {"data.stride"};
+  return {.make = make_squad, .keys = kKeys};
 }
 
 }  // namespace concertina::dataset_makers

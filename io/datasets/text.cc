@@ -73,7 +73,7 @@ std::unique_ptr<Dataset> make_text(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat text() {
-  return {.make = make_text, .varies = windows_vary, .files_key = "data.text"};
+  return {.make = make_text, .varies = windows_vary, .files_key = "data.text", .keys = kWindowKeys};
 }
 
 }  // namespace concertina::dataset_makers

@@ -151,7 +151,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat tokens() {
-  return {.make = make_tokens, .varies = windows_vary};
+  return {.make = make_tokens, .varies = windows_vary, .keys = kWindowKeys};
 }
 
 }  // namespace concertina::dataset_makers

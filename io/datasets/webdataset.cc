@@ -161,7 +161,7 @@ std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat webdataset() {
-  return {.make = make_webdataset, .varies = images_vary};
+  return {.make = make_webdataset, .varies = images_vary, .keys = kImageKeys};
 }
 
 }  // namespace concertina::dataset_makers

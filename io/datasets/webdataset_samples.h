@@ -25,7 +25,8 @@ struct ShardSample {
 };
 
 /// The samples of `shard` in order. Input errors name the tar, the member and the key: a key
-/// that comes again after another, an extension that comes twice within a key, a sample without an image or `cls`, or with two images.
+/// that comes again after another, an extension that comes twice within a key, a sample without an
+/// image or `cls`, or with two images.
 std::vector<ShardSample> shard_samples(const TarShard& shard);
 /// Whether shard_samples() needs what is in a member.
 bool is_image_or_label(std::string_view name);

@@ -55,6 +55,8 @@ struct WindowedTokens {
 
 /// Whether data.windows = `name` means fixed ones; an unknown name is an input error.
 bool windows_are_fixed(const std::string& name);
+/// Keys of [data] that long texts read.
+inline constexpr std::string_view kWindowKeys[] = {"data.windows"};
 std::optional<Variation> windows_vary(const DataOptions& options);
 /// Tokens at the end of `tokens` that the share data.validation holds out.
 std::uint64_t held_out(std::uint64_t tokens, double share);

@@ -131,7 +131,12 @@ TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
        "optimizer.sgd.momentum = 0.5 has no effect: optimizer.name is \"adamw\"",
        "optimizer.name = \"sgd\"", "optimizer.name=sgd"},
       {"lr.wsd.decay=0.5", "lr.wsd.decay = 0.5 has no effect: lr.schedule is \"cosine\"",
-       "lr.schedule = \"wsd\"", "lr.schedule=wsd"}};
+       "lr.schedule = \"wsd\"", "lr.schedule=wsd"},
+      {"data.crop=4", "data.crop = 4 has no effect: data.format is \"text\"",
+       "data.format = one of mnist, cifar10, cifar100, cifar100-coarse, webdataset",
+       "data.format=mnist"},
+      {"data.stride=9", "data.stride = 9 has no effect: data.format is \"text\"",
+       "data.format = squad", "data.format=squad"}};
   for (const auto& [option, message, fix, choice] : cases) {
     try {
       load_config({}, {option});

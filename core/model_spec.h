@@ -40,7 +40,7 @@ struct UnitCost {
   /// What recomputing the kept values from the unit's input costs; 0: it cannot be done.
   double again_flops = 0;
   /// The products of F alone, attention's as if no mask hid a key; utilization is computed from
-  /// them (experiments/run/utilization.h).
+  /// them (experiments/record/utilization.h).
   double model_flops = 0;
 };
 

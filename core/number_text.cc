@@ -26,4 +26,24 @@ std::string number_text(double value, int decimals) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
+std::string duration_text(double seconds) {
+  const double size = std::abs(seconds);
+  if (size < 1e-9) return "0";
+  if (size < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
+  if (size < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+std::string bytes_text(double count) {
+  constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+  if (count >= kGiB) return fmt::format("{:.4g} GiB", count / kGiB);
+  if (count >= kMiB) return fmt::format("{:.4g} MiB", count / kMiB);
+  if (count >= kKiB) return fmt::format("{:.4g} KiB", count / kKiB);
+  return fmt::format("{:.0f} B", count);
+}
+
+std::string gib_text(std::size_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
+}
+
 }  // namespace concertina

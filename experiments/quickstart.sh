@@ -3,7 +3,7 @@
 # pipeline stages x two replicas on the CPU. Arguments go to `concertina train`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-. experiments/setup.sh
+. experiments/install/setup.sh
 install_packages
 say 'building into build/: one to five minutes'
 build experiments/concertina
@@ -17,7 +17,7 @@ if [ ! -s "$text" ]; then
 fi
 
 mpi_environment
-command=(mpirun -n 4 concertina train @experiments/quickstart.toml "data.text=$text" "$@")
+command=(mpirun -n 4 concertina train @experiments/recipes/quickstart.toml "data.text=$text" "$@")
 say "training: ${command[*]}"
 echo 'Under a minute on two fast cores, three minutes at 8,000 tokens/s; each line below has the time left.'
 "${command[@]}"

@@ -44,7 +44,7 @@ done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
 # An option of a document is one of the program, of a script here, of the launcher or of Slurm.
-cat "$top"/experiments/*.sh "$top"/experiments/*.py "$top"/experiments/*/*.py "$top"/tests/*.sh > scripts
+find "$top/experiments" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat > scripts
 others='--mpi --nodes --ntasks --time --requeue --open-mode --signal --suite'
 for document in $docs; do
   for option in $(grep -oE '(^|[^A-Za-z0-9_-])--[a-z][a-z-]+' "$document" | sed 's/^[^-]*//' | sort -u); do

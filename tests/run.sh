@@ -5,7 +5,7 @@
 # Arguments go to `meson test` (for example --suite unit).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-. experiments/setup.sh
+. experiments/install/setup.sh
 
 if ! install_packages || ! build; then
   echo 'no test ran: setting up or building failed'

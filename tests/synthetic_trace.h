@@ -1,8 +1,8 @@
 // A trace as the executor would record it if a step went exactly as the simulator says.
 #pragma once
 
-#include "experiments/report/report_figures.h"
-#include "experiments/report/run_trace.h"
+#include "experiments/record/report_figures.h"
+#include "experiments/record/run_trace.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/plan_index.h"
 

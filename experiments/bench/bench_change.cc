@@ -12,8 +12,8 @@
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/move_costs.h"
 #include "experiments/costs/move_probe.h"
-#include "experiments/run/gather.h"
-#include "experiments/run/host_ranks.h"
+#include "experiments/machine/gather.h"
+#include "experiments/machine/host_ranks.h"
 #include "experiments/run/planning.h"
 
 namespace concertina {

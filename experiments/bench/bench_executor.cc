@@ -8,7 +8,7 @@
 #include "core/step_history.h"
 #include "experiments/bench/schedule_bound.h"
 #include "experiments/bench/timed_trainer.h"
-#include "experiments/run/gather.h"
+#include "experiments/machine/gather.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/costs/link_probe.h"
-#include "experiments/run/host_ranks.h"
+#include "experiments/machine/host_ranks.h"
 
 namespace concertina {
 namespace {

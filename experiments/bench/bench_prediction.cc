@@ -11,7 +11,7 @@
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/costs/measured_costs.h"
 #include "experiments/costs/plan_costs.h"
-#include "experiments/run/gather.h"
+#include "experiments/machine/gather.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {

@@ -9,8 +9,8 @@
 #include "experiments/bench/schedule_bound.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/costs/measured_costs.h"
+#include "experiments/machine/gather.h"
 #include "experiments/run/devices.h"
-#include "experiments/run/gather.h"
 #include "experiments/run/planning.h"
 #include "io/metrics.h"
 

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/byte_size.h"
-#include "experiments/exchange/stored_run.h"
+#include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_reader.h"

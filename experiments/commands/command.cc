@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/exchange/model_from.h"
+#include "experiments/hugging_face/model_from.h"
 #include "io/paths.h"
 
 namespace concertina {

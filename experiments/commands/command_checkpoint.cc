@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "experiments/commands/checkpoint_exchange.h"
-#include "experiments/exchange/stored_run.h"
+#include "experiments/hugging_face/stored_run.h"
 #include "io/checkpoint_reader.h"
 
 namespace concertina {

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "experiments/run/evaluate.h"
-#include "experiments/run/launch.h"
-#include "experiments/run/logits_files.h"
+#include "experiments/evaluate/evaluate.h"
+#include "experiments/evaluate/logits_files.h"
+#include "experiments/launch/launch.h"
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"

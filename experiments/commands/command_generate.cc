@@ -1,8 +1,8 @@
 #include "experiments/commands/command_generate.h"
 
-#include "experiments/run/error_text.h"
-#include "experiments/run/generate.h"
-#include "experiments/run/launch.h"
+#include "experiments/evaluate/generate.h"
+#include "experiments/launch/launch.h"
+#include "experiments/machine/error_text.h"
 #include "experiments/run/run_checkpoint.h"
 
 namespace concertina {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/number_text.h"
-#include "experiments/report/report_figures.h"
+#include "experiments/record/report_figures.h"
+#include "experiments/record/run_course.h"
 #include "experiments/report/report_page.h"
-#include "experiments/report/run_course.h"
 #include "io/file.h"
 
 namespace concertina {

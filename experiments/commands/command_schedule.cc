@@ -15,7 +15,7 @@
 #include "core/number_text.h"
 #include "experiments/commands/schedule_search.h"
 #include "experiments/costs/figure.h"
-#include "experiments/run/signals.h"
+#include "experiments/machine/signals.h"
 #include "io/file.h"
 #include "parallel/generate/schedule_registry.h"
 

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/bench/random_samples.h"
-#include "experiments/run/launch.h"
+#include "experiments/launch/launch.h"
 #include "experiments/run/verify.h"
 
 namespace concertina {

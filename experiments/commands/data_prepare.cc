@@ -6,10 +6,10 @@
 
 #include "core/error.h"
 #include "experiments/commands/command_data.h"
+#include "experiments/machine/launch_watch.h"
+#include "experiments/prepare/prepare_tokens.h"
 #include "experiments/run/agreement.h"
-#include "experiments/run/launch_watch.h"
 #include "experiments/run/planning.h"
-#include "experiments/run/prepare_tokens.h"
 
 namespace concertina {
 namespace {

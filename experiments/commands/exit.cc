@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "experiments/commands/command.h"
-#include "experiments/run/error_text.h"
-#include "experiments/run/signals.h"
+#include "experiments/machine/error_text.h"
+#include "experiments/machine/signals.h"
 
 namespace concertina {
 namespace {

@@ -24,8 +24,8 @@
 #include "experiments/commands/command_verify.h"
 #include "experiments/commands/exit.h"
 #include "experiments/config/config_keys.h"
-#include "experiments/run/program.h"
-#include "experiments/run/signals.h"
+#include "experiments/machine/program.h"
+#include "experiments/machine/signals.h"
 
 namespace concertina {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command_schedule.h"
-#include "experiments/figure/timeline_drawing.h"
-#include "experiments/figure/timeline_grid.h"
-#include "experiments/figure/write_figure.h"
+#include "experiments/timeline/timeline_drawing.h"
+#include "experiments/timeline/timeline_grid.h"
+#include "io/figure/write_figure.h"
 
 namespace concertina {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "experiments/commands/command_schedule.h"
 #include "experiments/config/schedule_file.h"
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/fit_layout.h"
 #include "parallel/plan/reduction_tree.h"

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command_schedule.h"
-#include "experiments/report/bubble_json.h"
+#include "experiments/costs/bubble_json.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/search.h"
 #include "parallel/simulate/simulate.h"

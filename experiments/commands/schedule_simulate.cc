@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/commands/command_schedule.h"
+#include "experiments/costs/bubble_json.h"
 #include "experiments/costs/schedule_costs.h"
-#include "experiments/report/bubble_json.h"
 #include "experiments/report/rank_lines.h"
 #include "parallel/simulate/simulate.h"
 

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command_study.h"
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/submission.h"
 #include "io/file.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "experiments/run/machine.h"
-#include "experiments/run/signals.h"
+#include "experiments/machine/machine.h"
+#include "experiments/machine/signals.h"
 #include "experiments/study/study_spec.h"
 
 namespace concertina {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiments/commands/command.h"
-#include "experiments/study/study_table.h"
+#include "experiments/results/study_table.h"
 
 namespace concertina {
 

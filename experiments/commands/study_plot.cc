@@ -1,11 +1,11 @@
 // `concertina study plot`.
-#include "experiments/study/study_plot.h"
+#include "experiments/results/study_plot.h"
 
 #include <fmt/format.h>
 
 #include "experiments/commands/command_study.h"
-#include "experiments/figure/write_figure.h"
 #include "experiments/study/study_folder.h"
+#include "io/figure/write_figure.h"
 
 namespace concertina {
 namespace {

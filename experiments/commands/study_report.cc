@@ -1,5 +1,5 @@
 // `concertina study report`.
-#include "experiments/study/study_report.h"
+#include "experiments/results/study_report.h"
 
 #include "experiments/commands/command_study.h"
 #include "experiments/commands/study_options.h"

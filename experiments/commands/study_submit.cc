@@ -9,7 +9,7 @@
 #include "core/number_text.h"
 #include "experiments/commands/command_study.h"
 #include "experiments/commands/study_launch.h"
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 #include "experiments/study/launcher.h"
 #include "experiments/study/submission.h"
 #include "experiments/study/trial_launch.h"

@@ -1,5 +1,5 @@
 // `concertina study table`.
-#include "experiments/study/study_table.h"
+#include "experiments/results/study_table.h"
 
 #include <fmt/format.h>
 

@@ -8,9 +8,9 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/exchange/model_from.h"
-#include "experiments/exchange/start_from.h"
-#include "experiments/run/generate.h"
+#include "experiments/evaluate/generate.h"
+#include "experiments/hugging_face/model_from.h"
+#include "experiments/hugging_face/start_from.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 

@@ -10,10 +10,10 @@
 
 #include "core/clock.h"
 #include "experiments/commands/command.h"
-#include "experiments/run/launch.h"
-#include "experiments/run/launch_record.h"
-#include "experiments/run/monitor.h"
-#include "experiments/run/run_history.h"
+#include "experiments/launch/launch.h"
+#include "experiments/launch/launch_record.h"
+#include "experiments/record/monitor.h"
+#include "experiments/record/run_history.h"
 #include "io/run_directory.h"
 
 namespace concertina {

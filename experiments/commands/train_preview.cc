@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/number_text.h"
-#include "experiments/report/known_costs.h"
+#include "experiments/record/known_costs.h"
 #include "experiments/report/plan_report.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/memory_advice.h"

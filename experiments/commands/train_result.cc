@@ -10,9 +10,9 @@
 #include "core/number_text.h"
 #include "core/version.h"
 #include "experiments/costs/measured_costs.h"
-#include "experiments/report/run_result.h"
-#include "experiments/run/error_text.h"
-#include "experiments/run/utilization.h"
+#include "experiments/launch/run_result.h"
+#include "experiments/machine/error_text.h"
+#include "experiments/record/utilization.h"
 #include "io/run_directory.h"
 
 namespace concertina {

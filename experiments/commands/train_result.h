@@ -7,8 +7,8 @@
 #include <string>
 
 #include "experiments/commands/train_launch.h"
-#include "experiments/report/run_trace.h"
-#include "experiments/run/launch_figures.h"
+#include "experiments/record/launch_figures.h"
+#include "experiments/record/run_trace.h"
 
 namespace concertina {
 

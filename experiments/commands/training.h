@@ -7,14 +7,14 @@
 #include <optional>
 #include <string>
 
-#include "experiments/change/freezing.h"
-#include "experiments/change/repartition.h"
+#include "experiments/adopt/freezing.h"
+#include "experiments/adopt/repartition.h"
+#include "experiments/cache/auto_cache.h"
 #include "experiments/commands/train_launch.h"
-#include "experiments/report/run_trace.h"
-#include "experiments/report/tracing.h"
-#include "experiments/run/auto_cache.h"
-#include "experiments/run/evaluate.h"
-#include "experiments/run/launch_figures.h"
+#include "experiments/evaluate/evaluate.h"
+#include "experiments/record/launch_figures.h"
+#include "experiments/record/run_trace.h"
+#include "experiments/record/tracing.h"
 
 namespace concertina {
 

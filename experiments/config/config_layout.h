@@ -1,7 +1,7 @@
 // `parallel.layout`: a Layout from its TOML form.
 #pragma once
 
-#include "experiments/config/toml_reader.h"
+#include "io/toml_reader.h"
 #include "parallel/plan/layout.h"
 
 namespace concertina {

@@ -6,8 +6,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/config_value.h"
-#include "experiments/config/input_file.h"
-#include "experiments/exchange/model_from.h"
+#include "io/input_file.h"
 
 namespace concertina {
 namespace {
@@ -117,7 +116,6 @@ RunConfig load_config(const std::vector<std::string>& files, const std::vector<s
   RunConfig config;
   for (const std::string& file : files) read_config_file(file, config);
   for (const std::string& assignment : sets) set_config(assignment, config);
-  adopt_model_from(config);
   validate(config);
   return config;
 }

@@ -3,13 +3,13 @@
 // with the place where it stands.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "experiments/config/config.h"
+#include "io/toml_text.h"
 
 namespace concertina {
 
@@ -31,16 +31,6 @@ RunConfig load_config(const std::vector<std::string>& files, const std::vector<s
 /// run.
 std::string write_config(const RunConfig& config);
 
-std::string to_toml(bool value);
-std::string to_toml(std::int64_t value);
-std::string to_toml(int value);
-std::string to_toml(double value);
-std::string to_toml(const std::string& value);
-std::string to_toml(const std::vector<std::string>& values);
-std::string to_toml(const std::vector<std::int64_t>& values);
-/// A list of one is written as a number, which is read as that.
-std::string to_toml(const std::vector<double>& values);
-std::string to_toml(const std::array<double, 2>& values);
 std::string to_toml(ByteSize size);
 
 }  // namespace concertina

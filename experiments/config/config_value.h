@@ -5,7 +5,7 @@
 #include <string>
 
 #include "experiments/config/config.h"
-#include "experiments/config/toml_reader.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
 

@@ -11,7 +11,7 @@
 
 #include "core/clock.h"
 #include "core/step_history.h"
-#include "experiments/run/gather.h"
+#include "experiments/machine/gather.h"
 
 namespace concertina {
 namespace {

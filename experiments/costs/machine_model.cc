@@ -10,9 +10,9 @@
 
 #include "core/error.h"
 #include "experiments/config/byte_size.h"
-#include "experiments/config/input_file.h"
-#include "experiments/config/toml_reader.h"
 #include "experiments/costs/figure.h"
+#include "io/input_file.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
 namespace {

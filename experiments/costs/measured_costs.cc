@@ -9,12 +9,12 @@
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/config/input_file.h"
 #include "experiments/costs/figure.h"
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/plan_costs.h"
-#include "experiments/run/gather.h"
-#include "experiments/run/host_ranks.h"
+#include "experiments/machine/gather.h"
+#include "experiments/machine/host_ranks.h"
+#include "io/input_file.h"
 #include "models/recompute.h"
 
 namespace concertina {

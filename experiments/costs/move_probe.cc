@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/index.h"
 #include "core/step_history.h"
-#include "experiments/run/gather.h"
+#include "experiments/machine/gather.h"
 #include "parallel/plan/moves.h"
 #include "parallel/runtime/message_pieces.h"
 

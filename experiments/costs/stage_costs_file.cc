@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "experiments/config/input_file.h"
 #include "experiments/costs/figure.h"
+#include "io/input_file.h"
 
 namespace concertina {
 namespace {

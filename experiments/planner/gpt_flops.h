@@ -24,7 +24,7 @@ ForwardFlops forward_flops(const ModelSection& model);
 
 /// FLOPs of a step with what is computed twice, of which hardware FLOPs utilization (HFU) is: all
 /// of equation 3 of Narayanan et al. 2021, 96 B s l h^2 (1 + s/(6h) + V/(16 l h)), where layers are
-/// recomputed in full. Where nothing is: model_flops() of experiments/run/utilization.h.
+/// recomputed in full. Where nothing is: model_flops() of experiments/record/utilization.h.
 double hardware_flops(const RunConfig& config, Recompute recompute);
 
 }  // namespace concertina

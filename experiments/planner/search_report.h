@@ -27,8 +27,8 @@ struct LayoutSearchOptions {
 };
 
 /// The mean error of predicted step times, over the timed rows of a published table: BLOOM's
-/// (experiments/bloom). Those of Megatron (experiments/megatron-sc21) are -6.2% to +4.7%. Layouts
-/// that differ by less cannot be told apart.
+/// (experiments/papers/bloom). Those of Megatron (experiments/papers/megatron-sc21) are -6.2% to
+/// +4.7%. Layouts that differ by less cannot be told apart.
 inline constexpr double kStepError = 0.065;
 
 /// Keys: step_error (kStepError), world, machine, software (name, about), device_memory_bytes,

@@ -94,7 +94,7 @@ std::string legend_text(const Json& report) {
       "GiB: of the fullest device; exact: as a run here takes it, to the byte; else modelled\n";
   text += fmt::format(
       "step times of published tables are predicted with a mean error of {:.1f}% "
-      "(experiments/bloom; experiments/megatron-sc21: -6.2% to +4.7%)",
+      "(experiments/papers/bloom; experiments/papers/megatron-sc21: -6.2% to +4.7%)",
       100 * report["step_error"].get<double>());
   if (similar > 1) text += fmt::format(": 1 and {} marked ~ are not distinguishable", similar - 1);
   return text + "\n";

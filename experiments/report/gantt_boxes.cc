@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/number_text.h"
 #include "experiments/report/html.h"
 
 namespace concertina {
@@ -25,8 +26,7 @@ GanttBox::Style style_of(Kind kind) {
 }
 
 std::string span_text(double start, double end) {
-  return fmt::format("{:.3f} to {:.3f} ms: {}", start * 1e3, end * 1e3,
-                     html::duration(end - start));
+  return fmt::format("{:.3f} to {:.3f} ms: {}", start * 1e3, end * 1e3, duration_text(end - start));
 }
 
 GanttBox::Style style_of(Cause cause) {

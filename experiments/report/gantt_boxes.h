@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/report_figures.h"
+#include "experiments/record/report_figures.h"
 
 namespace concertina {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/figure/drawing.h"
+#include "io/figure/drawing.h"
 
 namespace concertina::html {
 namespace {
@@ -112,22 +112,6 @@ std::string tick_label(double value, double step) {
   const int digits =
       std::clamp(static_cast<int>(std::ceil(-std::log10(step / scale) - 1e-9)), 0, 9);
   return fmt::format("{:.{}f}{}", value / scale, digits, suffix);
-}
-
-std::string duration(double seconds) {
-  const double size = std::abs(seconds);
-  if (size < 1e-9) return "0";
-  if (size < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
-  if (size < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
-}
-
-std::string bytes(double count) {
-  constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-  if (count >= kGiB) return fmt::format("{:.4g} GiB", count / kGiB);
-  if (count >= kMiB) return fmt::format("{:.4g} MiB", count / kMiB);
-  if (count >= kKiB) return fmt::format("{:.4g} KiB", count / kKiB);
-  return fmt::format("{:.0f} B", count);
 }
 
 std::string save_button(std::string_view name) {

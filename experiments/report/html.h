@@ -26,11 +26,6 @@ std::vector<double> ticks(double low, double high, int count);
 /// A number with as many digits as the distance of two ticks needs.
 std::string tick_label(double value, double step);
 
-/// "12.3 ms", "850 us", "1.25 s".
-std::string duration(double seconds);
-/// "33.7 MiB".
-std::string bytes(double count);
-
 /// The button that saves the figure around it as an SVG file of this name.
 std::string save_button(std::string_view name);
 

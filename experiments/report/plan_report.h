@@ -9,7 +9,7 @@
 #include "experiments/config/config.h"
 #include "experiments/costs/links.h"
 #include "experiments/costs/measured_costs.h"
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 
 namespace concertina {
 

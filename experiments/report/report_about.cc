@@ -75,7 +75,7 @@ void add_times(const RunFiles& run, Facts& facts) {
   const StepTotals all = total(run.metrics);
   if (all.steps > 0)
     facts.add("duration",
-              fmt::format("{} for {} steps", html::duration(all.seconds), grouped(all.steps)));
+              fmt::format("{} for {} steps", duration_text(all.seconds), grouped(all.steps)));
 }
 
 void add_model(const RunFiles& run, Facts& facts) {
@@ -92,8 +92,7 @@ void add_model(const RunFiles& run, Facts& facts) {
     return;
   }
   facts.add("step", fmt::format("{} samples, {} tokens, in {} microbatches", config.batch.global,
-                                grouped(tokens_of_step(config)),
-                                config.batch.microbatches));
+                                grouped(tokens_of_step(config)), config.batch.microbatches));
   facts.add("numbers", fmt::format("{} on {}, seed {}", config.numerics.compute, config.run.device,
                                    config.run.seed));
 }

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/number_text.h"
+#include "experiments/record/run_course.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_sections.h"
-#include "experiments/report/run_course.h"
 
 namespace concertina {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr double kRoomAbove = 1.15, kShownSteps = 0.98;
 
 std::string seconds_cell(double seconds) {
-  return std::isnan(seconds) ? "–" : html::duration(seconds);
+  return std::isnan(seconds) ? "–" : duration_text(seconds);
 }
 
 std::string layers_cell(double layers) {
@@ -109,7 +109,7 @@ std::string change_row(const RunCourse& course, std::size_t number) {
       number + 1, change.step, both(layers_cell(change.frozen_before), layers_cell(change.frozen)),
       both(change.layout_before, change.layout), seconds_cell(change.predicted_cost),
       seconds_cell(change.cost),
-      std::isnan(change.moved_bytes) ? "–" : html::bytes(change.moved_bytes),
+      std::isnan(change.moved_bytes) ? "–" : bytes_text(change.moved_bytes),
       seconds_cell(change.predicted_step), seconds_cell(measured), html::escape(change.why));
 }
 
@@ -134,8 +134,8 @@ std::string ladder_row(const std::string& steps, const std::string& layout,
   return fmt::format(
       "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"rung\"><svg><rect class=\"f\" width=\"{}\" "
       "height=\"12\"/></svg></td><td>{}</td><td>{}</td><td>{:.2f}×</td></tr>\n",
-      steps, html::escape(layout), frozen, html::percent(seconds / longest),
-      html::duration(seconds), middle, speed_up);
+      steps, html::escape(layout), frozen, html::percent(seconds / longest), duration_text(seconds),
+      middle, speed_up);
 }
 
 /// Mean step times from change to change, and of the whole run with what the changes took.
@@ -152,7 +152,7 @@ std::string ladder_table(const RunCourse& course) {
     const RunSegment& segment = course.segments[i];
     text += ladder_row(fmt::format("{:.0f} to {:.0f}", segment.first, segment.last), segment.layout,
                        layers_cell(segment.frozen), segment.mean, longest,
-                       html::duration(segment.median), segment.speed_up);
+                       duration_text(segment.median), segment.speed_up);
   }
   return text + ladder_row("all, and the changes", "", "", all, longest, "", course.speed_up()) +
          "</table></div>\n<p class=\"note\">Speed-up over the first segment. A segment's mean is "
@@ -195,7 +195,7 @@ std::string changes_section(const RunFiles& run, const RunCourse& course) {
              "<h2>Changes</h2>\n<p class=\"lead\">{} between steps, which took {} in all, besides "
              "the times of the steps.</p>\n",
              counted(std::ssize(course.changes), "change"),
-             html::duration(course.change_seconds())) +
+             duration_text(course.change_seconds())) +
          strip(run.metrics, course) + change_table(course) + ladder_table(course) + notes;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/number_text.h"
 #include "experiments/report/gantt_boxes.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_sections.h"
@@ -35,14 +36,14 @@ class Gantt {
     const std::vector<std::vector<double>> computed =
         computed_until(trace_.plan, trace_.layout, trace_.steps[figures_.typical]);
     std::string body = axis();
-    body += panel(fmt::format("Predicted: {}", html::duration(figures_.predicted_seconds)), kAxis,
+    body += panel(fmt::format("Predicted: {}", duration_text(figures_.predicted_seconds)), kAxis,
                   figures_.predicted_seconds, [&](std::size_t rank) {
                     std::vector<GanttBox> boxes =
                         action_boxes(trace_, rank, figures_.predicted.rows[rank], !by_column_);
                     add_predicted_waits(trace_, figures_, rank, boxes);
                     return boxes;
                   });
-    body += panel(fmt::format("Measured: {} (step {})", html::duration(figures_.seconds),
+    body += panel(fmt::format("Measured: {} (step {})", duration_text(figures_.seconds),
                               trace_.steps[figures_.typical][0].step),
                   kAxis + panel_height() + kGap, figures_.seconds, [&](std::size_t rank) {
                     const StepRecord& record = trace_.steps[figures_.typical][rank];

@@ -51,7 +51,7 @@ std::string memory_plots(const RunTrace& trace, const ReportFigures& figures) {
     plot.series.push_back(boundary);
     text +=
         fmt::format("<figure><figcaption>rank {} <span>peak {}</span>{}</figcaption>{}</figure>\n",
-                    rank, html::bytes(static_cast<double>(figures.ranks[rank].peak.saved_bytes)),
+                    rank, bytes_text(static_cast<double>(figures.ranks[rank].peak.saved_bytes)),
                     html::save_button(fmt::format("memory-rank-{}", rank)), html::plot(plot));
   }
   text += "</div>\n";
@@ -65,7 +65,7 @@ std::string memory_plots(const RunTrace& trace, const ReportFigures& figures) {
 std::string exact_bytes(std::size_t bytes) {
   return fmt::format("<span title=\"{} bytes\">{}</span>",
                      grouped(static_cast<std::int64_t>(bytes)),
-                     html::bytes(static_cast<double>(bytes)));
+                     bytes_text(static_cast<double>(bytes)));
 }
 
 std::string memory_table(const ReportFigures& figures) {
@@ -80,8 +80,8 @@ std::string memory_table(const ReportFigures& figures) {
         "<td>{}</td></tr>\n",
         rank, is.activations, was.activations, exact_bytes(is.saved_bytes),
         is.saved_bytes == was.saved_bytes ? "same" : "differs", exact_bytes(was.saved_bytes),
-        html::bytes(static_cast<double>(is.boundary_bytes)),
-        html::bytes(static_cast<double>(was.boundary_bytes)));
+        bytes_text(static_cast<double>(is.boundary_bytes)),
+        bytes_text(static_cast<double>(was.boundary_bytes)));
   }
   return text + "</table></div></details>\n";
 }

@@ -37,10 +37,10 @@ std::string step_tile(const RunFiles& run, const ReportFigures& figures, const S
   const std::string recorded =
       fmt::format("step {}, the median of those recorded ({}), {}predicted {} ({:+.1f}%)",
                   grouped(run.trace.steps[figures.typical][0].step), recorded_steps(run.trace),
-                  all.steps > 0 ? "took " + html::duration(figures.seconds) + "; " : "",
-                  html::duration(figures.predicted_seconds), 100 * figures.error());
-  if (all.steps == 0) return tile(html::duration(figures.seconds), recorded);
-  return tile(html::duration(all.median_seconds),
+                  all.steps > 0 ? "took " + duration_text(figures.seconds) + "; " : "",
+                  duration_text(figures.predicted_seconds), 100 * figures.error());
+  if (all.steps == 0) return tile(duration_text(figures.seconds), recorded);
+  return tile(duration_text(all.median_seconds),
               fmt::format("per step, median of all {}; {}", grouped(all.steps), recorded));
 }
 
@@ -60,7 +60,7 @@ std::string memory_tile(const ReportFigures& figures) {
     activations = std::max(activations, rank.peak.activations);
     exact &= rank.peak.saved_bytes == rank.predicted_peak.saved_bytes;
   }
-  return tile(html::bytes(static_cast<double>(peak)),
+  return tile(bytes_text(static_cast<double>(peak)),
               fmt::format("saved activations at the peak ({} microbatch-stages); {}", activations,
                           exact ? "as predicted, on every rank" : "not as predicted"));
 }
@@ -180,7 +180,7 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures) {
       "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the recorded "
       "steps; times of different ranks are right to {}. trace.json of the same directory opens in "
       "Perfetto.</p>\n</main>\n<script>{}</script>\n</body></html>\n",
-      html::duration(run.trace.clock_error), kReportScript);
+      duration_text(run.trace.clock_error), kReportScript);
   return text;
 }
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "experiments/report/report_figures.h"
+#include "experiments/record/report_figures.h"
 
 namespace concertina {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/report_figures.h"
-#include "experiments/report/run_course.h"
+#include "experiments/record/report_figures.h"
+#include "experiments/record/run_course.h"
 
 namespace concertina {
 

@@ -14,8 +14,8 @@
 #include "core/index.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/schedule_file.h"
-#include "experiments/run/machine.h"
-#include "experiments/run/program.h"
+#include "experiments/machine/machine.h"
+#include "experiments/machine/program.h"
 #include "io/file.h"
 #include "io/sha256.h"
 

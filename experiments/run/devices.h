@@ -8,7 +8,7 @@
 
 #include "core/backend.h"
 #include "experiments/config/config.h"
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 #include "parallel/comm/communicator.h"
 
 namespace concertina {

@@ -54,10 +54,6 @@ std::string text(const Candidate& candidate, int microbatches) {
 
 }  // namespace
 
-std::string gib_text(std::size_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
-}
-
 // The fewest changes first: another grid, then smaller microbatches as well.
 std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available) {
   std::optional<Candidate> least;

@@ -5,13 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 #include "experiments/run/predict_memory.h"
 
 namespace concertina {
-
-/// "1.50 GiB".
-std::string gib_text(std::size_t bytes);
 
 /// Other layouts of the same world size, else smaller microbatches, whose largest rank wants no
 /// more than `available` bytes; else the smallest there is.

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "experiments/run/gather.h"
+#include "experiments/machine/gather.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/host_name.h"
 #include "core/log.h"
-#include "experiments/run/gather.h"
+#include "experiments/machine/gather.h"
 #include "io/sha256.h"
 #include "io/text_memory.h"
 

@@ -13,8 +13,8 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "experiments/run/error_text.h"
-#include "experiments/run/signals.h"
+#include "experiments/machine/error_text.h"
+#include "experiments/machine/signals.h"
 #include "experiments/study/launcher.h"
 #include "io/paths.h"
 

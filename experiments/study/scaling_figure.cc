@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "experiments/figure/chart.h"
 #include "experiments/study/scaling.h"
+#include "io/figure/chart.h"
 
 namespace concertina {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "experiments/config/toml_reader.h"
 #include "experiments/study/study_spec.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
 

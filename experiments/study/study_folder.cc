@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "experiments/config/input_file.h"
 #include "experiments/study/sampler.h"
 #include "io/file.h"
+#include "io/input_file.h"
 
 namespace concertina {
 namespace {

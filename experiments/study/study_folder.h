@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "experiments/study/results_file.h"
+#include "experiments/results/results_file.h"
 #include "experiments/study/study_spec.h"
 #include "experiments/study/trial_record.h"
 #include "io/file_lock.h"

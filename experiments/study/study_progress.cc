@@ -5,16 +5,9 @@
 
 #include "core/clock.h"
 #include "core/number_text.h"
-#include "experiments/run/progress.h"
+#include "experiments/record/progress.h"
 
 namespace concertina {
-
-std::string settings_text(const Settings& settings) {
-  std::string text;
-  for (const auto& [key, value] : settings)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
-  return text;
-}
 
 StudyProgress::StudyProgress(std::FILE* stream, std::string metric)
     : stream_(stream),

@@ -7,12 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "experiments/study/results.h"
+#include "experiments/results/results.h"
 
 namespace concertina {
-
-/// "run.seed=1 parallel.schedule=zb-v".
-std::string settings_text(const Settings& settings);
 
 class StudyProgress {
  public:

@@ -5,10 +5,10 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/config/input_file.h"
 #include "experiments/study/study_axes.h"
 #include "experiments/study/study_sections.h"
 #include "experiments/study/study_spec.h"
+#include "io/input_file.h"
 
 namespace concertina {
 namespace {

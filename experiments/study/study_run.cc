@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "experiments/run/signals.h"
+#include "experiments/machine/signals.h"
 #include "experiments/study/requeues.h"
 #include "experiments/study/trial_launch.h"
 

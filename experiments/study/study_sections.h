@@ -1,8 +1,8 @@
 // The tables of a study's file that say how its trials are chosen, ended and launched.
 #pragma once
 
-#include "experiments/config/toml_reader.h"
 #include "experiments/study/study_spec.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
 

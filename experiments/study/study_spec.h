@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "experiments/config/config.h"
-#include "experiments/study/results.h"
+#include "experiments/results/results.h"
 
 namespace concertina {
 

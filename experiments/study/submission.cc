@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 #include "experiments/study/launcher.h"
 #include "io/file.h"
 

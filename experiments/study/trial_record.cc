@@ -9,9 +9,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/report/report_figures.h"
-#include "experiments/report/run_lines.h"
-#include "experiments/run/error_text.h"
+#include "experiments/machine/error_text.h"
+#include "experiments/record/report_figures.h"
+#include "experiments/record/run_lines.h"
 #include "io/file.h"
 #include "io/sha256.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/results.h"
+#include "experiments/results/results.h"
 
 namespace concertina {
 

@@ -12,11 +12,11 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/change/idle_policies.h"
+#include "experiments/adopt/idle_policies.h"
+#include "experiments/cache/cache_room.h"
+#include "experiments/cache/cache_use.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/run/cache_room.h"
-#include "experiments/run/cache_use.h"
 
 namespace concertina {
 namespace {

@@ -1,4 +1,4 @@
-"""What experiments/data_import.py writes, what it refuses, and that concertina reads the former.
+"""What experiments/prepare/data_import.py writes, what it refuses, and that concertina reads the former.
 
 usage: data_import_test.py CONCERTINA. Exit code 77 (skipped) without pyarrow, after the checks that
 need none.

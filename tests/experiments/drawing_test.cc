@@ -1,5 +1,5 @@
 // Drawings as text and as files: well-formed TikZ, converters, whole files.
-#include "experiments/figure/drawing.h"
+#include "io/figure/drawing.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "experiments/figure/run_converter.h"
-#include "experiments/figure/write_figure.h"
+#include "io/figure/run_converter.h"
+#include "io/figure/write_figure.h"
 #include "io/file.h"
 #include "tests/experiments/figure_shapes.h"
 #include "tests/temporary_directory.h"
@@ -192,8 +192,8 @@ TEST_F(WriteFigure, KeepsTheOldFileWhereAConverterFails) {
 }
 
 TEST_F(WriteFigure, EndsWhatRunsTooLong) {
-  const ConverterResult result =
-      run_converter({"/bin/sh", "-c", "sleep 600 & sleep 600"}, file("log"), std::chrono::seconds(0));
+  const ConverterResult result = run_converter({"/bin/sh", "-c", "sleep 600 & sleep 600"},
+                                               file("log"), std::chrono::seconds(0));
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(run_converter({file("not there")}, file("log"), std::chrono::seconds(9)).timed_out,
             false);

@@ -9,8 +9,8 @@
 #include <numbers>
 #include <sstream>
 
-#include "experiments/figure/drawing.h"
 #include "core/utf8.h"
+#include "io/figure/drawing.h"
 
 namespace concertina {
 

@@ -1,13 +1,13 @@
 // Charts: no value makes one fail, words never overlap, ticks are round, fronts are fronts.
-#include "experiments/figure/chart.h"
+#include "io/figure/chart.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <limits>
 
-#include "experiments/figure/axis_scale.h"
-#include "experiments/figure/palette.h"
+#include "io/figure/axis_scale.h"
+#include "io/figure/palette.h"
 #include "tests/experiments/figure_shapes.h"
 
 namespace concertina {

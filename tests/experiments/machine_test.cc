@@ -1,5 +1,5 @@
 // What doctor reports, and how many threads each rank gets.
-#include "experiments/run/machine.h"
+#include "experiments/machine/machine.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "core/cuda/device.h"
-#include "experiments/run/threads.h"
+#include "experiments/machine/threads.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {

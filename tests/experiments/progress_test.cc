@@ -1,5 +1,5 @@
 // Progress: figures that stay readable at every size, and what reaches a stream.
-#include "experiments/run/progress.h"
+#include "experiments/record/progress.h"
 
 #include <gtest/gtest.h>
 

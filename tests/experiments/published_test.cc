@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/exchange/published_weights.h"
+#include "experiments/hugging_face/published_weights.h"
 #include "experiments/run/planning.h"
 #include "tests/models/local_pipeline.h"
 #include "tests/temporary_directory.h"
@@ -38,7 +38,11 @@ void write_bytes(const std::string& path, std::string_view bytes) {
 
 RunConfig config_from(const std::string& folder, Settings sets = {}) {
   sets.insert(sets.end(), {"model.from=" + folder, "batch.global=3", "batch.microbatches=1"});
-  return load_config({}, sets);
+  RunConfig config;
+  for (const std::string& assignment : sets) set_config(assignment, config);
+  adopt_model_from(config);
+  validate(config);
+  return config;
 }
 
 /// A field of the model as expected.json has it, under transformers' name.

@@ -14,11 +14,12 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/record/run_course.h"
+#include "experiments/record/tracing.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/report/report_sections.h"
-#include "experiments/report/run_course.h"
-#include "experiments/report/tracing.h"
 #include "tests/synthetic_trace.h"
 #include "tests/temporary_directory.h"
 
@@ -61,8 +62,8 @@ void expect_nesting(std::vector<Slice> slices) {
 }
 
 TEST(Html, ShowsNoDurationBelowANanosecond) {
-  EXPECT_EQ(html::duration(2.78e-17), "0");
-  EXPECT_EQ(html::duration(2e-9), "0.002 µs");
+  EXPECT_EQ(duration_text(2.78e-17), "0");
+  EXPECT_EQ(duration_text(2e-9), "0.002 µs");
 }
 
 TEST(Trace, IsWellFormedForPerfetto) {
@@ -301,11 +302,11 @@ TEST(Report, RatesAndStepsAreOfTheWholeRun) {
   EXPECT_NE(behind(page, "<div class=\"tile\"><b>1 s</b><span>").find("median of all 3; step 3"),
             std::string::npos);
   for (const char* text :
-       {"held-out loss at step 3, nats per target, over 440,440 targets", "2026-11-22T02:15:09.042Z",
-        "concertina train &lt;x&gt;", "node7", "commit abc", "host node7, ranks 0-3",
-        "gradient norm", "learning rate", "held out 1.6250 over 440,440 of 440,440 targets",
-        "class=\"save\" data-name=\"loss\"", "class=\"save\" data-name=\"timeline\"",
-        "@media print", "gpt, 3 layers"})
+       {"held-out loss at step 3, nats per target, over 440,440 targets",
+        "2026-11-22T02:15:09.042Z", "concertina train &lt;x&gt;", "node7", "commit abc",
+        "host node7, ranks 0-3", "gradient norm", "learning rate",
+        "held out 1.6250 over 440,440 of 440,440 targets", "class=\"save\" data-name=\"loss\"",
+        "class=\"save\" data-name=\"timeline\"", "@media print", "gpt, 3 layers"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
   EXPECT_EQ(page.find("MB"), std::string::npos);
   EXPECT_NE(page.find(" MiB"), std::string::npos);
@@ -640,8 +641,8 @@ TEST(Html, EscapesAndTicks) {
   EXPECT_LE(html::ticks(8e6 - 1e-9, 8e6 + 1e-9, 4).size(), 5U);
   for (const double low : {8e6, 1e16, 1e300, -8e6})  // one rounding error apart
     EXPECT_LE(html::ticks(low, std::nextafter(low, 1e308), 4).size(), 9U);
-  EXPECT_EQ(html::bytes(1536), "1.5 KiB");
-  EXPECT_EQ(html::bytes(5.0 * 1024 * 1024), "5 MiB");
+  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(bytes_text(5.0 * 1024 * 1024), "5 MiB");
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 
 #include "core/error.h"
 #include "experiments/study/core_budget.h"
-#include "experiments/study/csv.h"
 #include "experiments/study/launcher.h"
+#include "io/csv.h"
 #include "io/file.h"
 #include "io/sha256.h"
 #include "tests/temporary_directory.h"

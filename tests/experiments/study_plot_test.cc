@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "experiments/study/study_plot.h"
+#include "experiments/results/study_plot.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "experiments/study/study_report.h"
+#include "experiments/results/study_report.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {

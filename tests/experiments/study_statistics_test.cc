@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "experiments/study/statistics.h"
+#include "experiments/results/statistics.h"
 
 namespace concertina {
 namespace {

@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "experiments/study/csv.h"
-#include "experiments/study/figure_digits.h"
-#include "experiments/study/study_table.h"
+#include "experiments/results/figure_digits.h"
+#include "experiments/results/study_table.h"
+#include "io/csv.h"
 
 namespace concertina {
 namespace {

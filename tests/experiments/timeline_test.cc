@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/figure/timeline_drawing.h"
-#include "experiments/figure/timeline_grid.h"
+#include "experiments/timeline/timeline_drawing.h"
+#include "experiments/timeline/timeline_grid.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/fit_layout.h"

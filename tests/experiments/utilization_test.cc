@@ -1,6 +1,6 @@
 // Model FLOPs: of every family and task those that a step's kernels really do, and those of the
 // published formula.
-#include "experiments/run/utilization.h"
+#include "experiments/record/utilization.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The published figures of experiments/zero-bubble: rows of it pass, and what is wrong fails.
+# The published figures of experiments/papers/zero-bubble: rows of it pass, and what is wrong fails.
 # zero_bubble_test.sh CONCERTINA
 set -u
-script=$(cd "$(dirname "$0")/../../experiments/zero-bubble" && pwd)/reproduce.py
+script=$(cd "$(dirname "$0")/../../experiments/papers/zero-bubble" && pwd)/reproduce.py
 binary=$1
 scratch=$(mktemp -d) && trap 'rm -rf "$scratch"' EXIT
 bad=0

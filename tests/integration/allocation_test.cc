@@ -12,7 +12,7 @@
 #include <new>
 #include <string_view>
 
-#include "experiments/run/auto_cache.h"
+#include "experiments/cache/auto_cache.h"
 #include "io/datasets/source.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/auto_cache.h"
+#include "experiments/cache/auto_cache.h"
 #include "parallel/generate/assign.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"

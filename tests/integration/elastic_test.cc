@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/change/weight_drift.h"
+#include "experiments/adopt/weight_drift.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"

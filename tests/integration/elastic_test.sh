@@ -337,7 +337,7 @@ PY
 # The ladder trains every rung, and the rungs that freeze end with the same bits; speeds mean nothing
 # here. What is there already is not run again.
 ladder() {
-  exits "$1" "ladder $*" python3 "$here/../../experiments/elastic/ladder.py" \
+  exits "$1" "ladder $*" python3 "$here/../../experiments/papers/elastic/ladder.py" \
     --binary "$binary" --launch "$mpirun -n {}" --text words --bytes 5000 --out ladder --seeds 1 \
     --epochs "${3:-3}" --share 0 --over-static 0 --over-best "$2" --bound 1e9 \
     model.width=16 model.heads=2 model.context=16

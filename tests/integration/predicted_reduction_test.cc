@@ -8,8 +8,8 @@
 
 #include "experiments/config/config_toml.h"
 #include "experiments/costs/measured_costs.h"
+#include "experiments/record/tracing.h"
 #include "experiments/report/report_page.h"
-#include "experiments/report/tracing.h"
 #include "io/metrics.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"

@@ -1,5 +1,5 @@
 // Stop signals: held until asked for, in every thread, without a handler.
-#include "experiments/run/signals.h"
+#include "experiments/machine/signals.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

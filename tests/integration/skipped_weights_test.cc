@@ -7,7 +7,7 @@
 
 #include "core/index.h"
 #include "core/profile_backend.h"
-#include "experiments/change/freezing.h"
+#include "experiments/adopt/freezing.h"
 #include "experiments/run/state_hash.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"

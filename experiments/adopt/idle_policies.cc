@@ -1,0 +1,119 @@
+#include "experiments/adopt/idle_policies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/number_text.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::int64_t kMostAsked = 10000;  // decisions; a long run may have any number
+
+std::int64_t decisions(const FreezePoints& points) {
+  const std::int64_t before_last = std::max<std::int64_t>(0, points.steps - 1);
+  return points.every > 0 ? before_last / points.every : std::min(points.epochs, before_last);
+}
+
+/// Decision `number`, from 1, where each layer has a smaller gradient norm than the one before it.
+FreezeRecord decision_point(const FreezeRules& rules, const FreezePoints& points,
+                            std::int64_t number) {
+  FreezeRecord record{.loss = 1, .lr = 1};
+  record.epoch = static_cast<double>(number);
+  record.step =
+      points.every > 0
+          ? number * points.every
+          : std::min(points.steps - 1,
+                     static_cast<std::int64_t>(std::ceil(record.epoch * points.steps_per_epoch)));
+  if (points.every > 0)
+    record.epoch = std::min(static_cast<double>(points.epochs),
+                            std::floor(static_cast<double>(record.step) / points.steps_per_epoch));
+  for (int layer = 0; layer < rules.layers; ++layer) record.grad_norm.push_back(1.0 / (layer + 1));
+  return record;
+}
+
+struct LastWord {
+  bool freezes = false;  // or it cannot be known
+  std::string reason{};  // of the last decision, if it freezes nothing
+};
+
+LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
+  FreezeState state;
+  LastWord last;
+  const std::int64_t all = decisions(points);
+  for (std::int64_t number = 1; number <= all; ++number) {
+    if (number > kMostAsked) {
+      if (!state.memory.empty()) return {.freezes = true};  // each one counts: too many to ask
+      number = all;
+    }
+    FreezeRecord record = decision_point(rules, points, number);
+    const FreezeDecision decision = decide(rules, state, record);
+    if (decision.frozen > 0) return {.freezes = true};
+    state = remember(rules, std::move(state), std::move(record), decision);
+    last.reason = decision.reason;
+  }
+  return last;
+}
+
+std::string pace_text(const FreezeRules& rules, const FreezePoints& points) {
+  const std::string pace = points.every > 0 ? fmt::format("every {}", counted(points.every, "step"))
+                                            : fmt::format("at the ends of epochs of {:.4g} steps",
+                                                          points.steps_per_epoch);
+  return fmt::format("freeze.policy = \"{}\" decides {}", rules.name, pace);
+}
+
+/// Options that no decision reaches; empty where all are reached.
+std::string unreached_text(const FreezeRules& rules, const FreezePoints& points) {
+  if (rules.policy->unreached == nullptr) return "";
+  const FreezeRecord end = decision_point(rules, points, decisions(points));
+  const std::string parts = rules.policy->unreached(rules.options, end);
+  if (parts.empty()) return "";
+  return fmt::format(
+      "{} will never be reached: the last decision before the run ends comes after "
+      "step {} (epochs done: {})",
+      parts, end.step, end.epoch);
+}
+
+}  // namespace
+
+bool may_freeze(const FreezeRules& rules, const FreezePoints& points) {
+  if (rules.name == "none" || rules.policy->plan_skips != nullptr || decisions(points) == 0)
+    return false;
+  return !rules.policy->foreseen || ask_all(rules, points).freezes;
+}
+
+std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points) {
+  if (rules.name == "none" || points.steps == 0) return "";
+  const std::int64_t count = decisions(points);
+  if (may_freeze(rules, points)) return unreached_text(rules, points);
+  if (rules.policy->plan_skips != nullptr && count > 0) return "";
+  const std::string never = rules.policy->plan_skips == nullptr
+                                ? "nothing will ever be frozen: "
+                                : "no weight gradient will ever be left out: ";
+  const std::string pace = pace_text(rules, points);
+  if (count == 0)
+    return fmt::format("{}{}, and the run has {}; set freeze.every to less than that", never, pace,
+                       counted(points.steps, "step"));
+  const std::string unreached = unreached_text(rules, points);
+  if (!unreached.empty()) return fmt::format("{}{}; {}", never, pace, unreached);
+  return fmt::format(
+      "{}{}, {} before the run ends, and none of them freezes a layer (the last "
+      "one: {})",
+      never, pace, counted(count, "time"), ask_all(rules, points).reason);
+}
+
+std::string idle_repartition(const RunConfig& config, bool freezes) {
+  const ElasticSection& elastic = config.elastic;
+  const bool at_steps = elastic.every > 0 && elastic.every < config.run.steps;
+  if (elastic.policy == "none" || freezes || at_steps || config.run.steps == 0) return "";
+  return fmt::format(
+      "elastic.policy = \"{}\" will never decide: nothing freezes during the run, "
+      "and elastic.every = {}{}",
+      elastic.policy, elastic.every,
+      elastic.every > 0 ? fmt::format(" of {}", counted(config.run.steps, "step"))
+                        : std::string("; set elastic.every to decide every so many steps"));
+}
+
+}  // namespace concertina

@@ -1,0 +1,288 @@
+#include "experiments/adopt/repartition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/number_text.h"
+#include "core/step_history.h"
+#include "experiments/config/config_overrides.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/costs/link_probe.h"
+#include "experiments/costs/links.h"
+#include "experiments/costs/move_probe.h"
+#include "experiments/machine/gather.h"
+#include "experiments/machine/host_ranks.h"
+#include "experiments/run/devices.h"
+#include "experiments/run/memory_advice.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/predict_memory.h"
+#include "parallel/repartition/grown_batch.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
+constexpr std::size_t kKeptSteps = 256;
+constexpr double kLeastMove = 1e-3;    // seconds of a move that says something of its bytes
+constexpr int kMostBatches = 1 << 16;  // of a step
+
+/// Keys that ask for this layout again, whatever the config says.
+std::string layout_keys(const Request& request, const Layout& layout) {
+  return fmt::format("parallel.schedule={} parallel.spare={} parallel.layout={}",
+                     to_toml(request.schedule), request.spare, to_toml(layout));
+}
+
+/// ", batch 8 -> 16" and why it is less than `wanted`; empty where the batch stays as wanted.
+std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wanted,
+                       std::int64_t steps_left) {
+  if (after == before && after >= wanted) return "";
+  std::string text = fmt::format(", batch {}", before);
+  if (after != before) text += fmt::format(" -> {}", after);
+  if (after < wanted)
+    text += fmt::format(" (not {}: {} left cannot be done so many at once)", wanted,
+                        counted(steps_left, "step"));
+  return text;
+}
+
+}  // namespace
+
+Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend,
+                         int threads, std::function<CacheForecast()> cache)
+    : config_(config),
+      policy_(lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy")),
+      options_(layout_options(config)),
+      backend_(backend),
+      threads_(threads),
+      cache_(std::move(cache)),
+      start_(trainer.assignment()),
+      costs_(trainer.job().model),
+      first_replicas_(replicas_of(trainer.asked(), trainer.layout())) {}
+
+void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
+  if (config_.elastic.policy == "none") {
+    if (change.next) costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
+    return;
+  }
+  if (seconds_.size() == kKeptSteps) seconds_.erase(seconds_.begin());
+  seconds_.push_back(view.seconds);
+  wanted_.reset();
+  if ((!change.next && !view.due(config_.elastic.every)) || seconds_.size() < kMeasuredSteps ||
+      view.step == view.steps)
+    return;
+  if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
+  const Request asked =
+      change.next ? change.next->request : trainer.asked_with_frozen(trainer.layout().frozen_units);
+  const Assignment now = change.next ? change.next->assignment : trainer.assignment();
+  const RunForecast forecast(trainer.job(), trainer.assignment(), measure(trainer));
+  const LayoutView at{.job = trainer.job(),
+                      .asked = asked,
+                      .start = start_,
+                      .now = now,
+                      .steps_left = view.steps - view.step,
+                      .options = options_,
+                      .forecast = forecast,
+                      .first_replicas = first_replicas_};
+  LayoutDecision decision = policy_.decide(at);
+  wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
+  record(decision, at.steps_left, trainer, change);
+  if (decision.next) change.next = std::move(decision.next);
+  if (!change.next) predicted_ = wanted_;
+}
+
+void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left,
+                         const Trainer& trainer, Change& change) {
+  const std::string from = describe(trainer.asked(), trainer.assignment());
+  RunEvent event{"layout",
+                 {{"from", from},
+                  {"to", from},
+                  {"why", decision.reason},
+                  {"predicted_step_before_s", decision.step_seconds},
+                  {"predicted_step_s", *wanted_}}};
+  if (decision.next) {
+    const auto& [request, next, step_seconds, move_seconds] = *decision.next;
+    const std::string to = describe(request, next);
+    event.facts["to"] = to;
+    event.facts["predicted_move_s"] = move_seconds;
+    const std::int64_t batch = trainer.job().batch(), before = trainer.assignment().batches * batch,
+                       after = next.batches * batch;
+    if (after != before) event.facts.update({{"batch_before", before}, {"batch", after}});
+    const int wanted = options_.grows ? replicas_of(request, next.layout) / first_replicas_ : 1;
+    change.reasons.push_back(fmt::format("{} -> {}{}: {}", from, to,
+                                         batch_text(before, after, wanted * batch, steps_left),
+                                         decision.reason));
+    change.cause = change.events.size();
+  }
+  change.events.push_back(std::move(event));
+}
+
+void Repartition::adopted(const Change& change, const Adoption& adoption) {
+  batches_ = change.next->assignment.batches;
+  if (config_.elastic.policy == "none") return;
+  const Assignment& now = change.next->assignment;
+  layout_ = layout_keys(change.next->request, now.layout);
+  world_ = now.world;
+  predicted_ = wanted_;
+  if (change.next->move_seconds > 0) learn(*change.next, adoption);
+  seconds_.clear();
+}
+
+/// From a change that was predicted: the next prediction has the machine's own figures.
+void Repartition::learn(const LayoutChoice& next, const Adoption& adoption) {
+  const double predicted = next.move_seconds - predicted_rates_.rebuild_s;
+  if (predicted > kLeastMove && adoption.move_seconds > kLeastMove)
+    move_factor_ = predicted_rates_.move_factor * adoption.move_seconds / predicted;
+  rebuild_ = adoption.seconds - adoption.move_seconds;
+}
+
+/// How the last prediction did.
+std::optional<RunEvent> Repartition::outcome() {
+  if (!predicted_ || seconds_.size() < kMeasuredSteps) return std::nullopt;
+  const double measured = median(seconds_);
+  RunEvent event{"layout outcome",
+                 {{"predicted_step_s", *predicted_},
+                  {"measured_step_s", measured},
+                  {"steps", seconds_.size()}}};
+  predicted_.reset();
+  return event;
+}
+
+std::vector<RunEvent> Repartition::closing() {
+  if (std::optional<RunEvent> event = outcome()) return {*event};
+  return {};
+}
+
+MoveRates Repartition::moves(Trainer& trainer) {
+  const Watchdog::Patience patience(trainer.watchdog(), "measuring what a change takes");
+  if (!links_) probe(trainer);
+  const std::array mine{rebuild_ > 0 ? rebuild_ : trainer.build_seconds(), move_factor_};
+  const std::vector<double> slowest = largest_values(trainer.world(), mine);
+  MoveRates rates = links_->moves;
+  rates.rebuild_s = slowest[0];
+  rates.move_factor = slowest[1];
+  return predicted_rates_ = rates;
+}
+
+/// What is known of the machine and the model by now. Collective.
+ForecastInput Repartition::measure(Trainer& trainer) {
+  const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
+  if (!links_) probe(trainer);
+  costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
+  MachineModel machine = with_links(costs_.machine(), *links_);
+  machine.moves = moves(trainer);
+  const std::vector<double> limits = memory_limits(trainer);
+  const auto refusal = [this, limits, &job = trainer.job()](const Assignment& next) {
+    const std::vector<RankMemory> ranks = predict_memory(config_, job, next, threads_);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      if (static_cast<double>(ranks[rank].total()) > limits[rank])
+        return fmt::format("rank {} would need {} of {}", rank, gib_text(ranks[rank].total()),
+                           gib_text(static_cast<std::size_t>(limits[rank])));
+    return std::string();
+  };
+  return {.units = costs_.full(),
+          .machine = machine,
+          .cache = cache_ ? cache_() : CacheForecast{},
+          .kinds = trainer.state().kinds().size(),
+          .hosts = trainer.hosts(),
+          .move_memory = static_cast<std::size_t>(config_.parallel.move_memory.bytes),
+          .refusal = refusal};
+}
+
+void Repartition::probe(Trainer& trainer) {
+  const std::vector<int>& hosts = trainer.hosts();
+  const LinkClasses classes =
+      probe_classes(trainer.world(), hosts, trainer.job().model.boundary_bytes);
+  MachineModel machine;
+  machine.local = classes.local;
+  machine.remote = classes.remote;
+  machine.ranks_per_host = ranks_per_host(hosts);
+  probe_move(trainer.world(), trainer.tensors(), trainer.tensor_memory(), hosts,
+             trainer.assignment(), machine.moves);
+  links_ =
+      machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "the probe of rank 0");
+}
+
+/// By rank, bytes that it may have in all: what it has, and its part of what is free.
+std::vector<double> Repartition::memory_limits(Trainer& trainer) {
+  const std::optional<std::size_t> free = free_for_rank(trainer);
+  const double held =
+      static_cast<double>(trainer.state().bytes() + trainer.engine().arena().capacity());
+  const double limit =
+      free ? held + static_cast<double>(*free) : std::numeric_limits<double>::infinity();
+  return gather_values(trainer.world(), std::array{limit});
+}
+
+nlohmann::json Repartition::progress() const {
+  nlohmann::json progress;
+  if (options_.grows) progress = {{"first_replicas", first_replicas_}, {"batches", batches_}};
+  if (!layout_.empty()) progress.update({{"keys", layout_}, {"world", world_}});
+  return progress;
+}
+
+void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
+                          const std::string& source) {
+  if (progress.is_null() && options_.grows && trainer.done() > 0)
+    throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
+                  "a checkpoint of this version, or another run.name");
+  if (progress.is_null()) return;
+  std::string keys;
+  int batches = 1;
+  try {
+    first_replicas_ = progress.value("first_replicas", first_replicas_);
+    batches = progress.value("batches", batches);
+    const bool same_world = progress.value("world", 0) == trainer.world().size();
+    if (same_world && config_.elastic.policy != "none") keys = progress.at("keys");
+    if (first_replicas_ < 1 || batches < 1 || batches > kMostBatches)
+      throw_failure(
+          fmt::format("steps that do {} at once, {} replicas at first", batches, first_replicas_),
+          source, "an older checkpoint");
+  } catch (const nlohmann::json::exception& error) {
+    throw_failure(
+        fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
+        source, "a checkpoint of this version, or another run.name");
+  }
+  // run.steps may have changed. A layout of other steps is of no use.
+  const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
+  batches_ = grown_batches(batches, 1, left);
+  if (batches_ != batches) {
+    keys.clear();
+    const std::int64_t batch = trainer.job().batch();
+    if (trainer.world().rank() == 0)
+      log::warn(
+          "the batch of {} becomes {}: {} are left, which cannot be done {} at once; bits "
+          "are those of other steps",
+          batches * batch, batches_ * batch, counted(left, "step"), batches);
+  }
+  if (!keys.empty() || batches_ > 1) resume(keys, batches_, trainer, source);
+}
+
+/// In the layout of `keys`; without any, in the one that the config asks for.
+void Repartition::resume(const std::string& keys, int batches, Trainer& trainer,
+                         const std::string& source) {
+  const int frozen = trainer.layout().frozen_units;
+  const bool grown = batches > 1;
+  Request request =
+      keys.empty() ? trainer.asked_with_frozen(frozen)
+                   : request_of(with_layout_keys(config_, keys, source), trainer.world().size());
+  if (request.file && grown)
+    throw_input(fmt::format("the steps of this run do {} at once, and a schedule file says what "
+                            "one does",
+                            batches),
+                config_.where("parallel.schedule"), "a schedule of the registry");
+  if (keys.empty()) request.layout = with_batches(std::move(request.layout), batches);
+  request.frozen_units = frozen;
+  request.batches = batches;
+  Assignment next = assign(trainer.job(), request);
+  layout_ = keys;
+  world_ = keys.empty() ? 0 : next.world;
+  if (trainer.world().rank() == 0)
+    log::info("goes on as it was: {}{}", describe(request, next),
+              grown ? fmt::format(", batch {}", batches * trainer.job().batch()) : "");
+  trainer.adopt(std::move(request), std::move(next));
+}
+
+}  // namespace concertina

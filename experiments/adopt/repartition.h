@@ -1,0 +1,70 @@
+// The layout policy of a run, fed step by step and asked after a freeze and on demand.
+// Invariants: what it decides follows from figures of all ranks, the same on each; whatever it
+// decides, what is trained keeps its bits.
+#pragma once
+
+#include <optional>
+
+#include "core/backend.h"
+#include "experiments/adopt/change.h"
+#include "experiments/costs/cost_record.h"
+#include "experiments/costs/measured_costs.h"
+#include "experiments/costs/run_forecast.h"
+
+namespace concertina {
+
+class Repartition final : public ChangePolicy {
+ public:
+  /// `cache`: what is read in place of being computed, asked at each decision; null: nothing. All
+  /// outlive it.
+  Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend, int threads,
+              std::function<CacheForecast()> cache = {});
+
+  void consider(const RunView& view, Trainer& trainer, Change& change) override;
+  void adopted(const Change& change, const Adoption& adoption) override;
+  std::vector<RunEvent> closing() override;
+
+  /// What the run's steps have taken so far.
+  CostRecord& costs() { return costs_; }
+  /// What changes of the layout take, by a probe and by the changes so far. Collective.
+  MoveRates moves(Trainer& trainer);
+
+  const char* name() const override { return "layout"; }
+  /// The layout that was changed to, for a resumed launch in a world of as many ranks; and what the
+  /// steps do at once, for any launch.
+  nlohmann::json progress() const override;
+  void restore(const nlohmann::json& progress, Trainer& trainer,
+               const std::string& source) override;
+
+ private:
+  ForecastInput measure(Trainer& trainer);
+  void learn(const LayoutChoice& next, const Adoption& adoption);
+  void probe(Trainer& trainer);
+  std::vector<double> memory_limits(Trainer& trainer);
+  void record(const LayoutDecision& decision, std::int64_t steps_left, const Trainer& trainer,
+              Change& change);
+  void resume(const std::string& keys, int batches, Trainer& trainer, const std::string& source);
+  std::optional<RunEvent> outcome();
+
+  const RunConfig& config_;
+  const LayoutPolicy& policy_;
+  const LayoutOptions options_;
+  Backend& backend_;
+  const int threads_;
+  const std::function<CacheForecast()> cache_;
+  const Assignment start_;
+  CostRecord costs_;
+  std::optional<MachineModel> links_;  // and moves: probed at the first decision
+  int first_replicas_;                 // that the run began with
+  int batches_ = 1;                    // that a step does at once
+  std::vector<double> seconds_;        // of steps since the last change
+  std::optional<double> predicted_;    // seconds of such a step
+  std::optional<double> wanted_;       // the same of what the decision of this step wants
+  double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
+  double move_factor_ = 1;     // what that move took over what the probe says
+  MoveRates predicted_rates_;  // of the newest prediction
+  std::string layout_;         // keys of the layout that was changed to; empty: none
+  int world_ = 0;
+};
+
+}  // namespace concertina

@@ -1,0 +1,348 @@
+#include "experiments/cache/auto_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/host_name.h"
+#include "core/index.h"
+#include "core/log.h"
+#include "core/step_history.h"
+#include "experiments/cache/sample_places.h"
+#include "experiments/machine/gather.h"
+#include "experiments/machine/host_ranks.h"
+#include "experiments/machine/machine.h"
+
+namespace concertina {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kOtherBits =
+    "with this processor's kernels a sample may have other bits in another place of its microbatch";
+
+/// Seconds of a warm read, on average over the slots; 0 where nothing was measured.
+double read_seconds_of(const CacheRates& rates, const ActivationCache& store,
+                       std::uint64_t entry_bytes) {
+  double seconds = 0, slots = 0;
+  for (const auto& [place, rate] :
+       {std::pair{CachePlace::memory, rates.memory.read}, {CachePlace::disk, rates.disk.read}}) {
+    if (rate <= 0) continue;
+    const auto count = static_cast<double>(store.slots(place));
+    seconds += count * static_cast<double>(entry_bytes) / rate;
+    slots += count;
+  }
+  return slots > 0 ? seconds / slots : 0;
+}
+
+}  // namespace
+
+AutoCache::AutoCache(Trainer& trainer, Options options)
+    : trainer_(trainer),
+      decided_(options.decided),
+      source_(options.dataset, data_seed(trainer.config()), trainer.config().batch.global),
+      room_(cache_room(trainer.config(), trainer.job().model, source_.samples_per_epoch())),
+      per_microbatch_(static_cast<std::size_t>(trainer.job().model.samples)),
+      digests_(trainer, options.numerics),
+      unit_forward_(at(trainer.job().units())) {
+  CONCERTINA_CHECK(uses_cache(trainer.config()), "no budget");
+  if (!trainer.tensor_memory().on_host())
+    staging_.resize(per_microbatch_ * static_cast<std::size_t>(room_.entry_bytes));
+  const Watchdog::Patience patience(trainer.watchdog(), "making the activation cache");
+  open_files(options);
+  own_read_seconds_ = read_seconds_of(store_->measure(), *store_, room_.entry_bytes);
+  trainer_.world().barrier();  // nobody measures any more
+  trainer_.reuse(this);
+}
+
+AutoCache::~AutoCache() {
+  trainer_.reuse(nullptr);
+}
+
+/// One rank of each host makes the files, the others open them, then their names go.
+void AutoCache::open_files(const Options& options) {
+  const RunConfig& config = trainer_.config();
+  Communicator& world = trainer_.world();
+  const std::vector<int> hosts = host_of_ranks(world);
+  const int rank = world.rank();
+  const bool leads = std::find(hosts.begin(), hosts.end(), hosts[at(rank)]) - hosts.begin() == rank;
+  CacheOptions files;
+  files.owner = fmt::format("{} on {}", options.owner, host_name());
+  files.samples = room_.samples;
+  files.entry_bytes = room_.entry_bytes;
+  files.memory_bytes = static_cast<std::uint64_t>(config.cache.memory.bytes);
+  files.disk_bytes = static_cast<std::uint64_t>(config.cache.disk.bytes);
+  files.disk_directory = cache_directory(config);
+  if (leads) store_ = std::make_unique<ActivationCache>(files, true);
+  world.barrier();
+  if (!leads) store_ = std::make_unique<ActivationCache>(files, false);
+  world.barrier();
+  if (leads) store_->hide();
+  require_agreement(hosts);
+}
+
+/// A rank that sees other slots than its host's leader would look for samples in other places.
+void AutoCache::require_agreement(const std::vector<int>& hosts) {
+  const std::vector<nlohmann::json> all = gather_json(
+      trainer_.world(), {store_->slots(CachePlace::memory), store_->slots(CachePlace::disk)});
+  bool agree = true;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto leader = std::find(hosts.begin(), hosts.end(), hosts[rank]) - hosts.begin();
+    agree = agree && all[rank] == all[static_cast<std::size_t>(leader)];
+  }
+  if (agree) return;
+  if (trainer_.world().rank() == 0)
+    log::warn("no activations are kept: the ranks of one host do not see the same files of them");
+  CacheOptions none;
+  none.owner = "none";
+  none.samples = room_.samples;
+  none.entry_bytes = room_.entry_bytes;
+  store_ = std::make_unique<ActivationCache>(none, false);
+}
+
+void AutoCache::before_step(std::int64_t step) {
+  if (trainer_.layout() != layout_)
+    follow(step);
+  else if (step == decide_at_)
+    decide(step);
+  if (kept_units() == 0) return;
+  if (next_step_ == step)
+    std::swap(samples_, next_);
+  else
+    list_samples(step, samples_);
+  step_ = step;
+  next_step_ = step + trainer_.assignment().batches;
+  list_samples(next_step_, next_);
+  wanted_.clear();
+  for (const int m : microbatches_)
+    for (std::size_t i = 0; i < per_microbatch_; ++i)
+      if (const std::uint64_t sample = next_[first_of(m) + i];
+          store_->place(sample) == CachePlace::disk)
+        wanted_.push_back(sample);
+  store_->prefetch(wanted_);
+}
+
+/// As StepBatch and TrainingSource::load() take them.
+void AutoCache::list_samples(std::int64_t step, std::vector<std::uint64_t>& samples) {
+  const std::int64_t batch = trainer_.job().batch();
+  for (const int m : microbatches_)
+    for (std::size_t i = first_of(m); i < first_of(m) + per_microbatch_; ++i) {
+      const auto place = static_cast<std::int64_t>(i);
+      samples[i] = source_.sample(step - 1 + place / batch, place % batch);
+    }
+}
+
+/// The assignment has changed: other units are frozen, or other microbatches begin here.
+void AutoCache::follow(std::int64_t step) {
+  const Watchdog::Patience patience(trainer_.watchdog(), "digests of frozen weights");
+  layout_ = trainer_.layout();
+  units_ = cached_units(layout_);
+  next_step_ = -1;
+  make_room(trainer_.assignment().batches);
+  microbatches_.clear();
+  for (const Pipeline& pipeline : layout_.pipelines)
+    if (pipeline.stages[0].rank == trainer_.world().rank())
+      for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
+        microbatches_.push_back(m);
+  prefixes_.clear();
+  digests_.follow();
+  if (units_ > 0) {
+    std::erase(lengths_, units_);
+    lengths_.insert(lengths_.begin(), units_);
+    lengths_.resize(std::min(lengths_.size(), kPrefixes));
+    for (const int length : lengths_)
+      if (length <= units_ && !microbatches_.empty())
+        prefixes_.push_back({length, digests_.digest(length)});
+  }
+  try_places();
+  decide(step);
+  decide_at_ = step + kMeasured * trainer_.assignment().batches;
+}
+
+/// For the samples of steps that do so many at once.
+void AutoCache::make_room(int batches) {
+  const auto samples = static_cast<std::size_t>(trainer_.job().batch() * batches);
+  samples_.resize(samples);
+  next_.resize(samples);
+  places_.resize(samples);
+  wanted_.reserve(samples);
+}
+
+/// On each rank that begins a pipeline, with the units up to the end of the first layer: those of
+/// other layers have the same shapes.
+void AutoCache::try_places() {
+  const ModelSpec& model = trainer_.job().model;
+  int units = units_;
+  if (!model.layer_ends.empty()) units = std::min(units, model.layer_ends[0]);
+  if (prefixes_.empty() || units <= tried_) return;
+  tried_ = units;
+  for (int s = 0; s < layout_.stage_count(); ++s)
+    if (Stage* stage = trainer_.engine().stage(s); stage != nullptr && stage->first_unit() == 0) {
+      // What an emulation rounds away hides most of a difference from a trial, but not all.
+      alike_ = alike_ && (per_microbatch_ == 1 || !trainer_.backend().emulates(model.activation)) &&
+               same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
+      return;
+    }
+}
+
+/// What the units take, as far as the present engine has seen them, and what a read takes: the
+/// median over the ranks, since one that others keep from running measures anything.
+void AutoCache::gather_times() {
+  std::vector<double> mine;
+  for (const UnitSeconds& unit : trainer_.engine().executor().unit_clock().seconds())
+    mine.push_back(unit.forward);
+  mine.push_back(own_read_seconds_);
+  mine.push_back(alike_ ? 0 : 1);
+  const std::vector<double> all = trainer_.gather_working(mine);
+  for (std::size_t u = 0; u < unit_forward_.size(); ++u) {
+    double sum = 0;
+    int seen = 0;
+    for (std::size_t i = u; i < all.size(); i += mine.size()) {
+      sum += all[i];
+      seen += all[i] > 0 ? 1 : 0;
+    }
+    if (seen > 0) unit_forward_[u] = sum / seen;
+  }
+  std::vector<double> reads;
+  bool alike = true;
+  for (std::size_t i = mine.size() - 1; i < all.size(); i += mine.size()) {
+    if (all[i - 1] > 0) reads.push_back(all[i - 1]);
+    alike = alike && all[i] == 0;
+  }
+  if (!alike && !std::exchange(told_, true) && trainer_.world().rank() == 0)
+    log::warn("no activations are kept: {}", kOtherBits);
+  alike_ = alike;
+  read_seconds_ = median(std::move(reads));
+}
+
+/// Seconds that the cached units take per sample; 0 while one of them was not measured yet.
+double AutoCache::forward_seconds() const {
+  double sum = 0;
+  for (int u = 0; u < units_; ++u) {
+    if (unit_forward_[at(u)] <= 0) return 0;
+    sum += unit_forward_[at(u)];
+  }
+  return sum / static_cast<double>(per_microbatch_);
+}
+
+void AutoCache::decide(std::int64_t step) {
+  gather_times();
+  on_ = false;
+  if (units_ == 0) return;
+  const double forward = forward_seconds();
+  const double rate =
+      read_seconds_ > 0 ? static_cast<double>(room_.entry_bytes) / read_seconds_ : 0;
+  CacheVerdict verdict = cache_pays(room_.entry_bytes, rate, forward);
+  if (read_seconds_ > 0 && forward <= 0)
+    verdict = {true, "on until it is known what these units take"};
+  if (read_seconds_ <= 0) verdict = {false, "no sample has a place"};
+  if (!alike_) verdict = {false, kOtherBits};
+  on_ = verdict.pays;
+  if (trainer_.config().cache.use == "always" && !on_ && alike_) {
+    on_ = true;
+    verdict.reason += "; cache.use = \"always\"";
+  }
+  if (!decided_) return;
+  decided_(step - 1, {{"units", units_},
+                      {"entry_bytes", room_.entry_bytes},
+                      {"samples", room_.samples},
+                      {"memory_slots", store_->slots(CachePlace::memory)},
+                      {"disk_slots", store_->slots(CachePlace::disk)},
+                      {"read_us", read_seconds_ * 1e6},
+                      {"forward_us", forward * 1e6},
+                      {"pays", verdict.pays},
+                      {"on", on_},
+                      {"why", verdict.reason}});
+}
+
+CacheOutlook AutoCache::outlook() const {
+  const auto slots =
+      static_cast<double>(store_->slots(CachePlace::memory) + store_->slots(CachePlace::disk));
+  return {.on = on_,
+          .units = units_,
+          .read_seconds = read_seconds_,
+          .share = std::pow(slots / static_cast<double>(room_.samples),
+                            static_cast<double>(per_microbatch_))};
+}
+
+CacheUse AutoCache::use() {
+  const CacheCounts counts = store_->counts();
+  const std::vector<nlohmann::json> all = gather_json(
+      trainer_.world(),
+      {counts.memory_hits, counts.disk_hits, moved_, computed_, counts.writes, counts.faults});
+  CacheUse sum;
+  for (const nlohmann::json& one : all) {
+    const std::vector<std::uint64_t> values = one;
+    sum.memory_hits += values[0];
+    sum.disk_hits += values[1];
+    sum.moved += values[2];
+    sum.misses += values[3];
+    sum.writes += values[4];
+    sum.faults += values[5];
+  }
+  return sum;
+}
+
+/// The prefix that the entry of `sample` is of, as an index; -1 if it has none.
+int AutoCache::place_of(std::uint64_t sample) {
+  const std::optional<CacheKey> key = store_->held(sample);
+  if (!key || key->sample != sample || key->augmentation != 0) return -1;
+  for (std::size_t i = 0; i < prefixes_.size(); ++i)
+    if (prefixes_[i].digest == key->prefix) return static_cast<int>(i);
+  return -1;
+}
+
+int AutoCache::restore(const Stage& stage, const MicrobatchIo& io) {
+  if (kept_units() == 0) return 0;
+  CONCERTINA_CHECK(io.step == step_, "step {} was prepared, not {}", step_, io.step);
+  const std::size_t first = first_of(io.microbatch), end = first + per_microbatch_;
+  bool same = true;
+  for (std::size_t i = first; i < end; ++i) {
+    places_[i] = place_of(samples_[i]);
+    same = same && places_[i] >= 0 && places_[i] == places_[first];
+  }
+  if (same) {
+    const Prefix& prefix = prefixes_[at(places_[first])];
+    if (read(prefix, first, stage.frozen_output(prefix.units - 1, io))) {
+      if (places_[first] > 0) moved_ += per_microbatch_;
+      return prefix.units;
+    }
+  }
+  computed_ += per_microbatch_;
+  return 0;
+}
+
+bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
+  Memory& memory = trainer_.tensor_memory();
+  auto* const bytes = memory.on_host() ? static_cast<std::byte*>(output.data) : staging_.data();
+  for (std::size_t i = 0; i < per_microbatch_; ++i) {
+    const std::span entry(bytes + i * room_.entry_bytes, room_.entry_bytes);
+    if (store_->read({samples_[first + i], 0, prefix.digest}, entry)) continue;
+    // Most likely the others of this microbatch are damaged as well: all are written anew.
+    std::fill_n(places_.begin() + static_cast<std::ptrdiff_t>(first), per_microbatch_, -1);
+    return false;
+  }
+  if (!memory.on_host()) memory.copy(staging_.data(), output.data, output.bytes());
+  return true;
+}
+
+void AutoCache::keep(const MicrobatchIo& io, View output) {
+  const std::size_t first = first_of(io.microbatch);
+  const auto wanted = [&](std::size_t i) {
+    return places_[first + i] != 0 && store_->place(samples_[first + i]) != CachePlace::nowhere;
+  };
+  Memory& memory = trainer_.tensor_memory();
+  bool fetched = memory.on_host();
+  const auto* const bytes = fetched ? static_cast<const std::byte*>(output.data) : staging_.data();
+  for (std::size_t i = 0; i < per_microbatch_; ++i) {
+    if (!wanted(i)) continue;
+    if (!fetched) memory.copy(output.data, staging_.data(), output.bytes());
+    fetched = true;
+    store_->write({samples_[first + i], 0, prefixes_[0].digest},
+                  std::span(bytes + i * room_.entry_bytes, room_.entry_bytes));
+  }
+}
+
+}  // namespace concertina

@@ -1,0 +1,71 @@
+#include "experiments/cache/cache_room.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+bool has_budget(const RunConfig& config) {
+  return config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0;
+}
+
+bool ever_freezes(const RunConfig& config) {
+  return config.freeze.policy != "none" || config.freeze.units > 0;
+}
+
+/// Throws if not even one sample fits.
+void require_room(const RunConfig& config, std::string_view key, ByteSize budget,
+                  std::uint64_t entry_bytes) {
+  const auto bytes = static_cast<std::uint64_t>(budget.bytes);
+  if (bytes == 0 || fit_slots(0, 1, entry_bytes, bytes).count > 0) return;
+  const std::uint64_t least = CacheSlots{0, 1, entry_bytes}.file_bytes();
+  const auto kib = static_cast<std::int64_t>(align_up(least, 4096) / 1024);
+  throw_input(fmt::format("{} = \"{}\" holds nothing: what frozen units make of one sample has {} "
+                          "bytes, and its file takes {} KiB with its header, the slot's and whole "
+                          "pages",
+                          key, to_text(budget), entry_bytes, kib),
+              config.where(key), fmt::format("{} = \"{} KiB\" or more, or 0", key, kib));
+}
+
+}  // namespace
+
+bool uses_cache(const RunConfig& config) {
+  return has_budget(config) && ever_freezes(config);
+}
+
+std::string idle_cache(const RunConfig& config) {
+  if (!has_budget(config) || ever_freezes(config)) return "";
+  return fmt::format("{} is set, but nothing is ever frozen: no activation is kept",
+                     config.cache.memory.bytes > 0 ? "cache.memory" : "cache.disk");
+}
+
+CacheRoom cache_room(const RunConfig& config, const ModelSpec& model, std::uint64_t samples) {
+  if (!uses_cache(config)) return {};
+  const auto per_microbatch = static_cast<std::uint64_t>(model.samples);
+  CacheRoom room{.samples = samples,
+                 .entry_bytes = model.boundary_bytes / per_microbatch,
+                 .memory = {},
+                 .disk = {}};
+  CONCERTINA_CHECK(room.entry_bytes * per_microbatch == model.boundary_bytes && samples > 0,
+                   "{} bytes of {} samples, {} in an epoch", model.boundary_bytes, per_microbatch,
+                   samples);
+  const auto bytes = [](ByteSize size) { return static_cast<std::uint64_t>(size.bytes); };
+  require_room(config, "cache.memory", config.cache.memory, room.entry_bytes);
+  require_room(config, "cache.disk", config.cache.disk, room.entry_bytes);
+  room.memory = fit_slots(0, samples, room.entry_bytes, bytes(config.cache.memory));
+  room.disk = fit_slots(room.memory.count, samples, room.entry_bytes, bytes(config.cache.disk));
+  return room;
+}
+
+int cached_units(const Layout& layout) {
+  int units = layout.frozen_units;
+  for (const Pipeline& pipeline : layout.pipelines)
+    units = std::min(units, pipeline.stages[0].last_unit);
+  return units;
+}
+
+}  // namespace concertina

@@ -1,0 +1,136 @@
+#include "experiments/evaluate/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/machine/gather.h"
+
+namespace concertina {
+
+std::string text_share(const Validation& validation) {
+  if (validation.targets == validation.of) return grouped(validation.of) + " targets";
+  return fmt::format("{} of {} targets", grouped(validation.targets), grouped(validation.of));
+}
+
+std::string metrics_text(const Validation& validation) {
+  std::string text;
+  for (const Metric& metric : validation.metrics)
+    text += fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value);
+  return text;
+}
+
+namespace {
+
+/// What the model answers to held-out samples, from the ranks of last stages to all.
+class Answers {
+ public:
+  Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,
+          const SampleLogits& see)
+      : trainer_(trainer),
+        see_(see),
+        predictions_(make_predictions(fields_of(trainer.job().model), dataset, split)) {}
+
+  /// The next batch begins with sample `first` and has `count` samples.
+  void begin(std::int64_t first, std::int64_t count) {
+    first_ = first;
+    count_ = count;
+    if (predictions_ != nullptr)
+      mine_.assign(static_cast<std::size_t>(count) * predictions_->size(), 0);
+  }
+  /// For Trainer::evaluate().
+  std::function<void(int, View)> see() {
+    if (predictions_ == nullptr && !see_) return {};
+    return [this](int microbatch, View logits) { take(microbatch, logits); };
+  }
+  /// Collective.
+  void gather() {
+    if (predictions_ == nullptr) return;
+    const std::vector<double> all = gather_values(trainer_.world(), mine_);
+    std::vector<double> sums(mine_.size());
+    for (std::size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
+    all_.insert(all_.end(), sums.begin(), sums.end());
+  }
+  std::vector<Metric> metrics() const {
+    return predictions_ == nullptr ? std::vector<Metric>() : predictions_->metrics(all_);
+  }
+
+ private:
+  void take(int microbatch, View logits) {
+    const std::int64_t samples = trainer_.job().model.samples;
+    const std::vector<float> values =
+        to_floats(host_view(trainer_.tensor_memory(), logits, scratch_));
+    const std::size_t each = values.size() / static_cast<std::size_t>(samples);
+    for (std::int64_t s = 0; s < samples; ++s) {
+      const std::int64_t at = microbatch * samples + s;
+      if (at >= count_) return;  // padding
+      const auto sample = static_cast<std::uint64_t>(first_ + at);
+      const auto logits_of_it = std::span(values).subspan(static_cast<std::size_t>(s) * each, each);
+      if (see_) see_(sample, logits_of_it);
+      if (predictions_ == nullptr) continue;
+      const std::size_t size = predictions_->size();
+      predictions_->answer(sample, logits_of_it,
+                           std::span(mine_).subspan(static_cast<std::size_t>(at) * size, size));
+    }
+  }
+
+  Trainer& trainer_;
+  const SampleLogits& see_;
+  std::unique_ptr<Predictions> predictions_;
+  std::int64_t first_ = 0, count_ = 0;
+  std::vector<double> mine_, all_;  // of this batch, 0 where another rank answers; of all samples
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace
+
+Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
+                    const HeldOut& held_out, const std::function<bool()>& stop,
+                    const SampleLogits& see) {
+  const double start = now();
+  const Job& job = trainer.job();
+  const std::int64_t samples = job.batch(), microbatch = job.model.samples;
+  Validation result;
+  result.of = dataset->targets(held_out.split);
+  result.tokens = field_index(*dataset, "targets") >= 0;
+  Answers answers(trainer, dataset, held_out.split, see);
+  ValidationSource source(std::move(dataset), samples, held_out.batches * kEvaluationBatch,
+                          held_out.split);
+  const int together = trainer.assignment().batches;
+  for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
+    // Microbatches of nothing but padding are left out.
+    std::int64_t valid = 0;
+    for (std::int64_t b = batch; b < std::min(batch + together, source.batches()); ++b)
+      valid += source.samples(b);
+    const auto count = static_cast<int>((valid + microbatch - 1) / microbatch);
+    answers.begin(batch * samples, valid);
+    result.samples += valid;
+    const std::vector<double>& mine = trainer.evaluate(batch, count, source, answers.see());
+    if (trainer.watchdog() != nullptr) trainer.watchdog()->at("gather of held-out losses");
+    const std::vector<double> all = gather_values(trainer.world(), mine);
+    // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
+    for (std::size_t m = 0; m < mine.size(); ++m)
+      for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];
+    answers.gather();
+    if (stop && stop()) break;
+  }
+  result.targets = source.targets();
+  if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
+  result.metrics = answers.metrics();
+  result.seconds = now() - start;
+  return result;
+}
+
+void require_finite(const Validation& validation, std::int64_t step) {
+  if (std::isfinite(validation.loss)) return;
+  throw_failure(fmt::format("the held-out loss is {}: the weights have diverged",
+                            number_text(validation.loss)),
+                fmt::format("step {}", step),
+                "a lower optimizer.lr or a longer lr.warmup, in a run of another run.name");
+}
+
+}  // namespace concertina

@@ -1,0 +1,51 @@
+// Loss on what is held out of training, at any layout.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "experiments/evaluate/predictions.h"
+#include "experiments/run/trainer.h"
+#include "io/datasets/source.h"
+
+namespace concertina {
+
+/// Held-out tokens that `eval.batches` and `eval.periodic_batches` count by: the same text for runs
+/// of any batch.global and model.context.
+inline constexpr std::int64_t kEvaluationBatch = 4096;
+
+/// What to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of it.
+struct HeldOut {
+  Split split = Split::validation;  // or test
+  std::int64_t batches = 0;
+};
+
+struct Validation {
+  double loss = 0;                   // mean over the targets, nats
+  bool tokens = false;               // are targets: e^loss is a perplexity then, and only then
+  std::int64_t targets = 0, of = 0;  // scored, and all that the split has
+  double seconds = 0;                // that it took
+  std::vector<Metric> metrics;       // what the task counts beside the loss
+  std::int64_t samples = 0;          // that were seen
+};
+
+/// Gets the logits of one held-out sample on the rank that has them: of one row, or of all its
+/// rows.
+using SampleLogits = std::function<void(std::uint64_t sample, std::span<const float> logits)>;
+
+/// "440,440 targets", "32,768 of 440,440 targets".
+std::string text_share(const Validation& validation);
+/// ", accuracy 96.4%" of each metric; empty where there are none.
+std::string metrics_text(const Validation& validation);
+
+/// The loss over `held_out`, a part of `dataset`. Collective; the same bits at any layout: losses
+/// are summed in microbatch order. No targets: loss 0. `stop`, asked after each batch on all ranks
+/// with the same answer, ends it early: the result is of no use then.
+Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
+                    const HeldOut& held_out, const std::function<bool()>& stop = {},
+                    const SampleLogits& see = {});
+
+/// Throws a failure that names `step` if the loss is no number.
+void require_finite(const Validation& validation, std::int64_t step);
+
+}  // namespace concertina

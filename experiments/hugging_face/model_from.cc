@@ -1,0 +1,42 @@
+#include "experiments/hugging_face/model_from.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "experiments/hugging_face/published_config.h"
+
+namespace concertina {
+
+std::optional<StoredRun> model_from_run(const RunConfig& config) {
+  const std::string& path = config.model.from;
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored))
+    return std::nullopt;
+  std::optional<StoredRun> run = find_stored_run(path);
+  if (!run)
+    refuse_stored(path,
+                  "a folder with the config.json and weights of transformers' save_pretrained(), ");
+  return run;
+}
+
+void adopt_model_from(RunConfig& config) {
+  if (config.model.from.empty()) return;
+  const bool complete =
+      std::ranges::all_of(std::array{"model.family", "model.task", "model.layers", "model.width",
+                                     "model.heads", "model.vocab", "model.context"},
+                          [&](const char* key) { return config.origins.contains(key); });
+  if (complete) return;
+  if (const auto run = model_from_run(config))
+    adopt_stored(*run, config);
+  else
+    adopt_published(read_published_config(config.model.from), config);
+}
+
+void keep_model_from(const RunConfig& config) {
+  if (config.model.from.empty()) return;
+  const std::optional<StoredRun> run = model_from_run(config);
+  keep_published_config(run ? kept_folder(run->config) : config.model.from, config);
+}
+
+}  // namespace concertina

@@ -1,0 +1,179 @@
+#include "experiments/hugging_face/stored_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/adopt_value.h"
+#include "experiments/hugging_face/published_weights.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/run_checkpoint.h"
+#include "io/checkpoint_commit.h"
+#include "models/task.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists_in(const fs::path& folder, const char* name) {
+  std::error_code ignored;
+  return fs::exists(folder / name, ignored);
+}
+
+/// `path` as a directory: of a file of a checkpoint, such as its manifest, the checkpoint. Nothing
+/// if there is none.
+std::optional<fs::path> directory_named(const std::string& path) {
+  std::error_code ignored;
+  fs::path folder = fs::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  if (fs::is_directory(folder, ignored)) return folder;
+  const fs::path above = folder.has_parent_path() ? folder.parent_path() : ".";
+  if (fs::exists(folder, ignored) && exists_in(above, kManifestName)) return above;
+  return std::nullopt;
+}
+
+/// Whether `folder` is one commit. One that has lost its manifest has an error of its own.
+bool is_commit(const fs::path& folder) {
+  return exists_in(folder, kManifestName) || folder.filename().string().starts_with("step-");
+}
+
+/// The directory of the run that `named` is in.
+std::optional<fs::path> directory_of_run(const fs::path& named) {
+  fs::path folder = fs::absolute(named).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path())
+    if (exists_in(folder, "config.toml")) return folder;
+  return std::nullopt;
+}
+
+const Task& task_of_run(const RunConfig& config) {
+  return task_of(config.model.family, config.model.task);
+}
+
+/// The names of our tensors whose first rows may be read from a longer one: positions.
+std::set<std::string> tensors_of_positions(const RunConfig& config) {
+  std::set<std::string> all;
+  const Family& family = lookup(models(), config.model.family, "model family", "model.family");
+  if (family.hugging_face == nullptr) return all;
+  for (const StoredElsewhere& rule : family.hugging_face().tensors(model_config_of(config)))
+    if (rule.first_rows) all.insert(rule.ours);
+  return all;
+}
+
+}  // namespace
+
+std::optional<StoredRun> find_stored_run(const std::string& path) {
+  const std::optional<fs::path> named = directory_named(path);
+  const std::optional<fs::path> directory = named ? directory_of_run(*named) : std::nullopt;
+  if (!directory) return std::nullopt;
+  StoredRun run;
+  run.directory = directory->string();
+  read_run_directory(run.directory, run.config);
+  validate(run.config);
+  run.checkpoints =
+      exists_in(*named, "config.toml") ? checkpoint_directory(run.config) : named->string();
+  return run;
+}
+
+void refuse_stored(const std::string& path, const std::string& instead) {
+  const std::optional<fs::path> named = directory_named(path);
+  if (named && (is_commit(*named) || newest_commit(named->string())))
+    throw_input("there is no config.toml of a run here or above", path,
+                "the checkpoint in the directory of its run");
+  std::error_code ignored;
+  throw_input(fs::exists(path, ignored) ? "there is neither a run nor a checkpoint here"
+                                        : "there is no such file or directory",
+              path,
+              instead + "a run directory, a checkpoint (step-...) or a directory of checkpoints");
+}
+
+StoredRun require_stored_run(const std::string& path) {
+  std::optional<StoredRun> run = find_stored_run(path);
+  if (!run) refuse_stored(path);
+  return std::move(*run);
+}
+
+CheckpointReader open_stored(const StoredRun& run) {
+  if (is_commit(run.checkpoints)) return CheckpointReader(run.checkpoints);
+  if (auto newest = open_newest(run.checkpoints)) return CheckpointReader(std::move(*newest));
+  refuse_without_commit(run.checkpoints);
+}
+
+std::string stored_commit(const std::string& path) {
+  const std::optional<fs::path> named = directory_named(path);
+  if (named && is_commit(*named)) return named->string();
+  if (named && !exists_in(*named, "config.toml"))  // without a run, too
+    if (const auto newest = newest_commit(named->string())) return newest->path;
+  const StoredRun run = require_stored_run(path);
+  if (const auto newest = newest_commit(run.checkpoints)) return newest->path;
+  refuse_without_commit(run.checkpoints);
+}
+
+void adopt_stored(const StoredRun& run, RunConfig& config) {
+  const std::string source = (fs::path(run.directory) / "config.toml").string();
+  const auto adopt_unless_set = [&](const std::string& key) {
+    if (!config.origins.contains(key)) adopt_value(key, run.config, source, false, config);
+  };
+  for (const Key& key : config_keys()) {
+    const std::string name(key.name);
+    if (!name.starts_with("model.") || !applies(key, run.config)) continue;
+    if (name == "model.task" || name == "model.dropout")
+      adopt_unless_set(name);
+    else if (name != "model.from" && name != "model.seed" && name != "model.classes")
+      adopt_value(name, run.config, source, name == "model.context", config);
+  }
+  if (&task_of_run(config) == &task_of_run(run.config) &&
+      &task_of_run(config) == &find_task("classification"))
+    adopt_value("model.classes", run.config, source, false, config);
+  if (run.config.data.tokenizer != RunConfig{}.data.tokenizer) adopt_unless_set("data.tokenizer");
+}
+
+StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config) : reader_(commit) {
+  const std::string head = model_of(config)->spec().units.back().name + "/";
+  const std::set<std::string> positions = tensors_of_positions(config);
+  const auto shapes = parameter_shapes(config);
+  const std::vector<std::string> stored = reader_.tensors();
+  const auto require_of_head = [&](const std::string& tensor, const char* problem) {
+    if (!tensor.starts_with(head))
+      throw_input(fmt::format("the tensor {} {}", tensor, problem), commit,
+                  "the [model] of the run that saved it");
+  };
+  for (const auto& [tensor, shape] : shapes) {
+    if (std::ranges::binary_search(stored, tensor)) {
+      require_shape(tensor, shape, positions.contains(tensor));
+      continue;
+    }
+    require_of_head(tensor, "is missing");
+    missing_.push_back(tensor);
+  }
+  for (const std::string& tensor : stored) {
+    if (shapes.contains(tensor)) continue;
+    require_of_head(tensor, "is not of this model");
+    left_out_.push_back(tensor);
+  }
+}
+
+void StoredWeights::require_shape(const std::string& tensor, const std::vector<std::int64_t>& shape,
+                                  bool first_rows) const {
+  const std::vector<std::int64_t>& stored = reader_.shape(tensor);
+  const bool longer = first_rows && stored.size() == 2 && shape.size() == 2 &&
+                      stored[0] >= shape[0] && stored[1] == shape[1];
+  if (stored != shape && !longer)
+    throw_input(fmt::format("the tensor {} has the shape [{}], this model's has [{}]", tensor,
+                            fmt::join(stored, ", "), fmt::join(shape, ", ")),
+                reader_.directory(), "the [model] of the run that saved it");
+}
+
+bool StoredWeights::read(const std::string& tensor, std::span<float> out) {
+  if (std::ranges::find(missing_, tensor) != missing_.end()) return false;
+  reader_.read(tensor, "weight", 0, out);
+  return true;
+}
+
+}  // namespace concertina

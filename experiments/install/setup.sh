@@ -1,0 +1,56 @@
+# Sourced by quickstart.sh and tests/run.sh with the top of the checkout as working directory:
+# packages, build, and the environment that mpirun wants (env.sh). Touches apt only if something is missing.
+
+say() { printf '\n== %s\n' "$*"; }
+
+# On one line.
+# shellcheck disable=SC2046
+package_list() { printf '%s ' $(sed 's/#.*//' experiments/install/packages.txt); }
+
+missing_packages() {
+  local package
+  for package in $(package_list); do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+      printf '%s ' "$package"
+  done
+}
+
+# Installs with apt where that is possible; elsewhere says what to install.
+install_packages() {
+  local missing sudo=
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say 'This is no Debian or Ubuntu: install what these packages hold, then run this again:'
+    package_list && echo
+    command -v meson >/dev/null && command -v mpirun >/dev/null  # go on if it looks done
+    return
+  fi
+  missing=$(missing_packages)
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    if command -v sudo >/dev/null && sudo -v; then
+      sudo=sudo
+    else
+      say 'Not root and no sudo: have these installed, then run this again:'
+      echo "apt-get install $missing"
+      return 1
+    fi
+  fi
+  say "installing: $missing"
+  # shellcheck disable=SC2086
+  $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $missing
+}
+
+# build TARGET...: all of it without arguments.
+build() {
+  local jobs by_memory
+  [ -f build/build.ninja ] || meson setup build || return 1
+  # A compiler job takes up to 1.5 GB.
+  by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
+  jobs=$(nproc)
+  [ "$jobs" -le "$by_memory" ] || jobs=$by_memory
+  [ "$jobs" -ge 1 ] || jobs=1
+  ninja -C build -j "$jobs" "$@"
+}
+
+mpi_environment() { . experiments/env.sh; }

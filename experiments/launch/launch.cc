@@ -1,0 +1,191 @@
+#include "experiments/launch/launch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/cpu/isa.h"
+#include "core/error.h"
+#include "core/index.h"
+#include "core/log.h"
+#include "core/number_text.h"
+#include "experiments/config/schedule_file.h"
+#include "experiments/machine/threads.h"
+#include "experiments/run/agreement.h"
+#include "experiments/run/devices.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/run_identity.h"
+#include "experiments/run/text_identity.h"
+#include "io/datasets/masked_tokens.h"
+#include "io/sha256.h"
+#include "models/task.h"
+#include "parallel/plan/plan_index.h"
+
+namespace concertina {
+namespace {
+
+std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankCores>& cores,
+                                int rank) {
+  std::vector<int> threads;
+  for (int r = 0; r < static_cast<int>(cores.size()); ++r)
+    threads.push_back(threads_of(config.run.threads, cores, r));
+  if (rank == 0) {
+    for (const std::string& warning : thread_warnings(cores, threads)) log::warn("{}", warning);
+    const std::string unequal = processor_warning(cores);
+    if (!unequal.empty() && config.run.device == "cpu") log::warn("{}", unequal);
+  }
+  return threads;
+}
+
+/// Not where a tokenizer is but what it is decides the numbers.
+RunConfig with_content(RunConfig config, const Tokenizer& tokenizer) {
+  if (config.data.tokenizer != kBytesTokenizer) config.data.tokenizer = tokenizer.fingerprint();
+  return config;
+}
+
+std::vector<RankClaim> claims(const RunConfig& config, const std::string& command,
+                              const Tokenizer& tokenizer, const Dataset* dataset,
+                              const std::string& data_fingerprint) {
+  std::vector<RankClaim> all =
+      claims_of(with_content(config, tokenizer), command, data_fingerprint);
+  if (dataset == nullptr || dataset->classes().empty()) return all;
+  constexpr std::size_t kShown = 200;
+  const std::string names = fmt::format("{}", fmt::join(dataset->classes(), ", "));
+  all.push_back({"the names of classes", names.size() <= kShown ? names : sha256_hex(names)});
+  return all;
+}
+
+RunConfig with_isa(RunConfig config, const std::string& isa) {
+  if (!isa.empty()) config.numerics.isa = isa;
+  return config;
+}
+
+std::shared_ptr<const Dataset> open_data(const RunConfig& config,
+                                         const std::shared_ptr<const Tokenizer>& tokenizer) {
+  if (data_files(config).empty()) return nullptr;
+  std::shared_ptr<const Dataset> dataset = open_dataset(data_options(config, tokenizer));
+  // With their marks: a mask is a token as well.
+  if (task_of(config.model.family, config.model.task).masks)
+    dataset = masked_tokens(dataset, tokenizer);
+  if (config.model.vocab < dataset->vocabulary())
+    throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
+                            config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
+                config.where("model.vocab"),
+                fmt::format("model.vocab = {}", dataset->vocabulary()));
+  const auto classes = static_cast<int>(dataset->classes().size());
+  if (field_index(*dataset, "label") >= 0 && classes > 0 && classes != config.model.classes)
+    throw_input(fmt::format("the model has {} classes, the data {}", config.model.classes, classes),
+                config.where("model.classes"), fmt::format("model.classes = {}", classes));
+  return dataset;
+}
+
+void require_fields(const Dataset& dataset, const ModelSpec& model) {
+  const std::vector<Field> fields = fields_of(model);
+  std::vector<int> places(fields.size());
+  find_fields(dataset.fields(), fields, places);
+}
+
+CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
+                        const std::shared_ptr<const Dataset>& dataset) {
+  if (!uses_cache(config) || dataset == nullptr) return {};
+  const TrainingSource source(dataset, data_seed(config), config.batch.global);
+  return cache_room(config, model, source.samples_per_epoch());
+}
+
+/// The run's own file, as it is now, can say what this many ranks do.
+bool file_fits(const std::string& path, const RunConfig& config, int world) {
+  const Layout& layout = config.parallel.layout;
+  if (std::error_code ignored; !std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!layout.pipelines.empty()) return rank_count(layout) == world;
+  return fitting_replicas(read_schedule_file(path), world, config.batch.microbatches) > 0;
+}
+
+}  // namespace
+
+Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& command)
+    : config(given),
+      world(mpi.world()),
+      watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
+               [](const std::string& report) {
+                 log::error("{}; this ends all ranks", report);
+                 abort_job(static_cast<int>(Exit::failure));
+               }),
+      launch_watch(mpi),
+      starting(std::in_place, &watchdog, "starting"),
+      cores(gather_cores(mpi)),
+      thread_counts(choose_threads(given, cores, world.rank())),
+      threads(thread_counts[at(world.rank())]),
+      tokenizer(tokenizer_of(given)),
+      dataset(open_data(given, tokenizer)),
+      data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
+      isa(agree(world, given, claims(given, command, *tokenizer, dataset.get(), data_fingerprint))),
+      backend(make_backend(with_isa(given, isa), threads, world)),
+      trainer(config, *backend, world, &watchdog,
+              fmt::format("mpirun -n {{}} concertina {} ...", command)),
+      cache(command == "train" ? room_of_cache(given, trainer.job().model, dataset) : CacheRoom{}) {
+  if (dataset != nullptr) require_fields(*dataset, trainer.job().model);
+  require_memory(trainer, threads, cache.memory_bytes());
+  trainer.start();
+}
+
+void Launch::begin() {
+  watchdog.at("waiting for all ranks to start");
+  world.barrier();
+  starting.reset();
+}
+
+nlohmann::json Launch::identity(bool remember) {
+  if (dataset == nullptr) return numerics_identity(with_content(config, *tokenizer), "");
+  const TextIdentity text =
+      text_identity(world, *dataset, run_directory(config), remember, [this] { watchdog.beat(); });
+  nlohmann::json identity = numerics_identity(with_content(config, *tokenizer), text.sampled);
+  identity[kWholeText] = text.whole;
+  if (!isa.empty()) {
+    identity["numerics.isa"] = isa;
+    identity["oneDNN"] = cpu::onednn_version();
+  }
+  return identity;
+}
+
+namespace {
+
+/// Why the layout that `config` names cannot be that of `world` ranks; it then names none. Empty:
+/// it can.
+std::string drop_unfit_layout(RunConfig& config, int world) {
+  ParallelSection& parallel = config.parallel;
+  if (const std::string path = parallel.schedule; is_schedule_file(path)) {
+    if (file_fits(path, config, world)) return "";
+    parallel = {};
+    return fmt::format("{} is no schedule for {}", path, counted(world, "rank"));
+  }
+  std::set<int> ranks;
+  for (const Pipeline& pipeline : parallel.layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+  const int product = std::max(1, parallel.pp) * std::max(1, parallel.dp);
+  const bool given = parallel.pp > 0 && parallel.dp > 0;
+  if (ranks.empty() ? (given ? product == world : world % product == 0)
+                    : static_cast<int>(ranks.size()) == world)
+    return "";
+  std::string own = "of " + counted(std::ssize(ranks), "rank");
+  if (ranks.empty())
+    own = fmt::format("{}{}{}", parallel.pp > 0 ? fmt::format("pp={}", parallel.pp) : "",
+                      given ? " " : "", parallel.dp > 0 ? fmt::format("dp={}", parallel.dp) : "");
+  parallel.pp = parallel.dp = 0;
+  parallel.layout = {};
+  return fmt::format("the run's own layout ({}) does not fit {}", own, counted(world, "rank"));
+}
+
+}  // namespace
+
+std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
+                                    const std::string& command) {
+  const std::string unfit = drop_unfit_layout(config, mpi.world().size());
+  auto launch = std::make_unique<Launch>(config, mpi, command);
+  if (!unfit.empty()) log::info("{}: {} is used", unfit, short_form(launch->trainer.layout()));
+  return launch;
+}
+
+}  // namespace concertina

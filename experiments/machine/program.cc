@@ -1,0 +1,72 @@
+#include "experiments/machine/program.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "core/version.h"
+
+namespace concertina {
+namespace {
+
+/// The build-id among the notes at [begin, end), in hexadecimal; empty if there is none.
+std::string build_id_in(const char* begin, const char* end) {
+  const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+  while (begin + sizeof(ElfW(Nhdr)) <= end) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, begin, sizeof note);
+    const char* name = begin + sizeof note;
+    const char* content = name + padded(note.n_namesz);
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
+      std::string text;
+      for (std::size_t i = 0; i < note.n_descsz; ++i)
+        text += fmt::format("{:02x}", static_cast<unsigned char>(content[i]));
+      return text;
+    }
+    begin = content + padded(note.n_descsz);
+  }
+  return {};
+}
+
+/// For dl_iterate_phdr, whose first object is the program itself.
+int find_build_id(dl_phdr_info* object, std::size_t, void* result) {
+  auto& text = *static_cast<std::string*>(result);
+  for (int i = 0; i < object->dlpi_phnum && text.empty(); ++i) {
+    const ElfW(Phdr)& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_NOTE) continue;
+    const auto* begin = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
+    text = build_id_in(begin, begin + part.p_memsz);
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string program_build() {
+  std::string text;
+  ::dl_iterate_phdr(find_build_id, &text);
+  return text.empty() ? "unknown" : "build " + text;
+}
+
+std::string program_identity() {
+  return fmt::format("{}, {}", version_line(), program_build());
+}
+
+std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\0', begin), all.size());
+    words.push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+}  // namespace concertina

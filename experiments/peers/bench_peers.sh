@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# `concertina bench step` and PyTorch doing the same work, by turns, as a table.
+# usage: bash experiments/peers/bench_peers.sh [--venv DIR] [--build DIR] [--rounds N] [--steps N]
+#          [--only TEXT] [--compute fp32|bf16] [--isa avx2] [--device cpu|cuda] [--json]
+# --venv: a Python virtual environment with torch and numpy, made there if it is missing (several GB;
+# PIP_INDEX_URL chooses where from). --isa avx2: both sides held to AVX2, on a processor with more. --build: the Meson build directory; it is not built here.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/concertina/torch
+build=build
+arguments=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --venv | --build)
+      [ $# -ge 2 ] || { echo "bench_peers.sh: $1 needs a directory" >&2; exit 2; }
+      if [ "$1" = --venv ]; then venv=$2; else build=$2; fi
+      shift 2 ;;
+    *) arguments+=("$1"); shift ;;
+  esac
+done
+
+binary=$build/experiments/concertina
+if [ ! -x "$binary" ]; then
+  echo "bench_peers.sh: there is no $binary: meson setup $build && ninja -C $build" >&2
+  exit 2
+fi
+python=$venv/bin/python
+if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
+  echo "== installing torch and numpy into $venv" >&2
+  python3 -m venv "$venv" || { echo 'bench_peers.sh: install python3-venv' >&2; exit 1; }
+  "$python" -m pip install --quiet torch numpy >&2
+fi
+exec "$python" experiments/peers/compare.py --binary "$binary" "${arguments[@]}"

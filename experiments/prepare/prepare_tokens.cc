@@ -1,0 +1,291 @@
+#include "experiments/prepare/prepare_tokens.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/machine/gather.h"
+#include "experiments/record/progress.h"
+#include "io/file.h"
+#include "io/file_lock.h"
+#include "io/prepare/chunk_file.h"
+
+namespace concertina {
+namespace {
+
+using PrepareClock = std::chrono::steady_clock;
+constexpr double kSecondsPerLine = 2;
+
+double seconds_after(PrepareClock::time_point start) {
+  return std::chrono::duration<double>(PrepareClock::now() - start).count();
+}
+
+/// What all ranks have done, as rank 0 hears of it: a message per chunk.
+class PrepareProgress {
+ public:
+  PrepareProgress(Communicator& world, std::uint64_t chunks, std::uint64_t bytes)
+      : world_(world), bytes_(bytes) {
+    const auto ranks = static_cast<std::uint64_t>(world.size());
+    if (world.rank() != 0) {
+      const int first = 0;
+      world.connect(std::span(&first, 1));
+      return;
+    }
+    world.connect({});
+    for (std::uint64_t rank = 1; rank < ranks; ++rank)
+      peers_.push_back({.expected = (chunks + ranks - 1 - rank) / ranks});
+    for (std::size_t i = 0; i < peers_.size(); ++i) listen(i);
+  }
+
+  /// This rank has `done` more bytes of text, of which it encoded `encoded`.
+  void add(std::uint64_t done, std::uint64_t encoded) {
+    if (world_.rank() == 0) {
+      done_ += done, encoded_ += encoded;
+      hear();
+      return;
+    }
+    sending_.wait();  // or `sent_` is not ours to write
+    sent_ = {done, encoded};
+    sending_ = world_.isend(std::as_bytes(std::span(sent_)), 0);
+  }
+
+  /// Waits for all ranks.
+  void finish() {
+    sending_.wait();
+    while (!hear()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+
+ private:
+  struct Peer {
+    std::uint64_t expected = 0;  // messages
+    std::array<std::uint64_t, 2> heard{};
+    Work work{};
+  };
+
+  void listen(std::size_t i) {
+    if (peers_[i].expected == 0) return;
+    --peers_[i].expected;
+    peers_[i].work =
+        world_.irecv(std::as_writable_bytes(std::span(peers_[i].heard)), static_cast<int>(i) + 1);
+  }
+
+  /// Whether nothing more is to come.
+  bool hear() {
+    bool all = true;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      Peer& peer = peers_[i];
+      while (peer.work.pending() && peer.work.test()) {
+        done_ += peer.heard[0], encoded_ += peer.heard[1];
+        listen(i);
+      }
+      all = all && !peer.work.pending();
+    }
+    if (seconds_after(last_line_) >= kSecondsPerLine) say();
+    return all;
+  }
+
+  void say() {
+    last_line_ = PrepareClock::now();
+    const double rate = static_cast<double>(encoded_) / seconds_after(start_);
+    const double left = static_cast<double>(bytes_ - done_) / rate;
+    log::info("{:.1f}% of {:.1f} MB, {:.1f} MB/s, ETA {}",
+              100 * static_cast<double>(done_) / static_cast<double>(bytes_),
+              static_cast<double>(bytes_) / 1e6, rate / 1e6, format_duration(left));
+  }
+
+  Communicator& world_;
+  const std::uint64_t bytes_;
+  const PrepareClock::time_point start_ = PrepareClock::now();
+  PrepareClock::time_point last_line_ = start_;
+  std::uint64_t done_ = 0, encoded_ = 0;
+  std::vector<Peer> peers_;
+  std::array<std::uint64_t, 2> sent_{};
+  Work sending_;
+};
+
+/// What one chunk holds, or all chunks before it together.
+struct ChunkCounts {
+  std::uint64_t tokens = 0, documents = 0;
+};
+
+/// What this rank has made of its chunks.
+struct RankShare {
+  std::vector<ChunkCounts> counts;  // chunk rank, rank + size, ...
+  std::vector<std::string> keys;    // likewise
+  std::uint64_t kept = 0, damaged = 0, other = 0;
+};
+
+/// An error here is this rank's alone: it leaves at once and ends the others.
+RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t text_bytes, int width,
+                       const std::string& folder) {
+  RankShare share;
+  PrepareProgress progress(world, chunks.count(), text_bytes);
+  for (auto c = static_cast<std::uint64_t>(world.rank()); c < chunks.count();
+       c += static_cast<std::uint64_t>(world.size())) {
+    const TextChunk chunk = chunks.read(c);
+    const std::string key = chunks.key(chunk), path = chunk_path(folder, c);
+    FoundChunk found = load_chunk(path, key, width);
+    const bool whole = found.state == ChunkState::whole;
+    if (!whole) {
+      found.chunk = chunks.encode(chunk);
+      save_chunk(path, key, found.chunk);
+    }
+    share.kept += whole ? 1 : 0;
+    share.damaged += found.state == ChunkState::damaged ? 1 : 0;
+    share.other += found.state == ChunkState::other ? 1 : 0;
+    share.counts.push_back({found.chunk.tokens, found.chunk.starts.size()});
+    share.keys.push_back(key);
+    progress.add(chunk.text.size(), whole ? 0 : chunk.text.size());
+  }
+  progress.finish();
+  return share;
+}
+
+/// What stands before each chunk; the last: in all. Collective.
+std::vector<ChunkCounts> counts_before(Communicator& world, const RankShare& share,
+                                       std::uint64_t chunks) {
+  nlohmann::json mine = nlohmann::json::array();
+  for (const ChunkCounts& one : share.counts) mine.push_back({one.tokens, one.documents});
+  const std::vector<nlohmann::json> ranks = gather_json(world, mine);
+  std::vector<ChunkCounts> before(1);
+  for (std::uint64_t c = 0; c < chunks; ++c) {
+    const nlohmann::json& one = ranks[c % ranks.size()][c / ranks.size()];
+    before.push_back({before.back().tokens + one[0].get<std::uint64_t>(),
+                      before.back().documents + one[1].get<std::uint64_t>()});
+  }
+  return before;
+}
+
+void write_share(Communicator& world, const RankShare& share,
+                 const std::vector<ChunkCounts>& before, int width, const std::string& folder,
+                 TokenFileWriter& writer) {
+  for (std::size_t i = 0; i < share.keys.size(); ++i) {
+    const std::size_t c =
+        i * static_cast<std::size_t>(world.size()) + static_cast<std::size_t>(world.rank());
+    const std::string path = chunk_path(folder, c);
+    FoundChunk found = load_chunk(path, share.keys[i], width);
+    if (found.state != ChunkState::whole)
+      throw_failure("a chunk of tokens was damaged while the others were made", path,
+                    "the same command again");
+    writer.write_tokens(before[c].tokens, found.chunk.packed);
+    for (std::uint64_t& start : found.chunk.starts) start += before[c].tokens;
+    writer.write_bounds(before[c].documents, found.chunk.starts);
+  }
+  if (world.rank() == 0)
+    writer.write_bounds(before.back().documents, std::span(&before.back().tokens, 1));
+  writer.sync();
+}
+
+/// The hash of each block, by the ranks in turn. Collective.
+std::vector<std::string> hash_blocks(Communicator& world, const TokenFileInfo& info,
+                                     const TokenFileWriter& writer) {
+  nlohmann::json mine = nlohmann::json::array();
+  together(world, [&] {
+    for (auto b = static_cast<std::uint64_t>(world.rank()); b < info.blocks();
+         b += static_cast<std::uint64_t>(world.size()))
+      mine.push_back(writer.block_sha256(b));
+  });
+  const std::vector<nlohmann::json> ranks = gather_json(world, mine);
+  std::vector<std::string> blocks;
+  for (std::uint64_t b = 0; b < info.blocks(); ++b)
+    blocks.push_back(ranks[b % ranks.size()][b / ranks.size()].get<std::string>());
+  return blocks;
+}
+
+/// All chunks into one file, which then gets its name. Collective.
+TokenFileInfo join_chunks(Communicator& world, const RankShare& share, std::uint64_t chunks,
+                          const Tokenizer& tokenizer, const std::string& folder,
+                          const std::string& out) {
+  const std::vector<ChunkCounts> before = counts_before(world, share, chunks);
+  TokenFileInfo info;
+  info.vocabulary = static_cast<std::uint64_t>(tokenizer.vocabulary());
+  info.tokens = before.back().tokens;
+  info.documents = before.back().documents;
+  info.tokenizer = tokenizer.fingerprint();
+  if (info.tokens == 0)
+    throw_input("the tokenizer makes no token of the text", "data.text", "a text with words in it");
+  const std::string partial = folder + "/joined";
+  std::optional<TokenFileWriter> writer;
+  together(world, [&] {
+    if (world.rank() == 0) writer.emplace(partial, info, true);
+  });
+  together(world, [&] {
+    if (world.rank() != 0) writer.emplace(partial, info, false);
+    write_share(world, share, before, info.width(), folder, *writer);
+  });
+  const std::vector<std::string> blocks = hash_blocks(world, info, *writer);
+  together(world, [&] {
+    if (world.rank() != 0) return;
+    writer->finish(blocks);
+    rename_path(partial, out);
+    const std::string parent = std::filesystem::path(out).parent_path().string();
+    sync_directory(parent.empty() ? "." : parent);
+  });
+  if (world.rank() == 0) info.sha256 = TokenFile(out).info().sha256;
+  return info;
+}
+
+/// One process at a time prepares `out`.
+FileLock open_parts(const std::string& out, const std::string& folder) {
+  if (std::error_code error; std::filesystem::exists(out, error))
+    throw_input("there is a file already", out, "another --out, or remove the file");
+  make_directories(folder);
+  return {folder + "/lock", "this token file", "wait until the other process has ended"};
+}
+
+void say_what_was_there(const std::vector<nlohmann::json>& ranks, std::uint64_t chunks,
+                        PreparedText& result) {
+  std::uint64_t damaged = 0, other = 0;
+  for (const nlohmann::json& one : ranks) {
+    result.kept += one[0].get<std::uint64_t>();
+    damaged += one[1].get<std::uint64_t>();
+    other += one[2].get<std::uint64_t>();
+  }
+  if (result.kept > 0) log::info("{} of {} chunks were there already", result.kept, chunks);
+  if (damaged > 0) log::warn("{} of {} chunks were not whole, and are made anew", damaged, chunks);
+  if (other > 0)
+    log::warn("{} of {} chunks were of another text, tokenizer or options, and are made anew",
+              other, chunks);
+}
+
+}  // namespace
+
+PreparedText prepare_tokens(Communicator& world, const Corpus& corpus, const Tokenizer& tokenizer,
+                            const PrepareOptions& options, const std::string& out) {
+  const auto start = PrepareClock::now();
+  const std::string folder = out + ".parts";
+  std::optional<FileLock> lock;
+  together(world, [&] {
+    if (world.rank() == 0) lock.emplace(open_parts(out, folder));
+  });
+  const std::vector<FileStamp> stamps = corpus.stamps();
+  TextChunks chunks(corpus, tokenizer, options);
+  PreparedText result;
+  result.text_bytes = corpus.size();
+  result.chunks = chunks.count();
+  const RankShare share = encode_share(
+      world, chunks, corpus.size(),
+      TokenFileInfo::width_of(static_cast<std::uint64_t>(tokenizer.vocabulary())), folder);
+  const auto found = gather_json(world, {share.kept, share.damaged, share.other});
+  if (world.rank() == 0) say_what_was_there(found, chunks.count(), result);
+  together(world, [&] {
+    if (corpus.stamps() != stamps)
+      throw_failure("the text was changed while it was read", corpus.files()[0],
+                    "the same command again: chunks that did not change are kept");
+  });
+  result.info = join_chunks(world, share, chunks.count(), tokenizer, folder, out);
+  together(world, [&] {
+    if (world.rank() != 0) return;
+    lock.reset();
+    remove_tree(folder);
+  });
+  result.seconds = seconds_after(start);
+  return result;
+}
+
+}  // namespace concertina

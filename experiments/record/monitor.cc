@@ -1,0 +1,92 @@
+#include "experiments/record/monitor.h"
+
+#include <fmt/format.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/run/planning.h"
+
+namespace concertina {
+
+Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step)
+    : model_(job_of(config).model),
+      freezes_(config.freeze.policy != "none"),
+      batch_(config.batch.global),
+      steps_(config.run.steps),
+      progress_(stderr, config.log.every) {
+  attempt("metrics.jsonl", [&] { metrics_.emplace(directory + "/metrics.jsonl", last_step); });
+  attempt("events.jsonl", [&] { events_.emplace(directory + "/events.jsonl", last_step); });
+  if (config.log.tensorboard)
+    attempt("TensorBoard", [&] { tensorboard_.emplace(directory + "/tensorboard", last_step); });
+}
+
+void Monitor::attempt(const std::string& what, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    if (failed_.insert(what).second)
+      log::warn("{} lacks lines: {} ({}); training goes on", what, error.message(), error.where());
+  }
+}
+
+/// The layout, what is frozen and the batch, once one of them has changed.
+std::string Monitor::elastic_text(const StepMetrics& metrics) {
+  if (first_layout_.empty()) first_layout_ = metrics.layout;
+  if (metrics.frozen_units == 0 && metrics.layout == first_layout_ && metrics.batches == 1)
+    return "";
+  const std::string frozen = frozen_text(model_, metrics.frozen_units);
+  const std::string batch =
+      metrics.batches > 1 ? fmt::format(", batch {}", metrics.batches * batch_) : "";
+  return metrics.layout + (frozen.empty() ? "" : ", ") + frozen + batch;
+}
+
+void Monitor::step(const StepMetrics& metrics) {
+  if (metrics_) attempt("metrics.jsonl", [&] { metrics_->write(to_json(metrics)); });
+  eta_.add(metrics.step_ms * 1e-3);
+  progress_.update({.step = metrics.step,
+                    .steps = steps_,
+                    .loss = metrics.loss,
+                    .tokens_per_s = metrics.tokens_per_s,
+                    .bubble = metrics.bubble,
+                    .seconds_left = eta_.seconds_left(steps_ - metrics.step),
+                    .elastic = elastic_text(metrics),
+                    .batches = metrics.batches});
+  if (!tensorboard_) return;
+  attempt("TensorBoard", [&] {
+    tensorboard_->scalar("train/loss", metrics.step, metrics.loss);
+    tensorboard_->scalar("train/lr", metrics.step, metrics.lr);
+    tensorboard_->scalar("train/grad_norm", metrics.step, metrics.grad_norm);
+    tensorboard_->scalar("speed/tokens_per_s", metrics.step, metrics.tokens_per_s);
+    tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
+    if (freezes_) tensorboard_->scalar("train/frozen_units", metrics.step, metrics.frozen_units);
+  });
+}
+
+void Monitor::validation(std::int64_t step, const Validation& result, bool final) {
+  nlohmann::ordered_json facts{{"loss", result.loss},
+                               {"tokens", result.targets},
+                               {"of_tokens", result.of},
+                               {"seconds", result.seconds},
+                               {"final", final}};
+  for (const Metric& metric : result.metrics) facts[metric.name] = metric.value;
+  event(step, "validation", facts);
+  if (!final) curve_tokens_ = result.targets;
+  const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;
+  if (!tensorboard_) return;
+  attempt("TensorBoard", [&] {
+    tensorboard_->scalar(on_curve ? "validation/loss" : "validation/final_loss", step, result.loss);
+    for (const Metric& metric : result.metrics)
+      tensorboard_->scalar((on_curve ? "validation/" : "validation/final_") + metric.name, step,
+                           metric.value);
+  });
+}
+
+void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details) {
+  nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
+  line.update(details);
+  line["time"] = utc_text();
+  if (events_) attempt("events.jsonl", [&] { events_->write(line); });
+}
+
+}  // namespace concertina

@@ -1,0 +1,49 @@
+// What a training run leaves behind for people: metrics.jsonl, events.jsonl, TensorBoard, progress.
+// Invariant: only rank 0 has one; nothing here changes a result or ends a run: a file that cannot
+// be written is a warning, once for each file, and is tried again with the next line.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "experiments/config/config.h"
+#include "experiments/evaluate/evaluate.h"
+#include "experiments/record/progress.h"
+#include "io/metrics.h"
+#include "io/tensorboard.h"
+
+namespace concertina {
+
+class Monitor {
+ public:
+  /// Continues the files of `directory` after step `last_step`.
+  Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
+
+  void step(const StepMetrics& metrics);
+  /// `final`: at the end of the run. Where it is over other text than those before it, it is no
+  /// point of their curve in TensorBoard.
+  void validation(std::int64_t step, const Validation& result, bool final);
+  /// A line of events.jsonl: what happened, and what it cost.
+  void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
+  /// Takes the bar away; call it before anything else writes to the terminal.
+  void clear() { progress_.clear(); }
+
+ private:
+  std::string elastic_text(const StepMetrics& metrics);
+  void attempt(const std::string& what, const std::function<void()>& write);
+
+  const ModelSpec model_;
+  const bool freezes_;                     // as the run goes on
+  const std::int64_t batch_;               // samples of a step
+  std::string first_layout_;               // of this launch
+  std::int64_t steps_, curve_tokens_ = 0;  // of the evaluations before the end
+  std::optional<JsonLines> metrics_, events_;
+  std::optional<TensorBoardWriter> tensorboard_;
+  std::set<std::string> failed_;
+  Progress progress_;
+  Eta eta_;
+};
+
+}  // namespace concertina

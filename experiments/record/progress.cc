@@ -1,0 +1,115 @@
+#include "experiments/record/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/clock.h"
+#include "core/number_text.h"
+#include "core/step_history.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kRedrawSeconds = 0.1;
+constexpr int kDefaultColumns = 80;
+
+int terminal_columns(std::FILE* stream) {
+  winsize size{};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultColumns;
+  return size.ws_col;
+}
+
+/// What cannot be written is lost: nobody could be told.
+void put(std::FILE* stream, const std::string& text) {
+  std::fputs(text.c_str(), stream);
+  std::fflush(stream);
+  std::clearerr(stream);
+}
+
+}  // namespace
+
+std::string format_duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  const auto total = static_cast<std::int64_t>(std::min(std::round(seconds), 1e12));
+  const std::int64_t minutes = total / 60, hours = minutes / 60;
+  if (hours >= 100) return fmt::format("{}d {:02}h", hours / 24, hours % 24);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes % 60, total % 60);
+  return fmt::format("{}:{:02}", minutes, total % 60);
+}
+
+std::string format_rate(double per_second) {
+  if (!std::isfinite(per_second) || per_second < 0) return "?";
+  constexpr const char* kSuffix[] = {"", "k", "M", "G", "T"};
+  std::size_t scale = 0;
+  // 999.5 would print as "1000": three digits decide.
+  while (per_second >= 999.5 && scale + 1 < std::size(kSuffix)) per_second /= 1000, ++scale;
+  const int decimals = scale == 0 || per_second >= 99.95 ? 0 : per_second >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f}{}", per_second, decimals, kSuffix[scale]);
+}
+
+std::string progress_line(const ProgressFigures& figures) {
+  return fmt::format("step {}/{}  loss {}  {} tokens/s  bubble {:.0f}%  {}{}ETA {}", figures.step,
+                     figures.steps, number_text(figures.loss), format_rate(figures.tokens_per_s),
+                     100 * figures.bubble, figures.elastic, figures.elastic.empty() ? "" : "  ",
+                     format_duration(figures.seconds_left));
+}
+
+std::string progress_bar(const ProgressFigures& figures, int width) {
+  constexpr int kLeastCells = 5, kMostCells = 40;
+  const std::string text = progress_line(figures);
+  const auto room = static_cast<std::size_t>(std::max(width, 0));
+  const int cells = std::min(kMostCells, width - static_cast<int>(text.size()) - 3);
+  if (cells < kLeastCells) return text.substr(0, room);
+  const double share = figures.steps > 0
+                           ? static_cast<double>(figures.step) / static_cast<double>(figures.steps)
+                           : 1;
+  const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * cells);
+  return fmt::format("[{}{}] {}", std::string(full, '#'),
+                     std::string(static_cast<std::size_t>(cells) - full, '.'), text);
+}
+
+Progress::Progress(std::FILE* stream, std::int64_t every)
+    : stream_(stream),
+      every_(std::max<std::int64_t>(every, 1)),
+      terminal_(isatty(fileno(stream)) == 1) {}
+
+Progress::~Progress() {
+  clear();
+}
+
+void Progress::update(const ProgressFigures& figures) {
+  const bool last = figures.step >= figures.steps;
+  if (!terminal_) {
+    if (is_due(figures.step - figures.batches, figures.step, every_) || last)
+      put(stream_, progress_line(figures) + '\n');
+    return;
+  }
+  const double time = now();
+  if (drawn_ && !last && time - last_draw_ < kRedrawSeconds) return;
+  // One column stays free: a full line would wrap on some terminals.
+  put(stream_, fmt::format("\r{}\x1b[K{}", progress_bar(figures, terminal_columns(stream_) - 1),
+                           last ? "\n" : ""));
+  drawn_ = !last;
+  last_draw_ = time;
+}
+
+void Progress::clear() {
+  if (!drawn_) return;
+  put(stream_, "\r\x1b[K");
+  drawn_ = false;
+}
+
+void Eta::add(double step_seconds) {
+  constexpr double kWeight = 0.1;
+  mean_ = mean_ < 0 ? step_seconds : mean_ + kWeight * (step_seconds - mean_);
+}
+
+double Eta::seconds_left(std::int64_t steps_left) const {
+  return mean_ < 0 ? -1 : mean_ * static_cast<double>(steps_left);
+}
+
+}  // namespace concertina

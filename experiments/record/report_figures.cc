@@ -1,0 +1,211 @@
+#include "experiments/record/report_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/step_history.h"
+#include "core/tensor.h"
+#include "experiments/record/trace_costs.h"
+#include "experiments/record/tracing.h"
+#include "experiments/run/planning.h"
+#include "io/file.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/plan_memory.h"
+
+namespace concertina {
+namespace {
+
+/// The step of median length, for a picture of one that is neither the best nor the worst.
+std::size_t typical_step(const RunTrace& trace) {
+  std::vector<std::size_t> order(trace.steps.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::ranges::nth_element(order, middle, {},
+                           [&](std::size_t step) { return span_of(trace.steps[step]).seconds(); });
+  return *middle;
+}
+
+void widen(MemoryUse& peak, const MemoryUse& use) {
+  peak.activations = std::max(peak.activations, use.activations);
+  peak.saved_bytes = std::max(peak.saved_bytes, use.saved_bytes);
+  peak.boundary_bytes = std::max(peak.boundary_bytes, use.boundary_bytes);
+}
+
+/// From the plan alone. Boundary pools are counted one by one, so they bound what is in use at
+/// once.
+MemoryUse predicted_peak(const RunTrace& trace, std::size_t rank, const Timeline& timeline,
+                         const RowMemory& memory) {
+  MemoryUse peak;
+  for (const MemorySample& sample : saved_over_time(trace, rank, timeline.rows[rank]))
+    widen(peak, sample.use);
+  const int buffers = memory.boundaries();
+  peak.boundary_bytes = static_cast<std::size_t>(buffers) * align_up(trace.boundary_bytes);
+  return peak;
+}
+
+template <class Value>
+double mean(const std::vector<RankFigures>& ranks, Value value) {
+  double sum = 0;
+  for (const RankFigures& rank : ranks) sum += value(rank);
+  return sum / static_cast<double>(ranks.size());
+}
+
+nlohmann::ordered_json to_json(const MemoryUse& use) {
+  return {{"activations", use.activations},
+          {"saved_bytes", use.saved_bytes},
+          {"boundary_bytes", use.boundary_bytes}};
+}
+
+}  // namespace
+
+RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
+  if (std::error_code error; !std::filesystem::is_regular_file(directory + "/config.toml", error))
+    throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
+  RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
+               .metrics = metrics_of(read_lines(directory + "/metrics.jsonl")),
+               .config = read_file(directory + "/config.toml", 1 << 20),
+               .known = {},
+               .validations = {},
+               .launches = read_lines(directory + "/launches.jsonl"),
+               .events = read_lines(directory + "/events.jsonl")};
+  run.validations = validations_of(run.events);
+  if (std::ifstream file(directory + "/result.json"); file)
+    run.result = nlohmann::json::parse(file, nullptr, false);
+  if (!run.result.is_object()) run.result = nullptr;
+  run.known = known_costs(directory, run.trace.layout, run.trace.plan);
+  return run;
+}
+
+StepTotals total(const std::vector<MetricsPoint>& metrics) {
+  StepTotals totals;
+  std::vector<double> seconds;
+  double idle = 0;
+  for (const MetricsPoint& point : metrics) {
+    const double time = point.step_ms * 1e-3;
+    if (!std::isfinite(time * point.tokens_per_s) || time <= 0) continue;
+    seconds.push_back(time);
+    totals.steps += static_cast<std::int64_t>(point.batches);
+    totals.seconds += point.batches * time;
+    totals.tokens += point.tokens_per_s * point.batches * time;
+    if (std::isfinite(point.bubble)) idle += point.bubble * point.batches * time;
+  }
+  totals.median_seconds = median(std::move(seconds));
+  if (totals.seconds > 0) totals.bubble = idle / totals.seconds;
+  return totals;
+}
+
+nlohmann::ordered_json to_json(const StepTotals& totals) {
+  return {{"steps", totals.steps},
+          {"tokens_per_s", totals.tokens_per_s()},
+          {"median_step_ms", totals.median_seconds * 1e3},
+          {"steps_s", totals.seconds},
+          {"bubble", totals.bubble}};
+}
+
+double ReportFigures::bubble() const {
+  return mean(ranks, [](const RankFigures& rank) { return rank.bubble; });
+}
+
+double ReportFigures::predicted_bubble() const {
+  return mean(ranks, [](const RankFigures& rank) { return rank.predicted_bubble; });
+}
+
+IdleCauses ReportFigures::causes() const {
+  IdleCauses causes;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    causes.by_cause[c] =
+        mean(ranks, [c](const RankFigures& rank) { return rank.causes.by_cause[c]; });
+  return causes;
+}
+
+ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known) {
+  ReportFigures figures;
+  figures.costs = costs_of(trace, known.costs);
+  figures.costs_missing = known.missing;
+  figures.predicted = simulate(trace.plan, trace.layout, figures.costs);
+  figures.predicted_seconds = figures.predicted.makespan;
+  figures.typical = typical_step(trace);
+  figures.seconds = span_of(trace.steps[figures.typical]).seconds();
+  figures.ranks.resize(trace.plan.rows.size());
+  const ExpectedIdle expected = expected_idle(trace.plan, trace.layout, figures.costs);
+  const auto steps = static_cast<double>(trace.steps.size());
+  for (const std::vector<StepRecord>& step : trace.steps) {
+    const double seconds = span_of(step).seconds();
+    const std::vector<IdleCauses> causes = idle_causes(trace.plan, trace.layout, step, expected);
+    for (std::size_t rank = 0; rank < step.size(); ++rank) {
+      RankFigures& one = figures.ranks[rank];
+      one.bubble += (1 - busy_seconds(trace.plan.rows[rank], step[rank]) / seconds) / steps;
+      for (std::size_t c = 0; c < kCauses; ++c)
+        one.causes.by_cause[c] += causes[rank].by_cause[c] / seconds / steps;
+      for (const MemorySample& sample : step[rank].memory) widen(one.peak, sample.use);
+    }
+  }
+  const std::vector<RowMemory> memory = plan_memory(trace.plan, trace.layout);
+  for (std::size_t rank = 0; rank < figures.ranks.size(); ++rank) {
+    figures.ranks[rank].predicted_bubble = figures.predicted.bubble[rank];
+    figures.ranks[rank].predicted_peak =
+        predicted_peak(trace, rank, figures.predicted, memory[rank]);
+  }
+  return figures;
+}
+
+std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t rank,
+                                          const std::vector<Interval>& times) {
+  std::vector<MemorySample> samples;
+  MemoryUse use;
+  const auto sample = [&](double time) { samples.push_back({time, use}); };
+  const std::vector<Action>& row = trace.plan.rows[rank];
+  const std::vector<StageInfo> infos = stage_infos(trace.layout);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (!is_compute(row[i].kind)) continue;
+    const auto stage = static_cast<std::size_t>(row[i].stage);
+    const bool saves = row[i].kind == Kind::F && infos[stage].trains;
+    if (saves) ++use.activations, use.saved_bytes += trace.saved_bytes[stage];
+    if (row[i].kind == Kind::I) use.saved_bytes += trace.grad_bytes[stage];
+    sample(times[i].start);
+    if (row[i].kind == Kind::W) use.saved_bytes -= trace.grad_bytes[stage];
+    if (makes_weight_gradient(row[i].kind))
+      --use.activations, use.saved_bytes -= trace.saved_bytes[stage];
+    sample(times[i].end);
+  }
+  // The two of an overlapped pair start and end together.
+  std::ranges::stable_sort(samples, {}, &MemorySample::time);
+  return samples;
+}
+
+nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (const RankFigures& rank : figures.ranks) {
+    nlohmann::ordered_json causes;
+    for (std::size_t c = 0; c < kCauses; ++c)
+      causes[std::string(name_of(static_cast<Cause>(c)))] = rank.causes.by_cause[c];
+    ranks.push_back({{"bubble", rank.bubble},
+                     {"predicted_bubble", rank.predicted_bubble},
+                     {"causes", causes},
+                     {"peak", to_json(rank.peak)},
+                     {"predicted_peak", to_json(rank.predicted_peak)}});
+  }
+  nlohmann::ordered_json recorded = nlohmann::ordered_json::array();
+  for (const auto& step : trace.steps) recorded.push_back(step[0].step);
+  nlohmann::ordered_json json = {{"run", trace.run},
+                                 {"schedule", trace.schedule},
+                                 {"layout", short_form(trace.layout)},
+                                 {"steps", trace.steps.size()},
+                                 {"recorded_steps", recorded},
+                                 {"typical_step", trace.steps[figures.typical][0].step},
+                                 {"step_ms", figures.seconds * 1e3},
+                                 {"predicted_step_ms", figures.predicted_seconds * 1e3},
+                                 {"prediction_error", figures.error()},
+                                 {"bubble", figures.bubble()},
+                                 {"predicted_bubble", figures.predicted_bubble()},
+                                 {"ranks", ranks},
+                                 {"clock_error_us", trace.clock_error * 1e6}};
+  if (!figures.costs_missing.empty()) json["costs_missing"] = figures.costs_missing;
+  return json;
+}
+
+}  // namespace concertina

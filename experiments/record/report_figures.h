@@ -1,0 +1,77 @@
+// What `report` says of a run, as numbers: measured, and predicted from what its actions took and
+// from its costs.json.
+// Invariant: pure, but for load_run(). "Bubble" is, here as in metrics.jsonl and in
+// parallel/simulate/simulate.h, the idle share of a step: time in which a rank neither computes nor
+// updates.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/record/known_costs.h"
+#include "experiments/record/run_lines.h"
+#include "experiments/record/run_trace.h"
+#include "parallel/simulate/idle_causes.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+
+/// What a run directory holds.
+struct RunFiles {
+  RunTrace trace;
+  std::vector<MetricsPoint> metrics;
+  std::string config;  // config.toml
+  KnownCosts known;    // costs.json
+  std::vector<ValidationPoint> validations{};
+  std::vector<nlohmann::json> launches{};  // lines of launches.jsonl, which a run may lack
+  std::vector<nlohmann::json> events{};    // lines of events.jsonl, likewise
+  nlohmann::json result{};                 // result.json, likewise; else null
+};
+/// The trace that begins at `step`, or the last one. Throws Error{bad_input} if there is no such
+/// trace, or a damaged one.
+RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step = {});
+
+/// All steps of a run, whatever launch they are of.
+struct StepTotals {
+  std::int64_t steps = 0;
+  double seconds = 0, tokens = 0;
+  double median_seconds = 0, bubble = 0;  // bubble: of all these seconds
+
+  double tokens_per_s() const { return seconds > 0 ? tokens / seconds : 0; }
+};
+StepTotals total(const std::vector<MetricsPoint>& metrics);
+nlohmann::ordered_json to_json(const StepTotals& totals);
+
+struct RankFigures {
+  double bubble = 0, predicted_bubble = 0;
+  IdleCauses causes;  // shares of the step; they add up to bubble
+  MemoryUse peak, predicted_peak;
+};
+
+struct ReportFigures {
+  Costs costs;                // trace_costs.h
+  std::string costs_missing;  // KnownCosts::missing
+  Timeline predicted;
+  std::size_t typical = 0;                    // the recorded step of median length
+  double seconds = 0, predicted_seconds = 0;  // of that step
+  std::vector<RankFigures> ranks;             // means over the recorded steps; peaks, the largest
+
+  /// Predicted over measured time, minus 1.
+  double error() const { return predicted_seconds / seconds - 1; }
+  double bubble() const;
+  double predicted_bubble() const;
+  /// Means over ranks; they add up to bubble().
+  IdleCauses causes() const;
+};
+ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known);
+
+/// Saved bytes of `rank` over time if its row ran at `times`: the executor's lifetimes
+/// (parallel/plan/plan_memory.h).
+std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t rank,
+                                          const std::vector<Interval>& times);
+
+nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures);
+
+}  // namespace concertina

@@ -1,0 +1,117 @@
+#include "experiments/record/run_history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/number_text.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
+#include "io/checkpoint_commit.h"
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+constexpr std::uint64_t kTail = 64 << 10;  // bytes of metrics.jsonl that hold its last line
+
+/// The largest "step" among the last lines of `path`; 0 if there is none.
+std::int64_t last_step_in(const std::string& path) {
+  std::error_code ignored;
+  if (!stdfs::is_regular_file(path, ignored)) return 0;
+  const File file(path, File::Mode::read);
+  const std::uint64_t size = file.size();
+  std::string text(std::min(size, kTail), '\0');
+  file.read_at(size - text.size(), std::as_writable_bytes(std::span(text)));
+  std::int64_t step = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const auto line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
+    if (line.is_object() && line.contains("step") && line["step"].is_number_integer())
+      step = std::max(step, line["step"].get<std::int64_t>());
+    begin = end + 1;
+  }
+  return step;
+}
+
+/// `path`.1, or the first number that is free.
+std::string free_name(const std::string& path) {
+  for (int number = 1;; ++number)
+    if (const std::string name = fmt::format("{}.{}", path, number); !stdfs::exists(name))
+      return name;
+}
+
+}  // namespace
+
+RunHistory read_history(const std::string& directory) {
+  RunHistory history;
+  history.steps = last_step_in(directory + "/metrics.jsonl");
+  const std::string path = directory + "/config.toml";
+  std::error_code ignored;
+  if (!stdfs::is_regular_file(path, ignored)) return history;
+  try {
+    RunConfig config;
+    read_config_file(path, config);
+    history.config = std::move(config);
+  } catch (const Error& error) {
+    log::warn("{} cannot be compared with this launch: {}", path, error.message());
+  }
+  return history;
+}
+
+std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now) {
+  const RunConfig then = with_absolute_paths(before), here = with_absolute_paths(now);
+  std::vector<std::string> changes;
+  for (const Key& key : config_keys()) {
+    if (key.name == "run.dir" || key.name == "run.name") continue;
+    const std::string was = value_text(key, then), is = value_text(key, here);
+    if (was != is) changes.push_back(fmt::format("{} = {} (was {})", key.name, is, was));
+  }
+  return changes;
+}
+
+void require_no_steps(const RunHistory& history, const RunConfig& config) {
+  if (history.steps == 0) return;
+  const std::string now = checkpoint_directory(config), run = run_directory(config);
+  std::string then = now;
+  if (history.config && !history.config->checkpoint.dir.empty())
+    then = history.config->checkpoint.dir;
+  else if (history.config && !config.checkpoint.dir.empty())
+    then = run + "/checkpoints";
+  std::error_code ignored;
+  const bool moved =
+      !stdfs::equivalent(then, now, ignored) && stdfs::absolute(then) != stdfs::absolute(now);
+  const std::string anew = "--from-scratch to begin at step 0 (the old logs are moved aside)";
+  if (moved)
+    throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}; its "
+                            "config.toml has them in {}{}",
+                            run, counted(history.steps, "step"), now, then,
+                            newest_commit(then) ? "" : ", where there is none now"),
+                config.where("checkpoint.dir"),
+                fmt::format("--set checkpoint.dir={}, or {}", then, anew));
+  throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}: it was "
+                          "removed or is not mounted, or the run ended before its first one "
+                          "(checkpoint.every = {})",
+                          run, counted(history.steps, "step"), now, config.checkpoint.every),
+              run + "/metrics.jsonl", "bring the checkpoints back, or " + anew);
+}
+
+void move_aside(const std::string& directory) {
+  for (const char* name : {"metrics.jsonl", "events.jsonl", "tensorboard", "result.json",
+                           "trace.json", "costs.json", "config.toml"}) {
+    const std::string path = directory + "/" + name;
+    if (!stdfs::exists(path)) continue;
+    const std::string to = free_name(path);
+    rename_path(path, to);
+    log::info("{} is now {}", path, stdfs::path(to).filename().string());
+  }
+  sync_directory(directory);
+}
+
+}  // namespace concertina

@@ -1,0 +1,108 @@
+#include "experiments/record/trace_costs.h"
+
+#include <algorithm>
+
+#include "core/step_history.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/simulate/stage_means.h"
+
+namespace concertina {
+namespace {
+
+class Mean {
+ public:
+  void add(double value) { sum_ += value, ++count_; }
+  double value() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+ private:
+  double sum_ = 0;
+  std::int64_t count_ = 0;
+};
+
+/// The parts of one rank's load and STEP, between their waits.
+struct RankMeans {
+  Mean load, norm, update, refresh;
+
+  void add(const std::vector<Action>& row, const StepRecord& record) {
+    double first = record.actions.front().start;
+    if (!record.waits.empty()) first = std::min(first, record.waits.front().start);
+    load.add(first - record.start);
+    if (row.back().kind != Kind::STEP) return;
+    const ActionTime& step = record.actions.back();
+    double met = step.start, updated = step.end, gathered = step.end;
+    for (const WaitTime& wait : record.waits) {
+      if (wait.what == WaitFor::ranks) norm.add(wait.start - step.start), met = wait.end;
+      if (wait.what == WaitFor::weights) updated = wait.start, gathered = wait.end;
+    }
+    update.add(updated - met);
+    refresh.add(step.end - gathered);
+  }
+  RankCosts costs() const { return {load.value(), norm.value(), update.value(), refresh.value()}; }
+};
+
+/// From the end of a SEND, or the start of the wait if that is later, to the end of the wait.
+void add_transfers(const PlanIndex& index, const std::vector<StepRecord>& ranks,
+                   std::vector<double>& seconds) {
+  for (const StepRecord& record : ranks)
+    for (const WaitTime& wait : record.waits) {
+      if (wait.what != WaitFor::receive) continue;
+      const Place place = index.place(index.find(counterpart(wait.transfer)));
+      const double sent = ranks[static_cast<std::size_t>(place.rank)]
+                              .actions[static_cast<std::size_t>(place.position)]
+                              .end;
+      seconds.push_back(std::max(0.0, wait.end - std::max(wait.start, sent)));
+    }
+}
+
+void set_stages(const std::vector<StageCosts>& stages, const std::vector<std::size_t>& saved_bytes,
+                Costs& costs) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const int units = costs.stages[s].units;
+    costs.stages[s] = stages[s];
+    costs.stages[s].units = units;
+    costs.stages[s].saved_bytes = saved_bytes[s];
+  }
+}
+
+/// A bucket's part is done at the share of the update that costs.json has it at.
+void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
+  std::vector<RankCosts> ranks;
+  for (const RankMeans& rank : means) ranks.push_back(rank.costs());
+  for (BucketCosts& bucket : costs.buckets)
+    for (std::size_t i = 0; i < bucket.ranks.size(); ++i) {
+      const auto rank = static_cast<std::size_t>(bucket.ranks[i]);
+      if (const double known = costs.ranks[rank].update; known > 0)
+        bucket.updated[i] *= ranks[rank].update / known;
+    }
+  costs.ranks = std::move(ranks);
+}
+
+}  // namespace
+
+Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known) {
+  const PlanIndex index(trace.plan, trace.layout);
+  StageMeans means(trace.layout);
+  std::vector<RankMeans> ranks(trace.plan.rows.size());
+  Mean post;
+  std::vector<double> transfers;
+  for (const std::vector<StepRecord>& step : trace.steps) {
+    for (std::size_t rank = 0; rank < step.size(); ++rank) {
+      const std::vector<Action>& row = trace.plan.rows[rank];
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (is_transfer(row[i].kind)) post.add(step[rank].actions[i].busy);
+      means.add(row, step[rank]);
+      ranks[rank].add(row, step[rank]);
+    }
+    add_transfers(index, step, transfers);
+  }
+  Costs costs = known.value_or(unit_costs(trace.layout));
+  set_stages(means.costs(), trace.saved_bytes, costs);
+  set_ranks(ranks, costs);
+  costs.post = post.value();
+  costs.boundary_bytes = static_cast<double>(trace.boundary_bytes);
+  if (!known && !transfers.empty())
+    costs.local.receive_cpu = median(std::move(transfers)) / costs.boundary_bytes;
+  return costs;
+}
+
+}  // namespace concertina

@@ -1,0 +1,108 @@
+#include "experiments/results/same_bits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "experiments/machine/machine.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::array kBitColumns = {"loss", "validation_loss", "grad_norm", "state_sha256"};
+constexpr std::size_t kMostBits = 12;  // characters of a hash that tell it from others
+
+struct BitAxes {
+  std::vector<std::string> layout, others;
+};
+
+std::string bits_of(const TrialRecord& trial, const std::string& column) {
+  const std::string text = cell_text(cell_of(trial, column));
+  return text.empty() ? "nothing" : text;
+}
+
+std::string short_bits(const std::string& text) {
+  return text.size() > 32 ? text.substr(0, kMostBits) : text;
+}
+
+/// "a, b and c".
+std::string listed(const std::vector<std::string>& words) {
+  if (words.size() < 2) return words.empty() ? "" : words[0];
+  return fmt::format("{} and {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+/// Empty if all trials of the group have the same bits; else who has others than most.
+std::string odd_ones(const TrialGroup& group, const BitAxes& axes, const std::string& column) {
+  std::map<std::string, Trials> by_bits;
+  for (const TrialRecord* trial : group.done) by_bits[bits_of(*trial, column)].push_back(trial);
+  if (by_bits.size() < 2) return {};
+  // Most trials; of equally many, the value of the first trial.
+  const auto most = std::ranges::max_element(by_bits, [](const auto& a, const auto& b) {
+    const auto rank = [](const Trials& t) { return std::pair(t.size(), -t.front()->number); };
+    return rank(a.second) < rank(b.second);
+  });
+  std::vector<std::string> odd;
+  for (const auto& [bits, trials] : by_bits)
+    if (bits != most->first)
+      for (const TrialGroup& layout : groups_of(trials, axes.layout))
+        odd.push_back(fmt::format("{} (trial {}) has {}", settings_text(axes.layout, layout.values),
+                                  to_ranges(numbers_of(layout.done)), short_bits(bits)));
+  constexpr std::size_t kMostOdd = 8;
+  const std::size_t more = odd.size() > kMostOdd ? odd.size() - kMostOdd : 0;
+  odd.resize(odd.size() - more);
+  return fmt::format("{}{}; {} of {} trials have {}", fmt::join(odd, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "", most->second.size(),
+                     group.done.size(), short_bits(most->first));
+}
+
+std::string same_line(const std::vector<std::string>& columns, const BitAxes& axes,
+                      const std::vector<TrialGroup>& groups, const Trials& trials) {
+  const std::size_t layouts = groups_of(trials, axes.layout).size();
+  std::size_t least = layouts;
+  for (const TrialGroup& group : groups)
+    least = std::min(least, groups_of(group.done, axes.layout).size());
+  const std::string count = least == layouts ? fmt::format("all {}", layouts)
+                                             : fmt::format("{} to {} of", least, layouts);
+  std::string line = fmt::format("{}: the same bits in {} groups of {}", listed(columns),
+                                 least == layouts ? count : fmt::format("{} {}", count, layouts),
+                                 listed(axes.layout));
+  if (axes.others == std::vector<std::string>{"run.seed"})
+    return line + (groups.size() == 1 ? " for the one seed"
+                                      : fmt::format(" for each of {} seeds", groups.size()));
+  if (!axes.others.empty())
+    line += fmt::format(" for each of {} values of {}", groups.size(), listed(axes.others));
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> same_bits(const Trials& trials, const std::vector<std::string>& axes) {
+  BitAxes split;
+  for (const std::string& axis : axes)
+    (is_layout_key(axis) ? split.layout : split.others).push_back(axis);
+  std::vector<TrialGroup> groups = groups_of(trials, split.others);
+  std::erase_if(groups, [&](const TrialGroup& group) {
+    return groups_of(group.done, split.layout).size() < 2;
+  });
+  if (split.layout.empty() || groups.empty()) return {};
+  std::vector<std::string> same, lines;
+  for (const std::string column : kBitColumns) {
+    if (std::ranges::all_of(
+            trials, [&](const TrialRecord* t) { return cell_text(cell_of(*t, column)).empty(); }))
+      continue;
+    const std::size_t before = lines.size();
+    for (const TrialGroup& group : groups)
+      if (const std::string odd = odd_ones(group, split, column); !odd.empty())
+        lines.push_back(fmt::format("{} differs{}{}: {}", column,
+                                    split.others.empty() ? "" : " at ",
+                                    settings_text(split.others, group.values), odd));
+    if (lines.size() == before) same.push_back(column);
+  }
+  if (!same.empty()) lines.insert(lines.begin(), same_line(same, split, groups, trials));
+  return lines;
+}
+
+}  // namespace concertina

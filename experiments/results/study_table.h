@@ -1,0 +1,108 @@
+// The table of a study: a row per group of trials, for each metric its mean, spread and difference
+// to a baseline, and what a reader must know beside.
+// Invariants: pure; the same results give the same bytes, whatever order trials finished in; a
+// trial that did not end well, or a value that is not finite, is named and never averaged.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/results/statistics.h"
+#include "experiments/results/study_columns.h"
+#include "experiments/results/study_search.h"
+
+namespace concertina {
+
+/// How the p values of one metric allow for being several.
+enum class PCorrection { none, holm };
+/// Throws Error{bad_input} for a word that is neither.
+PCorrection p_correction(const std::string& word);
+
+struct TableOptions {
+  std::vector<std::string> metrics;  // as of metric_column(); none: default_metrics()
+  std::vector<std::string> by;       // columns that make groups; none: default_groups()
+  /// "COLUMN=VALUE"s of `by`; none: as of default_baseline(); {"none"}: no differences.
+  std::vector<std::string> baseline;
+  std::string pair = "run.seed";  // trials of two groups with the same value there are compared
+  double confidence = 0.95;       // of intervals; a p below 1 - confidence is significant
+  SignificanceTest test_of_pairs = SignificanceTest::paired_t;  // or wilcoxon
+  PCorrection correction = PCorrection::holm;
+  std::vector<std::string> where;  // as of chosen_trials()
+  std::string sort;    // a metric, best first, or a column of `by`; empty: in the order of trials
+  bool mixed = false;  // provenance_notes()
+};
+
+/// A metric of a group. Of n = 1 there is neither sd nor interval.
+struct TableCell {
+  SampleSummary summary;
+  int missing = 0;  // trials that have no such figure
+  bool best = false;
+  bool like_best = false;                      // not the best, and not significantly worse
+  std::optional<SampleDifference> difference;  // to the baseline's group
+  std::optional<double> p;  // of the difference, corrected: what is printed and judged
+};
+
+struct TableRow {
+  std::vector<std::string> group;  // values of StudyTable::by
+  std::vector<int> trials;         // that are done, of which the cells are
+  int others = 0;                  // that are not
+  bool baseline = false;
+  std::vector<TableCell> cells;  // by metric
+};
+
+struct StudyTable {
+  std::string study;
+  std::vector<std::string> by;
+  std::vector<MetricColumn> metrics;
+  double confidence = 0.95;
+  std::vector<TableRow> rows;
+  std::string baseline;    // "1f1b"; empty: no differences
+  std::string comparison;  // how groups were compared: "paired t test over 3 pairs of ..."
+  std::vector<std::string> notes;
+  std::vector<TrialRecord> not_done;   // of the chosen trials
+  std::optional<SearchCourse> search;  // of successive halving, over all trials of the study
+
+  bool significant(std::optional<double> p) const { return p && *p < 1 - confidence; }
+};
+
+/// A row's baseline is the row that has the baseline's values and else its own: with
+/// parallel.schedule=1f1b a group of pp = 2 is compared with 1f1b at pp = 2. Trials pair up that
+/// have the same values in `pair` and in the axes of which a group has several (of several such
+/// trials in a group, their mean counts); where less than two pairs are found, Welch's test
+/// compares the groups. Of successive halving, groups of stopped trials alone are no rows. p values
+/// are corrected over the comparisons of one metric with the baseline; likewise those of the best
+/// group with all others. Throws Error{bad_input} for unknown columns and values, and for
+/// provenance_notes().
+StudyTable make_table(const StudyResults& results, const TableOptions& options);
+
+/// Trials that ended alike, without being done.
+struct CommonEnd {
+  TrialState state = TrialState::open;
+  std::string error;
+  Trials trials;  // into StudyTable::not_done
+};
+/// In the order of the first trial of each; those that are open last.
+std::vector<CommonEnd> ends_of(const StudyTable& table);
+
+/// What a cell says: mean and standard deviation; mean and interval; mean, deviation and the
+/// difference to the baseline; all of that.
+enum class TableCells { mean_sd, mean_ci, difference, full };
+/// Throws Error{bad_input} for a word that is none of mean-sd, mean-ci, difference, full.
+TableCells table_cells_kind(const std::string& word);
+
+enum class TableFormat { text, csv, markdown, latex, html };
+/// Throws Error{bad_input} for a word that is none of these.
+TableFormat table_format(const std::string& word);
+/// The whole table with notes and the trials that are not done; CSV has the rows alone, with all
+/// digits, and needs table_notes() beside it.
+std::string table_text(const StudyTable& table, TableFormat format, TableCells cells);
+/// The whole of each cell as text; mean and deviation in the markup of other programs.
+TableCells default_cells(TableFormat format);
+std::string table_csv(const StudyTable& table);
+/// A line a note, and the trials that are not done with why.
+std::vector<std::string> table_notes(const StudyTable& table, TableCells cells);
+nlohmann::ordered_json to_json(const StudyTable& table);
+
+}  // namespace concertina

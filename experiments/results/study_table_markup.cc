@@ -1,0 +1,187 @@
+#include "experiments/results/study_table_markup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/report/html.h"
+#include "experiments/results/study_table_cells.h"
+
+namespace concertina {
+namespace {
+
+/// A blank in place of a control character, which would end the line or the document.
+char printable(char c) {
+  const auto code = static_cast<unsigned char>(c);
+  return code < 0x20 || code == 0x7F ? ' ' : c;
+}
+
+std::string escape_markdown(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::string_view("\\`*_|<>[]$~&^#").find(c) != std::string_view::npos) result += '\\';
+    result += printable(c);
+  }
+  return result;
+}
+
+std::string escape_latex(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const std::string_view rest = std::string_view(text).substr(i);
+    if (std::string_view("&%$#_{}").find(c) != std::string_view::npos)
+      result += fmt::format("\\{}", c);
+    else if (c == '\\')
+      result += "\\textbackslash{}";
+    else if (c == '|')
+      result += "\\textbar{}";
+    else if (c == '~')
+      result += "\\textasciitilde{}";
+    else if (c == '^')
+      result += "\\textasciicircum{}";
+    else if (c == '<' || c == '>')
+      result += fmt::format("${}$", c);
+    else if (c == '[' || c == ']' || c == '*')  // after the end of a row they would be its options
+      result += fmt::format("{{{}}}", c);
+    else if (rest.starts_with("±"))
+      result += "$\\pm$", ++i;
+    else if (rest.starts_with("Δ"))
+      result += "$\\Delta$", ++i;
+    else if (rest.starts_with("↓"))
+      result += "$\\downarrow$", i += 2;
+    else if (rest.starts_with("↑"))
+      result += "$\\uparrow$", i += 2;
+    else
+      result += printable(c);
+  }
+  return result;
+}
+
+std::string escape_html(const std::string& text) {
+  return html::escape(text);
+}
+
+std::string rungs_markdown(const SearchCourse& course) {
+  std::string text;
+  for (const auto& row : rung_rows(course)) {
+    for (const std::string& cell : row) text += "| " + escape_markdown(cell) + " ";
+    text += "|\n";
+    if (text.find("|---") != std::string::npos) continue;
+    for (std::size_t c = 0; c < row.size(); ++c) text += "|---:";
+    text += "|\n";
+  }
+  return text;
+}
+
+std::string rungs_latex(const SearchCourse& course) {
+  const auto rows = rung_rows(course);
+  std::string text =
+      fmt::format("\n\\begin{{tabular}}{{{}}}\n\\toprule\n", std::string(rows[0].size(), 'r'));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < rows[r].size(); ++c)
+      text += (c > 0 ? " & " : "") + escape_latex(rows[r][c]);
+    text += r == 0 ? " \\\\\n\\midrule\n" : " \\\\\n";
+  }
+  return text + "\\bottomrule\n\\end{tabular}\n";
+}
+
+std::string rungs_html(const SearchCourse& course) {
+  std::string text = "<div class=\"wide\"><table class=\"rungs\">\n";
+  const char* tag = "th";
+  for (const auto& row : rung_rows(course)) {
+    text += "<tr>";
+    for (const std::string& cell : row)
+      text += fmt::format("<{0}>{1}</{0}>", tag, html::escape(cell));
+    text += "</tr>\n";
+    tag = "td";
+  }
+  return text + "</table></div>\n";
+}
+
+const TableWords kMarkdownWords{" ± ", "Δ ", "-", "<", "\\*", "**", "**", escape_markdown};
+const TableWords kLatexWords{" $\\pm$ ", "$\\Delta$ ", "$-$", "$<$",
+                             "*",        "\\textbf{",  "}",   escape_latex};
+const TableWords kHtmlWords{" ± ", "Δ ", "−", "&lt;", "*", "<b>", "</b>", escape_html};
+
+}  // namespace
+
+std::string table_markdown(const StudyTable& table, TableCells cells) {
+  const std::vector<std::string> heads = table_heads(table);
+  std::string text, rule;
+  for (std::size_t c = 0; c < heads.size(); ++c) {
+    text += fmt::format("| {} ", escape_markdown(heads[c]));
+    rule += c < table.by.size() ? "|---" : "|---:";
+  }
+  text += "|\n" + rule + "|\n";
+  for (const auto& row : table_cells(table, kMarkdownWords, cells)) {
+    for (const CellLines& cell : row) text += fmt::format("| {} ", fmt::join(cell, "<br>"));
+    text += "|\n";
+  }
+  if (table.search) text += "\n" + rungs_markdown(*table.search);
+  text += "\n" + escape_markdown(table_summary(table)) + "\n\n";
+  for (const std::string& note : table_notes(table, cells))
+    text += "- " + escape_markdown(note) + "\n";
+  return text;
+}
+
+std::string table_latex(const StudyTable& table, TableCells cells) {
+  const std::vector<std::string> heads = table_heads(table);
+  const std::size_t texts = heads.size() - table.metrics.size() - 1;
+  std::string text = fmt::format(
+      "% \\usepackage{{booktabs}}; the lines below the table belong in its caption.\n"
+      "\\begin{{tabular}}{{{}{}}}\n\\toprule\n",
+      std::string(texts, 'l'), std::string(heads.size() - texts, 'r'));
+  for (std::size_t c = 0; c < heads.size(); ++c)
+    text += fmt::format("{}{}", c > 0 ? " & " : "", escape_latex(heads[c]));
+  text += " \\\\\n\\midrule\n";
+  for (const auto& row : table_cells(table, kLatexWords, cells)) {
+    const std::size_t height = height_of(row);
+    for (std::size_t l = 0; l < height; ++l) {
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        const std::string cell = l < row[c].size() ? row[c][l] : "";
+        text += fmt::format("{}{}", c > 0 ? " & " : "",
+                            l == 0 || cell.empty() ? cell : "{\\scriptsize " + cell + "}");
+      }
+      // The lines of a group stay on one page.
+      text += l + 1 < height ? " \\\\*\n" : " \\\\\n";
+    }
+  }
+  text += "\\bottomrule\n\\end{tabular}\n";
+  if (table.search) text += rungs_latex(*table.search);
+  std::string summary = table_summary(table);
+  std::ranges::transform(summary, summary.begin(), printable);  // a line break ends a comment
+  text += "\n% " + summary + "\n{\\footnotesize\n";
+  for (const std::string& note : table_notes(table, cells))
+    text += "\\par\\noindent " + escape_latex(note) + "\n";
+  return text + "\\par}\n";
+}
+
+std::string table_html(const StudyTable& table, TableCells cells) {
+  const std::size_t groups = std::max<std::size_t>(1, table.by.size());
+  std::string text = "<div class=\"wide\"><table class=\"study\">\n<tr>";
+  std::size_t column = 0;
+  for (const std::string& head : table_heads(table))
+    text += fmt::format("<th{}>{}</th>", column++ < groups ? " class=\"group\"" : "",
+                        html::escape(head));
+  text += "</tr>\n";
+  for (const auto& row : table_cells(table, kHtmlWords, cells)) {
+    text += "<tr>";
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      text += c < groups ? "<td class=\"group\">" : "<td>";
+      text += row[c].front();
+      for (std::size_t l = 1; l < row[c].size(); ++l)
+        text += fmt::format("<small>{}</small>", row[c][l]);
+      text += "</td>";
+    }
+    text += "</tr>\n";
+  }
+  text += "</table></div>\n";
+  if (table.search) text += rungs_html(*table.search);
+  text += "<ul class=\"note\">\n";
+  for (const std::string& note : table_notes(table, cells))
+    text += fmt::format("<li>{}</li>\n", html::escape(note));
+  return text + "</ul>\n";
+}
+
+}  // namespace concertina

@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "experiments/machine/machine.h"
+#include "experiments/results/study_table_cells.h"
+#include "experiments/results/study_table_markup.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::array<std::string_view, 5> kTableFormats = {"text", "csv", "markdown", "latex",
+                                                           "html"};
+constexpr std::array<std::string_view, 4> kTableCells = {"mean-sd", "mean-ci", "difference",
+                                                         "full"};
+
+constexpr std::size_t kMostColumns = 140;  // characters of a line of text
+
+std::string as_it_is(const std::string& text) {
+  return text;
+}
+const TableWords kTextWords{" ± ", "Δ ", "-", "<", "*", "> ", "", as_it_is, true};
+
+/// Characters, not bytes, of UTF-8.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool left = true) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return left ? text + space : space + text;
+}
+
+/// One line per line of the cells in these columns.
+std::string text_block(const std::vector<std::vector<CellLines>>& rows,
+                       const std::vector<std::size_t>& columns,
+                       const std::vector<std::size_t>& widths, std::size_t right) {
+  std::string text;
+  for (const auto& row : rows) {
+    std::size_t height = 1;  // of these columns
+    for (const std::size_t c : columns) height = std::max(height, row[c].size());
+    for (std::size_t l = 0; l < height; ++l) {
+      for (const std::size_t c : columns)
+        text += padded(l < row[c].size() ? row[c][l] : "", widths[c], c != right) + "  ";
+      while (text.ends_with(' ')) text.pop_back();
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+/// The rungs, one line each.
+std::string search_text(const SearchCourse& course) {
+  std::string text;
+  const auto rows = rung_rows(course);
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += (c > 0 ? "  " : "") + padded(row[c], widths[c], false);
+    text += "\n";
+  }
+  return text;
+}
+
+/// Metrics that do not fit beside the others go below them, with the groups again.
+std::string plain_text(const StudyTable& table, TableCells cells) {
+  const std::vector<std::string> heads = table_heads(table);
+  std::vector<std::vector<CellLines>> rows = table_cells(table, kTextWords, cells);
+  const std::size_t first_metric = heads.size() - table.metrics.size();
+  std::vector<CellLines>& head = *rows.emplace(rows.begin());
+  for (std::size_t c = 0; c < heads.size(); ++c)
+    head.push_back({c < first_metric ? heads[c] : "  " + heads[c]});
+  std::vector<std::size_t> widths(heads.size(), 0), groups;
+  std::size_t group_width = 0;
+  for (std::size_t c = 0; c < heads.size(); ++c) {
+    for (const auto& row : rows)
+      for (const std::string& line : row[c]) widths[c] = std::max(widths[c], width_of(line));
+    if (c < first_metric) groups.push_back(c), group_width += widths[c] + 2;
+  }
+  std::string text = table_summary(table) + "\n";
+  std::size_t c = first_metric;
+  do {
+    std::vector<std::size_t> columns = groups;
+    std::size_t width = group_width;
+    for (; c < heads.size(); ++c) {
+      if (columns.size() > groups.size() && width + widths[c] > kMostColumns) break;
+      columns.push_back(c);
+      width += widths[c] + 2;
+    }
+    text += "\n" + text_block(rows, columns, widths, first_metric - 1);
+  } while (c < heads.size());
+  text += "\n";
+  if (table.search) text += search_text(*table.search) + "\n";
+  for (const std::string& note : table_notes(table, cells)) text += note + "\n";
+  return text;
+}
+
+bool any_cell(const StudyTable& table, bool (*is)(const TableCell&)) {
+  return std::ranges::any_of(
+      table.rows, [&](const TableRow& row) { return std::ranges::any_of(row.cells, is); });
+}
+
+/// What stands beside a mean.
+std::string spread_note(const StudyTable& table, TableCells cells) {
+  if (!any_cell(table, [](const TableCell& cell) { return cell.summary.n > 0; })) return {};
+  if (!any_cell(table, [](const TableCell& cell) { return cell.summary.sd.has_value(); }))
+    return "n = 1: no standard deviation, no interval";
+  const std::string interval =
+      fmt::format("[{:.4g}% interval of the mean] by Student's t", 100 * table.confidence);
+  const std::string deviation = "mean ± standard deviation";
+  return (cells == TableCells::mean_ci ? "mean " + interval
+          : cells == TableCells::full  ? deviation + ", " + interval
+                                       : deviation) +
+         "; n: trials that are done";
+}
+
+/// How to read Δ, p and *.
+std::string difference_note(const StudyTable& table, TableCells cells) {
+  if (table.baseline.empty()) return {};
+  const bool tested = any_cell(table, [](const TableCell& cell) { return cell.p.has_value(); });
+  const std::string level = fmt::format("p < {:.4g}", 1 - table.confidence);
+  if (cells == TableCells::difference || cells == TableCells::full)
+    return fmt::format("Δ: difference to {}; {}{}", table.baseline, table.comparison,
+                       tested ? ", *: " + level : "");
+  return tested ? fmt::format("*: {} for the difference to {}; {}", level, table.baseline,
+                              table.comparison)
+                : "";
+}
+
+}  // namespace
+
+TableFormat table_format(const std::string& word) {
+  const auto found = std::ranges::find(kTableFormats, word);
+  if (found == kTableFormats.end())
+    throw_input(fmt::format("a table cannot be written as '{}'", word), "--format",
+                one_of(nearest_word(word, kTableFormats), kTableFormats));
+  return static_cast<TableFormat>(found - kTableFormats.begin());
+}
+
+TableCells table_cells_kind(const std::string& word) {
+  const auto found = std::ranges::find(kTableCells, word);
+  if (found == kTableCells.end())
+    throw_input(fmt::format("cells cannot be written as '{}'", word), "--cells",
+                one_of(nearest_word(word, kTableCells), kTableCells));
+  return static_cast<TableCells>(found - kTableCells.begin());
+}
+
+TableCells default_cells(TableFormat format) {
+  return format == TableFormat::text ? TableCells::full : TableCells::mean_sd;
+}
+
+std::vector<std::string> table_notes(const StudyTable& table, TableCells cells) {
+  std::vector<std::string> lines;
+  const bool marked = std::ranges::any_of(table.rows, [](const TableRow& row) {
+    return std::ranges::any_of(row.cells, &TableCell::best);
+  });
+  if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; the best mean is marked");
+  for (const std::string& line : {spread_note(table, cells), difference_note(table, cells)})
+    if (!line.empty()) lines.push_back(line);
+  if (table.search)
+    for (const std::string& line : search_lines(*table.search)) lines.push_back(line);
+  lines.insert(lines.end(), table.notes.begin(), table.notes.end());
+  for (const CommonEnd& end : ends_of(table)) {
+    if (table.search && end.state == TrialState::stopped && end.error.empty()) continue;
+    const std::string numbers = to_ranges(numbers_of(end.trials));
+    std::string line = fmt::format("{}: trial{} {}", name_of(end.state),
+                                   end.trials.size() == 1 ? "" : "s", numbers);
+    if (end.trials.size() == 1 && end.state != TrialState::open)
+      line += fmt::format(" ({})", settings_text(end.trials.front()->settings));
+    lines.push_back(end.error.empty() ? line : line + ": " + end.error);
+  }
+  return lines;
+}
+
+std::vector<CommonEnd> ends_of(const StudyTable& table) {
+  std::vector<CommonEnd> ends;
+  for (const TrialRecord& trial : table.not_done) {
+    std::string error = trial.error;
+    while (error.ends_with('\n')) error.pop_back();
+    const auto found = std::ranges::find_if(
+        ends, [&](const CommonEnd& end) { return end.state == trial.state && end.error == error; });
+    if (found != ends.end())
+      found->trials.push_back(&trial);
+    else
+      ends.push_back({.state = trial.state, .error = error, .trials = {&trial}});
+  }
+  std::ranges::stable_partition(ends,
+                                [](const CommonEnd& end) { return end.state != TrialState::open; });
+  return ends;
+}
+
+std::string table_text(const StudyTable& table, TableFormat format, TableCells cells) {
+  switch (format) {
+    case TableFormat::csv:
+      return table_csv(table);
+    case TableFormat::markdown:
+      return table_markdown(table, cells);
+    case TableFormat::latex:
+      return table_latex(table, cells);
+    case TableFormat::html:
+      return table_html(table, cells);
+    default:
+      return plain_text(table, cells);
+  }
+}
+
+}  // namespace concertina

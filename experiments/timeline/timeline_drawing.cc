@@ -1,0 +1,188 @@
+#include "experiments/timeline/timeline_drawing.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/number_text.h"
+#include "experiments/timeline/timeline_legend.h"
+#include "experiments/timeline/timeline_panel.h"
+#include "experiments/timeline/timeline_style.h"
+#include "io/figure/axis_scale.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kMostBoxes = 8000, kMostRows = 64;
+constexpr double kMargin = 5, kPanelGap = 9;
+
+/// "1.2 GiB" in numbers: what a byte is divided by, and the unit's name.
+std::pair<double, const char*> byte_unit(double most) {
+  constexpr double kKiB = 1024;
+  if (most >= kKiB * kKiB * kKiB) return {kKiB * kKiB * kKiB, "GiB"};
+  if (most >= kKiB * kKiB) return {kKiB * kKiB, "MiB"};
+  return most >= kKiB ? std::pair{kKiB, "KiB"} : std::pair{1.0, "bytes"};
+}
+
+class TimelinesDrawer {
+ public:
+  TimelinesDrawer(const std::vector<TimelinePanel>& panels, const TimelineUnits& units,
+                  double width_in)
+      : panels_(panels), units_(units) {
+    const double inches = std::isfinite(width_in) ? std::clamp(width_in, 1.5, 100.0) : kPageInches;
+    sheet_.width = inches * 72;
+    scale_.right = sheet_.width - kMargin;
+    measure();
+  }
+
+  Drawing draw() {
+    sheet_.title = fmt::format("Predicted timelines of {}", fmt::join(names(), ", "));
+    double y = draw_timeline_legend(panels_, kMargin, 3, scale_.right, scale_.by_column, sheet_);
+    for (std::size_t i = 0; i < panels_.size(); ++i) {
+      const PanelText text{title(panels_[i]), figures(panels_[i]), saved_[i].caption};
+      y = draw_timeline_panel(panels_[i], saved_[i], text, scale_, y + (i > 0 ? kPanelGap : 3),
+                              sheet_);
+    }
+    sheet_.height = notes(axis(y + 3)) + 4;
+    return std::move(sheet_);
+  }
+
+ private:
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const TimelinePanel& panel : panels_) result.push_back(panel.name);
+    return result;
+  }
+
+  /// The scales that all panels share.
+  void measure() {
+    std::size_t boxes = 0, ranks = 0;
+    for (const TimelinePanel& panel : panels_) {
+      ranks = std::max(ranks, panel.ranks());
+      scale_.longest = std::max(scale_.longest, panel.timeline.makespan);
+      for (const std::size_t rank : spread_ranks(panel.ranks(), kMostRows))
+        boxes += work_boxes(panel, rank).size();
+      saved_.push_back(most_saved(panel));
+      scale_.most_saved = std::max(scale_.most_saved, saved_.back().peak);
+    }
+    scale_.by_column = boxes > kMostBoxes;
+    scale_.rows = std::min(ranks, kMostRows);
+    const std::size_t shown = scale_.rows;
+    scale_.row = shown <= 4 ? 13 : shown <= 8 ? 11 : shown <= 16 ? 8.5 : shown <= 32 ? 6 : 4;
+    const auto [unit, name] =
+        units_.bytes ? byte_unit(scale_.most_saved) : std::pair{1.0, "microbatches"};
+    scale_.saved_unit = unit;
+    for (SavedCurve& saved : saved_) caption(saved, unit, name);
+    const double widest = std::max(text_width(fmt::format("{}", ranks - 1), kRankSize),
+                                   text_width(saved_text(scale_.most_saved / unit), kRankSize));
+    scale_.left = kMargin + 9 + widest + 3;
+  }
+
+  static std::string saved_text(double amount) { return short_number(amount, 3); }
+
+  /// The rank that saves most, and when.
+  SavedCurve most_saved(const TimelinePanel& panel) const {
+    SavedCurve most;
+    for (std::size_t rank = 0; rank < panel.ranks(); ++rank) {
+      SavedCurve saved{rank, 0, saved_levels(panel, rank, units_.bytes), {}};
+      for (const SavedLevel& level : saved.levels) saved.peak = std::max(saved.peak, level.amount);
+      if (rank == 0 || saved.peak > most.peak * (1 + 1e-9)) most = std::move(saved);
+    }
+    return most;
+  }
+
+  void caption(SavedCurve& saved, double unit, const char* name) const {
+    const std::string most = fmt::format("up to {} {}", saved_text(saved.peak / unit), name);
+    saved.caption = fmt::format("activations of rank {}, which saves most: {}{}", saved.rank, most,
+                                units_.bytes ? "" : " of a rank's share of the model");
+    if (text_width(saved.caption, kCaptionSize) > scale_.right - kMargin - 20)
+      saved.caption = fmt::format("activations of rank {}: {}", saved.rank, most);
+  }
+
+  std::string seconds(double value) const {
+    return short_number(value / units_.time, 4) + units_.time_unit;
+  }
+
+  static std::string title(const TimelinePanel& panel) {
+    return fmt::format("{}, {} x {}", panel.name,
+                       counted(static_cast<std::int64_t>(panel.ranks()), "rank"),
+                       counted(panel.microbatches(), "microbatch"));
+  }
+
+  std::string figures(const TimelinePanel& panel) const {
+    const IdleShares idle = idle_shares(panel);
+    std::vector<std::string> causes;
+    for (const auto& [share, name] : {std::pair{idle.schedule, "schedule"},
+                                      {idle.imbalance, "imbalance"},
+                                      {idle.transfer, "transfer"},
+                                      {idle.exchange, "gradients and optimizer"}})
+      if (share >= 0.0005) causes.push_back(fmt::format("{} {:.1f}%", name, 100 * share));
+    if (causes.size() == 1) causes[0].erase(causes[0].rfind(' '));
+    return fmt::format("makespan {}, bubble {:.1f}%{}{}{}", seconds(panel.timeline.makespan),
+                       100 * panel.timeline.mean_bubble, causes.empty() ? "" : " (",
+                       fmt::join(causes, ", "), causes.empty() ? "" : ")");
+  }
+
+  double axis(double y) {
+    const AxisScale time({.low = 0, .high = scale_.longest / units_.time}, {});
+    const double width = scale_.right - scale_.left;
+    sheet_.shapes.push_back(
+        PathShape{{{{scale_.left, y}, {scale_.right, y}}}, false, {.line = kInk, .width = 0.6}});
+    for (const AxisTick& tick : time.ticks(static_cast<int>(width / 40))) {
+      const double share = tick.value * units_.time / scale_.longest,
+                   at = scale_.x(share * scale_.longest);
+      sheet_.shapes.push_back(
+          PathShape{{{{at, y}, {at, y + 2.5}}}, false, {.line = kInk, .width = 0.6}});
+      const double half = text_width(tick.label, kRankSize) / 2;
+      sheet_.shapes.push_back(TextShape{{std::min(at, sheet_.width - half - 1), y + 9.5},
+                                        tick.label,
+                                        kRankSize,
+                                        Anchor::middle,
+                                        false,
+                                        kInk});
+    }
+    sheet_.shapes.push_back(TextShape{{(scale_.left + scale_.right) / 2, y + 18.5},
+                                      shortened(units_.time_label, 7.5, width),
+                                      7.5,
+                                      Anchor::middle,
+                                      false,
+                                      kInk});
+    return y + 20;
+  }
+
+  /// What is not drawn as it is.
+  double notes(double y) {
+    std::string text;
+    if (scale_.by_column)
+      text += fmt::format(
+          "More than {} boxes: each column of {} pt has the colour of what took most of it. ",
+          grouped(kMostBoxes), kColumnWidth);
+    for (const TimelinePanel& panel : panels_)
+      if (panel.ranks() > kMostRows) {
+        text += fmt::format("At most {} ranks are shown, at equal distances.", kMostRows);
+        break;
+      }
+    for (const std::string& line : wrapped(text, 6.5, scale_.right - kMargin)) {
+      y += 8;
+      sheet_.shapes.push_back(TextShape{{kMargin, y}, line, 6.5, Anchor::start, false, kSoft});
+    }
+    return y;
+  }
+
+  const std::vector<TimelinePanel>& panels_;
+  const TimelineUnits& units_;
+  Drawing sheet_;
+  PanelScale scale_;
+  std::vector<SavedCurve> saved_;  // by panel
+};
+
+}  // namespace
+
+Drawing draw_timelines(const std::vector<TimelinePanel>& panels, const TimelineUnits& units,
+                       double width_in) {
+  return TimelinesDrawer(panels, units, width_in).draw();
+}
+
+}  // namespace concertina

@@ -1,4 +1,5 @@
 // `concertina study run`.
+#include "experiments/study/sampler.h"
 #include "experiments/study/study_run.h"
 
 #include <fmt/format.h>
@@ -25,13 +26,14 @@ NamedStudy study_of(const StudyRunCommand& options) {
   StudySpec& spec = study.spec;
   if (options.jobs) spec.launch.jobs = *options.jobs;
   if (options.time_limit) spec.launch.time_limit = *options.time_limit;
+  const SearchMethod& method = method_of(spec.search);
   if (!options.sampler.empty()) {
-    if (spec.search.method != "sampler")
+    if (!method.proposes())
       throw_input("--sampler is given, but the study is searched in another way", options.file,
                   "[search] method = \"sampler\" and metric = \"validation_loss\"");
-    spec.search.command = options.sampler;
+    spec.search.options[std::string(method.program)] = options.sampler;
   }
-  if (spec.search.method == "sampler" && spec.search.command.empty())
+  if (method.proposes() && option<std::string>(spec.search.options, method.program).empty())
     throw_input("there is no sampler", options.file,
                 "--sampler \"PROGRAM ARGUMENT ...\"; or command in [search]");
   return study;

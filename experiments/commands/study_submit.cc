@@ -11,6 +11,7 @@
 #include "experiments/commands/study_launch.h"
 #include "experiments/machine/machine.h"
 #include "experiments/study/launcher.h"
+#include "experiments/study/sampler.h"
 #include "experiments/study/submission.h"
 #include "experiments/study/trial_launch.h"
 #include "io/file.h"
@@ -178,7 +179,7 @@ int preview_submission(const StudySpec& spec, const std::string& directory,
 int submit_study(const StudySubmitCommand& options) {
   require_no_launcher("submit");
   auto [spec, toml, directory] = read_named_study(options.file, options.directory);
-  if (spec.search.method != "all")
+  if (!method_of(spec.search).independent())
     throw_input("a search cannot be submitted: what it tries next follows from trials that ended",
                 options.file, "concertina study run, in one allocation for the whole study");
   set_launcher(options.batch.launcher, spec);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "experiments/commands/command_study.h"
 #include "experiments/commands/study_launch.h"
+#include "experiments/study/sampler.h"
 #include "experiments/study/slurm.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/submission.h"
@@ -32,7 +33,7 @@ StudyRunOptions trial_options(int number) {
 }
 
 void require_trial(const StudySpec& spec, const StudyTrialCommand& options) {
-  if (spec.search.method != "all")
+  if (!method_of(spec.search).independent())
     throw_input("which trial of a searched study comes next follows from those that ended",
                 options.study, "concertina study run: one process runs a search");
   const std::vector<Trial> trials = trials_of(spec);

@@ -4,20 +4,16 @@
 // but those that left its group and cleared their environment both.
 #pragma once
 
-#include <sys/types.h>
-
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "io/process.h"
 
 namespace concertina {
 
 struct ChildOptions {
-  std::vector<std::string> words;  // the program, searched on PATH, and its arguments
-  std::map<std::string, std::string> environment;  // on top of this process'
-  std::vector<int> cpus;                           // logical; empty: as this process
-  std::string log;                                 // stdout and stderr are appended here
+  ProcessOptions process;
+  std::string log;  // stdout and stderr are appended here
   /// In the environment of all its descendants, by which they are found.
   std::string mark;
 };
@@ -25,25 +21,22 @@ struct ChildOptions {
 class ChildProcess {
  public:
   /// Throws a failure if it cannot be started.
-  explicit ChildProcess(const ChildOptions& options);
+  explicit ChildProcess(ChildOptions options);
   /// Kills what still runs of it and its descendants.
-  ~ChildProcess();
-  ChildProcess(ChildProcess&& other) noexcept;
+  ~ChildProcess() { kill_all(); }
+  ChildProcess(ChildProcess&&) = default;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
-  /// The exit code, 128 + signal if a signal ended it; nothing while it runs. Its descendants may
-  /// still run then.
-  std::optional<int> exit_code();
+  std::optional<int> exit_code() { return process_.exit_code(); }
   /// False after kill_all(): what that left cannot be ended.
   bool has_descendants() const;
   /// Sends a signal to its process group.
-  void signal(int number) const;
+  void signal(int number) const { process_.signal(number); }
   void kill_all();
 
  private:
-  pid_t pid_ = -1;
   std::string mark_;
-  std::optional<int> code_;  // it has ended; until kill_all() its ID stays its own
+  Process process_;
 };
 
 /// SIGKILL to all processes of this user with this mark, and waits until they are gone, some

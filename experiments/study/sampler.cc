@@ -2,16 +2,32 @@
 
 #include <deque>
 
+#include "sampler_table.h"
+
 namespace concertina {
+
+namespace samplers {
+#define CONCERTINA_DECLARE(name, symbol) SearchMethod symbol();
+CONCERTINA_SAMPLERS(CONCERTINA_DECLARE)
+#undef CONCERTINA_DECLARE
+}  // namespace samplers
+
+std::span<const Entry<SearchMethod>> search_methods() {
+#define CONCERTINA_ENTRY(name, symbol) Entry<SearchMethod>{name, samplers::symbol()},
+  static const Entry<SearchMethod> methods[] = {CONCERTINA_SAMPLERS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+  return methods;
+}
+
+const SearchMethod& method_of(const SearchSection& search) {
+  return lookup(search_methods(), search.method, "method", "search.method");
+}
+
 namespace {
 
 class ListSampler : public Sampler {
  public:
-  template <class Wanted>
-  ListSampler(const StudySpec& spec, const Wanted& wanted) {
-    for (Trial& trial : trials_of(spec))
-      if (wanted(trial.number)) left_.push_back({std::move(trial)});
-  }
+  explicit ListSampler(std::deque<TrialTask> tasks) : left_(std::move(tasks)) {}
   std::optional<TrialTask> next(bool) override {
     if (left_.empty()) return std::nullopt;
     TrialTask task = std::move(left_.front());
@@ -28,22 +44,11 @@ class ListSampler : public Sampler {
 }  // namespace
 
 std::unique_ptr<Sampler> list_sampler(const StudySpec& spec,
-                                      const std::map<int, StoredTrial>& before) {
-  return std::make_unique<ListSampler>(spec, [&](int number) {
-    const auto found = before.find(number);
-    return found == before.end() || found->second.record.state == TrialState::open;
-  });
-}
-
-std::unique_ptr<Sampler> one_trial_sampler(const StudySpec& spec, int wanted) {
-  return std::make_unique<ListSampler>(spec, [&](int number) { return number == wanted; });
-}
-
-std::unique_ptr<Sampler> make_sampler(const StudySpec& spec,
-                                      const std::map<int, StoredTrial>& before) {
-  if (spec.search.method == "asha") return asha_sampler(spec, before);
-  if (spec.search.method == "sampler") return command_sampler(spec, before);
-  return list_sampler(spec, before);
+                                      const std::function<bool(int number)>& wanted) {
+  std::deque<TrialTask> tasks;
+  for (Trial& trial : trials_of(spec))
+    if (wanted(trial.number)) tasks.push_back({std::move(trial)});
+  return std::make_unique<ListSampler>(std::move(tasks));
 }
 
 }  // namespace concertina

@@ -4,10 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
 
+#include "core/options.h"
+#include "core/registry.h"
 #include "experiments/study/study_spec.h"
 #include "experiments/study/trial_record.h"
 
@@ -31,25 +37,31 @@ class Sampler {
   virtual std::optional<int> left() const = 0;
 };
 
-/// `before`: the trials that have a record.
-std::unique_ptr<Sampler> make_sampler(const StudySpec& spec,
-                                      const std::map<int, StoredTrial>& before);
+/// How the trials of a study are chosen: [search] method. A method is one file, samplers/<name>.cc.
+struct SearchMethod {
+  /// `before`: the trials that have a record.
+  std::unique_ptr<Sampler> (*make)(const StudySpec& spec,
+                                   const std::map<int, StoredTrial>& before) = nullptr;
+  std::vector<Option> options{};  // keys of [search]; one whose default is 0 or "" must be given
+  /// The steps after which trials are compared, ascending, the last one `steps`; null: none are.
+  std::vector<std::int64_t> (*rungs)(const OptionValues& options, std::int64_t steps) = nullptr;
+  /// The option that says which program proposes the trials, which the study's file then does not;
+  /// empty: all trials are known beforehand. `study run --sampler` gives it, and it is not part of
+  /// what the study is.
+  std::string_view program{};
 
-/// All trials in order, but those that have ended.
+  bool proposes() const { return !program.empty(); }
+  /// No trial depends on what came of another.
+  bool independent() const { return rungs == nullptr && !proposes(); }
+};
+
+/// The methods that experiments/meson.build lists.
+std::span<const Entry<SearchMethod>> search_methods();
+/// The one of a study whose file was read.
+const SearchMethod& method_of(const SearchSection& search);
+
+/// All trials that `wanted` holds of, by number, in order.
 std::unique_ptr<Sampler> list_sampler(const StudySpec& spec,
-                                      const std::map<int, StoredTrial>& before);
-/// This trial alone; nothing if the study has no such trial.
-std::unique_ptr<Sampler> one_trial_sampler(const StudySpec& spec, int number);
-/// Successive halving: of the trials that reached a rung, the best 1/factor go on to the next one.
-/// As in ASHA (Li et al., MLSys 2020, algorithm 2) no task waits for the last ones of a rung; but
-/// as the trials are known beforehand, lower rungs come first, so that few go on that should not.
-std::unique_ptr<Sampler> asha_sampler(const StudySpec& spec,
-                                      const std::map<int, StoredTrial>& before);
-/// Another program, by lines of JSON (the user's guide has the protocol).
-std::unique_ptr<Sampler> command_sampler(const StudySpec& spec,
-                                         const std::map<int, StoredTrial>& before);
-
-/// The steps of asha's rungs, ascending; the last one is `steps`.
-std::vector<std::int64_t> rungs_of(const SearchSection& search, std::int64_t steps);
+                                      const std::function<bool(int number)>& wanted);
 
 }  // namespace concertina

@@ -1,16 +1,13 @@
 // The program at the other end of a sampler: lines of JSON to its stdin, from its stdout.
-// Invariant: whatever the program does (says nothing, reads nothing, never ends a line, dies), each
-// call ends, within kPatienceSeconds or when a signal asks the study to end, and keeps at most
-// kMostLineBytes of what it says.
+// Invariant: each call ends within kPatienceSeconds, or when a signal asks the study to end.
 #pragma once
-
-#include <sys/types.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "io/file.h"
+#include "io/process.h"
 
 namespace concertina {
 
@@ -24,25 +21,21 @@ class SamplerProcess {
   SamplerProcess& operator=(const SamplerProcess&) = delete;
 
   void send(const nlohmann::ordered_json& json);
-  /// The object that it says once it was sent `question`. Nothing where a signal asks the study to
-  /// end before there is an answer. Throws a failure if it says something else.
+  /// Sends `question` and returns the object that the program answers; nothing where a signal asks
+  /// the study to end before that. Throws a failure if the answer is something else.
   std::optional<nlohmann::ordered_json> ask(const nlohmann::ordered_json& question);
   /// Throws a failure: the sampler's fault.
   [[noreturn]] void fail(const std::string& why) const;
 
  private:
-  void start(const std::string& program, std::vector<std::string>& words, int in, int out);
+  /// Waits until the descriptor is ready; false where the study is to end.
+  bool wait(const File& file, short events, double began);
   std::optional<std::string> line();
-  /// Waits a tenth of a second at most until it says something, or can be told more.
-  void wait(bool to_write);
-  void require_silence();
-  bool has_ended();
-  [[noreturn]] void fail_ended(const std::string& what);
+  [[noreturn]] void fail_ended();
 
   std::string command_, said_;  // said_: what is not yet taken
   File to_, from_;
-  pid_t pid_ = -1;
-  std::optional<int> status_;  // of waitpid, once it has ended
+  std::optional<Process> process_;
 };
 
 }  // namespace concertina

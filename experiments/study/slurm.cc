@@ -1,17 +1,14 @@
 #include "experiments/study/slurm.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 
 #include "core/error.h"
 #include "experiments/study/launcher.h"
 #include "io/paths.h"
+#include "io/process.h"
 
 namespace concertina {
 namespace {
@@ -19,15 +16,14 @@ namespace {
 /// What the command prints on stdout and stderr. Throws a failure with that if it does not end
 /// well.
 std::string said_by(const std::vector<std::string>& words, const std::string& fix) {
-  std::FILE* pipe = popen((shell_line(words) + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw_errno("popen", words[0]);
-  std::string text;
-  char bytes[4096];
-  while (const std::size_t count = std::fread(bytes, 1, sizeof bytes, pipe))
-    text.append(bytes, count);
-  const int status = pclose(pipe);
+  constexpr double kLimit = 300;  // seconds; a busy controller answers late
+  const auto [code, output] = run_process(words, kLimit);
+  std::string text = output;
   while (text.ends_with('\n')) text.pop_back();
-  if (status != 0)
+  if (!code)
+    throw_failure(fmt::format("{} did not answer for {:g} s", words[0], kLimit), shell_line(words),
+                  fix);
+  if (*code != 0)
     throw_failure(
         fmt::format("{} failed: {}", words[0], text.empty() ? "it ended without a word" : text),
         shell_line(words), fix);

@@ -11,6 +11,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/config/config_value.h"
+#include "experiments/study/sampler.h"
 
 namespace concertina {
 namespace {
@@ -146,9 +147,10 @@ void AxesReader::finish() const {
     if (varied_.contains(key))
       throw_input(fmt::format("{} is set for all trials and varies as well", key), source_.name(),
                   fmt::format("{} in [set], or as an axis", key));
-  if (spec_.search.method == "sampler" && !varied_.empty())
+  if (method_of(spec_.search).proposes() && !varied_.empty())
     throw_input(fmt::format("{} varies here, but the sampler says what varies", *varied_.begin()),
-                source_.name(), "no axes and seeds beside method = \"sampler\"");
+                source_.name(),
+                fmt::format("no axes and seeds beside method = \"{}\"", spec_.search.method));
   double count = std::max(1, spec_.random.trials);
   for (const Axis& axis : spec_.axes) count *= static_cast<double>(axis.values.size());
   count *= static_cast<double>(std::max<std::size_t>(1, spec_.seeds.size()));

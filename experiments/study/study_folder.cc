@@ -76,15 +76,16 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   results.metric = spec.search.metric;
   results.minimise = spec.search.minimise;
   std::map<int, TrialRecord> trials;
-  if (spec.search.method != "sampler")
+  const SearchMethod& method = method_of(spec.search);
+  if (!method.proposes())
     for (Trial& trial : trials_of(spec)) {
       TrialRecord& open = trials[trial.number];
       open.number = trial.number;
       open.settings = std::move(trial.settings);
     }
-  if (spec.search.method == "asha" && !trials.empty())
-    results.rung_steps =
-        rungs_of(spec.search, config_of(spec, trials.begin()->second.settings).run.steps);
+  if (method.rungs != nullptr && !trials.empty())
+    results.rung_steps = method.rungs(spec.search.options,
+                                      config_of(spec, trials.begin()->second.settings).run.steps);
   for (const auto& [number, trial] : stored) {
     trials[number] = trial.record;
     if (!trial.rungs.empty()) results.rungs[number] = trial.rungs;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/study/sampler.h"
 #include "experiments/study/study_axes.h"
 #include "experiments/study/study_sections.h"
 #include "experiments/study/study_spec.h"
@@ -48,16 +49,18 @@ void read_bases(const TomlSource& source, const toml::node& node, const FindBase
 /// Where all trials have the same steps, so that it can be known before any of them: asha needs a
 /// rung within them, [stop] on the held-out loss an evaluation.
 void require_reached(const StudySpec& spec, const TomlSource& source) {
+  const SearchMethod& method = method_of(spec.search);
   const std::vector<std::string> axes = axes_of(spec);
   const auto varies = [&](const char* key) {
-    return spec.search.method == "sampler" || std::ranges::find(axes, key) != axes.end();
+    return method.proposes() || std::ranges::find(axes, key) != axes.end();
   };
   const RunConfig config = config_of(spec, {});
-  const std::int64_t lowest = spec.search.min_steps, steps = config.run.steps;
-  if (spec.search.method == "asha" && !varies("run.steps") && lowest > steps)
-    throw_input(
-        fmt::format("asha's lowest rung of {} steps is above run.steps = {}", lowest, steps),
-        source.name(), "min_steps below run.steps, by some powers of factor");
+  const std::int64_t steps = config.run.steps;
+  if (method.rungs != nullptr && !varies("run.steps") &&
+      method.rungs(spec.search.options, steps).size() < 2)
+    throw_input(fmt::format("{}'s lowest rung is not below run.steps = {}: no trials are compared",
+                            spec.search.method, steps),
+                source.name(), "min_steps below run.steps, by some powers of factor");
   if (spec.stop.metric == "validation_loss" && !varies("eval.every") && config.eval.every == 0)
     throw_input("[stop] waits for the held-out loss, which no trial has before its end",
                 source.name(), "eval.every = N in [set]; or metric = \"loss\"");

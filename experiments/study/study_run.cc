@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "experiments/machine/signals.h"
 #include "experiments/study/requeues.h"
+#include "experiments/study/sampler.h"
 #include "experiments/study/trial_launch.h"
 
 namespace concertina {
@@ -21,8 +22,9 @@ StudyRun::StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions o
       options_(std::move(options)),
       budget_(options_.cores.empty() ? std::vector<int>{0} : options_.cores),
       progress_(stderr, spec.search.metric) {
-  sampler_ = options_.trial > 0 ? one_trial_sampler(spec_, options_.trial)
-                                : make_sampler(spec_, folder_.trials());
+  sampler_ = options_.trial > 0
+                 ? list_sampler(spec_, [&](int number) { return number == options_.trial; })
+                 : method_of(spec_.search).make(spec_, folder_.trials());
 }
 
 StudySummary StudyRun::run(const std::function<int()>& stopped,
@@ -88,7 +90,7 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
     return false;
   }
   write_overrides(spec_, paths_, task, config);
-  if (spec_.search.method == "sampler") {
+  if (method_of(spec_.search).proposes()) {
     StoredTrial open;
     open.record.number = number;
     open.record.settings = task.trial.settings;
@@ -116,7 +118,8 @@ std::optional<FileLock> StudyRun::claim(int number) {
   }
   // A search compares trials rung by rung: there, one process writes all records.
   const StoredTrial* found = stored(number);
-  if (spec_.search.method != "all" || found == nullptr || found->record.state == TrialState::open)
+  if (!method_of(spec_.search).independent() || found == nullptr ||
+      found->record.state == TrialState::open)
     return lock;
   log::info("trial {} was run by another process: {}", number, name_of(found->record.state));
   return std::nullopt;

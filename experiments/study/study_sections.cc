@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/study/launcher.h"
+#include "experiments/study/sampler.h"
 #include "io/metrics.h"
 
 namespace concertina {
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::int64_t kMostRungSteps = 1LL << 40;
 constexpr double kMostSeconds = 1e9, kMostNumber = std::numeric_limits<double>::max();
-constexpr std::array<std::string_view, 3> kMethods = {"all", "asha", "sampler"};
 constexpr std::array<std::string_view, 2> kGoals = {"min", "max"};
 constexpr std::array<std::string_view, 3> kStopSignals = {"USR1", "TERM", "INT"};
 
@@ -30,36 +30,51 @@ std::vector<std::string> stop_metrics() {
   return names;
 }
 
+/// Numbers are whole ones: no method has others yet.
+void read_option(TomlTable& table, const Option& one, OptionValue& value) {
+  if (auto* number = std::get_if<std::int64_t>(&value))
+    table.whole(one.name, static_cast<std::int64_t>(one.low), static_cast<std::int64_t>(one.high),
+                *number);
+  else
+    table.text(one.name, std::get<std::string>(value));
+}
+
+/// An option of another method than the chosen one.
+void refuse_idle_options(TomlTable& table, const std::string& chosen) {
+  for (const Entry<SearchMethod>& method : search_methods())
+    for (const Option& one : method.value.options)
+      if (method.name != chosen && table.take(one.name) != nullptr)
+        table.refuse(fmt::format("{} has no effect: method = \"{}\"", table.name(one.name), chosen),
+                     fmt::format("method = \"{}\"; or leave {} out", method.name, one.name));
+}
+
 }  // namespace
 
 SearchSection read_search(const TomlSource& source, const toml::node& node) {
   SearchSection search;
   TomlTable table(source, node, "search");
   table.take("method", [&](const toml::node& value, const std::string& name) {
-    search.method = source.choice(value, name, kMethods);
+    search.method = source.choice(value, name, names_of(search_methods()));
   });
   table.text("metric", search.metric);
   table.take("goal", [&](const toml::node& value, const std::string& name) {
     search.minimise = source.choice(value, name, kGoals) == "min";
   });
-  table.whole("min_steps", std::int64_t{1}, kMostRungSteps, search.min_steps);
-  table.whole("factor", 2, 100, search.factor);
-  table.text("command", search.command);
-  table.whole("trials", 1, kMostTrials, search.trials);
+  const SearchMethod& method = method_of(search);
+  search.options = with_usual(method.options);
+  for (const Option& one : method.options)
+    read_option(table, one, search.options.find(one.name)->second);
+  refuse_idle_options(table, search.method);
   table.finish();
-  for (const auto& [key, method] : {std::pair("min_steps", "asha"),
-                                    {"factor", "asha"},
-                                    {"command", "sampler"},
-                                    {"trials", "sampler"}})
-    if (node.as_table()->contains(key) && search.method != method)
-      table.refuse(fmt::format("{} has no effect: method = \"{}\"", table.name(key), search.method),
-                   fmt::format("method = \"{}\"; or leave {} out", method, key));
-  if (search.method != "all" && search.metric.empty())
+  if (!method.independent() && search.metric.empty())
     table.refuse(fmt::format("{} has no metric to go by", search.method),
                  "metric = \"validation_loss\"");
-  if (search.method == "asha" && search.min_steps == 0)
-    table.refuse("asha has no lowest rung",
-                 "min_steps = N, steps after which trials are compared first");
+  for (const Option& one : method.options) {
+    const auto* number = std::get_if<std::int64_t>(&search.options.find(one.name)->second);
+    if (number != nullptr && static_cast<double>(*number) < one.low)
+      table.refuse(fmt::format("{} needs {}, the {}", search.method, one.name, one.help),
+                   fmt::format("{} = N", one.name));
+  }
   return search;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/options.h"
 #include "experiments/config/config.h"
 #include "experiments/results/results.h"
 
@@ -49,12 +50,10 @@ struct RandomAxes {
 
 /// [search]: which trials run, and how long.
 struct SearchSection {
-  std::string method = "all";  // or asha (successive halving), or sampler (another program)
-  std::string metric, command;
+  std::string method = "all";  // of search_methods()
+  std::string metric{};
   bool minimise = true;
-  std::int64_t min_steps = 0;  // asha: steps of the lowest rung
-  int factor = 3;              // asha: a rung has so many times the steps of the one below it
-  int trials = 0;              // sampler: asked for at most; 0: until it has none
+  OptionValues options{};  // of the method
   bool operator==(const SearchSection&) const = default;
 };
 

@@ -95,12 +95,13 @@ ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const T
   // Killed before its first checkpoint: its log lines are moved aside.
   if (fs::exists(run + "/metrics.jsonl") && !has_checkpoint(run))
     arguments.emplace_back("--from-scratch");
-  return {.words = launch_words(template_of(spec), ranks_of(spec, trial.settings, config), program,
-                                arguments),
-          .environment = launch_environment(),
-          .cpus = std::move(cpus),
-          .log = paths.log(trial.number),
-          .mark = trial_mark(paths, trial.number)};
+  return {
+      .process = {.words = launch_words(template_of(spec), ranks_of(spec, trial.settings, config),
+                                        program, arguments),
+                  .environment = launch_environment(),
+                  .cpus = std::move(cpus)},
+      .log = paths.log(trial.number),
+      .mark = trial_mark(paths, trial.number)};
 }
 
 std::string trial_mark(const StudyPaths& paths, int number) {

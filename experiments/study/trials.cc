@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
+#include "experiments/study/sampler.h"
 #include "experiments/study/study_spec.h"
 #include "io/sha256.h"
 
@@ -67,7 +68,9 @@ std::string study_difference(const StudySpec& before, const StudySpec& now) {
   if (!same_bases(before, now)) return "a base config differs";
   if (before.set != now.set) return "[set] differs";
   SearchSection search = before.search;
-  search.command = now.search.command;  // how it is called, not what it does
+  const std::string program(method_of(now.search).program);  // how it is called, not what it does
+  if (search.options.contains(program) && now.search.options.contains(program))
+    search.options[program] = now.search.options.at(program);
   if (search != now.search) return "[search] differs";
   if (before.stop != now.stop) return "[stop] differs";
   const std::vector<Trial> first = trials_of(before), all = trials_of(now);

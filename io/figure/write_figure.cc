@@ -10,9 +10,9 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "io/figure/run_converter.h"
 #include "io/file.h"
 #include "io/paths.h"
+#include "io/process.h"
 
 namespace concertina {
 namespace {
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr double kDotsPerInch = 300, kCssPerPoint = 96.0 / 72;
 constexpr std::uint64_t kMostConverted = std::uint64_t{1} << 30;
-constexpr std::chrono::seconds kLimit{120};
+constexpr double kLimit{120};
 
 std::string extension_of(const std::string& path) {
   std::string extension = fs::path(path).extension().string();
@@ -154,21 +154,30 @@ std::vector<std::string> words_of(const Converter& converter, const Workshop& wo
           workshop.file("in.svg")};
 }
 
+/// The end of what a program said.
+std::string one_line(std::string text) {
+  constexpr std::size_t kShown = 300;
+  while (text.ends_with('\n') || text.ends_with(' ')) text.pop_back();
+  if (text.size() > kShown) text.erase(0, text.size() - kShown);
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 std::string converted(const std::string& svg, const std::string& path) {
   const std::optional<Converter> converter = find_converter();
   if (!converter) throw_no_converter(path);
   const Workshop workshop;
   const std::string extension = extension_of(path);
   const std::vector<std::string> words = words_of(*converter, workshop, svg, extension);
-  const ConverterResult result = run_converter(words, workshop.file("log"), kLimit);
+  const ProcessResult result = run_process(words, kLimit);
   const std::string file = workshop.file("out" + extension);
-  if (result.status != 0 || !fs::exists(file))
+  if (result.code != 0 || !fs::exists(file))
     throw_failure(
-        result.timed_out
-            ? fmt::format("{} did not end within {} s", converter->path, kLimit.count())
+        !result.code
+            ? fmt::format("{} did not end within {:g} s", converter->path, kLimit)
             : fmt::format("{} could not convert the figure: {}", converter->path,
-                          result.errors.empty() ? fmt::format("exit status {}", result.status)
-                                                : result.errors),
+                          result.output.empty() ? fmt::format("exit status {}", *result.code)
+                                                : one_line(result.output)),
         path, "write .svg, and convert it yourself");
   return read_file(file, kMostConverted);
 }

@@ -9,9 +9,9 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "io/figure/run_converter.h"
 #include "io/figure/write_figure.h"
 #include "io/file.h"
+#include "io/process.h"
 #include "tests/experiments/figure_shapes.h"
 #include "tests/temporary_directory.h"
 
@@ -191,15 +191,11 @@ TEST_F(WriteFigure, KeepsTheOldFileWhereAConverterFails) {
   EXPECT_EQ(read_file(file("a.pdf"), 100), "old");
 }
 
-TEST_F(WriteFigure, EndsWhatRunsTooLong) {
-  const ConverterResult result = run_converter({"/bin/sh", "-c", "sleep 600 & sleep 600"},
-                                               file("log"), std::chrono::seconds(0));
-  EXPECT_TRUE(result.timed_out);
-  EXPECT_EQ(run_converter({file("not there")}, file("log"), std::chrono::seconds(9)).timed_out,
-            false);
-  EXPECT_NE(run_converter({file("not there")}, file("log"), std::chrono::seconds(9)).status, 0);
-  EXPECT_EQ(run_converter({"/bin/sh", "-c", "exit 7"}, file("log"), std::chrono::seconds(9)).status,
-            7);
+TEST(RunProcess, EndsWhatRunsTooLong) {
+  EXPECT_FALSE(run_process({"/bin/sh", "-c", "sleep 600 & sleep 600"}, 0.1).code);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "sleep 600 & exit 7"}, 9).code, 7);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "echo a; echo b >&2"}, 9).output, "a\nb\n");
+  EXPECT_THROW(run_process({"/not/there"}, 9), Error);
 }
 
 }  // namespace

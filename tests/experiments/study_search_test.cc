@@ -60,7 +60,7 @@ struct Simulated {
     trial.rungs.push_back({task.steps, curves.loss(task.trial.number, task.steps)});
   }
   void run(const StudySpec& spec, const Curves& curves, int jobs, int stop_after = 1 << 30) {
-    const std::unique_ptr<Sampler> sampler = make_sampler(spec, stored);
+    const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, stored);
     std::multimap<std::int64_t, TrialTask> running;  // by the time of their end
     std::int64_t time = 0;
     for (int ended = 0; ended < stop_after; ++ended) {
@@ -119,22 +119,22 @@ TEST_P(Asha, AStudyThatWasStoppedFindsTheSame) {
 INSTANTIATE_TEST_SUITE_P(Jobs, Asha, testing::Values(1, 2, 4));
 
 TEST(AshaRungs, EndWithTheRun) {
-  SearchSection search;
-  search.min_steps = 10;
-  search.factor = 3;
-  EXPECT_EQ(rungs_of(search, 100), (std::vector<std::int64_t>{10, 30, 90, 100}));
-  EXPECT_EQ(rungs_of(search, 10), (std::vector<std::int64_t>{10}));
-  EXPECT_EQ(rungs_of(search, 4), (std::vector<std::int64_t>{4}));
+  const SearchMethod& asha = method_of({.method = "asha"});
+  const auto rungs_of = [&](std::int64_t factor, std::int64_t steps) {
+    return asha.rungs({{"min_steps", std::int64_t{10}}, {"factor", factor}}, steps);
+  };
+  EXPECT_EQ(rungs_of(3, 100), (std::vector<std::int64_t>{10, 30, 90, 100}));
+  EXPECT_EQ(rungs_of(3, 10), (std::vector<std::int64_t>{10}));
+  EXPECT_EQ(rungs_of(3, 4), (std::vector<std::int64_t>{4}));
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
-  search.factor = 100;
-  EXPECT_EQ(rungs_of(search, kHuge).back(), kHuge) << "the product of steps and factor overflows";
-  EXPECT_EQ(rungs_of(search, kHuge).size(), 10u);
+  EXPECT_EQ(rungs_of(100, kHuge).back(), kHuge) << "the product of steps and factor overflows";
+  EXPECT_EQ(rungs_of(100, kHuge).size(), 10u);
 }
 
 TEST(AshaRungs, FailedTrialsDoNotGoOn) {
   const StudySpec spec = toy(kAsha);
   const Curves curves(1);
-  const std::unique_ptr<Sampler> sampler = make_sampler(spec, {});
+  const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, {});
   std::set<int> later;
   while (const std::optional<TrialTask> task = sampler->next(true)) {
     StoredTrial trial;
@@ -144,7 +144,7 @@ TEST(AshaRungs, FailedTrialsDoNotGoOn) {
       trial.record.state = TrialState::failed;
     } else {
       trial.record.state = TrialState::stopped;
-      for (const std::int64_t steps : rungs_of(spec.search, kSteps))
+      for (const std::int64_t steps : method_of(spec.search).rungs(spec.search.options, kSteps))
         if (steps <= task->steps)
           trial.rungs.push_back({steps, curves.loss(task->trial.number, steps)});
     }
@@ -160,7 +160,7 @@ TEST(ListSampler, RunsWhatIsLeftInOrder) {
   before[1].record.state = TrialState::done;
   before[2].record.state = TrialState::open;
   before[3].record.state = TrialState::failed;
-  const std::unique_ptr<Sampler> sampler = make_sampler(spec, before);
+  const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, before);
   EXPECT_EQ(sampler->left(), 25);
   EXPECT_EQ(sampler->next(true)->trial.number, 2);
   EXPECT_EQ(sampler->next(false)->trial.number, 4);

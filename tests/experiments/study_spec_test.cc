@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "search.factor = 1 is out of range", "s.toml:5:10: search.factor"},
         Refused{"rung",
                 "[set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmetric = 'loss'\nmin_steps = 10",
-                "lowest rung of 10 steps is above run.steps = 9", "s.toml"},
+                "asha's lowest rung is not below run.steps = 9", "s.toml"},
         Refused{"axes and sampler",
                 "seeds = [1, 2]\n[set]\nrun.steps = 9\n[search]\nmethod = 'sampler'\nmetric = "
                 "'loss'",

@@ -1,3 +1,4 @@
+// Another program says what to try, by lines of JSON (the user's guide has the protocol).
 #include <fmt/format.h>
 
 #include <deque>
@@ -7,20 +8,24 @@
 #include "experiments/study/sampler.h"
 #include "experiments/study/sampler_process.h"
 
-namespace concertina {
+namespace concertina::samplers {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t kNoBound = kMostTrials;
+
 class CommandSampler : public Sampler {
  public:
   CommandSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before)
-      : search_(spec.search), process_(spec.search.command) {
+      : search_(spec.search),
+        most_(option<std::int64_t>(search_.options, "trials")),
+        process_(option<std::string>(search_.options, "command")) {
     process_.send({{"study",
                     {{"name", spec.name},
                      {"metric", search_.metric},
                      {"goal", search_.minimise ? "min" : "max"},
-                     {"trials", search_.trials}}}});
+                     {"trials", most_ == kNoBound ? 0 : most_}}}});
     for (const auto& [number, trial] : before) {
       last_ = std::max(last_, number);
       if (trial.record.state == TrialState::open)
@@ -36,7 +41,7 @@ class CommandSampler : public Sampler {
       again_.pop_front();
       return TrialTask{trial};
     }
-    if (done_ || (search_.trials > 0 && last_ >= search_.trials)) return std::nullopt;
+    if (done_ || last_ >= most_) return std::nullopt;
     const std::optional<Json> answer = process_.ask({{"ask", {{"trial", last_ + 1}}}});
     if (!answer) return std::nullopt;
     done_ = *answer == Json{{"done", true}};
@@ -60,8 +65,8 @@ class CommandSampler : public Sampler {
 
   std::optional<int> left() const override {
     if (done_) return static_cast<int>(again_.size());
-    if (search_.trials == 0) return std::nullopt;
-    return search_.trials - last_ + static_cast<int>(again_.size());
+    if (most_ == kNoBound) return std::nullopt;
+    return static_cast<int>(most_) - last_ + static_cast<int>(again_.size());
   }
 
  private:
@@ -115,6 +120,7 @@ class CommandSampler : public Sampler {
   }
 
   const SearchSection search_;
+  const std::int64_t most_;
   SamplerProcess process_;
   std::deque<Trial> again_;  // asked for before, and not ended
   int last_ = 0;             // number of the trial that was asked for last
@@ -123,9 +129,16 @@ class CommandSampler : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> command_sampler(const StudySpec& spec,
-                                         const std::map<int, StoredTrial>& before) {
-  return std::make_unique<CommandSampler>(spec, before);
+SearchMethod sampler() {
+  return {.make = [](const StudySpec& spec,
+                     const std::map<int, StoredTrial>& before) -> std::unique_ptr<Sampler> {
+            return std::make_unique<CommandSampler>(spec, before);
+          },
+          .options = {{"command", std::string(), "the program that says what to try"},
+                      {"trials", std::int64_t{kNoBound},
+                       "trials that it is asked for at most; by default until it has none", 1,
+                       kMostTrials}},
+          .program = "command"};
 }
 
-}  // namespace concertina
+}  // namespace concertina::samplers

@@ -1,3 +1,6 @@
+// Successive halving: of the trials that reached a rung, the best 1/factor go on to the next one.
+// As in ASHA (Li et al., MLSys 2020, algorithm 2) no task waits for the last ones of a rung; but
+// as the trials are known beforehand, lower rungs come first, so that few go on that should not.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,17 +9,32 @@
 #include "core/error.h"
 #include "experiments/study/sampler.h"
 
-namespace concertina {
+namespace concertina::samplers {
 namespace {
+
+constexpr std::int64_t kMostRungSteps = 1LL << 40;
+
+std::vector<std::int64_t> rungs_of(const OptionValues& options, std::int64_t steps) {
+  const auto factor = option<std::int64_t>(options, "factor");
+  std::vector<std::int64_t> rungs;
+  for (auto rung = option<std::int64_t>(options, "min_steps"); rung < steps; rung *= factor) {
+    rungs.push_back(rung);
+    if (rung > steps / factor) break;  // the next one is above `steps`, or overflows
+  }
+  rungs.push_back(steps);
+  return rungs;
+}
 
 constexpr double kWorst = std::numeric_limits<double>::infinity();
 
 class AshaSampler : public Sampler {
  public:
   AshaSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before)
-      : search_(spec.search), trials_(trials_of(spec)) {
+      : search_(spec.search),
+        factor_(option<std::int64_t>(search_.options, "factor")),
+        trials_(trials_of(spec)) {
     for (const Trial& trial : trials_)
-      rungs_.push_back(rungs_of(search_, config_of(spec, trial.settings).run.steps));
+      rungs_.push_back(rungs_of(search_.options, config_of(spec, trial.settings).run.steps));
     reached_.resize(rungs_.empty() ? 0 : rungs_[0].size());
     for (const auto& rungs : rungs_)
       if (rungs.size() != reached_.size())
@@ -55,7 +73,7 @@ class AshaSampler : public Sampler {
     double tasks = static_cast<double>(trials_.size() - started_.size());
     double reaching = static_cast<double>(trials_.size());
     for (std::size_t rung = 1; rung < reached_.size(); ++rung) {
-      reaching = std::max(1.0, std::floor(reaching / search_.factor));
+      reaching = std::max(1.0, std::floor(reaching / static_cast<double>(factor_)));
       double gone = 0;
       for (const auto& [at, number] : promoted_) gone += at + 1 == rung ? 1 : 0;
       tasks += std::max(0.0, reaching - gone);
@@ -70,7 +88,7 @@ class AshaSampler : public Sampler {
     std::vector<std::pair<double, int>> order;
     for (const auto& [number, cost] : reached_[rung]) order.emplace_back(cost, number);
     std::ranges::sort(order);
-    std::size_t most = order.size() / static_cast<std::size_t>(search_.factor);
+    std::size_t most = order.size() / static_cast<std::size_t>(factor_);
     if (last && order.size() > 0) most = std::max<std::size_t>(1, most);
     for (std::size_t i = 0; i < most; ++i) {
       const auto [cost, number] = order[i];
@@ -88,6 +106,7 @@ class AshaSampler : public Sampler {
   }
 
   const SearchSection search_;
+  const std::int64_t factor_;
   const std::vector<Trial> trials_;
   std::vector<std::vector<std::int64_t>> rungs_;    // by trial: steps of each rung
   std::vector<std::map<int, double>> reached_;      // by rung: trials and what is to be small
@@ -97,19 +116,13 @@ class AshaSampler : public Sampler {
 
 }  // namespace
 
-std::vector<std::int64_t> rungs_of(const SearchSection& search, std::int64_t steps) {
-  std::vector<std::int64_t> rungs;
-  for (std::int64_t rung = search.min_steps; rung < steps; rung *= search.factor) {
-    rungs.push_back(rung);
-    if (rung > steps / search.factor) break;  // the next one is above `steps`, or overflows
-  }
-  rungs.push_back(steps);
-  return rungs;
+SearchMethod asha() {
+  return {.make = [](const StudySpec& spec, const std::map<int, StoredTrial>& before)
+              -> std::unique_ptr<Sampler> { return std::make_unique<AshaSampler>(spec, before); },
+          .options = {{"min_steps", std::int64_t{0}, "steps of the lowest rung", 1, kMostRungSteps},
+                      {"factor", std::int64_t{3},
+                       "a rung has so many times the steps of the one below it", 2, 100}},
+          .rungs = rungs_of};
 }
 
-std::unique_ptr<Sampler> asha_sampler(const StudySpec& spec,
-                                      const std::map<int, StoredTrial>& before) {
-  return std::make_unique<AshaSampler>(spec, before);
-}
-
-}  // namespace concertina
+}  // namespace concertina::samplers

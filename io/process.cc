@@ -1,0 +1,161 @@
+#include "io/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "io/file.h"
+#include "io/paths.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kMostOutput = 1 << 20;  // bytes, the last ones
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+std::vector<std::string> environment_of(const ProcessOptions& options) {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    variables.insert_or_assign(text.substr(0, text.find('=')),
+                               text.substr(std::min(text.size(), text.find('=') + 1)));
+  }
+  for (const auto& [name, value] : options.environment) variables.insert_or_assign(name, value);
+  std::vector<std::string> list;
+  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
+  return list;
+}
+
+/// All that the child needs, made before the fork: between fork() and exec() no memory is taken.
+struct Start {
+  explicit Start(const ProcessOptions& options)
+      : program(find_program(options.words.at(0))),
+        words(options.words),
+        variables(environment_of(options)),
+        word_list(pointers(words)),
+        variable_list(pointers(variables)),
+        in(options.in),
+        out(options.out),
+        errors(options.errors),
+        pinned(!options.cpus.empty()),
+        told_of_our_end(options.told_of_our_end) {
+    CPU_ZERO(&cpus);
+    for (const int cpu : options.cpus) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
+  }
+
+  std::string program;
+  std::vector<std::string> words, variables;
+  std::vector<char*> word_list, variable_list;
+  int in, out, errors;
+  cpu_set_t cpus;
+  bool pinned, told_of_our_end;
+};
+
+/// Between fork() and exec(): calls that are safe there, alone.
+[[noreturn]] void become(const Start& start) {
+  setpgid(0, 0);
+  if (start.told_of_our_end) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (start.pinned) sched_setaffinity(0, sizeof(cpu_set_t), &start.cpus);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(start.in < 0 ? nothing : start.in, STDIN_FILENO);
+  dup2(start.out < 0 ? nothing : start.out, STDOUT_FILENO);
+  if (start.errors >= 0) dup2(start.errors, STDERR_FILENO);
+  execve(start.program.c_str(), start.word_list.data(), start.variable_list.data());
+  _exit(127);
+}
+
+}  // namespace
+
+Process::Process(const ProcessOptions& options) {
+  const Start start(options);
+  if (start.program.empty())
+    throw_failure("the program is not there, or cannot be executed", options.words.at(0));
+  pid_ = fork();
+  if (pid_ < 0) throw_errno("fork", start.program);
+  if (pid_ == 0) become(start);
+  setpgid(pid_, pid_);  // here as well: a signal may come before the child has run
+}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), code_(other.code_) {}
+
+std::optional<int> Process::exit_code() {
+  if (code_ || pid_ < 0) return code_;
+  siginfo_t info{};
+  // It is not reaped yet: nobody else can get the ID of its group.
+  const int result = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  if (result == 0 && info.si_pid == pid_)
+    code_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+  else if (result < 0 && errno == ECHILD)
+    code_ = 255;
+  return code_;
+}
+
+std::optional<int> Process::wait(double seconds) {
+  for (const double end = now() + seconds; !exit_code() && now() < end;) usleep(5'000);
+  return exit_code();
+}
+
+void Process::signal(int number) const {
+  if (pid_ > 0) ::kill(-pid_, number);
+}
+
+bool Process::kill() {
+  if (pid_ < 0) return false;
+  signal(SIGKILL);
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!code_) code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  pid_ = -1;
+  return true;
+}
+
+ProcessResult run_process(const std::vector<std::string>& words, double limit) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("pipe", words.at(0));
+  const File from(ends[0], words.at(0));
+  File to(ends[1], words.at(0));
+  Process process({.words = words, .out = to.descriptor(), .errors = to.descriptor()});
+  to = File();
+  const double end = now() + limit;
+  ProcessResult result;
+  // Its output ends with it, or when what it left running in its group is killed.
+  for (char bytes[1 << 12]; now() < end;) {
+    pollfd ready = {from.descriptor(), POLLIN, 0};
+    if (poll(&ready, 1, 20) <= 0) {
+      if (process.exit_code()) break;
+      continue;
+    }
+    const ssize_t got = read(from.descriptor(), bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    result.output.append(bytes, static_cast<std::size_t>(got));
+    if (result.output.size() > kMostOutput)
+      result.output.erase(0, result.output.size() - kMostOutput);
+  }
+  result.code = process.wait(std::max(0.0, end - now()));
+  return result;
+}
+
+}  // namespace concertina

@@ -5,11 +5,11 @@
 set -u
 here=$(realpath -- "$(dirname -- "$0")")
 
-# sources ROOT FOLDER...: the C++ and CUDA files below these folders, one a line.
+# sources ROOT FOLDER...: the C++ and CUDA files below these folders (or they themselves), one a line.
 sources() {
   root=$1; shift
   for folder; do
-    [ ! -d "$root/$folder" ] || (cd "$root" && find "$folder" -type f \
+    [ ! -e "$root/$folder" ] || (cd "$root" && find "$folder" -type f \
       \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \))
   done
 }
@@ -79,6 +79,7 @@ violations() {
   forbid "$1" 'headers of tars and images only in their files of io/datasets/' \
     'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/datasets/(tar|image)_' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
+  forbid "$1" 'the command line (CLI11) is for experiments/commands/' 'CLI/' 'experiments/commands/' $all
   forbid "$1" 'the program does not include tests' 'tests/' $none core models parallel io experiments
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock' $none \
@@ -140,6 +141,7 @@ must_fail io/a.cc '#include <onnx/checker.h>'
 must_fail core/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_fail core/a.cc '#include "models/model.h"'
 must_fail experiments/a.cc '#include "tests/mpi_test.h"'
+must_fail experiments/run/a.cc '#include <CLI/CLI.hpp>'
 must_fail experiments/a/a.cc '#include "experiments/b/b.h"'
 must_fail parallel/schedules/a.cc '#include <thread>'
 table='io: models'
@@ -166,6 +168,7 @@ must_pass core/cpu/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_pass models/a.cc '#include "core/stage.h"  // not "parallel/plan/layout.h"'
 must_pass experiments/a.cc '#include "parallel/comm/mpi_environment.h"'
 must_pass tests/a.cc '#include "io/file.h"'
+must_pass experiments/commands/train.cc '#include "experiments/commands/command.h"'
 must_pass build-x/a.cc '#include <mpi.h>'
 
 found=$(violations "$1")

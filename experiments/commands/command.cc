@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
@@ -92,10 +90,6 @@ CLI::Validator number(double low, double high) {
           fmt::format("from {} to {}", low, high)};
 }
 
-std::string json_line(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 int with_places(const RunConfig& config, const std::function<int()>& body) {
   try {
     return body();
@@ -130,12 +124,6 @@ RunConfig load(const CommonOptions& options) {
   return config;
 }
 
-void print_once(const std::string& text) {
-  if (launcher_rank() != 0) return;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw lost_output();
-  flush_output();
-}
-
 void require_nothing_at(const std::string& path, const std::string& fix) {
   if (std::error_code error; fs::exists(path, error))
     throw_input("there is a file already", path, fix);
@@ -151,21 +139,6 @@ void require_output(const std::string& path, const std::string& option) {
   if (!why.empty())
     throw_input(fmt::format("nothing can be written here: {}", why), path,
                 fmt::format("{} FILE in a directory of yours", option));
-}
-
-Error lost_output() {
-  return {Exit::failure, "what was to be printed could not be written", "stdout",
-          "the same command with its output to a place that has room for it"};
-}
-
-void flush_output() {
-  if (std::ferror(stdout) != 0 || std::fflush(stdout) != 0) throw lost_output();
-}
-
-int launcher_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  return 0;
 }
 
 }  // namespace concertina

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "experiments/config/config.h"
+#include "experiments/run/output.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -46,25 +46,15 @@ void add_json_option(CLI::App& app, CommonOptions& options);
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
 
-/// One line of JSON; bytes that are no UTF-8 (of a file's name) are replaced.
-std::string json_line(const nlohmann::ordered_json& json);
-
 /// Defaults, sources from left to right, then --set; validated. A run directory DIR means
 /// DIR/config.toml with run.dir and run.name set to where DIR is now.
 RunConfig load(const CommonOptions& options);
 
-/// Writes `text` to stdout on the launcher's rank 0; a failure if it could not be written.
-void print_once(const std::string& text);
 /// Throws Error{bad_input} unless a file can be made, or replaced, at `path`, which `option` names:
 /// it is no device or directory, and no record of a study.
 void require_output(const std::string& path, const std::string& option);
 /// Throws Error{bad_input} with `fix` if there is something at `path`.
 void require_nothing_at(const std::string& path, const std::string& fix);
-/// Throws lost_output() if anything that was printed to stdout could not be written.
-void flush_output();
-Error lost_output();
-/// This process' rank as the launcher's environment says, before MPI starts; 0 if it says nothing.
-int launcher_rank();
 
 /// Runs `body`. An error of its that is about a config key leaves with the place where that key was
 /// set: whoever finds the error may know the key alone.

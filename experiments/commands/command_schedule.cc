@@ -201,6 +201,7 @@ int run_schedule_search(const ScheduleOptions& options) {
   search.opposite = options.opposite;
   hold_stop_signals();
   SearchTeller teller;
+  search.free_bytes = free_bytes();
   search.goes_on = std::ref(teller);
   const FoundSchedule found = search_schedule(search, costs_of(options));
   teller.end();

@@ -51,20 +51,8 @@ inline constexpr int kUsualRanks = 4, kUsualMicrobatches = 8;
 /// What --costs and --links say.
 ScheduleCosts costs_of(const ScheduleOptions& options);
 
-/// Throws Error{bad_input} if so many microbatches on so many stages are more than a plan may have,
-/// or need more memory than this machine has free.
-void require_room(std::int64_t stages, std::int64_t microbatches);
-
-/// Leaves of the gradient sum over `microbatches`: as --leaves says, else as `train` has them.
-int leaves_of(std::optional<int> asked, int microbatches);
-
-struct OneReplica {
-  Layout layout;  // one unit a stage
-  int leaves = 1;
-};
-/// A replica on so many ranks. Throws Error{bad_input} if none fits.
-OneReplica one_replica(int ranks, int microbatches, std::optional<int> leaves,
-                       const Folding& folding);
+/// Bytes of memory that are free on this machine, as far as it says.
+double free_bytes();
 
 /// Checked, wherever it comes from: throws RefusedPlan (parallel/plan/plan_grid.h).
 Planned plan_of(const ScheduleOptions& options);

@@ -11,14 +11,18 @@
 namespace concertina {
 namespace {
 
+struct TrainOptions : CommonOptions {
+  TrainMode mode;
+};
+
 int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   if (const std::string key = files_key(options.config); data_files(options.config).empty())
     throw_input(fmt::format("there is no {} to train on", key == "data.text" ? "text" : "data"),
                 options.config.where(key), fmt::format("--set {}=FILE", key));
   write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
-  TrainLaunch launch(options, mpi);
+  TrainLaunch launch(options.config, options.mode, mpi);
   launch.open();
-  if (options.dry_run) {
+  if (options.mode.dry_run) {
     if (launch.leads()) print_once(train_preview(launch));
     launch.world.barrier();
     return 0;
@@ -36,9 +40,9 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
 }
 
 void add_train_options(CLI::App& app, TrainOptions& options) {
-  app.add_flag("--from-scratch", options.from_scratch,
+  app.add_flag("--from-scratch", options.mode.from_scratch,
                "begin at step 0 where a run has logs but no checkpoint; the logs are moved aside");
-  app.add_flag("--dry-run", options.dry_run,
+  app.add_flag("--dry-run", options.mode.dry_run,
                "do everything up to the first step, say what would be done, and write nothing");
 }
 

@@ -9,9 +9,9 @@
 #include <new>
 #include <thread>
 
-#include "experiments/commands/command.h"
 #include "experiments/machine/error_text.h"
 #include "experiments/machine/signals.h"
+#include "experiments/run/output.h"
 
 namespace concertina {
 namespace {

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <tuple>
 
 #include "core/error.h"
 #include "experiments/commands/command_schedule.h"
+#include "experiments/commands/one_replica.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
 #include "parallel/generate/passes.h"
-#include "parallel/plan/fit_layout.h"
-#include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
 namespace {
@@ -37,7 +37,7 @@ Planned generate(const ScheduleOptions& options) {
   const Folding folding = folding_of(schedule, options.chunks.value_or(0));
   const int ranks = options.ranks.value_or(kUsualRanks);
   const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
-  require_room(std::int64_t{ranks} * folding.chunks, microbatches);
+  require_room(std::int64_t{ranks} * folding.chunks, microbatches, free_bytes());
   auto [layout, leaves] = one_replica(ranks, microbatches, options.leaves, folding);
   freeze(layout, options.frozen);
   Plan plan = make_plan(layout, options.schedule, {.leaf_microbatches = microbatches / leaves});
@@ -69,7 +69,7 @@ Planned read(const ScheduleOptions& options) {
   std::int64_t cells = 0;
   for (const Pipeline& pipeline : file.layout.pipelines)
     cells += std::ssize(pipeline.stages) * pipeline.microbatches();
-  require_room(1, cells);
+  require_room(1, cells, free_bytes());
   require_agreement(options, file);
   const int leaves = leaves_of(options.leaves, file.microbatches());
   Plan plan = complete(std::move(file.plan), file.layout, options.schedule,
@@ -79,41 +79,9 @@ Planned read(const ScheduleOptions& options) {
 
 }  // namespace
 
-void require_room(std::int64_t stages, std::int64_t microbatches) {
-  const auto actions = static_cast<double>(most_actions(stages, microbatches));
-  const double bytes = actions * kActionBytes;
-  constexpr double kGibiByte = 1024.0 * 1024 * 1024;
+double free_bytes() {
   const auto machine = memory();
-  const double most = machine ? static_cast<double>(machine->available) : bytes;
-  if (actions <= static_cast<double>(kMostActions) && bytes <= most) return;
-  throw_input(
-      fmt::format(
-          "the schedule can have {:.0f} actions, which take {:.1f} GiB to prove; at most {} "
-          "and {:.1f} GiB are possible on this machine",
-          actions, bytes / kGibiByte, kMostActions,
-          std::min(most, static_cast<double>(kMostActions * kActionBytes)) / kGibiByte),
-      "command line", "fewer ranks, microbatches or chunks");
-}
-
-int leaves_of(std::optional<int> asked, int microbatches) {
-  if (!asked) return default_leaves(microbatches);
-  if (microbatches % *asked != 0)
-    throw_input(fmt::format("{} leaves do not divide {} microbatches", *asked, microbatches),
-                "--leaves", fmt::format("a divisor of {}", microbatches));
-  return *asked;
-}
-
-OneReplica one_replica(int ranks, int microbatches, std::optional<int> asked,
-                       const Folding& folding) {
-  int leaves = leaves_of(asked, microbatches);
-  if (leaves < folding.pipelines() && !asked) leaves = microbatches;
-  const int stages = ranks * folding.chunks;
-  std::vector<UnitRange> units;
-  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
-  const Grid grid =
-      fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
-          1, folding);
-  return {make_layout(units, grid, microbatches, leaves, folding), leaves};
+  return machine ? static_cast<double>(machine->available) : std::numeric_limits<double>::max();
 }
 
 Planned plan_of(const ScheduleOptions& options) {

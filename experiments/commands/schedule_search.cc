@@ -9,9 +9,10 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
-#include "experiments/commands/command_schedule.h"
+#include "experiments/commands/one_replica.h"
 #include "experiments/costs/bubble_json.h"
 #include "parallel/generate/passes.h"
+#include "parallel/generate/schedule_registry.h"
 #include "parallel/generate/search.h"
 #include "parallel/simulate/simulate.h"
 
@@ -52,7 +53,8 @@ class Search {
       : options_(options), costs_(costs), max_chunks_(max_chunks()) {}
 
   FoundSchedule run() {
-    require_room(std::int64_t{options_.ranks} * max_chunks_, options_.microbatches);
+    require_room(std::int64_t{options_.ranks} * max_chunks_, options_.microbatches,
+                 options_.free_bytes);
     leaves_of(options_.leaves, options_.microbatches);  // throws
     for (const Entry<Schedule>& schedule : schedules()) {
       if (schedule.value.searched) continue;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -40,6 +41,7 @@ struct ScheduleSearch {
   /// Whether opposite pipelines may be found. `memory` counts activations alone, and they keep
   /// weights twice.
   bool opposite = false;
+  double free_bytes = std::numeric_limits<double>::max();  // that proofs may take
   /// Asked often; false ends the search with the best so far, once there is one.
   std::function<bool(const SearchProgress&)> goes_on{};
 };

@@ -16,21 +16,20 @@
 
 namespace concertina {
 
-TrainLaunch::TrainLaunch(const TrainOptions& options, MpiEnvironment& mpi)
-    : Launch(options.config, mpi, "train"),
-      directory(run_directory(options.config)),
-      checkpoints(checkpoint_directory(options.config)),
+TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment& mpi)
+    : Launch(asked, mpi, "train"),
+      directory(run_directory(asked)),
+      checkpoints(checkpoint_directory(asked)),
       text_stamps(dataset->corpus().stamps()),
-      own_identity(identity(/*remember=*/!options.dry_run)),
-      from_scratch_(options.from_scratch),
-      dry_run_(options.dry_run) {
+      own_identity(identity(/*remember=*/!mode.dry_run)),
+      mode_(mode) {
   if (config.generate.tokens > 0)  // not at the end of the training, when it is done
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
 }
 
 void TrainLaunch::open() {
   if (leads()) {  // one process owns the run directory; the others need it to be there
-    if (dry_run_)
+    if (mode_.dry_run)
       RunDirectory::require_usable(config.run.dir, config.run.name);
     else
       owned_.emplace(config.run.dir, config.run.name, config.checkpoint.dir);
@@ -48,7 +47,7 @@ void TrainLaunch::open() {
     if (!config.model.from.empty()) start_from(trainer, config);
   }
   settle_lr_steps(stored);
-  if (leads() && !dry_run_) open_logs(stored);
+  if (leads() && !mode_.dry_run) open_logs(stored);
   begin();
 }
 
@@ -58,13 +57,13 @@ void TrainLaunch::ended(std::int64_t step, int exit_code) {
 
 /// On rank 0, where no commit was found.
 void TrainLaunch::start_anew() {
-  if (!from_scratch_) return require_no_steps(history, config);
-  if (!dry_run_) move_aside(directory);
+  if (!mode_.from_scratch) return require_no_steps(history, config);
+  if (!mode_.dry_run) move_aside(directory);
   history = {};
 }
 
 void TrainLaunch::refuse_from_scratch() const {
-  if (!from_scratch_) return;
+  if (!mode_.from_scratch) return;
   throw_input(fmt::format("--from-scratch, but there are checkpoints up to step {}", done),
               checkpoints, "another run.name, or move these checkpoints away");
 }
@@ -84,7 +83,7 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   own_identity["lr.steps"] = std::to_string(steps);
   resolved = config;
   resolved.lr.steps = steps;
-  if (leads() && steps != config.run.steps && !dry_run_)
+  if (leads() && steps != config.run.steps && !mode_.dry_run)
     log::info("the learning rate reaches its end at step {} (lr.steps), the run at step {}", steps,
               config.run.steps);
 }

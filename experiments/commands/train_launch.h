@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "experiments/commands/command.h"
 #include "experiments/launch/launch.h"
 #include "experiments/launch/launch_record.h"
 #include "experiments/record/monitor.h"
@@ -18,14 +17,15 @@
 
 namespace concertina {
 
-struct TrainOptions : CommonOptions {
-  bool from_scratch = false, dry_run = false;
+struct TrainMode {
+  bool from_scratch = false;  // where a run has logs but no checkpoint
+  bool dry_run = false;       // everything up to the first step, and nothing is written
 };
 
 class TrainLaunch : public Launch {
  public:
   /// Refuses what cannot run. Collective, as open().
-  TrainLaunch(const TrainOptions& options, MpiEnvironment& mpi);
+  TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment& mpi);
 
   /// Makes or opens the run directory and loads the newest commit, if there is one. A dry run
   /// makes nothing: it has no monitor and keeps no record.
@@ -51,7 +51,7 @@ class TrainLaunch : public Launch {
   void log_differences(const nlohmann::json& stored, bool trains) const;
   void log_start() const;
 
-  const bool from_scratch_, dry_run_;
+  const TrainMode mode_;
   std::optional<RunDirectory> owned_;   // on rank 0
   std::optional<LaunchRecord> record_;  // on rank 0
 };

@@ -17,6 +17,7 @@
 #include "experiments/machine/signals.h"
 #include "experiments/record/tracing.h"
 #include "experiments/run/devices.h"
+#include "experiments/run/output.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"

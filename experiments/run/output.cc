@@ -1,0 +1,33 @@
+#include "experiments/run/output.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace concertina {
+
+int launcher_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  return 0;
+}
+
+void print_once(const std::string& text) {
+  if (launcher_rank() != 0) return;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw lost_output();
+  flush_output();
+}
+
+void flush_output() {
+  if (std::ferror(stdout) != 0 || std::fflush(stdout) != 0) throw lost_output();
+}
+
+Error lost_output() {
+  return {Exit::failure, "what was to be printed could not be written", "stdout",
+          "the same command with its output to a place that has room for it"};
+}
+
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace concertina

@@ -1,0 +1,23 @@
+// What the program prints on stdout: once per launch, and never lost in silence.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.h"
+
+namespace concertina {
+
+/// This process' rank as the launcher's environment says, before MPI starts; 0 if it says nothing.
+int launcher_rank();
+
+/// Writes `text` to stdout on the launcher's rank 0; a failure if it could not be written.
+void print_once(const std::string& text);
+/// Throws lost_output() if anything that was printed to stdout could not be written.
+void flush_output();
+Error lost_output();
+
+/// One line of JSON; bytes that are no UTF-8 (of a file's name) are replaced.
+std::string json_line(const nlohmann::ordered_json& json);
+
+}  // namespace concertina

@@ -159,6 +159,12 @@ Json bench_step(const RunConfig& config, Communicator& world, const BenchOptions
   return result;
 }
 
+std::vector<std::string> bench_model() {
+  return {"model.layers=6",       "model.width=384",   "model.heads=6",
+          "model.context=256",    "model.vocab=256",   "batch.global=16",
+          "batch.microbatches=4", "numerics.leaves=1", "run.threads=1"};
+}
+
 std::string bench_step_table(const Json& result) {
   std::string text;
   for (const auto& [key, value] : result.items()) {

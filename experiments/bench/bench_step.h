@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "experiments/config/config.h"
 #include "parallel/comm/communicator.h"
@@ -27,6 +28,9 @@ struct BenchOptions {
 /// are issued one by one) and graph_speedup = issued_ms / step_ms. Ratios are medians over rounds.
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);
+
+/// The config of the model that the project's figures are of, as "table.key=value".
+std::vector<std::string> bench_model();
 
 /// The table that a person reads.
 std::string bench_step_table(const nlohmann::ordered_json& result);

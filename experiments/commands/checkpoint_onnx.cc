@@ -1,4 +1,4 @@
-#include "experiments/commands/checkpoint_onnx.h"
+#include "experiments/commands/checkpoint_options.h"
 
 #include <fmt/format.h>
 

@@ -41,7 +41,19 @@ std::string brief(const std::string& text) {
 
 }  // namespace
 
-void add_config_options(CLI::App& app, CommonOptions& options) {
+void CommandOptions::needs(const char* option, const std::string& other, bool there) const {
+  if (given(option) && !there)
+    throw_input(fmt::format("{} has no effect without {}", option, other), option,
+                fmt::format("{} as well, or leave out {}", other, option));
+}
+
+void CommandOptions::excludes(const char* option, const std::string& other, bool there) const {
+  if (given(option) && there)
+    throw_input(fmt::format("{} has no effect with {}", option, other), option,
+                fmt::format("leave out {}, or {}", option, other));
+}
+
+void add_config_options(CLI::App& app, ConfigOptions& options) {
   app.add_option("config", options.sources,
                  "@FILE.toml, later ones overlay earlier ones; a run directory; or an "
                  "assignment as for --set")
@@ -55,8 +67,8 @@ void add_config_options(CLI::App& app, CommonOptions& options) {
       "print all config keys with type, default and meaning");
 }
 
-void add_json_option(CLI::App& app, CommonOptions& options) {
-  app.add_flag("--json", options.json, "print the figures as one JSON object, nothing else");
+void add_json_option(CLI::App& app, CommandOptions& options) {
+  app.add_flag("--json", options.json, "print one JSON object, nothing else");
 }
 
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
@@ -107,7 +119,7 @@ int with_places(const RunConfig& config, const std::function<int()>& body) {
   }
 }
 
-RunConfig load(const CommonOptions& options) {
+RunConfig load(const ConfigOptions& options) {
   RunConfig config;
   for (const std::string& assignment : options.defaults) set_config(assignment, config);
   std::vector<std::string> assignments;

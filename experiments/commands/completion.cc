@@ -1,10 +1,13 @@
-#include "experiments/commands/completion.h"
-
+// `concertina completion`: scripts for bash and zsh, and the candidates that they ask for.
+// Invariant: candidates come from the parser's own tree of subcommands and options and from the
+// table of config keys; nothing is listed a second time.
 #include <algorithm>
 #include <filesystem>
 #include <set>
 #include <variant>
 
+#include "experiments/commands/command.h"
+#include "experiments/commands/program.h"
 #include "experiments/config/config_keys.h"
 #include "parallel/generate/schedule_registry.h"
 
@@ -126,39 +129,37 @@ void add_values(const CLI::Option& option, const std::string& text, Words& resul
 
 void add_options(const CLI::App& app, Words& result) {
   for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) result.insert("--" + name);
+    if (!option->get_group().empty())  // else it is hidden from the help, too
+      for (const std::string& name : option->get_lnames()) result.insert("--" + name);
 }
 
 const CLI::Option* option_of(const CLI::App& app, const std::string& word) {
   return word.starts_with("--") ? app.get_option_no_throw(word) : nullptr;
 }
 
-const CLI::App* subcommand_of(const CLI::App& app, const std::string& word) {
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (sub->get_name() == word) return sub;
-  return nullptr;
-}
-
 bool takes_value(const CLI::Option* option) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-}  // namespace
-
+/// Candidates for the last of `words`, which may be empty; the words before it are complete, the
+/// program's name is not among them. Ascending. One that ends with '=' or '/' wants more.
 std::vector<std::string> complete(const CLI::App& program, const std::vector<std::string>& words) {
   const std::string text = words.empty() ? "" : words.back();
   const CLI::App* app = &program;
   const CLI::Option* before = nullptr;  // whose value `text` is
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const CLI::App* sub = subcommand_of(*app, words[i]);
+    if (sub == nullptr && usual_subcommand(*app) != nullptr) app = usual_subcommand(*app);
     before = takes_value(before) ? nullptr : option_of(*app, words[i]);
-    if (const CLI::App* sub = subcommand_of(*app, words[i])) app = sub;
+    if (sub != nullptr) app = sub;
   }
   Words result;
-  if (takes_value(before)) {
-    add_values(*before, text, result);
-  } else if (text.starts_with('-')) {
-    add_options(*app, result);
-  } else {
+  if (takes_value(before)) add_values(*before, text, result);
+  for (; app != nullptr && !takes_value(before); app = usual_subcommand(*app)) {
+    if (text.starts_with('-')) {
+      add_options(*app, result);
+      continue;
+    }
     for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; }))
       result.insert(sub->get_name());
     for (const CLI::Option* option : app->get_options())
@@ -170,8 +171,40 @@ std::vector<std::string> complete(const CLI::App& program, const std::vector<std
   return fitting;
 }
 
-std::string completion_script(const std::string& shell) {
-  return shell == "zsh" ? kZsh : kBash;
+struct CompletionOptions : CommandOptions {
+  std::string shell;
+  std::vector<std::string> words;
+};
+
+int run_completion(const CompletionOptions& options) {
+  if (options.shell != "words") {
+    options.excludes("line", options.shell, true);
+    print_once(options.shell == "zsh" ? kZsh : kBash);
+    return 0;
+  }
+  std::string text;
+  for (const std::string& word : complete(*options.app->get_parent(), options.words))
+    text += word + "\n";
+  print_once(text);
+  return 0;
+}
+
+void add_completion_options(CLI::App& app, CompletionOptions& options) {
+  app.add_option("shell", options.shell,
+                 "print its script: source <(concertina completion bash). words: what could "
+                 "come next, for these scripts")
+      ->type_name("bash|zsh|words")
+      ->check(CLI::IsMember({"bash", "zsh", "words"}).description(""))
+      ->required();
+  app.add_option("line", options.words, "after `words --`: the command line so far")
+      ->type_name("WORD");
+}
+
+}  // namespace
+
+Command command_completion() {
+  return make_command<CompletionOptions>("completion in the shell: a script for bash or zsh",
+                                         add_completion_options, run_completion);
 }
 
 }  // namespace concertina

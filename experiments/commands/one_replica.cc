@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "parallel/generate/expand.h"
 #include "parallel/plan/fit_layout.h"
 #include "parallel/plan/reduction_tree.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina {
 

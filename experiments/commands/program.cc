@@ -1,50 +1,106 @@
 #include "experiments/commands/program.h"
 
 #include <fmt/format.h>
+#include <spdlog/version.h>
+#include <toml++/toml.h>
 
+#include <algorithm>
+#include <boost/version.hpp>
 #include <csignal>
-#include <string_view>
+#include <filesystem>
 
+#include "command_table.h"
+#include "core/backend.h"
+#include "core/cuda/backend.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/nearest.h"
+#include "core/registry.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/command_bench.h"
-#include "experiments/commands/command_checkpoint.h"
-#include "experiments/commands/command_completion.h"
-#include "experiments/commands/command_data.h"
-#include "experiments/commands/command_doctor.h"
-#include "experiments/commands/command_eval.h"
-#include "experiments/commands/command_generate.h"
-#include "experiments/commands/command_plan.h"
-#include "experiments/commands/command_report.h"
-#include "experiments/commands/command_schedule.h"
-#include "experiments/commands/command_study.h"
-#include "experiments/commands/command_train.h"
-#include "experiments/commands/command_verify.h"
 #include "experiments/commands/exit.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
+#include "io/hdf5_version.h"
+#include "io/sha256.h"
+#include "parallel/comm/tensor_communicator.h"
 
 namespace concertina {
+
+#define CONCERTINA_DECLARE(name, symbol) Command command_##symbol();
+CONCERTINA_COMMANDS(CONCERTINA_DECLARE)
+#undef CONCERTINA_DECLARE
+
 namespace {
 
-constexpr Command kCommands[] = {
-    {"train", "train a model, or go on where a run stopped", add_train},
-    {"eval", "held-out loss of a run's newest checkpoint", add_eval},
-    {"generate", "text from a run's newest checkpoint", add_generate},
-    {"verify", "same bits at every layout and schedule, in one process", add_verify},
-    {"checkpoint", "inspect, verify, import or export checkpoints", add_checkpoint},
-    {"data", "prepare text, learn a tokenizer, see what files of data are", add_data},
-    {"plan", "layout, memory and step time at any world size, without a launch", add_plan},
-    {"schedule", "list, show, check or simulate pipeline schedules", add_schedule},
-    {"study", "many runs from one file: ablations, searches, their results", add_study},
-    {"report", "a page on a run: timelines predicted and measured, bubble, memory", add_report},
-    {"bench", "measure this machine", add_bench},
-    {"completion", "completion in the shell: a script for bash or zsh", add_completion},
-    {"doctor", "check machine, launch and libraries", add_doctor},
+/// Commands below one word: those whose name in the list of meson.build begins with "NAME-".
+struct Group {
+  const char* name;
+  const char* help;
+  const char* usual = "";   // the one that is meant where none is named
+  const char* footer = "";  // of its help and theirs
 };
+constexpr Group kGroups[] = {
+    {"checkpoint", "inspect, verify, import or export checkpoints"},
+    {"data", "prepare text, learn a tokenizer, see what files of data are"},
+    {"plan", "layout, memory and step time at any world size, without a launch", "show"},
+    {.name = "schedule",
+     .help = "list, show, check or simulate pipeline schedules",
+     .footer = "F: forward; I: gradient by the input, which the stage before waits for (the "
+               "zero-bubble paper's B); W: gradient by the weights; B: I and W in one action."},
+    {"study", "many runs from one file: ablations, searches, their results"},
+    {"bench", "measure this machine"},
+};
+
+const Group* find_group(std::string_view name) {
+  const auto* const found = std::ranges::find(kGroups, name, &Group::name);
+  return found == std::end(kGroups) ? nullptr : found;
+}
+
+/// Where the command `name` hangs, which keeps its last part: "draw" of "schedule-draw".
+CLI::App* parent_of(std::string& name, CLI::App& app) {
+  const std::string first = name.substr(0, name.find('-'));
+  const Group* group = find_group(first);
+  if (group == nullptr || first == name) return &app;
+  name.erase(0, first.size() + 1);
+  for (CLI::App* there : app.get_subcommands({}))
+    if (there->get_name() == first) return there;
+  CLI::App* added = app.add_subcommand(first, group->help);
+  added->require_subcommand(1)->footer(group->footer);
+  return added;
+}
+
+/// Adds all commands; the one that the command line names becomes `runner`.
+void add_commands(CLI::App& app, Runner& runner) {
+#define CONCERTINA_ENTRY(name, symbol) Entry<Command>{name, command_##symbol()},
+  const Entry<Command> table[] = {CONCERTINA_COMMANDS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+  for (const auto& [full_name, command] : table) {
+    std::string name(full_name);
+    CLI::App* parent = parent_of(name, app);
+    CLI::App* sub = parent->add_subcommand(name, command.help);
+    sub->callback([&runner, add = command.add(*sub)] { runner = add; });
+  }
+}
+
+/// Whether `word` stands where a subcommand does, be it one or a slip: no option, config, key or
+/// path.
+bool names_subcommand(const CLI::App& group, const std::string& word) {
+  if (word == "-h" || word == "--help" || subcommand_of(group, word) != nullptr) return true;
+  std::error_code error;
+  return !word.empty() && !word.starts_with('-') &&
+         word.find_first_of("@=./") == std::string::npos && !std::filesystem::exists(word, error);
+}
+
+/// The arguments, with the subcommand that is meant where a group is named alone.
+std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const CLI::App* group = words.empty() ? nullptr : subcommand_of(app, words[0]);
+  const CLI::App* usual = group == nullptr ? nullptr : usual_subcommand(*group);
+  if (usual != nullptr && (words.size() < 2 || !names_subcommand(*group, words[1])))
+    words.insert(words.begin() + 1, usual->get_name());
+  return words;
+}
 
 /// The deepest subcommand that was named: its help is what the user wants to see.
 CLI::App* innermost(CLI::App* app) {
@@ -53,11 +109,22 @@ CLI::App* innermost(CLI::App* app) {
   return app;
 }
 
-std::string command_path(CLI::App* app) {
+std::string command_path(const CLI::App* app) {
   std::string path = app->get_name();
   for (app = app->get_parent(); app != nullptr; app = app->get_parent())
     path = app->get_name() + " " + path;
   return path;
+}
+
+/// Throws if the option that `at` does not have is one of a command beside it, in the same group.
+void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
+  const std::string option = argument.substr(0, argument.find('='));
+  const CLI::App* group = at.get_parent();
+  if (!option.starts_with("--") || group == nullptr || group->get_parent() == nullptr) return;
+  for (const CLI::App* other : group->get_subcommands({}))
+    if (other->get_option_no_throw(option) != nullptr)
+      throw_input(fmt::format("{} is an option of `{}`", option, command_path(other)),
+                  command_path(&at), command_path(other) + " --help");
 }
 
 [[noreturn]] void throw_usage(CLI::App& app, const CLI::ParseError& error) {
@@ -65,6 +132,7 @@ std::string command_path(CLI::App* app) {
   std::vector<std::string> names;
   for (const CLI::App* sub : at->get_subcommands({})) names.push_back(sub->get_name());
   const std::vector<std::string> extra = at->remaining();
+  for (const std::string& argument : extra) refuse_option_of_others(*at, argument);
   if (!names.empty() && !extra.empty()) {
     const std::vector<std::string_view> known(names.begin(), names.end());
     throw_input(fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
@@ -92,16 +160,15 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
   CLI::App app("Trains transformers over pipeline stages x data-parallel replicas.", "concertina");
   app.require_subcommand(1);
   Runner runner;
-  for (const Command& command : kCommands) {
-    CLI::App* sub = app.add_subcommand(command.name, command.help);
-    sub->final_callback([&runner, add = command.add(*sub)] { runner = add; });
-  }
+  add_commands(app, runner);
   add_version(app);
   app.add_flag_callback(
       "--help-config", [] { throw CLI::CallForAllHelp(); },
       "print all config keys with type, default and meaning");
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = full_words(app, argc, argv);
+    std::ranges::reverse(words);  // as CLI11 wants them
+    app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     CLI::App* at = innermost(&app);
     print_once(at->help(at == &app ? "" : command_path(at->get_parent())));
@@ -119,6 +186,39 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
 }
 
 }  // namespace
+
+const CLI::App* subcommand_of(const CLI::App& app, std::string_view name) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (sub->get_name() == name) return sub;
+  return nullptr;
+}
+
+const CLI::App* usual_subcommand(const CLI::App& app) {
+  const Group* group = find_group(app.get_name());
+  return group == nullptr ? nullptr : subcommand_of(app, group->usual);
+}
+
+nlohmann::ordered_json library_versions() {
+  nlohmann::ordered_json list{
+      {"mpi", mpi_library()},
+      {"cpu_backend", make_cpu_backend(1)->describe()},
+      {"boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000,
+                            BOOST_VERSION % 100)},
+      {"toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH)},
+      {"hdf5", hdf5_version()},
+      {"openssl", openssl_version()},
+      {"CLI11", CLI11_VERSION},
+      {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
+                                    NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+      {"fmt",
+       fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+      {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)}};
+  if (const std::string status = cuda::products_status(); !status.empty())
+    list["cuBLASLt"] = status;
+  if (const std::string status = cuda::dnn_status(); !status.empty()) list["cuDNN"] = status;
+  if (const std::string status = nccl_status(); !status.empty()) list["NCCL"] = status;
+  return list;
+}
 
 int run_program(int argc, char** argv) {
   // Before anything takes time: a signal that comes now ends the run after its first step.

@@ -43,6 +43,12 @@ void add_group_options(CLI::App& app, GroupOptions& options) {
                "average trials of different programs or processors all the same");
 }
 
+void add_launcher_option(CLI::App& app, std::string& launcher) {
+  app.add_option("--launcher", launcher,
+                 "mpirun (default) or srun, where the study's [launch] has no command")
+      ->type_name("NAME");
+}
+
 TableOptions table_options(const GroupOptions& options) {
   TableOptions table = options.table;
   if (options.test == "wilcoxon") table.test_of_pairs = SignificanceTest::wilcoxon;

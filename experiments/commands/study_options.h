@@ -1,4 +1,4 @@
-// What the commands on a study's results have in common: which trials, in which groups.
+// Options that several commands on studies have: which trials, in which groups; what launches them.
 #pragma once
 
 #include "experiments/commands/command.h"
@@ -6,12 +6,15 @@
 
 namespace concertina {
 
-struct GroupOptions {
+struct GroupOptions : CommandOptions {
   std::string directory;  // of the study
   TableOptions table;
   std::string test = "t", correction = "holm";
 };
 void add_group_options(CLI::App& app, GroupOptions& options);
 TableOptions table_options(const GroupOptions& options);
+
+/// --launcher of those that Slurm starts trials with.
+void add_launcher_option(CLI::App& app, std::string& launcher);
 
 }  // namespace concertina

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "experiments/commands/train_launch.h"
+#include "experiments/costs/cost_record.h"
+#include "experiments/costs/machine_model.h"
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
 

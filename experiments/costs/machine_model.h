@@ -24,7 +24,7 @@ struct MoveRates {
   bool operator==(const MoveRates&) const = default;
 };
 
-/// One device of the machine, as `plan --search` needs it; 0: not known, and what it stands for
+/// One device of the machine, as `plan search` needs it; 0: not known, and what it stands for
 /// takes no time or memory.
 struct DeviceFigures {
   double memory = 0;              // bytes

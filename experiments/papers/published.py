@@ -1,5 +1,5 @@
 """What experiments/papers/megatron-sc21/reproduce.py and experiments/papers/bloom/reproduce.py share: one layout's
-prediction by `concertina plan --search`, a fit of the rate of products, a table of errors."""
+prediction by `concertina plan search`, a fit of the rate of products, a table of errors."""
 import json
 import math
 import os
@@ -26,7 +26,7 @@ class Planner:
         self.binary, self.config, self.common, self.known = binary, config, common, {}
 
     def search(self, keys, options):
-        command = [self.binary, "plan", "@" + self.config, *keys, "--search", "--json",
+        command = [self.binary, "plan", "search", "@" + self.config, *keys, "--json",
                    *self.common, *options]
         if tuple(command) not in self.known:
             done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -173,7 +173,7 @@ int smaller_world(const RunConfig& config, const Software& software, SearchSpace
                   counted(space.world, "rank"), counted(config.model.layers, "layer"),
                   config.batch.global,
                   software.equal_layers ? " and stages have equal layers" : ""),
-      "plan --search",
+      "plan search",
       fmt::format("{}, another batch.global, or fewer of --tp, --pp, --microbatch, --schedules, "
                   "--chunks, --recompute{}",
                   smaller > 0 ? fmt::format("--world {}", smaller) : "another --world",

@@ -25,7 +25,7 @@ constexpr double kCheapActions = 4e6;  // of all ranks, to plan memory to the by
 double memory_of(const LayoutSearchOptions& options, const MachineModel& machine) {
   if (!options.device_memory) {
     if (machine.device.memory > 0) return machine.device.memory;
-    throw_input(fmt::format("{} has no `memory`", options.machine), "plan --search",
+    throw_input(fmt::format("{} has no `memory`", options.machine), "plan search",
                 "--device-memory 40GiB, or memory = \"40 GiB\" in the machine file");
   }
   const std::string& text = *options.device_memory;
@@ -41,18 +41,18 @@ double memory_of(const LayoutSearchOptions& options, const MachineModel& machine
 
 PlanProblem problem_of(const RunConfig& config, const LayoutSearchOptions& options) {
   if (options.machine.empty())
-    throw_input("a search needs to know the machine", "plan --search",
+    throw_input("a search needs to know the machine", "plan search",
                 fmt::format("--machine FILE.toml, or {}", one_of({}, machine_presets())));
   PlanProblem problem{config, find_software(options.software), read_machine(options.machine), 0};
   if (config.model.family != "gpt")
     throw_input(fmt::format("no formulas for the family '{}'", config.model.family),
                 config.where("model.family"), "model.family=gpt");
   if (config.freeze.units > 0 || config.parallel.spare > 0)
-    throw_input("a search has all units train on all ranks", "plan --search",
+    throw_input("a search has all units train on all ranks", "plan search",
                 "freeze.units=0 parallel.spare=0");
   if (options.gflops > 0) problem.machine.flops_per_s = options.gflops * 1e9;
   if (!(problem.machine.flops_per_s > 0))
-    throw_input(fmt::format("{} has no rate of products", options.machine), "plan --search",
+    throw_input(fmt::format("{} has no rate of products", options.machine), "plan search",
                 "flops_per_s = ... in the machine file, or --rate GFLOPS");
   problem.memory = memory_of(options, problem.machine);
   if (config.run.peak_tflops > 0)
@@ -176,7 +176,7 @@ void add_help(const StepPrediction& step, double twice, Json& json) {
                   to_text(ByteSize{static_cast<std::int64_t>(problem.memory)}),
                   to_text(nearest.candidate), gib(nearest.memory.total()),
                   gib(nearest.memory.total() - problem.memory)),
-      "plan --search",
+      "plan search",
       fmt::format("a larger --world; --device-memory {:.2f}GiB, the least that would do; a smaller "
                   "model; or more of --tp and --recompute",
                   std::ceil(100 * nearest.memory.total() / (1 << 30)) / 100));

@@ -1,4 +1,4 @@
-// `concertina plan --freeze`: what freezing gives a run that nobody has launched, part by part.
+// `concertina plan freeze`: what freezing gives a run that nobody has launched, part by part.
 // Invariant: the report is one value, and its text says nothing else.
 #pragma once
 

@@ -1,4 +1,4 @@
-// `concertina plan --from A --to B`: what a change of the layout would move, without a launch.
+// `concertina plan move --from A --to B`: what a change of the layout would move, without a launch.
 // Invariant: one process, any world size; the report is one value, and its text says nothing else.
 #pragma once
 

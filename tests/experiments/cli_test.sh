@@ -247,23 +247,77 @@ done
 # What a layout or a model finds wrong with a key says where that key is.
 printf '[parallel]\npp = 99\n' >deep.toml
 printf 'model = {layers = 8, width = 512, heads = 8, context = 512}\n' >search.toml
-ok 'what would help most' plan @search.toml --search --world 8 --machine laptop --device-memory 4GiB
-json plan @search.toml --search --world 8 --machine laptop --top 2 --json
-refused 'a search needs to know the machine' plan @search.toml --search --world 8
-refused 'try: a100-80gb (one of' plan @search.toml --search --world 8 --machine a100-80gib
-refused 'fits into 1 MiB per device; the nearest, tp8' plan @search.toml --search --world 8 --machine laptop --device-memory 1MiB
-for size in -1GiB nan 0 '' 40; do refused --device-memory plan @search.toml --search --world 8 --machine laptop "--device-memory=$size"; done
-refused 'at: --schedules' plan @search.toml --search --machine laptop --schedules nonsense
+ok 'what would help most' plan search @search.toml --world 8 --machine laptop --device-memory 4GiB
+json plan search @search.toml --world 8 --machine laptop --top 2 --json
+refused 'a search needs to know the machine' plan search @search.toml --world 8
+refused 'try: a100-80gb (one of' plan search @search.toml --world 8 --machine a100-80gib
+refused 'fits into 1 MiB per device; the nearest, tp8' plan search @search.toml --world 8 --machine laptop --device-memory 1MiB
+for size in -1GiB nan 0 '' 40; do refused --device-memory plan search @search.toml --world 8 --machine laptop "--device-memory=$size"; done
+refused 'at: --schedules' plan search @search.toml --machine laptop --schedules nonsense
 ok "zero-bubble paper's B" schedule search --help
 # A signal ends a search with the best so far.
 code=0; timeout -s INT --preserve-status 3 "$binary" schedule search --ranks 16 --microbatches 64 --memory 12 >out 2>err || code=$?
 [ "$code" = 75 ] && grep -q 'best so far; not everything' out || fail "schedule search at SIGINT: exit $code"
-refused 'one of: concertina, megatron, deepspeed' plan @search.toml --search --machine h100 --software x
-for rate in 0 -1 nan inf; do refused --rate plan @search.toml --search --machine laptop --rate=$rate; done
+refused 'one of: concertina, megatron, deepspeed' plan search @search.toml --machine h100 --software x
+for rate in 0 -1 nan inf; do refused --rate plan search @search.toml --machine laptop --rate=$rate; done
 for list in --tp --pp --microbatch --chunks; do
-  for value in 0 -1 1.5 x; do refused $list plan @search.toml --search --machine laptop $list=$value; done
+  for value in 0 -1 1.5 x; do refused $list plan search @search.toml --machine laptop $list=$value; done
 done
 ok laptop plan @search.toml --world 2 --machine laptop
+ok laptop plan show --world 2 --machine laptop @search.toml
+# Each command of `plan` has its own options; what they were before says what they are now.
+ok 'travel between ranks' plan move --world 4 --from parallel.pp=4 --to parallel.pp=2
+ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs 3 --samples 64 --rate 50
+refused 'nothing freezes' plan freeze --samples 64
+refused 'nothing says between which layouts' plan move
+refused "unknown subcommand 'serach'" plan serach @search.toml
+refused 'try: search (one of: show, search, move, freeze)' plan serach
+refused 'neither @FILE.toml nor a run directory' plan missing.toml
+while IFS='|' read -r text arguments; do refused "$text" plan $arguments; done << 'END'
+concertina plan search @FILE|@search.toml --search --world 8 --machine laptop
+concertina plan freeze @FILE|@search.toml --freeze linear --epochs 7
+concertina plan move @FILE|--world 8 --from parallel.pp=4 --to parallel.pp=2
+concertina plan move @FILE|--to=parallel.pp=2
+--top is an option of `concertina plan search`|--world 2 --top 3 --tp 4 --epochs 7
+--epochs is an option of `concertina plan freeze`|search @search.toml --machine laptop --epochs 7
+--rate is an option of `concertina plan|move --to parallel.pp=2 --rate 50
+--device-memory is an option of `concertina plan search`|--device-memory 4GiB
+END
+# An option without effect is an error, as a key of a config is.
+python3 -c 'import sys; sys.stdout.buffer.write(bytes(2 * 3073))' > images.bin
+mkdir -p folder
+while IFS='|' read -r option other command; do
+  refused "$option has no effect with" $command
+  one_message "$other" "$command"
+  one_message "at: $option" "$command"
+done << 'END'
+--split|with --files|eval --files two.csv --split test
+--text|with --files|eval --files two.csv --text two.csv
+--text|with --split test|eval --split test --text two.csv
+--shard-size|with --onnx|checkpoint export nowhere --out here --onnx --shard-size 2GB
+--inline-limit|without --onnx|checkpoint export nowhere --out here --inline-limit 0
+--context|without --format|data inspect two.csv --context 5
+--context|with --format cifar10|data inspect images.bin --format cifar10 --context 5
+--tokenizer|with --format cifar10|data inspect images.bin --format cifar10 --tokenizer bytes
+--costs|with --machine|plan --costs machine.toml --machine laptop
+--costs|with --machine|plan move --to parallel.pp=2 --costs machine.toml --machine laptop
+--rate|with the costs of a run|plan freeze --costs runs/done --policy linear --samples 64 --rate 3
+--rate|with the costs of a run|plan show --rate 3 --costs runs/done
+--long|with --json|schedule list --json --long
+--compute-only|with --grid|schedule show two.csv --grid --compute-only
+--width|with --grid|schedule draw two.csv --grid --width 3
+--json|with --grid|schedule draw two.csv --grid --json
+--chunks|with chunks in every name|schedule draw interleaved-1f1b:4 --chunks 2 --out drawn.svg
+--json|with --dry-run|study run nothing.toml --dry-run --json
+--dir|with the folder of a study|study run folder --dir elsewhere
+--dir|with the folder of a study|study submit folder --dir elsewhere
+--format|with --json alone|study table folder --json --format latex
+--cells|with --json alone|study table folder --json --cells mean-sd
+--confidence|without --spread ci|study plot folder --out drawn.svg --confidence 0.9
+line|with bash|completion bash words
+END
+ok '2 images' data inspect images.bin --format cifar10
+refused 'say what run.name is' checkpoint import nowhere --out here --set run.name=there
 refused 'deep.toml:2:6: parallel.pp' plan @deep.toml --world 99 --rate 1
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv
@@ -355,6 +409,10 @@ completes 'concertina schedule s' 'search show simulate'
 completes 'concertina schedule show zb-' 'zb-h1 zb-h2 zb-v'
 completes 'concertina schedule simulate 1f1b --lea' '--leaves'
 completes 'concertina train --from' '--from-scratch'
+completes 'concertina plan s' 'search show'
+completes 'concertina plan --wor' '--world'
+completes 'concertina plan @deep.toml --wor' '--world'
+completes 'concertina plan search --dev' '--device-memory'
 completes 'concertina data ' 'inspect prepare train-tokenizer'
 completes 'concertina data prepare --app' '--append-end'
 completes 'concertina data prepare data.tok' 'data.tokenizer='
@@ -382,7 +440,7 @@ every() {
       fail "'$1' does not complete $option"
   done < wanted
 }
-for command in '' train eval generate plan 'schedule simulate' 'schedule search' 'bench links' 'bench change' report 'checkpoint export'; do
+for command in '' train eval generate plan 'plan show' 'plan freeze' 'schedule simulate' 'schedule search' 'bench links' 'bench change' report 'checkpoint export'; do
   every "$command"
 done
 
@@ -406,7 +464,6 @@ empty|there is neither a run nor a checkpoint here
 untrained|there is no checkpoint here
 untrained/checkpoints|there is no checkpoint here
 END
-refused 'onnx' checkpoint export nowhere --out here --inline-limit 0
 refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001

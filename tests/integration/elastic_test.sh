@@ -87,11 +87,11 @@ fi
 # What a run that froze has measured predicts one that does not.
 exits 0 'plan from the costs of a run that froze' "$binary" plan @base.toml parallel.pp=2 --world 2 \
   --costs runs/pipe-pp2 --json
-exits 0 'plan --freeze' "$binary" plan @base.toml parallel.pp=2 --world 2 --costs runs/pipe-pp2 \
+exits 0 'plan freeze' "$binary" plan @base.toml parallel.pp=2 --world 2 --costs runs/pipe-pp2 \
   --freeze pipetransformer --epochs 4 --json
-tail -n 1 out | grep -q '"ladder":\[{"rung":"static".*"rung":"cache"' || fail 'the ladder of plan --freeze'
-exits 2 'plan --freeze of what depends on the run' "$binary" plan @base.toml --rate 50 --freeze autofreeze
-exits 2 'plan --freeze within epochs' "$binary" plan @base.toml --rate 50 --freeze pipetransformer \
+tail -n 1 out | grep -q '"ladder":\[{"rung":"static".*"rung":"cache"' || fail 'the ladder of plan freeze'
+exits 2 'plan freeze of what depends on the run' "$binary" plan freeze @base.toml --rate 50 --policy autofreeze
+exits 2 'plan freeze within epochs' "$binary" plan freeze @base.toml --rate 50 --policy pipetransformer \
   freeze.every=3
 
 # All layers train again on a rise of the loss, with the optimizer state that they had.
@@ -166,8 +166,8 @@ expect 0 2 turns-packs $turns --set elastic.policy=predicted --set elastic.every
 same_as turns turns-packs
 expect 0 0 none --set run.steps=300
 [ "$(hash_of turns)" != "$(hash_of none)" ] || fail 'nothing is left out'
-exits 2 'plan --freeze weights-only' "$binary" plan @base.toml --freeze weights-only
-one_message 'leaves out weight gradients and freezes no layer' 'plan --freeze weights-only'
+exits 2 'plan freeze weights-only' "$binary" plan freeze @base.toml --policy weights-only
+one_message 'leaves out weight gradients and freezes no layer' 'plan freeze weights-only'
 
 # A run whose layout has changed goes on in it where there are as many ranks.
 packs="$long --set elastic.policy=pipetransformer --set parallel.pp=2 --set parallel.schedule=gpipe"

@@ -1,4 +1,4 @@
-// `concertina plan --search`: formulas against published figures, an enumeration that leaves
+// `concertina plan search`: formulas against published figures, an enumeration that leaves
 // nothing out, a search that finds what trying everything finds.
 #include <gtest/gtest.h>
 

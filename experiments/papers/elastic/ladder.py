@@ -4,7 +4,7 @@ pipeline cut again, with replicas in place of stages, and with cached activation
 
 Each rung is one `concertina train` per seed, by turns. The table has the mean and the standard
 deviation over seeds of the speed-up over the static pipeline and over the best static layout, what
-`concertina plan --freeze` predicts from the static run's costs, the ceiling of each rung in closed
+`concertina plan freeze` predicts from the static run's costs, the ceiling of each rung in closed
 form, and the held-out loss. Ends with 1 if a rung misses a bound:
 
   - a rung reaches less than --share of its own ceiling (0.85), or all parts together less than
@@ -78,14 +78,14 @@ class Ladder:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(mine, file)
 
-    def command(self, *words):
+    def command(self, name, *words):
         config = "@" + os.path.join(HERE, "ladder.toml")
-        return [self.options.binary, words[0], config, *self.keys, *words[1:]]
+        return [self.options.binary, *name.split(), config, *self.keys, *words]
 
     def plan(self, *words):
-        """Of `plan --freeze`, predicted from the costs of a run where `words` name one."""
+        """Of `plan freeze`, predicted from the costs of a run where `words` name one."""
         words = words or ("--rate", "50")  # GFLOP/s: only steps and keys are wanted
-        command = self.command("plan", "--freeze", "pipetransformer", "--json", "--world",
+        command = self.command("plan freeze", "--policy", "pipetransformer", "--json", "--world",
                                str(self.options.ranks), "--epochs", str(self.options.epochs), *words)
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:

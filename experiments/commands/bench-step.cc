@@ -1,0 +1,36 @@
+// `concertina bench step`: one training step, and where its time goes.
+#include "experiments/bench/bench_step.h"
+#include "experiments/commands/command.h"
+
+namespace concertina {
+namespace {
+
+struct StepOptions : ConfigOptions {
+  BenchOptions bench;
+};
+
+void declare_step(CLI::App& app, StepOptions& options) {
+  add_json_option(app, options);
+  app.add_option("--steps", options.bench.steps, "measured steps")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", options.bench.warmup, "steps before them")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--write-costs", options.bench.costs,
+                 "costs of the units, for --costs of plan and schedule")
+      ->type_name("FILE");
+  options.defaults = bench_model();
+}
+
+int run_step(const StepOptions& options, MpiEnvironment& mpi) {
+  const nlohmann::ordered_json result = bench_step(options.config, mpi.world(), options.bench);
+  print_once(options.json ? result.dump() + "\n" : bench_step_table(result));
+  return 0;
+}
+
+}  // namespace
+
+Command command_bench_step() {
+  return make_command<StepOptions>("one training step, and where its time goes", declare_step,
+                                   run_step);
+}
+
+}  // namespace concertina

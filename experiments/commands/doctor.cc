@@ -1,0 +1,151 @@
+// `concertina doctor`: what a launch has to work with, and what stands in its way.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "core/backend.h"
+#include "core/cuda/device.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/program.h"
+#include "experiments/machine/machine.h"
+#include "experiments/machine/program.h"
+#include "experiments/machine/threads.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kLittleMemoryGiB = 1, kLittleDiskGiB = 1;
+
+Json gpus() {
+  Json list = Json::array();
+  for (const cuda::Device& device : cuda::devices())
+    list.push_back({{"index", device.index},
+                    {"name", device.name},
+                    {"compute_capability", fmt::format("{}.{}", device.major, device.minor)},
+                    {"total_bytes", device.total_bytes},
+                    {"free_bytes", device.free_bytes}});
+  return {{"status", cuda::status()}, {"devices", list}};
+}
+
+Json ranks_json(const std::vector<RankCores>& cores, const std::vector<int>& threads) {
+  Json list = Json::array();
+  for (std::size_t rank = 0; rank < cores.size(); ++rank)
+    list.push_back({{"rank", rank},
+                    {"host", cores[rank].host},
+                    {"cpus", to_ranges(cores[rank].cpus)},
+                    {"cores", cores[rank].cores.size()},
+                    {"threads", threads[rank]}});
+  return list;
+}
+
+std::vector<std::string> warnings_of(const RunConfig& config, const Json& report,
+                                     const std::vector<RankCores>& cores,
+                                     const std::vector<int>& threads) {
+  std::vector<std::string> warnings = thread_warnings(cores, threads);
+  if (report["memory"]["available_bytes"].is_number() &&
+      report["memory"]["available_bytes"].get<double>() < kLittleMemoryGiB * kGiB)
+    warnings.push_back("less than 1 GiB of memory is free");
+  if (report["disk"]["free_bytes"].is_number() &&
+      report["disk"]["free_bytes"].get<double>() < kLittleDiskGiB * kGiB)
+    warnings.push_back(fmt::format("less than 1 GiB is free on the disk of {}", config.run.dir));
+  if (!report["disk"]["writable"].get<bool>())
+    warnings.push_back(
+        fmt::format("no run directory can be made in {}: set run.dir to one that "
+                    "you may write to",
+                    config.run.dir));
+  const bool narrow = config.numerics.compute == name_of(DType::bf16);
+  if (narrow && make_cpu_backend(1)->emulates(DType::bf16))
+    warnings.push_back(
+        "numerics.compute = \"bf16\" is emulated on this processor: slower than fp32");
+  if (config.run.device == "cuda" && report["gpu"]["devices"].empty())
+    warnings.push_back("run.device = \"cuda\", but there is no GPU: " + cuda::status());
+  if (report["mpi"]["ranks"] == 1 && isatty(STDOUT_FILENO) == 1)
+    warnings.push_back("one rank only: to check a launch, put `mpirun -n RANKS` in front");
+  return warnings;
+}
+
+std::string gib(const Json& bytes) {
+  return bytes.is_number() ? fmt::format("{:.1f} GiB", bytes.get<double>() / kGiB) : "unknown";
+}
+
+void print_report(const Json& report) {
+  fmt::print("version   {}\n", report["version"].get<std::string>());
+  const Json& mpi = report["mpi"];
+  fmt::print("mpi       {} rank{}, {}, CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
+             mpi["ranks"].get<int>(), mpi["ranks"] == 1 ? "" : "s",
+             mpi["library"].get<std::string>(), mpi["cuda_aware"].get<std::string>(),
+             mpi["ulfm"].get<bool>() ? "yes" : "no");
+  for (const Json& rank : report["ranks"])
+    fmt::print("  rank {:<3} {}: CPU {} ({} cores), {} thread{}\n", rank["rank"].get<int>(),
+               rank["host"].get<std::string>(), rank["cpus"].get<std::string>(),
+               rank["cores"].get<int>(), rank["threads"].get<int>(),
+               rank["threads"] == 1 ? "" : "s");
+  fmt::print("cpu       {} [{}]\n", report["cpu"]["model"].get<std::string>(),
+             fmt::join(report["cpu"]["instruction_sets"].get<std::vector<std::string>>(), " "));
+  fmt::print("memory    {} free of {}\n", gib(report["memory"]["available_bytes"]),
+             gib(report["memory"]["total_bytes"]));
+  fmt::print("disk      {} free for {}\n", gib(report["disk"]["free_bytes"]),
+             report["disk"]["path"].get<std::string>());
+  fmt::print("gpu       {}\n", report["gpu"]["devices"].empty()
+                                   ? "none (" + report["gpu"]["status"].get<std::string>() + ")"
+                                   : report["gpu"]["status"].get<std::string>());
+  for (const Json& gpu : report["gpu"]["devices"])
+    fmt::print("  gpu {:<4} {}, compute capability {}, {} free of {}\n", gpu["index"].get<int>(),
+               gpu["name"].get<std::string>(), gpu["compute_capability"].get<std::string>(),
+               gib(gpu["free_bytes"]), gib(gpu["total_bytes"]));
+  for (const auto& [name, version] : report["libraries"].items())
+    fmt::print("{:<9} {}\n", name == "cpu_backend" ? "backend" : name, version.get<std::string>());
+  for (const Json& warning : report["warnings"])
+    fmt::print("warning: {}\n", warning.get<std::string>());
+  if (report["warnings"].empty()) fmt::print("nothing stands in the way\n");
+}
+
+/// {"version": ..., "mpi": ..., "ranks": [...], "cpu": ..., "memory": ..., "disk": ..., "gpu": ...,
+///  "libraries": ..., "warnings": [...]}. Collective.
+Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
+  const std::vector<RankCores> cores = gather_cores(mpi);
+  std::vector<int> threads;
+  for (int rank = 0; rank < mpi.world().size(); ++rank)
+    threads.push_back(threads_of(config.run.threads, cores, rank));
+  Json report;
+  report["mpi"] = {{"ranks", mpi.world().size()},
+                   {"library", mpi_library()},
+                   {"cuda_aware", mpi_cuda_aware()},
+                   {"ulfm", ulfm_available()}};
+  report["ranks"] = ranks_json(cores, threads);
+  report["cpu"] = {{"model", cpu_model()}, {"instruction_sets", cpu_instruction_sets()}};
+  const auto bytes = memory();
+  report["memory"] = {{"total_bytes", bytes ? Json(bytes->total) : Json()},
+                      {"available_bytes", bytes ? Json(bytes->available) : Json()}};
+  const auto disk = disk_free(config.run.dir);
+  report["disk"] = {{"path", config.run.dir},
+                    {"free_bytes", disk ? Json(*disk) : Json()},
+                    {"writable", writable(config.run.dir)}};
+  report["gpu"] = gpus();
+  report["libraries"] = library_versions();
+  report["version"] = program_identity();
+  report["warnings"] = warnings_of(config, report, cores, threads);
+  return report;
+}
+
+/// Collective; only rank 0 prints. Exit code 0 also with warnings: they are advice.
+int run_doctor(const ConfigOptions& options, MpiEnvironment& mpi) {
+  const Json report = diagnose(options.config, mpi);
+  if (mpi.world().rank() != 0) return 0;
+  if (options.json)
+    fmt::print("{}\n", report.dump());
+  else
+    print_report(report);
+  return 0;
+}
+
+}  // namespace
+
+Command command_doctor() {
+  return make_command<ConfigOptions>("check machine, launch and libraries", add_json_option,
+                                     run_doctor);
+}
+
+}  // namespace concertina

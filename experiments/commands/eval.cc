@@ -1,0 +1,170 @@
+// `concertina eval`: held-out loss of a run's newest checkpoint.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "experiments/commands/command.h"
+#include "experiments/evaluate/evaluate.h"
+#include "experiments/evaluate/logits_files.h"
+#include "experiments/launch/launch.h"
+#include "experiments/run/run_checkpoint.h"
+#include "io/checkpoint_commit.h"
+#include "io/checkpoint_reader.h"
+
+namespace concertina {
+namespace {
+
+struct EvalOptions : ConfigOptions {
+  std::string split = "validation";  // or "test"
+  std::vector<std::string> text;     // in place of the run's own
+  std::vector<std::string> files;    // likewise, and all of them is held out
+  std::int64_t step = -1;            // of the checkpoint; -1: the newest
+  std::string logits;                // directory for what the model says; empty: nowhere
+};
+
+Split split_of(const EvalOptions& options) {
+  return options.split == "test" ? Split::test : Split::validation;
+}
+
+/// The commit of `step`; throws bad input that lists those that there are.
+std::string commit_of(const std::string& checkpoints, std::int64_t step) {
+  std::vector<std::int64_t> steps;
+  for (const Commit& commit : list_commits(checkpoints)) {
+    if (commit.step == step) return commit.path;
+    steps.push_back(commit.step);
+  }
+  throw_input(fmt::format("there is no checkpoint of step {}", step), checkpoints,
+              steps.empty() ? "the directory of a run that `concertina train` has trained"
+                            : fmt::format("--step with one of: {}", fmt::join(steps, ", ")));
+}
+
+/// Throws bad input unless what is held out now was held out when the checkpoint was made, whose
+/// metadata is `then`. Collective.
+void require_held_out(Launch& launch, const nlohmann::json& then) {
+  const std::string commit = checkpoint_directory(launch.config);
+  const nlohmann::json now = launch.identity();
+  const auto differs = [&](const char* key) {
+    return then.contains(key) && then[key] != now.at(key);
+  };
+  if (differs("data.text"))
+    throw_input("the files of data are not those that the run was trained on", commit,
+                "the files as they were, or --files FILE to evaluate on other ones");
+  if (differs("data.validation"))
+    throw_input(fmt::format("data.validation was {}, now it is {}: what is held out is another "
+                            "part of the text",
+                            then["data.validation"].get<std::string>(),
+                            now["data.validation"].get<std::string>()),
+                launch.config.where("data.validation"),
+                fmt::format("data.validation = {}, or --files FILE to evaluate on other ones",
+                            then["data.validation"].get<std::string>()));
+}
+
+void print_result(const EvalOptions& options, const Launch& launch, std::int64_t step,
+                  const Validation& result) {
+  const double bits = result.loss / std::log(2.0);
+  const char* const split = split_of(options) == Split::test ? "test" : "held-out";
+  if (options.json) {
+    nlohmann::ordered_json json{{"step", step}, {"split", options.split}, {"loss", result.loss}};
+    if (result.tokens)
+      json.update({{"bits_per_token", bits}, {"perplexity", std::exp(result.loss)}});
+    json.update({{"tokens", result.targets},
+                 {"of_tokens", result.of},
+                 {"seconds", result.seconds},
+                 {"layout", short_form(launch.trainer.layout())}});
+    for (const Metric& metric : result.metrics) json[metric.name] = metric.value;
+    print_once(json.dump() + "\n");
+  } else if (result.tokens) {
+    print_once(fmt::format(
+        "step {}: {} loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n", step,
+        split, result.loss, bits, std::exp(result.loss), text_share(result)));
+  } else {
+    print_once(fmt::format("step {}: {} loss {:.4f} nats per target{}, over {}\n", step, split,
+                           result.loss, metrics_text(result), text_share(result)));
+  }
+}
+
+Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
+  const HeldOut held_out{split_of(options), launch.config.eval.batches};
+  if (options.logits.empty()) return evaluate(launch.trainer, launch.dataset, held_out);
+  LogitsFiles files(launch.trainer, launch.dataset, held_out.split, options.logits);
+  Validation result = evaluate(launch.trainer, launch.dataset, held_out, {}, files.see());
+  if (result.samples > 0) files.finish(result.samples);
+  return result;
+}
+
+/// The run's config with the files that the options name.
+RunConfig config_of(const EvalOptions& options) {
+  RunConfig config = options.config;
+  if (!options.text.empty() && files_key(config) != "data.text")
+    throw_input(
+        fmt::format("the run's data.format is \"{}\", and --text names a text", config.data.format),
+        "--text", "--files FILE, which evaluates on all of another file");
+  if (!options.text.empty()) config.data.text = options.text;
+  if (!options.files.empty()) config.data.test_files = options.files;
+  return config;
+}
+
+int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
+  given.excludes("--split", "--files", !given.files.empty());
+  given.excludes("--text", "--files", !given.files.empty());
+  given.excludes("--text", "--split test", given.split == "test");
+  EvalOptions options = given;
+  if (!options.files.empty()) options.split = "test";
+  RunConfig config = config_of(options);
+  config.every_logit = !options.logits.empty();
+  if (const std::string key = files_key(config); data_files(config).empty())
+    throw_input(fmt::format("there is no {} to evaluate on", key == "data.text" ? "text" : "data"),
+                config.where(key),
+                key == "data.text" ? "--text FILE" : fmt::format("--set {}=FILE", key));
+  const std::string checkpoints = checkpoint_directory(config);
+  const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
+  const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
+  nlohmann::json stored;
+  const std::int64_t step = require_checkpoint(launch->trainer, path, &stored);
+  launch->begin();
+  if (options.text.empty() && options.files.empty()) require_held_out(*launch, stored);
+  const Validation result = evaluate_to_files(options, *launch);
+  if (result.targets == 0 && split_of(options) == Split::test)
+    throw_input("the run has no test files", config.where("data.test_files"),
+                "--files FILE, or data.test_files of a new run");
+  if (result.targets == 0)
+    throw_input("the data has no held-out part", config.where("data.validation"),
+                "data.validation = 0.1, or more data");
+  require_finite(result, step);
+  print_result(options, *launch, step, result);
+  return 0;
+}
+
+void add_eval_options(CLI::App& app, EvalOptions& options) {
+  add_json_option(app, options);
+  app.add_option("--step", options.step, "of the checkpoint; the newest if not given")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--logits", options.logits,
+                 "write logits.npy and what the model read (tokens.npy, ...) here")
+      ->type_name("DIRECTORY");
+  app.add_option("--split", options.split, "validation, or test: data.test_files")
+      ->check(CLI::IsMember({"validation", "test"}))
+      ->capture_default_str();
+  const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help) {
+    app.add_option(name, files, help)
+        ->type_name("FILE")
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  add_files("--text", options.text,
+            "evaluate on the held-out part of another text than the run's own");
+  add_files("--files", options.files,
+            "in place of --split and --text: evaluate on all of these, of the run's data.format");
+}
+
+}  // namespace
+
+Command command_eval() {
+  return make_command<EvalOptions>("held-out loss of a run's newest checkpoint", add_eval_options,
+                                   run_eval);
+}
+
+}  // namespace concertina

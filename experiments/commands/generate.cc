@@ -1,0 +1,39 @@
+// `concertina generate`: text from a run's newest checkpoint.
+#include "experiments/evaluate/generate.h"
+#include "experiments/commands/command.h"
+#include "experiments/launch/launch.h"
+#include "experiments/machine/error_text.h"
+#include "experiments/run/run_checkpoint.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kTokens = 200;  // where the run says 0, which is for the end of `train`
+
+int run_generate(const ConfigOptions& options, MpiEnvironment& mpi) {
+  RunConfig config = options.config;
+  config.data.text.clear();
+  config.data.files.clear();  // a prompt is all that it takes
+  if (config.generate.tokens == 0) config.generate.tokens = kTokens;
+  const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
+  const std::int64_t step =
+      require_checkpoint(launch->trainer, checkpoint_directory(launch->config));
+  launch->begin();
+  const GenerateSection& wanted = launch->config.generate;
+  const std::string text =
+      generate(launch->trainer, *launch->tokenizer, wanted, launch->config.run.seed);
+  if (options.json)
+    print_once(json_line({{"step", step}, {"prompt", wanted.prompt}, {"text", text}}));
+  else
+    print_once(terminal_text(wanted.prompt + text) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+Command command_generate() {
+  return make_command<ConfigOptions>("text from a run's newest checkpoint", add_json_option,
+                                     run_generate);
+}
+
+}  // namespace concertina

@@ -1,0 +1,56 @@
+// `concertina train`.
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/train_launch.h"
+#include "experiments/commands/train_preview.h"
+#include "experiments/commands/training.h"
+#include "experiments/config/config_toml.h"
+
+namespace concertina {
+namespace {
+
+struct TrainOptions : ConfigOptions {
+  TrainMode mode;
+};
+
+int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
+  if (const std::string key = files_key(options.config); data_files(options.config).empty())
+    throw_input(fmt::format("there is no {} to train on", key == "data.text" ? "text" : "data"),
+                options.config.where(key), fmt::format("--set {}=FILE", key));
+  write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
+  TrainLaunch launch(options.config, options.mode, mpi);
+  launch.open();
+  if (options.mode.dry_run) {
+    if (launch.leads()) print_once(train_preview(launch));
+    launch.world.barrier();
+    return 0;
+  }
+  Training training(launch);
+  int code = static_cast<int>(Exit::failure);
+  try {
+    code = training.run();
+  } catch (const Error& error) {
+    launch.ended(training.done(), static_cast<int>(error.code()));
+    throw;
+  }
+  launch.ended(training.done(), code);
+  return code;
+}
+
+void add_train_options(CLI::App& app, TrainOptions& options) {
+  app.add_flag("--from-scratch", options.mode.from_scratch,
+               "begin at step 0 where a run has logs but no checkpoint; the logs are moved aside");
+  app.add_flag("--dry-run", options.mode.dry_run,
+               "do everything up to the first step, say what would be done, and write nothing");
+}
+
+}  // namespace
+
+Command command_train() {
+  return make_command<TrainOptions>("train a model, or go on where a run stopped",
+                                    add_train_options, run_train);
+}
+
+}  // namespace concertina

@@ -17,7 +17,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config.h"
-#include "experiments/run/output.h"
+#include "experiments/machine/output.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {

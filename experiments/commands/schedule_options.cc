@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "experiments/commands/one_replica.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/costs/figure.h"
+#include "experiments/costs/one_replica.h"
 #include "experiments/machine/machine.h"
 #include "parallel/generate/passes.h"
 

@@ -3,10 +3,10 @@
 
 #include "core/error.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/train_launch.h"
-#include "experiments/commands/train_preview.h"
-#include "experiments/commands/training.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/train/train_launch.h"
+#include "experiments/train/train_preview.h"
+#include "experiments/train/training.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "experiments/commands/schedule_search.h"
+#include "experiments/costs/schedule_search.h"
 #include "tests/own_figures.h"
 
 namespace concertina {

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "experiments/commands/train_launch.h"
 #include "experiments/costs/cost_record.h"
 #include "experiments/costs/machine_model.h"
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
+#include "experiments/train/train_launch.h"
 
 namespace concertina {
 

@@ -1,4 +1,4 @@
-#include "experiments/run/output.h"
+#include "experiments/machine/output.h"
 
 #include <cstdio>
 #include <cstdlib>

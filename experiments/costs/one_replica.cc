@@ -1,4 +1,4 @@
-#include "experiments/commands/one_replica.h"
+#include "experiments/costs/one_replica.h"
 
 #include <fmt/format.h>
 

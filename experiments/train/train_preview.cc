@@ -1,4 +1,4 @@
-#include "experiments/commands/train_preview.h"
+#include "experiments/train/train_preview.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/commands/train_launch.h"
+#include "experiments/train/train_launch.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/commands/train_launch.h"
+#include "experiments/train/train_launch.h"
 
 namespace concertina {
 

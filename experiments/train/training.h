@@ -10,11 +10,11 @@
 #include "experiments/adopt/freezing.h"
 #include "experiments/adopt/repartition.h"
 #include "experiments/cache/auto_cache.h"
-#include "experiments/commands/train_launch.h"
 #include "experiments/evaluate/evaluate.h"
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/record/tracing.h"
+#include "experiments/train/train_launch.h"
 
 namespace concertina {
 

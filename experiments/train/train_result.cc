@@ -1,4 +1,4 @@
-#include "experiments/commands/train_result.h"
+#include "experiments/train/train_result.h"
 
 #include <fmt/format.h>
 

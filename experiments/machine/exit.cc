@@ -1,4 +1,4 @@
-#include "experiments/commands/exit.h"
+#include "experiments/machine/exit.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "experiments/machine/error_text.h"
+#include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
-#include "experiments/run/output.h"
 
 namespace concertina {
 namespace {

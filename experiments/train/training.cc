@@ -1,4 +1,4 @@
-#include "experiments/commands/training.h"
+#include "experiments/train/training.h"
 
 #include <fmt/format.h>
 
@@ -11,18 +11,18 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/adopt/idle_policies.h"
-#include "experiments/commands/train_result.h"
 #include "experiments/evaluate/generate.h"
 #include "experiments/machine/gather.h"
+#include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
 #include "experiments/record/tracing.h"
 #include "experiments/run/devices.h"
-#include "experiments/run/output.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
 #include "experiments/run/text_identity.h"
+#include "experiments/train/train_result.h"
 
 namespace concertina {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/commands/schedule_search.h"
+#include "experiments/costs/schedule_search.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
-#include "experiments/commands/one_replica.h"
 #include "experiments/costs/bubble_json.h"
+#include "experiments/costs/one_replica.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/generate/search.h"

@@ -69,6 +69,10 @@ for page in "$guide"/*.md; do
   echo "$docs" | grep -qx "$page" || fail "mkdocs.yml does not list $(basename "$page")"
   [ "$(wc -l < "$page")" -le 200 ] || [ "$(basename "$page")" = keys.md ] || fail "$(basename "$page") has more than 200 lines"
 done
+# The files that "Where is ..." names are there.
+grep -oE '`(core|parallel|models|io|experiments|tests)/[A-Za-z_/.-]+`' "$guide/inside.md" | tr -d '`' | grep -v NAME > named
+[ "$(wc -l < named)" -gt 20 ] || fail 'inside.md names no files'
+while read -r file; do [ -e "$top/$file" ] || fail "inside.md names $file: there is no such file"; done < named
 python3 - "$top" $(documents "$top") > out 2> err << 'END' || fail 'links'
 import pathlib, re, sys
 top, bad, seen = pathlib.Path(sys.argv[1]), 0, 0

@@ -5,9 +5,9 @@
 set -u
 top=$(realpath -- "$1") binary=$(realpath -- "$2")
 . "$top/tests/shell_checks.sh"
-docs="$top/README.md $top/experiments/README.md $top/experiments/STUDIES.md $top/experiments/RESULTS.md $top/parallel/README.md
-  $top/models/README.md $top/core/README.md $top/io/README.md $top/.github/CONTRIBUTING.md"
-guide=$top/experiments/README.md
+guide=$top/experiments/guide
+docs=$(documents "$top" | sed "s|^|$top/|" | grep -v -e CHANGELOG -e /papers/ -e /tests/)
+[ "$(echo "$docs" | wc -l)" -gt 30 ] || fail 'the documents were not found'
 
 # Every config key has a type, a default and a meaning; every option has a text.
 "$binary" --help-config > help-config || fail 'no --help-config'
@@ -36,7 +36,7 @@ awk '/^  (-[a-z],)?--[a-z-]+/ { bad += open; open = substr($0, 30, 2) !~ /^ [^ ]
 tables=$(cut -d. -f1 keys | sort -u | paste -sd'|')
 for document in $docs; do
   grep -oE "(^|[^A-Za-z0-9_./-])($tables)\.[a-z_0-9]+" "$document" | sed 's/^[^a-z]//' | sort -u |
-    grep -vE '\.(h|h5|cc|id|lock|toml|json|txt|onnx|onnx_data)$' > named
+    grep -vE '\.(h|h5|cc|id|lock|toml|json|txt|md|onnx|onnx_data|safetensors)$' > named
   while read -r key; do
     grep -qE "^$key(\.|$)" keys || fail "${document#"$top"/} names $key: there is no such config key"
   done < named
@@ -55,18 +55,44 @@ for document in $docs; do
   done
 done
 
-# The guide lists every key of a machine file and every variable that the program reads.
-keys=$(sed -n 's/.*{"\([a-z_]*\)", &[A-Za-z]*::.*/\1/p' "$top/experiments/costs/machine_model.cc")
-[ "$(echo "$keys" | wc -w)" -ge 11 ] || fail 'the keys of machine files were not found'
-for key in $keys ranks_per_host nics_per_host; do
-  grep -q "^|.*\`$key\`" "$guide" || fail "the guide does not list the machine-file key $key"
+# Tables that the program can fill are as it would fill them; a change of one is noticed.
+exits 0 'tables of the guide' python3 "$guide/tables.py" "$binary" --check
+mkdir -p copy/experiments copy/parallel copy/tests
+cp -r "$guide" "$top/experiments/README.md" "$top/experiments/costs" copy/experiments/
+cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" copy/tests/
+sed -i 's/^| `width` .*/| `width` | `129` | columns | one |/' copy/experiments/guide/keys.md
+exits 1 'a table with another default' python3 copy/experiments/guide/tables.py "$binary" --check
+grep -q 'keys.md: table: keys_of model: differs' out || fail 'a wrong default is not named'
+
+# Every page is in the site's list, no link of a document leads nowhere, and no page is a wall.
+for page in "$guide"/*.md; do
+  echo "$docs" | grep -qx "$page" || fail "mkdocs.yml does not list $(basename "$page")"
+  [ "$(wc -l < "$page")" -le 200 ] || [ "$(basename "$page")" = keys.md ] || fail "$(basename "$page") has more than 200 lines"
 done
-variables=$(cd "$top" && grep -rhoE 'getenv\("[A-Z_]+"\)' core parallel models io experiments |
-  grep -oE '[A-Z][A-Z_]+' | sort -u)
-[ -n "$variables" ] || fail 'no environment variables were found'
-for variable in $variables; do
-  grep -q "^|.*$variable" "$guide" || fail "the guide does not list the variable $variable"
-done
+# The files that "Where is ..." names are there.
+grep -oE '`(core|parallel|models|io|experiments|tests)/[A-Za-z_/.-]+`' "$guide/inside.md" | tr -d '`' | grep -v NAME > named
+[ "$(wc -l < named)" -gt 20 ] || fail 'inside.md names no files'
+while read -r file; do [ -e "$top/$file" ] || fail "inside.md names $file: there is no such file"; done < named
+python3 - "$top" $(documents "$top") > out 2> err << 'END' || fail 'links'
+import pathlib, re, sys
+top, bad, seen = pathlib.Path(sys.argv[1]), 0, 0
+def anchors(path):
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.S | re.M)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()).strip().replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)", text, re.M)}
+for name in sys.argv[2:]:
+    page = top / name
+    for link in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", page.read_text()):
+        target, _, anchor = "".join(link).partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        seen += 1
+        file = (page.parent / target).resolve() if target else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            bad = 1
+            print(f"{name}: {''.join(link)} leads nowhere")
+sys.exit(bad or seen < 100)
+END
 
 # Commands stand in ```bash (run by first_use.sh) or ```sh (not run), never in an indented block.
 for document in $docs; do

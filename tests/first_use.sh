@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A newcomer: copies each command of README.md and then of the other documents (the lines of their
-# ```bash blocks), in order, into a fresh shell on a tree that only the quick start has touched, as
+# ```bash blocks), in the order of the guide's site, into a fresh shell on a tree that only the quick start has touched, as
 # this user and, if that is root, as another user too. A ```toml block is saved first, under the name
 # in its first line. Usage: tests/first_use.sh [--build DIR]
 # Without an option it clones the checkout and runs the quick start as it is: some minutes. With
@@ -37,7 +37,7 @@ prepare() {
   fi
   mkdir -p "$tree/build/experiments" "$tree/build/data"
   cp -r "$top/experiments" "$top/README.md" "$tree"
-  for folder in core parallel models io .github; do
+  for folder in core parallel models io tests .github; do
     mkdir -p "$tree/$folder" && cp "$top/$folder"/*.md "$tree/$folder/"
   done
   cp "$build/experiments/concertina" "$tree/build/experiments/"
@@ -61,7 +61,7 @@ follow() {
   shift
   # The quick start has run; tests and builds have a place of their own.
   local documents
-  documents=$(cd "$tree" && ls README.md experiments/*.md parallel/*.md models/*.md core/*.md io/*.md .github/*.md)
+  documents=$(sed -n 's/^ *- .*: \(.*\.md\)$/\1/p' "$tree/experiments/guide/mkdocs.yml" | sed 's|^github/|.github/|')
   : >"$scratch/commands"
   for document in $documents; do
     (cd "$tree" && save_files "$document")
@@ -70,7 +70,7 @@ follow() {
   done
   [ "$(grep -c concertina "$scratch/commands")" -ge 12 ] || { echo 'too few commands were found' >&2 && exit 1; }
   chmod 644 "$scratch/commands"
-  (cd "$tree" && "$@" timeout 600 bash -e -o pipefail -x "$scratch/commands" </dev/null) ||
+  (cd "$tree" && "$@" timeout 1200 bash -e -o pipefail -x "$scratch/commands" </dev/null) ||
     { echo "a command of the documents failed (as $(id -un), by '$*')" >&2 && exit 1; }
 }
 

@@ -8,6 +8,9 @@ cd "$scratch" || exit 1
 : > out
 : > err
 
+# documents ROOT: the documents in the order of the guide's site, by their path from ROOT.
+documents() { sed -n 's/^ *- .*: \(.*\.md\)$/\1/p' "$1/experiments/guide/mkdocs.yml" | sed 's|^github/|.github/|'; }
+
 # fail WHAT...: says so, and what the last command printed.
 fail() {
   echo "FAILED: $*"

@@ -126,7 +126,7 @@ int run_study(const StudyRunCommand& options) {
 
 void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
   app.add_option("study", options.file,
-                 "the study's file (STUDIES.md has an example), or the folder of one that began")
+                 "the study's file (studies.md of the guide has more), or the folder of one that began")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
   app.add_option("--dir", options.directory, "where the study's folder is made")

@@ -72,7 +72,7 @@ report_says() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.a
 holds 'the prediction is the one in the report' \
   "near(r['predicted_step_ms'], $(report_says predicted_step_ms), 1e-4) and
    near(r['predicted_bubble'], $(report_says predicted_bubble), 1e-4)"
-guide=$tests/../../experiments/README.md
+guide=$tests/../../experiments/guide/run-directory.md
 holds 'the guide lists every key' "not [k for k in [*r, *r['recorded'], *m[-1],
    *json.loads(open(folder + '/launches.jsonl').readline())] if '\`' + k + '\`' not in open('$guide').read()]"
 holds 'setup' '(r["layout"], r["ranks"], r["schedule"], r["seed"]) == ("pp2xdp1", 2, "1f1b", 1)'

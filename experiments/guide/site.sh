@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds the documents as a site with search. Nothing is fetched, by the build or by the site.
+# It needs mkdocs with the theme material: apt-get install mkdocs-material, or pip install mkdocs-material.
+# usage: bash experiments/guide/site.sh [--out DIR] [--serve]
+# --out: build/site unless given; --serve: shows it at http://localhost:8000 (from files alone, search does not work)
+# Exit code 77 (a skipped test to Meson): mkdocs or the theme is missing.
+set -euo pipefail
+out=build/site serve=
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+while [ $# -gt 0 ]; do
+  case $1 in
+    --out) out=$2 && shift 2 ;;
+    --serve) serve=yes && shift ;;
+    *) echo "unknown option $1; usage: site.sh [--out DIR] [--serve]" >&2 && exit 2 ;;
+  esac
+done
+missing='is missing: apt-get install mkdocs-material, or pip install mkdocs-material'
+command -v mkdocs >/dev/null || { echo "mkdocs $missing" >&2 && exit 77; }
+mkdocs build --help | grep -q '[^a-z]material' || { echo "the theme material $missing" >&2 && exit 77; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp experiments/guide/mkdocs.yml "$work"
+pages=$work/docs
+
+# The documents, and what they link to. mkdocs passes over hidden folders: .github/ is github/ there.
+documents=$(sed -n 's/^ *- .*: \(.*\.md\)$/\1/p' experiments/guide/mkdocs.yml | sed 's|^github/|.github/|')
+for document in $documents; do
+  for file in "$(basename "$document")" $(grep -oE '(\]\(|src=")[^)":#]+' "$document" | sed -E 's/^(\]\(|src=")//'); do
+    path=$(realpath -m --relative-to=. "$(dirname "$document")/$file")
+    to=$pages/${path/#.github/github}
+    if [ -f "$path" ] && [ ! -e "$to" ]; then
+      mkdir -p "$(dirname "$to")" && cp "$path" "$to"
+    fi
+  done
+done
+find "$pages" -name '*.md' -exec sed -i -E 's#(\]\(|src=")((\.\./)*)\.github/#\1\2github/#g' {} +
+echo '.md-typeset code { word-break: normal }' >"$pages/site.css"
+
+mkdir -p "$out"
+mkdocs build --quiet --clean --strict --config-file "$work/mkdocs.yml" --site-dir "$(realpath "$out")"
+grep -q 'freeze.policy' "$out/search/search_index.json"
+echo "$out/index.html"
+[ -z "$serve" ] || python3 -m http.server --directory "$out" 8000

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Writes the tables of the documents that the program itself can fill.
+
+  experiments/guide/tables.py build/experiments/concertina           rewrites the tables that differ
+  experiments/guide/tables.py build/experiments/concertina --check   names them, exit code 1
+
+A table stands in a page between "<!-- table: NAME WORD... -->" and "<!-- end of table -->". The rows and the
+columns that its source knows are written; other columns are kept, row by row. A new row has "?" there, which
+--check refuses: somebody has to say what it means.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), TOP / "experiments/README.md", TOP / "parallel/README.md"]
+TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
+
+
+class Source:
+    """What the program and its sources say. A table is a list of rows, each {heading: cell}; the first
+    heading's cell names the row."""
+
+    def __init__(self, program):
+        self.program = program
+        self.keys = {}  # table -> [(key, default, meaning, values)]
+        table = None
+        for line in self.ask("--help-config").splitlines():
+            if line.startswith("["):
+                table = self.keys.setdefault(line.strip("[]"), [])
+            elif line.startswith("      "):
+                table[-1].append(line.strip())
+            elif line.startswith("  "):
+                table.append(line.strip().split(" = ", 1))
+
+    def ask(self, *words):
+        return subprocess.run([self.program, *words], check=True, capture_output=True, text=True).stdout
+
+    def keys_of(self, table):
+        """The keys of a table of the config."""
+        return [{"key": f"`{key}`", "default": f"`{default}`", "meaning": meaning.replace("<", "&lt;"), "values": values}
+                for key, default, meaning, values in self.keys[table]]
+
+    def choices(self, key):
+        """The values of a config key that names something, with the keys that each value alone reads."""
+        table, name = key.split(".")
+        values = next(row[3] for row in self.keys[table] if row[0] == name)
+        values = values.removeprefix("one of: ").split(", ")
+        own = {value: [] for value in values}
+        for option, _, meaning, _ in self.keys[table]:
+            of = re.match(r"option of ([a-z0-9-]+): ", meaning)
+            if of and of[1] in own:
+                own[of[1]].append(f"`{option}`")
+        return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])}
+                for value in values if not value.startswith("or ")]
+
+    def schedules(self):
+        """The schedules, as `schedule list` has them."""
+        entries = json.loads(self.ask("schedule", "list", "--json"))["entries"]
+        return [{"`parallel.schedule`": f"`{name}`", "about": entry["about"],
+                 "idle over ideal": entry.get("bubble") or "", "saves at most": entry.get("peak_microbatch_stages") or ""}
+                for name, entry in entries.items()]
+
+    def commands(self):
+        """All subcommands, with the first sentence of their helps."""
+        def below(*words):
+            listed = self.ask(*words, "--help").partition("Subcommands:\n")[2]
+            found = re.findall(r"^  ([a-z-]+) +(.*(?:\n {20,}.*)*)", listed, re.M)
+            return [(words + (name,), " ".join(about.split())) for name, about in found]
+        rows = []
+        for words, about in below():
+            inner = below(*words)
+            rows += inner if inner else [(words, about)]
+        return [{"command": f"`{' '.join(words)}`", "what it does": about} for words, about in rows]
+
+    def machine(self, *structs):
+        """The keys of a machine file, from the tables that read it."""
+        text = (TOP / "experiments/costs/machine_model.cc").read_text()
+        keys = [key for of in structs for key in re.findall(r'Number<%s>\{"(\w+)"' % of, text)]
+        if "MachineModel" in structs:
+            keys += re.findall(r'"(\w+_per_host)"', text)
+            keys += ["local", "remote", "pair"]
+        return [{"key": f"`{key}`"} for key in dict.fromkeys(keys)]
+
+    def environment(self):
+        """The variables that the program reads or sets."""
+        names = {}
+        for folder in ("core", "parallel", "models", "io", "experiments"):
+            for path in sorted((TOP / folder).rglob("*.cc")):
+                for name in re.findall(r'(?:getenv|variable_of)\(\s*"([A-Z_]+)"', path.read_text()):
+                    names[name] = True
+        names.pop("PATH", None)  # the system's
+        return [{"variable": f"`{name}`"} for name in sorted(names)]
+
+    def rooms(self, top):
+        """The folders below `top`, with those whose headers each may include."""
+        rows = []
+        for line in (TOP / "tests/rooms.txt").read_text().splitlines():
+            room, _, may = line.partition(":")
+            if line.startswith("#") or not line or (room + "/").split("/")[0] != top or room == top == "experiments":
+                continue
+            rows.append({"room": f"`{room.removeprefix(top + '/')}/`",
+                         "may include": ", ".join(f"`{name.removeprefix(top + '/')}`" for name in may.split())})
+        return rows
+
+
+def cells(line):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+
+
+def written(rows, old):
+    """The table of `rows` in the form of the table `old`, whose other columns stay."""
+    lines = old.strip().splitlines()
+    headings = cells(lines[0])
+    kept = {cells(line)[0]: dict(zip(headings, cells(line))) for line in lines[2:]}
+    out = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    for row in rows:
+        name = row[headings[0]]
+        before = kept.get(name, {})
+        fields = [row[h] if h in row else before.get(h, "?") for h in headings]
+        out.append(("| " + " | ".join(fields) + " |").replace("|  |", "| |").replace("|  |", "| |"))
+    return "\n".join(out) + "\n"
+
+
+def main(program, *options):
+    source, faults, seen = Source(str(pathlib.Path(program).resolve())), [], 0
+
+    def renew(page, found):
+        nonlocal seen
+        seen += 1
+        name, *words = found[2].split()
+        table = written(getattr(source, name)(*words), found[3])
+        where = f"{page.relative_to(TOP)}: table: {found[2]}"
+        if table != found[3] and options:
+            faults.append(f"{where}: differs from what the program says; experiments/guide/tables.py writes it")
+        if "| ? |" in table:
+            faults.append(f"{where}: a cell has to be written by hand: {table[:table.index('| ? |')].splitlines()[-1]}")
+        return found[1] + table + found[4]
+
+    for page in PAGES:
+        text = page.read_text()
+        new = TABLE.sub(lambda found: renew(page, found), text)
+        if new != text and not options:
+            page.write_text(new)
+    if not seen:
+        faults.append("no page has a table")
+    print("\n".join(faults) or f"{seen} tables are as the program has them")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -4,7 +4,7 @@
 #include <array>
 #include <filesystem>
 
-#include "experiments/hugging_face/published_config.h"
+#include "experiments/hugging_face/published_weights.h"
 
 namespace concertina {
 
@@ -27,10 +27,12 @@ void adopt_model_from(RunConfig& config) {
                                      "model.heads", "model.vocab", "model.context"},
                           [&](const char* key) { return config.origins.contains(key); });
   if (complete) return;
-  if (const auto run = model_from_run(config))
-    adopt_stored(*run, config);
-  else
-    adopt_published(read_published_config(config.model.from), config);
+  if (const auto run = model_from_run(config)) return adopt_stored(*run, config);
+  const PublishedConfig published = read_published_config(config.model.from);
+  adopt_published(published, config);
+  // Before any memory is taken by what config.json says. A config.json alone can be planned.
+  if (has_published_weights(config.model.from))
+    PublishedWeights(config.model.from, published, config);
 }
 
 void keep_model_from(const RunConfig& config) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <system_error>
 
 #include "core/error.h"
 #include "experiments/run/planning.h"
@@ -28,6 +30,13 @@ std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfi
   return shapes;
 }
 
+bool has_published_weights(const std::string& folder) {
+  return std::ranges::any_of(std::array{kSafetensors, kSafetensorsIndex}, [&](const char* file) {
+    std::error_code ignored;
+    return std::filesystem::exists(std::filesystem::path(folder) / file, ignored);
+  });
+}
+
 std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces,
                                         std::int64_t width) {
   if (pieces == 3) return {width, (columns - width) / 2, (columns - width) / 2};
@@ -47,6 +56,11 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
   const bool whole =
       std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(table.body); });
   if (!whole) body_ = table.body;
+  // The header says how much there is: a number of config.json is not to make tables of millions.
+  if (config.model.layers > std::ssize(names))
+    throw_input(fmt::format("config.json says {} layers, but there are {} tensors",
+                            config.model.layers, names.size()),
+                folder, "a config.json and weights that belong together");
   const std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
   const auto shapes = parameter_shapes(config);
   for (const auto& [ours, shape] : shapes) {
@@ -109,7 +123,7 @@ void PublishedWeights::check_others(const PublishedConfig& published,
     const std::string name = stored_name(std::string(copy)),
                       original = stored_name(std::string(of));
     if (folder_.find(name) != nullptr && !used.contains(name) && used.contains(original))
-      check_copy(name, original);
+      copies_.emplace_back(name, original);
     known.insert(name);
   }
   for (const std::string& name : folder_.names()) {
@@ -121,6 +135,10 @@ void PublishedWeights::check_others(const PublishedConfig& published,
                   fmt::format("the tensors of a {}, as config.json describes it",
                               published.table->model_type));
   }
+}
+
+void PublishedWeights::check_copies() const {
+  for (const auto& [copy, of] : copies_) check_copy(copy, of);
 }
 
 void PublishedWeights::check_copy(const std::string& copy, const std::string& of) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/hugging_face/published_config.h"
@@ -14,11 +15,14 @@ namespace concertina {
 
 class PublishedWeights {
  public:
-  /// `config`: of the model, which has what `published` says. Input errors: tensors that are
-  /// missing, not expected, or of another shape, by name and file.
+  /// `config`: of the model, which has what `published` says. Reads the headers of the files alone,
+  /// and makes no model. Input errors: tensors that are missing, not expected, or of another shape,
+  /// by name and file.
   PublishedWeights(const std::string& folder, const PublishedConfig& published,
                    const RunConfig& config);
 
+  /// Input error: what the folder has twice, as of tied embeddings, is not the same.
+  void check_copies() const;
   /// Writes a tensor of ours; false if it is of a head that the folder does not have.
   bool read(const std::string& ours, std::span<float> out) const;
   /// That the tensors are in.
@@ -42,7 +46,11 @@ class PublishedWeights {
   std::string body_;                       // what names of theirs lack
   std::map<std::string, Source> sources_;  // by our name
   std::vector<std::string> missing_;
+  std::vector<std::pair<std::string, std::string>> copies_;  // names of theirs
 };
+
+/// Does `folder` have weights, whatever they are?
+bool has_published_weights(const std::string& folder);
 
 /// Columns of each of `pieces` tensors that make up `columns` of ours: a query and then key and
 /// value of the same width, or equal shares.

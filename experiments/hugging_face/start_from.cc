@@ -78,6 +78,7 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
     return weights->files();
   });
   together(trainer.world(), [&] {
+    weights->check_copies();
     read_weights(
         trainer.state(), config.model.from,
         [&](const std::string& name, std::span<float> out) { return weights->read(name, out); });

@@ -52,9 +52,8 @@ class RowFill {
 Rows fill_weights(const PipelineShape& shape, const Rows& rows, const WeightFill& options) {
   std::vector<RowFill> fills;
   for (const std::vector<Action>& row : rows) fills.emplace_back(row, options);
-  return list_schedule(shape, [&](int rank, const ListProgress& progress) {
-    return fills[rank].pick(rank, progress);
-  });
+  return list_schedule(
+      shape, [&](int rank, const ListProgress& progress) { return fills[rank].pick(rank, progress); });
 }
 
 }  // namespace concertina

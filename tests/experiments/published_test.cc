@@ -178,6 +178,7 @@ struct Copied {
     try {
       const RunConfig config = config_from(path, sets);
       const PublishedWeights weights(path, read_published_config(path), config);
+      weights.check_copies();
       std::vector<float> values;
       const ModelSpec spec = model_of(config)->spec();
       for (const Bucket& bucket : make_buckets(spec))
@@ -233,6 +234,30 @@ TEST(PublishedModel, WhatWouldChangeFiguresIsRefused) {
   EXPECT_NE(copy.error({"model.context=13"}).find("model.context"), std::string::npos);
   fs::remove(copy.path + "/model.safetensors");
   EXPECT_NE(copy.error().find("model.safetensors"), std::string::npos);
+}
+
+// Whoever reads a config makes a model of it next: gigabytes, if one number of config.json is
+// wrong.
+TEST(PublishedModel, NumbersThatTheTensorsDoNotHaveAreRefusedWithTheConfig) {
+  struct Change {
+    std::string name, from, to, says;
+  };
+  for (const Change& change :
+       {Change{"gpt2", "\"vocab_size\": 40", "\"vocab_size\": 1000000", "wte"},
+        {"llama", "\"intermediate_size\": 32", "\"intermediate_size\": 1000000", "mlp"},
+        {"bert-masked-lm", "\"intermediate_size\": 24", "\"intermediate_size\": 1000000", "dense"},
+        {"llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 100000", "100000 layers"}}) {
+    const Copied copy(change.name);
+    copy.change("config.json", change.from, change.to);
+    try {
+      config_from(copy.path);
+      ADD_FAILURE() << change.to << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(change.says), std::string::npos) << error.what();
+    }
+    fs::remove(copy.path + "/model.safetensors");
+    EXPECT_NO_THROW(config_from(copy.path)) << "a config.json alone can be planned";
+  }
 }
 
 TEST(PublishedModel, LyingHeadersAreRefused) {

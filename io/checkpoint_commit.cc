@@ -25,10 +25,6 @@ namespace stdfs = std::filesystem;
 constexpr std::string_view kPrefix = "step-", kPartial = ".partial", kRemoved = ".removed",
                            kReplaced = ".replaced";
 
-std::string commit_name(std::int64_t step) {
-  return fmt::format("{}{:08}", kPrefix, step);
-}
-
 /// The step of a name as commit_name() makes it.
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -139,6 +135,16 @@ void recover_commits(const std::string& checkpoints) {
   }
 }
 
+std::string commit_name(std::int64_t step) {
+  return fmt::format("{}{:08}", kPrefix, step);
+}
+
+std::optional<std::int64_t> named_step(const std::string& path) {
+  stdfs::path folder = stdfs::absolute(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return step_of(folder.filename().string());
+}
+
 std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step) {
   CONCERTINA_CHECK(step >= 0, "step {}", step);
   make_directories(checkpoints);
@@ -154,7 +160,7 @@ std::string write_manifest(const std::string& partial, std::vector<ShardRecord> 
   CONCERTINA_CHECK(partial.ends_with(kPartial), "'{}' does not come from begin_checkpoint",
                    partial);
   const std::string final_path = partial.substr(0, partial.size() - kPartial.size());
-  const auto step = step_of(stdfs::path(final_path).filename().string());
+  const auto step = named_step(final_path);
   CONCERTINA_CHECK(step.has_value(), "'{}' does not come from begin_checkpoint", partial);
 
   std::sort(shards.begin(), shards.end(), [](const ShardRecord& a, const ShardRecord& b) {

@@ -37,6 +37,11 @@ std::string write_manifest(const std::string& partial, std::vector<ShardRecord> 
 /// Removes `partial` after a failure on any rank.
 void abandon_checkpoint(const std::string& partial);
 
+/// The step that the name of the directory `path` says; nothing if it is no name of a commit.
+std::optional<std::int64_t> named_step(const std::string& path);
+/// The name of a commit's directory.
+std::string commit_name(std::int64_t step);
+
 /// Ascending by step; none if the directory does not exist. Says nothing of their content.
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);

@@ -99,6 +99,15 @@ void verify_view(const std::string& directory, const ViewRecord& view,
     problems.push_back(fmt::format("{}: {} (a viewing aid: no training state)", path, problem));
 }
 
+/// Does the directory have the name of another step? Copies may have any other name.
+bool is_misnamed(const Manifest& manifest, const std::string& directory) {
+  return named_step(directory).value_or(manifest.step) != manifest.step;
+}
+
+std::string naming_advice(const Manifest& manifest) {
+  return fmt::format("give the directory the name {} again", commit_name(manifest.step));
+}
+
 std::string describe(const Error& error) {
   return fmt::format("{}: {}", error.where(), error.message());
 }
@@ -109,6 +118,10 @@ Manifest open_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifestName;
   Manifest manifest = parse_manifest(read_manifest_text(directory), path);
   validate(manifest.shards, path);
+  if (is_misnamed(manifest, directory))
+    throw_input(
+        fmt::format("the checkpoint is of step {}, which its name does not say", manifest.step),
+        directory, naming_advice(manifest));
   for (const ShardRecord& shard : manifest.shards) {
     const std::string file = directory + "/" + shard.file;
     if (const std::string problem = size_problem(file, shard.bytes); !problem.empty())
@@ -123,11 +136,7 @@ std::optional<OpenCommit> open_newest(const std::string& checkpoints) {
     const std::optional<Commit> commit = newest_commit(checkpoints);
     if (!commit) return std::nullopt;
     try {
-      OpenCommit open{commit->path, open_manifest(commit->path)};
-      if (open.manifest.step != commit->step)
-        throw_input(fmt::format("the checkpoint is of step {}", open.manifest.step), commit->path,
-                    "");
-      return open;
+      return OpenCommit{commit->path, open_manifest(commit->path)};
     } catch (const Error& error) {
       // The run that owns it has removed it meanwhile: there is a newer one.
       if (std::error_code absent; !std::filesystem::exists(commit->path, absent)) continue;
@@ -150,6 +159,11 @@ std::vector<std::string> verify(const std::string& directory) {
 }
 
 std::string recovery_advice(const std::string& directory) {
+  try {
+    const Manifest manifest = parse_manifest(read_manifest_text(directory), directory);
+    if (is_misnamed(manifest, directory)) return naming_advice(manifest);
+  } catch (const Error&) {  // it is damaged in another way
+  }
   std::filesystem::path path(directory);
   if (!path.has_filename()) path = path.parent_path();  // written with a '/' at the end
   const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";

@@ -14,8 +14,8 @@
 
 namespace concertina {
 
-/// The manifest of a commit, validated; shards are there with the right sizes. Input errors name
-/// what is wrong and in which file.
+/// The manifest of a commit, validated; shards are there with the right sizes, and the name is not
+/// that of another step's commit. Input errors name what is wrong and in which file.
 Manifest open_manifest(const std::string& directory);
 
 struct OpenCommit {
@@ -29,7 +29,8 @@ std::optional<OpenCommit> open_newest(const std::string& checkpoints);
 /// Reads everything; one line a problem (file, tensor, what), none if all is as it was written.
 std::vector<std::string> verify(const std::string& directory);
 
-/// What to do about the damaged commit `directory`: names the newest older commit that verifies.
+/// What to do about the damaged commit `directory`: names the newest older commit that verifies, or
+/// the name that it had.
 std::string recovery_advice(const std::string& directory);
 
 /// Any range of any tensor, however it was cut into shards. Not for several threads at once.

@@ -247,8 +247,25 @@ TEST_F(DamageTest, DamageFoundByTheReaderNamesAnOlderGoodCommitToo) {
 }
 
 TEST_F(DamageTest, ARenamedCommitIsNotTakenForAnotherStep) {
-  stdfs::rename(commit_, checkpoints() + "/step-00000099");
+  const std::string other = save_model(5), renamed = checkpoints() + "/step-00000099";
+  const auto refused = [&](const std::string& commit, const std::string& right) {
+    EXPECT_ERROR(CheckpointReader{commit}, "give the directory the name " + right);
+    ASSERT_EQ(verify(commit).size(), 1U);
+    EXPECT_TRUE(contains(verify(commit)[0], "its name does not say")) << verify(commit)[0];
+    EXPECT_TRUE(contains(recovery_advice(commit), right)) << recovery_advice(commit);
+  };
+  stdfs::rename(commit_, renamed);
   EXPECT_ERROR(open_newest(checkpoints()), "is of step 2");
+  for (const std::string& as : {renamed, renamed + "/", renamed + "/../step-00000099"})
+    refused(as, "step-00000002");
+  // Two that swapped names.
+  stdfs::rename(other, commit_);
+  stdfs::rename(renamed, other);
+  refused(commit_, "step-00000005");
+  refused(other, "step-00000002");
+  // A copy under a name that says nothing is itself.
+  stdfs::copy(other, path("best"));
+  EXPECT_EQ(difference(path("best"), model_), "");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 struct SearchOptions : ScheduleOptions {
   ScheduleSearch search;
   std::string objective = "step", write;
+  bool force = false;
 };
 
 /// Says what a long search does: on a terminal in one line, else by a line now and then. Ends it at
@@ -55,7 +56,10 @@ class SearchTeller {
 };
 
 int run_schedule_search(const SearchOptions& options) {
+  options.needs("--force", "--write", !options.write.empty());
   if (!options.write.empty()) require_output(options.write, "--write");
+  if (!options.write.empty() && !options.force)
+    require_nothing_at(options.write, "another --write, or --force to replace what is there");
   ScheduleSearch search = options.search;
   search.ranks = options.ranks.value_or(kUsualRanks);
   search.microbatches = options.microbatches.value_or(kUsualMicrobatches);
@@ -110,6 +114,7 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
       ->capture_default_str();
   app.add_option("--write", options.write, "the schedule found, for parallel.schedule")
       ->type_name("FILE");
+  app.add_flag("--force", options.force, "with --write: replace a file that is there already");
   add_json_option(app, options);
 }
 

@@ -171,6 +171,11 @@ refused 'it is a pipe or a device' schedule simulate 1f1b --costs pipe.toml
 refused 'it is a pipe or a device' schedule simulate 1f1b --links pipe.toml --boundary-bytes 1
 refused 'its directory is not there' schedule search --ranks 64 --microbatches 256 --write no/such.csv
 refused 'it is no regular file' schedule search --ranks 64 --microbatches 256 --write /dev/null
+echo mine >mine.txt
+refused 'there is a file already' schedule search --ranks 1 --microbatches 1 --write mine.txt
+grep -qx mine mine.txt || fail 'schedule search --write replaced a file'
+ok found schedule search --ranks 1 --microbatches 1 --write mine.txt --force
+grep -q 0B0 mine.txt || fail 'schedule search --write --force wrote no schedule'
 refused '234881024 actions' schedule check 1f1b --ranks 512 --microbatches 65536
 python3 -c 'print("," * 20000000)' >commas.csv
 (ulimit -v 1000000; refused 'no actions' schedule check commas.csv; exit $bad) || bad=1

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMark = "CONCERTINA_TRIAL";
 
-std::vector<pid_t> marked(const std::string& mark) {
+/// `program`: that they execute; empty: any.
+std::vector<pid_t> marked(const std::string& mark, const std::string& program = "") {
   const std::string entry = std::string(kMark) + "=" + mark;
   std::vector<pid_t> found;
   std::error_code error;
@@ -29,6 +30,11 @@ std::vector<pid_t> marked(const std::string& mark) {
     pid_t pid = 0;
     const auto [parsed, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc{} || parsed != name.data() + name.size() || pid == getpid()) continue;
+    // One that was built anew since is "PATH (deleted)".
+    if (std::error_code unknown;
+        !program.empty() &&
+        !fs::read_symlink(process.path() / "exe", unknown).string().starts_with(program))
+      continue;
     std::ifstream file(process.path() / "environ", std::ios::binary);
     for (std::string variable; std::getline(file, variable, '\0');)
       if (variable == entry) {
@@ -50,10 +56,15 @@ Process started(ChildOptions& options) {
 }  // namespace
 
 ChildProcess::ChildProcess(ChildOptions options)
-    : mark_(options.mark), process_(started(options)) {}
+    : mark_(options.mark), program_(options.program), process_(started(options)) {}
 
 bool ChildProcess::has_descendants() const {
   return !process_.killed() && !mark_.empty() && !marked(mark_).empty();
+}
+
+bool ChildProcess::has_program() const {
+  return !process_.killed() && !mark_.empty() && !program_.empty() &&
+         !marked(mark_, program_).empty();
 }
 
 void ChildProcess::kill_all() {

@@ -16,6 +16,7 @@ struct ChildOptions {
   std::string log;  // stdout and stderr are appended here
   /// In the environment of all its descendants, by which they are found.
   std::string mark;
+  std::string program;  // the path of what words[0] launches; empty: nobody asks
 };
 
 class ChildProcess {
@@ -30,12 +31,14 @@ class ChildProcess {
   std::optional<int> exit_code() { return process_.exit_code(); }
   /// False after kill_all(): what that left cannot be ended.
   bool has_descendants() const;
+  /// Whether ChildOptions::program runs here, as the child or one of its descendants.
+  bool has_program() const;
   /// Sends a signal to its process group.
   void signal(int number) const { process_.signal(number); }
   void kill_all();
 
  private:
-  std::string mark_;
+  std::string mark_, program_;
   Process process_;
 };
 

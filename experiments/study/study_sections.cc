@@ -119,6 +119,7 @@ LaunchSection read_launch(const TomlSource& source, const toml::node& node) {
   table.whole("ranks", 1, kMostTrialRanks, launch.ranks);
   table.whole("jobs", 1, 1 << 16, launch.jobs);
   table.number("time_limit", 0, kMostSeconds, launch.time_limit);
+  table.number("launcher_limit", 0, kMostSeconds, launch.launcher_limit);
   table.take("stop_signal", [&](const toml::node& value, const std::string& name) {
     launch.stop_signal = source.choice(value, name, kStopSignals);
   });

@@ -73,6 +73,7 @@ struct LaunchSection {
   int ranks = 0;                     // 0: as parallel.pp and parallel.dp ask for
   int jobs = 1;                      // trials side by side
   double time_limit = 0;             // seconds of a trial; 0: none
+  double launcher_limit = 300;       // seconds of a launcher without ranks; 0: any number
   std::string stop_signal = "USR1";  // what asks a trial for a checkpoint and its end
 };
 

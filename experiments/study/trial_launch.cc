@@ -101,7 +101,8 @@ ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const T
                   .environment = launch_environment(),
                   .cpus = std::move(cpus)},
       .log = paths.log(trial.number),
-      .mark = trial_mark(paths, trial.number)};
+      .mark = trial_mark(paths, trial.number),
+      .program = program};
 }
 
 std::string trial_mark(const StudyPaths& paths, int number) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "experiments/study/trial_launch.h"
 
 namespace concertina {
@@ -79,6 +81,16 @@ void TrialProcess::watch() {
     if (now() > told_to_stop_ + grace) child_.kill_all();
     return;
   }
+  if (launcher_hangs()) {
+    hung_ = true;
+    why_stopped_ = fmt::format(
+        "the launcher did not return within {:g} s of the end of its ranks (launch.launcher_limit)",
+        spec_.launch.launcher_limit);
+    log::warn("trial {}: {}: it is ended", task_.trial.number, why_stopped_);
+    told_to_stop_ = now();
+    child_.kill_all();
+    return;
+  }
   if (limit > 0 && now() > started_ + limit) {
     timed_out_ = true;
     why_stopped_ = fmt::format("it did not end within {:g} s (launch.time_limit)", limit);
@@ -88,6 +100,16 @@ void TrialProcess::watch() {
   if (why_stopped_.empty()) return;
   told_to_stop_ = now();
   child_.signal(timed_out_ ? SIGTERM : signal_number(spec_.launch.stop_signal));
+}
+
+bool TrialProcess::launcher_hangs() {
+  if (spec_.launch.launcher_limit == 0) return false;
+  if (now() >= next_look_) {  // more rarely, the longer it takes: all processes are looked at
+    if (child_.has_program()) ranks_at_ = now();
+    next_look_ = now() + std::min((now() - started_) / 10, spec_.launch.launcher_limit / 10);
+  }
+  // Ranks that were never seen are on other hosts.
+  return ranks_at_ > 0 && now() > ranks_at_ + spec_.launch.launcher_limit;
 }
 
 void TrialProcess::tell_to_stop() {
@@ -104,9 +126,14 @@ bool TrialProcess::cut_short(int code, bool several_nodes) const {
 }
 
 StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
-  StoredTrial ended = trial_outcome(spec_, paths_, task_, config_, code, before, log_begin_);
+  // What the launcher was ended by says nothing of the run.
+  StoredTrial ended =
+      trial_outcome(spec_, paths_, task_, config_, hung_ ? 0 : code, before, log_begin_);
   TrialRecord& record = ended.record;
-  if (record.state != TrialState::done && timed_out_) {
+  if (record.state == TrialState::failed && hung_) {
+    const std::string said = error_in_log(paths_.log(task_.trial.number), log_begin_);
+    record.error = said + (said.empty() ? "" : "; ") + why_stopped_;
+  } else if (record.state != TrialState::done && timed_out_) {
     record.state = TrialState::timed_out;
     record.error = why_stopped_;
   } else if (record.state == TrialState::failed && !why_stopped_.empty()) {

@@ -42,6 +42,8 @@ class TrialProcess {
 
  private:
   void watch();
+  /// Whether the launcher goes on though its ranks, which were seen on this host, have ended.
+  bool launcher_hangs();
 
   const StudySpec& spec_;
   const StudyPaths& paths_;
@@ -51,9 +53,10 @@ class TrialProcess {
   std::uint64_t log_begin_;
   ChildProcess child_;
   std::vector<int> cores_;
-  double started_, told_to_stop_ = 0;  // 0: it was not told
-  std::string why_stopped_;            // by [stop], or the time limit
-  bool timed_out_ = false;
+  double started_, told_to_stop_ = 0;    // 0: it was not told
+  double next_look_ = 0, ranks_at_ = 0;  // when ranks were seen last; 0: never
+  std::string why_stopped_;              // by [stop], or a limit
+  bool timed_out_ = false, hung_ = false;
   std::optional<RunFollower> follower_;
 };
 

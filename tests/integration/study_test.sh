@@ -74,6 +74,23 @@ touch again
 runs 1 faulty --retry-failed
 [ "$(column studies/faulty state | tr '\n' ' ')" = 'done failed done ' ] || fail "states: $(column studies/faulty state)"
 
+# So is a launcher that stays when its ranks have gone: mpirun does, now and then, where one is killed.
+study stays << END
+[grid]
+run.steps = [20, 4000000]
+[launch]
+ranks = 1
+time_limit = 100
+launcher_limit = 1
+command = "sh -c 'timeout -s KILL 8 {program} {args}; sleep 63 & exec sleep 64'"
+END
+runs 1 stays
+[ "$(column studies/stays state | tr '\n' ' ')" = 'done failed ' ] || fail "states: $(column studies/stays state)"
+grep -q 'trial 1: the launcher did not return within 1 s' err || fail 'the launcher that stays is not named'
+grep -q 'the launcher did not return within 1 s of the end of its ranks' studies/stays/2/trial.json ||
+  fail "the trial that was killed does not say why it failed: $(cat studies/stays/2/trial.json)"
+grep -lsaE '^sleep.6[34]' /proc/[0-9]*/cmdline > /dev/null && fail 'the launcher that stays is still there'
+
 # Trials side by side have cores of their own.
 study beside << END
 [grid]

@@ -17,6 +17,7 @@ namespace {
 
 struct StudyRunCommand : CommandOptions {
   std::string file, directory, sampler;
+  std::vector<std::string> sets;
   std::optional<int> jobs;
   std::optional<double> time_limit;
   bool retry_failed = false, dry_run = false;
@@ -25,7 +26,7 @@ struct StudyRunCommand : CommandOptions {
 /// The study's file with what the command line says of launching.
 NamedStudy study_of(const StudyRunCommand& options) {
   options.excludes("--dir", "the folder of a study", std::filesystem::is_directory(options.file));
-  NamedStudy study = read_named_study(options.file, options.directory);
+  NamedStudy study = read_named_study(options.file, options.directory, options.sets);
   StudySpec& spec = study.spec;
   if (options.jobs) spec.launch.jobs = *options.jobs;
   if (options.time_limit) spec.launch.time_limit = *options.time_limit;
@@ -129,6 +130,7 @@ void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
                  "the study's file (studies.md of the guide has more), or the folder of one that began")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
+  add_set_options(app, options.sets);
   app.add_option("--dir", options.directory, "where the study's folder is made")
       ->type_name("DIR")
       ->default_str("studies");

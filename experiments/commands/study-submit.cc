@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 struct StudySubmitCommand : CommandOptions {
   std::string file, directory = "studies";
+  std::vector<std::string> sets;
   BatchOptions batch;
   bool retry_failed = false, dry_run = false;
 };
@@ -180,7 +181,7 @@ int preview_submission(const StudySpec& spec, const std::string& directory,
 int submit_study(const StudySubmitCommand& options) {
   require_no_launcher("submit");
   options.excludes("--dir", "the folder of a study", fs::is_directory(options.file));
-  auto [spec, toml, directory] = read_named_study(options.file, options.directory);
+  auto [spec, toml, directory] = read_named_study(options.file, options.directory, options.sets);
   if (!method_of(spec.search).independent())
     throw_input("a search cannot be submitted: what it tries next follows from trials that ended",
                 options.file, "concertina study run, in one allocation for the whole study");
@@ -224,6 +225,7 @@ void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
   app.add_option("study", options.file, "the study's file (the user's guide has an example)")
       ->type_name("STUDY.toml")
       ->required();
+  add_set_options(app, options.sets);
   app.add_option("--dir", options.directory, "where the study's folder is made")
       ->type_name("DIR")
       ->default_str("studies");

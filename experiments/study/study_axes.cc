@@ -27,12 +27,16 @@ std::string set_text(const toml::node& node) {
 
 }  // namespace
 
-void AxesReader::set(const toml::node& node) {
-  config_keys(node, "set", [&](const std::string& key, const toml::node& value) {
+void AxesReader::set(const toml::node& node, const std::string& section) {
+  config_keys(node, section, [&](const std::string& key, const toml::node& value) {
     if (key == kRanksKey)
-      source_.refuse(value, key, "[set] has no ranks",
+      source_.refuse(value, key, fmt::format("[{}] has no ranks", section),
                      "[launch] ranks = N, or ranks = [...] in [grid]");
-    spec_.set.emplace_back(key, setting(key, value));
+    const auto before = std::ranges::find(spec_.set, key, &Settings::value_type::first);
+    if (before != spec_.set.end())
+      before->second = setting(key, value);
+    else
+      spec_.set.emplace_back(key, setting(key, value));
   });
 }
 

@@ -16,7 +16,8 @@ class AxesReader {
  public:
   AxesReader(const TomlSource& source, StudySpec& spec) : source_(source), spec_(spec) {}
 
-  void set(const toml::node& node);
+  /// `section`: set, or override, whose values stand in place of those of set.
+  void set(const toml::node& node, const std::string& section);
   void grid(const toml::node& node);
   void zips(const toml::node& node);
   void random(const toml::node& node);

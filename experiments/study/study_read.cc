@@ -78,7 +78,8 @@ StudySpec read_spec(const TomlSource& source, const toml::table& root, const Fin
   table.text("name", spec.name);
   table.take("base", [&](Node node, Name) { read_bases(source, node, find_base, spec); });
   table.take("seeds", [&](Node node, Name) { axes.seeds(node); });
-  table.take("set", [&](Node node, Name) { axes.set(node); });
+  for (const char* section : {"set", "override"})  // the second one from the command line
+    table.take(section, [&](Node node, Name name) { axes.set(node, name); });
   table.take("random", [&](Node node, Name) { axes.random(node); });
   table.take("grid", [](Node, Name) {});
   table.take("zip", [](Node, Name) {});
@@ -109,8 +110,9 @@ StudySpec read_study_spec(const std::string& toml, const std::string& source,
       find_base);
 }
 
-StudySpec read_study_file(const std::string& path, std::string& toml) {
+StudySpec read_study_file(const std::string& path, std::string& toml, const std::string& more) {
   toml = read_input_file(path, kMostStudyFileBytes, "STUDY.toml names an existing study file");
+  toml += more;
   const fs::path directory = fs::path(path).parent_path();
   StudySpec spec = read_study_spec(toml, path, [&](std::size_t, const std::string& base) {
     return (directory / base).lexically_normal().string();

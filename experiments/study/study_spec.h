@@ -80,7 +80,7 @@ struct LaunchSection {
 struct StudySpec {
   std::string name;
   std::vector<BaseFile> bases;
-  Settings set;            // of all trials
+  Settings set;            // of all trials: [set], or [override] in its place
   std::vector<Axis> axes;  // [grid] and [[zip]], in the order of the file
   RandomAxes random;
   std::vector<std::int64_t> seeds;  // run.seed; empty: the config's
@@ -99,8 +99,8 @@ using FindBase = std::function<std::string(std::size_t index, const std::string&
 StudySpec read_study_spec(const std::string& toml, const std::string& source,
                           const FindBase& find_base);
 /// The same from a file, with paths that are relative to it; its name is the study's if the file
-/// gives none. `toml`: gets the file's text.
-StudySpec read_study_file(const std::string& path, std::string& toml);
+/// gives none. `toml`: gets the file's text, and after it `more`, such as [override].
+StudySpec read_study_file(const std::string& path, std::string& toml, const std::string& more = "");
 
 /// Why `now` is not the study that `before` is: "[set] differs"; empty if it is the same, or has
 /// more trials after the same first ones, whatever their names, launchers and comments.

@@ -133,6 +133,30 @@ sed -i 's/run.steps = 4000/run.steps = 4001/' told.toml
 runs 2 told
 one_message 'another study is in this folder: [set] differs' 'another study'
 
+# Keys of the command line stand in place of the file's, and are what the study is from then on.
+study set << END
+[set]
+run.steps = 6
+[grid]
+run.seed = [1, 2]
+[launch]
+command = "$launcher"
+ranks = 1
+END
+runs 0 set run.steps=4 --set optimizer.lr=0.002
+[ "$(column studies/set steps | sort -u)" = 4 ] || fail 'a key of the command line was not taken'
+grep -q '^lr = 0.002' studies/set/1/overrides.toml || fail 'a key of --set was not taken'
+runs 2 set
+one_message 'another study is in this folder: [set] differs' 'without its keys'
+cp studies/set/results.csv before
+runs 0 set optimizer.lr=0.002 run.steps=4
+exits 0 'by the folder' "$binary" study run studies/set
+cmp -s before studies/set/results.csv || fail 'a study that is done ran again'
+exits 2 'other keys of a folder' "$binary" study run studies/set run.steps=5
+one_message 'the keys of a study that has begun stay as they are' 'keys of a folder'
+exits 2 'a key that varies' "$binary" study run set.toml run.seed=3
+one_message 'run.seed is set for all trials and varies as well' 'a key that varies'
+
 # Successive halving goes on from checkpoints: each rung's steps are trained once.
 study rungs << END
 [grid]

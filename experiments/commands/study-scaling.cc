@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/study_launch.h"
+#include "experiments/machine/threads.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/trial_launch.h"
@@ -52,6 +53,16 @@ int ranks_per_host(const std::string& hosts) {
   return slots;
 }
 
+/// Where the config does not say how many threads a rank has: as many for one rank as for the most
+/// that are measured, else a speed-up would be that of the ranks that lost threads.
+int equal_threads(const ScalingOptions& scaling) {
+  int most = scaling.ranks.front();
+  for (const int ranks : scaling.ranks)
+    if (ranks <= scaling.measured) most = ranks;
+  if (scaling.ranks_per_host > 0) most = std::min(most, scaling.ranks_per_host);
+  return threads_of(0, std::vector<RankCores>(static_cast<std::size_t>(most), own_cores()), 0);
+}
+
 /// What the command line leaves open.
 void complete(ScalingCommand& options) {
   ScalingOptions& scaling = options.scaling;
@@ -66,7 +77,9 @@ void complete(ScalingCommand& options) {
   const int slots = scaling.ranks_per_host > 0 ? scaling.ranks_per_host * hosts : cores;
   scaling.measured = options.measure.value_or(slots);
   scaling.measured = std::max(scaling.measured, scaling.ranks.front());
-  const int threads = std::max(1, options.config.run.threads);
+  int& threads = options.config.run.threads;
+  if (threads == 0) threads = equal_threads(scaling);
+  scaling.threads = threads;
   scaling.cores = std::max(1, cores / threads);
   if (!options.hosts.empty() && scaling.launch.command.empty())
     scaling.launch.command = fmt::format(

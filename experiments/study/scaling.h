@@ -23,7 +23,8 @@ struct ScalingOptions {
   std::vector<int> microbatches;  // further numbers of them, for the fit; empty: the config's alone
   int rounds = 3;                 // launches of each number of ranks, by turns
   int measured = 0;               // numbers of ranks up to this one are launched; 0: none
-  int cores = 0;                  // of a host, for ranks that share them
+  int threads = 1;                // of each rank
+  int cores = 0;                  // of a host, for ranks that share them: as many have their own
   int ranks_per_host = 0;         // in measurements; 0: all on one host
   std::string links{};            // a machine file, or a run, for what is not measured
   LaunchSection launch{};

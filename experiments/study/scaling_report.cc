@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/number_text.h"
 #include "experiments/study/scaling.h"
 
 namespace concertina {
@@ -85,6 +86,7 @@ std::string spread_text(const Json& report) {
 
 Json scaling_json(const std::vector<ScalingResult>& results, const ScalingOptions& options) {
   Json json = {{"mode", options.weak ? "weak" : "strong"},
+               {"threads", options.threads},
                {"cores", options.cores},
                {"measured_up_to", options.measured},
                {"rounds", options.rounds},
@@ -122,12 +124,14 @@ std::string scaling_text(const Json& report) {
     text += "\n";
   }
   text +=
-      "speed-up and efficiency are over the first row; the shares of a step are of the recorded "
-      "steps where it was measured,\n"
-      "else of the prediction; a prediction stands on the measurement of the next smaller number "
-      "of ranks\n";
-  text += fmt::format("up to {} ranks share the {} cores of a host; beyond, a core for each rank\n",
-                      report["measured_up_to"].get<int>(), report["cores"].get<int>());
+      "speed-up and efficiency are over the first row, of predictions over its prediction; the "
+      "shares of a step are of the recorded\n"
+      "steps where it was measured, else of the prediction; a prediction stands on the measurement "
+      "of the next smaller number of ranks\n";
+  text += fmt::format(
+      "each rank has {}; up to {} ranks share a host with cores for {}, beyond each has its own\n",
+      counted(report["threads"].get<int>(), "thread"), report["measured_up_to"].get<int>(),
+      report["cores"].get<int>());
   text += spread_text(report);
   for (const Json& fit : report["fits"])
     text += fmt::format(

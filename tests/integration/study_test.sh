@@ -200,6 +200,11 @@ grep -qE '^ +4 pp1xdp4 +8 +4 +[0-9.]+ +[0-9.]+ ' out || fail '4 ranks are not pr
 for figure in speedup efficiency parts; do [ -s "studies/scaling/$figure.svg" ] || fail "scaling drew no $figure"; done
 scaling 0 --measure 2
 grep -q started err && fail 'scaling launched again what it had measured'
+# One rank would have all cores, two half of them each: no speed-up.
+exits 0 'scaling with threads left open' "$binary" study scaling @base.toml run.threads=0 --launcher "$launcher" --rounds 1 --ranks 1,2 --measure 2 --name even
+[ "$(grep -oh '"threads": *\[[^]]*' studies/even/[12]/run/launches.jsonl | tr -dc '0-9,\n' | tr , '\n' | sort -u | wc -l)" = 1 ] ||
+  fail "points of scaling have other threads: $(cat studies/even/[12]/run/launches.jsonl)"
+grep -qE '^each rank has [0-9]+ threads?; up to 2 ranks' out || fail 'scaling does not say how many threads'
 exits 2 'scaling to odd ranks' "$binary" study scaling @base.toml --ranks 1,3 --set parallel.dp=1 --grow pp --set parallel.pp=2 --set model.layers=1
 exits 2 'scaling to nothing' "$binary" study scaling @base.toml --ranks 1,x
 one_message "'x' is no whole number" 'wrong ranks'

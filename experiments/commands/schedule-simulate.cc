@@ -7,6 +7,7 @@
 #include "experiments/costs/bubble_json.h"
 #include "experiments/costs/schedule_costs.h"
 #include "experiments/report/rank_lines.h"
+#include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -90,8 +91,7 @@ nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline)
 nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
   if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
   const ClosedForm& form = planned.schedule->bubble;
-  const auto claim = form.at(options.ranks.value_or(kUsualRanks),
-                             options.microbatches.value_or(kUsualMicrobatches), planned.chunks);
+  const auto claim = form.on(planned.layout, planned.chunks);
   if (!claim) return nullptr;
   return {{"formula", form.text},
           {"measure", "span, at F = I = W and free transfers"},
@@ -107,6 +107,19 @@ nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timel
           {"idle_over_ideal", {{"step", idle.step}, {"span", idle.span}}},
           {"closed_form", closed_form(planned, options)},
           {"definitions", definitions_json(planned.plan, timeline)}};
+}
+
+/// What would make opposite pipelines equal; empty if they are, or if nothing does. Leaves of the
+/// gradient sum stay whole, and of 9 one pipeline gets 5.
+std::string equal_halves_advice(const Layout& replica) {
+  const std::vector<Pipeline>& all = replica.pipelines;
+  if (all.size() != 2 || all[0].microbatches() == all[1].microbatches()) return "";
+  const int m = all[0].microbatches() + all[1].microbatches();
+  if (m % 2 != 0) return "";
+  return fmt::format(
+      "the two pipelines have {} and {} microbatches; --leaves {} (numerics.leaves of a run, which "
+      "decides bits) gives each {}\n",
+      all[0].microbatches(), all[1].microbatches(), default_leaves(m, 2), m / 2);
 }
 
 /// The three measures of idle time, each with its name.
@@ -152,6 +165,7 @@ int run_schedule_simulate(const ScheduleOptions& options) {
   const nlohmann::ordered_json bubble = bubble_json(planned, timeline, options);
   if (!options.json) {
     print_timeline(timeline, bubble);
+    fmt::print("{}", equal_halves_advice(planned.layout));
     fmt::print("links: {}\n", links["text"].get<std::string>());
     print_path(planned.plan, timeline);
     return 0;

@@ -13,6 +13,15 @@ std::string rule(const Chunks& chunks) {
 
 }  // namespace
 
+std::optional<Claim> ClosedForm::on(const Layout& replica, int v) const {
+  int m = 0;
+  for (const Pipeline& pipeline : replica.pipelines) {
+    if (pipeline.microbatches() != replica.pipelines[0].microbatches()) return std::nullopt;
+    m += pipeline.microbatches();
+  }
+  return at(rank_count(replica), m, v);
+}
+
 std::string describe(const Schedule& schedule) {
   constexpr const char* kPlacements[] = {"stage s on rank s % p", "stages there and back (V, wave)",
                                          "two opposite pipelines on the same ranks, in pairs"};

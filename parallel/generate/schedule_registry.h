@@ -44,6 +44,9 @@ struct ClosedForm {
   std::optional<Claim> at(int p, int m, int v) const {
     return value == nullptr ? std::nullopt : value(p, m, v);
   }
+  /// The same for one replica. Published forms of opposite pipelines are of halves: there is none
+  /// where one has more microbatches than the other, as leaves of the gradient sum stay whole.
+  std::optional<Claim> on(const Layout& replica, int v) const;
 };
 
 /// Stages a rank may have of one pipeline: multiples of `step`, up to `most`.

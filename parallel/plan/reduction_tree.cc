@@ -47,10 +47,10 @@ TreeSplit split(TreeNode node) {
   return {{node.first, node.first + left}, {node.first + left, node.last}};
 }
 
-int default_leaves(int microbatches) {
-  CONCERTINA_CHECK(microbatches > 0, "{} microbatches", microbatches);
+int default_leaves(int microbatches, int step) {
+  CONCERTINA_CHECK(microbatches > 0 && microbatches % step == 0, "{} microbatches", microbatches);
   int leaves = std::min(microbatches, 16);
-  while (microbatches % leaves != 0) --leaves;
+  while (microbatches % leaves != 0 || leaves % step != 0) --leaves;
   return leaves;
 }
 

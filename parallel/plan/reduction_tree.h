@@ -24,8 +24,8 @@ TreeSplit split(TreeNode node);
 
 /// Leaves that a run has unless `numerics.leaves` says otherwise: the largest divisor of
 /// `microbatches` that is at most 16. Of the microbatches alone, so one config gives the same bits
-/// at every world size.
-int default_leaves(int microbatches);
+/// at every world size. `step`: of those that it divides; it divides `microbatches`.
+int default_leaves(int microbatches, int step = 1);
 
 /// The fewest nodes of the tree over `leaves` leaves whose union is `range`, ascending: what a rank
 /// holds once it has summed the leaves of `range`.

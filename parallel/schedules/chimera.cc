@@ -49,7 +49,7 @@ Schedule schedule_chimera() {
           .placement = Placement::opposite,
           .chunks = {.most = 1},
           .about = "two opposite pipelines of 1f1b (Li & Hoefler 2021)",
-          .bubble = {"2(p-2)/(3m) if p and m are even, m >= p", bubble},
+          .bubble = {"2(p-2)/(3m) if p is even, m >= p, and m/2 go each way", bubble},
           .peak = {"at most p + 1", peak}};
 }
 

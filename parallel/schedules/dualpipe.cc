@@ -45,7 +45,7 @@ Schedule schedule_dualpipe() {
           .chunks = {.most = 1},
           .rank_step = 2,
           .about = "two opposite pipelines, F beside B (DeepSeek-AI 2024)",
-          .bubble = {"(p/2-1)/(3m) if m is even, m >= 2p", bubble},
+          .bubble = {"(p/2-1)/(3m) if m >= 2p, and m/2 go each way", bubble},
           .peak = {"min(m, p + 1)", peak}};
 }
 

@@ -362,10 +362,12 @@ bubble = json.load(sys.stdin)["bubble"]
 assert abs(bubble["mean"] - 3 / 51) < 1e-12 and bubble["idle_over_ideal"] == {"step": 0.0625, "span": 0}
 assert bubble["closed_form"]["idle_over_ideal"] == 0 and bubble["closed_form"]["exact"]
 assert bubble["closed_form"]["measure"].startswith("span")' || fail 'measures of idle time in JSON'
-for plain in '1f1b --frozen 1' plan.csv 'interleaved-1f1b --microbatches 6'; do
+for plain in '1f1b --frozen 1' plan.csv 'dualpipe --microbatches 18' 'interleaved-1f1b --microbatches 6'; do
   "$binary" schedule simulate $plain --json | grep -qF '"closed_form":null' ||
     fail "simulate $plain: a closed form where none is claimed"
 done
+ok 'pipelines have 8 and 10 microbatches; --leaves 6 ' schedule simulate chimera --microbatches 18
+ok 'm/2 go each way: 7.41%' schedule simulate chimera --microbatches 18 --leaves 6
 refused 'try: --frozen from 0 to 3' schedule simulate 1f1b --frozen 4
 refused 'try: --frozen from 0 to 1' schedule show whole.csv --frozen 2
 refused 'not in range 0 to' schedule check 1f1b --frozen -1

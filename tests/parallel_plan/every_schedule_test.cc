@@ -8,6 +8,7 @@
 #include "parallel/generate/passes.h"
 #include "parallel/plan/infer_layout.h"
 #include "parallel/plan/plan_memory.h"
+#include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 
@@ -105,6 +106,31 @@ TEST(EverySchedule, HasItsClosedFormBubble) {
                    idle_over_ideal(plan, timeline).span);
     }
   });
+}
+
+/// As `train` and `schedule` cut the microbatches: opposite pipelines have whole leaves, which are
+/// odd in number where m is 18, 22, 30 ...
+TEST(EverySchedule, HasItsClosedFormsWithTheUsualLeaves) {
+  int unequal = 0;
+  for (const Entry<Schedule>& schedule : schedules())
+    for (const int p : {2, 4, 6})
+      for (int m = 2; m <= 44; ++m) {
+        const Folding folding = folding_of(schedule, 0);
+        const int usual = default_leaves(m), leaves = usual < folding.pipelines() ? m : usual;
+        std::vector<UnitRange> units;
+        for (int s = 0; s < p * folding.chunks; ++s) units.push_back({s, s + 1});
+        const Layout layout = make_layout(units, {p, 1}, m, leaves, folding);
+        const Plan plan =
+            make_plan(layout, schedule.name, {.reduction = false, .leaf_microbatches = m / leaves});
+        const Timeline timeline = simulate(plan, layout, unit_costs(layout));
+        SCOPED_TRACE(fmt::format("{} p={} m={} of {} leaves", schedule.name, p, m, leaves));
+        const ClosedForm& bubble = schedule.value.bubble;
+        expect_claim(bubble.on(layout, folding.chunks), idle_over_ideal(plan, timeline).span);
+        expect_claim(schedule.value.peak.on(layout, folding.chunks),
+                     *std::ranges::max_element(timeline.peak_activations));
+        unequal += bubble.at(p, m, folding.chunks) && !bubble.on(layout, folding.chunks);
+      }
+  EXPECT_GT(unequal, 10);
 }
 
 TEST(EverySchedule, HasItsClosedFormPeakOfActivations) {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "parallel/generate/greedy_rows.h"
 #include "parallel/generate/passes.h"
+#include "parallel/generate/row_bound.h"
 #include "parallel/generate/steady_rows.h"
 
 namespace concertina {
@@ -37,7 +38,10 @@ bool ordered(const Action& earlier, const Action& later) {
 class Climb {
  public:
   Climb(const Layout& layout, const Costs& costs, const SearchBounds& bounds)
-      : judge_(layout, costs), bounds_(bounds), random_(bounds.seed) {}
+      : judge_(layout, costs),
+        bounds_(bounds),
+        random_(bounds.seed),
+        shortest_(least_length(judge_, bounds.objective)) {}
 
   RowJudge& judge() { return judge_; }
   bool fits(const Rows& rows) const {
@@ -45,16 +49,8 @@ class Climb {
       if (!fits(rank, rows[rank])) return false;
     return true;
   }
-  /// Nothing can be shorter than what there is: some rank computes all the time.
-  bool perfect() const {
-    double busiest = 0;
-    for (const std::vector<Action>& row : rows_) {
-      double seconds = 0;
-      for (const Action& action : row) seconds += judge_.seconds(action);
-      busiest = std::max(busiest, seconds);
-    }
-    return seconds_ <= busiest * (1 + kRounding);
-  }
+  /// Nothing can be shorter than what there is.
+  bool perfect() const { return seconds_ <= shortest_ * (1 + kRounding); }
   void offer(Rows rows) {
     if (!fits(rows)) return;
     if (const double seconds = judge_.length(rows, bounds_.objective); seconds < seconds_) {
@@ -83,9 +79,12 @@ class Climb {
     bool done = perfect();
     std::size_t actions = 0;
     for (const std::vector<Action>& row : rows_) actions += row.size();
-    const auto moves = std::max<std::int64_t>(
-        200, bounds_.effort / std::max<std::int64_t>(1, std::ssize(rows_)) /
-                 std::max<std::int64_t>(1, static_cast<std::int64_t>(actions / rows_.size())));
+    // Few actions have few orders: more moves for each of them would find nothing new.
+    const auto in_all = static_cast<std::int64_t>(actions);
+    const std::int64_t by_effort =
+        bounds_.effort / std::ssize(rows_) / std::max<std::int64_t>(1, in_all / std::ssize(rows_));
+    const std::int64_t moves =
+        std::max<std::int64_t>(200, std::min(by_effort, kMostMoves * in_all));
     Rows best = rows_;
     double least = seconds_;
     for (std::int64_t i = 0; i < moves && !done; ++i) {
@@ -105,7 +104,8 @@ class Climb {
   static constexpr double kHottest =
       0.004;  // of the step: what a move may cost at first, on average
   static constexpr int kFarthest = 8;
-  static constexpr std::int64_t kAskEvery = 16;  // moves
+  static constexpr std::int64_t kMostMoves = 16'000;  // for each action
+  static constexpr std::int64_t kAskEvery = 16;       // moves
   static constexpr double kRounding = 1e-12;
 
   bool fits(std::size_t rank, const std::vector<Action>& row) const {
@@ -152,6 +152,7 @@ class Climb {
   RowJudge judge_;
   const SearchBounds& bounds_;
   std::mt19937_64 random_;
+  const double shortest_;  // that it could be
   Rows rows_;
   double seconds_ = kInf;
 };

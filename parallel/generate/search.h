@@ -6,7 +6,8 @@
 // Then local moves from the best of these and of the candidates that the caller has: an action goes
 // some places up or down its row; moves that make nothing longer stay, some that do stay as well,
 // fewer and fewer (simulated annealing). A move is judged by a longest path through the rows, with
-// a fixed time for each message. Every stage keeps its microbatches in order. Invariants: pure and
+// a fixed time for each message. The search ends where nothing can be shorter (row_bound.h), and
+// few actions get few moves. Every stage keeps its microbatches in order. Invariants: pure and
 // deterministic; what comes out is never longer, by that judgement, than any candidate within the
 // bound, and cannot deadlock.
 #pragma once
@@ -27,8 +28,8 @@ struct SearchBounds {
   double kept_for_weight = 1;
   Objective objective = Objective::step;
   std::uint64_t seed = 1;
-  /// Actions looked at, by the rules and again by the moves: the time of the search, whatever the
-  /// size of the plan.
+  /// Actions looked at, by the rules and again by the moves: the most time of the search, whatever
+  /// the size of the plan.
   std::int64_t effort = 20'000'000;
   /// Asked now and then, with the least length so far (infinity: none yet); false ends the search
   /// with what it has.

@@ -135,6 +135,14 @@ std::vector<std::vector<CellLines>> table_cells(const StudyTable& table, const T
   return rows;
 }
 
+std::vector<std::string> printed_means(const StudyTable& table, std::size_t metric) {
+  const CellStyle style = style_of(table, metric, TableCells::full);
+  std::vector<std::string> means;
+  for (const TableRow& row : table.rows)
+    means.push_back(figure_text(style.factor * row.cells[metric].summary.mean, style.digits));
+  return means;
+}
+
 std::size_t height_of(const std::vector<CellLines>& cells) {
   std::size_t height = 1;
   for (const CellLines& cell : cells) height = std::max(height, cell.size());

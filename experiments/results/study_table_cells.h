@@ -24,6 +24,8 @@ std::vector<std::string> table_heads(const StudyTable& table);
 /// All cells of all rows. The figures are in `words`; what is text went through its `escape`.
 std::vector<std::vector<CellLines>> table_cells(const StudyTable& table, const TableWords& words,
                                                 TableCells kind);
+/// The means of a metric as their cells have them, by row.
+std::vector<std::string> printed_means(const StudyTable& table, std::size_t metric);
 /// Lines of the highest of these cells.
 std::size_t height_of(const std::vector<CellLines>& cells);
 /// "study x: 3 groups, 8 of 9 trials done".

@@ -9,8 +9,10 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/number_text.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_course.h"
+#include "experiments/results/study_table_cells.h"
 
 namespace concertina {
 namespace {
@@ -149,7 +151,7 @@ std::string named_groups(const TableSource& source, const std::vector<std::size_
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(rows.size(), kMostNamed); ++i)
     names.push_back(group_label(source.by, source.groups[rows[i]].values));
-  if (rows.size() > kMostNamed) names.push_back(fmt::format("{} others", rows.size() - kMostNamed));
+  if (rows.size() > kMostNamed) names.push_back(counted(std::ssize(rows) - kMostNamed, "other"));
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -171,9 +173,10 @@ std::string mark_best_of(const TableSource& source, StudyTable& table, std::size
   const std::vector<std::size_t> order = by_mean(table, m);
   if (metric.better == BetterEnd::neither || order.empty()) return {};
   const std::size_t best = order.front();
-  const double mean = table.rows[best].cells[m].summary.mean;
-  const auto next = std::ranges::find_if(
-      order, [&](std::size_t r) { return table.rows[r].cells[m].summary.mean != mean; });
+  // What is printed alike is marked alike.
+  const std::vector<std::string> means = printed_means(table, m);
+  const auto next =
+      std::ranges::find_if(order, [&](std::size_t r) { return means[r] != means[best]; });
   if (next == order.end()) return {};  // all the same
   const double moved =
       source.comparison.difference(source.groups[*next], source.groups[best], metric.name)
@@ -194,8 +197,9 @@ std::string mark_best_of(const TableSource& source, StudyTable& table, std::size
     alike.push_back(contest.row);
   }
   if (alike.empty()) return {};
-  return fmt::format("{}: {} is the best, but cannot be told from {}{}", short_title(metric),
-                     group_label(source.by, source.groups[best].values),
+  const std::vector<std::size_t> marked(order.begin(), next);
+  return fmt::format("{}: {} {} the best, but cannot be told from {}{}", short_title(metric),
+                     named_groups(source, marked), marked.size() == 1 ? "is" : "are",
                      named_groups(source, alike), tested ? "" : ": too few trials for a test");
 }
 

@@ -277,7 +277,9 @@ TEST(StudyTable, MarksTheBestInTheWayThatTheMetricGoes) {
   EXPECT_EQ(best(results, "tokens_per_s:min"), "gpipe ");
   EXPECT_EQ(best(results, "peak_bytes"), "1f1b ");
   EXPECT_EQ(best(results, "peak_bytes:max"), "zb-v gpipe ");
-  EXPECT_EQ(best(results, "loss"), "");  // all the same
+  EXPECT_EQ(best(results, "loss"), "");       // all the same
+  results.trials[4].figures["loss"] += 1e-9;  // printed as before
+  EXPECT_EQ(best(results, "loss"), "");
   results.metric = "peak_bytes";
   results.minimise = false;
   EXPECT_EQ(best(results, "peak_bytes"), "zb-v gpipe ");
@@ -302,6 +304,12 @@ TEST(StudyTable, SaysWhereTheBestMayBeChance) {
   EXPECT_TRUE(
       has(text_of(results), "Tokens/s: zb-v is the best, but cannot be told from 1f1b, gpipe\n"));
   EXPECT_FALSE(has(text_of(schedules()), "cannot be told"));
+  // One of those that share the best figure is no winner over the others.
+  for (std::size_t seed = 0; seed < 3; ++seed)
+    results.trials[6 + seed].figures["tokens_per_s"] =
+        results.trials[3 + seed].figures["tokens_per_s"] - 1e-6;
+  EXPECT_TRUE(
+      has(text_of(results), "Tokens/s: zb-v, gpipe are the best, but cannot be told from 1f1b\n"));
 }
 
 TEST(StudyTable, RefusesToMixProgramsAndProcessors) {

@@ -133,6 +133,16 @@ void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
   for (const CLI::App* sub : at->get_subcommands({})) names.push_back(sub->get_name());
   const std::vector<std::string> extra = at->remaining();
   for (const std::string& argument : extra) refuse_option_of_others(*at, argument);
+  if (!extra.empty() && extra.front().starts_with("--")) {
+    std::vector<std::string> options;
+    for (const CLI::Option* option : at->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    const std::string asked = extra.front().substr(0, extra.front().find('='));
+    const std::vector<std::string_view> known(options.begin(), options.end());
+    const std::string near(nearest_word(asked, known));
+    throw_input(fmt::format("unknown option '{}'", asked), command_path(at),
+                fmt::format("{}{} --help", near.empty() ? "" : near + "; or ", command_path(at)));
+  }
   if (!names.empty() && !extra.empty()) {
     const std::vector<std::string_view> known(names.begin(), names.end());
     throw_input(fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/costs/figure.h"
 #include "experiments/costs/one_replica.h"
@@ -57,7 +58,8 @@ Planned read(const ScheduleOptions& options) {
   if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
     throw_input(fmt::format("'{}' is neither a schedule nor a file", options.schedule),
                 "command line",
-                fmt::format("a file, or one of: {}", fmt::join(names_of(schedules()), ", ")));
+                one_of(nearest_word(options.schedule, names_of(schedules())), names_of(schedules())) +
+                    ", or a file");
   }
   ScheduleFile file = read_schedule_file(options.schedule);
   freeze(file.layout, options.frozen);

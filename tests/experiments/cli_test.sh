@@ -44,6 +44,9 @@ ok 'Usage: concertina schedule simulate' schedule simulate --help
 
 refused 'subcommand is required'
 refused "unknown subcommand 'trian'" trian
+refused 'try: --help-config; or concertina --help' --help-confg
+refused 'try: --from-scratch; or concertina train --help' train --from-scrach=1
+refused 'try: concertina train --help' train --nothing-like-it
 refused 'train' trian
 refused 'one of: list, show, check, simulate' schedule
 refused 'frobnicate' doctor --frobnicate
@@ -233,6 +236,7 @@ refused 'it is no regular file' schedule draw 1f1b --out folder.svg
 refused '--out FILE.svg' schedule draw 1f1b
 refused 'one of them' schedule draw 1f1b --grid --out drawn.svg
 refused 'neither a schedule nor a file' schedule draw 1f1b 1f2b --out drawn.svg
+refused 'try: zb-v (one of: ' schedule draw zbv --out drawn.svg
 printf '0F0,0B0\n1F0,1B0\n2F0,2B0\n' >three.csv
 refused 'two.csv has 2 ranks, but three.csv has 3 ranks' schedule draw two.csv three.csv --out drawn.svg
 refused 'the file has 2' schedule draw two.csv --ranks 3 --out drawn.svg

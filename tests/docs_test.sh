@@ -1,9 +1,10 @@
 #!/bin/sh
 # What documents say exists: config keys, options, machine-file keys, environment variables; and
-# every command in them is one that tests/first_use.sh runs, or is marked as one that it does not.
-# usage: docs_test.sh SOURCE_ROOT CONCERTINA
+# every command in them is one that tests/first_use.sh runs, or is marked as one that it does not;
+# every C++ file in them compiles.
+# usage: docs_test.sh SOURCE_ROOT CONCERTINA COMPILER [ARGUMENT...]
 set -u
-top=$(realpath -- "$1") binary=$(realpath -- "$2")
+top=$(realpath -- "$1") binary=$(realpath -- "$2"); shift 2
 . "$top/tests/shell_checks.sh"
 guide=$top/experiments/guide
 docs=$(documents "$top" | sed "s|^|$top/|" | grep -v -e CHANGELOG -e /papers/ -e /tests/)
@@ -98,5 +99,15 @@ END
 for document in $docs; do
   grep -nE '^    (concertina|mpirun|bash|meson|ninja|\.) ' "$document" > named &&
     fail "${document#"$top"/} has commands in an indented block: $(cat named)"
+done
+
+# A ```cpp block is a whole file, which compiles without a warning. A part of one is ```cpp fragment.
+for document in $(ls "$top"/*.md "$top"/*/*.md "$top"/*/*/*.md | grep -v "^$top/build"); do
+  awk -v name="$(basename "$(dirname "$document")")" '/^```cpp$/ { file = name "-" ++n ".cc" } /^```$/ { file = "" }
+    file != "" && !/^```/ { print > file }' "$document"
+done
+[ "$(ls ./*.cc | wc -l)" -ge 2 ] || fail 'no C++ blocks were found'
+for block in ./*.cc; do
+  exits 0 "a C++ block of $block" "$@" -fsyntax-only -I "$top" "$block"
 done
 exit $bad

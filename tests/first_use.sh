@@ -2,7 +2,7 @@
 # A newcomer: copies each command of README.md and then of the other documents (the lines of their
 # ```bash blocks), in the order of the guide's site, into a fresh shell on a tree that only the quick start has touched, as
 # this user and, if that is root, as another user too. A ```toml block is saved first, under the name
-# in its first line. Usage: tests/first_use.sh [--build DIR]
+# in its first line. Commands of ```sh blocks are tried as far as they go here. Usage: tests/first_use.sh [--build DIR]
 # Without an option it clones the checkout and runs the quick start as it is: some minutes. With
 # --build the programs of DIR are taken instead, and the quick start's training is cut to some steps.
 set -euo pipefail
@@ -74,6 +74,34 @@ follow() {
     { echo "a command of the documents failed (as $(id -un), by '$*')" >&2 && exit 1; }
 }
 
+# other_commands FILE: the program's commands in its ```sh blocks, one per line, without comments.
+other_commands() {
+  awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 }
+    on { sub(/ +#.*/, ""); sub(/ & .*/, ""); line = line $0; if (sub(/\\$/, "", line)) next
+         if (line ~ /^(mpirun |\/usr\/bin\/time -v )?(-n [0-9]+ )?concertina /) print line; line = "" }' "$1"
+}
+
+# try_others TREE: commands of ```sh blocks want other files, a cluster or more time. Each runs, or
+# fails for want of a file alone; wrong keys, options, values and layouts are refused before that.
+try_others() {
+  local tried=0 command
+  cd "$1" && . experiments/env.sh
+  for document in *.md */*.md */*/*.md; do other_commands "$document"; done >"$scratch/others"
+  while read -r command; do
+    case $command in
+      *--dry-run*) ;;
+      *'concertina train '* | *'study run '* | *'study submit '*) command="$command --dry-run" ;;
+    esac
+    if eval "timeout 60 $command" >"$scratch/out" 2>&1 </dev/null ||
+      grep -qE '[Nn]o such file|no file matches|is neither @FILE.toml nor|has no study.toml|error: data.tokenizer = .* is unknown' "$scratch/out"; then
+      tried=$((tried + 1))
+    else
+      cat "$scratch/out" >&2 && echo "a command of a \`\`\`sh block failed: $command" >&2 && exit 1
+    fi
+  done <"$scratch/others"
+  [ "$tried" -ge 20 ] || { echo "only $tried commands of \`\`\`sh blocks were found" >&2 && exit 1; }
+}
+
 prepare "$scratch/tree"
 if [ "$(id -u)" = 0 ]; then
   mkdir "$scratch/user"
@@ -82,4 +110,5 @@ if [ "$(id -u)" = 0 ]; then
   follow "$scratch/user/tree" as_user
 fi
 follow "$scratch/tree" env
+(try_others "$scratch/tree")
 echo 'every command of the documents works'

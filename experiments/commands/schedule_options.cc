@@ -56,10 +56,10 @@ void require_agreement(const ScheduleOptions& options, const ScheduleFile& file)
 /// What `train` would run.
 Planned read(const ScheduleOptions& options) {
   if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
-    throw_input(fmt::format("'{}' is neither a schedule nor a file", options.schedule),
-                "command line",
-                one_of(nearest_word(options.schedule, names_of(schedules())), names_of(schedules())) +
-                    ", or a file");
+    throw_input(
+        fmt::format("'{}' is neither a schedule nor a file", options.schedule), "command line",
+        one_of(nearest_word(options.schedule, names_of(schedules())), names_of(schedules())) +
+            ", or a file");
   }
   ScheduleFile file = read_schedule_file(options.schedule);
   freeze(file.layout, options.frozen);

@@ -126,8 +126,9 @@ int run_study(const StudyRunCommand& options) {
 }
 
 void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
-  app.add_option("study", options.file,
-                 "the study's file (studies.md of the guide has more), or the folder of one that began")
+  app.add_option(
+         "study", options.file,
+         "the study's file (studies.md of the guide has more), or the folder of one that began")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
   add_set_options(app, options.sets);

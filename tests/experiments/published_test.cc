@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/model_from.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/run/planning.h"
 #include "tests/models/local_pipeline.h"

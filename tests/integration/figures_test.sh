@@ -112,7 +112,8 @@ refused 2 'data.validation was 0.1, now it is 0.5' eval runs/a --set data.valida
 cp text before
 tr s z < before > text
 refused 2 'not those that the run was trained on' eval runs/a
-refused 2 'the run has no test files' eval runs/a --text before --split test
+refused 2 'the run has no test files' eval runs/a --split test
+refused 2 '--text has no effect with --split test' eval runs/a --text before --split test
 exits 0 'eval --text' "$binary" eval runs/a --text text --json
 [ "$(loss)" != "$whole" ] || fail 'eval --text did not read it'
 exits 0 'eval --text of the old one' "$binary" eval runs/a --text before --json

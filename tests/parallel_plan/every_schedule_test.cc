@@ -1,6 +1,7 @@
 // Properties of every schedule in the registry; a new one is tested without new code here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 

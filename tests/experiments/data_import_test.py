@@ -25,7 +25,7 @@ try:
 except ImportError:
     pa = None
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "experiments" / "data_import.py"
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "experiments" / "prepare" / "data_import.py"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SCRIPT.parent))
 import data_import  # noqa: E402

@@ -87,8 +87,8 @@ fi
 # What a run that froze has measured predicts one that does not.
 exits 0 'plan from the costs of a run that froze' "$binary" plan @base.toml parallel.pp=2 --world 2 \
   --costs runs/pipe-pp2 --json
-exits 0 'plan freeze' "$binary" plan @base.toml parallel.pp=2 --world 2 --costs runs/pipe-pp2 \
-  --freeze pipetransformer --epochs 4 --json
+exits 0 'plan freeze' "$binary" plan freeze @base.toml parallel.pp=2 --world 2 --costs runs/pipe-pp2 \
+  --policy pipetransformer --epochs 4 --json
 tail -n 1 out | grep -q '"ladder":\[{"rung":"static".*"rung":"cache"' || fail 'the ladder of plan freeze'
 exits 2 'plan freeze of what depends on the run' "$binary" plan freeze @base.toml --rate 50 --policy autofreeze
 exits 2 'plan freeze within epochs' "$binary" plan freeze @base.toml --rate 50 --policy pipetransformer \

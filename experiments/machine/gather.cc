@@ -99,6 +99,14 @@ void together(Communicator& world, const std::function<void()>& work,
   }
 }
 
+nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make) {
+  nlohmann::json value;
+  together(world, [&] {
+    if (world.rank() == 0) value = make();
+  });
+  return gather_json(world, value)[0];
+}
+
 std::vector<double> gather_values(Communicator& world, std::span<const double> mine) {
   std::vector<double> all(mine.size() * static_cast<std::size_t>(world.size()));
   gather_equal(world, std::as_bytes(mine), std::as_writable_bytes(std::span(all)));

@@ -92,7 +92,8 @@ void add_model(const RunFiles& run, Facts& facts) {
     return;
   }
   facts.add("step", fmt::format("{} samples, {} tokens, in {} microbatches", config.batch.global,
-                                grouped(tokens_of_step(config)), config.batch.microbatches));
+                                grouped(tokens_of_step(config)),
+                                config.batch.microbatches));
   facts.add("numbers", fmt::format("{} on {}, seed {}", config.numerics.compute, config.run.device,
                                    config.run.seed));
 }

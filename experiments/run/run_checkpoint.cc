@@ -19,15 +19,6 @@
 namespace concertina {
 namespace {
 
-/// `value` of rank 0 on every rank; if making it threw there, all ranks throw.
-nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make) {
-  nlohmann::json value;
-  together(world, [&] {
-    if (world.rank() == 0) value = make();
-  });
-  return gather_json(world, value)[0];
-}
-
 /// A path that begins with `directory`, or nothing, of rank 0 on every rank. Only what follows
 /// travels: a directory's own name need not be UTF-8, as JSON is.
 std::optional<std::string> path_from_first(

@@ -13,6 +13,7 @@
 #include "experiments/hugging_face/start_from.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
+#include "experiments/run/shared_directories.h"
 
 namespace concertina {
 
@@ -28,11 +29,10 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
 }
 
 void TrainLaunch::open() {
+  if (leads() && mode_.dry_run) RunDirectory::require_usable(config.run.dir, config.run.name);
+  require_seen_by_all(world, config);
   if (leads()) {  // one process owns the run directory; the others need it to be there
-    if (mode_.dry_run)
-      RunDirectory::require_usable(config.run.dir, config.run.name);
-    else
-      owned_.emplace(config.run.dir, config.run.name, config.checkpoint.dir);
+    if (!mode_.dry_run) owned_.emplace(config.run.dir, config.run.name, config.checkpoint.dir);
     history = read_history(directory);
   }
   nlohmann::json stored;

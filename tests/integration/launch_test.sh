@@ -45,6 +45,34 @@ cp a.csv c.csv
 exits 0 'two paths of one content' \
   $mpirun -n 1 "$binary" train @base.toml --set run.name=paths --set parallel.schedule=a.csv : \
   -n 1 "$binary" train @base.toml --set run.name=paths --set run.threads=2 --set parallel.schedule=c.csv
+# A directory that rank 1 does not see is found before the first step, also by a dry run: with keys
+# that differ, or where each node has a disk of its own in its place.
+unseen() { # WHAT KEY WHERE FIRST SECOND: the options and the launcher of rank 1 differ
+  exits 2 "rank 1 has another $3" $mpirun -n 1 "$binary" train @base.toml run.name=unseen $4 : \
+    -n 1 $5
+  one_message ') is not seen by rank 1 on ' "$3"
+  grep -q "error: $1 of rank 0 (on " message || fail "$3: names another directory"
+  grep -q "try: a $2 on a file system that all nodes share" message || fail "$3: wrong advice"
+  [ ! -e runs/unseen ] && [ -z "$(find . -name 'ranks-*' -o -name '*-dir')" ] ||
+    fail "$3: a refused launch left something"
+}
+one="$binary train @base.toml run.name=unseen"
+unseen 'the run directory' run.dir 'run.dir' '' "$one run.dir=other-dir"
+unseen 'the run directory' run.dir 'run.dir, dry' --dry-run "$one run.dir=other-dir --dry-run"
+unseen 'the directory of checkpoints' checkpoint.dir 'checkpoint.dir' checkpoint.dir=a-dir/ \
+  "$one checkpoint.dir=b-dir"
+mkdir -p runs disks
+printf 'mount -t tmpfs tmpfs "$1" && shift && exec "$@"' > mounted
+if unshare -m sh mounted disks true 2> /dev/null; then
+  unseen 'the run directory' run.dir 'disk under runs' '' "unshare -m sh mounted runs $one"
+  unseen 'the directory of checkpoints' checkpoint.dir 'disk under disks' \
+    'checkpoint.dir=disks/x --dry-run' "unshare -m sh mounted disks $one checkpoint.dir=disks/x --dry-run"
+else
+  echo 'no mount namespaces here: disks that only one rank sees are not tried'
+fi
+exits 0 'two spellings of one directory' \
+  $mpirun -n 1 "$binary" train @base.toml run.name=spelled run.dir=runs checkpoint.dir=disks/x/ : \
+  -n 1 "$binary" train @base.toml run.name=spelled "run.dir=$PWD/runs" "checkpoint.dir=$PWD/disks/x"
 # eval asks as well: here rank 1 has other held-out text.
 train 1 whole
 exits 2 'eval of ranks that differ' $mpirun -n 1 "$binary" eval runs/whole : \

@@ -38,6 +38,9 @@ struct Change {
   std::size_t cause = 0;  // the event that `next` is of
 };
 
+/// What to try where a checkpoint does not say what a policy needs to know.
+inline constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
+
 class ChangePolicy {
  public:
   virtual ~ChangePolicy() = default;

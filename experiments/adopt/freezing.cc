@@ -8,8 +8,6 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
-
 /// The layer that a bucket belongs to: that of its first use, as it freezes with it.
 int layer_of(const ModelSpec& model, const Bucket& bucket) {
   const auto end =

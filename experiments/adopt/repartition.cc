@@ -59,9 +59,10 @@ Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backen
       backend_(backend),
       threads_(threads),
       cache_(std::move(cache)),
-      start_(trainer.assignment()),
       costs_(trainer.job().model),
-      first_replicas_(replicas_of(trainer.asked(), trainer.layout())) {}
+      start_(start_of(trainer.asked(), trainer.assignment())) {
+  start_.frozen_units = config.freeze.units;  // a checkpoint has more
+}
 
 void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
   if (config_.elastic.policy == "none") {
@@ -70,8 +71,9 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   }
   if (seconds_.size() == kKeptSteps) seconds_.erase(seconds_.begin());
   seconds_.push_back(view.seconds);
+  settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
-  if ((!change.next && !view.due(config_.elastic.every)) || seconds_.size() < kMeasuredSteps ||
+  if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps ||
       view.step == view.steps)
     return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
@@ -81,12 +83,11 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   const RunForecast forecast(trainer.job(), trainer.assignment(), measure(trainer));
   const LayoutView at{.job = trainer.job(),
                       .asked = asked,
-                      .start = start_,
                       .now = now,
                       .steps_left = view.steps - view.step,
                       .options = options_,
                       .forecast = forecast,
-                      .first_replicas = first_replicas_};
+                      .start = start_};
   LayoutDecision decision = policy_.decide(at);
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, at.steps_left, trainer, change);
@@ -111,7 +112,7 @@ void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left
     const std::int64_t batch = trainer.job().batch(), before = trainer.assignment().batches * batch,
                        after = next.batches * batch;
     if (after != before) event.facts.update({{"batch_before", before}, {"batch", after}});
-    const int wanted = options_.grows ? replicas_of(request, next.layout) / first_replicas_ : 1;
+    const int wanted = options_.grows ? replicas_of(request, next.layout) / start_.replicas : 1;
     change.reasons.push_back(fmt::format("{} -> {}{}: {}", from, to,
                                          batch_text(before, after, wanted * batch, steps_left),
                                          decision.reason));
@@ -129,6 +130,7 @@ void Repartition::adopted(const Change& change, const Adoption& adoption) {
   predicted_ = wanted_;
   if (change.next->move_seconds > 0) learn(*change.next, adoption);
   seconds_.clear();
+  settled_ = 0;
 }
 
 /// From a change that was predicted: the next prediction has the machine's own figures.
@@ -217,34 +219,45 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
 }
 
 nlohmann::json Repartition::progress() const {
-  nlohmann::json progress;
-  if (options_.grows) progress = {{"first_replicas", first_replicas_}, {"batches", batches_}};
+  nlohmann::json progress = {
+      {"first_stages", start_.stages}, {"first_replicas", start_.replicas}, {"settled", settled_}};
+  if (options_.grows) progress["batches"] = batches_;
   if (!layout_.empty()) progress.update({{"keys", layout_}, {"world", world_}});
   return progress;
 }
 
 void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
                           const std::string& source) {
-  if (progress.is_null() && options_.grows && trainer.done() > 0)
+  if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
     throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
-                  "a checkpoint of this version, or another run.name");
+                  kOtherCheckpoint);
+  if (!progress.contains("first_stages") && config_.elastic.policy != "none" &&
+      trainer.done() > 0 && trainer.world().rank() == 0)
+    log::warn(
+        "the checkpoint is of a version that did not keep how many stages the run began with: "
+        "elastic.policy takes those of this launch's config, {} ({})",
+        start_.stages, source);
   if (progress.is_null()) return;
   std::string keys;
   int batches = 1;
   try {
-    first_replicas_ = progress.value("first_replicas", first_replicas_);
+    start_.stages = progress.value("first_stages", start_.stages);
+    start_.replicas = progress.value("first_replicas", start_.replicas);
     batches = progress.value("batches", batches);
+    // Times are known of the steps of this launch alone.
+    if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
     const bool same_world = progress.value("world", 0) == trainer.world().size();
     if (same_world && config_.elastic.policy != "none") keys = progress.at("keys");
-    if (first_replicas_ < 1 || batches < 1 || batches > kMostBatches)
-      throw_failure(
-          fmt::format("steps that do {} at once, {} replicas at first", batches, first_replicas_),
-          source, "an older checkpoint");
   } catch (const nlohmann::json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
-        source, "a checkpoint of this version, or another run.name");
+        source, kOtherCheckpoint);
   }
+  if (start_.stages < 1 || start_.stages > trainer.job().units() || start_.replicas < 1 ||
+      batches < 1 || batches > kMostBatches)
+    throw_failure(fmt::format("steps that do {} at once, {} stages and {} replicas at first",
+                              batches, start_.stages, start_.replicas),
+                  source, "an older checkpoint");
   // run.steps may have changed. A layout of other steps is of no use.
   const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
   batches_ = grown_batches(batches, 1, left);

@@ -30,8 +30,8 @@ class Repartition final : public ChangePolicy {
   MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
-  /// The layout that was changed to, for a resumed launch in a world of as many ranks; and what the
-  /// steps do at once, for any launch.
+  /// What the run began with, and what the steps do at once; and the layout that was changed to,
+  /// for a resumed launch in a world of as many ranks.
   nlohmann::json progress() const override;
   void restore(const nlohmann::json& progress, Trainer& trainer,
                const std::string& source) override;
@@ -52,14 +52,14 @@ class Repartition final : public ChangePolicy {
   Backend& backend_;
   const int threads_;
   const std::function<CacheForecast()> cache_;
-  const Assignment start_;
   CostRecord costs_;
   std::optional<MachineModel> links_;  // and moves: probed at the first decision
-  int first_replicas_;                 // that the run began with
-  int batches_ = 1;                    // that a step does at once
-  std::vector<double> seconds_;        // of steps since the last change
-  std::optional<double> predicted_;    // seconds of such a step
-  std::optional<double> wanted_;       // the same of what the decision of this step wants
+  LayoutStart start_;
+  int batches_ = 1;                  // that a step does at once
+  std::size_t settled_ = 0;          // updates since the last change, as far as they count
+  std::vector<double> seconds_;      // of those of this launch
+  std::optional<double> predicted_;  // seconds of such a step
+  std::optional<double> wanted_;     // the same of what the decision of this step wants
   double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
   double move_factor_ = 1;     // what that move took over what the probe says
   MoveRates predicted_rates_;  // of the newest prediction

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "experiments/costs/plan_costs.h"
-#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
@@ -17,9 +16,8 @@ class CourseRun {
   explicit CourseRun(const CourseInput& input)
       : input_(input),
         asked_(input.asked),
-        start_(assign(input.job, input.asked)),
-        first_replicas_(replicas_of(input.asked, start_.layout)),
-        now_(start_) {}
+        now_(assign(input.job, input.asked)),
+        start_(start_of(input.asked, now_)) {}
 
   /// `units` are frozen from now on, for `steps_left` steps.
   CourseEpoch freeze(int units, std::int64_t steps_left) {
@@ -62,12 +60,11 @@ class CourseRun {
     Assignment frozen = assign(input_.job, asked_);
     LayoutDecision decision = input_.policy.decide({.job = input_.job,
                                                     .asked = asked_,
-                                                    .start = start_,
                                                     .now = frozen,
                                                     .steps_left = steps_left,
                                                     .options = input_.options,
                                                     .forecast = forecast,
-                                                    .first_replicas = first_replicas_});
+                                                    .start = start_});
     if (decision.next) asked_ = decision.next->request;
     Assignment next = decision.next ? std::move(decision.next->assignment) : std::move(frozen);
     const double seconds = forecast.move_seconds(next);
@@ -77,9 +74,8 @@ class CourseRun {
 
   const CourseInput& input_;
   Request asked_;
-  const Assignment start_;
-  const int first_replicas_;
   Assignment now_;
+  const LayoutStart start_;
   int read_ = 0;  // units whose outputs are in the cache when an epoch begins
 };
 

@@ -122,11 +122,11 @@ double best_static_seconds(const LadderRun& run) {
       lookup(layout_policies(), "predicted", "layout policy", "elastic.policy")
           .decide({.job = run.job,
                    .asked = run.asked,
-                   .start = now,
                    .now = now,
                    .steps_left = steps,
                    .options = {.least_gain = 0},
-                   .forecast = forecast});
+                   .forecast = forecast,
+                   .start = start_of(run.asked, now)});
   const double step = decision.next ? decision.next->step_seconds : decision.step_seconds;
   return step * static_cast<double>(steps);
 }

@@ -21,7 +21,7 @@ int grown_batches(int replicas, int first, std::int64_t steps_left) {
 
 int batches_for(const LayoutView& view, int replicas) {
   if (!view.options.grows) return view.asked.batches;
-  const int batches = grown_batches(replicas, view.first_replicas, view.steps_left);
+  const int batches = grown_batches(replicas, view.start.replicas, view.steps_left);
   const bool as_now = replicas == replicas_of(view.asked, view.now.layout);
   return as_now ? std::max(batches, view.asked.batches) : batches;
 }

@@ -5,6 +5,7 @@
 
 #include "core/number_text.h"
 #include "layout_policy_table.h"
+#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 
@@ -17,6 +18,12 @@ std::span<const Entry<LayoutPolicy>> layout_policies() {
   static const Entry<LayoutPolicy> table[] = {CONCERTINA_LAYOUT_POLICIES(CONCERTINA_ENTRY)};
 #undef CONCERTINA_ENTRY
   return table;
+}
+
+LayoutStart start_of(const Request& asked, const Assignment& assignment) {
+  const Layout& layout = assignment.layout;
+  return {static_cast<int>(layout.pipelines.front().stages.size()), layout.frozen_units,
+          replicas_of(asked, layout)};
 }
 
 LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment) {

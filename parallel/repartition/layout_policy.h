@@ -39,16 +39,22 @@ struct LayoutOptions {
   bool grows = false;       // steps may do several at once: as grown_batches() says
 };
 
+/// What a run began with, whatever it has now.
+struct LayoutStart {
+  int stages = 1;        // of a pipeline
+  int frozen_units = 0;  // before any step
+  int replicas = 1;
+};
+
 /// One decision point.
 struct LayoutView {
   const Job& job;
   const Request& asked;         // what the run was told, with the units that are frozen now
-  const Assignment& start;      // what the run began with
   const Assignment& now;        // with the units that are frozen now; its layout can stay
   std::int64_t steps_left = 0;  // after this
   const LayoutOptions& options;
   const LayoutForecast& forecast;
-  int first_replicas = 1;  // that the run began with; for options.grows
+  LayoutStart start{};
 };
 
 /// An assignment, what it was asked for, and what it would take.
@@ -67,12 +73,16 @@ struct LayoutDecision {
 struct LayoutPolicy {
   LayoutDecision (*decide)(const LayoutView& view) = nullptr;
   bool has_options = false;  // reads LayoutOptions besides `grows`
+  bool by_times = false;     // decides by the forecast: two runs may decide otherwise
   /// Its rule, and where it is from.
   const char* about = "";
 };
 
 /// Every policy of the list in meson.build, by name.
 std::span<const Entry<LayoutPolicy>> layout_policies();
+
+/// Of a run that begins with `assignment`, for which it asked.
+LayoutStart start_of(const Request& asked, const Assignment& assignment);
 
 /// The choice of `assignment`, as the view's forecast sees it.
 LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment);

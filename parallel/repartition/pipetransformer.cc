@@ -54,10 +54,6 @@ double largest(const std::vector<double>& sizes, const std::vector<UnitRange>& r
   return most;
 }
 
-int depth_of(const Layout& layout) {
-  return static_cast<int>(layout.pipelines.front().stages.size());
-}
-
 bool one_stage_per_rank(const Request& request) {
   if (request.file) return false;
   const Folding folding = folding_of(request);
@@ -65,17 +61,16 @@ bool one_stage_per_rank(const Request& request) {
 }
 
 LayoutDecision decide(const LayoutView& view) {
-  const int units = view.job.units();
   LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
   if (!one_stage_per_rank(view.asked)) {
     decision.reason = "this policy is for schedules of the registry with one stage per rank";
     return decision;
   }
-  const int start_depth = depth_of(view.start.layout);
-  const std::vector<double> all = unit_sizes(view.job, view.start.frozen_units()),
+  const std::vector<double> all = unit_sizes(view.job, view.start.frozen_units),
                             now = unit_sizes(view.job, view.now.frozen_units());
-  const double limit = largest(all, fill(all, start_depth));
-  int depth = std::min(start_depth, units);
+  const double limit = largest(all, fill(all, view.start.stages));
+  // A run that goes on with fewer ranks has no room for the pipelines that it began with.
+  int depth = std::min(view.start.stages, view.now.world);
   while (depth >= 2 && largest(now, fill(now, depth / 2)) < limit) depth /= 2;
   const int replicas = most_replicas(view, view.now.world / depth, 1);
   Request request = view.asked;

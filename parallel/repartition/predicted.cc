@@ -175,6 +175,7 @@ LayoutDecision decide(const LayoutView& view) {
 LayoutPolicy layout_policy_predicted() {
   return {.decide = decide,
           .has_options = true,
+          .by_times = true,
           .about =
               "what the simulator, with the run's own costs, says ends the run first, where "
               "that gains more than the change takes"};

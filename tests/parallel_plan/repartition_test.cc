@@ -70,14 +70,15 @@ Request request_of_grid(int pp, int dp, const std::string& schedule = "gpipe") {
 
 struct Asked {
   Request asked;
-  Assignment start, now;
+  LayoutStart start;
+  Assignment now;
 };
 Asked freeze(const Job& job, Request request, int frozen) {
   Assignment start = assign(job, request);
   request.layout = start.layout;
   request.frozen_units = frozen;
   Assignment now = assign(job, request);
-  return {request, std::move(start), std::move(now)};
+  return {request, start_of(request, start), std::move(now)};
 }
 
 LayoutDecision ask(const std::string& policy, const Job& job, const Asked& asked,
@@ -86,12 +87,11 @@ LayoutDecision ask(const std::string& policy, const Job& job, const Asked& asked
   return lookup(layout_policies(), policy, "layout policy", "elastic.policy")
       .decide({.job = job,
                .asked = asked.asked,
-               .start = asked.start,
                .now = asked.now,
                .steps_left = steps_left,
                .options = options,
                .forecast = forecast,
-               .first_replicas = replicas_of(asked.asked, asked.start.layout)});
+               .start = asked.start});
 }
 
 TEST(LayoutPolicies, PredictedTakesReplicasWhereRanksAreFree) {
@@ -188,6 +188,19 @@ TEST(LayoutPolicies, PipetransformerHalvesWhenTheLargestStageIsSmallerThanAtTheS
   // on one stage, 2 + 14/6 are 4.3.
   EXPECT_EQ(layouts, (std::vector<std::string>{"pp4xdp1", "pp4xdp1", "pp4xdp1", "pp4xdp1",
                                                "pp2xdp2", "pp2xdp2"}));
+}
+
+/// As after a resume.
+TEST(LayoutPolicies, PipetransformerHasNoDeeperPipelinesThanThereAreRanks) {
+  const Job job = job_of_units(16, 8);
+  const UnitForecast forecast(job);
+  for (const int frozen : {0, 8, 14}) {
+    Asked asked = freeze(job, request_of_grid(2, 1), frozen);
+    asked.start.stages = 4;
+    const LayoutDecision decision = ask("pipetransformer", job, asked, forecast);
+    const Layout& layout = decision.next ? decision.next->assignment.layout : asked.now.layout;
+    EXPECT_EQ(short_form(layout), "pp2xdp1") << frozen;
+  }
 }
 
 TEST(GrownBatch, IsTheReplicasOverThoseOfTheStartOrLessWhereThatDoesNotDivideTheRun) {

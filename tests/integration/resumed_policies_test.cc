@@ -1,0 +1,195 @@
+// Runs that are stopped after any step and go on: every policy of the registries decides as if the
+// run had never been stopped. A policy whose progress lacks what its decisions depend on fails
+// here.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "experiments/adopt/freezing.h"
+#include "experiments/adopt/repartition.h"
+#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
+#include "experiments/run/state_hash.h"
+#include "parallel/comm/thread_communicator.h"
+#include "tests/integration/training.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr std::int64_t kEpoch = 2;  // steps
+
+/// What a run decided, without times and where it came from, and its state at the end.
+struct Course {
+  std::vector<std::string> decisions;
+  std::string hash;
+  int changes = 0;
+  bool operator==(const Course&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Course& course) {
+  return out << fmt::format("{}\n{}", fmt::join(course.decisions, "\n"), course.hash);
+}
+
+/// A launch until step `last`. `edit` changes what its checkpoint says of layouts.
+struct Leg {
+  RunConfig config;
+  std::int64_t last = 0;
+  std::function<void(nlohmann::json& layout)> edit{};
+};
+
+void note(std::int64_t step, const Change& change, Course& course) {
+  course.changes += change.next ? 1 : 0;
+  for (const RunEvent& event : change.events) {
+    if (event.kind == "layout outcome") continue;
+    nlohmann::ordered_json facts;
+    for (const auto& [name, fact] : event.facts.items())
+      if (name != "from" && name != "layout" && name != "seconds" && !name.ends_with("_s") &&
+          !name.ends_with("_bytes"))
+        facts[name] = fact;
+    course.decisions.push_back(fmt::format("{} {} {}", step, event.kind, facts.dump()));
+  }
+}
+
+/// On one rank, as Training does it; from the newest checkpoint in `directory`, if there is one, to
+/// another.
+void launch(Communicator& world, const Leg& leg, const std::string& directory, Course& course) {
+  const RunConfig& config = leg.config;
+  const auto backend = cpu_backend(1);
+  Trainer trainer(config, *backend, world);
+  trainer.start();
+  const nlohmann::json identity = numerics_identity(config, "synthetic");
+  nlohmann::json stored = nlohmann::json::object();
+  if (!load_checkpoint(trainer, directory, identity, &stored)) trainer.initialize();
+  Freezing freezing(config, trainer.job());
+  Repartition repartition(config, trainer, *backend, 1);
+  const std::vector<ChangePolicy*> policies{&freezing, &repartition};
+  nlohmann::json progress = stored.value(kProgress, nlohmann::json::object());
+  if (leg.edit) leg.edit(progress["layout"]);
+  for (ChangePolicy* policy : policies)
+    policy->restore(progress.value(policy->name(), nlohmann::json()), trainer, directory);
+  SyntheticSource source(config.model.context, config.model.vocab);
+  while (trainer.done() < leg.last) {
+    const std::int64_t before = trainer.done();
+    const StepResult result = trainer.step(before + 1, source);
+    const std::int64_t done = trainer.done();
+    Change change;
+    for (ChangePolicy* policy : policies)
+      policy->consider({.before = before,
+                        .step = done,
+                        .steps = config.run.steps,
+                        .seconds = 1e-3,
+                        .result = result,
+                        .epochs_before = before / kEpoch,
+                        .epochs = done / kEpoch},
+                       trainer, change);
+    if (change.next)
+      if (const auto adoption = adopt_change(change, trainer, 1))
+        for (ChangePolicy* policy : policies) policy->adopted(change, *adoption);
+    note(done, change, course);
+  }
+  for (const ChangePolicy* policy : policies) progress[policy->name()] = policy->progress();
+  save_checkpoint(trainer, directory, trainer.done(), identity, progress);
+  course.hash = state_sha256(trainer);
+}
+
+Course train(const std::vector<Leg>& legs) {
+  const TemporaryDirectory directory;
+  std::vector<Course> courses(kRanks);
+  for (const Leg& leg : legs)
+    run_threads(kRanks, [&](Communicator& world) {
+      launch(world, leg, directory.path(), courses[at(world.rank())]);
+    });
+  EXPECT_EQ(courses[0], courses[1]);
+  return courses[0];
+}
+
+/// What a run does with its layout, and when all its layers train again.
+struct Variant {
+  const char *layout, *batch, *unfreeze;
+};
+
+RunConfig config_of(const std::string& freeze, const Variant& variant) {
+  RunConfig config = with_grid(small_config(), 2, 1, "gpipe");
+  config.model = {"gpt", 4, 8, 1, 4, 11};
+  config.batch = {8, 4};
+  config.run.steps = 18;
+  config.lr.schedule = "cosine-restarts";
+  const FreezePolicy& policy = lookup(freeze_policies(), freeze, "freeze policy", "freeze.policy");
+  config.freeze.policy = freeze;
+  if (policy.plan_skips == nullptr) config.freeze.unfreeze = variant.unfreeze;
+  config.freeze.unfreeze_rise = config.freeze.unfreeze == "loss" ? 0 : 0.1;
+  // Options that decide something in so few steps.
+  const OptionValues soon{{"at", std::vector<std::string>{"epoch 1: 2", "epoch 3: 4"}},
+                          {"window", std::int64_t{2}},
+                          {"reference_every", std::int64_t{3}},
+                          {"tolerance", 0.9},
+                          {"skip_from", std::int64_t{6}}};
+  for (const Option& option : policy.options)
+    if (const auto found = soon.find(option.name); found != soon.end())
+      config.freeze.options[found->first] = found->second;
+  config.elastic.policy = variant.layout;
+  config.elastic.batch = variant.batch;
+  config.elastic.every = 5;
+  for (const char* key : {"freeze.policy", "elastic.policy"}) config.origins[key] = "this test";
+  return config;
+}
+
+TEST(ResumedPolicies, DecideAsIfTheyHadNeverStopped) {
+  std::vector<Variant> variants{{"none", "constant", "lr"}};
+  for (const auto& layout : layout_policies())
+    if (layout.name != "none" && !layout.value.by_times)
+      variants.insert(variants.end(), {{layout.name.data(), "constant", "loss"},
+                                       {layout.name.data(), "grows", "never"}});
+  std::mt19937 random(1);
+  for (const auto& freeze : freeze_policies()) {
+    int changes = 0;
+    for (const Variant& variant : variants) {
+      const RunConfig config = config_of(std::string(freeze.name), variant);
+      std::vector<Leg> legs;
+      std::string stops;
+      for (std::int64_t step = 1; step < config.run.steps; ++step)
+        if (random() % 3 == 0) legs.push_back({config, step}), stops += fmt::format(" {}", step);
+      legs.push_back({config, config.run.steps});
+      const Course whole = train({legs.back()});
+      EXPECT_EQ(train(legs), whole) << freeze.name << ", " << variant.layout << ", batch "
+                                    << variant.batch << ", stopped after" << stops;
+      changes += whole.changes;
+    }
+    EXPECT_GT(changes, 0) << freeze.name << " is not tried";
+  }
+}
+
+/// A run that packs its two stages into one rank late, stopped early.
+std::vector<Leg> packs_late(const char* batch) {
+  RunConfig config = config_of("list", {"pipetransformer", batch, "never"});
+  config.freeze.options["at"] = std::vector<std::string>{"epoch 2: 1", "epoch 5: 3"};
+  return {{config, 3}, {config, config.run.steps}};
+}
+
+TEST(ResumedPolicies, CountFromTheFirstLayoutWhereAnotherGoesOn) {
+  for (const char* batch : {"constant", "grows"}) {
+    std::vector<Leg> legs = packs_late(batch);
+    const Course whole = train({legs.back()});
+    EXPECT_EQ(whole.decisions.size(), 12U) << whole;
+    legs.back().config = with_grid(legs.back().config, 1, 2, "gpipe");
+    EXPECT_EQ(train(legs), whole) << batch;
+  }
+}
+
+TEST(ResumedPolicies, TakeWhatTheirConfigSaysFromAnOlderCheckpoint) {
+  std::vector<Leg> legs = packs_late("grows");
+  const Course whole = train({legs.back()});
+  legs.back().edit = [](nlohmann::json& layout) {
+    EXPECT_EQ(layout.erase("first_stages") + layout.erase("settled"), 2U);
+  };
+  EXPECT_EQ(train(legs), whole);
+  legs.back().edit = [](nlohmann::json& layout) { layout["first_stages"] = 99; };
+  EXPECT_THROW(train(legs), Error);
+}
+
+}  // namespace
+}  // namespace concertina

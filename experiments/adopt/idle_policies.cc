@@ -116,4 +116,15 @@ std::string idle_repartition(const RunConfig& config, bool freezes) {
                         : std::string("; set elastic.every to decide every so many steps"));
 }
 
+std::string timed_training(const RunConfig& config) {
+  const auto& policy =
+      lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy");
+  if (!policy.by_times || config.elastic.batch != "grows") return "";
+  return fmt::format(
+      "elastic.policy = \"{}\" decides by measured times, and with elastic.batch = \"grows\" what "
+      "a "
+      "step does follows from its decisions: the same command may train other weights",
+      config.elastic.policy);
+}
+
 }  // namespace concertina

@@ -1,4 +1,5 @@
-// Which policies of a run can never do anything, so that a slip in a key is no silence.
+// Which policies of a run can never do anything, so that a slip in a key is no silence; and which
+// go by the clock.
 // Invariant: pure; what it says never changes what is trained.
 #pragma once
 
@@ -27,5 +28,8 @@ std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points);
 /// Why elastic.policy will never decide; empty where it will, or where there is none.
 /// `freezes`: whether the run may freeze anything after its start.
 std::string idle_repartition(const RunConfig& config, bool freezes);
+
+/// Says that the same command may train other weights, where it may; else empty.
+std::string timed_training(const RunConfig& config);
 
 }  // namespace concertina

@@ -79,8 +79,9 @@ FreezePoints freeze_points(const TrainLaunch& launch) {
   return points;
 }
 
-/// One line for each policy that is without effect in this run. Rank 0 says it.
-void warn_of_idle_policies(const TrainLaunch& launch) {
+/// One line for each policy that is without effect in this run, or that goes by the clock. Rank 0
+/// says it.
+void warn_of_policies(const TrainLaunch& launch) {
   const RunConfig& config = launch.resolved;
   if (!launch.leads() || launch.done >= config.run.steps) return;
   const FreezeRules rules = freeze_rules(config, launch.trainer.job().model);
@@ -89,6 +90,8 @@ void warn_of_idle_policies(const TrainLaunch& launch) {
   if (!freezing.empty()) log::warn("{}", freezing);
   const std::string repartition = idle_repartition(config, may_freeze(rules, points));
   if (!repartition.empty()) log::warn("{}", repartition);
+  if (const std::string timed = timed_training(config); repartition.empty() && !timed.empty())
+    log::warn("{}", timed);
 }
 
 }  // namespace
@@ -112,7 +115,7 @@ int Training::run() {
   const RunConfig& config = launch_.config;
   const std::int64_t steps = config.run.steps;
   Tracing tracing(trainer_, config, done_, launch_.directory);
-  warn_of_idle_policies(launch_);
+  warn_of_policies(launch_);
   cache_ = open_cache(launch_);
   while (done_ < steps) {
     const StepView step = train_step(tracing);

@@ -14,7 +14,7 @@
 #include "core/options.h"
 #include "core/registry.h"
 #include "models/hugging_face.h"
-#include "models/unit.h"
+#include "models/units/unit.h"
 
 namespace concertina {
 

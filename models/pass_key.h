@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/stage.h"
-#include "models/unit.h"
+#include "models/units/unit.h"
 
 namespace concertina {
 

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "models/slots.h"
 #include "models/units/attention_graph.h"
 #include "models/units/dense.h"
+#include "models/units/slots.h"
 
 namespace concertina {
 namespace {

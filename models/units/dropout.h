@@ -4,7 +4,7 @@
 // it again, and leaves what it lets through to W.
 #pragma once
 
-#include "models/unit.h"
+#include "models/units/unit.h"
 
 namespace concertina {
 

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "core/error.h"
-#include "models/slots.h"
 #include "models/units/dropout.h"
+#include "models/units/slots.h"
 
 namespace concertina {
 namespace {

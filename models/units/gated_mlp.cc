@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "models/slots.h"
 #include "models/units/dense.h"
+#include "models/units/slots.h"
 
 namespace concertina {
 namespace {

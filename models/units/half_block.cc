@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "models/slots.h"
 #include "models/units/dropout.h"
 #include "models/units/norm.h"
+#include "models/units/slots.h"
 
 namespace concertina {
 namespace {

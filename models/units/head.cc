@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "models/slots.h"
 #include "models/units/activation.h"
 #include "models/units/dropout.h"
 #include "models/units/head_graph.h"
+#include "models/units/slots.h"
 
 namespace concertina {
 namespace {

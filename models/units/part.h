@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "models/unit.h"
+#include "models/units/unit.h"
 
 namespace concertina {
 

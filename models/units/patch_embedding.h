@@ -4,7 +4,7 @@
 // wpe [N+1,C]. Reads image.
 #pragma once
 
-#include "models/unit.h"
+#include "models/units/unit.h"
 
 namespace concertina {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "models/slots.h"
+#include "models/units/slots.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "models/unit.h"
+#include "models/units/unit.h"
 
 namespace concertina {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/cuda/base/handles.h"
+#include "core/cuda/base/memory.h"
 #include "core/cuda/device.h"
 #include "core/cuda/event_clock.h"
-#include "core/cuda/handles.h"
 #include "core/cuda/kernels/kernels.h"
-#include "core/cuda/memory.h"
 #include "core/cuda/operators.h"
 #include "core/cuda/pass_graphs.h"
 #include "core/error.h"

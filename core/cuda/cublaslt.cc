@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/cuda/backend.h"
-#include "core/cuda/library.h"
+#include "core/cuda/base/library.h"
 #include "core/error.h"
 
 namespace concertina::cuda {

@@ -19,9 +19,6 @@ struct Device {
 
 /// Devices that can be used.
 int device_count();
-/// What each process needs of a device's free memory beside what it plans: the code that cuBLASLt
-/// and others bring there when it is first used, and CUDA graphs (an estimate).
-inline constexpr std::size_t kUnplannedBytes = std::size_t{256} << 20;
 /// Why there is none, or what is there: "built without CUDA", "CUDA runtime 13.0: no driver".
 std::string status();
 /// One of them, without its free memory: makes no context.

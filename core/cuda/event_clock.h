@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/cuda/handles.h"
+#include "core/cuda/base/handles.h"
 #include "core/kernel_clock.h"
 
 namespace concertina::cuda {

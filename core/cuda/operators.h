@@ -5,10 +5,10 @@
 
 #include "core/backend.h"
 #include "core/cuda/backend.h"
+#include "core/cuda/base/handles.h"
+#include "core/cuda/base/workspace.h"
 #include "core/cuda/dnn/attention.h"
-#include "core/cuda/handles.h"
 #include "core/cuda/product.h"
-#include "core/cuda/workspace.h"
 
 namespace concertina::cuda {
 

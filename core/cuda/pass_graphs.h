@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/cuda/handles.h"
+#include "core/cuda/base/handles.h"
+#include "core/cuda/base/workspace.h"
 #include "core/cuda/kernels/kernels.h"
-#include "core/cuda/workspace.h"
 
 namespace concertina::cuda {
 

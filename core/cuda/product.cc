@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "core/cuda/library.h"
+#include "core/cuda/base/library.h"
 #include "core/error.h"
 
 namespace concertina::cuda {

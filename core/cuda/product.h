@@ -13,9 +13,9 @@
 
 #include <memory>
 
+#include "core/cuda/base/sizes.h"
 #include "core/cuda/cublaslt.h"
-#include "core/cuda/format.h"
-#include "core/cuda/sizes.h"
+#include "core/cuda/kernels/kernels.h"
 #include "core/tensor.h"
 
 namespace concertina::cuda {

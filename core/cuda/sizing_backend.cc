@@ -1,7 +1,7 @@
 // The CUDA backend without its kernels.
-#include "core/cuda/backend.h"
+#include "core/cuda/attention_choice.h"
+#include "core/cuda/base/sizes.h"
 #include "core/cuda/device.h"
-#include "core/cuda/sizes.h"
 #include "core/error.h"
 
 namespace concertina::cuda {

@@ -8,6 +8,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cuda/backend.h"
+#include "core/cuda/base/sizes.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
 #include "core/host_name.h"

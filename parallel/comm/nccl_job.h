@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cuda/memory.h"
+#include "core/cuda/base/memory.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/nccl_library.h"
 

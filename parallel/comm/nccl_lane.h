@@ -7,8 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/cuda/handles.h"
-#include "core/cuda/marker.h"
+#include "core/cuda/base/handles.h"
 #include "parallel/comm/nccl_job.h"
 #include "parallel/comm/work_pool.h"
 

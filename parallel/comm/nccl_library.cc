@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/cuda/library.h"
+#include "core/cuda/base/library.h"
 #include "core/error.h"
 #include "parallel/comm/tensor_communicator.h"
 

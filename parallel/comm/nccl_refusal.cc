@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "core/cuda/memory.h"
+#include "core/cuda/base/memory.h"
 #include "core/host_name.h"
 #include "core/index.h"
 #include "parallel/comm/nccl_communicator.h"

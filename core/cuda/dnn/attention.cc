@@ -5,10 +5,9 @@
 #include <map>
 #include <tuple>
 
-#include "core/cuda/backend.h"
-#include "core/cuda/dnn/attention_graph.h"
+#include "core/cuda/base/sizes.h"
+#include "core/cuda/dnn/graph.h"
 #include "core/cuda/dnn/plan.h"
-#include "core/cuda/sizes.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -108,8 +107,9 @@ class CudnnAttentions final : public DnnAttentions {
   void plan(const AttentionShape& s, Entry& entry) const {
     try {
       if (s.tokens % kDnnKeys != 0 && dnn_version() < kAnyTokens)
-        throw_failure(fmt::format("cuDNN {} wants a multiple of {} tokens", dnn_status(), kDnnKeys),
-                      "cuDNN");
+        throw_failure(
+            fmt::format("cuDNN {} wants a multiple of {} tokens", dnn_version_text(), kDnnKeys),
+            "cuDNN");
       entry.plans = std::make_unique<Plans>(s, DnnTarget{.handle = handle_});
     } catch (const Error& error) {
       entry.problem =

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/backend.h"
-#include "core/cuda/workspace.h"
+#include "core/cuda/base/workspace.h"
 
 namespace concertina::cuda {
 
@@ -29,5 +29,7 @@ std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t stream);
 
 /// Why cuDNN cannot be used on this machine, whatever the device; empty where it can.
 const std::string& dnn_problem();
+/// "9.19.0", where it can.
+std::string dnn_version_text();
 
 }  // namespace concertina::cuda

@@ -4,9 +4,8 @@
 
 #include <array>
 
-#include "core/cuda/backend.h"
+#include "core/cuda/base/library.h"
 #include "core/cuda/dnn/attention.h"
-#include "core/cuda/library.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -59,8 +58,8 @@ std::int64_t dnn_version() {
   return static_cast<std::int64_t>(dnn().version());
 }
 
-std::string dnn_status() {
-  return dnn_problem().empty() ? version_text(dnn_version()) : dnn_problem();
+std::string dnn_version_text() {
+  return version_text(dnn_version());
 }
 
 void check(cudnnStatus_t status, const char* call) {
@@ -71,6 +70,30 @@ void check(cudnnStatus_t status, const char* call) {
                 "cuDNN",
                 "numerics.attention = \"own\" does without; CUDNN_LOGLEVEL_DBG=2 and "
                 "CUDNN_LOGDEST_DBG=stderr tell more");
+}
+
+DnnDescriptor::DnnDescriptor(cudnnBackendDescriptorType_t type) {
+  check(dnn().descriptor_create(type, &raw_), "cudnnBackendCreateDescriptor");
+}
+
+DnnDescriptor::~DnnDescriptor() {
+  if (raw_ != nullptr) (void)dnn().descriptor_destroy(raw_);
+}
+
+void DnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                        std::int64_t count, const void* values) {
+  check(dnn().descriptor_set(raw_, name, type, count, values), "cudnnBackendSetAttribute");
+}
+
+std::int64_t DnnDescriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                std::int64_t most, void* values) const {
+  std::int64_t count = 0;
+  check(dnn().descriptor_get(raw_, name, type, most, &count, values), "cudnnBackendGetAttribute");
+  return count;
+}
+
+void DnnDescriptor::finalize() {
+  check(dnn().descriptor_finalize(raw_), "cudnnBackendFinalize");
 }
 
 }  // namespace concertina::cuda

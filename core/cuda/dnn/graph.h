@@ -1,4 +1,5 @@
-// Graphs of operations for cuDNN, which runs one as a single kernel or few (dnn_plan.h).
+// Graphs of operations for cuDNN, which runs one as a single kernel or few (plan.h); those of
+// attention and its gradient, for what dnn_takes().
 #pragma once
 
 #include <cudnn_graph.h>
@@ -6,6 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <vector>
+
+#include "core/operators.h"
 
 namespace concertina::cuda {
 
@@ -59,5 +62,13 @@ class DnnGraph {
   std::vector<Operand> operands_;
   std::vector<Operation> operations_;
 };
+
+/// What is stored: the operands of core/backend.h, and `delta`, the row sums of dy * y.
+enum DnnOperand : DnnGraph::Tensor { kQ = 1, kK, kV, kY, kLse, kDy, kDelta, kDq, kDk, kDv, kFree };
+
+/// The graph computes kY and kLse from kQ, kK, kV.
+DnnGraph attention_graph(const AttentionShape& shape);
+/// The graph computes kDq, kDk, kDv from kQ, kK, kV, kY, kLse, kDy; kDelta is scratch.
+DnnGraph attention_gradient_graph(const AttentionShape& shape);
 
 }  // namespace concertina::cuda

@@ -1,5 +1,4 @@
 // Linked in place of dnn*.cc where the build has no cuDNN.
-#include "core/cuda/backend.h"
 #include "core/cuda/dnn/attention.h"
 #include "core/error.h"
 
@@ -9,8 +8,8 @@ const std::string& dnn_problem() {
   static const std::string problem = "built without cuDNN";
   return problem;
 }
-std::string dnn_status() {
-  return dnn_problem();
+std::string dnn_version_text() {
+  return {};
 }
 std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t) {
   throw_failure(dnn_problem(), "cuDNN");

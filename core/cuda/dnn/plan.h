@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cuda/dnn/descriptor.h"
+#include "core/cuda/dnn/dnn.h"
 #include "core/cuda/dnn/graph.h"
 
 namespace concertina::cuda {

@@ -6,12 +6,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
-#include "core/cuda/format.h"
-#include "core/cuda/sizes.h"
+#include "core/cuda/base/sizes.h"
 #include "core/ops.h"
 
 namespace concertina::cuda {
+
+/// The formats of what products multiply. tf32: stored as fp32. e4m3 and e5m2: bytes, to be
+/// multiplied by one scale a tensor (Micikevicius et al. 2022, "FP8 Formats for Deep Learning").
+enum class Format : std::uint8_t { f32, tf32, bf16, e4m3, e5m2 };
+
+inline constexpr bool is_fp8(Format format) {
+  return format == Format::e4m3 || format == Format::e5m2;
+}
+inline constexpr std::string_view name_of(Format format) {
+  constexpr std::string_view kNames[] = {"fp32", "tf32", "bf16", "E4M3", "E5M2"};
+  return kNames[static_cast<int>(format)];
+}
 
 // The kernels of core/ops.h that are no operator's. `scratch`: kScratchBytes on the device, for
 // those that need it.

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "core/cuda/check.h"
+#include "core/cuda/base/check.h"
 #include "core/tensor.h"
 
 namespace concertina::cuda {

@@ -6,9 +6,10 @@
 // not, makes the scale 0 and itself NaN: it shows in the loss, as it would in bf16.
 //
 // Legend: R rows, C columns, both multiples of 16.
+#include <cuda_fp8.h>
+
 #include <cmath>
 
-#include "core/cuda/kernels/fp8.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/reduce.cuh"
@@ -16,6 +17,19 @@
 
 namespace concertina::cuda {
 namespace {
+
+template <Format kFormat>
+constexpr float kMostFp8 = kFormat == Format::e4m3 ? 448.0F : 57344.0F;
+
+/// Four floats as four bytes of fp8 (an instruction from compute capability 8.9 on), `a` in the
+/// lowest byte; each to the nearest, ties to even; beyond the range: its end; NaN stays.
+template <Format kFormat>
+__device__ std::uint32_t pack_fp8(float a, float b, float c, float d) {
+  constexpr auto kKind = kFormat == Format::e4m3 ? __NV_E4M3 : __NV_E5M2;
+  const std::uint32_t low = __nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE, kKind);
+  const std::uint32_t high = __nv_cvt_float2_to_fp8x2(make_float2(c, d), __NV_SATFINITE, kKind);
+  return low | high << 16;
+}
 
 constexpr unsigned kCastThreads = 256, kMostParts = kMaximumBytes / sizeof(float);
 constexpr int kTileRows = 128, kTileColumns = 64;

@@ -1,5 +1,5 @@
 // What is said of calls that fail while things are destroyed.
-#include "core/cuda/check.h"
+#include "core/cuda/base/check.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>

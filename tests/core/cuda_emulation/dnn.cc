@@ -1,6 +1,5 @@
 #include "tests/core/cuda_emulation/dnn.h"
 
-#include "core/cuda/backend.h"
 #include "core/cuda/dnn/attention.h"
 #include "core/error.h"
 
@@ -40,8 +39,8 @@ void emulation::set_dnn_plan_problem(std::string why) {
 const std::string& cuda::dnn_problem() {
   return problem;
 }
-std::string cuda::dnn_status() {
-  return problem.empty() ? "9.99.0" : problem;
+std::string cuda::dnn_version_text() {
+  return "9.99.0";
 }
 std::unique_ptr<cuda::DnnAttentions> cuda::make_dnn_attentions(cudaStream_t) {
   return std::make_unique<Emulated>();

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "core/cuda/dnn/attention_graph.h"
+#include "core/cuda/dnn/graph.h"
 #include "tests/buffer.h"
 #include "tests/oracle_backend.h"
 

@@ -5,10 +5,10 @@
 
 #include <string>
 
+#include "core/cuda/base/sizes.h"
 #include "core/cuda/dnn/attention.h"
-#include "core/cuda/dnn/attention_graph.h"
+#include "core/cuda/dnn/graph.h"
 #include "core/cuda/dnn/plan.h"
-#include "core/cuda/sizes.h"
 #include "core/error.h"
 
 namespace concertina::cuda {

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "core/cuda/memory.h"
+#include "core/cuda/base/memory.h"
 
 namespace concertina {
 

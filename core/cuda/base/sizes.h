@@ -6,11 +6,13 @@
 #include <cstddef>
 
 #include "core/backend.h"
-#include "core/cuda/backend.h"
-#include "core/cuda/workspace.h"
+#include "core/cuda/base/workspace.h"
 
 namespace concertina::cuda {
 
+/// What each process needs of a device's free memory beside what it plans: the code that cuBLASLt
+/// and others bring there when it is first used, and CUDA graphs (an estimate).
+inline constexpr std::size_t kUnplannedBytes = std::size_t{256} << 20;
 /// Scratch that sums over rows and the embedding's gradient may need, at any size.
 inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;
 /// Scratch that cuBLASLt may use; part of what decides the algorithm, so one size for all.
@@ -50,21 +52,14 @@ inline bool dnn_takes(const AttentionShape& s) {
   return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1 &&
          (s.causal || s.tokens % kDnnKeys == 0) && s.group() == 1 && !s.padded;
 }
-/// Most that a plan of cuDNN's takes: the gradient of the scores in bf16, in tiles.
+/// Most that a plan of cuDNN's takes, which grows with tokens squared: the gradient of the scores
+/// in bf16, in tiles.
 inline std::size_t dnn_plan_scratch(const AttentionShape& s) {
   const auto tokens = static_cast<std::size_t>(s.tokens);
   return static_cast<std::size_t>(s.samples * s.heads) * align_up(tokens, 64) *
              align_up(tokens, 128) * 2 +
          256;
 }
-/// It grows with tokens squared: beyond this, attention is our own unless cuDNN's is asked for.
-inline constexpr std::size_t kMostDnnScratch = std::size_t{2} << 30;
-inline bool wants_dnn(const AttentionShape& s, AttentionBy by) {
-  return by != AttentionBy::own && dnn_takes(s) &&
-         (by == AttentionBy::cudnn || dnn_plan_scratch(s) <= kMostDnnScratch);
-}
-/// Throws Error{bad_input} for wider heads, and for what cuDNN cannot take where it is asked for.
-void require_heads(const AttentionShape& shape, AttentionBy by);
 /// The number of sums of dy * y over a head's columns: one per row and head.
 inline std::size_t delta_count(const AttentionShape& s) {
   return static_cast<std::size_t>(s.samples * s.heads * s.tokens);

@@ -1,4 +1,4 @@
-#include "core/cuda/library.h"
+#include "core/cuda/base/library.h"
 
 #include <fmt/ranges.h>
 

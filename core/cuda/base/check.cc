@@ -1,4 +1,4 @@
-#include "core/cuda/check.h"
+#include "core/cuda/base/check.h"
 
 #include <exception>
 

@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "core/cuda/handles.h"
+#include "core/cuda/base/handles.h"
 #include "core/memory.h"
 
 namespace concertina::cuda {

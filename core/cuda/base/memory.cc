@@ -1,11 +1,10 @@
-#include "core/cuda/memory.h"
+#include "core/cuda/base/memory.h"
 
 #include <algorithm>
 #include <array>
 
-#include "core/cuda/check.h"
-#include "core/cuda/device.h"
-#include "core/cuda/marker.h"
+#include "core/cuda/base/check.h"
+#include "core/cuda/base/sizes.h"
 #include "core/error.h"
 
 namespace concertina::cuda {

@@ -1,4 +1,4 @@
-// Owners of CUDA's resources: stream, event, pinned host memory. Device memory: memory.h.
+// Owners of CUDA's resources: stream, event, marker, pinned host memory. Device memory: memory.h.
 // Invariant: each frees what it made; a failure while freeing is logged, never thrown.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/cuda/check.h"
+#include "core/cuda/base/check.h"
 
 namespace concertina::cuda {
 
@@ -43,6 +43,32 @@ class Event {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
     return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// A point in a stream that other streams wait for, and that the host tests; without a time.
+class Marker {
+ public:
+  Marker() {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+  ~Marker() { log_failure(cudaEventDestroy(event_), "cudaEventDestroy"); }
+  Marker(const Marker&) = delete;
+  Marker& operator=(const Marker&) = delete;
+
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  /// What is issued to `stream` from now on waits for it.
+  void hold(cudaStream_t stream) const {
+    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+  bool passed() const {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state == cudaErrorNotReady) return false;
+    check(state, "cudaEventQuery");
+    return true;
   }
 
  private:

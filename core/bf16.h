@@ -1,7 +1,7 @@
 // bfloat16, the upper half of a float: range of fp32, 8 bits of precision.
 // Invariant: one rounding on every instruction set, also of denormals: integer arithmetic, since
 // AVX512-BF16's vcvtneps2bf16 flushes denormals and others have no such instruction. Functions are
-// always inlined: per-ISA sources include this file (core/cpu/kernels.h).
+// always inlined: per-ISA sources include this file (core/cpu/loops.h).
 #pragma once
 
 #include <cstdint>

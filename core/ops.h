@@ -375,28 +375,47 @@ struct SumSquares {
   auto views() { return std::array{&x}; }
 };
 
+/// All kernels that are no operator's. Backends declare a function for each from this list.
+#define CONCERTINA_KERNELS(KERNEL) \
+  KERNEL(LayerNorm)                \
+  KERNEL(LayerNormInput)           \
+  KERNEL(LayerNormWeight)          \
+  KERNEL(RmsNorm)                  \
+  KERNEL(RmsNormInput)             \
+  KERNEL(RmsNormWeight)            \
+  KERNEL(RotaryTable)              \
+  KERNEL(Rotate)                   \
+  KERNEL(GatedSilu)                \
+  KERNEL(GatedSiluInput)           \
+  KERNEL(Tanh)                     \
+  KERNEL(TanhInput)                \
+  KERNEL(GeluInput)                \
+  KERNEL(Embed)                    \
+  KERNEL(EmbedWeight)              \
+  KERNEL(ImagePatches)             \
+  KERNEL(JoinClass)                \
+  KERNEL(JoinClassWeight)          \
+  KERNEL(SplitClass)               \
+  KERNEL(FindLastRows)             \
+  KERNEL(FindTargets)              \
+  KERNEL(TakeRows)                 \
+  KERNEL(SpreadRows)               \
+  KERNEL(CrossEntropy)             \
+  KERNEL(SpanCrossEntropy)         \
+  KERNEL(ApplyDropout)             \
+  KERNEL(Axpby)                    \
+  KERNEL(SumSquares)               \
+  CONCERTINA_UPDATE_KERNELS(KERNEL)
+
+#define CONCERTINA_ALTERNATIVE(Kernel) , Kernel
 using Op = std::variant<PackWeights, LinearForward, LinearInput, LinearWeight, AttentionForward,
-                        AttentionBackward, LayerNorm, LayerNormInput, LayerNormWeight, RmsNorm,
-                        RmsNormInput, RmsNormWeight, RotaryTable, Rotate, GatedSilu, GatedSiluInput,
-                        Tanh, TanhInput, GeluInput, Embed, EmbedWeight, ImagePatches, JoinClass,
-                        JoinClassWeight, SplitClass, FindLastRows, FindTargets, TakeRows,
-                        SpreadRows, CrossEntropy, SpanCrossEntropy, ApplyDropout, Axpby, SumSquares,
-                        AdamWUpdate, SgdUpdate, LionUpdate, LambUpdate, ScaleToUnit, CopyColumns>;
+                        AttentionBackward CONCERTINA_KERNELS(CONCERTINA_ALTERNATIVE)>;
+#undef CONCERTINA_ALTERNATIVE
 
 /// The names of all kernels, by index in Op.
 inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::variant<Ops...>>) {
   return std::array{Ops::kName...};
 }(std::type_identity<Op>{});
-
-/// Every view of `op`, to read or to replace; empty ones too.
-template <class F>
-void each_view(Op& op, F&& f) {
-  std::visit(
-      [&](auto& kernel) {
-        for (View* view : kernel.views()) f(*view);
-      },
-      op);
-}
 
 /// The operations of a product, as it is really computed; every other kernel counts 0.
 double flops_of(const Op& op);

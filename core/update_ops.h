@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/adamw.h"
 #include "core/tensor.h"
 #include "core/update_rules.h"
 
@@ -62,5 +61,13 @@ struct CopyColumns {
   std::int64_t columns;
   auto views() { return std::array{&x, &y}; }
 };
+
+#define CONCERTINA_UPDATE_KERNELS(KERNEL) \
+  KERNEL(AdamWUpdate)                     \
+  KERNEL(SgdUpdate)                       \
+  KERNEL(LionUpdate)                      \
+  KERNEL(LambUpdate)                      \
+  KERNEL(ScaleToUnit)                     \
+  KERNEL(CopyColumns)
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// The reference Backend of the tests: oracle_kernels.h over views of fp32 or bf16.
+// The reference Backend of the tests: the formulas of tests/oracle/ over views of fp32 or bf16.
 // Invariant: one thread, no workspace, sums in double.
 #pragma once
 

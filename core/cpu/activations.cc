@@ -1,6 +1,8 @@
-// Activation functions that no product has behind it.
-#include "core/cpu/pieces.h"
+// Activation functions that no product has behind it, and rotary embedding.
+#include <cmath>
+
 #include "core/cpu/run_op.h"
+#include "core/rotary.h"
 
 namespace concertina::cpu {
 
@@ -26,7 +28,7 @@ void run(const GatedSiluInput& op, const Context& context) {
 void run(const Tanh& op, const Context& context) {
   typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.y), kElementRun, [&](std::int64_t i, std::int64_t end) {
-      loops.tanh(op.x.as<T>() + i, op.y.as<T>() + i, end - i);
+      loops.hyperbolic_tangent(op.x.as<T>() + i, op.y.as<T>() + i, end - i);
     });
   });
 }
@@ -34,7 +36,8 @@ void run(const Tanh& op, const Context& context) {
 void run(const TanhInput& op, const Context& context) {
   typed(op.y.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.dx), kElementRun, [&](std::int64_t i, std::int64_t end) {
-      loops.tanh_backward(op.dy.as<T>() + i, op.y.as<T>() + i, op.dx.as<T>() + i, end - i);
+      loops.hyperbolic_tangent_backward(op.dy.as<T>() + i, op.y.as<T>() + i, op.dx.as<T>() + i,
+                                        end - i);
     });
   });
 }
@@ -44,6 +47,29 @@ void run(const GeluInput& op, const Context& context) {
   typed(op.dx.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.dx), kElementRun, [&](std::int64_t i, std::int64_t end) {
       loops.scale(op.aux.as<T>() + i, op.dx.as<T>() + i, end - i);
+    });
+  });
+}
+
+void run(const RotaryTable& op, const Context& context) {
+  const std::int64_t half = op.head_dim / 2;
+  context.team.each(half, [&](std::int64_t i, int) {
+    const double frequency = rotary_frequency(op.theta, op.head_dim, i);
+    float* to = op.table.f32() + i;
+    for (std::int64_t t = 0; t < op.tokens; ++t, to += op.head_dim) {
+      const double angle = static_cast<double>(t) * frequency;
+      to[0] = static_cast<float>(std::cos(angle));
+      to[half] = static_cast<float>(std::sin(angle));
+    }
+  });
+}
+
+void run(const Rotate& op, const Context& context) {
+  typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
+    context.team.runs(count_of(op.x) / op.stride, kRowRun, [&](std::int64_t r, std::int64_t end) {
+      for (; r < end; ++r)
+        loops.rotate(op.x.as<T>() + r * op.stride, op.table.f32() + r % op.tokens * op.head_dim,
+                     op.heads, op.head_dim, op.inverse);
     });
   });
 }

@@ -1,8 +1,18 @@
-// Activation functions for the instruction set that this file is compiled for. Included by loops.cc
-// alone.
+// Activation functions, those of epilogues too, and rotary embedding.
 #pragma once
 
-#include "core/cpu/kernels.h"
+#define CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)                                              \
+  TYPED(void, gelu, (const float* u, const float* bias, T* g, T* slope, Int rows, Int n))     \
+  TYPED(void, gelu_erf, (const float* u, const float* bias, T* g, T* slope, Int rows, Int n)) \
+  TYPED(void, gated_silu, (const T* u, T* y, Int rows, Int f))                                \
+  TYPED(void, gated_silu_backward, (const T* dy, const T* u, T* du, Int rows, Int f))         \
+  TYPED(void, scale, (const T* x, T* y, Int n))                                               \
+  TYPED(void, hyperbolic_tangent, (const T* x, T* y, Int n))                                  \
+  TYPED(void, hyperbolic_tangent_backward, (const T* dy, const T* y, T* dx, Int n))           \
+  TYPED(void, rotate, (T * x, const float* table, Int heads, Int d, bool inverse))
+
+#ifdef CONCERTINA_LOOP_BODIES
+
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {
@@ -14,14 +24,15 @@ namespace {
   return (x < 0 ? e : 1.0F) / (1.0F + e);
 }
 
-// GELU, tanh form (Hendrycks & Gimpel 2016): 0.5 u (1 + tanh z) = u sigmoid(2 z),
-// z = sqrt(2/pi) (u + 0.044715 u^3). The sigmoid keeps its relative accuracy where tanh is near -1.
+/// g[rows,n] = gelu(u[rows,n] + bias[n]), slope = gelu'(u + bias), in the tanh form (Hendrycks &
+/// Gimpel 2016): 0.5 u (1 + tanh z) = u sigmoid(2 z), z = sqrt(2/pi) (u + 0.044715 u^3). The
+/// sigmoid keeps its relative accuracy where tanh is near -1.
 template <class T>
-void gelu(const float* u, const float* bias, T* g, T* slope, std::int64_t rows, std::int64_t n) {
+void gelu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
-  for (std::int64_t r = 0; r < rows; ++r, u += n, g += n, slope += n) {
+  for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Int i = 0; i < n; ++i) {
       const float x = u[i] + bias[i];
       const float square = x * x;
       const float z = k2 * x * (1.0F + cubic * square);
@@ -33,17 +44,16 @@ void gelu(const float* u, const float* bias, T* g, T* slope, std::int64_t rows, 
   }
 }
 
-// GELU, x Phi(x) (Hendrycks & Gimpel 2016). Phi(-a) = e^(-a^2 / 2) t P(t), t = 1 / (1 + 0.27 a):
-// the form of Abramowitz & Stegun, 7.1.26, with a polynomial of degree 8 through the Chebyshev
-// points of a <= 13.3, where e^(-a^2 / 2) is no normal number any more. Below a = 1.5, where 1 -
-// Phi is large, Phi - 1/2 is a polynomial too. Phi is within 1e-7 of the truth, and its negative
-// tail within 6e-6 of its own size.
+/// The same for x Phi(x) (Hendrycks & Gimpel 2016). Phi(-a) = e^(-a^2 / 2) t P(t), t = 1 / (1 +
+/// 0.27 a): the form of Abramowitz & Stegun, 7.1.26, with a polynomial of degree 8 through the
+/// Chebyshev points of a <= 13.3, where e^(-a^2 / 2) is no normal number any more. Below a = 1.5,
+/// where 1 - Phi is large, Phi - 1/2 is a polynomial too. Phi is within 1e-7 of the truth, and its
+/// negative tail within 6e-6 of its own size.
 template <class T>
-void gelu_erf(const float* u, const float* bias, T* g, T* slope, std::int64_t rows,
-              std::int64_t n) {
-  for (std::int64_t r = 0; r < rows; ++r, u += n, g += n, slope += n) {
+void gelu_erf(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
+  for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Int i = 0; i < n; ++i) {
       const float x = u[i] + bias[i];
       const float a = __builtin_fabsf(x);
       const float z = x * x;
@@ -72,25 +82,27 @@ void gelu_erf(const float* u, const float* bias, T* g, T* slope, std::int64_t ro
   }
 }
 
+/// y[rows,f] = silu(u[:, :f]) u[:, f:] of u[rows,2f].
 template <class T>
-void gated_silu(const T* u, T* y, std::int64_t rows, std::int64_t f) {
-  for (std::int64_t r = 0; r < rows; ++r, u += 2 * f, y += f) {
+void gated_silu(const T* u, T* y, Int rows, Int f) {
+  for (Int r = 0; r < rows; ++r, u += 2 * f, y += f) {
     const T *gate = u, *up = u + f;
 #pragma omp simd
-    for (std::int64_t i = 0; i < f; ++i) {
+    for (Int i = 0; i < f; ++i) {
       const float x = to_float(gate[i]);
       y[i] = rounded<T>(x * sigmoid(x) * to_float(up[i]));
     }
   }
 }
 
+/// du[rows,2f] of dy[rows,f]; du may be u.
 template <class T>
-void gated_silu_backward(const T* dy, const T* u, T* du, std::int64_t rows, std::int64_t f) {
-  for (std::int64_t r = 0; r < rows; ++r, dy += f, u += 2 * f, du += 2 * f) {
+void gated_silu_backward(const T* dy, const T* u, T* du, Int rows, Int f) {
+  for (Int r = 0; r < rows; ++r, dy += f, u += 2 * f, du += 2 * f) {
     const T *gate = u, *up = u + f;
     T *to_gate = du, *to_up = du + f;
 #pragma omp simd
-    for (std::int64_t i = 0; i < f; ++i) {
+    for (Int i = 0; i < f; ++i) {
       const float x = to_float(gate[i]), v = to_float(up[i]), d = to_float(dy[i]);
       const float s = sigmoid(x);
       to_gate[i] = rounded<T>(d * v * (s + x * s * (1.0F - s)));
@@ -99,11 +111,11 @@ void gated_silu_backward(const T* dy, const T* u, T* du, std::int64_t rows, std:
   }
 }
 
-// Near 0 a polynomial (Moshier's Cephes, tanhf.c), elsewhere by e^(-2 |x|).
+/// y = tanh(x): near 0 a polynomial (Moshier's Cephes, tanhf.c), elsewhere by e^(-2 |x|).
 template <class T>
-void hyperbolic_tangent(const T* x, T* y, std::int64_t n) {
+void hyperbolic_tangent(const T* x, T* y, Int n) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (Int i = 0; i < n; ++i) {
     const float v = to_float(x[i]), z = v * v;
     float p = -5.70498872745e-3F * z + 2.06390887954e-2F;
     p = p * z - 5.37397155531e-2F;
@@ -115,12 +127,40 @@ void hyperbolic_tangent(const T* x, T* y, std::int64_t n) {
   }
 }
 
+/// dx = dy (1 - y^2).
 template <class T>
-void hyperbolic_tangent_backward(const T* dy, const T* y, T* dx, std::int64_t n) {
+void hyperbolic_tangent_backward(const T* dy, const T* y, T* dx, Int n) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i)
+  for (Int i = 0; i < n; ++i)
     dx[i] = rounded<T>(to_float(dy[i]) * (1.0F - to_float(y[i]) * to_float(y[i])));
+}
+
+/// y = x y.
+template <class T>
+void scale(const T* x, T* y, Int count) {
+#pragma omp simd
+  for (Int i = 0; i < count; ++i) y[i] = rounded<T>(to_float(x[i]) * to_float(y[i]));
+}
+
+/// Heads of d elements side by side turn by the angles of `table`: d/2 cosines, then d/2 sines.
+template <class T>
+void rotate(T* x, const float* table, Int heads, Int d, bool inverse) {
+  const Int half = d / 2;
+  const float *cosines = table, *sines = table + half;
+  const float sign = inverse ? -1.0F : 1.0F;
+  for (Int head = 0; head < heads; ++head, x += d) {
+    T *low = x, *high = x + half;
+#pragma omp simd
+    for (Int i = 0; i < half; ++i) {
+      const float a = to_float(low[i]), b = to_float(high[i]);
+      const float cosine = cosines[i], sine = sign * sines[i];
+      low[i] = rounded<T>(a * cosine - b * sine);
+      high[i] = rounded<T>(b * cosine + a * sine);
+    }
+  }
 }
 
 }  // namespace
 }  // namespace concertina::cpu
+
+#endif

@@ -1,11 +1,9 @@
-#include "core/cpu/attention.h"
+#include "core/cpu/operators.h"
 
 #include "core/ops.h"
 
 namespace concertina::cpu {
 namespace {
-
-using Int = std::int64_t;
 
 /// The loops of panel_attention.h over all heads of keys.
 template <class T>

@@ -1,7 +1,7 @@
 // What attention in bf16 does between its products (product_attention.cc); compiled once for each
 // instruction set.
 #include "core/cpu/attention_rows.h"
-#include "core/cpu/kernels.h"
+#include "core/cpu/loops.h"
 
 namespace concertina::cpu {
 namespace {

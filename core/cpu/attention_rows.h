@@ -2,8 +2,7 @@
 // stored in: float or Bf16.
 #pragma once
 
-#include "core/bf16.h"
-#include "core/cpu/kernels.h"
+#include "core/cpu/loops.h"
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {

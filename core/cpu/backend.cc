@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include "core/cpu/attention.h"
 #include "core/cpu/isa.h"
-#include "core/cpu/linear.h"
+#include "core/cpu/operators.h"
 #include "core/cpu/product.h"
 #include "core/cpu/run_op.h"
 #include "core/error.h"

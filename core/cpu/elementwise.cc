@@ -1,7 +1,6 @@
 // Kernels that see one element at a time, and the sums of squares.
 #include <algorithm>
 
-#include "core/cpu/pieces.h"
 #include "core/cpu/run_op.h"
 
 namespace concertina::cpu {

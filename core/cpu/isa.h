@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cpu/kernels.h"
+#include "core/cpu/loops.h"
 
 namespace concertina::cpu {
 

@@ -1,14 +1,11 @@
-#include "core/cpu/linear.h"
+#include "core/cpu/operators.h"
 
-#include "core/cpu/panel_tiles.h"
-#include "core/cpu/product_tiles.h"
+#include "core/cpu/linear_tiles.h"
 #include "core/error.h"
 #include "core/ops.h"
 
 namespace concertina::cpu {
 namespace {
-
-using Int = std::int64_t;
 
 constexpr Int kBiasColumns = 128;
 

@@ -1,5 +1,4 @@
 // Layer norm and RMS norm, by rows; their weight gradients by columns.
-#include "core/cpu/pieces.h"
 #include "core/cpu/run_op.h"
 
 namespace concertina::cpu {

@@ -12,8 +12,8 @@
 #pragma once
 
 #include "core/cpu/attention_rows.h"
-#include "core/cpu/kernels.h"
-#include "core/cpu/panel_packing.h"
+#include "core/cpu/loops.h"
+#include "core/cpu/panels.h"
 
 namespace concertina::cpu {
 namespace {

@@ -3,8 +3,8 @@
 // panels; what a weight gradient reads is packed by blocks of its depth.
 //
 // Legend: M, N rows and columns of the result, K depth; C = c.
-#include "core/cpu/kernels.h"
-#include "core/cpu/panel_packing.h"
+#include "core/cpu/loops.h"
+#include "core/cpu/panels.h"
 
 namespace concertina::cpu {
 namespace {

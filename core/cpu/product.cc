@@ -10,8 +10,6 @@ namespace concertina::cpu {
 namespace {
 
 using dnnl::memory;
-using Int = std::int64_t;
-
 // oneDNN reports failures by exceptions of its own; ours say what was asked for.
 [[noreturn]] void refuse(const ProductShape& s, const dnnl::error& error) {
   throw_failure(fmt::format("oneDNN refuses a product of {} x {} x {} in {}: {}", s.m, s.k, s.n,

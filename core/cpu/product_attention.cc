@@ -3,7 +3,7 @@
 // recomputes them from log-sum-exp (FlashAttention, Dao et al. 2022).
 //
 // Legend: T tokens, D head dimension; Q queries of a tile, K keys of a block.
-#include "core/cpu/attention.h"
+#include "core/cpu/operators.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,6 @@
 
 namespace concertina::cpu {
 namespace {
-
-using Int = std::int64_t;
 
 // Part of the numerics: changing them may change bits.
 constexpr Int kQueries = 64;

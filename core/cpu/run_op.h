@@ -1,5 +1,5 @@
-// The kernels that are no operator's, on the CPU: each cuts its work into pieces for the team; the
-// loops are in loops.cc. A new kernel is one overload here.
+// How the kernels of core/ops.h run on the CPU: each cuts its work into pieces for the team; the
+// loops are those of loops.h.
 // Invariant: pieces do not depend on the number of threads, and none splits a sum.
 #pragma once
 
@@ -8,50 +8,32 @@
 
 namespace concertina::cpu {
 
-void run(const LayerNorm& op, const Context& context);
-void run(const LayerNormInput& op, const Context& context);
-void run(const LayerNormWeight& op, const Context& context);
-void run(const RmsNorm& op, const Context& context);
-void run(const RmsNormInput& op, const Context& context);
-void run(const RmsNormWeight& op, const Context& context);
-
-void run(const RotaryTable& op, const Context& context);
-void run(const Rotate& op, const Context& context);
-
-void run(const GatedSilu& op, const Context& context);
-void run(const GatedSiluInput& op, const Context& context);
-void run(const Tanh& op, const Context& context);
-void run(const TanhInput& op, const Context& context);
-void run(const GeluInput& op, const Context& context);
-
-void run(const Embed& op, const Context& context);
-void run(const EmbedWeight& op, const Context& context);
-void run(const CrossEntropy& op, const Context& context);
-void run(const SpanCrossEntropy& op, const Context& context);
-
-void run(const ImagePatches& op, const Context& context);
-void run(const JoinClass& op, const Context& context);
-void run(const JoinClassWeight& op, const Context& context);
-void run(const SplitClass& op, const Context& context);
-void run(const FindLastRows& op, const Context& context);
-void run(const FindTargets& op, const Context& context);
-void run(const TakeRows& op, const Context& context);
-void run(const SpreadRows& op, const Context& context);
-
-void run(const ApplyDropout& op, const Context& context);
-void run(const Axpby& op, const Context& context);
-void run(const SumSquares& op, const Context& context);
-
-void run(const AdamWUpdate& op, const Context& context);
-void run(const SgdUpdate& op, const Context& context);
-void run(const LionUpdate& op, const Context& context);
-void run(const LambUpdate& op, const Context& context);
-void run(const ScaleToUnit& op, const Context& context);
-void run(const CopyColumns& op, const Context& context);
+#define CONCERTINA_RUN(Kernel) void run(const Kernel& op, const Context& context);
+CONCERTINA_KERNELS(CONCERTINA_RUN)
+#undef CONCERTINA_RUN
 
 template <OperatorOp T>
 void run(const T& op, const Context& /*context*/) {
   op.run();
+}
+
+inline constexpr std::int64_t kRowRun = 32;           // rows of one piece of a row-wise loop
+inline constexpr std::int64_t kColumnRun = 64;        // columns of one piece of a sum over rows
+inline constexpr std::int64_t kTableColumns = 128;    // the same where rows are far from each other
+inline constexpr std::int64_t kSampleColumns = 1024;  // of one piece of a sum over samples
+inline constexpr std::int64_t kElementRun = 16384;  // elements of one piece of an elementwise loop
+
+inline std::int64_t count_of(View view) {
+  return static_cast<std::int64_t>(view.count);
+}
+
+/// f(loops) with the loops over activations of this type.
+template <class F>
+void typed(DType activations, const LoopTable& loops, F&& f) {
+  if (activations == DType::bf16)
+    f(loops.bf16);
+  else
+    f(loops.f32);
 }
 
 }  // namespace concertina::cpu

@@ -10,7 +10,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "core/cpu/kernels.h"
+#include "core/cpu/loops.h"
 #include "core/tensor.h"
 
 namespace concertina::cpu {

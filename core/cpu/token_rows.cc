@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/batch.h"
-#include "core/cpu/pieces.h"
 #include "core/cpu/run_op.h"
 #include "core/error.h"
 

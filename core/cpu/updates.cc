@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/cpu/pieces.h"
 #include "core/cpu/run_op.h"
 
 namespace concertina::cpu {

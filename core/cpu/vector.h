@@ -5,10 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/bf16.h"
+
 #define CONCERTINA_PASTE2(a, b) a##b
 #define CONCERTINA_PASTE(a, b) CONCERTINA_PASTE2(a, b)
 
 namespace concertina::cpu {
+
+using Int = std::int64_t;
+
 namespace {
 
 #if defined(__AVX512F__)
@@ -18,8 +23,6 @@ inline constexpr std::int64_t kLanes = 8;
 #else
 inline constexpr std::int64_t kLanes = 4;
 #endif
-
-using Int = std::int64_t;
 
 /// n cut up to whole vectors.
 constexpr Int padded(Int n) {

@@ -1,7 +1,6 @@
 // The ends of a language model: tables of tokens, positions and types, and the losses.
 #include <algorithm>
 
-#include "core/cpu/pieces.h"
 #include "core/cpu/run_op.h"
 
 namespace concertina::cpu {

@@ -16,9 +16,9 @@
 #include "core/cpu/whole_product.h"
 #include "core/error.h"
 #include "tests/buffer.h"
-#include "tests/core/kernel_cases.h"
+#include "tests/core/kernels/cases.h"
+#include "tests/oracle/products.h"
 #include "tests/oracle_backend.h"
-#include "tests/oracle_kernels.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "tests/core/kernel_rates.h"
+#include "tests/core/kernels/rates.h"
 
 int main(int argc, char** argv) {
   using namespace concertina;

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "tests/buffer.h"
 #include "tests/core/cuda_staged_backend.h"
-#include "tests/core/kernel_cases.h"
+#include "tests/core/kernels/cases.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {

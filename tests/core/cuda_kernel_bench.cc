@@ -11,7 +11,7 @@
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
-#include "tests/core/kernel_rates.h"
+#include "tests/core/kernels/rates.h"
 
 namespace concertina {
 namespace {

@@ -114,8 +114,12 @@ class StagedBackend final : public BackendAround {
  private:
   void before(Op& op) override {
     staging_.emplace(inner());
-    each_view(op, [&](View& view) { staging_->stage(view); });
-    std::visit([&](auto& kernel) { staging_->stage_packed(kernel); }, op);
+    std::visit(
+        [&](auto& kernel) {
+          for (View* view : kernel.views()) staging_->stage(*view);
+          staging_->stage_packed(kernel);
+        },
+        op);
   }
   void after() override { staging_.reset(); }
 

@@ -1,5 +1,5 @@
 // What dropout keeps, as a random variable. That every backend keeps the same is tested with the
-// kernels (kernel_cases.cc).
+// kernels (kernels/elementwise.cc).
 #include "core/dropout.h"
 
 #include <gtest/gtest.h>

@@ -26,39 +26,11 @@ inline constexpr std::string_view name_of(Format format) {
 }
 
 // The kernels of core/ops.h that are no operator's. `scratch`: kScratchBytes on the device, for
-// those that need it.
-void run(cudaStream_t stream, const LayerNorm& op, void* scratch);
-void run(cudaStream_t stream, const LayerNormInput& op, void* scratch);
-void run(cudaStream_t stream, const LayerNormWeight& op, void* scratch);
-void run(cudaStream_t stream, const RmsNorm& op, void* scratch);
-void run(cudaStream_t stream, const RmsNormInput& op, void* scratch);
-void run(cudaStream_t stream, const RmsNormWeight& op, void* scratch);
-void run(cudaStream_t stream, const RotaryTable& op, void* scratch);
-void run(cudaStream_t stream, const Rotate& op, void* scratch);
-void run(cudaStream_t stream, const GatedSilu& op, void* scratch);
-void run(cudaStream_t stream, const GatedSiluInput& op, void* scratch);
-void run(cudaStream_t stream, const Tanh& op, void* scratch);
-void run(cudaStream_t stream, const TanhInput& op, void* scratch);
-void run(cudaStream_t stream, const GeluInput& op, void* scratch);
-void run(cudaStream_t stream, const Embed& op, void* scratch);
-void run(cudaStream_t stream, const EmbedWeight& op, void* scratch);
-void run(cudaStream_t stream, const ImagePatches& op, void* scratch);
-void run(cudaStream_t stream, const JoinClass& op, void* scratch);
-void run(cudaStream_t stream, const JoinClassWeight& op, void* scratch);
-void run(cudaStream_t stream, const SplitClass& op, void* scratch);
-void run(cudaStream_t stream, const FindLastRows& op, void* scratch);
-void run(cudaStream_t stream, const FindTargets& op, void* scratch);
-void run(cudaStream_t stream, const TakeRows& op, void* scratch);
-void run(cudaStream_t stream, const SpreadRows& op, void* scratch);
-void run(cudaStream_t stream, const CrossEntropy& op, void* scratch);
-void run(cudaStream_t stream, const SpanCrossEntropy& op, void* scratch);
-void run(cudaStream_t stream, const Axpby& op, void* scratch);
-void run(cudaStream_t stream, const AdamWUpdate& op, void* scratch);
-void run(cudaStream_t stream, const SgdUpdate& op, void* scratch);
-void run(cudaStream_t stream, const LionUpdate& op, void* scratch);
-void run(cudaStream_t stream, const LambUpdate& op, void* scratch);
-void run(cudaStream_t stream, const ScaleToUnit& op, void* scratch);
-void run(cudaStream_t stream, const CopyColumns& op, void* scratch);
+// those that need it. Those that need something else have a function of their own instead, below.
+#define CONCERTINA_RUN(Kernel) void run(cudaStream_t stream, const Kernel& op, void* scratch);
+CONCERTINA_KERNELS(CONCERTINA_RUN)
+#undef CONCERTINA_RUN
+
 /// `place`: on the device, in place of the mask's own step and sample; or null.
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
 /// The sums of op.x go to `sums`, host memory that the device may write, in place of op.sums.

@@ -7,7 +7,7 @@
 #include "block.h"
 #include "core/cuda/backend.h"
 #include "tests/core/cuda_staged_backend.h"
-#include "tests/core/kernel_cases.h"
+#include "tests/core/kernels/cases.h"
 
 namespace concertina {
 namespace {

@@ -1,0 +1,140 @@
+// Tables of tokens, and the losses.
+#pragma once
+
+#define CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)                                                  \
+  TYPED(void, embed, (const float* token, const float* type, const float* position, T* y, Int n)) \
+  TYPED(void, accumulate, (const T* x, float* a, float* b, float* c, Int n))                      \
+  TYPED(float, cross_entropy_row, (T * logits, Int v, Int target, float scale, bool training))    \
+  TYPED(float, span_cross_entropy,                                                                \
+        (T * logits, Int t, Int start, Int end, float scale, bool training))
+
+#ifdef CONCERTINA_LOOP_BODIES
+
+#include "core/cpu/vector.h"
+
+namespace concertina::cpu {
+namespace {
+
+/// y[n] = token[n] + type[n] + position[n]; type and position may be null.
+template <class T>
+void embed(const float* token, const float* type, const float* position, T* y, Int n) {
+  if (type != nullptr && position != nullptr) {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) y[i] = rounded<T>(token[i] + type[i] + position[i]);
+  } else if (type != nullptr || position != nullptr) {
+    const float* other = position != nullptr ? position : type;
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) y[i] = rounded<T>(token[i] + other[i]);
+  } else {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) y[i] = rounded<T>(token[i]);
+  }
+}
+
+/// a[n], b[n] and c[n] += x[n]; b and c may be null.
+template <class T>
+void accumulate(const T* x, float* a, float* b, float* c, Int n) {
+  if (b == nullptr) b = c, c = nullptr;
+  if (c != nullptr) {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) {
+      const float v = to_float(x[i]);
+      a[i] += v;
+      b[i] += v;
+      c[i] += v;
+    }
+  } else if (b != nullptr) {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) {
+      const float v = to_float(x[i]);
+      a[i] += v;
+      b[i] += v;
+    }
+  } else {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) a[i] += to_float(x[i]);
+  }
+}
+
+/// One row of softmax cross-entropy; returns -log p[target].
+template <class T>
+float cross_entropy_row(T* logits, Int v, Int target, float scale, bool training) {
+  if (target < 0) {
+    if (training)
+      for (Int i = 0; i < v; ++i) logits[i] = rounded<T>(0);
+    return 0;
+  }
+  const float right = to_float(logits[target]);
+  float top = right, sum = 0;
+#pragma omp simd reduction(max : top)
+  for (Int i = 0; i < v; ++i) top = top > to_float(logits[i]) ? top : to_float(logits[i]);
+#pragma omp simd reduction(+ : sum)
+  for (Int i = 0; i < v; ++i) sum += exp_nonpositive(to_float(logits[i]) - top);
+  const float loss = top + __builtin_logf(sum) - right;
+  if (training) {
+    const float factor = scale / sum;
+#pragma omp simd
+    for (Int i = 0; i < v; ++i)
+      logits[i] = rounded<T>(factor * exp_nonpositive(to_float(logits[i]) - top));
+    logits[target] = rounded<T>(factor * exp_nonpositive(right - top) - scale);
+  }
+  return loss;
+}
+
+inline constexpr Int kSpanLanes = 16;  // every other one of them is of the starts
+
+/// f(i, lane) for all i < n.
+template <class F>
+[[gnu::always_inline]] inline void in_span_lanes(Int n, F f) {
+  Int i = 0;
+  for (; i + kSpanLanes <= n; i += kSpanLanes) {
+#pragma omp simd
+    for (Int lane = 0; lane < kSpanLanes; ++lane) f(i + lane, lane);
+  }
+  for (Int lane = 0; i < n; ++i, ++lane) f(i, lane);
+}
+
+/// One sample's logits[t,2]; returns its row_loss. Starts and ends lie side by side, so that lanes
+/// keep maxima and sums of one of them.
+template <class T>
+float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, bool training) {
+  const Int targets[2] = {start, end};
+  float top[kSpanLanes], sum[kSpanLanes] = {}, factor[kSpanLanes], right[2] = {}, loss = 0;
+  bool valid[2];
+  for (Int lane = 0; lane < kSpanLanes; ++lane) top[lane] = to_float(logits[lane % 2]);
+  in_span_lanes(2 * t, [&](Int i, Int lane) {
+    const float x = to_float(logits[i]);
+    top[lane] = top[lane] > x ? top[lane] : x;
+  });
+  for (Int lane = 2; lane < kSpanLanes; ++lane)
+    top[lane % 2] = top[lane % 2] > top[lane] ? top[lane % 2] : top[lane];
+  for (Int lane = 2; lane < kSpanLanes; ++lane) top[lane] = top[lane % 2];
+  in_span_lanes(2 * t, [&](Int i, Int lane) {
+    sum[lane] += exp_nonpositive(to_float(logits[i]) - top[lane]);
+  });
+  for (Int lane = 2; lane < kSpanLanes; ++lane) sum[lane % 2] += sum[lane];
+  for (Int side = 0; side < 2; ++side) {
+    const Int target = targets[side];
+    valid[side] = target >= 0 && target < t;
+    if (valid[side]) {
+      right[side] = to_float(logits[2 * target + side]);
+      loss += top[side] + __builtin_logf(sum[side]) - right[side];
+    }
+  }
+  if (!training) return 0.5F * loss;
+  for (Int lane = 0; lane < kSpanLanes; ++lane)
+    factor[lane] = valid[lane % 2] ? 0.5F * scale / sum[lane % 2] : 0;
+  in_span_lanes(2 * t, [&](Int i, Int lane) {
+    logits[i] = rounded<T>(factor[lane] * exp_nonpositive(to_float(logits[i]) - top[lane]));
+  });
+  for (Int side = 0; side < 2; ++side)
+    if (valid[side])
+      logits[2 * targets[side] + side] =
+          rounded<T>(factor[side] * exp_nonpositive(right[side] - top[side]) - 0.5F * scale);
+  return 0.5F * loss;
+}
+
+}  // namespace
+}  // namespace concertina::cpu
+
+#endif

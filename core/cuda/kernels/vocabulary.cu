@@ -1,0 +1,301 @@
+// Tables of tokens, and the losses. Legend: R rows, T tokens a sample, C width, V vocabulary; N
+// elements an access.
+#include <cfloat>
+
+#include "core/cuda/kernels/column_sums.cuh"
+#include "core/cuda/kernels/kernels.h"
+#include "core/cuda/kernels/launch.cuh"
+#include "core/cuda/kernels/reduce.cuh"
+#include "core/cuda/kernels/vector.cuh"
+
+namespace concertina::cuda {
+// Token, type and position embedding. The gradient of the token table adds rows of one token in row
+// order, without atomics: rows are sorted by token, each by counting those before it (R^2 compares
+// of 4 bytes from shared memory: some 10 us at R = 8192, 64 times that at R = 65536), and a block
+// adds each run of equal tokens.
+namespace {
+
+constexpr unsigned kEmbedThreads = 256;
+
+/// types with wtt, and wpe, may be null.
+template <class T, int N>
+__global__ void __launch_bounds__(kEmbedThreads)
+    embed(const int* tokens, const float* wte, const int* types, const float* wtt, const float* wpe,
+          T* x, Int rows, Int t, Int c) {
+  const Int at = (static_cast<Int>(blockIdx.x) * kEmbedThreads + threadIdx.x) * N;
+  if (at >= rows * c) return;
+  const Int row = at / c, column = at % c;
+  float token[N], type[N] = {}, position[N] = {};
+  load(wte + tokens[row] * c + column, token);
+  if (wtt != nullptr) load(wtt + types[row] * c + column, type);
+  if (wpe != nullptr) load(wpe + row % t * c + column, position);
+#pragma unroll
+  for (int k = 0; k < N; ++k) token[k] = token[k] + type[k] + position[k];
+  store(x + at, token);
+}
+
+/// order[R]: the rows by token, those of one token in row order; sorted[R]: their tokens.
+__global__ void __launch_bounds__(kEmbedThreads)
+    sort_rows(const int* tokens, int* order, int* sorted, int rows) {
+  __shared__ int others[kEmbedThreads];
+  const int row = static_cast<int>(blockIdx.x * kEmbedThreads + threadIdx.x);
+  const int token = row < rows ? tokens[row] : 0;
+  int before = 0;
+  for (int first = 0; first < rows; first += static_cast<int>(kEmbedThreads)) {
+    __syncthreads();
+    const int mine = first + static_cast<int>(threadIdx.x);
+    if (mine < rows) others[threadIdx.x] = tokens[mine];
+    __syncthreads();
+    const int count = min(static_cast<int>(kEmbedThreads), rows - first);
+    for (int i = 0; i < count; ++i)
+      before += others[i] < token || (others[i] == token && first + i < row) ? 1 : 0;
+  }
+  if (row >= rows) return;
+  order[before] = row;
+  sorted[before] = token;
+}
+
+/// The end of the run of equal values that starts at `first`.
+__device__ int end_of_run(const int* sorted, int first, int count) {
+  const int value = sorted[first];
+  int low = first + 1, high = count;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (sorted[middle] == value)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(kEmbedThreads)
+    add_tokens(const int* order, const int* sorted, const T* dx, float* dwte, int rows, Int c) {
+  const int first = static_cast<int>(blockIdx.x);
+  if (first > 0 && sorted[first - 1] == sorted[first]) return;  // another block's run
+  const Int column = (static_cast<Int>(blockIdx.y) * blockDim.x + threadIdx.x) * N;
+  if (column >= c) return;
+  const int end = end_of_run(sorted, first, rows);
+  float* to = dwte + sorted[first] * c + column;
+  float sum[N], g[N];
+  load(to, sum);
+#pragma unroll 4
+  for (int i = first; i < end; ++i) {
+    load(dx + order[i] * c + column, g);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[k] += g[k];
+  }
+  store(to, sum);
+}
+
+/// Terms of K types from the first on.
+template <class T, int K, int N>
+struct TypeTerms {
+  const T* dx;
+  const int* types;
+  int first;
+  Int columns;
+  __device__ void operator()(Int row, Int column, float (&v)[K][N]) const {
+    float g[N];
+    load(dx + row * columns + column, g);
+    const int type = types[row] - first;
+#pragma unroll
+    for (int k = 0; k < K; ++k)
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[k][i] = type == k ? g[i] : 0;
+  }
+};
+
+/// Two types a pass: there are few.
+template <class T, int N>
+void add_types(cudaStream_t stream, const EmbedWeight& op, Int rows, Int c, void* scratch) {
+  const auto types = static_cast<int>(static_cast<Int>(op.dwtt.count) / c);
+  for (int first = 0; first < types; first += 2) {
+    float* to = op.dwtt.f32() + first * c;
+    const auto sum = [&]<int K>(ColumnResults<K> results) {
+      sum_columns<K, N>("embedding backward: types", stream,
+                        TypeTerms<T, K, N>{op.dx.as<T>(), op.types.i32(), first, c}, rows, c,
+                        results, op.accumulate, scratch);
+    };
+    if (first + 1 < types)
+      sum(ColumnResults<2>{{to, to + c}});
+    else
+      sum(ColumnResults<1>{{to}});
+  }
+}
+
+}  // namespace
+
+void run(cudaStream_t stream, const Embed& op, void* /*scratch*/) {
+  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.x.count) / rows;
+  with_access(op.x.dtype, c, {op.wte, op.wtt, op.wpe, op.x}, [&]<class T, int N>() {
+    launch("embedding", {dim3(blocks_for(rows * c, kEmbedThreads * N)), kEmbedThreads}, stream,
+           embed<T, N>, op.tokens.i32(), op.wte.f32(), op.types.i32(), op.wtt.f32(), op.wpe.f32(),
+           op.x.as<T>(), rows, op.t, c);
+  });
+}
+
+void run(cudaStream_t stream, const EmbedWeight& op, void* scratch) {
+  const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.dx.count) / rows;
+  check_scratch(2 * op.tokens.bytes(), kScratchBytes, "embedding backward");
+  auto *order = static_cast<int*>(scratch), *sorted = order + rows;
+  launch("embedding backward: sort", {dim3(blocks_for(rows, kEmbedThreads)), kEmbedThreads}, stream,
+         sort_rows, op.tokens.i32(), order, sorted, static_cast<int>(rows));
+  if (!op.accumulate)
+    check(cudaMemsetAsync(op.dwte.data, 0, op.dwte.bytes(), stream), "cudaMemsetAsync");
+  with_access(op.dx.dtype, c, {op.dx, op.dwte, op.dwpe}, [&]<class T, int N>() {
+    const unsigned threads = c / N > 128 ? kEmbedThreads : 64;
+    launch("embedding backward: tokens",
+           {dim3(static_cast<unsigned>(rows), blocks_for(c, threads * N)), threads}, stream,
+           add_tokens<T, N>, order, sorted, op.dx.as<T>(), op.dwte.f32(), static_cast<int>(rows),
+           c);
+    if (const Int places = static_cast<Int>(op.dwpe.count); places > 0)
+      launch("embedding backward: positions",
+             {dim3(blocks_for(places, kSampleThreads * N)), kSampleThreads}, stream,
+             sum_samples<T, N>, op.dx.as<T>(), op.dwpe.f32(), places, places, rows * c,
+             op.accumulate);
+    if (!op.dwtt.empty()) add_types<T, N>(stream, op, rows, c, scratch);
+  });
+}
+
+// Softmax cross-entropy in place: one block a row, one pass that keeps the running maximum and
+// the sum of e^(x - maximum) (Milakov & Gimelshein 2018), and one that writes the gradient. A row
+// of an odd vocabulary starts anywhere: its ends are done one element at a time.
+namespace {
+
+constexpr unsigned kLossThreads = 512, kSpanThreads = 128;
+
+/// The sum of e^(x - top) over some x, top the largest of them.
+struct RowSoftmax {
+  float top = -FLT_MAX, sum = 0;
+
+  __device__ void add(const RowSoftmax& other) {
+    const float largest = fmaxf(top, other.top);
+    sum = sum * expf(top - largest) + other.sum * expf(other.top - largest);
+    top = largest;
+  }
+};
+
+__device__ RowSoftmax block_softmax(RowSoftmax mine) {
+  __shared__ float top[kWarp], sum[kWarp];
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    const float other = __shfl_xor_sync(kAllLanes, mine.top, distance);
+    mine.add({other, __shfl_xor_sync(kAllLanes, mine.sum, distance)});
+  }
+  const unsigned warp = threadIdx.x / kWarp;
+  if (threadIdx.x % kWarp == 0) top[warp] = mine.top, sum[warp] = mine.sum;
+  __syncthreads();
+  RowSoftmax all{top[0], sum[0]};
+  for (unsigned w = 1; w < blockDim.x / kWarp; ++w) all.add({top[w], sum[w]});
+  return all;
+}
+
+/// f.template operator()<N>(i): once for each element of a row, those of one access together. Which
+/// thread has which element depends on the row's address modulo 16 alone.
+template <class T, class F>
+__device__ void each_access(const T* row, Int v, F&& f) {
+  constexpr int kVector = 16 / sizeof(T);
+  const auto misaligned = static_cast<Int>(reinterpret_cast<std::uintptr_t>(row) % 16 / sizeof(T));
+  const Int head = min(v, misaligned == 0 ? Int{0} : kVector - misaligned);
+  const Int vectors = (v - head) / kVector, tail = head + vectors * kVector;
+  const Int thread = threadIdx.x;
+  if (thread < head) f.template operator()<1>(thread);
+  for (Int i = thread; i < vectors; i += blockDim.x)
+    f.template operator()<kVector>(head + i * kVector);
+  if (tail + thread < v) f.template operator()<1>(tail + thread);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kLossThreads)
+    row_cross_entropy(T* logits, const int* targets, float scale, bool training, float* row_loss,
+                      Int v) {
+  T* row = logits + static_cast<Int>(blockIdx.x) * v;
+  const int target = targets[blockIdx.x];
+  if (target < 0) {  // the whole block
+    if (training) each_access(row, v, [&]<int N>(Int i) { store<N>(row + i, {}); });
+    if (threadIdx.x == 0) row_loss[blockIdx.x] = 0;
+    return;
+  }
+  float right[1];
+  load(row + target, right);
+  RowSoftmax softmax;
+  each_access(row, v, [&]<int N>(Int i) {
+    float x[N];
+    load(row + i, x);
+    float top = softmax.top;
+#pragma unroll
+    for (int k = 0; k < N; ++k) top = fmaxf(top, x[k]);
+    float sum = softmax.sum * expf(softmax.top - top);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum += expf(x[k] - top);
+    softmax = {top, sum};
+  });
+  softmax = block_softmax(softmax);  // all have read `right` after its barrier
+  const float top = softmax.top;
+  if (threadIdx.x == 0) row_loss[blockIdx.x] = top + logf(softmax.sum) - right[0];
+  if (!training) return;
+  const float factor = scale / softmax.sum;
+  each_access(row, v, [&]<int N>(Int i) {
+    float x[N];
+    load(row + i, x);
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[k] = factor * expf(x[k] - top) - (i + k == target ? scale : 0.0F);
+    store(row + i, x);
+  });
+}
+
+/// One block a sample: the starts, then the ends.
+template <class T>
+__global__ void __launch_bounds__(kSpanThreads)
+    span_cross_entropy(T* logits, const int* starts, const int* ends, float scale, bool training,
+                       float* row_loss, Int t) {
+  float loss = 0;
+  for (int side = 0; side < 2; ++side) {
+    T* x = logits + static_cast<Int>(blockIdx.x) * 2 * t + side;
+    const Int target = (side == 0 ? starts : ends)[blockIdx.x];
+    if (target < 0 || target >= t) {  // the whole block
+      for (Int i = threadIdx.x; training && i < t; i += kSpanThreads) store<1>(x + 2 * i, {});
+      continue;
+    }
+    float right[1], v[1];
+    load(x + 2 * target, right);
+    RowSoftmax softmax;
+    for (Int i = threadIdx.x; i < t; i += kSpanThreads) {
+      load(x + 2 * i, v);
+      softmax.add({v[0], 1});
+    }
+    softmax = block_softmax(softmax);  // all have read `right` after its barrier
+    loss += softmax.top + logf(softmax.sum) - right[0];
+    const float factor = scale / softmax.sum;
+    for (Int i = threadIdx.x; training && i < t; i += kSpanThreads) {
+      load(x + 2 * i, v);
+      v[0] = factor * expf(v[0] - softmax.top) - (i == target ? scale : 0.0F);
+      store(x + 2 * i, v);
+    }
+    __syncthreads();  // block_softmax may be called again
+  }
+  if (threadIdx.x == 0) row_loss[blockIdx.x] = 0.5F * loss;
+}
+
+}  // namespace
+
+void run(cudaStream_t stream, const SpanCrossEntropy& op, void* /*scratch*/) {
+  with_type(op.logits.dtype, [&]<class T>() {
+    launch("span cross entropy", {dim3(static_cast<unsigned>(op.starts.count)), kSpanThreads},
+           stream, span_cross_entropy<T>, op.logits.as<T>(), op.starts.i32(), op.ends.i32(),
+           0.5F * op.loss_scale, op.training, op.row_loss.f32(), op.t);
+  });
+}
+
+void run(cudaStream_t stream, const CrossEntropy& op, void* /*scratch*/) {
+  const Int v = static_cast<Int>(op.logits.count / op.targets.count);
+  with_type(op.logits.dtype, [&]<class T>() {
+    launch("cross entropy", {dim3(static_cast<unsigned>(op.targets.count)), kLossThreads}, stream,
+           row_cross_entropy<T>, op.logits.as<T>(), op.targets.i32(), op.loss_scale, op.training,
+           op.row_loss.f32(), v);
+  });
+}
+
+}  // namespace concertina::cuda

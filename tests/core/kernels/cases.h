@@ -1,0 +1,108 @@
+// Random calls of every kernel of core/ops.h, a file per group beside this: its cases, its rates
+// (rates.h), and the oracle's gradients against finite differences.
+// Invariant: a case is a pure function of its seed, so that it can be run on two backends and the
+// results compared.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/backend.h"
+#include "tests/buffer.h"
+
+namespace concertina {
+
+/// One result of a case: what a backend wrote. Errors are relative to the largest value, or to
+/// `scale` where the terms of a sum are larger than the sum.
+struct Output {
+  std::string name;
+  std::vector<float> values;
+  double scale = 0;
+};
+using Outputs = std::vector<Output>;
+
+struct KernelCase {
+  std::string name;      // kernel, sizes, precision
+  double tolerance = 0;  // of the oracle's results: what the precision explains
+  std::function<Outputs(Backend&)> run;
+};
+
+/// Fails the test where an output is further from the oracle's than the case allows.
+void expect_close(const Outputs& got, const Outputs& expected, const KernelCase& kernel);
+
+/// `rounds` random cases of each kernel; of linear maps alone where only products differ.
+std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision& precision);
+
+/// The first words of their names: "linear", "attention", ...
+std::vector<std::string> kernel_names();
+
+inline double tolerance(DType compute) {
+  return compute == DType::bf16 ? 1e-2 : 1e-5;
+}
+
+/// One round of cases, which draws their sizes from `data`.
+struct CaseRound {
+  unsigned seed;
+  int number;  // the first is 0
+  Precision precision;
+  std::vector<KernelCase>& cases;
+  Data data{seed};
+
+  DType compute() const { return precision.storage; }
+
+  /// Adds the case run(backend, seed, sizes..., and where it takes it the type of activations).
+  template <class Run, class... Sizes>
+  KernelCase& add(const std::string& name, Run run, Sizes... sizes) {
+    return push(name, [=, seed = seed, type = compute()](Backend& backend) {
+      if constexpr (std::is_invocable_v<Run, Backend&, unsigned, Sizes..., DType>)
+        return run(backend, seed, sizes..., type);
+      else
+        return run(backend, seed, sizes...);
+    });
+  }
+
+ private:
+  KernelCase& push(const std::string& name, std::function<Outputs(Backend&)> run);
+};
+
+// Each group adds a case or a few of each of its kernels.
+void add_product_cases(CaseRound& round);
+void add_norm_cases(CaseRound& round);
+void add_activation_cases(CaseRound& round);
+void add_vocabulary_cases(CaseRound& round);
+void add_token_row_cases(CaseRound& round);
+void add_elementwise_cases(CaseRound& round);
+void add_update_cases(CaseRound& round);
+
+/// Poisoned scratch for the operators made so far.
+class Workspace {
+ public:
+  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
+    backend.set_workspace(memory_.data());
+  }
+
+ private:
+  Buffer memory_;
+};
+
+inline void keep(Outputs& outputs, std::string name, const Buffer& buffer, double scale = 0) {
+  outputs.push_back({std::move(name), buffer.values(), scale});
+}
+
+inline double largest(const Buffer& buffer) {
+  double most = 0;
+  for (const float value : buffer.values())
+    most = std::max(most, std::abs(static_cast<double>(value)));
+  return most;
+}
+
+inline std::int64_t odd_size(Data& data, std::int64_t most) {
+  return data.pick<std::int64_t>({1, data.size(1, most), data.size(1, most), most});
+}
+
+}  // namespace concertina

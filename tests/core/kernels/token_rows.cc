@@ -1,0 +1,149 @@
+// Patches, class tokens and the rows that are read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/batch.h"
+#include "tests/core/kernels/cases.h"
+#include "tests/core/kernels/differences.h"
+#include "tests/core/kernels/rates.h"
+#include "tests/oracle/token_rows.h"
+
+namespace concertina {
+namespace {
+
+struct Image {
+  std::int64_t channels, down, across, patch;  // down x across patches
+};
+
+Outputs run_images(Backend& backend, unsigned seed, std::int64_t samples, const Image& shape,
+                   DType compute) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const auto [channels, down, across, patch] = shape;
+  const Buffer image = data.normal(samples * channels * down * across * patch * patch);
+  const Buffer patches(image.size(), compute);
+  backend.run(
+      ImagePatches{image.view(), channels, down * patch, across * patch, patch, patches.view()});
+  backend.synchronize();
+  Outputs outputs;
+  keep(outputs, "patches", patches);
+  return outputs;
+}
+
+constexpr std::int64_t kMostRead = 3;
+
+/// Targets [samples,tokens] of which each sample has 0 to kMostRead.
+Buffer few_targets(Data& data, std::int64_t samples, std::int64_t tokens) {
+  Buffer targets(static_cast<std::size_t>(samples * tokens), DType::i32);
+  std::fill_n(targets.view().i32(), targets.size(), kIgnored);
+  for (std::int64_t s = 0; s < samples; ++s)
+    for (std::int64_t count = data.size(0, kMostRead); count > 0; --count)
+      targets.view().i32()[s * tokens + data.size(0, tokens - 1)] =
+          static_cast<std::int32_t>(data.size(0, 1000));
+  return targets;
+}
+
+Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
+                       std::int64_t width, DType compute) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const std::int64_t all = samples * (tokens + 1) * width;
+  const Buffer x = data.normal(samples * tokens * width, 1, 0, compute);
+  const Buffer dy = data.normal(all, 1, 0, compute),
+               one = data.normal(samples * width, 1, 0, compute),
+               some = data.normal(samples * kMostRead * width, 1, 0, compute);
+  const Buffer cls = data.normal(width), wpe = data.normal((tokens + 1) * width);
+  // Also those that are out of range.
+  const Buffer ends = data.integers(samples, 0, static_cast<std::int32_t>(tokens) + 2);
+  const Buffer targets = few_targets(data, samples, tokens + 1);
+  const Buffer ends_at(static_cast<std::size_t>(samples), DType::i32);
+  const Buffer places(static_cast<std::size_t>(samples * kMostRead), DType::i32),
+      taken(places.size(), DType::i32);
+  const Buffer y(dy.size(), compute), dx(x.size(), compute), first(one.size(), compute),
+      last(one.size(), compute), read(some.size(), compute), spread(dy.size(), compute),
+      spread_last(dy.size(), compute), spread_some(dy.size(), compute);
+  backend.run(JoinClass{x.view(), cls.view(), wpe.view(), y.view()});
+  backend.run(SplitClass{dy.view(), samples, dx.view()});
+  backend.run(TakeRows{dy.view(), {}, samples, first.view()});
+  backend.run(FindLastRows{ends.view(), tokens + 1, ends_at.view()});
+  backend.run(FindTargets{targets.view(), samples, places.view(), taken.view()});
+  backend.run(TakeRows{dy.view(), ends_at.view(), samples, last.view()});
+  backend.run(TakeRows{dy.view(), places.view(), samples, read.view()});
+  backend.run(SpreadRows{one.view(), {}, samples, spread.view()});
+  backend.run(SpreadRows{one.view(), ends_at.view(), samples, spread_last.view()});
+  backend.run(SpreadRows{some.view(), places.view(), samples, spread_some.view()});
+  const Buffer dcls(cls.size()), dwpe(wpe.size()), dcls_sum(cls.values()), dwpe_sum(wpe.values());
+  backend.run(JoinClassWeight{dy.view(), dcls.view(), dwpe.view(), false});
+  backend.run(JoinClassWeight{dy.view(), dcls_sum.view(), dwpe_sum.view(), true});
+  backend.synchronize();
+  Outputs outputs;
+  keep(outputs, "y", y);
+  keep(outputs, "dx", dx);
+  keep(outputs, "first rows taken", first);
+  keep(outputs, "last rows taken", last);
+  keep(outputs, "first rows spread", spread);
+  keep(outputs, "last rows spread", spread_last);
+  keep(outputs, "rows with targets taken", read);
+  keep(outputs, "rows with targets spread", spread_some);
+  outputs.push_back(
+      {"targets", std::vector<float>(taken.view().i32(), taken.view().i32() + taken.size())});
+  keep(outputs, "dcls", dcls, largest(dy));
+  keep(outputs, "dwpe", dwpe, largest(dy));
+  keep(outputs, "dcls accumulated", dcls_sum, largest(dy));
+  keep(outputs, "dwpe accumulated", dwpe_sum, largest(dy));
+  return outputs;
+}
+
+}  // namespace
+
+void add_token_row_cases(CaseRound& round) {
+  Data& data = round.data;
+  const std::int64_t samples = data.size(1, 3), tokens = odd_size(data, 60),
+                     width = odd_size(data, 300);
+  const Image image{data.pick<std::int64_t>({1, 3}), data.size(1, 4), data.size(1, 4),
+                    data.pick<std::int64_t>({1, 4, 5, 7, 8, 14, 16})};
+  round.add(fmt::format("images {}x{} of {}x{} patches {}", samples, image.channels, image.down,
+                        image.across, image.patch),
+            run_images, samples, image);
+  round.add(fmt::format("token_rows {}x{}x{}", samples, tokens, width), run_token_rows, samples,
+            tokens, width);
+}
+
+/// Images with patches of 16 x 16 pixels, C wide, T a sample.
+void token_row_rates(KernelRates& rates, DType compute) {
+  const RateSizes& sizes = rates.sizes();
+  RateMemory& memory = rates.memory();
+  constexpr std::int64_t kPatch = 16;
+  const std::int64_t s = sizes.samples, t = sizes.tokens, c = sizes.width;
+  const View image = memory.take(s * t * c, DType::f32), x = memory.take(s * t * c, compute);
+  const View joined = memory.take(s * (t + 1) * c, compute), one = memory.take(s * c, compute);
+  const View cls = memory.take(c, DType::f32), wpe = memory.take((t + 1) * c, DType::f32);
+  const auto bytes = static_cast<double>(x.bytes());
+  rates.fused("image patches", bytes + static_cast<double>(image.bytes()),
+              ImagePatches{image, c / (kPatch * kPatch), t / 16 * kPatch, 16 * kPatch, kPatch, x});
+  rates.fused("class token", 2 * bytes, JoinClass{x, cls, wpe, joined});
+  rates.fused("class token dx", 2 * bytes, SplitClass{joined, s, x});
+  rates.fused("class token dW", bytes, JoinClassWeight{joined, cls, wpe, true});
+  rates.fused("rows spread", bytes, SpreadRows{one, {}, s, x});
+}
+
+namespace oracle {
+namespace {
+
+TEST(OracleTest, JoinClassGradients) {
+  Values x = draw(12), cls = draw(3), wpe = draw(9), y(18), dcls(3), dwpe(9);
+  const Values dy = draw(18);
+  const auto loss = [&] {
+    join_class(2, 3, 3, x.data(), cls.data(), wpe.data(), y.data());
+    return dot(y, dy);
+  };
+  join_class_weight(2, 3, 3, dy.data(), dcls.data(), dwpe.data(), false);
+  EXPECT_LE(relative_error(dcls, differences(cls, loss)), kTolerance);
+  EXPECT_LE(relative_error(dwpe, differences(wpe, loss)), kTolerance);
+}
+
+}  // namespace
+}  // namespace oracle
+}  // namespace concertina

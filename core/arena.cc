@@ -17,7 +17,6 @@ Arena::Arena(Arena&& other) noexcept
       block_(std::exchange(other.block_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
       used_(std::exchange(other.used_, 0)),
-      peak_(std::exchange(other.peak_, 0)),
       written_(std::exchange(other.written_, false)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
@@ -25,7 +24,6 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(block_, other.block_);
   std::swap(capacity_, other.capacity_);
   std::swap(used_, other.used_);
-  std::swap(peak_, other.peak_);
   std::swap(written_, other.written_);
   return *this;
 }
@@ -43,7 +41,7 @@ bool Arena::renew(std::size_t bytes) {
   if (block_ == nullptr || wanted > capacity_ || !memory_->trim(block_, capacity_, wanted))
     return false;
   capacity_ = wanted;
-  used_ = peak_ = 0;
+  used_ = 0;
   written_ = true;
   return true;
 }
@@ -60,7 +58,6 @@ void* Arena::take_any(std::size_t bytes, std::string_view name) {
                    bytes, used_, capacity_);
   void* at = block_ + used_;
   used_ += padded;
-  peak_ = std::max(peak_, used_);
   return at;
 }
 

@@ -29,20 +29,16 @@ class Arena {
   /// The same for what is written before it is read: its content is any.
   void* take_any(std::size_t bytes, std::string_view name);
   View take(std::size_t count, DType dtype, std::string_view name);
-  /// Everything taken since is free again: for workspaces that live for one action.
-  std::size_t mark() const { return used_; }
-  void rewind(std::size_t mark) { used_ = mark; }
 
   /// The start of the block; null before `reserve`.
   void* data() const { return block_; }
   std::size_t capacity() const { return capacity_; }
   std::size_t used() const { return used_; }
-  std::size_t peak() const { return peak_; }
 
  private:
   Memory* memory_ = nullptr;
   std::byte* block_ = nullptr;
-  std::size_t capacity_ = 0, used_ = 0, peak_ = 0;
+  std::size_t capacity_ = 0, used_ = 0;
   bool written_ = false;  // by what had it before
 };
 

@@ -4,6 +4,7 @@
 // start at zero.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -68,6 +69,8 @@ class Optimizer {
 
 /// Global-norm clipping (Pascanu et al. 2013): the factor min(1, clip / (norm + 1e-6)) for a
 /// gradient of this norm; clip <= 0 means none.
-float clip_scale(double norm, double clip);
+inline float clip_scale(double norm, double clip) {
+  return clip <= 0 ? 1.0F : static_cast<float>(std::min(1.0, clip / (norm + 1e-6)));
+}
 
 }  // namespace concertina

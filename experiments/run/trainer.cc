@@ -82,7 +82,7 @@ void Trainer::start_engine(Arena arena) {
   const double start = now();
   engine_->start(*state_, {world_, tensors()}, watchdog_, std::move(arena));
   build_seconds_ += now() - start;
-  engine_peak_ = std::max(engine_peak_, state_->bytes() + engine_->arena().peak());
+  engine_peak_ = std::max(engine_peak_, state_->bytes() + engine_->arena().used());
   squares_.assign(assignment_->buckets.size(), 0);
 }
 

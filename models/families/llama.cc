@@ -8,7 +8,7 @@
 #include "models/task.h"
 #include "models/units/attention.h"
 #include "models/units/embedding.h"
-#include "models/units/gated_mlp.h"
+#include "models/units/mlp.h"
 
 namespace concertina::families {
 namespace {

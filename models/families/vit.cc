@@ -7,8 +7,8 @@
 #include "models/model.h"
 #include "models/task.h"
 #include "models/units/attention.h"
+#include "models/units/embedding.h"
 #include "models/units/mlp.h"
-#include "models/units/patch_embedding.h"
 
 namespace concertina::families {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "models/units/attention_graph.h"
 #include "models/units/dense.h"
+#include "models/units/graphs.h"
 #include "models/units/slots.h"
 
 namespace concertina {

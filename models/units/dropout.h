@@ -15,7 +15,9 @@ class Dropout {
   bool drops(const UnitIo& io) const { return shape_.dropout > 0 && io.training; }
 
   /// F, where it drops: y = residual (may be empty) + drop(u). y may be u.
-  void forward(const UnitIo& io, View u, View residual, View y) const;
+  void forward(const UnitIo& io, View u, View residual, View y) const {
+    backend_.run(ApplyDropout{.mask = mask(io), .u = u, .residual = residual, .y = y});
+  }
 
   /// Elements of a unit's slot in its `grads` for the gradient [R,C] of what was dropped: none
   /// without dropout.
@@ -24,12 +26,17 @@ class Dropout {
   }
   /// I: that gradient, of `dy` before it was dropped; in `place`, that slot, or where there is none
   /// just `dy`.
-  View backward(const UnitIo& io, View dy, View place) const;
+  View backward(const UnitIo& io, View dy, View place) const {
+    if (!place.empty()) backend_.run(ApplyDropout{.mask = mask(io), .u = dy, .y = place});
+    return gradient(dy, place);
+  }
   /// W: the same, from what backward() left.
   static View gradient(View dy, View place) { return place.empty() ? dy : place; }
 
  private:
-  DropoutMask mask(const UnitIo& io) const;
+  DropoutMask mask(const UnitIo& io) const {
+    return {shape_.dropout, io.random, shape_.tokens * shape_.width};
+  }
 
   UnitShape shape_;
   Backend& backend_;

@@ -1,6 +1,4 @@
-// What tokens become: x = wte[token] (+ wpe[position]) (+ wtt[type]); output[R,C] =
-// dropout(norm(x)), where there is a norm. Parameters: wte [V,C], shared by the name "wte" unless
-// `tied` is false; wpe [T,C]; wtt [K,C]; the norm's. Reads tokens, and with types also types.
+// The units that begin a model.
 #pragma once
 
 #include <optional>
@@ -12,6 +10,9 @@ namespace concertina {
 /// The shared token table [V,C].
 inline constexpr std::string_view kTokenTable = "wte";
 
+/// Tokens: x = wte[token] (+ wpe[position]) (+ wtt[type]); output[R,C] = dropout(norm(x)), where
+/// there is a norm. Parameters: wte [V,C], shared by the name "wte" unless `tied` is false; wpe
+/// [T,C]; wtt [K,C]; the norm's. Reads tokens, and with types also types.
 struct EmbeddingSpec {
   std::int64_t vocabulary = 0;  // V
   bool tied = true;             // the head uses the same table
@@ -23,5 +24,18 @@ struct EmbeddingSpec {
 };
 
 UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec);
+
+/// An image (ViT, Dosovitskiy et al. 2021): its N patches of P x P pixels as rows, mapped to the
+/// width; output[S (N+1),C] = dropout(class token and patches + positions). Parameters:
+/// patch.weight [channels P P,C] in the order (channel, y, x), patch.bias [C], cls [C], wpe
+/// [N+1,C]. Reads image.
+struct PatchEmbeddingSpec {
+  std::int64_t channels = 0, size = 0, patch = 0;  // an image [channels,size,size]; P divides size
+  float std = 0;                                   // of the init
+  std::int64_t patches() const { return (size / patch) * (size / patch); }
+};
+
+/// `shape`: its tokens are the patches and the class token.
+UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec);
 
 }  // namespace concertina

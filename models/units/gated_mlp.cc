@@ -1,4 +1,4 @@
-#include "models/units/gated_mlp.h"
+#include "models/units/mlp.h"
 
 #include <array>
 

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "models/units/activation.h"
 #include "models/units/dense.h"
+#include "models/units/graphs.h"
 #include "models/units/slots.h"
 
 namespace concertina {

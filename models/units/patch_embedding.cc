@@ -1,4 +1,4 @@
-#include "models/units/patch_embedding.h"
+#include "models/units/embedding.h"
 
 #include <array>
 

@@ -55,18 +55,6 @@ TEST(ArenaTest, NeverGrows) {
   EXPECT_THROW(arena.reserve(512), Error);
 }
 
-TEST(ArenaTest, RewindFreesButPeakStays) {
-  Arena arena(1024);
-  void* first = arena.take(64, "kept");
-  const std::size_t mark = arena.mark();
-  void* scratch = arena.take(512, "scratch");
-  arena.rewind(mark);
-  EXPECT_EQ(arena.take(128, "scratch again"), scratch);
-  EXPECT_NE(first, scratch);
-  EXPECT_EQ(arena.used(), 192U);
-  EXPECT_EQ(arena.peak(), 576U);
-}
-
 TEST(ArenaTest, MovesItsBlock) {
   Arena from(128);
   auto* at = static_cast<int*>(from.take(sizeof(int), "number"));

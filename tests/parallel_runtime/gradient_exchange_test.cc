@@ -124,7 +124,7 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
         const std::size_t floats = arena.capacity() / sizeof(float);
         std::fill_n(arena.take(floats, DType::f32, "all").f32(), floats,
                     std::numeric_limits<float>::quiet_NaN());
-        arena.rewind(0);
+        ASSERT_TRUE(arena.renew(arena.capacity()));
         exchange.attach(arena);
         EXPECT_EQ(arena.used(), arena.capacity());
         const Groups groups(world, sets);

@@ -13,7 +13,7 @@
 
 namespace concertina::cuda {
 
-/// The formats of what products multiply. tf32: stored as fp32. e4m3 and e5m2: bytes, to be
+/// The formats of the factors of products. tf32: stored as fp32. e4m3 and e5m2: bytes, to be
 /// multiplied by one scale a tensor (Micikevicius et al. 2022, "FP8 Formats for Deep Learning").
 enum class Format : std::uint8_t { f32, tf32, bf16, e4m3, e5m2 };
 

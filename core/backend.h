@@ -1,4 +1,4 @@
-// What runs kernels (core/ops.h): the interface that every backend implements (CPU, CUDA).
+// A backend runs kernels (core/ops.h): the interface that CPU and CUDA implement.
 // Invariants: kernels are ordered on the backend's stream; nothing allocates after the operators
 // are made and the workspace is set; no kernel splits a reduction by thread, so the number of
 // threads never changes a bit.
@@ -59,6 +59,9 @@ class Backend {
   /// Issues the kernel of `op`; results are there after synchronize().
   virtual void run(const Op& op) = 0;
 
+  /// Whether repeat() records passes. Where it does not, they need no key: callers issue their
+  /// kernels themselves.
+  virtual bool records_passes() const { return false; }
   /// Calls `issue`, which issues the kernels of `pass`, or replays the recording that was made
   /// under an equal key.
   virtual void repeat(const RepeatedPass& /*pass*/, const std::function<void()>& issue) { issue(); }

@@ -34,7 +34,7 @@ class BackendAround : public Backend {
     inner_.run(own);
   }
 
-  // repeat() stays that of Backend: the hook sees every kernel.
+  // records_passes() and repeat() stay those of Backend: the hook sees every kernel.
   void forget_passes() override { inner_.forget_passes(); }
   PassCounts pass_counts() const override { return inner_.pass_counts(); }
   Memory& memory() override { return inner_.memory(); }
@@ -42,7 +42,7 @@ class BackendAround : public Backend {
   void synchronize() override { inner_.synchronize(); }
 
  protected:
-  Backend& inner() { return inner_; }
+  Backend& inner() const { return inner_; }
 
  private:
   struct After {

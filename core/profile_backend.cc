@@ -54,8 +54,11 @@ class ProfileBackend final : public BackendAround {
     profile_.products[shape];  // also of a map that nothing calls
     return BackendAround::linear(shape);
   }
+  bool records_passes() const override {
+    return !profile_.active && profile_.repeats && inner().records_passes();
+  }
   void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
-    profile_.active || !profile_.repeats ? issue() : inner().repeat(pass, issue);
+    records_passes() ? inner().repeat(pass, issue) : issue();
   }
   KernelClock& clock() override { return clock_; }
 

@@ -182,6 +182,7 @@ UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads
 template <class F>
 void ModelStage::run(std::size_t slot, Pass pass, const UnitIo& io,
                      std::span<const UnitGradient> gradients, const F& issue) {
+  if (!backend_.records_passes()) return issue();
   const Slot& s = slots_[slot];
   write_pass_key(*s.unit, pass, io, gradients, key_);
   backend_.repeat({s.name, kPassNames[static_cast<std::size_t>(pass)], key_, io.random},

@@ -88,7 +88,7 @@ class ModelStage final : public Stage {
   View output_of(std::size_t slot, const MicrobatchIo& io) const;
   View output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
   UnitIo unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
-  /// Issues a pass of a unit by `issue`, or has its recording repeated.
+  /// Issues a pass of a unit by `issue`, or has its recording repeated where the backend records.
   template <class F>
   void run(std::size_t slot, Pass pass, const UnitIo& io, std::span<const UnitGradient> gradients,
            const F& issue);

@@ -99,6 +99,7 @@ class CudaBackend final : public Backend {
     std::visit([this](const auto& kernel) { issue(kernel); }, op);
   }
 
+  bool records_passes() const override { return true; }
   void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
     graphs_.run(pass, issue);
   }

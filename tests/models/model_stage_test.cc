@@ -344,6 +344,7 @@ TEST(ModelStageTest, WeightsCountOnlyOnceRefreshed) {
 class PassCounter final : public BackendAround {
  public:
   using BackendAround::BackendAround;
+  bool records_passes() const override { return true; }
   void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
     ++passes[fmt::format("{} of {}", pass.pass, pass.unit)];
     keys.insert({pass.key.begin(), pass.key.end()});
@@ -375,6 +376,19 @@ TEST(ModelStageTest, EveryKernelIsInAPassThatCanBeRepeated) {
     EXPECT_LT(counter.keys.size(), counter.passes.size() * kMicrobatches);
     EXPECT_GE(counter.keys.size(), counter.passes.size() + 6);
   }
+}
+
+/// Keys cost time: nobody writes them for a backend that drops them.
+TEST(ModelStageTest, ABackendThatRecordsNothingIsNotAskedTo) {
+  class Recordless final : public BackendAround {
+   public:
+    using BackendAround::BackendAround;
+    void repeat(const RepeatedPass& pass, const std::function<void()>&) override {
+      ADD_FAILURE() << pass.pass << " of " << pass.unit;
+    }
+  };
+  Recordless backend(make_cpu_backend(1));
+  run(backend, {0, 3, 6}, LocalPipeline::Backward::joint);
 }
 
 TEST(ModelStageTest, OnlyTheLastStageHasALoss) {

@@ -1,4 +1,4 @@
-// What a sample is made of, and where samples come from.
+// The fields that a sample is made of, and where samples come from.
 // Invariant: what a step holds is a pure function of (seed, step); a field is known by its name,
 // type and shape, never by which stage reads it.
 #pragma once
@@ -31,7 +31,7 @@ struct Field {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// What its samples have; the same at every call.
+  /// The fields of its samples; the same at every call.
   virtual std::span<const Field> fields() const = 0;
   /// Writes samples [first, first + count) of `step`'s global batch: `views[i]` gets
   /// count x elements of fields()[i], one sample after the other. An empty view is not wanted.

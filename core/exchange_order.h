@@ -43,8 +43,8 @@ struct GatherRound {
   int distance = 0, blocks = 0;
 };
 
-/// Round `index` (from 0) of an all-gather of `size` ranks; no blocks after the last one, of which
-/// there are log2(size), rounded up.
+/// Round `index` (from 0) of an all-gather of `size` ranks, which has log2(size) rounds, rounded up;
+/// later rounds have no blocks.
 inline GatherRound gather_round(int index, int size) {
   const int distance = index < 31 ? 1 << index : size;
   return {distance, std::max(std::min(distance, size - distance), 0)};

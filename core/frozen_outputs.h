@@ -1,4 +1,4 @@
-// What frozen units made of a sample before, in place of computing it again.
+// Outputs of frozen units that were kept before, in place of computing them again.
 // Invariants: what is restored has the bits that the units would make now; asked only by training,
 // and only of the stage that begins the model.
 #pragma once

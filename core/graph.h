@@ -66,7 +66,7 @@ class GraphBuilder {
  public:
   using Attributes = std::map<std::string, GraphAttribute>;
 
-  /// What follows describes `unit`; it outlives that.
+  /// All that is added from now on describes `unit`, which outlives the builder.
   void enter(const UnitSpec& unit) { unit_ = &unit; }
 
   /// An input [batch_size, sequence_length] of whole numbers: "input_ids", "position_ids", ...

@@ -4,8 +4,8 @@
 // point between kernels: it passes when all kernels issued before it have ended, and not before
 // the host has issued it.
 //
-// What that makes of a rank's times, all of which are marks: an action lasts from the mark in front
-// of its first kernel to the one after its last, with the gaps inside it. A rank idles between
+// All times of a rank are marks. An action lasts from the mark in front of its first kernel to the
+// one after its last, with the gaps inside it. A rank idles between
 // two actions where the device has nothing to do. A host that waits for a message while the device
 // still computes costs nothing: both ends of its wait pass when the device is through.
 #pragma once

@@ -45,8 +45,8 @@ class Memory {
   /// Between blocks and host memory, in any direction, after all kernels issued so far; complete
   /// on return if one side is host memory.
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
-  /// What blocks are taken from, where others take from it as well and it ends before the host's
-  /// memory does: a device. `free` bytes now.
+  /// A device's memory, which blocks are taken from, which others take from as well, and which ends
+  /// before the host's does; `free` bytes now. None for host memory.
   struct Pool {
     std::string name;
     std::size_t free = 0;

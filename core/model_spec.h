@@ -1,4 +1,4 @@
-// What the rest of the system knows of a model: its units, their parameters and their costs.
+// A model as the rest of the system knows it: its units, their parameters and their costs.
 // Invariant: pure values; nothing here depends on rank, layout or device.
 #pragma once
 
@@ -37,7 +37,7 @@ struct UnitCost {
   double forward_flops = 0, input_flops = 0, weight_flops = 0;  // F, I, W
   std::size_t saved_bytes = 0;  // kept from F until I (and W), without the unit's input
   std::size_t grad_bytes = 0;   // kept from I until W where they are separate actions
-  /// What recomputing the kept values from the unit's input costs; 0: it cannot be done.
+  /// Operations that recompute the kept values from the unit's input; 0: it cannot be done.
   double again_flops = 0;
   /// The products of F alone, attention's as if no mask hid a key; utilization is computed from
   /// them (experiments/record/utilization.h).
@@ -74,7 +74,7 @@ struct ModelSpec {
   std::int64_t rows() const { return samples * tokens_per_sample; }
 };
 
-/// What the units of `model` read, each field once, in the order of the units.
+/// The fields that the units of `model` read, each once, in the order of the units.
 std::vector<Field> fields_of(const ModelSpec& model);
 /// The index of each of `unit`'s reads in `fields`, which are fields_of() its model.
 std::vector<int> read_indices(const UnitSpec& unit, const std::vector<Field>& fields);
@@ -112,15 +112,15 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 int units_of_layers(const ModelSpec& model, int layers);
 /// The leading layers that lie within the first `units` units as a whole.
 int layers_of_units(const ModelSpec& model, int units);
-/// What is frozen, in words: "7 of 12 layers frozen", or "2 of 26 units frozen" where these are not
-/// whole layers; empty for no units.
+/// The frozen units in words: "7 of 12 layers frozen", or "2 of 26 units frozen" where these are
+/// not whole layers; empty for no units.
 std::string frozen_text(const ModelSpec& model, int units);
 /// The most layers that can be frozen while some parameter still trains.
 int most_frozen_layers(const ModelSpec& model);
 
-/// What one microbatch costs where units [0, frozen_units) are frozen: of these, F alone and
-/// nothing saved; of the others, weight gradients in proportion to the parameters that train, and
-/// what recompute makes of UnitSpec::cost.
+/// The cost of one microbatch by unit, where units [0, frozen_units) are frozen. Frozen units only
+/// run F and save nothing. Weight gradients of the others cost in proportion to the parameters that
+/// train; units that recompute save less and cost more than UnitSpec::cost.
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
 
 /// Elements of the canonical grid: norms are summed, states hashed and owners cut by block.

@@ -31,8 +31,8 @@ struct LinearShape {
   bool operator==(const LinearShape&) const = default;
 };
 
-/// What is fused after the product. Forward: a GELU writes y = gelu(u) and what its gradient needs
-/// into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: a GELU multiplies dx[R,I] by
+/// The operation that is fused after a product. Forward: a GELU writes y = gelu(u) and what its
+/// gradient needs into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: a GELU multiplies dx[R,I] by
 /// the derivative, from what the map that produced this one's input kept in aux[R,I]; `residual`
 /// adds residual[R,I] to dx.
 /// `gelu` is the tanh form (GPT-2), `gelu_erf` x Phi(x) (BERT, ViT; Hendrycks & Gimpel 2016).

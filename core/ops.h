@@ -347,7 +347,7 @@ struct SpanCrossEntropy {
 };
 
 /// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual may
-/// be empty (then 0), and y may be u. Also its own gradient: u is dy then.
+/// be empty (then 0), and y may be u. It is its own gradient, with u = dy.
 struct ApplyDropout {
   static constexpr std::string_view kName = "dropout";
   DropoutMask mask;

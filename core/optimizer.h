@@ -25,11 +25,11 @@ struct UpdateStep {
   float grad_scale = 1;  // clipping: the gradient is multiplied by this first
 };
 
-/// What a rule needs on one rank beside weights, state and gradients: operators and scratch.
+/// Operators and scratch that a rule needs on one rank beside weights, state and gradients.
 class UpdateTools {
  public:
   virtual ~UpdateTools() = default;
-  /// Scratch that update() writes, of which nothing stays.
+  /// Scratch for update(); its content does not outlive the call.
   virtual std::size_t scratch_bytes() const = 0;
   virtual void attach(void* scratch) = 0;
 };
@@ -56,8 +56,8 @@ class Optimizer {
   /// Floating-point operations of the products in update() of this whole tensor, beside what it
   /// does with each element.
   virtual double update_flops(const ParameterSpec& /*parameter*/) const { return 0; }
-  /// What update() needs for these tensors, which are those of one rank; null: nothing. Made before
-  /// the backend's workspace is set.
+  /// Makes the tools that update() needs for `tensors`, those of one rank; null: none are needed.
+  /// To be called before the backend's workspace is set.
   virtual std::unique_ptr<UpdateTools> tools(
       Backend& /*backend*/, std::span<const BucketTensor* const> /*tensors*/) const {
     return nullptr;

@@ -1,4 +1,4 @@
-// What a run computes in: a value of numerics.compute.
+// The precision of a run: a value of numerics.compute.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// What linear maps multiply; sums are fp32 in any case.
+/// The type of the factors that linear maps multiply; sums are fp32 in any case.
 /// `tf32`: fp32 cut to 10 bits. `fp8`: E4M3, output gradients E5M2, one scale a tensor.
 enum class Products : std::uint8_t { as_stored, tf32, fp8 };
 
@@ -27,7 +27,7 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
-/// What a backend may be asked to compute in.
+/// All precisions that a backend may be asked for.
 inline constexpr std::array kPrecisions{
     Precision(DType::f32), Precision(DType::f32, Products::tf32), Precision(DType::bf16),
     Precision(DType::bf16, Products::fp8)};

@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// What one kernel took since the last reset.
+/// Calls, seconds and operations of one kernel since the last reset.
 struct KernelTime {
   std::int64_t calls = 0;
   double seconds = 0;

@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// What a stream of random numbers is for; part of the key, so streams never meet.
+/// The purpose of a stream of random numbers; part of the key, so streams never meet.
 enum class Purpose : std::uint32_t {
   init = 1,
   shuffle = 2,

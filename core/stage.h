@@ -1,4 +1,4 @@
-// What the executor runs: one contiguous range of units on one rank.
+// A stage, which the executor runs: one contiguous range of units on one rank.
 // Invariants: a stage owns no activation memory (slots come from the executor, sized by the plan)
 // and knows nothing of ranks, schedules or transfers.
 #pragma once
@@ -57,7 +57,7 @@ class GradientSink {
   virtual void end(int bucket, int use, int microbatch) = 0;
 };
 
-/// What a unit has just done. B is input, then weight.
+/// The passes of a unit. B is input, then weight.
 enum class Pass { forward, input, weight, pack };
 inline constexpr int kPasses = 4;
 inline constexpr std::array<std::string_view, kPasses> kPassNames{"forward", "input gradient",
@@ -71,8 +71,8 @@ class UnitObserver {
   virtual void unit_done(int unit, Pass pass) = 0;  // unit: of the model
 };
 
-/// Buckets of which a step makes no gradient: each is all that its one use holds. A view of a flag
-/// per bucket; of no flags: none.
+/// Buckets whose gradients a step does not compute: each is all that its one use holds. A view of
+/// one flag per bucket; without flags no bucket is skipped.
 class SkippedBuckets {
  public:
   SkippedBuckets() = default;

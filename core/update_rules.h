@@ -12,7 +12,7 @@ struct AdamW {
   std::int64_t step = 1;
 };
 
-/// What every element of one update has in common.
+/// The constants that all elements of one update share.
 struct AdamWConstants {
   float lr, beta1, beta2, eps, decay;          // decay = lr * weight_decay
   float grad_scale, correction1, correction2;  // 1/(1-beta1^t), 1/sqrt(1-beta2^t)

@@ -1,4 +1,4 @@
-// What this program was built from, for results, traces, checkpoints and --version.
+// The source that this program was built from, for results, traces, checkpoints and --version.
 #pragma once
 
 #include <string>

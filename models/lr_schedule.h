@@ -30,7 +30,7 @@ struct LrPoint {
   std::int64_t last = 1;    // the last step of warm-up and schedule
 };
 
-/// What a schedule is.
+/// The shape of a schedule and its options.
 struct LrShape {
   /// Fraction of the peak, in (0, 1] but at the last step. 1 at the end of the warm-up, and never
   /// below `min` after it.

@@ -64,7 +64,7 @@ void check_sizes(const ModelConfig& config) {
     throw_input(fmt::format("model.dropout = {} is out of range", config.dropout), "model.dropout",
                 "a share from 0 up to, but not, 1");
   if (config.dropout > 0 && config.context * config.width > kMostDropped)
-    throw_input(fmt::format("dropout has random numbers for {} elements of a sample, not for {}",
+    throw_input(fmt::format("dropout supports at most {} elements per sample, and this model has {}",
                             kMostDropped, config.context * config.width),
                 "model.dropout", "0, or a smaller width or context");
   const double rows = static_cast<double>(config.samples) * static_cast<double>(config.context);

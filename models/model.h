@@ -80,7 +80,8 @@ std::span<const Entry<Family>> models();
 /// Throws Error{bad_input} for an unknown family or an impossible config, with the config key.
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config);
 
-/// What every family demands: sizes positive and small enough to count in, heads dividing width.
+/// Throws Error{bad_input} unless sizes are positive and small enough to count in, and heads divide
+/// the width, as every family demands.
 void check_sizes(const ModelConfig& config);
 
 /// The standard deviation of weights that feed the skip, two per layer: their sum keeps the

@@ -22,7 +22,7 @@ struct OptimizerConfig {
 /// Adam's numbers for one step of a tensor that decays or not.
 AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay);
 
-/// What a rule is: how it is made, and what it can be told beside the keys of all.
+/// An update rule: how it is made, and its own options beside the keys of all.
 struct OptimizerRule {
   std::unique_ptr<Optimizer> (*make)(const OptimizerConfig& config) = nullptr;
   std::vector<Option> options{};

@@ -1,4 +1,4 @@
-// What decides the kernels of a unit's pass, in words (Backend::repeat).
+// All that decides the kernels of a unit's pass, as words (Backend::repeat).
 // Invariant: all that the pass is given, by value, but for the step and sample of its random
 // numbers; two different passes never have equal words.
 #pragma once

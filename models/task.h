@@ -1,4 +1,4 @@
-// What a model is trained for: what ends it, and which targets it reads.
+// A task is what a model is trained for: which head ends it, and which targets that reads.
 // Invariant: a task knows no family; a family says what it hands over (Trunk).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// What a family hands to the head: rows [R,C], and how they came about.
+/// The trunk that a family hands to the head: rows [R,C], and how they came about.
 struct Trunk {
   UnitShape shape;
   std::int64_t vocabulary = 0, classes = 0;

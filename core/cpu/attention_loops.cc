@@ -1,4 +1,4 @@
-// What attention in bf16 does between its products (product_attention.cc); compiled once for each
+// Attention's loops between its products in bf16 (product_attention.cc); compiled once for each
 // instruction set.
 #include "core/cpu/attention_rows.h"
 #include "core/cpu/loops.h"

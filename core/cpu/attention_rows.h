@@ -15,7 +15,7 @@ Int seen_by(const SeenKeys& keys, Int query) {
 }
 
 // Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
-// What the mask hides in the last vector counts as minus infinity.
+// Scores that the mask hides in the last vector count as minus infinity.
 constexpr float kMasked = -1e30F;
 
 // `end`: of the last vector; all before it is valid.

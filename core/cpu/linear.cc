@@ -98,7 +98,7 @@ class CpuLinear final : public Linear {
     return kind == Epilogue::Kind::gelu_erf ? loops_.gelu_erf : nullptr;
   }
 
-  /// y = tile + bias + residual, of which either may be null.
+  /// y = tile + bias + residual; bias and residual may be null.
   void finish(const float* tile, const float* bias, const T* residual, T* y, Int rows,
               Int n) const {
     const bool there = static_cast<const void*>(tile) == y;

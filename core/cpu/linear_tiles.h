@@ -37,7 +37,7 @@ struct Cuts {
   std::int64_t all, piece;
   std::int64_t count() const { return (all + piece - 1) / piece; }
   bool last(std::int64_t i) const { return (i + 1) * piece > all; }
-  /// The length of a whole piece, or of the one left over; 0 where there is none.
+  /// The length of a full piece, or of the remainder; 0 where there is none.
   std::int64_t length(bool last) const { return last ? all % piece : all < piece ? 0 : piece; }
 };
 

@@ -64,7 +64,7 @@ struct HeadRows {
   std::int64_t stride, d;
 };
 
-/// What attention in bf16 does between its products. Probabilities `p` and score gradients `ds` are
+/// Attention's loops between its products in bf16. Probabilities `p` and score gradients `ds` are
 /// zero where a query sees no key.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
@@ -100,7 +100,7 @@ inline constexpr std::int64_t kPanelProductRows = 64;  // at most, of rows()
 struct PanelProducts {
   // floats that pack() writes for B[k,n]
   std::int64_t (*packed)(std::int64_t k, std::int64_t n);
-  // B[k,n], of which one stride is 1
+  // B[k,n]; one of its strides is 1
   void (*pack)(const float* b, std::int64_t b_row, std::int64_t b_column, std::int64_t k,
                std::int64_t n, float* packed);
   // c[m,n] = a[m,k] B[k,n], a and c row-major and dense

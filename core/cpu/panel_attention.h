@@ -51,7 +51,7 @@ void store_rows(const float* from, Int from_stride, typename Format::Element* to
   for (Int i = 0; i < rows; ++i) Format::store(from + i * from_stride, 1.0F, to + i * to_stride, d);
 }
 
-// What the forward pass of all heads of a group shares.
+// Shared by the forward pass of all heads of a group.
 template <class Word>
 struct ForwardScratch {
   Panels<Word> kt, values;  // [D,N], [keys,P]

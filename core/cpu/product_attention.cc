@@ -130,7 +130,7 @@ class ProductAttention final : public Attention {
   struct Sources {
     const Bf16 *q, *k, *v;
   };
-  /// What one head needs while it is computed; with null memory only the size.
+  /// The scratch of one head while it is computed; with null memory only the size.
   struct Scratch {
     float *s, *dp;   // [Q,T]
     Bf16 *p, *ds;    // [Q,T]

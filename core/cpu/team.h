@@ -81,7 +81,7 @@ class Workspace {
   std::byte* block_ = nullptr;
 };
 
-/// What the operators of one backend share.
+/// Shared by the kernels and operators of one backend.
 struct Context {
   const LoopTable& loops;
   Team team;

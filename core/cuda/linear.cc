@@ -26,7 +26,7 @@ class CudaLinear final : public Linear {
         biased_(context.blas, operands_->forward_shape(), Behind::bias),
         input_(context.blas, operands_->input_shape(), Behind::nothing),
         weight_(context.blas, operands_->weight_shape(), Behind::nothing) {
-    // In fp32 the precision of cuBLASLt's tanh, of which nothing is said, would show.
+    // In fp32 the precision of cuBLASLt's tanh would show, and nothing is said about it.
     if (s.compute == DType::bf16) {
       gelu_.emplace(context.blas, operands_->forward_shape(), Behind::gelu);
       gelu_input_.emplace(context.blas, operands_->input_shape(), Behind::gelu_backward);

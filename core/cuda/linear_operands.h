@@ -1,5 +1,5 @@
-// What the three products of a linear map read: packed weights, and activations as they are or as
-// the precision wants them. core/cuda/linear.cc adds what follows the products.
+// The operands of the three products of a linear map: packed weights, and activations as they are
+// or as the precision wants them. core/cuda/linear.cc adds what follows the products.
 //
 // Legend: R rows, I inputs, O outputs.
 #pragma once

@@ -12,7 +12,7 @@
 
 namespace concertina::cuda {
 
-/// What all operators of a backend share.
+/// Shared by all operators of a backend.
 struct Context {
   Stream stream;
   BlasHandle blas;

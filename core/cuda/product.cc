@@ -8,7 +8,7 @@
 namespace concertina::cuda {
 namespace {
 
-// What cuBLASLt may assume of a pointer: its widest access. Buffers start at kAlignment.
+// cuBLASLt may assume this alignment of a pointer: its widest access. Buffers start at kAlignment.
 constexpr std::uint32_t kPointerAlignment = 16;
 
 cudaDataType_t data_type(DType type) {

@@ -29,7 +29,7 @@ struct ProductShape {
   DType out = DType::f32;
 };
 
-/// What is done after the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
+/// The operation after the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
 /// `gelu_backward`: C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
 enum class Behind { nothing, bias, gelu, gelu_backward };
 

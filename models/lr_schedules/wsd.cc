@@ -9,7 +9,7 @@
 namespace concertina::lr_shapes {
 namespace {
 
-/// What is left of the fall, 1 to 0, when `within` of it is done.
+/// The part of the fall that is left, 1 to 0, when `within` of it is done.
 double left_of(const std::string& form, double within) {
   if (form == "cosine") return (1 + std::cos(std::numbers::pi * within)) / 2;
   if (form == "sqrt") return 1 - std::sqrt(within);

@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// What a linear map is, without a backend.
+/// A linear map without a backend.
 struct DenseSpec {
   std::string name;
   std::int64_t in = 0, out = 0;

@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// What a branch keeps, its share of what its half-block does.
+/// Memory of a branch: its share of its half-block's.
 struct BranchMemory {
   void* saved = nullptr;  // F -> I and W
   void* grads = nullptr;  // I -> W

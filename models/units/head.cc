@@ -26,7 +26,7 @@ UnitShape without_fp8(UnitShape shape) {
   return shape;
 }
 
-/// What the head reads of samples of `tokens`.
+/// The fields that the head reads of samples of `tokens`.
 std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
   std::vector<Field> reads = spec.reads;
   for (const Field& field : spec.rows.fields(tokens))
@@ -34,7 +34,7 @@ std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
   return reads;
 }
 
-/// Empty: what the head has no use for. `places` and `targets` [n], `taken` [n,C]; `h` and `t`
+/// Views that the head has no use for are empty. `places` and `targets` [n], `taken` [n,C]; `h` and `t`
 /// [n,C] after the first norm and the activation, `aux` [n,C] for the latter's gradient, `z` [n,C]
 /// after the transform's norm, `d` [n,C] after dropout.
 struct Saved {
@@ -169,12 +169,12 @@ class Head final : public PartedUnit {
     backend_.run(
         TakeRows{.x = io.input, .places = s.places, .samples = shape_.samples, .y = s.taken});
   }
-  /// What tells which rows have a loss: the targets, or what follows those of the loss.
+  /// The field that says which rows have a loss: the targets, or the first after those of the loss.
   View field_of_rows(const UnitIo& io) const {
     return spec_.rows.by_target() ? io.fields[kTargets] : io.fields[spec_.reads.size()];
   }
 
-  // What each step reads.
+  // The input of each step.
   View rows_of(const UnitIo& io, const Saved& s) const {
     return spec_.rows.some() ? s.taken : io.input;
   }

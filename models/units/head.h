@@ -1,6 +1,6 @@
-// What ends a model: some of a norm, a transform (a linear map, an activation, a norm), dropout and
-// a linear map to the logits; then the loss. A training forward leaves the gradient of the loss
-// where the logits were. Parameters: of the norm, of the transform's map and norm, of the map to
+// The last unit of a model: optionally a norm, a transform (a linear map, an activation, a norm) and
+// dropout; then a linear map to the logits, and the loss. A training forward leaves the gradient of
+// the loss where the logits were. Parameters: of the norm, of the transform's map and norm, of the map to
 // the logits.
 //
 // Dimensions: n rows that have a loss: all R, or some of each sample.

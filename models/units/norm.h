@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// What a norm is, without a backend.
+/// A norm without a backend.
 struct NormSpec {
   enum class Kind {
     layer,  // Ba et al. 2016
@@ -25,7 +25,7 @@ struct NormSpec {
   std::int64_t means(std::int64_t rows) const { return kind == Kind::layer ? rows : 0; }
 };
 
-/// What F of a norm keeps for its gradients, each [n]; an RMS norm has no mean.
+/// Statistics that F of a norm keeps for its gradients, each [n]; an RMS norm has no mean.
 struct NormStatistics {
   View mean, rstd;
 };

@@ -1,4 +1,4 @@
-// What units are put together from: parts that have parameters of their own.
+// Parts of units, which have parameters of their own.
 // Invariant: the parameters of a unit are those of its parts, part after part, and so are its
 // packed weights.
 #pragma once

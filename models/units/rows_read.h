@@ -22,19 +22,19 @@ struct RowsRead {
 
   bool some() const { return which != Which::all; }
   bool by_target() const { return which == Which::targets; }
-  /// Other rows in one sample than in another.
+  /// Whether samples differ in which rows are read.
   bool vary() const { return which == Which::last || which == Which::targets; }
-  /// Rows of a sample that are read, of `tokens` that it has.
+  /// The number of rows that are read of a sample of `tokens`.
   std::int64_t count(std::int64_t tokens) const;
-  /// What tells which rows they are, of samples of `tokens`; none unless they vary().
+  /// The fields that say which rows they are, for samples of `tokens`; none unless they vary().
   std::vector<Field> fields(std::int64_t tokens) const;
 };
 
 /// The shape of the rows that are read.
 UnitShape shape_of(const RowsRead& rows, UnitShape shape);
 
-/// Places [samples,n] of the rows that are read, where they vary(), and of targets also what these
-/// are; else empty.
+/// Places [samples,n] of the rows that are read, where they vary(), and where they are those with
+/// targets also these targets; else empty.
 struct RowPlaces {
   View places, targets;
 };
@@ -42,8 +42,8 @@ struct RowPlaces {
 void find_rows(Backend& backend, const RowsRead& rows, const UnitShape& shape, View field,
                const RowPlaces& to);
 
-/// The unit that `plan` makes of a shape, on the rows that are read of `shape`; of all rows it is
-/// that unit itself, else it must read no field. Parameters: that unit's.
+/// Restricts the unit that `plan` makes to `rows`; with all rows the unit is unchanged, else it must
+/// read no field. Its parameters stay.
 UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
                  const std::function<UnitPlan(const UnitShape& shape)>& plan);
 

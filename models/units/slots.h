@@ -1,4 +1,4 @@
-// What a unit keeps between its passes: named views of one block of bytes, from one table.
+// Memory that a unit keeps between its passes: named views of one block of bytes, from one table.
 // Invariant: the size of the block and the places in it come from the same table; views are aligned
 // and in the table's order.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// A member of `Views`, and how many elements of which type it holds; 0: it stays empty.
+/// A member of `Views`, its number of elements and their type; with 0 elements it stays empty.
 template <class Views>
 struct Slot {
   View Views::*view;

@@ -67,7 +67,7 @@ struct UnitGradient {
   bool accumulate = false;
 };
 
-/// What a unit that ends a model leaves in `saved`; empty views at any other unit.
+/// The results that a unit that ends a model leaves in `saved`; empty views at any other unit.
 struct UnitResult {
   View row_loss;  // [R], fp32
   View logits;    // [R,V]; their own gradient after a training forward

@@ -60,7 +60,7 @@ class Marker {
   Marker& operator=(const Marker&) = delete;
 
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  /// What is issued to `stream` from now on waits for it.
+  /// Work that is issued to `stream` from now on waits for it.
   void hold(cudaStream_t stream) const {
     check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }

@@ -1,4 +1,4 @@
-// What the operators of the CUDA backend take in bytes. Needs no GPU, nor CUDA in the build: the
+// Bytes that the operators of the CUDA backend take. Needs no GPU, nor CUDA in the build: the
 // memory that `plan` predicts is what a run reserves.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace concertina::cuda {
 
-/// What each process needs of a device's free memory beside what it plans: the code that cuBLASLt
-/// and others bring there when it is first used, and CUDA graphs (an estimate).
+/// Each process needs so much of a device's free memory beside what it plans: for the code that
+/// cuBLASLt and others bring there when they are first used, and for CUDA graphs (an estimate).
 inline constexpr std::size_t kUnplannedBytes = std::size_t{256} << 20;
 /// Scratch that sums over rows and the embedding's gradient may need, at any size.
 inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;

@@ -63,7 +63,7 @@ class DnnGraph {
   std::vector<Operation> operations_;
 };
 
-/// What is stored: the operands of core/backend.h, and `delta`, the row sums of dy * y.
+/// The tensors in memory: the operands of core/ops.h, and `delta`, the row sums of dy * y.
 enum DnnOperand : DnnGraph::Tensor { kQ = 1, kK, kV, kY, kLse, kDy, kDelta, kDq, kDk, kDv, kFree };
 
 /// The graph computes kY and kLse from kQ, kK, kV.

@@ -30,7 +30,7 @@ DnnDescriptor describe(const Operand& operand) {
   return tensor;
 }
 
-/// What an operation does, apart from its operands; a reshape is nothing but those.
+/// An operation without its operands; a reshape is nothing but those.
 DnnDescriptor describe(const Operation& operation) {
   if (operation.kind == Operation::Kind::matmul) {
     DnnDescriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);

@@ -22,8 +22,8 @@ struct DnnTarget {
   const DnnDescriptor* properties = nullptr;
 };
 
-/// What runs a graph: the first that cuDNN's heuristics name, that the device supports, that gives
-/// the same bits each time, and that takes no more than `most_scratch` bytes.
+/// A plan runs a graph. It is the first that cuDNN's heuristics name, that the device supports, that
+/// gives the same bits each time, and that takes no more than `most_scratch` bytes.
 class DnnPlan {
  public:
   /// Throws a failure, with cuDNN's reason, where there is none.

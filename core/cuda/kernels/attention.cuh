@@ -1,5 +1,5 @@
-// What the attention kernels share: where the rows of a head lie, which keys a query sees, and
-// their grid.
+// Shared by the attention kernels: where the rows of a head lie, which keys a query sees, and their
+// grid.
 //
 // Legend: T tokens, H heads of queries and K of keys, D head dimension. A block has some rows of
 // one head of one sample, its own (queries, or keys in the pass that makes dk and dv), and meets

@@ -34,7 +34,7 @@ __device__ inline int column_of(int n, int i) {
   return n * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
 }
 
-/// tile[kRows, kD] = rows [first, first + kRows) of a head, of which those before `end` count.
+/// tile[kRows, kD] = rows [first, first + kRows) of a head; those before `end` count.
 template <int kD, int kRows>
 __device__ void load_rows(Bf16* tile, HeadRows<const Bf16> from, int first, int end,
                           const Heads& heads) {

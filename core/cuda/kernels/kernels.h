@@ -1,4 +1,4 @@
-// What the .cu files offer: one function per kernel, on a stream.
+// The functions of the .cu files: one per kernel, on a stream.
 // Invariant: sums over rows have one fixed order, a function of the sizes alone; no atomics.
 #pragma once
 

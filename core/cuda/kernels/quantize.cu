@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kCastThreads) largest_parts(const T* x, Int co
   if (threadIdx.x == 0) parts[blockIdx.x] = largest;
 }
 
-/// What the tensor is multiplied by; the first block writes what undoes it.
+/// The factor for the tensor's elements; the first block writes its inverse to `undo`.
 template <Format kFormat>
 __device__ float tensor_scale(const float* parts, unsigned count, float* undo) {
   float largest = 0;

@@ -106,7 +106,7 @@ struct RowPlaces {
   }
 };
 
-/// y[S each,C], of which `count` elements; x[S T,C].
+/// `count` elements of y[S each,C]; x[S T,C].
 template <class T, int N>
 __global__ void __launch_bounds__(kTokenThreads)
     take_rows(const T* x, RowPlaces rows, T* y, Int count) {
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kTokenThreads)
   store(y + at, v);
 }
 
-/// dx[S T,C], which is 0; dy[S each,C], of which `count` elements.
+/// dx[S T,C], which is 0; `count` elements of dy[S each,C].
 template <class T, int N>
 __global__ void __launch_bounds__(kTokenThreads)
     spread_rows(const T* dy, RowPlaces rows, T* dx, Int count) {

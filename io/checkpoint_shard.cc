@@ -19,17 +19,6 @@ std::string dataset_name(const std::string& tensor, const std::string& part, std
   return fmt::format("{}/{}.{}", tensor, part, offset);
 }
 
-/// At least what HDF5 will need: reserved before HDF5 lays out anything, so that a full disk or a
-/// file-size limit shows as our own error.
-std::uint64_t bytes_bound(std::span<const TensorPiece> pieces) {
-  std::uint64_t bytes = 16 * kPage;
-  for (const TensorPiece& piece : pieces) {
-    const std::uint64_t data = (piece.count * sizeof(float) + kPage - 1) / kPage * kPage;
-    bytes += 2 * kPage + piece.parts.size() * (data + kPage);
-  }
-  return bytes;
-}
-
 void check_piece(const TensorPiece& piece, const std::string& where) {
   const std::uint64_t total = element_count(piece.shape, where + ", " + piece.name);
   CONCERTINA_CHECK(!piece.name.empty() && piece.count >= 1 && piece.offset <= total &&
@@ -118,7 +107,8 @@ std::string write_tensor(File& file, std::uint64_t at, std::span<const std::byte
 
 ShardRecord fill(File& file, const std::string& path, std::size_t index,
                  std::span<const TensorPiece> pieces, const Beat& beat) {
-  file.reserve(bytes_bound(pieces));
+  // Before HDF5 lays out anything: a full disk or a file-size limit is an error of our own.
+  file.reserve(shard_bytes_bound(pieces));
   const Hdf5Image image(path, H5F_LIBVER_V18);
   ShardRecord record = lay_out(image, index, pieces);
   verify_layout(image, record);
@@ -138,6 +128,15 @@ ShardRecord fill(File& file, const std::string& path, std::size_t index,
 }
 
 }  // namespace
+
+std::uint64_t shard_bytes_bound(std::span<const TensorPiece> pieces) {
+  std::uint64_t bytes = 16 * kPage;
+  for (const TensorPiece& piece : pieces) {
+    const std::uint64_t data = (piece.count * sizeof(float) + kPage - 1) / kPage * kPage;
+    bytes += 2 * kPage + piece.parts.size() * (data + kPage);
+  }
+  return bytes;
+}
 
 ShardRecord write_shard(const std::string& directory, std::size_t index,
                         std::span<const TensorPiece> pieces, const Beat& beat) {

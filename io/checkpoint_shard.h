@@ -10,6 +10,9 @@
 
 namespace concertina {
 
+/// At least what write_shard() will need for these pieces, whose data may be null.
+std::uint64_t shard_bytes_bound(std::span<const TensorPiece> pieces);
+
 /// Writes `directory`/shard_name(index), which must not exist yet. `pieces` may be empty (a rank
 /// that owns nothing). Failures: no space, no permission, ...: clean, before the first tensor is
 /// written where the file system can reserve space. `beat`: for each chunk.

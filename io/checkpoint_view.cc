@@ -84,7 +84,7 @@ void build(const Hdf5Image& image, const std::vector<ShardRecord>& shards) {
   }
 }
 
-/// At least what HDF5 will need, as in checkpoint_shard.cc: about twice what is measured.
+/// At least what HDF5 will need, as shard_bytes_bound(): about twice what is measured.
 std::uint64_t bytes_bound(const std::vector<ShardRecord>& shards) {
   std::uint64_t bytes = 64 << 10;
   for (const auto& [tensor, places] : index_pieces(shards)) {

@@ -180,6 +180,15 @@ void File::close() {
   if (descriptor >= 0 && ::close(descriptor) != 0) throw_io("close", path_);
 }
 
+File reserve_room(const std::string& directory, std::uint64_t bytes) {
+  const std::string path = directory + "/room.tmp";
+  ::unlink(path.c_str());  // of a process that was killed before it did
+  File file(path, File::Mode::create);
+  ::unlink(path.c_str());
+  file.reserve(bytes);
+  return file;
+}
+
 std::string read_file(const std::string& path, std::uint64_t limit) {
   const File file(path, File::Mode::read);
   const std::uint64_t size = file.size();

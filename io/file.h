@@ -58,6 +58,11 @@ class File {
   std::string path_;
 };
 
+/// Holds `bytes` of the file system of `directory`, in a file without a name: closing it, or a
+/// kill, gives them back. Throws where there is no room; where the file system cannot reserve any,
+/// it holds nothing.
+File reserve_room(const std::string& directory, std::uint64_t bytes);
+
 /// The whole file; one longer than `limit` bytes is an input error.
 std::string read_file(const std::string& path, std::uint64_t limit);
 

@@ -49,6 +49,27 @@ std::vector<TensorPiece> own_pieces(const State& state, std::list<std::vector<st
   return pieces;
 }
 
+/// What own_pieces() has on `rank`, without data.
+std::vector<TensorPiece> planned_pieces(const Assignment& assignment, int rank,
+                                        const std::vector<std::string>& kinds) {
+  std::vector<TensorPiece> pieces;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    const Bucket& bucket = assignment.buckets[b];
+    const int index = assignment.owners[b].index_of(rank);
+    if (index < 0) continue;
+    const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(index)];
+    std::vector<StatePart> parts{{"weight"}};
+    if (own_state(assignment, b, rank) != nullptr)
+      for (const std::string& kind : kinds) parts.push_back({kind});
+    for (const TensorRun& run : tensor_runs(bucket, part)) {
+      const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(run.tensor)];
+      pieces.push_back(
+          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
+    }
+  }
+  return pieces;
+}
+
 /// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
 /// whose square overflows, and with it any norm of it.
 void require_sound(const TensorPiece& piece, std::int64_t step) {
@@ -145,6 +166,18 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
 }
 
 }  // namespace
+
+std::uint64_t checkpoint_bytes(const Trainer& trainer) {
+  constexpr std::uint64_t kInOtherFiles = 10 << 10;  // of a part, in model.h5 and the manifest
+  std::uint64_t bytes = 0;
+  for (int rank = 0; rank < trainer.assignment().world; ++rank) {
+    const std::vector<TensorPiece> pieces =
+        planned_pieces(trainer.assignment(), rank, trainer.state().kinds());
+    bytes += shard_bytes_bound(pieces);
+    for (const TensorPiece& piece : pieces) bytes += piece.parts.size() * kInOtherFiles;
+  }
+  return bytes + kInOtherFiles;
+}
 
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress) {

@@ -18,6 +18,9 @@ namespace concertina {
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress = {});
 
+/// At least the bytes of a checkpoint of all ranks in the assignment of now.
+std::uint64_t checkpoint_bytes(const Trainer& trainer);
+
 /// Keeps the newest `keep` commits, on one rank; what cannot be removed is a warning. Wait with it
 /// for the first step after a commit: until then nobody knows whether training goes on from there.
 void prune_checkpoints(const std::string& directory, int keep);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -148,6 +149,7 @@ Training::StepView Training::train_step(Tracing& tracing) {
   const double seconds = now() - start;
   const StepStatus status = gather_status(trainer_, seconds);
   prune();  // the newest checkpoint has led to a finite loss
+  keep_room();
   tracing.after_step(first);
   summary_.last = summary;
   summary_.peak_bytes = static_cast<std::uint64_t>(status.peak_bytes);
@@ -202,6 +204,7 @@ void Training::decide(const RunView& view, Tracing& tracing) {
   if (change.next) {
     tracing.before_change();
     adoption = adopt_change(change, trainer_, launch_.threads);
+    lacks_room_ = lacks_room_ || adoption;
     if (adoption)
       for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
   }
@@ -254,6 +257,8 @@ Validation Training::final_validation(const std::function<bool()>& stop) {
 void Training::save(std::int64_t step, bool last) {
   const double start = now();
   Monitor* const monitor = launch_.monitor.get();
+  room_ = File();
+  lacks_room_ = true;
   try {
     require_same_text(launch_.world, launch_.dataset->corpus(),
                       launch_.own_identity.at(kWholeText).get<std::string>(), launch_.text_stamps);
@@ -276,6 +281,22 @@ void Training::save(std::int64_t step, bool last) {
 void Training::prune() {
   if (std::exchange(unpruned_, false) && launch_.leads())
     prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep);
+}
+
+/// Logs of a long run, or other programs, may fill the disk: what they leave no room for must not
+/// be the checkpoint. Takes no more than a save does, which has the older ones beside the new one.
+void Training::keep_room() {
+  if (!std::exchange(lacks_room_, false) || !launch_.leads()) return;
+  const std::uint64_t bytes = checkpoint_bytes(trainer_);
+  try {
+    room_ = File();
+    room_ = reserve_room(launch_.checkpoints, bytes);
+  } catch (const Error& error) {
+    if (error.system_error() != ENOSPC && error.system_error() != EDQUOT) return;
+    launch_.monitor->clear();
+    log::warn("there is no room for the next checkpoint, up to {:.1f} MiB: {} ({})",
+              static_cast<double>(bytes) / (1 << 20), error.message(), launch_.checkpoints);
+  }
 }
 
 /// Whether any rank was told to stop. Collective.

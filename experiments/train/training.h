@@ -15,6 +15,7 @@
 #include "experiments/record/run_trace.h"
 #include "experiments/record/tracing.h"
 #include "experiments/train/train_launch.h"
+#include "io/file.h"
 
 namespace concertina {
 
@@ -54,6 +55,7 @@ class Training {
   Validation final_validation(const std::function<bool()>& stop);
   void save(std::int64_t step, bool last);
   void prune();
+  void keep_room();
   bool told_to_stop();
   int preempted(int signal);
   int finish(const std::optional<RunTrace>& trace);
@@ -68,9 +70,11 @@ class Training {
   LaunchFigures figures_;
   LaunchSummary summary_;
   bool told_eval_share_ = false;
-  bool unpruned_ = true;  // the newest checkpoint has not led to anything yet
-  std::int64_t done_;     // steps
-  int stopped_by_ = 0;    // signal that any rank got after the last step
+  bool unpruned_ = true;    // the newest checkpoint has not led to anything yet
+  bool lacks_room_ = true;  // for the next checkpoint
+  File room_;               // on rank 0: what holds it
+  std::int64_t done_;       // steps
+  int stopped_by_ = 0;      // signal that any rank got after the last step
 };
 
 }  // namespace concertina

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <filesystem>
 #include <random>
 #include <set>
 
@@ -264,6 +265,12 @@ TEST(ElasticTraining, ACheckpointBetweenStepsThatDoSeveralGoesOnAtAnyLayout) {
     trainer.adopt(assign(trainer.job(), twos(3, grid(2, 2, "zb-h1"))[0].request));
     for (const int step : {3, 5}) trainer.step(step, source);
     save_checkpoint(trainer, directory.path(), 6, identity);
+    std::uint64_t bytes = 0;
+    for (const auto& file :
+         std::filesystem::directory_iterator(directory.path() + "/step-00000006"))
+      bytes += file.file_size();
+    EXPECT_GT(checkpoint_bytes(trainer), bytes);
+    EXPECT_LT(checkpoint_bytes(trainer), 4 * bytes);  // small tensors, in pages of their own
   });
   Outcome resumed;
   with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {

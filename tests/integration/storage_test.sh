@@ -108,6 +108,25 @@ timeout 60 "$binary" train @base.toml --set run.name=mute > out 2> /dev/full < /
   fail 'a full log ends the run'
 same_bits mute
 
+# Logs that fill the disk leave the room of the last checkpoint.
+mkdir disk
+cat > on_small_disk << 'END'
+mount -t tmpfs -o size=2m tmpfs disk || exit 3
+"$@" && [ -s disk/fills/checkpoints/step-00005000/manifest.json ] &&
+  [ "$(wc -l < disk/fills/metrics.jsonl)" -lt 5000 ]
+END
+if unshare -m sh -c 'mount -t tmpfs tmpfs disk' 2> /dev/null; then
+  exits 0 'logs that fill the disk' unshare -m sh on_small_disk "$binary" train @base.toml \
+    run.dir=disk run.name=fills run.steps=5000
+  grep -q 'warning.*metrics.jsonl lacks lines: .*No space left' err || fail 'the disk was not full'
+  exits 1 'a disk without room' unshare -m sh on_small_disk "$binary" train @base.toml \
+    run.dir=disk run.name=fills run.steps=5 model.width=128
+  grep -q 'warning.*there is no room for the next checkpoint, up to [0-9.]* MiB: .*No space left' err ||
+    fail 'a disk without room is not told of at the start'
+else
+  echo 'no mounts here: a disk that logs fill is not tried'
+fi
+
 # Results that nobody got are a failure.
 for command in 'eval runs/whole --json' 'schedule show 1f1b --ranks 2 --microbatches 4' \
   'checkpoint inspect runs/whole' '--help'; do

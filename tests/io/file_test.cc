@@ -151,6 +151,14 @@ TEST(AtomicReplace, AFailureLeavesTheOldContent) {
   EXPECT_EQ(slurp(root.path() + "/old"), "new");
 }
 
+TEST(File, RoomIsHeldWithoutAName) {
+  const TemporaryDirectory root;
+  spill(root.path() + "/room.tmp", "what a killed process left");
+  const File room = reserve_room(root.path(), 1 << 20);
+  EXPECT_EQ(room.size(), 1U << 20);
+  EXPECT_TRUE(std::filesystem::is_empty(root.path()));
+}
+
 TEST(Tokenizer, BytesRoundTrip) {
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);

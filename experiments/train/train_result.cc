@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <chrono>
+#include <thread>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -13,9 +14,20 @@
 #include "experiments/launch/run_result.h"
 #include "experiments/machine/error_text.h"
 #include "experiments/record/utilization.h"
-#include "io/run_directory.h"
+#include "io/file.h"
+#include "io/metrics.h"
 
 namespace concertina {
+namespace {
+
+bool is_of_step(const std::string& path, std::int64_t step) try {
+  const auto result = nlohmann::json::parse(read_file(path, 16 << 20), nullptr, false);
+  return result.is_object() && result.contains("steps") && result["steps"] == step;
+} catch (const Error&) {
+  return false;
+}
+
+}  // namespace
 
 double model_flops_utilization(const Launch& launch, double seconds) {
   const double peak = peak_flops_per_s(launch.config, launch.backend->describe());
@@ -49,7 +61,7 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace) {
   const std::string path = launch.directory + "/result.json";
-  if (!summary.last && std::filesystem::exists(path)) return;
+  if (!summary.last && is_of_step(path, summary.step)) return;
   nlohmann::ordered_json result = to_json(figures, summary);
   const double share = summary.last
                            ? model_flops_utilization(
@@ -66,7 +78,19 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  {"commit", program_version().commit},
                  {"time", utc_text()},
                  {"state_sha256", hash}});
-  write_result(path, result);
+  for (bool again = true;; again = false) try {
+      return write_result(path, result);
+    } catch (const Error& error) {
+      if (!again)
+        throw Error(Exit::failure, fmt::format("no result.json: {}", error.message()),
+                    error.where(),
+                    fmt::format("{}; then the same command writes it: nothing is left to train, "
+                                "the checkpoint of step {} is whole",
+                                error.fix().empty() ? "find out why" : error.fix(), summary.step),
+                    error.system_error());
+      log::warn("{}: {}: tried again", path, error.message());
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
 }
 
 std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,

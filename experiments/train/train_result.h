@@ -24,7 +24,8 @@ void log_passes(const Backend& backend);
 /// MachineModel::cache_read_s_per_byte. Collective.
 void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves, double cache_read);
 
-/// result.json. A launch that trained nothing leaves an earlier one's as it was.
+/// result.json. A launch that trained nothing leaves that of the last step as it was. Tries twice;
+/// what it throws then says that the run itself is whole.
 void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace);

@@ -337,14 +337,20 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   const std::string hash = state_sha256(trainer_);
   if (cache_) summary_.cache = cache_->use();
   summary_.launch_seconds = now() - launch_.started;
+  std::optional<Error> no_result;
   if (launch_.monitor) {
     launch_.monitor->clear();
     log_passes(*launch_.backend);
-    save_result(launch_, figures_, summary_, hash, trace);
+    try {
+      save_result(launch_, figures_, summary_, hash, trace);
+    } catch (const Error& error) {
+      no_result = error;
+    }
     print_once(closing_words(launch_, figures_, summary_, text));
   }
   require_finite(summary_.validation, done_);
   prune();  // the last checkpoint is of a model that can be evaluated
+  if (no_result) throw *no_result;
   return 0;
 }
 

@@ -108,6 +108,21 @@ timeout 60 "$binary" train @base.toml --set run.name=mute > out 2> /dev/full < /
   fail 'a full log ends the run'
 same_bits mute
 
+# A result that cannot be written is tried again, and then said; the same command writes it, also in
+# place of that of fewer steps.
+failing "write 1 1 $EIO result.json" 0 result
+grep -q 'warning runs/result/result.json: write failed: Input/output error: tried again' err ||
+  fail 'a second try is not told of'
+same_bits result
+failing "write 1 9 $ENOSPC result.json" 1 result --set run.steps=8 --set checkpoint.keep=1
+one_message 'no result.json: write failed: No space left' 'no room for a result'
+grep -q 'try: .*the same command writes it: .*the checkpoint of step 8 is whole' message ||
+  fail 'the message does not say that the run is whole'
+grep -q '^held-out loss' out || fail 'the closing words are lost with the result'
+commits result 8
+train 0 result --set run.steps=8 --set checkpoint.keep=1
+grep -q '"steps": 8,' runs/result/result.json || fail 'the result is that of another step'
+
 # Logs that fill the disk leave the room of the last checkpoint.
 mkdir disk
 cat > on_small_disk << 'END'

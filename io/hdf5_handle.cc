@@ -85,6 +85,8 @@ Hid Hdf5Image::open(Access access) const {
              what_);
   // The default driver wants a path that it can resolve, which a file in memory has not.
   check_hdf5(H5Pset_fapl_stdio(properties), "H5Pset_fapl_stdio", what_);
+  // Nobody else has this file, and where a sandbox refuses locks, HDF5 would refuse to open it.
+  check_hdf5(H5Pset_file_locking(properties, false, true), "H5Pset_file_locking", what_);
   // Tensors start at pages.
   check_hdf5(H5Pset_alignment(properties, 4096, 4096), "H5Pset_alignment", what_);
   const std::string path = fmt::format("/proc/self/fd/{}", memory_.descriptor());

@@ -33,6 +33,13 @@ void Sha256::update(std::span<const std::byte> bytes) {
     throw_failure("SHA-256 failed", "EVP_DigestUpdate");
 }
 
+Sha256 Sha256::copy() const {
+  Sha256 other;
+  if (EVP_MD_CTX_copy_ex(other.context_.get(), context_.get()) != 1)
+    throw_failure("SHA-256 failed", "EVP_MD_CTX_copy_ex");
+  return other;
+}
+
 Sha256Digest Sha256::digest() {
   Sha256Digest digest{};
   unsigned int length = 0;

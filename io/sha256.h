@@ -20,6 +20,8 @@ class Sha256 {
   Sha256();
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text))); }
+  /// One with the same updates, that goes on by itself.
+  Sha256 copy() const;
   /// The digest of all updates; starts anew afterwards.
   Sha256Digest digest();
   /// The digest of all updates as 64 lower-case hex digits; starts anew afterwards.

@@ -11,7 +11,6 @@
 #include "core/log.h"
 #include "io/csv.h"
 #include "io/file.h"
-#include "io/sha256.h"
 
 namespace concertina {
 namespace {
@@ -26,18 +25,28 @@ std::string line_of(const TrialRecord& trial, const std::vector<std::string>& co
   return csv_line(row);
 }
 
-std::string digest_line(const std::string& text) {
-  return fmt::format("{} {}\n", text.size(), sha256_hex(text));
+std::string digest_line(std::size_t bytes, const Sha256& hash) {
+  return fmt::format("{} {}\n", bytes, hash.copy().hex());
 }
 
-/// How many bytes at the beginning of `text` were written as a whole: one line of `digests` each.
-std::optional<std::size_t> whole_bytes(const std::string& text, const std::string& digests) {
-  std::istringstream lines(digests);
-  std::optional<std::size_t> most;
+void append_durably(const std::string& path, const std::string& text) {
+  File file(path, File::Mode::append);
+  file.append_whole(text);
+  file.sync();
+}
+
+/// How many bytes at the beginning of `text` are as the study wrote them. Of `digests` the newest
+/// line counts; the first two are of the text before it was last written as a whole, and after.
+std::optional<std::size_t> known_bytes(const std::string& text, const std::string& digests) {
+  std::vector<std::pair<std::size_t, std::string>> lines;
+  std::istringstream stream(digests);
   std::size_t bytes = 0;
-  for (std::string digest; lines >> bytes >> digest;)
-    if (bytes <= text.size() && sha256_hex(text.substr(0, bytes)) == digest)
-      most = std::max(most.value_or(0), bytes);
+  for (std::string digest; stream >> bytes >> digest;) lines.emplace_back(bytes, digest);
+  std::optional<std::size_t> most;
+  for (std::size_t i = lines.size() > 2 ? lines.size() - 1 : 0; i < lines.size(); ++i)
+    if (lines[i].first <= text.size() &&
+        sha256_hex(text.substr(0, lines[i].first)) == lines[i].second)
+      most = std::max(most.value_or(0), lines[i].first);
   return most;
 }
 
@@ -72,13 +81,14 @@ void require_cells(const std::string& path, const ResultLines& rows, const Study
   }
 }
 
-/// Whether `text`, which came to the file line by line, is of lines of the records alone, the last
-/// one whole or cut short.
-bool is_appended(std::string_view text, const std::vector<std::string>& columns,
-                 const StudyResults& results) {
+/// Whether `text`, which came to the file behind `rows`, is of lines of other records alone, the
+/// last one whole or cut short.
+bool is_appended(std::string_view text, const ResultLines& rows, const StudyResults& results) {
   std::map<std::string, const TrialRecord*, std::less<>> trials;  // by the first cell of its line
   for (const TrialRecord& trial : results.trials)
     if (trial.state != TrialState::open) trials.emplace(fmt::format("{},", trial.number), &trial);
+  for (const std::vector<std::string>& row : rows)
+    if (!row.empty()) trials.erase(row[0] + ",");
   while (!text.empty()) {
     const std::string_view number = text.substr(0, text.find(','));
     if (number.size() == text.size())  // cut in the number
@@ -86,10 +96,11 @@ bool is_appended(std::string_view text, const std::vector<std::string>& columns,
                                  [&](const auto& one) { return one.first.starts_with(text); });
     const auto trial = trials.find(text.substr(0, number.size() + 1));
     if (trial == trials.end()) return false;
-    const std::string line = line_of(*trial->second, columns);
+    const std::string line = line_of(*trial->second, rows.front());
     if (text.size() < line.size()) return line.starts_with(text);
     if (!text.starts_with(line)) return false;
     text.remove_prefix(line.size());
+    trials.erase(trial);
   }
   return true;
 }
@@ -101,33 +112,30 @@ void ResultsFile::require_own(const StudyResults& results) const {
   const std::string text = read_file(path_, kMostResultBytes);
   const bool known = fs::exists(digests());
   if (known) {
-    const std::optional<std::size_t> whole =
-        whole_bytes(text, read_file(digests(), kMostResultBytes));
-    const auto rows = parse_csv(text.substr(0, whole.value_or(0)));
+    const std::optional<std::size_t> bytes =
+        known_bytes(text, read_file(digests(), kMostResultBytes));
+    const auto rows = parse_csv(text.substr(0, bytes.value_or(0)));
     if (rows && !rows->empty() &&
-        is_appended(std::string_view(text).substr(*whole), rows->front(), results))
+        is_appended(std::string_view(text).substr(*bytes), *rows, results))
       return;
   }
   const std::optional<ResultLines> rows = parse_csv(text);
   if (!rows || rows->empty() || rows->front().empty() || rows->front()[0] != "trial")
     refuse_edited(path_, "it has no line of columns");
   require_cells(path_, *rows, results);
-  if (known) refuse_edited(path_, "lines or columns are missing, or have moved");
+  if (known) refuse_edited(path_, "lines or columns are missing, doubled or moved");
 }
 
 void ResultsFile::write(const StudyResults& results) {
   if (edited(/*by_bytes=*/true)) return;
   const std::string text = results_csv(results);
-  if (!written_ && fs::exists(path_)) {
-    written_ = read_file(path_, kMostResultBytes);
-    whole_ = digest_line(*written_);
-  }
-  const std::string digest = digest_line(text);
+  if (!written_ && fs::exists(path_)) know(read_file(path_, kMostResultBytes));
+  const std::string before = digest_;
+  const bool same = written_ == text && fs::exists(path_);
+  know(text);
   // Whichever of the two files a kill leaves is known.
-  atomic_replace(digests(), (written_ && whole_ != digest ? whole_ : "") + digest);
-  if (written_ != text || !fs::exists(path_)) atomic_replace(path_, text);
-  written_ = text;
-  whole_ = digest;
+  atomic_replace(digests(), (before.empty() ? digest_ : before) + digest_);
+  if (!same) atomic_replace(path_, text);
   columns_ = columns_of(results);
   numbers_.clear();
   for (const TrialRecord& trial : results.trials)
@@ -151,12 +159,20 @@ bool ResultsFile::append(const TrialRecord& trial) {
   if (!fs::exists(path_)) return false;
   if (edited(/*by_bytes=*/false)) return true;
   const std::string line = line_of(trial, columns_);
-  File file(path_, File::Mode::append);
-  file.append_whole(line);
-  file.sync();
+  append_durably(path_, line);
   *written_ += line;
   numbers_.insert(std::ranges::upper_bound(numbers_, trial.number), trial.number);
+  hash_.update(line);
+  digest_ = digest_line(written_->size(), hash_);
+  append_durably(digests(), digest_);
   return true;
+}
+
+void ResultsFile::know(const std::string& text) {
+  hash_ = Sha256();
+  hash_.update(text);
+  digest_ = digest_line(text.size(), hash_);
+  written_ = text;
 }
 
 bool ResultsFile::edited(bool by_bytes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/results/results.h"
+#include "io/sha256.h"
 
 namespace concertina {
 
@@ -16,8 +17,7 @@ class ResultsFile {
   explicit ResultsFile(std::string path) : path_(std::move(path)) {}
 
   /// Throws Error{bad_input} if the file is there and not as a study with these results wrote it:
-  /// what was written as a whole (its digests are in results.sha256), then lines of records, the
-  /// last of which a kill may have cut.
+  /// what has a digest in results.sha256, then the line of a record that a kill may have cut.
   void require_own(const StudyResults& results) const;
 
   /// Writes all lines anew, by number, unless that is what stands there.
@@ -30,13 +30,16 @@ class ResultsFile {
 
  private:
   std::string digests() const { return path_.substr(0, path_.rfind('.')) + ".sha256"; }
+  /// The file is to have, or has, this text.
+  void know(const std::string& text);
   /// Notes and says it, once, if the file is no more what this process wrote.
   /// `by_bytes`: by all of them, else by their number.
   bool edited(bool by_bytes);
 
   std::string path_;
   std::optional<std::string> written_;  // by this process: what the file has
-  std::string whole_;  // the line of results.sha256 for what was written as a whole
+  std::string digest_;                  // the line of results.sha256 for that
+  Sha256 hash_;                         // of that
   std::vector<std::string> columns_;
   std::vector<int> numbers_;  // of trials with a line, ascending
   bool edited_ = false;

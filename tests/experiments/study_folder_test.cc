@@ -129,15 +129,17 @@ TEST_F(StudyOnDisk, WhatSomebodyEditedIsNamedAndNeverOverwritten) {
 }
 
 TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
-  const std::string results = path() + "/results.csv";
-  std::string before;
+  const std::string results = path() + "/results.csv", digests = path() + "/results.sha256";
+  std::string before, digests_before;
   {
     StudyFolder folder(path(), study(), kStudy);
     folder.save(ended(1, 1.5));
     before = read_file(results, 1 << 20);
+    digests_before = read_file(digests, 1 << 20);
     folder.save(ended(2, 1.25));
   }
   std::ofstream(results) << before;  // the second record is there, its line is not
+  std::ofstream(digests) << digests_before;
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::done);
   StudyFolder folder(path(), study(), kStudy);
   EXPECT_NE(read_file(results, 1 << 20), before);
@@ -173,19 +175,52 @@ TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutAreMissed) {
   EXPECT_EQ(StudyFolder(path(), study(), kStudy).trials().size(), 3u);
 }
 
-TEST_F(StudyOnDisk, ATrialMoreIsALineMoreAndAKillInItIsNoEdit) {
+/// While a study runs, lines come in the order in which trials end.
+TEST_F(StudyOnDisk, LinesThatSomebodyTookOutDoubledOrMovedBeforeTheEndAreMissed) {
+  {
+    StudyFolder folder(path(), study(), kStudy);
+    for (const int number : {3, 1, 2}) folder.save(ended(number, 1.5));
+  }
   const std::string results = path() + "/results.csv";
-  std::string before, after;
+  const std::string whole = read_file(results, 1 << 20);
+  const auto rows = *parse_csv(whole);
+  ASSERT_EQ(rows.size(), 4u);
+  for (const std::vector<int>& lines : {std::vector{0, 1, 2},
+                                        {0, 1, 3},
+                                        {0, 2, 3},
+                                        {0},
+                                        {0, 1, 2, 2, 3},
+                                        {0, 1, 2, 3, 3},
+                                        {0, 1, 3, 2},
+                                        {0, 2, 1, 3}}) {
+    std::string edited;
+    for (const int line : lines) edited += csv_line(rows[static_cast<std::size_t>(line)]);
+    std::ofstream(results) << edited;
+    EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("not as the study"),
+              std::string::npos)
+        << edited;
+    EXPECT_EQ(read_file(results, 1 << 20), edited);
+  }
+  std::ofstream(results) << whole;
+  EXPECT_EQ(StudyFolder(path(), study(), kStudy).trials().size(), 3u);
+}
+
+TEST_F(StudyOnDisk, ATrialMoreIsALineMoreAndAKillInItIsNoEdit) {
+  const std::string results = path() + "/results.csv", digests = path() + "/results.sha256";
+  std::string before, after, digests_before;
   {
     StudyFolder folder(path(), study(), kStudy);
     folder.save(ended(2, 1.5));
     before = read_file(results, 1 << 20);
+    digests_before = read_file(digests, 1 << 20);
     fs::create_hard_link(results, path() + "/same");
     folder.save(ended(1, 1.25));
     after = read_file(results, 1 << 20);
     EXPECT_TRUE(fs::equivalent(results, path() + "/same")) << "written anew for one line";
   }
   ASSERT_TRUE(after.starts_with(before) && after.size() > before.size());
+  EXPECT_EQ(read_study(path()).trials[0].state, TrialState::done);
+  std::ofstream(digests) << digests_before;  // a line has its digest once it is whole
   for (std::size_t cut = before.size(); cut <= after.size(); ++cut) {
     std::ofstream(results) << after.substr(0, cut);
     EXPECT_EQ(read_study(path()).trials[0].state, TrialState::done) << cut;

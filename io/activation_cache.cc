@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <random>
 #include <string_view>
 
 #include "core/log.h"
@@ -32,7 +33,9 @@ ActivationCache::ActivationCache(const CacheOptions& options, bool leader)
   hash.update(options.owner);
   owner_ = hash.digest();
   const std::string word = owner_word(options.owner);
-  memory_.path = fmt::format("{}/concertina-cache-{}", options.memory_directory, word);
+  memory_.path = options.memory_path;
+  if (memory_.path.empty())
+    memory_.path = fmt::format("{}/concertina-cache-{}", options.memory_directory, word);
   disk_.path = fmt::format("{}/activations-{}.cache", options.disk_directory, word);
   if (leader) {
     make(memory_, 0, options.memory_bytes);
@@ -48,11 +51,23 @@ ActivationCache::~ActivationCache() {
   hide();
 }
 
+CacheTier ActivationCache::create(Tier& tier, const CacheSlots& slots) {
+  try {
+    return CacheTier::create(tier.path, owner_, slots);
+  } catch (const Error& error) {
+    if (&tier != &memory_ || error.code() != Exit::bad_input) throw;
+    log::debug("{}", error.what());
+  }
+  std::random_device random;
+  tier.path += fmt::format("-{:08x}{:08x}", random(), random());
+  return CacheTier::create(tier.path, owner_, slots);
+}
+
 void ActivationCache::make(Tier& tier, std::uint64_t first, std::uint64_t budget) {
   try {
     const CacheSlots slots = fit_slots(first, options_.samples, options_.entry_bytes, budget);
     if (slots.count > 0) {
-      tier.file.emplace(CacheTier::create(tier.path, owner_, slots));
+      tier.file.emplace(create(tier, slots));
       return;
     }
     // No budget, or a smaller one than before: what a killed launch has left goes all the same.

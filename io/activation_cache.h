@@ -12,6 +12,9 @@
 // after that; then the leader hides the files. From then on they have no names and go with the last
 // process that has them open, however it ends. What a launch leaves that is killed before is
 // removed by the next leader of the same owner.
+//
+// Anybody may take a name in shared memory before us. Then the leader makes the file under one that
+// cannot be foreseen, and has to tell it to the others.
 #pragma once
 
 #include <atomic>
@@ -33,6 +36,7 @@ struct CacheOptions {
   std::uint64_t entry_bytes = 0;
   std::uint64_t memory_bytes = 0, disk_bytes = 0;  // of all ranks of the host together; 0: no tier
   std::string memory_directory = "/dev/shm", disk_directory;
+  std::string memory_path{};  // what the leader's memory_path() says; empty: by the owner
   // Gets the one warning, from whichever thread meets the fault; empty: it goes into the log.
   std::function<void(const std::string&)> warn;
 };
@@ -54,6 +58,8 @@ class ActivationCache {
   ~ActivationCache();
   ActivationCache(const ActivationCache&) = delete;
   ActivationCache& operator=(const ActivationCache&) = delete;
+
+  const std::string& memory_path() const { return memory_.path; }
 
   /// Unlinks the files of both tiers. The leader calls it once every rank of the host has opened
   /// the cache; on other ranks it does nothing.
@@ -89,6 +95,7 @@ class ActivationCache {
     bool has(std::uint64_t sample) const { return file.has_value() && file->slots().holds(sample); }
   };
 
+  CacheTier create(Tier& tier, const CacheSlots& slots);
   void make(Tier& tier, std::uint64_t first, std::uint64_t budget);
   void open(Tier& tier);
   Tier* find(std::uint64_t sample);

@@ -1,6 +1,7 @@
 #include "experiments/cache/auto_cache.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,16 +68,18 @@ void AutoCache::open_files(const Options& options) {
   Communicator& world = trainer_.world();
   const std::vector<int> hosts = host_of_ranks(world);
   const int rank = world.rank();
-  const bool leads = std::find(hosts.begin(), hosts.end(), hosts[at(rank)]) - hosts.begin() == rank;
+  const auto leader = std::find(hosts.begin(), hosts.end(), hosts[at(rank)]) - hosts.begin();
+  const bool leads = leader == rank;
   CacheOptions files;
-  files.owner = fmt::format("{} on {}", options.owner, host_name());
+  files.owner = fmt::format("{} on {} of user {}", options.owner, host_name(), ::geteuid());
   files.samples = room_.samples;
   files.entry_bytes = room_.entry_bytes;
   files.memory_bytes = static_cast<std::uint64_t>(config.cache.memory.bytes);
   files.disk_bytes = static_cast<std::uint64_t>(config.cache.disk.bytes);
   files.disk_directory = cache_directory(config);
   if (leads) store_ = std::make_unique<ActivationCache>(files, true);
-  world.barrier();
+  const std::vector<nlohmann::json> paths = gather_json(world, leads ? store_->memory_path() : "");
+  files.memory_path = paths[static_cast<std::size_t>(leader)];
   if (!leads) store_ = std::make_unique<ActivationCache>(files, false);
   world.barrier();
   if (leads) store_->hide();

@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-TEST(CacheFault, ForeignFilesStayAndTheTierIsOff) {
+TEST(CacheFault, ForeignFilesStayAndMemoryTakesAnotherName) {
   CacheHost host;
   const CacheOptions options = host.options(60, kCacheEntry, kCacheBudget, kCacheBudget);
   std::vector<std::string> paths;
@@ -33,12 +33,17 @@ TEST(CacheFault, ForeignFilesStayAndTheTierIsOff) {
     for (const std::string& path : paths) put(path);
     {
       ActivationCache cache(options, true);
-      EXPECT_EQ(cache.slots(CachePlace::nowhere), 60U);
-      EXPECT_FALSE(store(cache, key_of(1), kCacheEntry));
-      EXPECT_FALSE(hits(cache, key_of(1), kCacheEntry));
+      EXPECT_EQ(cache.slots(CachePlace::memory), kCacheSlots);
+      EXPECT_EQ(cache.slots(CachePlace::disk), 0U);
+      EXPECT_TRUE(store(cache, key_of(1), kCacheEntry));
+      CacheOptions told = options;
+      told.memory_path = cache.memory_path();
+      told.disk_bytes = 0;
+      EXPECT_TRUE(hits(*std::make_unique<ActivationCache>(told, false), key_of(1), kCacheEntry));
       EXPECT_EQ(host.warnings.size(), 1U);
-      for (const std::string& path : paths)
-        EXPECT_TRUE(contains(host.warnings.at(0), path)) << host.warnings[0];
+      EXPECT_TRUE(contains(host.warnings.at(0), host.disk.path())) << host.warnings[0];
+      cache.hide();
+      EXPECT_EQ(host.files().size(), 3U) << "what is in the way, and what is precious";
     }
     EXPECT_EQ(slurp(precious), "precious");
     for (const std::string& path : paths) {

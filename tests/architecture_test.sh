@@ -84,7 +84,7 @@ violations() {
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock' $none \
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
-    parallel/policies parallel/repartition
+    parallel/exchanges parallel/policies parallel/repartition
   rooms "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do

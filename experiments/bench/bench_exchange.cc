@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/arena.h"
 #include "core/clock.h"
@@ -17,6 +18,7 @@
 #include "experiments/machine/host_ranks.h"
 #include "parallel/generate/assign.h"
 #include "parallel/runtime/gradient_exchange.h"
+#include "parallel/runtime/weight_gather.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -26,9 +28,14 @@ using Json = nlohmann::ordered_json;
 
 /// Equal units of one tensor each, on as many replicas as there are ranks.
 struct ExchangeProblem {
-  ExchangeProblem(int ranks, const ExchangeBenchOptions& options)
-      : job{.model = model(options), .microbatches = ranks, .leaves = ranks},
-        assignment(assign(job, {.world = ranks, .pp = 1, .partition = "uniform"})) {}
+  ExchangeProblem(const std::vector<int>& hosts, const ExchangeBenchOptions& options)
+      : job{.model = model(options),
+            .microbatches = static_cast<int>(hosts.size()),
+            .leaves = static_cast<int>(hosts.size())},
+        assignment(assign(job, {.world = static_cast<int>(hosts.size()),
+                                .pp = 1,
+                                .partition = "uniform",
+                                .exchange = {options.exchange, hosts}})) {}
 
   static ModelSpec model(const ExchangeBenchOptions& options) {
     const auto elements = static_cast<std::int64_t>(options.bytes / sizeof(float) /
@@ -59,19 +66,16 @@ class ExchangingRank {
         rank_(world.rank()),
         backend_(make_cpu_backend(1)),
         exchange_(problem.job, problem.assignment, rank_),
-        groups_(world, sets(problem)),
+        groups_(world, problem.assignment),
         arena_(exchange_.sum_bytes() + exchange_.staging_bytes() +
                align_up(static_cast<std::size_t>(problem.bytes())) +
                problem.assignment.buckets.size() * 64) {
     exchange_.attach(arena_);
     exchange_.connect(groups_, *backend_);
-    for (std::size_t b = 0; b < problem.assignment.buckets.size(); ++b) {
-      const View weights =
-          arena_.take(problem.assignment.buckets[b].elements, DType::f32, "weights");
-      parts_.emplace_back();
-      for (const Part& part : problem.assignment.owners[b].parts)
-        parts_.back().push_back(bytes_of(weights.slice(part.begin, part.count())));
-    }
+    std::vector<View> weights;
+    for (const Bucket& bucket : problem.assignment.buckets)
+      weights.push_back(arena_.take(bucket.elements, DType::f32, "weights"));
+    weights_.emplace(problem.assignment, rank_, weights, groups_);
   }
 
   /// Backward is over at once.
@@ -86,27 +90,18 @@ class ExchangingRank {
     exchange_.finish();
   }
   void gather() {
-    std::vector<Work> works;
-    for (std::size_t b = 0; b < parts_.size(); ++b)
-      works.push_back(groups_.find(problem_.assignment.owners[b].ranks)
-                          ->all_gather(parts_[b][at(rank_)], parts_[b]));
-    for (Work& work : works) work.wait();
+    for (std::size_t b = 0; b < problem_.assignment.buckets.size(); ++b) weights_->start(b);
+    weights_->wait();
   }
 
  private:
-  static std::vector<std::vector<int>> sets(const ExchangeProblem& problem) {
-    std::vector<std::vector<int>> sets;
-    for (const BucketOwners& owners : problem.assignment.owners) sets.push_back(owners.ranks);
-    return sets;
-  }
-
   const ExchangeProblem& problem_;
   int rank_;
   std::unique_ptr<Backend> backend_;
   GradientExchange exchange_;
   Groups groups_;
   Arena arena_;
-  std::vector<std::vector<Bytes>> parts_;  // weights, by bucket and owner
+  std::optional<WeightGather> weights_;
 };
 
 /// Seconds of the slowest rank: both halves of each round.
@@ -143,6 +138,8 @@ double predict_seconds(const ExchangeProblem& problem, const MachineModel& machi
   Costs costs = unit_costs(problem.assignment.layout);
   for (StageCosts& stage : costs.stages) stage = {.forward = 0, .input = 0, .weight = 0};
   costs.combine = machine.combine_s_per_byte;
+  costs.leaves = ranks;
+  costs.exchange_scheme = problem.assignment.exchange.scheme;
   add_links(machine, ranks, costs);
   std::vector<int> all;
   for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
@@ -150,7 +147,7 @@ double predict_seconds(const ExchangeProblem& problem, const MachineModel& machi
     BucketCosts& bucket = costs.buckets.emplace_back();
     bucket.ranks = bucket.stages = all;
     bucket.early.assign(at(ranks), 0.0);
-    bucket.pieces.assign(at(ranks), 1);
+    for (const int rank : all) bucket.pieces.push_back({{0, {rank, rank + 1}}});
     bucket.updated.assign(at(ranks), 0.0);
     bucket.bytes = static_cast<double>(problem.assignment.buckets[b].elements * sizeof(float));
   }
@@ -178,8 +175,8 @@ Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
   if (world.size() == 1)
     throw_input("one rank has nobody to exchange gradients with", "this launch",
                 "mpirun -n 2 concertina bench exchange");
-  const ExchangeProblem problem(world.size(), options);
   const std::vector<int> hosts = host_of_ranks(world);
+  const ExchangeProblem problem(hosts, options);
   const MachineModel machine =
       options.links.empty() ? probe_links(world, hosts, static_cast<std::size_t>(options.bytes))
                             : read_machine_file(options.links);
@@ -193,6 +190,7 @@ Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
                                          std::abs(predicted / measured - 1) * 100 <= options.off);
   return {{"ranks", world.size()},
           {"hosts", host_count},
+          {"exchange", options.exchange},
           {"buckets", options.buckets},
           {"bytes", problem.bytes()},
           {"reduce_ms", halves.reduce * 1e3},
@@ -210,18 +208,19 @@ Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
 std::string exchange_table(const Json& result) {
   const auto number = [&](const char* key) { return result[key].get<double>(); };
   return fmt::format(
-      "{} ranks on {} host{}, {:.1f} MB of gradients in {} buckets\n"
+      "{} ranks on {} host{}, {}: {:.1f} MB of gradients in {} buckets\n"
       "{:<28}{:>12}{:>14}\n"
       "{:<28}{:>12.2f}{:>14}\n"
       "{:<28}{:>12.2f}{:>14.2f}\n"
       "{:<28}{:>12.2f}{:>14.2f}\n"
       "gradients {:.2f} ms, weights {:.2f} ms; predicted over measured {:.3f}\n",
       result["ranks"].get<int>(), result["hosts"].get<int>(),
-      result["hosts"].get<int>() == 1 ? "" : "s", number("bytes") * 1e-6,
-      result["buckets"].get<int>(), "", "ms", "over a ring", "a ring's bound",
-      number("ring_bound_ms"), 1, "measured", number("measured_ms"), number("measured_over_bound"),
-      "predicted", number("predicted_ms"), number("predicted_over_bound"), number("reduce_ms"),
-      number("gather_ms"), number("predicted_over_measured"));
+      result["hosts"].get<int>() == 1 ? "" : "s", result["exchange"].get<std::string>(),
+      number("bytes") * 1e-6, result["buckets"].get<int>(), "", "ms", "over a ring",
+      "a ring's bound", number("ring_bound_ms"), 1, "measured", number("measured_ms"),
+      number("measured_over_bound"), "predicted", number("predicted_ms"),
+      number("predicted_over_bound"), number("reduce_ms"), number("gather_ms"),
+      number("predicted_over_measured"));
 }
 
 }  // namespace concertina

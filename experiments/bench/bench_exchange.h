@@ -19,12 +19,14 @@ struct ExchangeBenchOptions {
   double bound = 1.5;   // times a ring's time that make it fail; 0: nothing does
   double off = 15;      // percent that the prediction may be off
   std::string links{};  // a machine file, in place of probing the links
+  std::string exchange = "all-to-all";
 };
 
 /// Collective; the same on every rank. Throws Error{bad_input} in a world of one. Keys: ranks,
-/// hosts, buckets, bytes, reduce_ms, gather_ms, measured_ms (their sum; each the median of the
-/// slowest rank's rounds), ring_bound_ms, predicted_ms, measured_over_bound, predicted_over_bound,
-/// predicted_over_measured, machine (the links that the bound and the prediction stand on), ok.
+/// hosts, exchange, buckets, bytes, reduce_ms, gather_ms, measured_ms (their sum; each the median
+/// of the slowest rank's rounds), ring_bound_ms, predicted_ms, measured_over_bound,
+/// predicted_over_bound, predicted_over_measured, machine (the links that the bound and the
+/// prediction stand on), ok.
 nlohmann::ordered_json bench_exchange(Communicator& world, const ExchangeBenchOptions& options);
 
 std::string exchange_table(const nlohmann::ordered_json& result);

@@ -39,6 +39,8 @@ void declare_exchange(CLI::App& app, ExchangeCommand& options) {
       ->capture_default_str();
   app.add_option("--links", bench.links, "a machine file, in place of probing the links")
       ->type_name("FILE");
+  app.add_option("--exchange", bench.exchange, "the scheme, as parallel.exchange names it")
+      ->capture_default_str();
 }
 
 }  // namespace

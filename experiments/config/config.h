@@ -114,7 +114,7 @@ struct ParallelSection {
   int spare = 0;         // ranks that hold no stage
   ByteSize move_memory;  // 0: a quarter of a rank's state
   std::string schedule = "1f1b", partition = "balanced";  // schedule: a name, or a path
-  std::string transport = "auto";
+  std::string exchange = "all-to-all", transport = "auto";
   std::vector<std::string> recompute;  // see choose_recompute() (models/recompute.h)
   bool overlap = false;
   Layout layout;  // empty: from pp and dp

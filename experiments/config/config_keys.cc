@@ -17,6 +17,7 @@
 #include "models/task.h"
 #include "parallel/comm/tensor_communicator.h"
 #include "parallel/generate/schedule_registry.h"
+#include "parallel/plan/exchange_scheme.h"
 #include "parallel/plan/partition.h"
 #include "parallel/repartition/layout_policy.h"
 
@@ -81,6 +82,9 @@ std::vector<std::string_view> lr_schedule_names() {
 }
 std::vector<std::string_view> schedule_names() {
   return names_of(schedules());
+}
+std::vector<std::string_view> exchange_names() {
+  return names_of(exchange_schemes());
 }
 std::vector<std::string_view> partitioner_names() {
   return names_of(partitioners());
@@ -270,6 +274,11 @@ const Key kKeys[] = {
      "again: \"attention\" (selective), \"mlp\", \"full\" (both), or by number, \"3\" or \"4-7\"; "
      "bits stay",
      {}},
+    {KEY(parallel.exchange),
+     "how gradients of replicas meet and weights return; hierarchical: within each host first, for "
+     "several ranks per host that share a slow network; bits stay",
+     {},
+     exchange_names},
     {KEY(parallel.transport),
      "of messages between GPUs: nccl, through host memory, or what works (auto)",
      {},

@@ -66,8 +66,14 @@ void add_links(const MachineModel& machine, int ranks, Costs& costs) {
   costs.local = machine.local;
   costs.remote = machine.remote;
   costs.pairs = machine.pairs;
+  costs.hosts = hosts_of(machine, ranks);
+}
+
+std::vector<int> hosts_of(const MachineModel& machine, int ranks) {
+  std::vector<int> hosts;
   for (int rank = 0; machine.ranks_per_host > 0 && rank < ranks; ++rank)
-    costs.hosts.push_back(rank / machine.ranks_per_host);
+    hosts.push_back(rank / machine.ranks_per_host);
+  return hosts;
 }
 
 nlohmann::ordered_json links_json(const LinkSource& source, const Layout& layout,

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "experiments/costs/machine_model.h"
 #include "parallel/plan/layout.h"
@@ -14,7 +15,10 @@ namespace concertina {
 /// `machine` with the links of `other`, its ranks on as many hosts, and its moves if it has any.
 MachineModel with_links(MachineModel machine, const MachineModel& other);
 
-/// What a message takes on `machine`, between `ranks` ranks.
+/// The host of each of `ranks` ranks; empty: all are on one.
+std::vector<int> hosts_of(const MachineModel& machine, int ranks);
+
+/// Adds what a message takes on `machine`, between `ranks` ranks.
 void add_links(const MachineModel& machine, int ranks, Costs& costs);
 
 /// Where links are from: a run that measured them, a machine file, or nowhere (no name).

@@ -60,8 +60,8 @@ double seconds_below(const Assignment& assignment, int stage, const StagePlaceme
   return seconds;
 }
 
-/// Tree nodes of one unit's gradient on one rank, which sends so many pieces of every part. Most
-/// units of a rank share the order of their microbatches.
+/// Tree nodes of one unit's gradient on one rank. Most units of a rank share the order of their
+/// microbatches.
 class Pieces {
  public:
   Pieces(const Job& job, const Assignment& assignment, const std::vector<StagePlacement>& stages)
@@ -70,33 +70,33 @@ class Pieces {
       stages_of_[at(stages[at(s)].rank)].push_back(s);
   }
 
-  int of(int rank, int unit) {
+  const std::vector<TreeNode>& of(int rank, int unit) {
     std::vector<int> holding;
     for (const int s : stages_of_[at(rank)])
       if (stages_[at(s)].first_unit <= unit && unit < stages_[at(s)].last_unit)
         holding.push_back(s);
-    const auto [known, fresh] = known_.try_emplace(holding, 0);
-    if (fresh) known->second = count(rank, holding);
+    const auto [known, fresh] = known_.try_emplace(holding);
+    if (fresh) known->second = nodes(rank, holding);
     return known->second;
   }
 
  private:
-  int count(int rank, const std::vector<int>& holding) const {
+  std::vector<TreeNode> nodes(int rank, const std::vector<int>& holding) const {
     std::vector<int> order;
     for (const Action& action : assignment_.plan.rows[at(rank)])
       if (makes_weight_gradient(action.kind) &&
           std::find(holding.begin(), holding.end(), action.stage) != holding.end())
         order.push_back(action.microbatch);
-    if (order.empty()) return 0;
-    const GradientTree tree(order, assignment_.microbatches(job_), assignment_.leaves(job_));
-    return static_cast<int>(tree.nodes().size());
+    if (order.empty()) return {};
+    return GradientTree(order, assignment_.microbatches(job_), assignment_.leaves(job_)).nodes();
   }
 
   const Job& job_;
   const Assignment& assignment_;
   const std::vector<StagePlacement>& stages_;
   std::vector<std::vector<int>> stages_of_;  // by rank
-  std::map<std::vector<int>, int> known_;    // by the stages of a rank that hold the unit
+  /// By the stages of a rank that hold the unit.
+  std::map<std::vector<int>, std::vector<TreeNode>> known_;
 };
 
 BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePlacement>& stages,
@@ -116,9 +116,9 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
     costs.early.push_back(seconds_below(assignment, s, stage, *use, units));
   }
   for (const int rank : costs.ranks) {
-    int sum = 0;
-    for (const int unit : bucket.uses) sum += pieces.of(rank, unit);
-    costs.pieces.push_back(sum);
+    Share& share = costs.pieces.emplace_back();
+    for (const int unit : bucket.uses)
+      for (const TreeNode& node : pieces.of(rank, unit)) share.push_back({unit, node});
   }
   return costs;
 }
@@ -156,6 +156,8 @@ Costs plan_costs(const Job& job, const Assignment& assignment,
   Costs costs;
   costs.boundary_bytes = static_cast<double>(model.boundary_bytes);
   costs.combine = machine.combine_s_per_byte;
+  costs.exchange_scheme = assignment.exchange.scheme;
+  costs.leaves = assignment.leaves(job);
   add_links(machine, assignment.world, costs);
   costs.ranks.resize(at(assignment.world));
   for (const Pipeline& pipeline : assignment.layout.pipelines)

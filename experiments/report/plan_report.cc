@@ -14,6 +14,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/run/predict_memory.h"
 #include "models/recompute.h"
+#include "parallel/simulate/exchange_routes.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -110,13 +111,19 @@ void add_rate(const RunConfig& config, const PlanOptions& options, int threads, 
 /// what the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
   std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
-  for (const BucketCosts& bucket : costs.buckets)
+  ExchangeLoad load;
+  const BucketCosts* before = nullptr;
+  for (const BucketCosts& bucket : costs.buckets) {
+    if (before == nullptr || before->ranks != bucket.ranks || before->pieces != bucket.pieces)
+      load = gradient_load(costs, bucket);
+    before = &bucket;
+    const auto holders = static_cast<double>(bucket.ranks.size());
     for (std::size_t h = 0; h < bucket.ranks.size(); ++h) {
-      const auto holders = static_cast<double>(bucket.ranks.size());
       const auto rank = static_cast<std::size_t>(bucket.ranks[h]);
-      sent[rank] += bucket.bytes * (holders - 1) / holders * bucket.pieces[h];
+      sent[rank] += bucket.bytes / holders * load.sent[h];
       least[rank] += bucket.bytes * (holders - 1) / holders;
     }
+  }
   costs.buckets.clear();
   return {
       {"sent_bytes", *std::max_element(sent.begin(), sent.end())},
@@ -158,8 +165,9 @@ Json recompute_json(const RunConfig& config, PlanOptions options, int threads, c
     RunConfig other = config;
     other.parallel.recompute = words;
     const Job job = job_of(other);
-    const Assignment assignment = assignment_of(other, job, options.world, "--world {}");
+    Assignment assignment = assignment_of(other, job, options.world, "--world {}");
     const PlanSource source = plan_source(job, assignment, other, options, threads);
+    assignment.exchange.hosts = hosts_of(source.machine, options.world);
     const Costs costs = plan_costs(job, assignment, source.units, source.machine);
     list.push_back(
         {{"recompute", recompute_text(words)},
@@ -204,7 +212,9 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                  const std::optional<MemoryBytes>& machine) {
   const int threads = std::max(1, config.run.threads);
   const Job job = job_of(config);
-  const Assignment assignment = assignment_of(config, job, options.world, "--world {}");
+  Assignment assignment = assignment_of(config, job, options.world, "--world {}");
+  const PlanSource source = plan_source(job, assignment, config, options, threads);
+  assignment.exchange.hosts = hosts_of(source.machine, options.world);
   const std::vector<RankMemory> memory = predict_memory(config, job, assignment, threads);
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},
@@ -226,7 +236,6 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
   report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
                        {"total_bytes", machine ? Json(machine->total) : Json()},
                        {"name", machine ? Json(machine->name) : Json()}};
-  const PlanSource source = plan_source(job, assignment, config, options, threads);
   report.update(source.facts);
   const Costs costs = plan_costs(job, assignment, source.units, source.machine);
   report["links"] = links_json(source.links, assignment.layout, costs);

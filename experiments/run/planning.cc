@@ -103,7 +103,7 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
           .vocabulary = config.model.vocab};
 }
 
-Request request_of(const RunConfig& config, int world) {
+Request request_of(const RunConfig& config, int world, std::vector<int> hosts) {
   const ParallelSection& parallel = config.parallel;
   Request request{.world = world,
                   .spare = parallel.spare,
@@ -115,20 +115,22 @@ Request request_of(const RunConfig& config, int world) {
                   .schedule = parallel.schedule,
                   .file = std::nullopt,
                   .partition = parallel.partition,
-                  .overlap = parallel.overlap};
+                  .overlap = parallel.overlap,
+                  .exchange = {parallel.exchange, std::move(hosts)}};
   if (is_schedule_file(parallel.schedule)) request.file = read_schedule_file(parallel.schedule);
   return request;
 }
 
 Assignment assignment_of(const RunConfig& config, const Job& job, int world,
-                         const std::string& launch) {
-  Request request = request_of(config, world);
+                         const std::string& launch, std::vector<int> hosts) {
+  Request request = request_of(config, world, std::move(hosts));
   try {
     return assign(job, request);
   } catch (const Error& error) {
     if (launch.empty()) throw;
     request.world = ranks_asked(request);
     if (request.world == world) throw;
+    request.exchange.hosts.clear();
     try {
       assign(job, request);
     } catch (const Error&) {

@@ -34,13 +34,14 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
 /// data.tokenizer.
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config);
 
-/// What `parallel` and `freeze` ask for in a world of so many ranks.
-Request request_of(const RunConfig& config, int world);
+/// The request of `parallel` and `freeze` in a world of so many ranks on `hosts` (by rank; empty:
+/// one).
+Request request_of(const RunConfig& config, int world, std::vector<int> hosts = {});
 
 /// The assignment that `config` asks for. Throws Error{bad_input} if the world size, the model and
 /// the layout do not go together. Where the layout fits another number N of ranks, the error says
 /// to try `launch` with N for its {}.
 Assignment assignment_of(const RunConfig& config, const Job& job, int world,
-                         const std::string& launch = {});
+                         const std::string& launch = {}, std::vector<int> hosts = {});
 
 }  // namespace concertina

@@ -52,8 +52,10 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, Communicator& world,
       job_(job_of(config)),
       optimizer_(optimizer_of(config)),
       lr_(lr_of(config, lr_steps(config))),
-      asked_(request_of(config, world.size())),
-      assignment_(std::make_unique<Assignment>(assignment_of(config, job_, world.size(), launch))),
+      hosts_(host_of_ranks(world)),
+      asked_(request_of(config, world.size(), hosts_)),
+      assignment_(
+          std::make_unique<Assignment>(assignment_of(config, job_, world.size(), launch, hosts_))),
       engine_(make_engine()) {}
 
 std::unique_ptr<StepEngine> Trainer::make_engine() {
@@ -213,11 +215,6 @@ Request Trainer::asked_with_frozen(int units) const {
   if (!request.file) request.layout = assignment_->layout;
   request.spare = world_.size() - static_cast<int>(assignment_->working.size());
   return request;
-}
-
-const std::vector<int>& Trainer::hosts() {
-  if (hosts_.empty()) hosts_ = host_of_ranks(world_);
-  return hosts_;
 }
 
 const std::vector<double>& Trainer::evaluate(std::int64_t batch, int count, BatchSource& source,

@@ -34,7 +34,7 @@ class Trainer {
  public:
   /// Decides what is trained and how the ranks of `world` share it; takes no memory for tensors
   /// yet. All outlive it. Throws bad input as assignment_of() does, which also says what `launch`
-  /// is.
+  /// is. Collective.
   Trainer(const RunConfig& config, Backend& backend, Communicator& world,
           Watchdog* watchdog = nullptr, const std::string& launch = {});
 
@@ -110,8 +110,8 @@ class Trainer {
   StepEngine& engine() { return *engine_; }
   const StepEngine& engine() const { return *engine_; }
   Communicator& world() { return world_; }
-  /// The host of each rank, counted from 0. Asked for once: collective then.
-  const std::vector<int>& hosts();
+  /// The host of each rank, counted from 0.
+  const std::vector<int>& hosts() const { return hosts_; }
   /// May be null.
   Watchdog* watchdog() const { return watchdog_; }
   const Backend& backend() const { return backend_; }
@@ -137,12 +137,12 @@ class Trainer {
   LrSchedule lr_;
   std::int64_t done_ = 0, ahead_ = 0;
   SkipTurns skips_;
+  const std::vector<int> hosts_;
   Request asked_;
   std::unique_ptr<const Assignment> assignment_;
   std::unique_ptr<Communicator> tensors_;  // where the world cannot reach them
   std::unique_ptr<State> state_;
   std::unique_ptr<StepEngine> engine_;
-  std::vector<int> hosts_;
   std::vector<double> squares_, shared_;  // of a step; what spare ranks are told of it
   std::vector<Work> spare_sends_;
   double telling_ = 0, heard_ = 0;  // by a spare rank, from it

@@ -9,7 +9,6 @@
 #include <exception>
 
 #include "core/error.h"
-#include "core/exchange_order.h"
 #include "core/index.h"
 #include "core/log.h"
 
@@ -87,70 +86,51 @@ WaitObserver* observe_waits(WaitObserver* observer) noexcept {
   return std::exchange(wait_observer, observer);
 }
 
-void Work::wait() {
+void Work::wait(const std::function<void()>& meanwhile) {
   Backoff backoff;
   bool told = false;
-  while (!test())
+  while (!test()) {
+    if (meanwhile) meanwhile();
     if (backoff.pause() && wait_observer != nullptr) {
       wait_observer->waits_for(state_->waits_for());
       told = true;
     }
+  }
   if (told) wait_observer->waits_for(-1);
 }
 
-Work Communicator::all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv) {
-  CONCERTINA_CHECK(std::ssize(send) == size(), "all_to_all over {} ranks sends {} buffers", size(),
-                   send.size());
-  take_own("all_to_all", send[at(rank())], recv);
-  return exchange_all(
-      "all_to_all", [&](int to) { return send[at(to)]; }, recv);
-}
-
 Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {
-  take_own("all_gather", mine, recv);
+  CONCERTINA_CHECK(std::ssize(recv) == size(), "all_gather over {} ranks receives {} buffers",
+                   size(), recv.size());
+  const Bytes to = recv[at(rank())];
+  CONCERTINA_CHECK(mine.size() == to.size(), "all_gather: {} bytes to this rank itself, {} from it",
+                   to.size(), mine.size());
+  if (!mine.empty() && mine.data() != to.data()) copy_own(mine, to);
   return start_all_gather(recv);
 }
 
 Work Communicator::start_all_gather(std::span<const Bytes> blocks) {
-  return exchange_all(
-      "all_gather", [&](int) { return ConstBytes(blocks[at(rank())]); }, blocks);
-}
-
-void Communicator::take_own(const char* operation, ConstBytes from, std::span<const Bytes> recv) {
-  CONCERTINA_CHECK(std::ssize(recv) == size(), "{} over {} ranks receives {} buffers", operation,
-                   size(), recv.size());
-  const Bytes to = recv[at(rank())];
-  CONCERTINA_CHECK(from.size() == to.size(), "{}: {} bytes to this rank itself, {} from it",
-                   operation, from.size(), to.size());
-  if (!from.empty() && from.data() != to.data()) copy_own(from, to);
-}
-
-template <class BlockTo>
-Work Communicator::exchange_all(const char* operation, const BlockTo& block_to,
-                                std::span<const Bytes> recv) {
   sends_.clear();
   receives_.clear();
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + size() - step) % size(), to = (rank() + step) % size();
-    receives_.push_back({recv[at(from)], from});
-    sends_.push_back({block_to(to), to});
+    receives_.push_back({blocks[at(from)], from, step});
+    sends_.push_back({blocks[at(rank())], to, step});
   }
-  return start_exchange(operation, sends_, receives_);
+  return start_exchange("all_gather", sends_, receives_);
 }
 
 Work Communicator::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
-  int last = 0;
-  const auto check = [&](int peer, int step) {
+  const auto check = [&](int peer, int step, int last) {
     check_rank(peer, "exchange");
     CONCERTINA_CHECK(peer != rank(), "exchange of rank {} with itself", peer);
     CONCERTINA_CHECK(step >= last, "exchange of rank {} names rank {} in step {} after step {}",
                      rank(), peer, step, last);
-    last = step;
   };
-  for (const Send& send : sends) check(send.to, exchange_step(rank(), send.to, size()));
-  last = 0;
-  for (const Receive& receive : receives)
-    check(receive.from, exchange_step(receive.from, rank(), size()));
+  for (std::size_t i = 0; i < sends.size(); ++i)
+    check(sends[i].to, sends[i].step, sends[i > 0 ? i - 1 : 0].step);
+  for (std::size_t i = 0; i < receives.size(); ++i)
+    check(receives[i].from, receives[i].step, receives[i > 0 ? i - 1 : 0].step);
   return start_exchange("exchange", sends, receives);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,7 +23,7 @@ inline Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
 
-/// Is told whom its thread waits for once a wait has become a long one.
+/// A listener that learns the peer of a wait once that has become a long one.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
@@ -41,7 +42,7 @@ class Work {
     virtual ~State() = default;
     virtual bool test() = 0;     // progress; true once done
     virtual void recycle() = 0;  // back to the pool
-    /// Rank in the world of a peer that is not done; -1: not known.
+    /// Returns the rank in the world of a peer that is not done; -1: not known.
     virtual int waits_for() const { return -1; }
   };
 
@@ -54,22 +55,23 @@ class Work {
   bool pending() const { return state_ != nullptr; }
   /// Makes progress; true once done (then and for ever after).
   bool test();
-  /// Waits until it is done, yielding the core between tests. Throws Error if the peer or transport
-  /// failed.
-  void wait();
+  /// Waits until it is done, yielding the core between tests; each time calls `meanwhile`, which
+  /// does not touch it. Throws Error if the peer or transport failed.
+  void wait(const std::function<void()>& meanwhile = {});
 
  private:
   State* state_ = nullptr;
 };
 
-/// Messages of one exchange; peers are other ranks.
+/// Messages of one exchange; peers are other ranks. Both ends of a message give it the same step:
+/// in one step a rank sends to one other at most, and receives from one.
 struct Send {
   ConstBytes data;
-  int to;
+  int to = 0, step = 0;
 };
 struct Receive {
   Bytes data;
-  int from;
+  int from = 0, step = 0;
 };
 
 class Communicator {
@@ -92,12 +94,10 @@ class Communicator {
 
   virtual Work isend(ConstBytes data, int to) = 0;
   virtual Work irecv(Bytes data, int from) = 0;
-  /// All of these messages, sends and receives each by ascending exchange_step()
-  /// (core/exchange_order.h): a transport may post them step by step. A collective: every rank
-  /// calls it, maybe with none; what goes between two ranks matches by its order in the call.
+  /// Starts all of these messages, sends and receives each by ascending step: a transport may post
+  /// them step by step. A collective: every rank calls it, maybe with none; what goes between two
+  /// ranks matches by its order in the call.
   Work exchange(std::span<const Send> sends, std::span<const Receive> receives);
-  /// send[r] goes to rank r's recv[our rank]; sizes must match pairwise and may be 0.
-  Work all_to_all(std::span<const ConstBytes> send, std::span<const Bytes> recv);
   /// recv[r] gets rank r's `mine`; recv[rank()] may be `mine` itself.
   Work all_gather(ConstBytes mine, std::span<const Bytes> recv);
   virtual Work broadcast(Bytes data, int root) = 0;
@@ -106,25 +106,19 @@ class Communicator {
   [[noreturn]] virtual void abort(int code) = 0;
 
  protected:
-  /// What exchange() promises; `operation` is for errors. The lists go when this returns.
+  /// Does what exchange() promises; `operation` is for errors. The lists go when this returns.
   virtual Work start_exchange(const char* operation, std::span<const Send> sends,
                               std::span<const Receive> receives) = 0;
-  /// What all_gather() promises; this rank's block is in its place. An exchange, unless the
-  /// transport has something better.
+  /// Does what all_gather() promises; this rank's block is in its place. It is an exchange, unless
+  /// the transport has something better.
   virtual Work start_all_gather(std::span<const Bytes> blocks);
-  /// What goes from this rank to itself, between memory that its views are of.
+  /// Copies what goes from this rank to itself, between memory that its views are of.
   virtual void copy_own(ConstBytes from, Bytes to);
-  /// `operation` names a rank that there is.
+  /// Throws unless `operation` names a rank that there is.
   void check_rank(int rank, const char* operation) const;
 
  private:
-  /// Checks `recv`, and copies what goes from this rank to itself.
-  void take_own(const char* operation, ConstBytes from, std::span<const Bytes> recv);
-  /// Exchanges with all others: `block_to(r)` to rank r, `recv[r]` from it.
-  template <class BlockTo>
-  Work exchange_all(const char* operation, const BlockTo& block_to, std::span<const Bytes> recv);
-
-  std::vector<Send> sends_;  // of exchange_all: kept for their room
+  std::vector<Send> sends_;  // of start_all_gather: kept for their room
   std::vector<Receive> receives_;
 };
 

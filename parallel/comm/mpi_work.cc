@@ -109,21 +109,19 @@ void MpiWork::barrier() {
 }
 
 void MpiWork::plan_exchange(std::span<const Send> sends, std::span<const Receive> receives) {
-  const int size = static_cast<int>(channel_.world_ranks.size()), me = channel_.rank;
-  std::size_t sent = 0, received = 0;
-  for (int step = 1; sent < sends.size() || received < receives.size(); ++step) {
-    for (; received < receives.size(); ++received) {
-      const auto& [data, from] = receives[received];
-      if (exchange_step(from, me, size) != step) break;
-      planned_.push_back({Type::receive, from, step, data.data(), data.size(), 0, 0});
-    }
-    for (; sent < sends.size(); ++sent) {
-      const auto& [data, to] = sends[sent];
-      if (exchange_step(me, to, size) != step) break;
-      // Only read.
+  auto send = sends.begin();
+  auto receive = receives.begin();
+  while (send != sends.end() || receive != receives.end()) {
+    const bool both = send != sends.end() && receive != receives.end();
+    const int step = both                  ? std::min(send->step, receive->step)
+                     : send != sends.end() ? send->step
+                                           : receive->step;
+    for (; receive != receives.end() && receive->step == step; ++receive)
       planned_.push_back(
-          {Type::send, to, step, const_cast<std::byte*>(data.data()), data.size(), 0, 0});
-    }
+          {Type::receive, receive->from, step, receive->data.data(), receive->data.size(), 0, 0});
+    for (; send != sends.end() && send->step == step; ++send)  // only read
+      planned_.push_back({Type::send, send->to, step, const_cast<std::byte*>(send->data.data()),
+                          send->data.size(), 0, 0});
   }
 }
 

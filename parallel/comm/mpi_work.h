@@ -47,7 +47,7 @@ class MpiWork final : public Work::State {
   void receive(Bytes data, int from);
   void broadcast(Bytes data, int root);
   void barrier();
-  /// Plans the messages of a line, each in the order of its steps (core/exchange_order.h).
+  /// Plans the messages of an exchange for a line, step by step.
   void plan_exchange(std::span<const Send> sends, std::span<const Receive> receives);
   /// Plans an all-gather by doubling for a line, `blocks[r]` from rank r.
   void plan_gather(std::span<const Bytes> blocks);

@@ -124,8 +124,8 @@ class NcclCommunicator final : public Communicator {
   Work start_exchange(const char* operation, std::span<const Send> sends,
                       std::span<const Receive> receives) override {
     NcclWork& work = begin(pools_->collective, operation, "", -1);
-    for (const auto& [data, from] : receives) work.receive(data, from);
-    for (const auto& [data, to] : sends) work.send(data, to);
+    for (const auto& [data, from, step] : receives) work.receive(data, from);
+    for (const auto& [data, to, step] : sends) work.send(data, to);
     return posted(work, collectives_);
   }
   std::vector<NcclHandle*> handles();

@@ -82,12 +82,12 @@ void StagedWork::broadcast(Bytes data, int root) {
 
 void StagedWork::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
   ConstBytes last, staged;  // one block to several ranks is copied once
-  for (const auto& [data, to] : sends) {
+  for (const auto& [data, to, step] : sends) {
     if (data.data() != last.data() || data.size() != last.size() || last.empty())
       staged = fetch(last = data);
-    sends_.push_back({staged, to});
+    sends_.push_back({staged, to, step});
   }
-  for (const auto& [data, from] : receives) receives_.push_back({land(data), from});
+  for (const auto& [data, from, step] : receives) receives_.push_back({land(data), from, step});
   post(Kind::exchange, -1);
 }
 

@@ -105,9 +105,9 @@ class ThreadCommunicator final : public Communicator {
   Work start_exchange(const char* operation, std::span<const Send> sends,
                       std::span<const Receive> receives) override {
     ThreadWork& work = take(pools_->collective, sends.size() + receives.size(), operation);
-    for (const auto& [data, from] : receives)
+    for (const auto& [data, from, step] : receives)
       work.receive(group_->collective(from, rank_), data, from);
-    for (const auto& [data, to] : sends) work.send(group_->collective(rank_, to), data, to);
+    for (const auto& [data, to, step] : sends) work.send(group_->collective(rank_, to), data, to);
     return Work(&work);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -65,6 +66,16 @@ Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& l
                     {.leaf_microbatches = limits.microbatches / limits.leaves}, request.overlap);
 }
 
+/// Proves the exchanges of all buckets. Larger ones than this go unproven: that takes memory and
+/// time of their square.
+void require_exchanges(const Assignment& made) {
+  constexpr std::size_t kMostHolders = 1024;
+  std::set<std::vector<int>> proven;
+  for (const BucketOwners& owners : made.owners)
+    if (owners.ranks.size() <= kMostHolders && proven.insert(owners.ranks).second)
+      exchange_rows(made.exchange, owners.ranks);
+}
+
 }  // namespace
 
 Assignment assign(const Job& job, const Request& request) {
@@ -72,7 +83,10 @@ Assignment assign(const Job& job, const Request& request) {
   const std::vector<double> costs = balanced_costs(job, request);
   const Layout layout = layout_of(request, costs, limits);
   Plan plan = plan_of(request, layout, limits);
-  return make_assignment(job, layout, std::move(plan), request.world);
+  Assignment made = make_assignment(job, layout, std::move(plan), request.world);
+  made.exchange = request.exchange;
+  require_exchanges(made);
+  return made;
 }
 
 int ranks_asked(const Request& request) {

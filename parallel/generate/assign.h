@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// What is asked of an assignment: the keys of [parallel], and what the run decides. What is left
+/// An assignment as it is asked for: the keys of [parallel], and what the run decides. What is left
 /// out follows from the rest.
 struct Request {
   int world = 1;
@@ -25,6 +25,7 @@ struct Request {
   std::optional<ScheduleFile> file{};  // in place of `schedule`
   std::string partition = "balanced";
   bool overlap = false;
+  ExchangeChoice exchange{};
   std::vector<double> unit_costs{};  // what `partition` balances; empty: FLOPs as far as they train
 };
 

@@ -1,11 +1,12 @@
 // Who does what until the next change: the layout and the plan that the ranks follow, and what
 // follows from both.
 // Invariant: a pure value, the same on every rank; all of it follows from (Job, Layout, Plan,
-// world), so an assignment that is printed as these can be made again.
+// ExchangeChoice, world), so an assignment that is printed as these can be made again.
 #pragma once
 
 #include <vector>
 
+#include "parallel/plan/exchange_scheme.h"
 #include "parallel/plan/job.h"
 #include "parallel/plan/ownership.h"
 #include "parallel/plan/schedule.h"
@@ -25,6 +26,7 @@ struct Assignment {
   /// Batches of the job that one step trains on together, with one update: its microbatches are
   /// theirs, one batch after the other. What is trained follows from (step, batches) of each step.
   int batches = 1;
+  ExchangeChoice exchange{};  // of gradients and weights between the owners of a bucket
 
   /// Microbatches and leaves of one step.
   int microbatches(const Job& job) const { return job.microbatches * batches; }

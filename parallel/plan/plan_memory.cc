@@ -125,15 +125,4 @@ std::size_t peak_saved(const std::vector<Action>& row,
   return peak;
 }
 
-std::vector<int> leaf_order(const std::vector<Action>& row, int stage, int leaf_microbatches) {
-  std::map<int, int> finished;  // microbatches of each leaf
-  std::vector<int> order;
-  for (const Action& action : row) {
-    if (action.stage != stage || !makes_weight_gradient(action.kind)) continue;
-    const int leaf = action.microbatch / leaf_microbatches;
-    if (++finished[leaf] == leaf_microbatches) order.push_back(leaf);
-  }
-  return order;
-}
-
 }  // namespace concertina

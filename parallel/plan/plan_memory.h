@@ -58,8 +58,4 @@ RowMemory plan_memory(const Plan& plan, const Layout& layout, int rank);
 std::size_t peak_saved(const std::vector<Action>& row,
                        const std::function<std::size_t(int stage)>& weight);
 
-/// Leaves (parallel/plan/reduction_tree.h) of `leaf_microbatches` microbatches in the order in
-/// which `stage` finishes their gradients in `row`: the argument of peak_buffers().
-std::vector<int> leaf_order(const std::vector<Action>& row, int stage, int leaf_microbatches);
-
 }  // namespace concertina

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "core/error.h"
 
@@ -12,31 +13,27 @@ bool inside(TreeNode inner, TreeNode outer) {
   return inner.first >= outer.first && inner.last <= outer.last;
 }
 
-void decompose_into(TreeNode node, TreeNode range, std::vector<TreeNode>& nodes) {
-  if (node.last <= range.first || node.first >= range.last) return;
-  if (inside(node, range)) {
-    nodes.push_back(node);
-    return;
-  }
-  const TreeSplit children = split(node);
-  decompose_into(children.left, range, nodes);
-  decompose_into(children.right, range, nodes);
-}
-
-/// Post-order below `node`; `next` walks over the sorted nodes that are there already.
-void merge_into(TreeNode node, const std::vector<TreeNode>& have, std::size_t& next,
-                std::vector<TreeMerge>& order) {
-  CONCERTINA_CHECK(next < have.size() && have[next].first == node.first && inside(have[next], node),
-                   "no holder has the leaves from {} on inside [{}, {})", node.first, node.first,
-                   node.last);
+/// Post-order below `node`; `next` walks over the sorted nodes that are there. True where they make
+/// all of `node`; else those that are left go to `left`.
+bool merge_into(TreeNode node, const std::vector<TreeNode>& have, std::size_t& next,
+                std::vector<TreeMerge>& order, std::vector<TreeNode>& left) {
+  if (next == have.size() || have[next].first >= node.last) return false;
+  CONCERTINA_CHECK(inside(have[next], node), "leaves [{}, {}) overlap others or are no node",
+                   have[next].first, have[next].last);
   if (have[next] == node) {
     ++next;
-    return;
+    return true;
   }
   const TreeSplit children = split(node);
-  merge_into(children.left, have, next, order);
-  merge_into(children.right, have, next, order);
-  order.push_back({children.left, children.right});
+  const bool first = merge_into(children.left, have, next, order, left);
+  const bool second = merge_into(children.right, have, next, order, left);
+  if (first && second) {
+    order.push_back({children.left, children.right});
+    return true;
+  }
+  if (first) left.push_back(children.left);
+  if (second) left.push_back(children.right);
+  return false;
 }
 
 }  // namespace
@@ -54,21 +51,16 @@ int default_leaves(int microbatches, int step) {
   return leaves;
 }
 
-std::vector<TreeNode> decompose(TreeNode range, int leaves) {
-  CONCERTINA_CHECK(range.first >= 0 && range.first < range.last && range.last <= leaves,
-                   "leaves [{}, {}) of {}", range.first, range.last, leaves);
-  std::vector<TreeNode> nodes;
-  decompose_into({0, leaves}, range, nodes);
-  return nodes;
-}
-
-std::vector<TreeMerge> merges(const std::vector<TreeNode>& nodes, int leaves) {
-  std::vector<TreeNode> have = nodes;
-  std::sort(have.begin(), have.end(), [](TreeNode a, TreeNode b) { return a.first < b.first; });
+std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves) {
+  std::sort(nodes.begin(), nodes.end());
   std::vector<TreeMerge> order;
+  std::vector<TreeNode> left;
   std::size_t next = 0;
-  merge_into({0, leaves}, have, next, order);
-  CONCERTINA_CHECK(next == have.size(), "{} nodes overlap others", have.size() - next);
+  const TreeNode root{0, leaves};
+  if (merge_into(root, nodes, next, order, left)) left.push_back(root);
+  CONCERTINA_CHECK(next == nodes.size(), "{} nodes overlap others", nodes.size() - next);
+  std::sort(left.begin(), left.end());
+  nodes = std::move(left);
   return order;
 }
 
@@ -86,19 +78,6 @@ std::vector<TreeMerge> merges_after(int leaf, const std::vector<bool>& done) {
   std::reverse(path.begin(), path.end());
   path.erase(std::find_if_not(path.begin(), path.end(), complete), path.end());
   return path;
-}
-
-int peak_buffers(const std::vector<int>& completion_order, int leaves) {
-  std::vector<bool> done(leaves, false);
-  int live = 0, peak = 0;
-  for (const int leaf : completion_order) {
-    CONCERTINA_CHECK(leaf >= 0 && leaf < leaves && !done[leaf],
-                     "leaf {} of {} is finished twice or does not exist", leaf, leaves);
-    done[leaf] = true;
-    peak = std::max(peak, ++live);
-    live -= static_cast<int>(merges_after(leaf, done).size());
-  }
-  return peak;
 }
 
 }  // namespace concertina

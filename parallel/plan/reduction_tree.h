@@ -4,6 +4,7 @@
 // yields the same bits.
 #pragma once
 
+#include <compare>
 #include <vector>
 
 namespace concertina {
@@ -12,7 +13,7 @@ namespace concertina {
 struct TreeNode {
   int first = 0, last = 0;
   int leaves() const { return last - first; }
-  bool operator==(const TreeNode&) const = default;
+  auto operator<=>(const TreeNode&) const = default;
 };
 
 /// Children of a node of two leaves or more: the left one has the largest power of two of leaves
@@ -27,27 +28,18 @@ TreeSplit split(TreeNode node);
 /// at every world size. `step`: of those that it divides; it divides `microbatches`.
 int default_leaves(int microbatches, int step = 1);
 
-/// The fewest nodes of the tree over `leaves` leaves whose union is `range`, ascending: what a rank
-/// holds once it has summed the leaves of `range`.
-std::vector<TreeNode> decompose(TreeNode range, int leaves);
-
 /// sum(left) += sum(right); the result stands for both.
 struct TreeMerge {
   TreeNode left, right;
   bool operator==(const TreeMerge&) const = default;
 };
 
-/// The additions, in order, that turn `nodes` into the root of the tree over `leaves` leaves.
-/// `nodes` are what all holders have together: each leaf in exactly one of them.
-std::vector<TreeMerge> merges(const std::vector<TreeNode>& nodes, int leaves);
+/// Returns the additions, in order, that `nodes` of the tree over `leaves` leaves allow. They are
+/// disjoint; `nodes` becomes what is left, ascending: the root, if they hold every leaf.
+std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves);
 
 /// The additions that finishing `leaf` makes possible: up the tree as long as the sibling is
 /// complete. `done[leaf]` says which leaves are finished on this rank, `leaf` included.
 std::vector<TreeMerge> merges_after(int leaf, const std::vector<bool>& done);
-
-/// Gradient buffers that a rank needs at the same time when it finishes leaves in this order, one
-/// after the other, and makes merges_after() at once: the sums it holds and the leaf under way.
-/// floor(log2 n) + 1 for the leaves [0, n) in ascending order.
-int peak_buffers(const std::vector<int>& completion_order, int leaves);
 
 }  // namespace concertina

@@ -1,10 +1,10 @@
 #include "parallel/runtime/gradient_exchange.h"
 
-#include <algorithm>
-#include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/exchange_order.h"
+#include "core/index.h"
 
 namespace concertina {
 namespace {
@@ -39,52 +39,55 @@ GradientExchange::GradientExchange(const Job& job, const Assignment& assignment,
       leaves_(assignment.leaves(job)),
       buckets_(assignment.buckets),
       index_(assignment.buckets.size(), -1) {
-  const std::vector<Bucket>& buckets = assignment.buckets;
-  const std::vector<BucketOwners>& owners = assignment.owners;
   const auto orders = weight_orders(assignment, rank);
-  for (const std::size_t b : exchange_order(buckets))
-    if (owners[b].index_of(rank) >= 0 && !buckets[b].frozen)
-      make_item(buckets[b], static_cast<int>(b), owners[b], orders, rank);
-  std::map<std::vector<int>, std::vector<int>> groups;
-  for (std::size_t i = 0; i < items_.size(); ++i)
-    groups[items_[i].ranks].push_back(static_cast<int>(i));
-  queue_of_.resize(items_.size());
-  for (auto& [ranks, queue] : groups) {
-    for (const int i : queue) queue_of_[static_cast<std::size_t>(i)] = queues_.size();
-    queues_.push_back(queue);
+  for (const std::size_t b : exchange_order(buckets_))
+    if (assignment.owners[b].index_of(rank) >= 0 && !buckets_[b].frozen)
+      make_item(assignment, static_cast<int>(b), orders, rank);
+  std::map<std::vector<int>, std::size_t> queues;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    Item& item = items_[i];
+    item.queue = queues.try_emplace(item.ranks, members_.size()).first->second;
+    if (item.queue == members_.size()) members_.emplace_back();
+    members_[item.queue].push_back(static_cast<int>(i));
   }
-  queue_next_.resize(queues_.size(), 0);
 }
 
-void GradientExchange::make_item(const Bucket& bucket, int index, const BucketOwners& owners,
-                                 const std::vector<std::vector<std::vector<int>>>& orders,
+void GradientExchange::make_item(const Assignment& assignment, int index, const Orders& orders,
                                  int rank) {
+  const Bucket& bucket = buckets_[at(index)];
+  const BucketOwners& owners = assignment.owners[at(index)];
   Item item;
   item.bucket = index;
   item.me = owners.index_of(rank);
   item.elements = bucket.elements;
   item.ranks = owners.ranks;
   item.parts = owners.parts;
-  item.arrivals.resize(owners.ranks.size());
-  const std::size_t count = item.parts[static_cast<std::size_t>(item.me)].count();
-  for (std::size_t peer = 0; peer < owners.ranks.size(); ++peer) {
+  std::vector<Share> own(owners.ranks.size());
+  for (std::size_t peer = 0; peer < owners.ranks.size(); ++peer)
     for (const int unit : bucket.uses) {
-      const auto& order =
-          orders[static_cast<std::size_t>(owners.ranks[peer])][static_cast<std::size_t>(unit)];
+      const auto& order = orders[at(owners.ranks[peer])][at(unit)];
       if (order.empty()) continue;
       GradientTree tree(order, microbatches_, leaves_);
-      if (static_cast<int>(peer) == item.me) {
-        item.uses.push_back({unit, std::move(tree)});
-      } else if (count > 0) {
-        for (const TreeNode& node : tree.nodes())
-          item.arrivals[peer].push_back(
-              {static_cast<int>(peer), unit, node, View{nullptr, count, DType::f32}});
-      }
+      for (const TreeNode& node : tree.nodes()) own[peer].push_back({unit, node});
+      if (static_cast<int>(peer) == item.me) item.uses.push_back({unit, std::move(tree)});
     }
-  }
+  const ExchangeShape shape = assignment.exchange.shape(owners.ranks);
+  ShareFlow flow(assignment.exchange.find(), shape, own, leaves_);
+  item.row = flow.row(item.me);
+  add_arrivals(item, flow);
   item.open_uses = static_cast<int>(item.uses.size());
-  index_[static_cast<std::size_t>(index)] = static_cast<int>(items_.size());
+  index_[at(index)] = static_cast<int>(items_.size());
   items_.push_back(std::move(item));
+}
+
+void GradientExchange::add_arrivals(Item& item, ShareFlow& flow) {
+  for (int phase = 0; phase < static_cast<int>(item.row.size()); ++phase)
+    for (const auto& [step, peer, chunk] : item.row[at(phase)].receives) {
+      const View memory{nullptr, item.parts[at(chunk)].count(), DType::f32};
+      if (memory.count == 0) continue;
+      for (const Piece& piece : flow.share(peer, chunk, phase))
+        item.arrivals.push_back({phase, chunk, piece, {{}, peer, step}, memory});
+    }
 }
 
 std::size_t GradientExchange::sum_bytes() const {
@@ -99,8 +102,7 @@ std::size_t GradientExchange::sum_bytes() const {
 std::size_t GradientExchange::staging_bytes() const {
   std::size_t bytes = 0;
   for (const Item& item : items_)
-    for (const auto& pieces : item.arrivals)
-      for (const Piece& piece : pieces) bytes += align_up(piece.memory.bytes());
+    for (const Arrival& one : item.arrivals) bytes += align_up(one.memory.bytes());
   return bytes;
 }
 
@@ -112,65 +114,84 @@ void GradientExchange::attach(Arena& arena) {
         buffers.push_back(arena.take(item.elements, DType::f32, "gradient"));
       use.tree.attach(std::move(buffers));
     }
-    for (auto& pieces : item.arrivals)
-      for (Piece& piece : pieces)
-        piece.memory = arena.take(piece.memory.count, DType::f32, "gradient of another replica");
-    compile(item, buckets_[static_cast<std::size_t>(item.bucket)]);
+    for (Arrival& one : item.arrivals) {
+      one.memory = arena.take(one.memory.count, DType::f32, "gradient of another replica");
+      one.message.data = bytes_of(one.memory);
+    }
+    compile(item);
   }
 }
 
-/// The additions that this rank's part needs: each use's tree to its root, then the uses in order.
-void GradientExchange::compile(Item& item, const Bucket& bucket) {
-  const Part& part = item.parts[static_cast<std::size_t>(item.me)];
-  if (part.count() == 0) return;
-  for (const int unit : bucket.uses) {
-    std::map<std::pair<int, int>, View> at;
-    for (const Use& use : item.uses)
-      if (use.unit == unit)
+/// The messages and additions of each phase, and of the last one also those of this rank's part:
+/// the uses in order.
+void GradientExchange::compile(Item& item) {
+  std::map<int, Held> held;  // by chunk
+  for (int chunk = 0; chunk < static_cast<int>(item.parts.size()); ++chunk)
+    if (const Part& part = item.parts[at(chunk)]; part.count() > 0)
+      for (const Use& use : item.uses)
         for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
-          at[{use.tree.nodes()[n].first, use.tree.nodes()[n].last}] =
+          held[chunk][{use.unit, use.tree.nodes()[n]}] =
               use.tree.node_memory(n).slice(part.begin, part.count());
-    for (const auto& pieces : item.arrivals)
-      for (const Piece& piece : pieces)
-        if (piece.use == unit) at[{piece.node.first, piece.node.last}] = piece.memory;
-    std::vector<TreeNode> nodes;
-    for (const auto& [node, view] : at) nodes.push_back({node.first, node.second});
-    for (const TreeMerge& merge : merges(nodes, leaves_)) {
-      const View left = at.at({merge.left.first, merge.left.last});
-      item.additions.push_back({left, at.at({merge.right.first, merge.right.last})});
-      at[{merge.left.first, merge.right.last}] = left;
+  item.messages.resize(item.row.size());
+  item.additions.resize(item.row.size());
+  auto arrival = item.arrivals.begin();
+  for (int phase = 0; phase < static_cast<int>(item.row.size()); ++phase) {
+    auto& [sends, receives] = item.messages[at(phase)];
+    for (const auto& [step, peer, chunk] : item.row[at(phase)].sends)
+      for (const auto& [piece, view] : held[chunk]) sends.push_back({bytes_of(view), peer, step});
+    std::set<int> chunks;
+    for (; arrival != item.arrivals.end() && arrival->phase == phase; ++arrival) {
+      receives.push_back(arrival->message);
+      held[arrival->chunk][arrival->piece] = arrival->memory;
+      chunks.insert(arrival->chunk);
     }
-    const View root = at.at({0, leaves_});
-    if (item.reduced.empty())
-      item.reduced = root;
-    else
-      item.additions.push_back({item.reduced, root});
+    for (const int chunk : chunks) add_up(held[chunk], item.additions[at(phase)]);
+  }
+  if (item.parts[at(item.me)].count() == 0) return;
+  std::vector<View> roots;
+  for (const auto& [piece, view] : held[item.me]) {
+    CONCERTINA_CHECK(piece.node == (TreeNode{0, leaves_}), "bucket {} lacks leaves [{}, {})",
+                     item.bucket, piece.node.first, piece.node.last);
+    roots.push_back(view);
+  }
+  item.reduced = roots.at(0);
+  for (std::size_t use = 1; use < roots.size(); ++use)
+    item.additions.back().push_back({item.reduced, roots[use]});
+}
+
+void GradientExchange::add_up(Held& held, std::vector<Addition>& additions) const {
+  Share share;
+  for (const auto& [piece, view] : held) share.push_back(piece);
+  for (const auto& [left, right] : concertina::add_up(share, leaves_)) {
+    const View sum = held.at(left);
+    additions.push_back({sum, held.at(right)});
+    held.erase(left);
+    held.erase(right);
+    held[{left.use, {left.node.first, right.node.last}}] = sum;
   }
 }
 
 void GradientExchange::connect(const Groups& groups, Backend& backend) {
   backend_ = &backend;
-  std::size_t most = 0;  // messages of a bucket
-  std::map<Communicator*, std::size_t> under_way;
-  for (Item& item : items_) {
-    if (item.ranks.size() == 1) continue;
-    std::size_t messages = 0;
-    for (const auto& pieces : item.arrivals) messages += pieces.size();
-    for (const Use& use : item.uses) messages += use.tree.nodes().size() * item.parts.size();
-    most = std::max(most, messages);
-    item.group = groups.find(item.ranks);
-    CONCERTINA_CHECK(item.group != nullptr, "bucket {} has no group", item.bucket);
-    ++under_way[item.group];
+  for (const std::vector<int>& members : members_) {
+    const Item& first = items_[at(members[0])];
+    const std::vector<Communicator*> phases = groups.find(first.ranks);
+    CONCERTINA_CHECK(first.ranks.size() == 1 || phases.size() == first.row.size(),
+                     "bucket {} has {} groups", first.bucket, phases.size());
+    PhasedExchange& queue = queues_.emplace_back(phases, [this, &members](int place, int phase) {
+      for (const Addition& add : items_[at(members[at(place)])].additions[at(phase)])
+        backend_->run(Axpby{1.0F, add.right, 1.0F, add.left});
+    });
+    for (const int i : members) items_[at(i)].place = queue.add(std::move(items_[at(i)].messages));
+    queue.reserve();
   }
-  for (const auto& [group, buckets] : under_way) group->reserve(0, buckets, most);
-  sends_.reserve(most);
-  receives_.reserve(most);
 }
 
 void GradientExchange::skip(SkippedBuckets skipped) {
   for (Item& item : items_) {
-    item.skipped = skipped[static_cast<std::size_t>(item.bucket)];
+    item.skipped = skipped[at(item.bucket)];
     item.open_uses = item.skipped ? 0 : static_cast<int>(item.uses.size());
+    queues_[item.queue].leave_out(item.place, item.skipped);
   }
 }
 
@@ -186,62 +207,22 @@ void GradientExchange::end(int bucket, int use, int microbatch) {
   Item& item = item_of(bucket);
   for (const Use& one : item.uses)
     if (one.unit == use && one.tree.end(microbatch, *backend_)) --item.open_uses;
-  const auto index = static_cast<std::size_t>(index_[static_cast<std::size_t>(bucket)]);
-  if (item.open_uses == 0) start_ready(queue_of_[index]);
+  if (item.open_uses == 0) queues_[item.queue].begin(item.place);
   progress();
 }
 
-void GradientExchange::start_ready(std::size_t queue) {
-  const std::vector<int>& order = queues_[queue];
-  for (std::size_t& next = queue_next_[queue]; next < order.size(); ++next) {
-    Item& item = items_[static_cast<std::size_t>(order[next])];
-    if (item.open_uses > 0) return;
-    if (!item.skipped) start(item);
-  }
-}
-
-void GradientExchange::start(Item& item) {
-  item.started = true;
-  if (item.group == nullptr) return;
-  sends_.clear();
-  receives_.clear();
-  const int size = static_cast<int>(item.parts.size());
-  for (int step = 1; step < size; ++step) {  // of core/exchange_order.h
-    const int from = (item.me + size - step) % size, to = (item.me + step) % size;
-    for (const Piece& piece : item.arrivals[static_cast<std::size_t>(from)])
-      receives_.push_back({bytes_of(piece.memory), from});
-    const Part& part = item.parts[static_cast<std::size_t>(to)];
-    if (part.count() == 0) continue;
-    for (const Use& use : item.uses)
-      for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
-        sends_.push_back({bytes_of(use.tree.node_memory(n).slice(part.begin, part.count())), to});
-  }
-  item.work = item.group->exchange(sends_, receives_);
-}
-
-bool GradientExchange::try_complete(Item& item) {
-  if (!item.work.test()) return false;
-  for (const Addition& add : item.additions) backend_->run(Axpby{1.0F, add.right, 1.0F, add.left});
-  return item.done = true;
-}
-
 void GradientExchange::progress() {
-  for (Item& item : items_)
-    if (item.started && !item.done) try_complete(item);
+  for (PhasedExchange& queue : queues_) queue.progress();
 }
 
 void GradientExchange::finish() {
   for (Item& item : items_) {
     if (item.skipped) continue;
-    CONCERTINA_CHECK(item.started, "bucket {} was never complete", item.bucket);
-    if (!item.done) {
-      item.work.wait();
-      try_complete(item);
-    }
-    item.started = item.done = false;
+    CONCERTINA_CHECK(item.open_uses == 0, "bucket {} was never complete", item.bucket);
+    queues_[item.queue].wait(item.place);
     item.open_uses = static_cast<int>(item.uses.size());
   }
-  std::fill(queue_next_.begin(), queue_next_.end(), 0);
+  for (PhasedExchange& queue : queues_) queue.reset();
 }
 
 View GradientExchange::reduced(int bucket) const {

@@ -1,13 +1,12 @@
 // Gradients of one rank: summed over its microbatches (GradientTree), exchanged with the other
-// holders of each bucket while the backward pass goes on, and combined in the canonical order on
-// the owner of each part. Bytes on the wire are those of a ring reduce-scatter where every holder
-// has one tree node; a layout that splits the tree unevenly sends one piece a node.
-// Invariants: the same bits for any layout; a bucket's exchange starts when this rank's last
-// gradient of it is done, in one order a group, as FIFO channels without tags demand; no call
+// holders of each bucket while the backward pass goes on, as the assignment's scheme says
+// (parallel/plan/exchange_scheme.h), and combined in the canonical order wherever shares meet.
+// Invariants: the same bits for any layout and scheme; a bucket's exchange starts when this rank's
+// last gradient of it is done, in one order a group, as FIFO channels without tags demand; no call
 // after attach() and connect() allocates.
 #pragma once
 
-#include <memory>
+#include <map>
 #include <vector>
 
 #include "core/arena.h"
@@ -16,6 +15,7 @@
 #include "parallel/plan/assignment.h"
 #include "parallel/runtime/gradient_tree.h"
 #include "parallel/runtime/groups.h"
+#include "parallel/runtime/phased_exchange.h"
 
 namespace concertina {
 
@@ -52,35 +52,39 @@ class GradientExchange final : public GradientSink {
     int unit = 0;
     GradientTree tree;
   };
-  struct Piece {  // arrives from a peer
-    int peer = 0, use = 0;
-    TreeNode node;
+  /// A piece of a chunk that arrives from a peer.
+  struct Arrival {
+    int phase = 0, chunk = 0;
+    Piece piece;
+    Receive message;
     View memory;
   };
   struct Addition {
     View left, right;
   };
+  using Held = std::map<Piece, View>;  // of a chunk
   struct Item {
     int bucket = 0, me = 0;
     std::size_t elements = 0;
-    std::vector<int> ranks;                    // the holders
-    std::vector<Part> parts;                   // of each holder
-    std::vector<Use> uses;                     // of this rank, ascending unit
-    std::vector<std::vector<Piece>> arrivals;  // of each holder, in its order of sending
-    std::vector<Addition> additions;
+    std::vector<int> ranks;   // the holders
+    std::vector<Part> parts;  // of each holder
+    std::vector<Use> uses;    // of this rank, ascending unit
+    ExchangeRow row;
+    std::vector<Arrival> arrivals;                   // in the order of receiving
+    std::vector<PhasedExchange::Messages> messages;  // of each phase
+    std::vector<std::vector<Addition>> additions;    // once a phase is over
     View reduced;
-    Communicator* group = nullptr;
-    Work work;
+    std::size_t queue = 0;
+    int place = 0;  // in its queue
     int open_uses = 0;
-    bool started = false, done = false, skipped = false;
+    bool skipped = false;
   };
 
-  void make_item(const Bucket& bucket, int index, const BucketOwners& owners,
-                 const std::vector<std::vector<std::vector<int>>>& orders, int rank);
-  void compile(Item& item, const Bucket& bucket);
-  void start_ready(std::size_t queue);
-  void start(Item& item);
-  bool try_complete(Item& item);
+  using Orders = std::vector<std::vector<std::vector<int>>>;  // see weight_orders()
+  void make_item(const Assignment& assignment, int index, const Orders& orders, int rank);
+  void add_arrivals(Item& item, ShareFlow& flow);
+  void compile(Item& item);
+  void add_up(Held& held, std::vector<Addition>& additions) const;
   Item& item_of(int bucket) {
     return items_[static_cast<std::size_t>(index_[static_cast<std::size_t>(bucket)])];
   }
@@ -89,10 +93,8 @@ class GradientExchange final : public GradientSink {
   const std::vector<Bucket>& buckets_;
   std::vector<int> index_;  // bucket -> item, -1 where not held
   std::vector<Item> items_;
-  std::vector<std::vector<int>> queues_;  // items of one group in the order of their start
-  std::vector<std::size_t> queue_next_, queue_of_;
-  std::vector<Send> sends_;  // of one exchange: kept for their room
-  std::vector<Receive> receives_;
+  std::vector<std::vector<int>> members_;  // items of one group in the order of their start
+  std::vector<PhasedExchange> queues_;     // of the same groups
   Backend* backend_ = nullptr;
 };
 

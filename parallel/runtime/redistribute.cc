@@ -24,10 +24,10 @@ class RoundMover {
     for (const std::size_t bucket : round.buckets) make_blocks(bucket);
     for (const Move& move : round.moves) add(move);
     const int me = state_.rank(), size = tensors_.size();
-    std::ranges::stable_sort(sends_, {},
-                             [&](const Send& one) { return exchange_step(me, one.to, size); });
-    std::ranges::stable_sort(receives_, {},
-                             [&](const Receive& one) { return exchange_step(one.from, me, size); });
+    for (Send& one : sends_) one.step = exchange_step(me, one.to, size);
+    for (Receive& one : receives_) one.step = exchange_step(one.from, me, size);
+    std::ranges::stable_sort(sends_, {}, &Send::step);
+    std::ranges::stable_sort(receives_, {}, &Receive::step);
     tensors_.barrier();  // what arrives before it is awaited takes memory that no plan knows of
     tensors_.exchange(sends_, receives_).wait();
     for (const std::size_t bucket : round.buckets) swap_blocks(bucket);

@@ -126,10 +126,7 @@ void StepEngine::connect(State& state, Communicators ranks) {
   if (std::ssize(assignment_.working) < ranks.world.size())
     working_group_ = ranks.world.split(works_ ? 0 : 1, rank_);
   working_ = working_group_ != nullptr ? working_group_.get() : &ranks.world;
-  std::vector<std::vector<int>> holders;
-  for (std::size_t b = 0; b < assignment_.buckets.size(); ++b)
-    if (!assignment_.buckets[b].frozen) holders.push_back(assignment_.owners[b].ranks);
-  groups_ = std::make_unique<Groups>(ranks.tensors, holders);
+  groups_ = std::make_unique<Groups>(ranks.tensors, assignment_);
   exchange_.connect(*groups_, backend_);
   executor_.connect(ranks.tensors, exchange_, watchdog_);
   if (works_) update_.connect(state, *working_, *groups_, watchdog_);

@@ -106,13 +106,13 @@ void StepSums::place_squares() {
   };
   const int me = assignment_.working_index(rank_), size = working_->size();
   const auto index = [&](const Message& one) { return assignment_.working_index(one.peer); };
-  // One message to or from a peer at most; in the order in which exchanges are posted.
-  std::ranges::sort(sends, {},
-                    [&](const Message& one) { return exchange_step(me, index(one), size); });
-  std::ranges::sort(receives, {},
-                    [&](const Message& one) { return exchange_step(index(one), me, size); });
-  for (const Message& one : sends) square_sends_.push_back({bytes(one), index(one)});
-  for (const Message& one : receives) square_receives_.push_back({bytes(one), index(one)});
+  // One message to or from a peer at most.
+  for (const Message& one : sends)
+    square_sends_.push_back({bytes(one), index(one), exchange_step(me, index(one), size)});
+  for (const Message& one : receives)
+    square_receives_.push_back({bytes(one), index(one), exchange_step(index(one), me, size)});
+  std::ranges::sort(square_sends_, {}, &Send::step);
+  std::ranges::sort(square_receives_, {}, &Receive::step);
 }
 
 std::size_t StepSums::blocks_of(std::size_t bucket, std::size_t owner) const {

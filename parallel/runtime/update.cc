@@ -40,18 +40,7 @@ void Update::connect(State& state, Communicator& working, const Groups& groups,
   state_ = &state;
   watchdog_ = watchdog;
   sums_.connect(working, backend_, watchdog);
-  weight_parts_.resize(parts_.size());
-  for (std::size_t b = 0; b < parts_.size(); ++b) {
-    groups_.push_back(parts_[b] == nullptr ? nullptr : groups.find(assignment_.owners[b].ranks));
-    if (groups_[b] == nullptr) continue;
-    for (const Part& part : assignment_.owners[b].parts)
-      weight_parts_[b].push_back(bytes_of(state.weights()[b].slice(part.begin, part.count())));
-  }
-  works_.reserve(groups_.size());
-  for (Communicator* group : groups_)
-    if (group != nullptr)
-      group->reserve(0,
-                     static_cast<std::size_t>(std::count(groups_.begin(), groups_.end(), group)));
+  weights_.emplace(assignment_, rank_, state.weights(), groups);
 }
 
 StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradients,
@@ -69,13 +58,12 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     if (parts_[b] == nullptr || skipped_[b]) continue;
     if (parts_[b]->count() > 0) update_bucket(b, rule, gradients.reduced(static_cast<int>(b)));
-    gather_weights(b);
+    weights_->start(b);
   }
   marks_.updated = recorder.mark();
   if (watchdog_ != nullptr) watchdog_->at("gather of weights");
-  for (Work& work : works_) work.wait();
+  weights_->wait();
   recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, marks_.updated);
-  works_.clear();
   return result;
 }
 
@@ -101,13 +89,6 @@ void Update::update_bucket(std::size_t bucket, const UpdateStep& step, View grad
                        .tensor = &tensor,
                        .tools = tools_.get()});
   }
-}
-
-void Update::gather_weights(std::size_t bucket) {
-  if (groups_[bucket] == nullptr) return;
-  const std::vector<Bytes>& parts = weight_parts_[bucket];
-  const int me = assignment_.owners[bucket].index_of(rank_);
-  works_.push_back(groups_[bucket]->all_gather(parts[at(me)], parts));
 }
 
 }  // namespace concertina

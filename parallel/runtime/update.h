@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/backend.h"
@@ -11,21 +12,21 @@
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/watchdog.h"
 #include "parallel/runtime/gradient_exchange.h"
-#include "parallel/runtime/groups.h"
 #include "parallel/runtime/state.h"
 #include "parallel/runtime/step_sums.h"
 #include "parallel/runtime/trace_recorder.h"
+#include "parallel/runtime/weight_gather.h"
 
 namespace concertina {
 
-/// What a step was, to the same bits on every rank and at every layout.
+/// The figures of a step, the same bits on every rank and at every layout.
 struct StepResult {
   double loss = 0;       // mean over the valid targets of the global batch, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
 };
 
-/// What an update is of.
+/// The step that an update ends.
 struct UpdateOf {
   std::int64_t step = 0;    // of the run, for errors; from 1
   std::int64_t number = 0;  // of the updates so far, from 1: fewer than steps where some do several
@@ -57,6 +58,7 @@ class Update {
   void skip(SkippedBuckets skipped) {
     skipped_ = skipped;
     sums_.skip(skipped);
+    if (weights_) weights_->skip(skipped);
   }
   /// `losses`: of this rank's last stages, by microbatch. Throws a failure that names step and rank
   /// if anything is not finite.
@@ -72,7 +74,6 @@ class Update {
 
  private:
   void update_bucket(std::size_t bucket, const UpdateStep& step, View gradient);
-  void gather_weights(std::size_t bucket);
 
   /// When the parts of the last step ended, on the backend's clock.
   struct Marks {
@@ -91,9 +92,7 @@ class Update {
   std::vector<std::vector<TensorRun>> runs_;
   std::unique_ptr<UpdateTools> tools_;
   State* state_ = nullptr;
-  std::vector<std::vector<Bytes>> weight_parts_;  // of each holder
-  std::vector<Communicator*> groups_;
-  std::vector<Work> works_;
+  std::optional<WeightGather> weights_;  // none on a spare rank
   Watchdog* watchdog_ = nullptr;
   Backend& backend_;
 };

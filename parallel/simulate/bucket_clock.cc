@@ -3,19 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "core/error.h"
 #include "core/index.h"
 
 namespace concertina {
-namespace {
-
-bool is_copy(const LinkCosts& link) {
-  return std::isinf(link.bandwidth) && link.send_cpu + link.receive_cpu > 0;
-}
-
-}  // namespace
 
 BucketClock::BucketClock(const Layout& layout, const Costs& costs, int ranks)
     : costs_(costs), ranks_(ranks), waiting_(at(ranks)) {
@@ -25,30 +17,42 @@ BucketClock::BucketClock(const Layout& layout, const Costs& costs, int ranks)
       rank_of_.push_back(stage.rank);
     }
   buckets_of_.resize(rank_of_.size());
-  copies_ = is_copy(costs.local) || is_copy(costs.remote) ||
-            std::any_of(costs.pairs.begin(), costs.pairs.end(),
-                        [](const auto& pair) { return is_copy(pair.second); });
+  const ExchangeChoice exchange = costs.exchange();
   std::map<std::vector<int>, int> groups;
   for (std::size_t b = 0; b < costs.buckets.size(); ++b) {
-    const auto [group, fresh] = groups.try_emplace(costs.buckets[b].ranks, 0);
+    const std::vector<int>& holders = costs.buckets[b].ranks;
+    const auto [group, fresh] = groups.try_emplace(holders, 0);
     if (fresh) {
-      group->second = exchanges_.add_group(costs.buckets[b].ranks);
-      groups_.emplace_back();
+      Group& made = groups_.emplace_back();
+      const ExchangeShape shape = exchange.shape(holders);
+      made.there = std::make_unique<ExchangeRoutes>(exchange.find(), shape, false);
+      made.back = std::make_unique<ExchangeRoutes>(exchange.find(), shape, true);
+      group->second = exchanges_.add_group(holders, *made.there);
     }
     add_item(static_cast<int>(b), group->second);
   }
 }
 
-void BucketClock::add_item(int bucket, int group) {
+/// The bytes of a chunk: the mean of all holders'.
+double BucketClock::piece_bytes(int bucket) const {
   const BucketCosts& costs = costs_.buckets[at(bucket)];
-  const double part = costs.bytes / static_cast<double>(costs.ranks.size());
-  std::vector<double> bytes;
-  for (const int pieces : costs.pieces) bytes.push_back(part * pieces);
-  groups_[at(group)].push_back(bucket);
+  return costs.bytes / static_cast<double>(costs.ranks.size());
+}
+
+void BucketClock::add_item(int bucket, int number) {
+  const BucketCosts& costs = costs_.buckets[at(bucket)];
+  Group& group = groups_[at(number)];
+  // Most buckets of a group are summed in the same order.
+  if (group.buckets.empty() || costs_.buckets[at(group.buckets.back())].pieces != costs.pieces)
+    group.gradients = std::make_shared<ExchangeLoad>(gradient_load(*group.there, costs_, costs));
+  if (group.buckets.empty())
+    group.weights = std::make_shared<ExchangeLoad>(weight_load(*group.back, costs_, costs));
+  group.buckets.push_back(bucket);
   Item& item = items_.emplace_back();
   item.holders.resize(costs.ranks.size());
-  item.group = group;
-  item.exchange = exchanges_.add_exchange(group, std::move(bytes));
+  item.group = number;
+  item.load = group.gradients;
+  item.exchange = exchanges_.add_exchange(number, item.load, piece_bytes(bucket));
   for (const int stage : costs.stages) {
     buckets_of_[at(stage)].push_back(bucket);
     ++item.holders[at(holder_of(bucket, rank_of_[at(stage)]))].open;
@@ -78,7 +82,7 @@ void BucketClock::gradient(int stage, double end, int node) {
 const std::vector<int>& BucketClock::advance(LinkClock& links) {
   woken_.clear();
   for (const ExchangeClock::End& end : exchanges_.advance(links)) {
-    const int bucket = groups_[at(end.group)][at(end.exchange)];
+    const int bucket = groups_[at(end.group)].buckets[at(end.exchange)];
     const int rank = costs_.buckets[at(bucket)].ranks[at(end.holder)];
     if (!waiting_[at(rank)]) continue;
     waiting_[at(rank)] = false;
@@ -88,28 +92,10 @@ const std::vector<int>& BucketClock::advance(LinkClock& links) {
 }
 
 /// The holder's own time after the messages, in seconds: copies in and out of shared memory, and
-/// with `pieces` the additions.
-double BucketClock::cpu_seconds(int bucket, int holder, bool pieces) const {
-  const BucketCosts& costs = costs_.buckets[at(bucket)];
-  const int me = costs.ranks[at(holder)];
-  const double part = costs.bytes / static_cast<double>(costs.ranks.size());
-  double seconds = 0;
-  if (pieces)
-    seconds =
-        part * costs_.combine *
-        (std::accumulate(costs.pieces.begin(), costs.pieces.end(), 0) - costs.pieces[at(holder)]);
-  for (std::size_t other = 0; copies_ && other < costs.ranks.size(); ++other) {
-    if (static_cast<int>(other) == holder) continue;
-    const double in = part * (pieces ? costs.pieces[other] : 1);
-    const double out = part * (pieces ? costs.pieces[at(holder)] : 1);
-    const auto copy = [](const LinkCosts& link, double cpu) {
-      return std::isinf(link.bandwidth) ? cpu : 0;
-    };
-    const LinkCosts &from = costs_.link(costs.ranks[other], me),
-                    &to = costs_.link(me, costs.ranks[other]);
-    seconds += in * copy(from, from.receive_cpu) + out * copy(to, to.send_cpu);
-  }
-  return seconds;
+/// the additions.
+double BucketClock::cpu_seconds(const ExchangeLoad& load, int bucket, int holder, bool adds) const {
+  const double additions = adds ? costs_.combine * load.arrived[at(holder)] : 0;
+  return piece_bytes(bucket) * (additions + load.copies[at(holder)]);
 }
 
 bool BucketClock::reduce(int rank, int stage, double& now, int& node) {
@@ -128,7 +114,7 @@ bool BucketClock::reduce(int rank, int stage, double& now, int& node) {
       now = progress.end;
       node = progress.late;
     }
-    now += cpu_seconds(b, h, true);
+    now += cpu_seconds(*items_[at(b)].load, b, h, true);
   }
   return true;
 }
@@ -138,25 +124,25 @@ std::vector<double> BucketClock::update(double start, LinkClock& links) const {
   for (int rank = 0; rank < ranks_ && !costs_.ranks.empty(); ++rank)
     ends[at(rank)] += costs_.ranks[at(rank)].update;
   ExchangeClock gathers;
-  for (std::vector<int> buckets : groups_) {
+  for (const Group& one : groups_) {
+    std::vector<int> buckets = one.buckets;
     std::stable_sort(buckets.begin(), buckets.end(), [&](int a, int b) {
       return costs_.buckets[at(a)].number < costs_.buckets[at(b)].number;
     });
-    const int group = gathers.add_group(costs_.buckets[at(buckets[0])].ranks);
+    const int group = gathers.add_group(costs_.buckets[at(buckets[0])].ranks, *one.back);
     for (const int b : buckets) {
       const BucketCosts& bucket = costs_.buckets[at(b)];
-      const std::size_t holders = bucket.ranks.size();
-      const int exchange = gathers.add_exchange(
-          group, std::vector<double>(holders, bucket.bytes / static_cast<double>(holders)));
-      for (int h = 0; h < static_cast<int>(holders); ++h) {
+      const int exchange = gathers.add_exchange(group, one.weights, piece_bytes(b));
+      for (int h = 0; h < static_cast<int>(bucket.ranks.size()); ++h) {
         gathers.begin(group, exchange, h, start + bucket.updated[at(h)], -1);
-        cpu[at(bucket.ranks[at(h)])] += cpu_seconds(b, h, false);
+        cpu[at(bucket.ranks[at(h)])] += cpu_seconds(*one.weights, b, h, false);
       }
     }
   }
   while (std::isfinite(gathers.next_time()))
     for (const ExchangeClock::End& end : gathers.advance(links)) {
-      double& last = ends[at(costs_.buckets[at(groups_[at(end.group)][0])].ranks[at(end.holder)])];
+      double& last =
+          ends[at(costs_.buckets[at(groups_[at(end.group)].buckets[0])].ranks[at(end.holder)])];
       last = std::max(last, gathers.progress(end.group, end.exchange, end.holder).end);
     }
   for (int rank = 0; rank < ranks_; ++rank) {

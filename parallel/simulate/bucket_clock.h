@@ -4,6 +4,7 @@
 // of the same holders before it have started, as FIFO channels demand.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "parallel/simulate/exchange_clock.h"
@@ -36,17 +37,24 @@ class BucketClock {
   struct Item {
     std::vector<Holder> holders;
     int group = 0, exchange = 0;  // in exchanges_
+    std::shared_ptr<const ExchangeLoad> load;
   };
-  double cpu_seconds(int bucket, int holder, bool pieces) const;
+  /// Buckets of equal holders.
+  struct Group {
+    std::unique_ptr<const ExchangeRoutes> there, back;
+    std::vector<int> buckets;  // in order
+    std::shared_ptr<const ExchangeLoad> gradients, weights;
+  };
+  double cpu_seconds(const ExchangeLoad& load, int bucket, int holder, bool adds) const;
   int holder_of(int bucket, int rank) const;
+  double piece_bytes(int bucket) const;
   void add_item(int bucket, int group);
 
   const Costs& costs_;
   int ranks_;
-  bool copies_ = false;  // whether some messages are copies, in time of their ranks
   ExchangeClock exchanges_;
   std::vector<Item> items_;
-  std::vector<std::vector<int>> groups_;       // buckets of equal holders, in order
+  std::vector<Group> groups_;
   std::vector<std::vector<int>> buckets_of_;   // by stage
   std::vector<int> gradients_left_, rank_of_;  // by stage
   std::vector<bool> waiting_;                  // by rank

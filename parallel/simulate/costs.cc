@@ -25,6 +25,14 @@ const LinkCosts& Costs::link(int from, int to) const {
   return is_remote(from, to) ? remote : local;
 }
 
+bool Costs::has_copies() const {
+  const auto is_copy = [](const LinkCosts& link) {
+    return std::isinf(link.bandwidth) && link.send_cpu + link.receive_cpu > 0;
+  };
+  return is_copy(local) || is_copy(remote) ||
+         std::any_of(pairs.begin(), pairs.end(), [&](auto& pair) { return is_copy(pair.second); });
+}
+
 double Costs::seconds(const Action& action) const {
   const StageCosts& stage = stages[static_cast<std::size_t>(action.stage)];
   if (action.kind == Kind::F) return stage.forward;

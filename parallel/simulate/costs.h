@@ -1,5 +1,5 @@
-// What a plan's actions and messages take, in seconds and bytes: all that the simulator knows of a
-// machine and a model.
+// The seconds and bytes of a plan's actions and messages: all that the simulator knows of a machine
+// and a model.
 // Invariant: plain values; where they come from (unit costs, FLOPs over a rate, a measured run) is
 // the caller's business.
 #pragma once
@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "parallel/plan/exchange_scheme.h"
 #include "parallel/plan/layout.h"
 #include "parallel/plan/schedule.h"
 
@@ -49,7 +51,7 @@ struct BucketCosts {
   std::vector<int> ranks;       // holders, ascending; more than one
   std::vector<int> stages;      // of the layout, that use it
   std::vector<double> early;    // by stage: seconds from its gradient's end to its action's end
-  std::vector<int> pieces;      // tree nodes that a holder sends of every part
+  std::vector<Share> pieces;    // that a holder has of every part before the exchange
   std::vector<double> updated;  // seconds from the start of the update to the end of its part
   double bytes = 0;             // of all parts
   int number = 0;               // weights are gathered in ascending order of it
@@ -69,9 +71,11 @@ struct Costs {
   double boundary_bytes = 0;       // of a message between stages
   double post = 0;                 // seconds of a SEND or RECV
   double combine = 0;              // seconds a byte of gradients that arrive
-  LinkCosts local, remote;         // between ranks of one host, and of two
-  std::vector<int> hosts;          // by rank; empty: one host. A host's remote messages share its
-                                   // one link out and its one link in
+  std::string exchange_scheme = "all-to-all";
+  int leaves = 1;           // of the sum of gradients
+  LinkCosts local, remote;  // between ranks of one host, and of two
+  std::vector<int> hosts;   // by rank; empty: one host. A host's remote messages share its
+                            // one link out and its one link in
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from the above
   /// Messages as published simulations have them: each leaves when its producer ends, takes the
   /// latency of its link and occupies neither link nor rank; SEND and RECV take no time, and
@@ -84,6 +88,10 @@ struct Costs {
   double seconds(const Action& action) const;
   const LinkCosts& link(int from, int to) const;
   bool is_remote(int from, int to) const;
+  /// The scheme of exchanges between ranks on these hosts.
+  ExchangeChoice exchange() const { return {exchange_scheme, hosts}; }
+  /// Some messages are copies, in time of their ranks.
+  bool has_copies() const;
   /// Makes a message take `latency` seconds between any two ranks, and nothing else.
   void take_latency_alone(double latency);
   /// All seconds and bytes are finite numbers: what simulate() needs to come to an end.

@@ -6,134 +6,146 @@
 #include "core/index.h"
 
 namespace concertina {
-namespace {
 
-/// Steps that are simulated one by one; in larger groups neighbouring ones are taken as one, so
-/// that the time of a simulation grows with the number of ranks and not with its square.
-constexpr int kMostSteps = 64;
+const ExchangeStep& ExchangeClock::Lane::step(int number) const {
+  return (*steps)[at(number % step_count())];
+}
 
-}  // namespace
+/// Of what `holder` sends in a step.
+double ExchangeClock::Lane::bytes(int number, int holder) const {
+  const auto& [load, piece_bytes] = loads[at(number / step_count())];
+  return load->pieces[at(phase)][at(number % step_count())][at(holder)] * piece_bytes;
+}
 
-std::vector<ExchangeClock::Step> ExchangeClock::steps_of(int size) {
-  std::vector<Step> steps;
-  const int all = size - 1, count = std::min(all, kMostSteps);
-  for (int i = 0; i < count; ++i) {
-    const int first = 1 + i * all / count, last = (i + 1) * all / count;
-    steps.push_back({(first + last) / 2, static_cast<double>(last - first + 1)});
+int ExchangeClock::add_group(std::vector<int> ranks, const ExchangeRoutes& routes) {
+  const int group = static_cast<int>(groups_.size());
+  for (std::size_t phase = 0; phase < routes.phases().size(); ++phase) {
+    Lane& lane = lanes_.emplace_back();
+    lane.group = group;
+    lane.phase = static_cast<int>(phase);
+    lane.last = phase + 1 == routes.phases().size();
+    lane.ranks = ranks;
+    lane.steps = &routes.phases()[phase];
+    lane.lines.resize(ranks.size());
   }
-  return steps;
+  groups_.push_back(static_cast<int>(lanes_.size()));
+  return group;
 }
 
-int ExchangeClock::add_group(std::vector<int> ranks) {
-  Group group;
-  group.steps = steps_of(static_cast<int>(ranks.size()));
-  group.lines.resize(ranks.size());
-  group.ranks = std::move(ranks);
-  groups_.push_back(std::move(group));
-  return static_cast<int>(groups_.size()) - 1;
-}
-
-int ExchangeClock::add_exchange(int group, std::vector<double> bytes) {
-  Group& one = groups_[at(group)];
-  const auto messages = 2 * static_cast<int>(one.steps.size());
-  one.progress.resize(one.progress.size() + one.ranks.size(), Progress{.missing = messages});
-  one.bytes.push_back(std::move(bytes));
-  return static_cast<int>(one.bytes.size()) - 1;
+int ExchangeClock::add_exchange(int group, std::shared_ptr<const ExchangeLoad> load,
+                                double piece_bytes) {
+  int exchange = 0;
+  for (int i = group == 0 ? 0 : groups_[at(group - 1)]; i < groups_[at(group)]; ++i) {
+    Lane& lane = lanes_[at(i)];
+    for (std::size_t holder = 0; holder < lane.ranks.size(); ++holder) {
+      int missing = 1;
+      for (const ExchangeStep& step : *lane.steps)
+        missing += (step.to[holder] >= 0 ? 1 : 0) + (step.from[holder] >= 0 ? 1 : 0);
+      lane.progress.push_back(Progress{.missing = missing});
+    }
+    exchange = static_cast<int>(lane.loads.size());
+    lane.loads.push_back({load, piece_bytes});
+  }
+  return exchange;
 }
 
 void ExchangeClock::begin(int group, int exchange, int holder, double time, int node) {
-  Group& one = groups_[at(group)];
-  one.progress[at(exchange) * one.ranks.size() + at(holder)].node = node;
-  events_.push({time, events_made_++, Event::Kind::ready, group, holder, exchange});
+  const int first = group == 0 ? 0 : groups_[at(group - 1)];
+  Lane& lane = lanes_[at(first)];
+  lane.progress[at(exchange) * lane.ranks.size() + at(holder)].node = node;
+  add_event(time, Event::Kind::ready, first, holder, exchange);
 }
 
 const std::vector<ExchangeClock::End>& ExchangeClock::advance(LinkClock& links) {
   ends_.clear();
   const Event event = events_.top();
   events_.pop();
-  Group& group = groups_[at(event.group)];
+  Lane& lane = lanes_[at(event.lane)];
   switch (event.kind) {
     case Event::Kind::ready:
-      begun(group, event, links);
+      begun(lane, event, links);
       break;
     case Event::Kind::arrived:
-      arrived(group, event, links);
+      arrived(lane, event, links);
       break;
     case Event::Kind::answered:
-      close(group.lines[at(event.holder)], event.index);
-      post(group, event.group, event.holder, event.time, links);
+      close(lane.lines[at(event.holder)], event.index);
+      post(lane, event.holder, event.time, links);
   }
   return ends_;
 }
 
 /// The receiver goes on, and answers the sender.
-void ExchangeClock::arrived(Group& group, const Event& event, LinkClock& links) {
-  const int size = static_cast<int>(group.ranks.size());
-  const int ahead = group.steps[at(event.index) % group.steps.size()].ahead;
-  const int receiver = (event.holder + ahead) % size;
+void ExchangeClock::arrived(Lane& lane, const Event& event, LinkClock& links) {
+  const int receiver = lane.step(event.index).to[at(event.holder)];
   const double answered =
-      links.carry(group.ranks[at(receiver)], group.ranks[at(event.holder)], 0, event.time, -1).end;
-  events_.push(
-      {answered, events_made_++, Event::Kind::answered, event.group, event.holder, event.index});
-  close(group.lines[at(receiver)], event.index);
-  post(group, event.group, receiver, event.time, links);
+      links.carry(lane.ranks[at(receiver)], lane.ranks[at(event.holder)], 0, event.time, -1).end;
+  add_event(answered, Event::Kind::answered, event.lane, event.holder, event.index);
+  close(lane.lines[at(receiver)], event.index);
+  post(lane, receiver, event.time, links);
 }
 
-void ExchangeClock::begun(Group& group, const Event& event, LinkClock& links) {
-  Line& line = group.lines[at(event.holder)];
+void ExchangeClock::begun(Lane& lane, const Event& event, LinkClock& links) {
+  Line& line = lane.lines[at(event.holder)];
   const auto progress = [&](int exchange) -> Progress& {
-    return group.progress[at(exchange) * group.ranks.size() + at(event.holder)];
+    return lane.progress[at(exchange) * lane.ranks.size() + at(event.holder)];
   };
   progress(event.index).ready = true;
-  for (; line.begun < static_cast<int>(group.bytes.size()); ++line.begun) {
-    if (!progress(line.begun).ready) break;
-    progress(line.begun).begun = event.time;
+  for (; line.begun < static_cast<int>(lane.loads.size()); ++line.begun) {
+    Progress& mine = progress(line.begun);
+    if (!mine.ready) break;
+    mine.begun = event.time;
+    known(lane, line.begun, event.holder, event.time, mine.node);
   }
-  post(group, event.group, event.holder, event.time, links);
+  post(lane, event.holder, event.time, links);
 }
 
-bool ExchangeClock::may_post(const Group& group, const Line& line) const {
-  if (line.next >= line.begun * static_cast<int>(group.steps.size())) return false;
+bool ExchangeClock::may_post(const Lane& lane, const Line& line) const {
+  if (line.next >= line.begun * lane.step_count()) return false;
   return may_begin_step(static_cast<int>(line.open.size()), line.bytes);
 }
 
-void ExchangeClock::post(Group& group, int number, int holder, double now, LinkClock& links) {
-  const int size = static_cast<int>(group.ranks.size());
-  Line& line = group.lines[at(holder)];
-  while (may_post(group, line)) {
+void ExchangeClock::post(Lane& lane, int holder, double now, LinkClock& links) {
+  Line& line = lane.lines[at(holder)];
+  while (may_post(lane, line)) {
     const int step = line.next++;
-    const Step& one = group.steps[at(step) % group.steps.size()];
-    const double bytes = group.bytes[at(step) / group.steps.size()][at(holder)] * one.parts;
-    line.open.push_back({step, 2, bytes});
+    const int to = lane.step(step).to[at(holder)], from = lane.step(step).from[at(holder)];
+    if (to < 0 && from < 0) continue;
+    const double bytes = to < 0 ? 0 : lane.bytes(step, holder);
+    line.open.push_back({step, to < 0 || from < 0 ? 1 : 2, bytes});
     line.bytes += bytes;
-    const int to = (holder + one.ahead) % size, from = (holder + size - one.ahead) % size;
-    if (group.lines[at(to)].next > step) carry(group, number, step, holder, now, links);
-    if (group.lines[at(from)].next > step) carry(group, number, step, from, now, links);
+    if (to >= 0 && lane.lines[at(to)].next > step) carry(lane, step, holder, now, links);
+    if (from >= 0 && lane.lines[at(from)].next > step) carry(lane, step, from, now, links);
   }
 }
 
 /// The message of holder `from` in `step`, which both its ends have posted by now.
-void ExchangeClock::carry(Group& group, int number, int step, int from, double now,
-                          LinkClock& links) {
-  const int size = static_cast<int>(group.ranks.size());
-  const int exchange = step / static_cast<int>(group.steps.size());
-  const Step& one = group.steps[at(step) % group.steps.size()];
-  const int to = (from + one.ahead) % size;
-  Progress* progress = &group.progress[at(exchange) * group.ranks.size()];
+void ExchangeClock::carry(Lane& lane, int step, int from, double now, LinkClock& links) {
+  const int exchange = step / lane.step_count();
+  const int to = lane.step(step).to[at(from)];
+  const Progress* progress = &lane.progress[at(exchange) * lane.ranks.size()];
   const int late = progress[progress[from].begun > progress[to].begun ? from : to].node;
-  const double end = links
-                         .carry(group.ranks[at(from)], group.ranks[at(to)],
-                                group.bytes[at(exchange)][at(from)] * one.parts, now, late)
-                         .end;
-  for (const int holder : {from, to}) {
-    Progress& mine = progress[holder];
-    if (end >= mine.end) {
-      mine.end = end;
-      mine.late = late;
-    }
-    if (--mine.missing == 0) ends_.push_back({number, exchange, holder});
+  const double end =
+      links.carry(lane.ranks[at(from)], lane.ranks[at(to)], lane.bytes(step, from), now, late).end;
+  for (const int holder : {from, to}) known(lane, exchange, holder, end, late);
+  add_event(end, Event::Kind::arrived, number(lane), from, step);
+}
+
+/// Something of an exchange ends on `holder`; with the last of a phase the next one begins.
+void ExchangeClock::known(Lane& lane, int exchange, int holder, double end, int late) {
+  Progress& mine = lane.progress[at(exchange) * lane.ranks.size() + at(holder)];
+  if (end >= mine.end) {
+    mine.end = end;
+    mine.late = late;
   }
-  events_.push({end, events_made_++, Event::Kind::arrived, number, from, step});
+  if (--mine.missing > 0) return;
+  if (lane.last) {
+    ends_.push_back({lane.group, exchange, holder});
+    return;
+  }
+  const int next = number(lane) + 1;
+  lanes_[at(next)].progress[at(exchange) * lane.ranks.size() + at(holder)].node = mine.late;
+  add_event(mine.end, Event::Kind::ready, next, holder, exchange);
 }
 
 void ExchangeClock::close(Line& line, int step) {

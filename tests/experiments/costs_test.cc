@@ -306,8 +306,8 @@ TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
   double bytes = 0;
   for (const BucketCosts& bucket : costs.buckets) {
     EXPECT_EQ(bucket.ranks, (std::vector{0, 1}));
-    EXPECT_EQ(bucket.pieces[0], bucket.pieces[1]);  // one for each use of the bucket
-    bytes += bucket.bytes * (bucket.pieces[0] + 1) / 2;
+    EXPECT_EQ(bucket.pieces[0].size(), bucket.pieces[1].size());  // one for each use of the bucket
+    bytes += bucket.bytes * (static_cast<double>(bucket.pieces[0].size()) + 1) / 2;
   }
   // Half of each use's gradients, then half of the weights, each way over the link, hidden or not.
   const double compute =

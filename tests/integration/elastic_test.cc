@@ -114,6 +114,13 @@ TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
   EXPECT_NE(train_moving(with_grid(config, 1, 4, "1f1b"), 10, {}), one);
 }
 
+/// Any scheme, as if the ranks were on one or two hosts.
+ExchangeChoice random_exchange(std::mt19937& random) {
+  ExchangeChoice choice{std::string(exchange_schemes()[random() % exchange_schemes().size()].name)};
+  for (int rank = 0; rank < kWorld; ++rank) choice.hosts.push_back(static_cast<int>(random() % 2));
+  return choice;
+}
+
 /// Any schedule that fits, on any number of the ranks; now and then pipelines of unlike depth.
 Request random_request(const Job& job, std::mt19937& random, int frozen_units = 0) {
   for (;;) {
@@ -126,7 +133,8 @@ Request random_request(const Job& job, std::mt19937& random, int frozen_units = 
     Request request{.world = kWorld,
                     .spare = static_cast<int>(random() % kWorld),
                     .frozen_units = frozen_units,
-                    .schedule = std::string(schedule.name)};
+                    .schedule = std::string(schedule.name),
+                    .exchange = random_exchange(random)};
     try {
       const LayoutLimits limits{.world = kWorld - request.spare,
                                 .units = job.units(),

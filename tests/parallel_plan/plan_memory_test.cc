@@ -123,14 +123,5 @@ TEST(PlanMemory, PipelineEndsNeedNoBoundaryBuffers) {
   EXPECT_EQ(memory[2].inputs, 2);  // the one in use, the one that is on its way
 }
 
-TEST(PlanMemory, LeavesEndInTheOrderOfTheRow) {
-  const Plan plan = parse_plan("0F0,0F1,0F2,0F3,0B2,0B0,0B3,0B1\n", "text");
-  EXPECT_EQ(leaf_order(plan.rows[0], 0, 2), (std::vector{1, 0}));
-  EXPECT_EQ(leaf_order(plan.rows[0], 0, 1), (std::vector{2, 0, 3, 1}));
-  EXPECT_EQ(leaf_order(plan.rows[0], 1, 1), std::vector<int>{});
-  const Layout layout = straight(2, 16);
-  EXPECT_EQ(peak_buffers(leaf_order(make_plan(layout, "1f1b").rows[1], 1, 2), 8), 4);
-}
-
 }  // namespace
 }  // namespace concertina

@@ -60,14 +60,19 @@ TEST(ReductionTree, AnySplitOverRanksGivesTheSameBits) {
     for (int first = 0; first < leaves;) {  // one rank's leaves
       const int last = first + *rc::gen::inRange(1, leaves - first + 1);
       const Sums mine = run_rank(random_order(first, last), values);
-      const std::vector<TreeNode> expected = decompose({first, last}, leaves);
+      std::vector<TreeNode> expected;
+      for (int leaf = first; leaf < last; ++leaf) expected.push_back({leaf, leaf + 1});
+      merges(expected, leaves);
       RC_ASSERT(mine.size() == expected.size());
       for (const TreeNode& node : expected) RC_ASSERT(mine.contains({node.first, node.last}));
       all.insert(mine.begin(), mine.end());
       nodes.insert(nodes.begin(), expected.rbegin(), expected.rend());
+      if (*rc::gen::arbitrary<bool>())  // somebody has these parts already, and adds them up
+        for (const TreeMerge& merge : merges(nodes, leaves)) apply(merge, all);
       first = last;
     }
     for (const TreeMerge& merge : merges(nodes, leaves)) apply(merge, all);
+    RC_ASSERT(nodes == std::vector<TreeNode>{TreeNode(0, leaves)});
     RC_ASSERT(all.size() == 1u);
     RC_ASSERT(std::bit_cast<unsigned>(all[std::pair(0, leaves)]) ==
               std::bit_cast<unsigned>(tree_sum({0, leaves}, values)));
@@ -82,17 +87,23 @@ TEST(ReductionTree, SplitsAtTheLargestPowerOfTwo) {
   EXPECT_THROW(split({3, 4}), Error);
 }
 
-TEST(ReductionTree, DecomposesIntoFewNodes) {
-  EXPECT_EQ(decompose({0, 8}, 8), (std::vector<TreeNode>{{0, 8}}));
-  EXPECT_EQ(decompose({1, 7}, 8), (std::vector<TreeNode>{{1, 2}, {2, 4}, {4, 6}, {6, 7}}));
-  EXPECT_EQ(decompose({4, 7}, 7), (std::vector<TreeNode>{{4, 7}}));
+std::vector<TreeNode> merged(std::vector<TreeNode> nodes, int leaves) {
+  merges(nodes, leaves);
+  return nodes;
 }
 
-TEST(ReductionTree, RefusesNodesThatDoNotCover) {
-  EXPECT_TRUE(merges({{0, 4}}, 4).empty());
+TEST(ReductionTree, LeavesFewNodes) {
+  EXPECT_EQ(merged({{0, 4}, {4, 8}}, 8), (std::vector<TreeNode>{{0, 8}}));
+  EXPECT_EQ(merged({{6, 7}, {1, 2}, {2, 3}, {3, 4}, {4, 6}}, 8),
+            (std::vector<TreeNode>{{1, 2}, {2, 4}, {4, 6}, {6, 7}}));
+  EXPECT_EQ(merged({{4, 6}, {6, 7}}, 7), (std::vector<TreeNode>{{4, 7}}));
+  EXPECT_TRUE(merged({}, 4).empty());
+}
+
+TEST(ReductionTree, RefusesNodesThatOverlapOrAreNone) {
   for (const std::vector<TreeNode>& nodes : std::vector<std::vector<TreeNode>>{
-           {}, {{0, 2}}, {{0, 2}, {3, 4}}, {{0, 2}, {0, 2}, {2, 4}}, {{0, 1}, {1, 3}, {3, 4}}})
-    EXPECT_THROW(merges(nodes, 4), Error);
+           {{0, 2}, {0, 2}, {2, 4}}, {{0, 1}, {1, 3}, {3, 4}}, {{0, 5}}, {{4, 5}}})
+    EXPECT_THROW(merged(nodes, 4), Error);
 }
 
 TEST(ReductionTree, DefaultLeavesDependOnMicrobatchesAlone) {
@@ -100,23 +111,6 @@ TEST(ReductionTree, DefaultLeavesDependOnMicrobatchesAlone) {
                                        {17, 1},  {24, 12}, {32, 16}, {34, 2},  {48, 16},
                                        {60, 15}, {64, 16}, {512, 16}};
   for (const auto& [microbatches, leaves] : cases) EXPECT_EQ(default_leaves(microbatches), leaves);
-}
-
-TEST(ReductionTree, BuffersInAscendingOrderAreLogarithmic) {
-  for (int leaves = 1; leaves <= 70; ++leaves) {
-    std::vector<int> ascending;
-    for (int leaf = 0; leaf < leaves; ++leaf) ascending.push_back(leaf);
-    EXPECT_EQ(peak_buffers(ascending, leaves),
-              static_cast<int>(std::bit_width(static_cast<unsigned>(leaves))));
-  }
-}
-
-TEST(ReductionTree, BuffersOfOtherOrders) {
-  EXPECT_EQ(peak_buffers({0, 2, 1, 3}, 4), 3);
-  EXPECT_EQ(peak_buffers({0, 2, 4, 6, 1, 3, 5, 7}, 8), 5);
-  EXPECT_EQ(peak_buffers({3, 4}, 8), 2);
-  EXPECT_EQ(peak_buffers({}, 8), 0);
-  EXPECT_THROW(peak_buffers({1, 1}, 8), Error);
 }
 
 }  // namespace

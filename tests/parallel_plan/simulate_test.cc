@@ -182,12 +182,19 @@ TEST(Simulate, ActionsOfARowDoNotOverlap) {
   }
 }
 
+/// A leaf of each holder.
+std::vector<Share> one_each(int holders) {
+  std::vector<Share> shares;
+  for (int h = 0; h < holders; ++h) shares.push_back({{0, {h, h + 1}}});
+  return shares;
+}
+
 /// Bytes of gradients that stage 0 or 1 of the first pipeline shares with stage 2, the second one.
 BucketCosts shared_bucket(int stage, double bytes) {
   return {.ranks = {stage, 2},
           .stages = {stage, 2},
           .early = {0, 0},
-          .pieces = {1, 1},
+          .pieces = one_each(2),
           .updated = {0, 0},
           .bytes = bytes};
 }
@@ -222,7 +229,7 @@ TEST(Simulate, AReductionAmongComputeWaitsForNothing) {
   costs.buckets = {{.ranks = {0, 1},
                     .stages = {1, 3},
                     .early = {0, 0},
-                    .pieces = {1, 1},
+                    .pieces = one_each(2),
                     .updated = {0, 0},
                     .bytes = 14}};
   Plan plan = make_plan(layout, "1f1b");
@@ -235,16 +242,24 @@ TEST(Simulate, AReductionAmongComputeWaitsForNothing) {
   EXPECT_DOUBLE_EQ(timeline.rows[0][5].start, 4 + 7);  // STEP waits for what left at 4
 }
 
+constexpr double kMediumBytes = 4.0 * (51.5e6 + 24 * (4.2e6 + 8.4e6));  // GPT-2 medium
+
 /// Seconds of exchanging the gradients of GPT-2 medium (355 million parameters) between replicas of
-/// one rank on each host, and of gathering the weights, over what a ring would take.
-double over_a_ring(int replicas, const LinkCosts& link) {
+/// one rank, `per_host` of them on each host, and of gathering the weights.
+double exchange_seconds(int replicas, int per_host, const LinkCosts& link,
+                        const std::string& scheme = "all-to-all") {
   const Layout layout = make_layout({{0, 1}}, {1, replicas}, replicas, replicas);
   Costs costs = unit_costs(layout);
   for (StageCosts& stage : costs.stages) stage = {.forward = 0, .input = 0, .weight = 0};
   costs.remote = link;
+  costs.local.bandwidth = 12 * link.bandwidth;
+  costs.leaves = replicas;
+  costs.exchange_scheme = scheme;
   std::vector<int> all;
-  for (int rank = 0; rank < replicas; ++rank) all.push_back(rank);
-  costs.hosts = all;
+  for (int rank = 0; rank < replicas; ++rank) {
+    all.push_back(rank);
+    costs.hosts.push_back(rank / per_host);
+  }
   const std::vector<double> zeros(all.size());
   double sum = 0;
   for (int unit = 0; unit < 49; ++unit) {
@@ -252,28 +267,49 @@ double over_a_ring(int replicas, const LinkCosts& link) {
     costs.buckets.push_back({.ranks = all,
                              .stages = all,
                              .early = zeros,
-                             .pieces = std::vector<int>(all.size(), 1),
+                             .pieces = one_each(replicas),
                              .updated = zeros,
                              .bytes = 4 * parameters,
                              .number = unit});
     sum += 4 * parameters;
   }
-  const double ring = 2 * sum * (replicas - 1) / replicas / link.bandwidth;
-  return simulate(make_plan(layout, "1f1b"), layout, costs).makespan / ring;
+  EXPECT_DOUBLE_EQ(sum, kMediumBytes);
+  return simulate(make_plan(layout, "1f1b"), layout, costs).makespan;
+}
+
+/// The same between hosts of one rank, over what a ring would take.
+double over_a_ring(int replicas, const LinkCosts& link, const std::string& scheme) {
+  const double ring = 2 * kMediumBytes * (replicas - 1) / replicas / link.bandwidth;
+  return exchange_seconds(replicas, 1, link, scheme) / ring;
 }
 
 TEST(Simulate, AnExchangeOfGradientsTakesLittleMoreThanARing) {
-  for (const int replicas : {2, 3, 8, 12, 16, 32, 100}) {
-    EXPECT_LT(over_a_ring(replicas, {.bandwidth = 25e9}), 1.4) << replicas;
-    EXPECT_LT(over_a_ring(replicas, {.latency = 5e-6, .bandwidth = 25e9}), 1.4) << replicas;
-    EXPECT_GE(over_a_ring(replicas, {.bandwidth = 25e9}), 1 - 1e-9) << replicas;
-  }
+  for (const std::string scheme : {"all-to-all", "hierarchical"})
+    for (const int replicas : {2, 3, 8, 12, 16, 32, 100}) {
+      EXPECT_LT(over_a_ring(replicas, {.bandwidth = 25e9}, scheme), 1.4) << replicas;
+      EXPECT_LT(over_a_ring(replicas, {.latency = 5e-6, .bandwidth = 25e9}, scheme), 1.4)
+          << replicas;
+      EXPECT_GE(over_a_ring(replicas, {.bandwidth = 25e9}, scheme), 1 - 1e-9) << replicas;
+    }
 }
 
 TEST(Simulate, AnExchangeOfAThousandReplicasTakesSeconds) {
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_LT(over_a_ring(1024, {.latency = 5e-6, .bandwidth = 25e9}), 1.4);
+  EXPECT_LT(over_a_ring(1024, {.latency = 5e-6, .bandwidth = 25e9}, "all-to-all"), 1.4);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(Simulate, HostsOfSeveralRanksExchangeOneSumEach) {
+  // What each host has to send and receive once its ranks have added up.
+  const LinkCosts link{.latency = 5e-6, .bandwidth = 25e9};
+  for (const auto& [hosts, per_host] : {std::pair(2, 2), {2, 8}, {8, 8}, {16, 4}}) {
+    const double bound = 2 * kMediumBytes * (hosts - 1) / hosts / link.bandwidth;
+    const double direct = exchange_seconds(hosts * per_host, per_host, link),
+                 hierarchical = exchange_seconds(hosts * per_host, per_host, link, "hierarchical");
+    EXPECT_GT(direct, 0.99 * per_host * bound) << hosts << " x " << per_host;
+    EXPECT_GT(hierarchical, 0.99 * bound) << hosts << " x " << per_host;
+    EXPECT_LT(hierarchical, 1.6 * bound) << hosts << " x " << per_host;
+  }
 }
 
 TEST(Simulate, RanksOfAHostShareItsLink) {

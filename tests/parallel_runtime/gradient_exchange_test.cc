@@ -106,14 +106,13 @@ void expect_parts(const GradientExchange& exchange, const Problem& problem,
 }
 
 void expect_canonical(const Problem& problem, const NamedLayout& one, std::string_view schedule,
-                      Delivery delivery) {
+                      const ExchangeChoice& exchange_choice, Delivery delivery) {
   Limits limits;
   limits.leaf_microbatches = problem.job.microbatches / problem.job.leaves;
   const Plan plan = make_plan(one.layout, schedule, limits);
-  const Assignment assignment = make_assignment(problem.job, one.layout, plan);
+  Assignment assignment = make_assignment(problem.job, one.layout, plan);
+  assignment.exchange = exchange_choice;
   const std::vector<BucketOwners>& owners = assignment.owners;
-  std::vector<std::vector<int>> sets;
-  for (const BucketOwners& set : owners) sets.push_back(set.ranks);
   run_threads(
       one.world,
       [&](Communicator& world) {
@@ -127,7 +126,7 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
         ASSERT_TRUE(arena.renew(arena.capacity()));
         exchange.attach(arena);
         EXPECT_EQ(arena.used(), arena.capacity());
-        const Groups groups(world, sets);
+        const Groups groups(world, assignment);
         exchange.connect(groups, *backend);
         for (int step = 0; step < 2; ++step) {  // the second on what the first has left
           run_row(exchange, problem, one.layout, plan.rows[static_cast<std::size_t>(rank)]);
@@ -138,16 +137,28 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
       delivery);
 }
 
-TEST(GradientExchange, EndsWithTheCanonicalSumAtAnyLayout) {
+/// `ranks` ranks on one host, or on any of three.
+std::vector<int> random_hosts(int ranks, std::mt19937& random) {
+  std::vector<int> hosts(static_cast<std::size_t>(ranks));
+  const auto count = 1 + random() % 3;
+  for (int& host : hosts) host = static_cast<int>(random() % count);
+  return hosts;
+}
+
+TEST(GradientExchange, EndsWithTheCanonicalSumAtAnyLayoutByAnyScheme) {
   std::mt19937 random(3);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4 * static_cast<int>(exchange_schemes().size()); ++i) {
+    const Entry<ExchangeScheme>& scheme =
+        exchange_schemes()[static_cast<std::size_t>(i) % exchange_schemes().size()];
     const Problem problem = random_problem(random);
     for (const Entry<Schedule>& schedule : schedules())
       for (const NamedLayout& one :
            layouts_of(schedule.value, kUnits, problem.job.microbatches, problem.job.leaves)) {
-        SCOPED_TRACE(fmt::format("problem {}, {}, {}", i, one.name, schedule.name));
+        SCOPED_TRACE(
+            fmt::format("problem {}, {}, {}, {}", i, one.name, schedule.name, scheme.name));
         expect_canonical(problem, one, schedule.name,
-                         i % 2 == 0 ? Delivery::rendezvous : Delivery::eager);
+                         {std::string(scheme.name), random_hosts(one.world, random)},
+                         random() % 2 == 0 ? Delivery::rendezvous : Delivery::eager);
         if (HasFatalFailure()) return;
       }
   }

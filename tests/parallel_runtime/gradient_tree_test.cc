@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <random>
@@ -20,8 +21,7 @@ constexpr std::size_t kElements = 3;
 
 struct Case {
   int microbatches = 1, leaves = 1;
-  std::vector<int> order;    // of microbatches, ascending inside a leaf
-  bool whole_leaves = true;  // one leaf after the other
+  std::vector<int> order;  // of microbatches, ascending inside a leaf
 };
 
 Case random_case(std::mt19937& random) {
@@ -38,8 +38,7 @@ Case random_case(std::mt19937& random) {
   mine.resize(static_cast<std::size_t>(pick(1, one.leaves)));
   for (const int leaf : mine)
     one.order.insert(one.order.end(), static_cast<std::size_t>(run), leaf);
-  one.whole_leaves = pick(0, 1) == 1;
-  if (!one.whole_leaves) std::shuffle(one.order.begin(), one.order.end(), random);
+  if (pick(0, 1) == 1) std::shuffle(one.order.begin(), one.order.end(), random);
   std::map<int, int> next;
   for (int& at : one.order) {
     const int leaf = at;
@@ -116,13 +115,22 @@ TEST(GradientTree, AddsInTheCanonicalOrderInAsFewBuffersAsItAllows) {
     ASSERT_NO_FATAL_FAILURE(expect_canonical(one, *backend));
     const GradientTree tree(one.order, one.microbatches, one.leaves);
     ASSERT_EQ(tree.buffers(), buffers_needed(one));
-    if (!one.whole_leaves) continue;
-    std::vector<int> leaves;
-    const int run = one.microbatches / one.leaves;
-    for (std::size_t m = 0; m < one.order.size(); m += static_cast<std::size_t>(run))
-      leaves.push_back(one.order[m] / run);
-    ASSERT_EQ(tree.buffers(), peak_buffers(leaves, one.leaves));
   }
+}
+
+TEST(GradientTree, BuffersInAscendingOrderAreLogarithmic) {
+  for (int leaves = 1; leaves <= 70; ++leaves) {
+    std::vector<int> ascending(static_cast<std::size_t>(leaves));
+    std::iota(ascending.begin(), ascending.end(), 0);
+    EXPECT_EQ(GradientTree(ascending, leaves, leaves).buffers(),
+              static_cast<int>(std::bit_width(static_cast<unsigned>(leaves))));
+  }
+}
+
+TEST(GradientTree, BuffersOfOtherOrders) {
+  EXPECT_EQ(GradientTree({0, 2, 1, 3}, 4, 4).buffers(), 3);
+  EXPECT_EQ(GradientTree({0, 2, 4, 6, 1, 3, 5, 7}, 8, 8).buffers(), 5);
+  EXPECT_EQ(GradientTree({3, 4}, 8, 8).buffers(), 2);
 }
 
 TEST(GradientTree, TheOrderOfAdditionsMatters) {

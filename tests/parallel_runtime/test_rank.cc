@@ -42,9 +42,7 @@ TestRank::TestRank(const Plan& plan, const Layout& layout, Job job, Communicator
       executor_(layout, plan, make_stages(layout, make_stage), world.rank(), job_.microbatches,
                 backend_->clock()),
       batch_(job_, layout, world.rank()) {
-  std::vector<std::vector<int>> holders;
-  for (const BucketOwners& owners : assignment_.owners) holders.push_back(owners.ranks);
-  groups_ = std::make_unique<Groups>(world, holders);
+  groups_ = std::make_unique<Groups>(world, assignment_);
   const std::size_t bytes =
       executor_.saved_bytes() + executor_.boundary_bytes() + executor_.loss_bytes();
   arena_.reserve(bytes + exchange_.sum_bytes() + exchange_.staging_bytes() + batch_.bytes());

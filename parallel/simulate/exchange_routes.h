@@ -1,0 +1,67 @@
+// The messages of an exchange between the holders of a bucket, by phase and step, as the simulator
+// carries them.
+// Invariant: a regular phase of many steps is thinned out (kMostSteps), so that the time of a
+// simulation grows with the number of holders and not with its square.
+#pragma once
+
+#include <vector>
+
+#include "parallel/simulate/costs.h"
+
+namespace concertina {
+
+/// Steps of a phase that are simulated one by one. Where there are more, and every holder sends in
+/// each of them, neighbouring ones are taken as one, which goes where the middle one does.
+inline constexpr std::size_t kMostSteps = 64;
+
+/// One step, by holder; -1: none.
+struct ExchangeStep {
+  std::vector<int> to, from;
+};
+
+class ExchangeRoutes {
+ public:
+  /// The way of gradients, or `back`, of weights.
+  ExchangeRoutes(const ExchangeScheme& scheme, ExchangeShape shape, bool back);
+
+  int holders() const { return shape_.holders(); }
+  const std::vector<std::vector<ExchangeStep>>& phases() const { return phases_; }
+  /// Calls `see(phase, step, from, to, chunk, number)` for each message, `step` an index in
+  /// phases() and `number` what the scheme calls it.
+  template <class See>
+  void each(const See& see) const {
+    for (int h = 0; h < holders(); ++h) {
+      const ExchangeRow row = row_of(h);
+      for (std::size_t p = 0; p < row.size(); ++p)
+        for (const ShareMove& send : row[p].sends)
+          see(p, step_index(p, send.step), h, send.peer, send.chunk, send.step);
+    }
+  }
+
+ private:
+  ExchangeRow row_of(int holder) const;
+  std::size_t step_index(std::size_t phase, int step) const;
+
+  const ExchangeScheme& scheme_;
+  ExchangeShape shape_;
+  bool back_;
+  std::vector<std::vector<int>> numbers_;        // of the steps of each phase, ascending
+  std::vector<std::vector<std::size_t>> index_;  // in phases_, of each of them
+  std::vector<std::vector<ExchangeStep>> phases_;
+};
+
+/// What travels on routes, in pieces of a chunk of mean size.
+struct ExchangeLoad {
+  std::vector<std::vector<std::vector<double>>> pieces;  // by phase, step and sending holder
+  std::vector<double> sent, arrived;                     // by holder
+  std::vector<double>
+      copies;  // by holder, seconds a byte of a piece: into and out of shared memory
+};
+
+/// The load of a bucket's gradients on the way there, or of its weights on the way back.
+ExchangeLoad gradient_load(const ExchangeRoutes& there, const Costs& costs,
+                           const BucketCosts& bucket);
+ExchangeLoad gradient_load(const Costs& costs, const BucketCosts& bucket);
+ExchangeLoad weight_load(const ExchangeRoutes& back, const Costs& costs, const BucketCosts& bucket);
+
+}  // namespace concertina

@@ -212,8 +212,8 @@ class Search {
         [&](double least) { return goes_on("moves", field.folding.chunks, least); }};
     const SearchResult result = search(field.layout, costs, named_plans(field.layout), bounds);
     if (result.seconds == kInf) return;
-    Plan plan = merge_input_weight(result.plan, field.layout);
-    plan = add_reduction(add_transfers(plan, field.layout, costs));
+    Plan plan = merge_input_weight({result.plan, field.layout});
+    plan = add_reduction(add_transfers({plan, field.layout}, costs));
     if (within(field, plan)) offer(field, plan, costs_of(field, plan), "search");
   }
 

@@ -121,8 +121,8 @@ OnePipeline one_pipeline(const PlanCandidate& candidate, int microbatches) {
   const Entry<Schedule>& schedule = find_schedule(candidate.schedule);
   one.layout =
       make_layout(cuts, {candidate.pp, 1}, microbatches, 1, folding_of(schedule, candidate.chunks));
-  one.plan = merge_input_weight(expand(one.layout, schedule.value, schedule.name), one.layout);
-  one.plan = add_reduction(add_transfers(one.plan, one.layout));
+  one.plan = merge_input_weight({expand(one.layout, schedule.value, schedule.name), one.layout});
+  one.plan = add_reduction(add_transfers({one.plan, one.layout}));
   return one;
 }
 

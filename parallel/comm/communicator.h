@@ -36,7 +36,7 @@ WaitObserver* observe_waits(WaitObserver* observer) noexcept;
 /// Something under way. Move-only; destroying it unfinished (outside of stack unwinding) is a bug.
 class Work {
  public:
-  /// What an implementation keeps for one Work; lives in a pool of its communicator.
+  /// The part that an implementation keeps for one Work; lives in a pool of its communicator.
   class State {
    public:
     virtual ~State() = default;

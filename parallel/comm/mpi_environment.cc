@@ -36,8 +36,9 @@ constexpr const char* kEagerBytes = "1048576";
 /// For abort_job(), which anybody may call.
 std::atomic<LocalRanks*> the_local_ranks = nullptr;
 
-/// What mpirun's option --quiet sets in mpirun, here in this process alone and only at its end:
-/// MPI_Abort would bury our message under a paragraph of its own. Open MPI 5 has no such variable.
+/// Sets what mpirun's option --quiet sets in mpirun, here in this process alone and only at its
+/// end: MPI_Abort would bury our message under a paragraph of its own. Open MPI 5 has no such
+/// variable.
 void silence_mpi() {
   if (void* quiet = ::dlsym(RTLD_DEFAULT, "orte_execute_quiet")) *static_cast<bool*>(quiet) = true;
 }

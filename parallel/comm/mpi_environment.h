@@ -31,7 +31,7 @@ void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 /// Says nothing, and keeps Open MPI 4 from adding its own paragraph: the caller has said why.
 [[noreturn]] void abort_job(int code);
 
-/// What is known of the processes of this host's ranks.
+/// The state of the processes of this host's ranks, as far as it is known.
 struct LocalState {
   std::vector<int> dead;         // ranks of the world whose process is gone
   bool somebody_leaves = false;  // a rank ends the job on purpose, and has said why

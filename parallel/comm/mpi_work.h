@@ -20,7 +20,7 @@ namespace concertina {
 /// "rank 3" in words that hold for the whole job, and MPI's text for an error code.
 std::string mpi_text(int error);
 
-/// What all Works of one communicator share.
+/// The part that all Works of one communicator share.
 struct MpiChannel {
   std::vector<int> world_ranks;  // rank here -> rank in MPI_COMM_WORLD
   int rank = 0;

@@ -53,7 +53,8 @@ class StagedCommunicator final : public Communicator {
   void abort(int code) override { transport_.abort(code); }
 
  private:
-  /// What the transport does by itself keeps the order of calls too. Copies end by themselves.
+  /// Empties the queue, so that what the transport does by itself keeps the order of calls too.
+  /// Copies end by themselves.
   void drain() {
     for (; !desk_->queue.empty(); ::sched_yield()) desk_->progress();
   }

@@ -30,9 +30,9 @@ class StagingStore {
 
 class StagedWork;
 
-/// What the communicators of one rank share. One queue for all of them: waiting for any Work moves
-/// all, else two ranks that wait for different ones might each keep back what the other needs. That
-/// one entry waits for another costs nothing where copies end in their order.
+/// The queue that the communicators of one rank share: waiting for any Work moves all of them, else
+/// two ranks that wait for different ones might each keep back what the other needs. That one entry
+/// waits for another costs nothing where copies end in their order.
 struct StagingDesk {
   explicit StagingDesk(Memory& its_memory) : memory(its_memory), store(its_memory) {}
   /// Starts, in order, what has its copies.

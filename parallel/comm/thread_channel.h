@@ -1,7 +1,7 @@
 // What the ranks of one process share: the job's fate and a first-in, first-out channel for each
 // ordered pair of ranks.
-// Invariants: at most one side of a channel has transfers queued; nobody touches a ChannelTransfer after
-// its status has become final; after warm-up nothing allocates.
+// Invariants: at most one side of a channel has transfers queued; nobody touches a ChannelTransfer
+// after its status has become final; after warm-up nothing allocates.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct ChannelTransfer {
 
 class Channel {
  public:
-  /// What MPI calls the eager limit, and how many such messages a channel keeps.
+  /// The eager limit, as MPI calls it, and how many such messages a channel keeps.
   static constexpr std::size_t kEagerBytes = 4096;
   static constexpr int kEagerMessages = 16;
 

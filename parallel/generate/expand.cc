@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "parallel/generate/interleave.h"
 #include "parallel/plan/check.h"
+#include "parallel/plan/layout_faults.h"
 #include "parallel/plan/plan_grid.h"
 #include "parallel/plan/plan_index.h"
 
@@ -62,14 +62,10 @@ void require_placement(const Separate& apart, const Schedule& schedule, std::str
     fits = is_placed(apart.pipelines[p], schedule, p % group == 1);
     if (p % group == 1) fits &= apart.pipelines[p].ranks == apart.pipelines[p - 1].ranks;
   }
-  if (fits) return;
-  throw_input(fmt::format("the schedule '{}' has no form on this layout", name), "parallel.layout",
-              fmt::format("{}; or leave it out: parallel.pp, dp and chunks make the layout that "
-                          "the schedule needs; or 1f1b or gpipe, which run on any",
-                          describe(schedule)));
+  if (!fits) throw faults::no_form_on_layout(name, describe(schedule));
 }
 
-/// What the schedule does in group `g`, numbered as in `layout`.
+/// The actions of group `g`, numbered as in `layout`.
 Rows generate_group(const Layout& layout, const Separate& apart, const Schedule& schedule, int g) {
   const bool pair = schedule.generate_pair != nullptr;
   const int first = pair ? 2 * g : g;
@@ -111,9 +107,7 @@ GivenSchedule named_schedule(const Layout& layout, std::string_view name) {
   for (const Pipeline& pipeline : layout.pipelines)
     actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
   if (actions > static_cast<std::int64_t>(kMostActions))
-    throw_input(fmt::format("the schedule can have {} actions, at most {} are possible", actions,
-                            kMostActions),
-                kScheduleKey, "fewer ranks, microbatches or chunks");
+    throw faults::too_many_actions(actions, kMostActions);
   return {expand(layout, find_schedule(name).value, name), blame(name), kScheduleKey,
           /*named=*/true};
 }

@@ -25,7 +25,8 @@ struct GivenSchedule {
   bool named = false;      // I and W may become B; a file has them as it wants them
 };
 
-/// What the schedule called `name` does, which itself knows of no frozen units: expand(). Throws
+/// The computations of the schedule called `name`, which itself knows of no frozen units: expand().
+/// Throws
 /// Error{bad_input} too if there is no such schedule, or if it could have more than kMostActions.
 GivenSchedule named_schedule(const Layout& layout, std::string_view name);
 

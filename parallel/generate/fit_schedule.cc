@@ -1,47 +1,29 @@
 #include "parallel/generate/fit_schedule.h"
 
-#include <fmt/format.h>
-
 #include <tuple>
 
-#include "core/error.h"
-#include "core/number_text.h"
 #include "parallel/generate/assign.h"
+#include "parallel/plan/layout_faults.h"
 #include "parallel/plan/partition.h"
 
 namespace concertina {
 namespace {
 
-constexpr const char* kFileKey = "parallel.schedule";
-
-/// What one row a rank and `copies` replicas ask of the rest of the config.
+/// Throws what one row a rank and `copies` replicas leave no place for in the rest of the config.
 void require_fit(const Request& request, const LayoutLimits& limits) {
   const ScheduleFile& file = *request.file;
   const int rows = file.ranks(), copies = limits.world / rows;
-  if (limits.world % rows != 0)
-    throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
-                            counted(rows, "rank"), counted(limits.world, "rank")),
-                kFileKey,
-                fmt::format("{}, or a multiple of it for several replicas", counted(rows, "rank")));
+  if (limits.world % rows != 0) throw faults::rows_do_not_divide(file.path, rows, limits.world);
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   for (const auto& [key, given, is] : {std::tuple{"parallel.pp", request.pp, rows},
                                        {"parallel.dp", request.dp, copies},
                                        {"parallel.chunks", request.chunks, stages / rows}})
-    if (given != 0 && given != is)
-      throw_input(fmt::format("{} = {}, but {} makes it {}", key, given, file.path, is), key,
-                  fmt::format("leave out {}", key));
+    if (given != 0 && given != is) throw faults::file_decides(file.path, key, given, is);
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)
-    throw_input(fmt::format("{} has {} per replica; a step has {} for {}", file.path,
-                            counted(file.microbatches(), "microbatch"), limits.microbatches,
-                            counted(copies, "replica")),
-                "batch.microbatches",
-                fmt::format("batch.microbatches = {}", copies * file.microbatches()));
+    throw faults::other_microbatches(file.path, file.microbatches(), limits.microbatches, copies);
   for (const Pipeline& pipeline : file.layout.pipelines)
-    if (static_cast<int>(pipeline.stages.size()) > limits.units)
-      throw_input(
-          fmt::format("{} has pipelines of {}, the model has {}", file.path,
-                      counted(std::ssize(pipeline.stages), "stage"), counted(limits.units, "unit")),
-          kFileKey, "fewer stages, or a model with more layers");
+    if (const int deep = static_cast<int>(pipeline.stages.size()); deep > limits.units)
+      throw faults::too_few_units(file.path, deep, limits.units);
 }
 
 }  // namespace

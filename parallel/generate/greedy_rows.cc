@@ -140,7 +140,7 @@ class Greedy {
   int left_ = 0;
 };
 
-/// What 1F1B keeps on each rank, some more for each chunk, at most `most`.
+/// The microbatches that 1F1B keeps on each rank, some more for each chunk, at most `most`.
 std::vector<int> falling_bounds(const Layout& layout, const std::vector<int>& most, int extra) {
   const int ranks = rank_count(layout);
   std::vector<int> chunks(at(ranks), 0), bounds;

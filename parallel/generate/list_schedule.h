@@ -13,12 +13,13 @@
 
 namespace concertina {
 
-/// What has run so far.
+/// The actions that have run so far.
 class ListProgress {
  public:
   explicit ListProgress(const PipelineShape& shape);
 
-  /// What `action` needs has ended: F its input, I and B their output's gradient, W its I.
+  /// Whether all that `action` needs has ended: F its input, I and B their output's gradient, W its
+  /// I.
   bool ready(const Action& action) const;
   /// The lowest microbatch of `stage` whose F, or whose I or B (`backward`), has not started.
   int next_forward(int stage) const { return forwards_[stage]; }

@@ -1,4 +1,4 @@
-#include "parallel/generate/overlap.h"
+#include "parallel/generate/passes.h"
 
 #include "parallel/plan/plan_graph.h"
 #include "parallel/simulate/simulate.h"
@@ -7,7 +7,8 @@ namespace concertina {
 namespace {
 
 /// By node: an F that its neighbour could join, if nothing but the order of the row is looked at.
-std::vector<bool> find_candidates(const Plan& plan, const Layout& layout, const PlanIndex& index) {
+std::vector<bool> find_candidates(const IndexedPlan& it) {
+  const auto& [plan, layout, index] = it;
   const Timeline timeline = simulate(plan, layout, unit_costs(layout));
   std::vector<bool> candidates(static_cast<std::size_t>(index.nodes()), false);
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
@@ -78,16 +79,14 @@ class Pairing {
 
 }  // namespace
 
-Plan pair_overlaps(const Plan& plan, const Layout& layout) {
-  const PlanIndex index(plan, layout);
-  const PlanGraph graph = make_graph(plan, index, Channels::pairs);
-  const std::vector<bool> paired = Pairing(graph, find_candidates(plan, layout, index)).run();
-  Plan result = plan;
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
-    for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
-      if (paired[static_cast<std::size_t>(index.row_begin()[rank]) + i])
-        result.rows[rank][i].overlapped = true;
-  return result;
+IndexedPlan pair_overlaps(IndexedPlan it) {
+  const PlanGraph graph = make_graph(it.plan, it.index, Channels::pairs);
+  const std::vector<bool> paired = Pairing(graph, find_candidates(it)).run();
+  for (std::size_t rank = 0; rank < it.plan.rows.size(); ++rank)
+    for (std::size_t i = 0; i < it.plan.rows[rank].size(); ++i)
+      if (paired[static_cast<std::size_t>(it.index.row_begin()[rank]) + i])
+        it.plan.rows[rank][i].overlapped = true;
+  return it;
 }
 
 }  // namespace concertina

@@ -43,10 +43,10 @@ Plan drop_frozen(Plan plan, const Layout& layout) {
   return plan;
 }
 
-Plan merge_input_weight(const Plan& plan, const Layout& layout) {
-  const std::vector<StageInfo> stages = stage_infos(layout);
+Plan merge_input_weight(const IndexedPlan& it) {
+  const std::vector<StageInfo>& stages = it.index.stages();
   Plan result;
-  for (const std::vector<Action>& row : plan.rows) {
+  for (const std::vector<Action>& row : it.plan.rows) {
     std::vector<Action>& merged = result.rows.emplace_back();
     for (const Action& action : row) {
       const Action input{Kind::I, action.stage, action.microbatch};
@@ -76,24 +76,25 @@ Plan add_reduction(Plan plan) {
 }
 
 Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due, bool overlap) {
-  const auto find_violation = [&](const Plan& plan) {
-    return check(plan, layout, limits_of(plan, due));
+  const auto require = [&](const Plan& plan, const std::optional<Violation>& violation) {
+    if (violation) throw RefusedPlan(plan, *violation, given.who, given.where);
   };
-  Plan plan = end_rows(drop_frozen(std::move(given.plan), layout));
-  if (const auto violation = find_violation(plan))
-    throw RefusedPlan(std::move(plan), *violation, given.who, given.where);
-  const auto take = [&](const char* pass, Plan made) {
-    const auto violation = find_violation(made);
+  Plan first = end_rows(drop_frozen(std::move(given.plan), layout));
+  require(first, check_size(first, layout));
+  IndexedPlan plan(std::move(first), layout);
+  const Limits has = limits_of(plan.plan, due);
+  require(plan.plan, check(plan, has));
+  const auto take = [&](const char* pass, IndexedPlan made) {
+    const auto violation = check(made, limits_of(made.plan, due));
     CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
     plan = std::move(made);
   };
-  const Limits has = limits_of(plan);
-  const bool computes_only = !has.transfers && !has.reduction;
-  if (given.named) take("merge_input_weight", merge_input_weight(plan, layout));
-  if (overlap && computes_only) take("pair_overlaps", pair_overlaps(plan, layout));
-  if (due.transfers && !has.transfers) take("add_transfers", add_transfers(plan, layout));
-  if (due.reduction && !has.reduction) take("add_reduction", add_reduction(std::move(plan)));
-  return plan;
+  if (given.named) take("merge_input_weight", {merge_input_weight(plan), layout});
+  if (overlap && !has.transfers && !has.reduction) take("pair_overlaps", pair_overlaps(plan));
+  if (due.transfers && !has.transfers) take("add_transfers", {add_transfers(plan), layout});
+  if (due.reduction && !has.reduction)
+    take("add_reduction", {add_reduction(std::move(plan.plan)), layout});
+  return std::move(plan.plan);
 }
 
 Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due,

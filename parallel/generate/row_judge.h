@@ -10,9 +10,10 @@
 
 namespace concertina {
 
-/// What is to be short: the step, from its start to the last end of any rank; or the longest span
-/// of a rank, from the start of its first action to the end of its last one. Under the span ranks
-/// need not start or end together, as Qi et al. 2024 (arXiv 2401.10241, section 5.3) measure.
+/// The length that is to be short: of the step, from its start to the last end of any rank; or of
+/// the longest span of a rank, from the start of its first action to the end of its last one. Under
+/// the span ranks need not start or end together, as Qi et al. 2024 (arXiv 2401.10241, section 5.3)
+/// measure.
 enum class Objective { step, span };
 
 /// The most that a row of F, I and W (or B) keeps at a time, in microbatches of stages: 1 from F to

@@ -17,7 +17,7 @@ namespace concertina {
 /// The compute actions by rank, in order of execution.
 using Rows = std::vector<std::vector<Action>>;
 
-/// What a generator sees: one pipeline by itself, stages and microbatches counted from 0,
+/// The view of a generator: one pipeline by itself, stages and microbatches counted from 0,
 /// `stage_rank[s]` a dense rank index in [0, ranks).
 struct PipelineShape {
   int ranks = 1, microbatches = 1;
@@ -37,7 +37,7 @@ struct Claim {
   bool exact = true;  // else: at most
 };
 
-/// What a schedule promises; it has no value outside the domain of the published formula.
+/// A promise of a schedule; it has no value outside the domain of the published formula.
 struct ClosedForm {
   const char* text = "";  // the formula
   std::optional<Claim> (*value)(int p, int m, int v) = nullptr;

@@ -62,7 +62,7 @@ class Climb {
   /// Nothing else is to be tried.
   bool ended() const { return perfect() || (bounds_.goes_on && !bounds_.goes_on(seconds_)); }
 
-  /// What the rules of a warm-up and a steady phase give, as far as the effort goes.
+  /// Offers the rows of the rules of a warm-up and a steady phase, as far as the effort goes.
   void offer_steady() {
     std::int64_t actions = 0, left = bounds_.effort;
     for (const StageInfo& stage : judge_.stages())

@@ -47,8 +47,8 @@ struct SearchResult {
 SearchResult search(const Layout& layout, const Costs& costs, const std::vector<Plan>& candidates,
                     const SearchBounds& bounds);
 
-/// What the registry's schedules do on `layout`, those that have a form on it, but for search
-/// itself.
+/// The computations of the registry's schedules on `layout`, of those that run on it, but for
+/// search itself.
 std::vector<Plan> named_plans(const Layout& layout);
 
 }  // namespace concertina

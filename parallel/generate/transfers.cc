@@ -1,9 +1,8 @@
-#include "parallel/generate/transfers.h"
+#include "parallel/generate/passes.h"
 
 #include <algorithm>
 #include <tuple>
 
-#include "parallel/plan/plan_index.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -27,8 +26,8 @@ struct Posting {
   int slot = 0;
 };
 
-/// What orders transfers: of `costs` stages and messages alone, and no action without a duration,
-/// so that an action ends after all that it needs, whatever the costs are.
+/// The costs that order transfers: those of stages and messages alone, and no action without a
+/// duration, so that an action ends after all that it needs, whatever the costs are.
 Costs ordering_costs(const Layout& layout, const Costs& costs) {
   constexpr double kLeastShare = 1e-6;  // of the longest action
   Costs ordering = costs;
@@ -48,10 +47,9 @@ Costs ordering_costs(const Layout& layout, const Costs& costs) {
 
 /// All transfers, in the order of their producers' ends, as each rank's postings.
 /// A SEND has its final slot; a RECV that of its consumer, the latest one possible.
-std::vector<std::vector<Posting>> order_transfers(const Plan& plan, const Layout& layout,
-                                                  const Costs& costs,
+std::vector<std::vector<Posting>> order_transfers(const IndexedPlan& it, const Costs& costs,
                                                   const std::vector<std::vector<int>>& cells) {
-  const PlanIndex index(plan, layout);
+  const auto& [plan, layout, index] = it;
   const Timeline timeline = simulate(plan, layout, ordering_costs(layout, costs));
   std::vector<std::tuple<double, Kind, int, int, int>> sends;  // end, kind, stage, microbatch, node
   for (int rank = 0; rank < static_cast<int>(plan.rows.size()); ++rank) {
@@ -116,18 +114,19 @@ std::vector<Action> weave(const std::vector<Action>& row, const std::vector<int>
 
 }  // namespace
 
-Plan add_transfers(const Plan& plan, const Layout& layout) {
-  return add_transfers(plan, layout, unit_costs(layout));
+Plan add_transfers(const IndexedPlan& it) {
+  return add_transfers(it, unit_costs(it.layout));
 }
 
-Plan add_transfers(const Plan& plan, const Layout& layout, const Costs& costs) {
+Plan add_transfers(const IndexedPlan& it, const Costs& costs) {
+  const std::vector<std::vector<Action>>& rows = it.plan.rows;
   std::vector<std::vector<int>> cells;
-  for (const std::vector<Action>& row : plan.rows) cells.push_back(cells_of(row));
-  std::vector<std::vector<Posting>> postings = order_transfers(plan, layout, costs, cells);
+  for (const std::vector<Action>& row : rows) cells.push_back(cells_of(row));
+  std::vector<std::vector<Posting>> postings = order_transfers(it, costs, cells);
   Plan result;
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     post_early(postings[rank]);
-    result.rows.push_back(weave(plan.rows[rank], cells[rank], postings[rank]));
+    result.rows.push_back(weave(rows[rank], cells[rank], postings[rank]));
   }
   return result;
 }

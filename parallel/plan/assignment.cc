@@ -19,7 +19,7 @@ int batches_of_layout(const Job& job, const Layout& layout) {
   return microbatches / job.microbatches;
 }
 
-/// What updates cost beside their elements.
+/// The cost of updates beside their elements.
 ExtraCost extra_cost(const Job& job) {
   if (job.update_flops.empty()) return {};
   return [&job](const BucketTensor& tensor) {

@@ -15,6 +15,12 @@ constexpr std::array kRules{check_actions,      check_cover,     check_overlaps,
                             check_dependencies, check_reduction, check_channels,
                             check_leaves,       check_memory,    check_deadlock};
 
+Found first_violation(const Checked& it) {
+  for (const auto rule : kRules)
+    if (Found found = rule(it)) return found;
+  return std::nullopt;
+}
+
 struct RuleText {
   Rule rule;
   std::string_view name, advice;
@@ -123,9 +129,12 @@ Limits limits_of(const Plan& plan, Limits limits) {
 std::optional<Violation> check(const Plan& plan, const Layout& layout, const Limits& limits) {
   if (Found found = check_size(plan, layout)) return found;
   const PlanIndex index(plan, layout);
-  for (const auto rule : kRules)
-    if (Found found = rule({plan, limits, index})) return found;
-  return std::nullopt;
+  return first_violation({plan, limits, index});
+}
+
+std::optional<Violation> check(const IndexedPlan& plan, const Limits& limits) {
+  if (Found found = check_size(plan.plan, plan.layout)) return found;
+  return first_violation({plan.plan, limits, plan.index});
 }
 
 }  // namespace concertina

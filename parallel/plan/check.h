@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// What a plan has to be. The defaults are a plan that is ready to run.
+/// The parts that a plan has to have. The defaults are those of a plan that is ready to run.
 struct Limits {
   bool transfers = true;      // SEND and RECV at every boundary between ranks; else none at all
   bool reduction = true;      // REDUCE per stage, STEP per rank; else none at all
@@ -42,7 +42,7 @@ enum class Rule {
 /// "channel_order".
 std::string_view name_of(Rule rule);
 
-/// What would be right, in a line.
+/// The advice on a broken rule, in a line.
 std::string_view advice_of(Rule rule);
 
 /// An action that is missing, and what it belongs in front of; that may be the end of the row.
@@ -59,7 +59,13 @@ struct Violation {
   std::optional<Gap> gap{};
 };
 
-/// `layout` is valid (parallel/plan/layout.h).
+/// The first rule that the plan breaks, or nothing. Its layout is valid (parallel/plan/layout.h).
+std::optional<Violation> check(const IndexedPlan& plan, const Limits& limits);
 std::optional<Violation> check(const Plan& plan, const Layout& layout, const Limits& limits = {});
+
+/// The part of check() that comes before there is an index: one row per rank, and no fewer actions
+/// than forwards are due. So what follows takes memory and time in proportion to the plan, whatever
+/// numbers it has.
+std::optional<Violation> check_size(const Plan& plan, const Layout& layout);
 
 }  // namespace concertina

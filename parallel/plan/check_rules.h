@@ -11,7 +11,7 @@ namespace concertina {
 
 using Found = std::optional<Violation>;
 
-/// What a rule sees.
+/// The view of a rule.
 struct Checked {
   const Plan& plan;
   const Limits& limits;
@@ -27,10 +27,6 @@ struct Checked {
 /// `action`, which is due in the row of `rank`, is not there; with the place where it belongs.
 Violation missing(const Plan& plan, int rank, const Action& action);
 
-/// One row per rank, no fewer actions than forwards are due: so what follows takes memory and
-/// time in proportion to the plan, whatever numbers it has.
-Found check_size(const Plan& plan, const Layout& layout);
-
 /// Each action by itself: it exists, is due, is on the right rank, and is there once.
 Found check_actions(const Checked& it);
 /// Nothing is missing, and nothing is there that nobody needs.
@@ -38,7 +34,7 @@ Found check_cover(const Checked& it);
 /// An overlapped F has a partner that does not need it. Of one microbatch, it would: forwards of
 /// all stages come before the first backward.
 Found check_overlaps(const Checked& it);
-/// What an action needs from its own row stands before it.
+/// All that an action needs from its own row stands before it.
 Found check_dependencies(const Checked& it);
 /// REDUCE comes after all gradients of its stage. It may stand inside a row, as in PyTorch's
 /// files, since the executor never waits there: STEP does, which ends a row.

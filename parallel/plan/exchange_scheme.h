@@ -38,7 +38,7 @@ struct ExchangePhase {
   bool operator==(const ExchangePhase&) const = default;
 };
 
-/// What one holder does: as many phases on each.
+/// The moves of one holder, by phase: as many phases on each.
 using ExchangeRow = std::vector<ExchangePhase>;
 
 struct ExchangeScheme {
@@ -49,7 +49,7 @@ struct ExchangeScheme {
 /// Every scheme of the list in meson.build, by name.
 std::span<const Entry<ExchangeScheme>> exchange_schemes();
 
-/// What an assignment says of its exchanges.
+/// The part of an assignment about its exchanges.
 struct ExchangeChoice {
   std::string scheme = "all-to-all";
   std::vector<int> hosts{};  // by rank; empty: one
@@ -100,7 +100,7 @@ class ShareFlow {
   ShareFlow(const ExchangeScheme& scheme, const ExchangeShape& shape, const std::vector<Share>& own,
             int leaves);
   const ExchangeRow& row(int holder);
-  /// What `holder` has of `chunk` before `phase`, unless it has sent it on.
+  /// The share that `holder` has of `chunk` before `phase`, unless it has sent it on.
   Share share(int holder, int chunk, int phase);
 
  private:

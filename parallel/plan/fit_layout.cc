@@ -1,112 +1,25 @@
 #include "parallel/plan/fit_layout.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "parallel/plan/layout_faults.h"
 
 namespace concertina {
 namespace {
 
-std::string list(const std::vector<Grid>& grids) {
-  std::vector<std::string> names;
-  for (const Grid& grid : grids) names.push_back(fmt::format("pp={} dp={}", grid.pp, grid.dp));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// The grids that fit as many ranks, or else the most ranks below that any grid fits, and the rule.
-std::string advice(const LayoutLimits& limits, const Folding& folding) {
-  LayoutLimits nearest = limits;
-  std::vector<Grid> grids = fitting_grids(nearest, folding);
-  while (grids.empty() && --nearest.world > 0) grids = fitting_grids(nearest, folding);
-  const std::string others =
-      fmt::format("on {}, one of: {}", counted(nearest.world, "rank"), list(grids));
-  if (nearest.world == limits.world) return others;
-  std::string rule = fmt::format(
-      "pp x dp = ranks, with at most {} (the model's units) and at most {} (numerics.leaves)",
-      counted(limits.units / folding.chunks, "stage"),
-      counted(limits.leaves / folding.pipelines(), "replica"));
-  if (folding.rank_step > 1)
-    rule += fmt::format(", pp a multiple of {} (the schedule)", folding.rank_step);
-  return grids.empty() ? rule : rule + "; " + others;
-}
-
-/// What lets `pipelines` pipelines share the gradient sum.
-std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
-  int leaves = limits.microbatches;
-  for (int divisor = limits.microbatches; divisor >= pipelines; --divisor)
-    if (limits.microbatches % divisor == 0 && (divisor % pipelines == 0 || leaves % pipelines != 0))
-      leaves = divisor;
-  if (leaves < pipelines)
-    return fmt::format("batch.microbatches = {} or a multiple, and numerics.leaves = {}", pipelines,
-                       pipelines);
-  return fmt::format("numerics.leaves = {}, which rounds the gradient sum in another order than {}",
-                     leaves, limits.leaves);
-}
-
-/// Says why no grid is as asked for.
-[[noreturn]] void refuse_grid(const LayoutLimits& limits, std::optional<int> pp,
-                              std::optional<int> dp, const Folding& folding) {
-  const std::string others = advice(limits, folding);
-  if (limits.leaves < folding.pipelines())
-    throw_input("two opposite pipelines cannot share the only leaf of the gradient sum",
-                "batch.microbatches, numerics.leaves",
-                "at least two leaves, of a microbatch or more");
-  if (pp && *pp * folding.chunks > limits.units)
-    throw_input(fmt::format("{}, but the model has {}", counted(*pp * folding.chunks, "stage"),
-                            counted(limits.units, "unit")),
-                "parallel.pp", others);
-  if (pp && *pp % folding.rank_step != 0)
-    throw_input(fmt::format("the schedule has no form for {}", counted(*pp, "rank")), "parallel.pp",
-                others);
-  const bool divides = pp && !dp && *pp > 0 && limits.world % *pp == 0;
-  const int replicas = divides ? limits.world / *pp : dp.value_or(1);
-  if (const int pipelines = replicas * folding.pipelines(); pipelines > limits.leaves)
-    throw_input(
-        fmt::format(
-            "{}{}{}, but the gradient sum has {} of {} (numerics.leaves)",
-            divides ? fmt::format("pp = {} on {} is ", *pp, counted(limits.world, "rank")) : "",
-            counted(pipelines, folding.pipelines() == 1 ? "replica" : "pipeline"),
-            folding.pipelines() == 1 ? "" : " (two per replica)", counted(limits.leaves, "leaf"),
-            counted(limits.microbatches / limits.leaves, "microbatch")),
-        divides ? "parallel.pp" : "parallel.dp",
-        fmt::format("{}; or {}", leaves_advice(limits, pipelines), others));
-  std::string asked = pp ? fmt::format(" with pp = {}", *pp) : "";
-  if (dp) asked += fmt::format(" {} dp = {}", pp ? "and" : "with", *dp);
-  throw_input(fmt::format("no layout{} fits {}", asked, counted(limits.world, "rank")),
-              "parallel.pp, parallel.dp", others);
-}
-
-constexpr const char* kLayoutKey = "parallel.layout";
-
-void validate_stages(const Pipeline& pipeline, int number, const LayoutLimits& limits, int world) {
-  if (pipeline.stages.empty())
-    throw_input(fmt::format("pipeline {} has no stages", number), kLayoutKey,
-                fmt::format("stages that hold units [0, {})", limits.units));
-  const std::string where = fmt::format("{}, pipeline {}", kLayoutKey, number);
+void validate_stages(const Pipeline& pipeline, int p, const LayoutLimits& limits, int world) {
+  if (pipeline.stages.empty()) throw faults::no_stages(p, limits.units);
   int next = 0;
   for (int s = 0; s < std::ssize(pipeline.stages); ++s) {
-    const auto refuse = [&](const std::string& what, const std::string& fix) {
-      throw_input(what, fmt::format("{}, stage {}", where, s), fix);
-    };
     const auto& [rank, first, last] = pipeline.stages[s];
-    if (rank < 0 || rank >= world)
-      refuse(fmt::format("rank {} does not exist", rank), fmt::format("a rank in [0, {})", world));
-    if (last <= first)
-      refuse(fmt::format("the stage is empty: units [{}, {})", first, last),
-             "at least one unit per stage");
-    if (first != next)
-      refuse(fmt::format("units start at {}, but the stages before end at {}", first, next),
-             "every unit once and in order in each pipeline");
+    if (rank < 0 || rank >= world) throw faults::no_such_rank(p, s, rank, world);
+    if (last <= first) throw faults::empty_stage(p, s, {first, last});
+    if (first != next) throw faults::units_out_of_order(p, s, first, next);
     next = last;
   }
-  if (next != limits.units)
-    throw_input(fmt::format("the stages hold units [0, {}), but the model has {}", next,
-                            counted(limits.units, "unit")),
-                where, fmt::format("the last stage ends at {}", limits.units));
+  if (next != limits.units) throw faults::units_missing(p, next, limits.units);
 }
 
 void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
@@ -114,28 +27,17 @@ void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
   for (int p = 0; p < std::ssize(layout.pipelines); ++p)
     order.emplace_back(layout.pipelines[p].first_microbatch, p);
   std::sort(order.begin(), order.end());
-  const std::string all = fmt::format("each of the {} microbatches once", limits.microbatches);
   const int leaf = limits.microbatches / limits.leaves;
   int next = 0;
   for (const auto& [first, p] : order) {
-    const auto refuse = [where = fmt::format("{}, pipeline {}", kLayoutKey, p)](
-                            const std::string& what, const std::string& fix) {
-      throw_input(what, where, fix);
-    };
-    const int last = layout.pipelines[p].last_microbatch;
-    const std::string range = fmt::format("[{}, {})", first, last);
-    if (last <= first)
-      refuse("the pipeline is empty: microbatches " + range,
-             "at least one microbatch per pipeline");
+    const Pipeline& pipeline = layout.pipelines[p];
+    if (pipeline.last_microbatch <= first) throw faults::no_microbatches(pipeline, p);
     if (first != next)
-      refuse(fmt::format("microbatches {}, expected to start at {}", range, next), all);
-    if (last % leaf != 0)
-      refuse(fmt::format("microbatches {} cut a leaf of the gradient sum in two", range),
-             fmt::format("multiples of {}, or another numerics.leaves", leaf));
-    next = last;
+      throw faults::microbatches_out_of_order(pipeline, p, next, limits.microbatches);
+    if (pipeline.last_microbatch % leaf != 0) throw faults::leaf_cut(pipeline, p, leaf);
+    next = pipeline.last_microbatch;
   }
-  if (next != limits.microbatches)
-    throw_input(fmt::format("the pipelines hold microbatches [0, {})", next), kLayoutKey, all);
+  if (next != limits.microbatches) throw faults::microbatches_missing(next, limits.microbatches);
 }
 
 /// All ranks have a stage but those that are meant to be spare.
@@ -143,15 +45,10 @@ void validate_ranks(const Layout& layout, int working, int world) {
   const std::vector<int> used = working_ranks(layout);
   const int count = static_cast<int>(used.size());
   if (count == working) return;
-  if (count > working)
-    throw_input(fmt::format("{} work, {} of {} are to be spare", counted(count, "rank"),
-                            world - working, world),
-                "parallel.spare", fmt::format("parallel.spare = {}", world - count));
+  if (count > working) throw faults::too_many_work(count, working, world);
   int idle = 0;
   while (idle < count && used[static_cast<std::size_t>(idle)] == idle) ++idle;
-  throw_input(fmt::format("rank {} has no stage", idle), kLayoutKey,
-              fmt::format("a stage for every one of {}, fewer ranks, or parallel.spare = {}",
-                          counted(working, "rank"), world - count));
+  throw faults::idle_rank(idle, count, working, world);
 }
 
 }  // namespace
@@ -170,15 +67,14 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
          Folding folding) {
   for (const Grid& grid : fitting_grids(limits, folding))
     if (pp.value_or(grid.pp) == grid.pp && dp.value_or(grid.dp) == grid.dp) return grid;
-  refuse_grid(limits, pp, dp, folding);
+  throw faults::no_such_grid(limits, pp, dp, folding);
 }
 
 void validate(const Layout& layout, const LayoutLimits& limits, int world) {
   CONCERTINA_CHECK(limits.leaves > 0 && limits.microbatches % limits.leaves == 0,
                    "{} leaves of {} microbatches", limits.leaves, limits.microbatches);
   if (world == 0) world = limits.world;
-  if (layout.pipelines.empty())
-    throw_input("the layout has no pipelines", kLayoutKey, "a list of pipelines");
+  if (layout.pipelines.empty()) throw faults::no_pipelines();
   for (int p = 0; p < std::ssize(layout.pipelines); ++p)
     validate_stages(layout.pipelines[p], p, limits, world);
   validate_microbatches(layout, limits);

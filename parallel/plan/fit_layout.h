@@ -1,6 +1,5 @@
-// Whether a layout, or the grid that is asked for, fits a model and a world; if not, why, and what
-// would fit.
-// Invariant: pure; an error names the config key at fault.
+// Whether a layout, or the grid that is asked for, fits a model and a world.
+// Invariant: pure; what does not fit is one of parallel/plan/layout_faults.h.
 #pragma once
 
 #include <optional>
@@ -9,7 +8,7 @@
 
 namespace concertina {
 
-/// What a layout has to fit. A leaf of the canonical reduction tree
+/// The numbers that a layout has to fit. A leaf of the canonical reduction tree
 /// (parallel/plan/reduction_tree.h) is a run of microbatches / leaves microbatches that no two
 /// pipelines may share.
 struct LayoutLimits {
@@ -19,12 +18,13 @@ struct LayoutLimits {
 /// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, pipelines <= leaves.
 std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
 
-/// What is left out follows from the world size; if both are, the fitting grid with the fewest
-/// stages (replicas have no bubble). Throws Error{bad_input} that lists the grids that fit.
+/// The grid that is asked for: what is left out follows from the world size; if both are, it is the
+/// fitting one with the fewest stages (replicas have no bubble). Throws a fault that lists the
+/// grids that fit.
 Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
          Folding folding = {});
 
-/// Throws Error{bad_input} unless each pipeline holds every unit once and in order, the pipelines
+/// Throws the first fault unless each pipeline holds every unit once and in order, the pipelines
 /// hold every microbatch once and cut between leaves only, and limits.world ranks work: all of
 /// [0, world), or any of them where the world has more (0: it has not).
 void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// What a plan says of a stage.
+/// The traces of a stage in a plan.
 struct Found {
   std::map<int, Place> forwards;      // by rank, the first one
   std::map<int, int> count;           // of forwards, by rank

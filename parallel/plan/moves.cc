@@ -12,8 +12,8 @@
 namespace concertina {
 namespace {
 
-/// What a bucket's change asks of a rank: bytes of blocks to make, and to give back afterwards, and
-/// what it sends.
+/// The demand of a bucket's change on a rank: bytes of blocks to make, and to give back afterwards,
+/// and to send.
 struct Demand {
   int rank = 0;
   std::size_t makes = 0, gives = 0;

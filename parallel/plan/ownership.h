@@ -37,7 +37,7 @@ struct BucketOwners {
   /// Index of `rank` in `ranks`, -1 if it does not hold the bucket.
   int index_of(int rank) const;
 };
-/// What the update of a whole tensor costs beside its elements, as that of so many elements.
+/// The cost of a whole tensor's update beside its elements, as that of so many elements.
 using ExtraCost = std::function<double(const BucketTensor&)>;
 /// Products of an update that take about as long as the rest of the update of one element does.
 inline constexpr double kFlopsPerElement = 128;

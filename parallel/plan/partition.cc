@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "parallel/plan/layout_faults.h"
 #include "partitioner_table.h"
 
 namespace concertina {
@@ -42,10 +42,7 @@ std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                                  std::string_view name) {
   const Partitioner make = lookup(partitioners(), name, "partitioner", "parallel.partition");
   const int units = static_cast<int>(costs.size());
-  if (parts < 1 || parts > units)
-    throw_input(
-        fmt::format("cannot cut {} into {}", counted(units, "unit"), counted(parts, "stage")),
-        "parallel.pp", fmt::format("between 1 and {}", counted(units, "stage")));
+  if (parts < 1 || parts > units) throw faults::no_such_cut(units, parts);
   for (int unit = 0; unit < units; ++unit)
     if (!std::isfinite(costs[unit]) || costs[unit] < 0)
       throw_input(fmt::format("unit {} costs {}", unit, costs[unit]), "the partitioner's costs",

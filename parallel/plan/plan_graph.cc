@@ -106,7 +106,7 @@ class GraphBuilder {
       edge(transfer_of_[receive], consumer);
   }
 
-  /// What a node's consumers wait for.
+  /// The node whose end the consumers of `node` wait for.
   int last_of_pair(int node) const {
     const auto [rank, position] = index_.place(node);
     return plan_.rows[rank][position].overlapped ? node + 1 : node;

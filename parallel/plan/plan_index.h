@@ -2,7 +2,7 @@
 // Invariant: nodes number the actions of a plan row by row; lookups take constant time.
 #pragma once
 
-#include <array>
+#include <utility>
 #include <vector>
 
 #include "parallel/plan/schedule.h"
@@ -72,6 +72,16 @@ class PlanIndex {
   std::vector<int> cell_begin_;  // by stage
   std::vector<int> row_begin_;   // by rank, and the end
   std::vector<int> node_;        // by cell and kind
+};
+
+/// A plan of a layout with its index, which passes hand on. The index takes memory of the layout's
+/// size, whatever the plan has: check_size() says first whether that is the plan's own.
+struct IndexedPlan {
+  IndexedPlan(Plan its_plan, const Layout& its_layout)
+      : plan(std::move(its_plan)), layout(its_layout), index(plan, layout) {}
+  Plan plan;
+  Layout layout;
+  PlanIndex index;
 };
 
 }  // namespace concertina

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// What is alive now, and what was at most.
+/// Counts what is alive now, and what was at most.
 class Gauge {
  public:
   void take() { peak_ = std::max(peak_, ++live_); }

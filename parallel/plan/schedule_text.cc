@@ -133,7 +133,7 @@ class CellParser {
     return {{Action{kind->first, *stage, microbatch}}, 1, ""};
   }
 
-  /// What is left of a token; -1 where no microbatch is due.
+  /// The microbatch, which is the rest of a token; -1 where none is due.
   int take_microbatch(std::string_view text, bool due) const {
     if (!due && !text.empty()) refuse("it has no microbatch");
     if (!due) return -1;

@@ -32,7 +32,7 @@ struct FreezeRecord {
   bool operator==(const FreezeRecord&) const = default;
 };
 
-/// What a policy sees.
+/// The view of a policy.
 struct FreezeView {
   int layers = 0;
   int most = 0;            // layers that may be frozen
@@ -42,9 +42,9 @@ struct FreezeView {
   double from_epoch = 0;
   /// Oldest first; the last one is now. None is older than where the policy counts from.
   std::span<const FreezeRecord> history{};
-  /// What the policy's last decision remembered; empty at first.
+  /// The memory of the policy's last decision; empty at first.
   std::span<const double> memory{};
-  /// What plan_skips() said at the start of the run; empty for other policies. Not null.
+  /// The plan of plan_skips() at the start of the run; empty for other policies. Not null.
   const SkipPlan* skips = nullptr;
 
   const FreezeRecord& now() const { return history.back(); }
@@ -71,8 +71,8 @@ struct FreezePolicy {
   /// Its knobs: the config keys freeze.<name>. No two policies share a name.
   std::vector<Option> options{};
   bool wants_reference = false;  // else records have no drift
-  /// What it freezes follows from steps and epochs where the gradient norm falls from layer to
-  /// layer: `plan` can say it before a run.
+  /// Its decisions follow from steps and epochs where the gradient norm falls from layer to layer:
+  /// `plan` can say them before a run.
   bool foreseen = false;
   /// Length of the history that it reads, the record of now included; null: 1. At most
   /// kMostFreezeRecords.

@@ -61,7 +61,7 @@ std::optional<FreezeDecision> unfreezing(const FreezeRules& rules, const FreezeS
   return std::nullopt;
 }
 
-/// What the policy says of the view, unbounded.
+/// The policy's own decision on the view, unbounded.
 FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now) {
   const std::size_t kept = std::min(records_before(rules), state.history.size());
   std::vector<FreezeRecord> history(state.history.end() - static_cast<std::ptrdiff_t>(kept),

@@ -46,7 +46,7 @@ struct FreezeState {
   bool operator==(const FreezeState&) const = default;
 };
 
-/// What the steps since the last decision add up to. A run has to keep this too over a restart: a
+/// The sums over the steps since the last decision. A run has to keep these too over a restart: a
 /// checkpoint may fall between two decisions. Plain data, all of it finite.
 struct FreezeSums {
   std::int64_t steps = 0;
@@ -71,7 +71,7 @@ OptionValues default_freeze_options();
 /// its options are checked. Throws Error{bad_input} with the config key.
 FreezeRules make_freeze_rules(std::string_view name, OptionValues options, int layers, int most);
 
-/// What to freeze after the step of `now`.
+/// Decides what to freeze after the step of `now`.
 FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now);
 
 /// The state after that decision, for the next one.

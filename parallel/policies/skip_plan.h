@@ -19,7 +19,7 @@ struct SkipGroup {
   bool operator==(const SkipGroup&) const = default;
 };
 
-/// What a run leaves out, decided once.
+/// The weight gradients that a run leaves out, decided once.
 struct SkipPlan {
   std::vector<SkipGroup> groups;  // by stage of the assignment that it was decided for
   double step_ratio = 1;          // expected time of a step over that without
@@ -38,8 +38,8 @@ class SkipTurns {
   /// Each unit of `groups` has a skipped_bucket().
   SkipTurns(const ModelSpec& model, std::vector<SkipGroup> groups, std::uint64_t seed);
 
-  /// What step `step` (from 1) skips, until the next call. Where steps of the run are done
-  /// together, these are counted as one: else not every unit would have its turn. Allocates
+  /// The buckets that step `step` (from 1) skips, until the next call. Where steps of the run are
+  /// done together, these are counted as one: else not every unit would have its turn. Allocates
   /// nothing.
   SkippedBuckets of_step(std::int64_t step);
 

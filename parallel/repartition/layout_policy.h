@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// What an assignment would take, before anybody makes it.
+/// Predicts what an assignment would take, before anybody makes it.
 class LayoutForecast {
  public:
   virtual ~LayoutForecast() = default;
@@ -30,7 +30,7 @@ class LayoutForecast {
   virtual std::string refusal(const Assignment& next) const = 0;
 };
 
-/// What a policy may change, and when it is worth it.
+/// The changes that a policy may make, and when they are worth it.
 struct LayoutOptions {
   bool depth = true;        // stages of a pipeline; its cuts may always move
   bool replicas = true;     // and with them how many ranks are spare

@@ -51,7 +51,7 @@ class Executor {
   const std::vector<ActionTime>& times() const { return recorder_.last().actions; }
   TraceRecorder& recorder() { return recorder_; }
   const TraceRecorder& recorder() const { return recorder_; }
-  /// What the units of this rank's stages take.
+  /// The times of the units of this rank's stages.
   UnitClock& unit_clock() { return unit_clock_; }
   const UnitClock& unit_clock() const { return unit_clock_; }
   /// At STEP and after evaluate(): summed losses of the microbatches whose last stage is here

@@ -26,7 +26,7 @@ class GradientTree {
   /// Makes the additions that the end of this microbatch allows; true if it was the last one.
   bool end(int microbatch, Backend& backend) const;
 
-  /// What is left at the end: maximal nodes of the tree, ascending, and their buffers.
+  /// The nodes that are left at the end: maximal ones, ascending, and their buffers.
   const std::vector<TreeNode>& nodes() const { return nodes_; }
   View node_memory(std::size_t node) const {
     return memory_[static_cast<std::size_t>(node_buffers_[node])];

@@ -17,7 +17,7 @@
 
 namespace concertina {
 
-/// What a step gives to its passes.
+/// The input of a step's passes.
 struct StepInput {
   const StepBatch* batch = nullptr;  // null: no unit reads anything
   float loss_scale = 1;
@@ -26,7 +26,7 @@ struct StepInput {
   FrozenOutputs* frozen = nullptr;  // asked in training; null: all frozen units run
 };
 
-/// What one microbatch has on one stage.
+/// The memory of one microbatch on one stage.
 struct Activations {
   void *saved = nullptr, *grads = nullptr;
   View input, output, input_grad, output_grad;
@@ -57,7 +57,8 @@ class LocalStages {
   LocalStage& of(int stage) {
     return stages_[static_cast<std::size_t>(index_[static_cast<std::size_t>(stage)])];
   }
-  /// What a stage sees of the microbatch of `action` (F, B, I, W) between begin() and end().
+  /// The view that a stage has of the microbatch of `action` (F, B, I, W) between begin() and
+  /// end().
   MicrobatchIo io(const Action& action, const StepInput& input);
 
   /// Until `action` (F, B, I, W) can start: what it reads is there, and what it writes into.

@@ -30,7 +30,8 @@ class PhasedExchange {
 
   /// An exchange that is left out has no part until it is taken in again. The same on all ranks.
   void leave_out(int exchange, bool out) { exchanges_[index(exchange)].out = out; }
-  /// What the exchange sends first is there: it begins once those before it have.
+  /// Makes the exchange ready, as what it sends first is there: it begins once those before it
+  /// have.
   void begin(int exchange);
   /// Tests what is under way and begins what may follow; never waits.
   void progress() { progress(-1); }

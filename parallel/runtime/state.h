@@ -19,7 +19,8 @@ namespace concertina {
 /// Name of the kind that is a snapshot of the weights (Job::keeps_reference).
 inline constexpr const char* kReference = "reference";
 
-/// What a run keeps beside the weights: the optimizer's tensors, then the snapshot if it has one.
+/// The names of all that a run keeps beside the weights: the optimizer's tensors, then the
+/// snapshot if it has one.
 std::vector<std::string> state_kinds(const Job& job, const Optimizer& optimizer);
 inline constexpr std::size_t kMostKinds = kMostStates + 1;
 
@@ -63,7 +64,7 @@ class State {
   /// returns what was there.
   Arena swap_weights(std::size_t bucket, Arena block, std::size_t elements);
   Arena swap_kinds(std::size_t bucket, Arena block, std::size_t elements);
-  /// What it holds is that of `assignment`, which outlives it.
+  /// From now on the state is that of `assignment`, which outlives it.
   void use(const Assignment& assignment) { assignment_ = &assignment; }
 
  private:

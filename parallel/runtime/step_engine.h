@@ -17,7 +17,7 @@
 
 namespace concertina {
 
-/// What a rank's memory is for, in bytes: of its state and of its engine.
+/// The memory of a rank by purpose, in bytes: of its state and of its engine.
 struct RankMemory {
   struct Purpose {
     std::string name;

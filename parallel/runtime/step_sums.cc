@@ -61,7 +61,7 @@ void StepSums::place_sums() {
     tensors_at_[b] += sums_begin_[index(assignment_.owners[b].ranks[0])];
 }
 
-/// What goes between two ranks is one message, bucket after bucket.
+/// Places the squares: all that goes between two ranks is one message, bucket after bucket.
 void StepSums::place_squares() {
   std::map<int, std::vector<std::size_t>> to;  // first owner -> buckets
   std::map<int, std::vector<std::pair<std::size_t, std::size_t>>>

@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// What to try when training has diverged: a run keeps the keys that led there.
+/// The advice when training has diverged: a run keeps the keys that led there.
 inline constexpr const char* kDivergedAdvice =
     "another run.name with a lower optimizer.lr or a longer lr.warmup (a run cannot change them); "
     "this run's checkpoints are kept";

@@ -1,4 +1,4 @@
-// The definitions of "bubble" that papers use, as one table: a definition more is an entry more.
+// The definitions of "bubble" that papers use, as one table; add a definition by adding an entry.
 // All are of one step's compute (F, I, W and B): the optimizer step is in none of them but the idle
 // share of the step.
 // Invariant: pure; on equal stages each value is that of its paper's formula.

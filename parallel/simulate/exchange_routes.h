@@ -50,7 +50,7 @@ class ExchangeRoutes {
   std::vector<std::vector<ExchangeStep>> phases_;
 };
 
-/// What travels on routes, in pieces of a chunk of mean size.
+/// The messages on routes, in pieces of a chunk of mean size.
 struct ExchangeLoad {
   std::vector<std::vector<std::vector<double>>> pieces;  // by phase, step and sending holder
   std::vector<double> sent, arrived;                     // by holder

@@ -23,7 +23,7 @@ constexpr std::array<Name, kCauses> kNames{{
     {"other", "data loading, late starts and bookkeeping"},
 }};
 
-/// What the waits of a step mean, from all ranks' times.
+/// Finds the causes of a step's waits from all ranks' times.
 class Attribution {
  public:
   Attribution(const Plan& plan, const Layout& layout, const std::vector<StepRecord>& ranks)

@@ -56,7 +56,7 @@ ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& 
 std::vector<std::vector<double>> computed_until(const Plan& plan, const Layout& layout,
                                                 const std::vector<StepRecord>& ranks);
 
-/// What a wait that is no longer for computation is for: transfer, reduction or optimizer.
+/// The cause of a wait that is no longer for computation: transfer, reduction or optimizer.
 Cause cause_of(WaitFor what);
 
 /// By rank. What a rank waits for other ranks' computation goes to schedule up to `expected.equal`,

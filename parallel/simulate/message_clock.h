@@ -45,7 +45,7 @@ class MessageClock {
   MessageClock(const std::vector<StageInfo>& stages, const Costs& costs, LinkClock& links,
                Look look);
 
-  /// What F of this stage and microbatch reads, or (`gradient`) what B or I does.
+  /// The message that F of this stage and microbatch reads, or (`gradient`) that B or I does.
   int find(int stage, int microbatch, bool gradient) const;
   Message& operator[](int message) { return messages_[static_cast<std::size_t>(message)]; }
   int from(int message) const;

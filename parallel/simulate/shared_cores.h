@@ -9,7 +9,8 @@
 
 namespace concertina {
 
-/// What a rank that waits takes of a core: it asks for its message every 60 microseconds or so.
+/// The share of a core that a waiting rank takes: it asks for its message every 60 microseconds or
+/// so.
 /// Measured by MpiCommunicator.ARankThatWaitsTakesAShareOfItsCore: 0.3 in waits of 2 ms, 0.2 in
 /// those of 4 to 8 ms (AMD EPYC, Zen 5).
 inline constexpr double kWaitingShare = 0.2;
@@ -17,8 +18,8 @@ inline constexpr double kWaitingShare = 0.2;
 /// How many times as long a step takes where each host has `cores` cores (0: one for each rank) as
 /// with a core for each rank. `hosts`: by rank; empty: one host. Ranks stay on their cores where
 /// they divide evenly; one that waits leaves all but kWaitingShare of its core to the others there.
-/// What messages take of a rank's own time is work as well; links are as fast as if they were free,
-/// and exchanges of gradients are part of the update. Takes time as actions times ranks.
+/// The time that messages take of a rank's own is work as well; links are as fast as if they were
+/// free, and exchanges of gradients are part of the update. Takes time as actions times ranks.
 double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
                           const std::vector<int>& hosts, int cores);
 

@@ -82,7 +82,7 @@ class Simulation {
   /// that links see messages in order of time.
   void keep_outputs(int rank, const Action& action);
   bool post_outputs(int rank);
-  /// What the action reads from another rank, or -1.
+  /// The message that the action reads from another rank, or -1.
   int input_of(const Action& action) const;
   /// Whether the rank, waiting if need be, has what the action needs.
   bool await(int rank, const Action& action);

@@ -15,7 +15,7 @@ struct Interval {
   double start = 0, end = 0;
 };
 
-/// What an action had to wait for, after the one before it in its row.
+/// The reason why an action had to wait, after the one before it in its row.
 enum class Wait {
   none,
   input,        // activations from the previous stage

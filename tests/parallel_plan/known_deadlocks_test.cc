@@ -234,7 +234,7 @@ TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
             std::string::npos)
       << violation->text;
 
-  const Plan ours = add_transfers(parse_plan(compute, "compute"), layout);
+  const Plan ours = add_transfers({parse_plan(compute, "compute"), layout});
   EXPECT_FALSE(check(ours, layout, limits_of(ours)));
 }
 

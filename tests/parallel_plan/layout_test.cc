@@ -125,7 +125,7 @@ TEST(Fit, CountsPipelinesAndStepsOfRanks) {
   const Folding opposite{1, Placement::opposite, 2};
   EXPECT_EQ(fitting_grids({4, 8, 8, 8}, opposite), (std::vector<Grid>{{2, 2}, {4, 1}}));
   EXPECT_EQ(fitting_grids({4, 8, 8, 2}, opposite), (std::vector<Grid>{{4, 1}}));
-  expect_part(refusal([&] { fit({3, 8, 8, 8}, 3, {}, opposite); }), "no form for 3 ranks");
+  expect_part(refusal([&] { fit({3, 8, 8, 8}, 3, {}, opposite); }), "cannot run on 3 ranks");
   expect_part(refusal([&] {
                 fit({4, 8, 8, 2}, {}, 2, opposite);
               }),

@@ -1,5 +1,4 @@
 // Overlapped pairs: what may be one, how long it takes, where its transfers go.
-#include "parallel/generate/overlap.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -114,7 +113,7 @@ TEST(Overlap, WaitsForWhatBothNeed) {
 TEST(Overlap, StartsOnceBothCanAndEndsTogether) {
   const Layout layout = straight(2, 2);
   const Plan plan = parse_plan("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", "text");
-  for (const Plan& each : {plan, add_transfers(plan, layout)}) {
+  for (const Plan& each : {plan, add_transfers({plan, layout})}) {
     const Timeline timeline = simulate(each, layout, unit_costs(layout));
     const auto at = [&](Kind kind, int stage, int microbatch) {
       const PlanIndex index(each, layout);
@@ -137,16 +136,16 @@ TEST(Overlap, HasItsTransfersAroundIt) {
       "0F0,0F1,3F0,(3F1;3B0)OVERLAP_F_B,0B0,3B1,0B1\n"
       "1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1\n",
       "text");
-  EXPECT_EQ(to_text(Plan{{add_transfers(plan, layout).rows[0]}}),
+  EXPECT_EQ(to_text(Plan{{add_transfers({plan, layout}).rows[0]}}),
             "0F0,0SEND_F0,0F1,0SEND_F1,3RECV_F0,3RECV_F1,3F0,(3F1;3B0)OVERLAP_F_B,3SEND_B0,"
             "0RECV_B0,0B0,3B1,3SEND_B1,0RECV_B1,0B1\n");
 }
 
 /// Marks and nothing else, accepted, and readable.
 void expect_sound(const Plan& compute, const Layout& layout) {
-  const Plan paired = pair_overlaps(compute, layout);
+  const Plan paired = pair_overlaps({compute, layout}).plan;
   EXPECT_EQ(without_overlaps(paired), compute);
-  const Plan plan = add_reduction(add_transfers(paired, layout));
+  const Plan plan = add_reduction(add_transfers({paired, layout}));
   const auto violation = check(plan, layout);
   EXPECT_FALSE(violation) << violation->text << "\n" << to_text(plan);
   EXPECT_EQ(pairs(plan), pairs(paired));
@@ -162,7 +161,7 @@ TEST(PairOverlaps, IsSoundForEverySchedule) {
     layouts.emplace_back("its own", folded(schedule, 4, 8));
     for (const auto& [name, layout] : layouts) {
       SCOPED_TRACE(fmt::format("{} on {}", schedule.name, name));
-      expect_sound(merge_input_weight(expand(layout, schedule.value, schedule.name), layout),
+      expect_sound(merge_input_weight({expand(layout, schedule.value, schedule.name), layout}),
                    layout);
     }
   }
@@ -174,7 +173,7 @@ TEST(PairOverlaps, IsSoundForAnyOrder) {
     const Layout layout = (*rc::gen::elementOf(layouts)).second;
     const Plan compute = random_plan(layout);
     RC_ASSERT(!check(compute, layout, limits_of(compute)));
-    const Plan paired = pair_overlaps(compute, layout);
+    const Plan paired = pair_overlaps({compute, layout}).plan;
     const auto violation = check(paired, layout, limits_of(paired));
     if (violation) RC_FAIL(violation->text);
     RC_TAG(pairs(paired) > 0);
@@ -183,7 +182,7 @@ TEST(PairOverlaps, IsSoundForAnyOrder) {
 
 TEST(PairOverlaps, TakesPairsThatCostNoWait) {
   const auto paired = [](const std::string& text, const Layout& layout) {
-    return to_text(pair_overlaps(parse_plan(text, "text"), layout));
+    return to_text(pair_overlaps({parse_plan(text, "text"), layout}).plan);
   };
   // In the steady state of 1f1b, no F waits longer for its partner than it has to.
   EXPECT_EQ(

@@ -43,16 +43,16 @@ TEST(Expand, RefusesAGeneratorThatForgetsWork) {
 
 TEST(MergeInputWeight, MergesNeighboursOnly) {
   const Layout layout = straight(1, 2);
-  const Plan merged = merge_input_weight(parse_plan("0F0,0I0,0W0,0F1,0I1,0W1\n", "text"), layout);
+  const Plan merged = merge_input_weight({parse_plan("0F0,0I0,0W0,0F1,0I1,0W1\n", "text"), layout});
   EXPECT_EQ(to_text(merged), "0F0,0B0,0F1,0B1\n");
   const Plan apart = parse_plan("0F0,0F1,0I0,0I1,0W0,0W1\n", "text");
-  EXPECT_EQ(merge_input_weight(apart, layout), apart);
+  EXPECT_EQ(merge_input_weight({apart, layout}), apart);
 }
 
 TEST(MergeInputWeight, KeepsApartWhatAnotherRankWaitsFor) {
   const Layout layout = straight(2, 1);
   const Plan split = parse_plan("0F0,0I0,0W0\n1F0,1I0,1W0\n", "text");
-  EXPECT_EQ(to_text(merge_input_weight(split, layout)), "0F0,0B0\n1F0,1I0,1W0\n");
+  EXPECT_EQ(to_text(merge_input_weight({split, layout})), "0F0,0B0\n1F0,1I0,1W0\n");
 }
 
 /// Rank 1 has its first stage's output after 2 s and its second stage's gradient after 1 + 5: the
@@ -68,9 +68,9 @@ TEST(AddTransfers, OrdersByTheCostsGiven) {
   };
   Costs costs = unit_costs(layout);
   costs.stages[2].forward = 3;
-  EXPECT_EQ(first_of(add_transfers(plan, layout, costs)), "1RECV_F0");
+  EXPECT_EQ(first_of(add_transfers({plan, layout}, costs)), "1RECV_F0");
   costs.stages[2].forward = 0.5;
-  EXPECT_EQ(first_of(add_transfers(plan, layout, costs)), "2SEND_F1");
+  EXPECT_EQ(first_of(add_transfers({plan, layout}, costs)), "2SEND_F1");
 }
 
 /// Actions that take no time still come in an order that cannot deadlock.
@@ -83,7 +83,7 @@ TEST(AddTransfers, TakesCostsOfNothing) {
         Costs costs = unit_costs(layout);
         for (StageCosts& stage : costs.stages)
           stage = {.forward = forward, .input = input, .weight = weight, .fused = -weight};
-        const Plan with = add_transfers(plan, layout, costs);
+        const Plan with = add_transfers({plan, layout}, costs);
         const auto violation = check(with, layout, {.reduction = false});
         EXPECT_FALSE(violation) << name << " " << schedule << ": " << violation->text;
       }

@@ -37,7 +37,7 @@ SearchBounds quick(std::vector<int> peak = {}) {
 }
 
 Plan finished(const Plan& compute, const Layout& layout) {
-  return add_reduction(add_transfers(merge_input_weight(compute, layout), layout));
+  return add_reduction(add_transfers({merge_input_weight({compute, layout}), layout}));
 }
 
 TEST(Search, NeverTakesLongerThanAnyScheduleWithinTheBound) {

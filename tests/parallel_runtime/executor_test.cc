@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "parallel/comm/thread_communicator.h"
-#include "parallel/generate/overlap.h"
 #include "parallel/generate/passes.h"
 #include "tests/parallel_runtime/layouts.h"
 #include "tests/parallel_runtime/marking_stage.h"
@@ -181,15 +180,16 @@ TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
          layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
       const Plan compute = expand(layout.layout, schedule.value, schedule.name);
       const auto complete = [&](const Plan& plan) {
-        return add_reduction(add_transfers(plan, layout.layout));
+        return add_reduction(add_transfers({plan, layout.layout}));
       };
       const std::string name = layout.name + ", " + std::string(schedule.name);
-      expect_runs({layout, complete(merge_input_weight(compute, layout.layout)), name});
+      expect_runs({layout, complete(merge_input_weight({compute, layout.layout})), name});
       expect_runs({layout, complete(weights_at_the_end(compute)), name + ", split backwards",
                    Delivery::eager});
       expect_runs(
           {layout,
-           complete(pair_overlaps(merge_input_weight(compute, layout.layout), layout.layout)),
+           complete(
+               pair_overlaps({merge_input_weight({compute, layout.layout}), layout.layout}).plan),
            name + ", overlapped"});
       if (HasFatalFailure()) return;
     }
@@ -203,15 +203,16 @@ TEST(Executor, RunsFrozenUnitsForwardAlone) {
       for (const int frozen : {1, 2, 4, 6}) {
         layout.layout.frozen_units = frozen;
         const auto complete = [&](const Plan& plan) {
-          return add_reduction(add_transfers(plan, layout.layout));
+          return add_reduction(add_transfers({plan, layout.layout}));
         };
         const Plan plan = drop_frozen(compute, layout.layout);
         const std::string name =
             fmt::format("{}, {}, {} frozen", layout.name, schedule.name, frozen);
-        expect_runs({layout, complete(merge_input_weight(plan, layout.layout)), name});
+        expect_runs({layout, complete(merge_input_weight({plan, layout.layout})), name});
         expect_runs({layout, complete(weights_at_the_end(plan)), name + ", split backwards",
                      Delivery::eager});
-        expect_runs({layout, complete(pair_overlaps(plan, layout.layout)), name + ", overlapped"});
+        expect_runs(
+            {layout, complete(pair_overlaps({plan, layout.layout}).plan), name + ", overlapped"});
         if (HasFatalFailure()) return;
       }
     }

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "parallel/comm/watchdog.h"
-#include "parallel/generate/overlap.h"
 #include "parallel/generate/passes.h"
 #include "tests/parallel_plan/random_plans.h"
 #include "tests/parallel_plan/rendezvous.h"
@@ -95,9 +94,9 @@ std::vector<Base> bases() {
         try {
           const Plan compute =
               make_plan(at.layout, schedule.name, {.transfers = false, .reduction = false});
-          for (const Plan& plan :
-               {pair_overlaps(compute, at.layout), weights_one_action_later(compute), compute})
-            result.push_back({name, at.layout, m, add_reduction(add_transfers(plan, at.layout))});
+          for (const Plan& plan : {pair_overlaps({compute, at.layout}).plan,
+                                   weights_one_action_later(compute), compute})
+            result.push_back({name, at.layout, m, add_reduction(add_transfers({plan, at.layout}))});
           Base late = result.back();
           late.plan = delay_sends(late.plan, late.layout, limits_of(late));
           result.push_back(late);

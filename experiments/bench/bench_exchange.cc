@@ -76,25 +76,25 @@ class ExchangingRank {
     for (const Bucket& bucket : problem.assignment.buckets)
       weights.push_back(arena_.take(bucket.elements, DType::f32, "weights"));
     weights_.emplace(problem.assignment, rank_, weights, groups_);
+    for (int b = 0; b < buckets(); ++b) {
+      const View gradient = exchange_.begin(b, b, rank_).gradient;
+      std::fill_n(gradient.f32(), gradient.count, static_cast<float>(rank_ + 1));
+    }
   }
 
   /// Backward is over at once.
   void reduce() {
-    for (std::size_t b = problem_.assignment.buckets.size(); b-- > 0;) {
-      const auto bucket = static_cast<int>(b);
-      const GradientTarget target = exchange_.begin(bucket, bucket, rank_);
-      if (!target.accumulate)
-        std::fill_n(target.gradient.f32(), target.gradient.count, static_cast<float>(rank_ + 1));
-      exchange_.end(bucket, bucket, rank_);
-    }
+    for (int b = buckets(); b-- > 0;) exchange_.end(b, b, rank_);
     exchange_.finish();
   }
   void gather() {
-    for (std::size_t b = 0; b < problem_.assignment.buckets.size(); ++b) weights_->start(b);
+    for (int b = 0; b < buckets(); ++b) weights_->start(at(b));
     weights_->wait();
   }
 
  private:
+  int buckets() const { return static_cast<int>(problem_.assignment.buckets.size()); }
+
   const ExchangeProblem& problem_;
   int rank_;
   std::unique_ptr<Backend> backend_;

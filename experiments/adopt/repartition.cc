@@ -10,8 +10,8 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "core/step_history.h"
+#include "experiments/adopt/stored_layout.h"
 #include "experiments/config/config_overrides.h"
-#include "experiments/config/config_toml.h"
 #include "experiments/costs/link_probe.h"
 #include "experiments/costs/links.h"
 #include "experiments/costs/move_probe.h"
@@ -31,10 +31,13 @@ constexpr std::size_t kKeptSteps = 256;
 constexpr double kLeastMove = 1e-3;    // seconds of a move that says something of its bytes
 constexpr int kMostBatches = 1 << 16;  // of a step
 
-/// Keys that ask for this layout again, whatever the config says.
-std::string layout_keys(const Request& request, const Layout& layout) {
-  return fmt::format("parallel.schedule={} parallel.spare={} parallel.layout={}",
-                     to_toml(request.schedule), request.spare, to_toml(layout));
+/// The request of the layout that `progress` keeps. Older checkpoints keep it as keys of a config.
+Request stored_request(const Json& progress, const RunConfig& config, const Trainer& trainer,
+                       const std::string& source) {
+  if (!progress.contains("keys")) return with_stored_layout(trainer.asked(), progress.at("layout"));
+  const std::string keys = progress.at("keys");
+  return request_of(with_layout_keys(config, keys, source), trainer.assignment().world,
+                    trainer.hosts());
 }
 
 /// ", batch 8 -> 16" and why it is less than `wanted`; empty where the batch stays as wanted.
@@ -125,7 +128,7 @@ void Repartition::adopted(const Change& change, const Adoption& adoption) {
   batches_ = change.next->assignment.batches;
   if (config_.elastic.policy == "none") return;
   const Assignment& now = change.next->assignment;
-  layout_ = layout_keys(change.next->request, now.layout);
+  layout_ = layout_json(change.next->request, now.layout);
   world_ = now.world;
   predicted_ = wanted_;
   if (change.next->move_seconds > 0) learn(*change.next, adoption);
@@ -218,16 +221,15 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
   return gather_values(trainer.world(), std::array{limit});
 }
 
-nlohmann::json Repartition::progress() const {
-  nlohmann::json progress = {
+Json Repartition::progress() const {
+  Json progress = {
       {"first_stages", start_.stages}, {"first_replicas", start_.replicas}, {"settled", settled_}};
   if (options_.grows) progress["batches"] = batches_;
-  if (!layout_.empty()) progress.update({{"keys", layout_}, {"world", world_}});
+  if (!layout_.is_null()) progress.update({{"layout", layout_}, {"world", world_}});
   return progress;
 }
 
-void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
-                          const std::string& source) {
+void Repartition::restore(const Json& progress, Trainer& trainer, const std::string& source) {
   if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
     throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
                   kOtherCheckpoint);
@@ -238,7 +240,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
         "elastic.policy takes those of this launch's config, {} ({})",
         start_.stages, source);
   if (progress.is_null()) return;
-  std::string keys;
+  std::optional<Request> stored;
   int batches = 1;
   try {
     start_.stages = progress.value("first_stages", start_.stages);
@@ -247,8 +249,9 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     // Times are known of the steps of this launch alone.
     if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
     const bool same_world = progress.value("world", 0) == trainer.world().size();
-    if (same_world && config_.elastic.policy != "none") keys = progress.at("keys");
-  } catch (const nlohmann::json::exception& error) {
+    if (same_world && config_.elastic.policy != "none")
+      stored = stored_request(progress, config_, trainer, source);
+  } catch (const Json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
         source, kOtherCheckpoint);
@@ -262,7 +265,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
   const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
   batches_ = grown_batches(batches, 1, left);
   if (batches_ != batches) {
-    keys.clear();
+    stored.reset();
     const std::int64_t batch = trainer.job().batch();
     if (trainer.world().rank() == 0)
       log::warn(
@@ -270,28 +273,25 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
           "are those of other steps",
           batches * batch, batches_ * batch, counted(left, "step"), batches);
   }
-  if (!keys.empty() || batches_ > 1) resume(keys, batches_, trainer, source);
+  if (stored || batches_ > 1) resume(std::move(stored), batches_, trainer);
 }
 
-/// In the layout of `keys`; without any, in the one that the config asks for.
-void Repartition::resume(const std::string& keys, int batches, Trainer& trainer,
-                         const std::string& source) {
+/// In the stored layout; without one, in the one that the config asks for.
+void Repartition::resume(std::optional<Request> stored, int batches, Trainer& trainer) {
   const int frozen = trainer.layout().frozen_units;
   const bool grown = batches > 1;
-  Request request =
-      keys.empty() ? trainer.asked_with_frozen(frozen)
-                   : request_of(with_layout_keys(config_, keys, source), trainer.world().size());
+  Request request = stored ? *stored : trainer.asked_with_frozen(frozen);
   if (request.file && grown)
     throw_input(fmt::format("the steps of this run do {} at once, and a schedule file says what "
                             "one does",
                             batches),
                 config_.where("parallel.schedule"), "a schedule of the registry");
-  if (keys.empty()) request.layout = with_batches(std::move(request.layout), batches);
+  if (!stored) request.layout = with_batches(std::move(request.layout), batches);
   request.frozen_units = frozen;
   request.batches = batches;
   Assignment next = assign(trainer.job(), request);
-  layout_ = keys;
-  world_ = keys.empty() ? 0 : next.world;
+  layout_ = stored ? layout_json(request, next.layout) : Json();
+  world_ = stored ? next.world : 0;
   if (trainer.world().rank() == 0)
     log::info("goes on as it was: {}{}", describe(request, next),
               grown ? fmt::format(", batch {}", batches * trainer.job().batch()) : "");

@@ -43,7 +43,7 @@ class Repartition final : public ChangePolicy {
   std::vector<double> memory_limits(Trainer& trainer);
   void record(const LayoutDecision& decision, std::int64_t steps_left, const Trainer& trainer,
               Change& change);
-  void resume(const std::string& keys, int batches, Trainer& trainer, const std::string& source);
+  void resume(std::optional<Request> stored, int batches, Trainer& trainer);
   std::optional<RunEvent> outcome();
 
   const RunConfig& config_;
@@ -63,7 +63,7 @@ class Repartition final : public ChangePolicy {
   double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
   double move_factor_ = 1;     // what that move took over what the probe says
   MoveRates predicted_rates_;  // of the newest prediction
-  std::string layout_;         // keys of the layout that was changed to; empty: none
+  nlohmann::json layout_;      // that was changed to (layout_json()); null: none
   int world_ = 0;
 };
 

@@ -96,12 +96,18 @@ Beat beat_of(const Trainer& trainer) {
   };
 }
 
-/// A commit at `path`, or the newest one below it; nothing if there is none.
-std::optional<std::string> find_commit(const std::string& path) {
-  if (std::filesystem::exists(std::filesystem::path(path) / kManifestName)) return path;
-  const std::optional<OpenCommit> newest = open_newest(path);
-  if (!newest) return std::nullopt;
-  return newest->path;
+/// The commit at `path`, or the newest one below it, agreed on by all ranks; none if there is none.
+/// Rank 0 opens it, and keeps what it has read in `own`.
+std::optional<std::string> find_commit(Communicator& world, const std::string& path,
+                                       std::optional<OpenCommit>& own) {
+  return path_from_first(world, path, [&]() -> std::optional<std::string> {
+    if (std::filesystem::exists(std::filesystem::path(path) / kManifestName))
+      own = OpenCommit{path, open_manifest(path)};
+    else
+      own = open_newest(path);
+    if (!own) return std::nullopt;
+    return own->path;
+  });
 }
 
 /// All weights that this rank holds, and the states of its own parts.
@@ -135,13 +141,15 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
                                      const nlohmann::json& identity,
                                      std::optional<std::string>& commit, nlohmann::json* kept) {
   Communicator& world = trainer.world();
-  commit = path_from_first(world, path, [&] { return find_commit(path); });
+  std::optional<OpenCommit> own;
+  commit = find_commit(world, path, own);
   if (!commit) return std::nullopt;
   std::int64_t step = 0, updates = 0;
   int frozen = trainer.layout().frozen_units;
   std::optional<CheckpointReader> reader;
   together(world, [&] {
-    reader.emplace(*commit);
+    if (!own) own = OpenCommit{*commit, open_manifest(*commit)};
+    reader.emplace(std::move(*own));
     reader->on_beat(beat_of(trainer));
     step = reader->manifest().step;
     const nlohmann::json& stored = reader->manifest().metadata;
@@ -195,22 +203,22 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
   const auto cleanup = [&] {
     if (leads) abandon_checkpoint(partial);
   };
-  nlohmann::json record;
+  std::vector<ShardRecord> shards(1);  // the own one; on rank 0 then all
   together(
       world,
       [&] {
-        record = to_json(
-            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(trainer)));
+        shards[0] =
+            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(trainer));
       },
       cleanup);
-  const std::vector<nlohmann::json> records = gather_json_on_first(world, record);
+  const std::vector<nlohmann::json> records =
+      gather_json_on_first(world, leads ? nlohmann::json() : to_json(shards[0]));
   together(
       world,
       [&] {
         if (!leads) return;
-        std::vector<ShardRecord> shards;
-        for (const nlohmann::json& one : records)
-          shards.push_back(parse_shard_record(one, partial));
+        for (std::size_t rank = 1; rank < records.size(); ++rank)
+          shards.push_back(parse_shard_record(records[rank], partial));
         nlohmann::json metadata = identity;
         progress["frozen_units"] = trainer.layout().frozen_units;
         progress["updates"] = step - trainer.ahead();
@@ -254,7 +262,8 @@ void refuse_without_commit(const std::string& path) {
 }
 
 std::string agreed_commit(Communicator& world, const std::string& path) {
-  const auto commit = path_from_first(world, path, [&] { return find_commit(path); });
+  std::optional<OpenCommit> own;
+  const std::optional<std::string> commit = find_commit(world, path, own);
   if (!commit) refuse_without_commit(path);
   return *commit;
 }

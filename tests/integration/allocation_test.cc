@@ -211,6 +211,9 @@ TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
   Request grown = next(2, 2, "1f1b");
   grown.batches = 2;
   EXPECT_EQ(allocations(4, config, Delivery::rendezvous, grown).ours, 0);
+  Request phased = next(1, 4, "1f1b");
+  phased.exchange = {"hierarchical", {0, 0, 1, 1}};
+  EXPECT_EQ(allocations(4, config, Delivery::rendezvous, phased).ours, 0);
 }
 
 /// Steps that write entries, read them, and move them on to a new frontier.

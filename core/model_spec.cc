@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 
@@ -121,6 +122,22 @@ double total_flops(const UnitCost& cost) {
   return cost.forward_flops + cost.input_flops + cost.weight_flops;
 }
 
+double model_flops(const ModelSpec& model, int microbatches) {
+  double forward = 0;
+  for (const UnitSpec& unit : model.units) forward += unit.cost.model_flops;
+  return 3 * forward * microbatches;
+}
+
+UnitCost recomputed(UnitCost cost) {
+  cost.input_flops += cost.again_flops;
+  cost.input_moved += cost.forward_moved;
+  cost.split.input_moved += cost.split.forward_moved;
+  if (cost.again_flops >= cost.forward_flops) cost.input_sum += cost.forward_sum;
+  cost.grad_bytes += std::exchange(cost.saved_bytes, 0);
+  cost.split.grad_bytes += std::exchange(cost.split.saved_bytes, 0);
+  return cost;
+}
+
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
   std::set<std::string> frozen;  // shared tensors
   std::vector<UnitCost> costs;
@@ -128,7 +145,7 @@ std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
     const UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
     UnitCost& cost = costs.emplace_back(unit.cost);
     if (u < frozen_units) {
-      cost = {.forward_flops = unit.cost.forward_flops};
+      cost = {.forward_flops = unit.cost.forward_flops, .forward_moved = unit.cost.forward_moved};
       for (const ParameterSpec& parameter : unit.parameters) frozen.insert(parameter.shared);
       continue;
     }
@@ -140,9 +157,7 @@ std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
     }
     if (trained < all) cost.weight_flops *= trained / all;
     if (!unit.recompute) continue;
-    cost.input_flops += cost.again_flops;
-    cost.grad_bytes += cost.saved_bytes;
-    cost.saved_bytes = 0;
+    cost = recomputed(cost);
   }
   return costs;
 }

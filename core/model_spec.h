@@ -28,8 +28,20 @@ struct ParameterSpec {
   /// to hidden activations: {C} for a projection, {C, C, C} for queries, keys and values. Empty: it
   /// is no such matrix (an embedding, a head, a norm, a bias).
   std::vector<std::int64_t> matrices{};
+  /// Each device of a tensor-parallel group has its part (UnitSplit); else all of it.
+  bool split = false;
 
   std::int64_t count() const;
+};
+
+/// What a tensor-parallel group of devices cuts into equal parts of a unit, as Megatron-LM does
+/// (Shoeybi et al. 2019): heads, hidden columns, the vocabulary. All else each device has and does
+/// as a whole. Parts of the figures of UnitCost that have these names.
+struct UnitSplit {
+  double flops = 0;  // share of the products of F, and so of those of I and W
+  std::size_t saved_bytes = 0, grad_bytes = 0;
+  double forward_moved = 0, input_moved = 0;
+  std::int64_t parts = 0;  // that there are: the devices divide it; 0: any number
 };
 
 /// Analytic costs of one unit for one microbatch.
@@ -42,9 +54,27 @@ struct UnitCost {
   /// The products of F alone, attention's as if no mask hid a key; utilization is computed from
   /// them (experiments/record/utilization.h).
   double model_flops = 0;
+
+  /// Bytes that F and I read and write besides their products: norms, activations, sums, losses.
+  double forward_moved = 0, input_moved = 0;
+  /// Elements: pairs of queries and keys of all heads, which no kernel here keeps; of the logits;
+  /// that pass a dropout.
+  double scores = 0, logits = 0, dropped = 0;
+  /// FLOPs of one of attention's products, as far as the mask leaves pairs, and as if it hid none.
+  /// F has two of the first, I five.
+  double score_flops = 0, full_score_flops = 0;
+  UnitSplit split{};
+  /// Bytes of activations that a tensor-parallel group's devices sum in F and in I.
+  double forward_sum = 0, input_sum = 0;
 };
 
 double total_flops(const UnitCost& cost);
+
+/// Seconds of a unit for one microbatch (pack: once per step); 0 where it is not known.
+struct UnitSeconds {
+  double forward = 0, input = 0, weight = 0, pack = 0;
+  bool operator==(const UnitSeconds&) const = default;
+};
 
 /// The smallest thing that a stage boundary may cut.
 struct UnitSpec {
@@ -118,10 +148,23 @@ std::string frozen_text(const ModelSpec& model, int units);
 /// The most layers that can be frozen while some parameter still trains.
 int most_frozen_layers(const ModelSpec& model);
 
+/// Model FLOPs of so many microbatches, of any family and task: three times those of its units'
+/// forward pass (UnitCost::model_flops), as a backward pass has twice its forward pass. What counts
+/// is products: linear maps, of the head only for the rows that have a loss, and attention's two,
+/// in full even where a causal mask needs half of them or samples are padded. Lookups, norms and
+/// all else that is elementwise count nothing. Of GPT-2 that is 72 B s l h^2 (1 + s/(6h) +
+/// V/(12 l h)) for B sequences of s tokens, l layers of width h and V tokens in the vocabulary:
+/// Narayanan et al. 2021 ("Efficient Large-Scale Language Model Training on GPU Clusters Using
+/// Megatron-LM"), equation 3, without the second forward pass of recomputation.
+double model_flops(const ModelSpec& model, int microbatches);
+
 /// The cost of one microbatch by unit, where units [0, frozen_units) are frozen. Frozen units only
 /// run F and save nothing. Weight gradients of the others cost in proportion to the parameters that
 /// train; units that recompute save less and cost more than UnitSpec::cost.
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
+
+/// `cost` of a unit that keeps nothing but its input (UnitSpec::recompute).
+UnitCost recomputed(UnitCost cost);
 
 /// Elements of the canonical grid: norms are summed, states hashed and owners cut by block.
 inline constexpr std::size_t kBlock = 4096;

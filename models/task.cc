@@ -39,6 +39,7 @@ DenseSpec token_logits(const Trunk& trunk) {
   spec.out = trunk.vocabulary;
   spec.std = trunk.std;
   spec.shared_table = trunk.tied;
+  spec.split = DenseSpec::Split::columns;
   return spec;
 }
 

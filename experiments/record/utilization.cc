@@ -26,12 +26,6 @@ double data_sheet_rate(const DataSheet& sheet, std::string_view compute) {
 
 }  // namespace
 
-double model_flops(const ModelSpec& model, int microbatches) {
-  double forward = 0;
-  for (const UnitSpec& unit : model.units) forward += unit.cost.model_flops;
-  return 3 * forward * microbatches;
-}
-
 double peak_flops_per_s(const RunConfig& config, std::string_view device) {
   if (config.run.peak_tflops > 0) return config.run.peak_tflops * 1e12;
   if (config.run.device != "cuda") return 0;

@@ -47,7 +47,8 @@ DenseSpec qkv_spec(const UnitShape& s, const AttentionSpec& spec) {
           .out = heads.qkv_width(),
           .std = spec.std,
           .bias = spec.bias,
-          .matrices = {heads.width(), heads.kv_width(), heads.kv_width()}};
+          .matrices = {heads.width(), heads.kv_width(), heads.kv_width()},
+          .split = DenseSpec::Split::columns};
 }
 DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
   return {.name = "proj",
@@ -55,7 +56,8 @@ DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
           .out = s.width,
           .std = spec.residual_std,
           .bias = spec.bias,
-          .matrices = {s.width}};
+          .matrices = {s.width},
+          .split = DenseSpec::Split::rows};
 }
 
 /// Rotates q and k in place; its table lies among the packed weights.
@@ -157,20 +159,31 @@ class AttentionBranch final : public Branch {
   std::unique_ptr<Attention> attention_;
 };
 
-/// The operations of the products, and of the pairs of queries and keys that the mask leaves.
+/// The operations of the products, and of the pairs of queries and keys that the mask leaves; moved
+/// are qkv into heads and back, and queries and keys that are rotated.
 UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double qkv = qkv_spec(shape, spec).flops(shape.rows());
   const double linear = qkv + proj_spec(shape, spec).flops(shape.rows());
-  AttentionShape products = attention_shape(shape, spec);
-  const double product = attention_product_flops(products);
-  products.causal = false;
+  AttentionShape heads = attention_shape(shape, spec);
+  const double product = attention_product_flops(heads);
+  heads.causal = false;
+  const double full = attention_product_flops(heads);
+  const std::int64_t rotated = spec.rotary_theta > 0 ? heads.width() + heads.kv_width() : 0;
+  const double moved = shape.moved(2 * (heads.qkv_width() + rotated));
   return {.forward_flops = linear + 2 * product,
           .input_flops = linear + 5 * product,
           .weight_flops = linear,
           .saved_bytes = slot_bytes<Saved>(shape, spec),
           .grad_bytes = slot_bytes<Grads>(shape, spec),
           .again_flops = qkv + 2 * product,
-          .model_flops = linear + 2 * attention_product_flops(products)};
+          .model_flops = linear + 2 * full,
+          .forward_moved = moved,
+          .input_moved = 2 * moved,
+          .scores = static_cast<double>(shape.rows()) * static_cast<double>(shape.tokens) *
+                    static_cast<double>(spec.heads),
+          .score_flops = product,
+          .full_score_flops = full,
+          .split = {.parts = heads.kv()}};
 }
 
 std::string describe_attention(GraphBuilder& graph, const UnitShape& shape,

@@ -20,7 +20,9 @@ std::vector<ParameterSpec> DenseSpec::parameters() const {
     list.push_back({name, {out, in}, true, init, name});
   else
     list.push_back({name + ".weight", {in, out}, true, init, "", matrices});
+  list.back().split = split != Split::none;
   if (bias) list.push_back({bias_name(*this), {out}, false, {Init::Kind::zeros}, ""});
+  list.back().split = split == Split::columns || (!bias && split == Split::rows);
   return list;
 }
 

@@ -18,6 +18,9 @@ struct DenseSpec {
   bool bias = true;
   bool shared_table = false;  // the weight is the tensor `name` [out,in] of the whole model
   std::vector<std::int64_t> matrices{};  // of the weight, as in ParameterSpec
+  /// What a tensor-parallel group divides: the columns of W and b, or the rows of W, whose products
+  /// the group's devices then sum.
+  enum class Split { none, columns, rows } split = Split::none;
   /// Its operations per row, times the rows: F, I and W each do as many.
   double flops(std::int64_t rows) const {
     return 2 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);

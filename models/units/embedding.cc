@@ -156,7 +156,7 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
   const std::string table(kTokenTable);
   UnitPlan plan;
   plan.spec.parameters = {
-      {table, {spec.vocabulary, shape.width}, true, init, spec.tied ? table : ""}};
+      {table, {spec.vocabulary, shape.width}, true, init, spec.tied ? table : "", {}, true}};
   if (spec.positions)
     plan.spec.parameters.push_back({"wpe", {shape.tokens, shape.width}, true, init, ""});
   if (spec.types > 0)
@@ -168,11 +168,16 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
   plan.spec.reads = {tokens_field(shape.tokens)};
   if (spec.types > 0) plan.spec.reads.push_back(types_field(shape.tokens));
   const auto elements = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
+  const double moved = (tables + (spec.norm ? 3 : 1)) * shape.moved(shape.width);  // rows, x, norm
   plan.spec.cost = {.forward_flops = (tables - 1) * elements,
                     .input_flops = 0,
                     .weight_flops = tables * elements,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
-                    .grad_bytes = slot_bytes<Grads>(shape, spec)};
+                    .grad_bytes = slot_bytes<Grads>(shape, spec),
+                    .forward_moved = moved,
+                    .input_moved = 2 * moved,
+                    .dropped = shape.dropout > 0 ? elements : 0,
+                    .forward_sum = shape.moved(shape.width)};
   plan.describe = [spec](GraphBuilder& graph, const std::string& /*x*/) {
     return describe_embedding(graph, spec);
   };

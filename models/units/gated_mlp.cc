@@ -30,7 +30,8 @@ DenseSpec gate_up_spec(const UnitShape& s, const GatedMlpSpec& spec) {
           .out = 2 * spec.hidden,
           .std = spec.std,
           .bias = false,
-          .matrices = {spec.hidden, spec.hidden}};
+          .matrices = {spec.hidden, spec.hidden},
+          .split = DenseSpec::Split::columns};
 }
 DenseSpec down_spec(const UnitShape& s, const GatedMlpSpec& spec) {
   return {.name = "down",
@@ -38,7 +39,8 @@ DenseSpec down_spec(const UnitShape& s, const GatedMlpSpec& spec) {
           .out = s.width,
           .std = spec.residual_std,
           .bias = false,
-          .matrices = {s.width}};
+          .matrices = {s.width},
+          .split = DenseSpec::Split::rows};
 }
 
 class GatedMlpBranch final : public Branch {
@@ -97,7 +99,10 @@ BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec) {
                .saved_bytes = slot_bytes<Saved>(shape, spec),
                .grad_bytes = slot_bytes<Grads>(shape, spec),
                .again_flops = gate_up.flops(shape.rows()),
-               .model_flops = product};
+               .model_flops = product,
+               .forward_moved = shape.moved(3 * spec.hidden),
+               .input_moved = shape.moved(6 * spec.hidden),
+               .split = {.parts = spec.hidden}};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<GatedMlpBranch>(shape, spec, backend);
   };

@@ -137,11 +137,23 @@ UnitPlan half_block(const UnitShape& shape, NormPlace place, const NormSpec& nor
   plan.spec.parameters.insert(plan.spec.parameters.end(), branch.parameters.begin(),
                               branch.parameters.end());
   plan.spec.reads = branch.reads;
-  plan.spec.cost = branch.cost;
+  UnitCost& cost = plan.spec.cost = branch.cost;
+  // What a group divides is the branch; the sum over its devices is u in F and dh in I.
+  cost.split = {.flops = 1,
+                .saved_bytes = cost.saved_bytes,
+                .grad_bytes = cost.grad_bytes,
+                .forward_moved = cost.forward_moved,
+                .input_moved = cost.input_moved,
+                .parts = cost.split.parts};
+  cost.forward_sum = cost.input_sum = shape.moved(shape.width);
+  // The norm's x and y; u, the skip and their sum.
+  cost.forward_moved += shape.moved(5 * shape.width);
+  cost.input_moved += shape.moved(10 * shape.width);
+  if (shape.dropout > 0) cost.dropped = static_cast<double>(shape.elements(1));
   // Post-norm keeps the sum of the skip, and so needs all of the branch again.
-  if (place == NormPlace::after_skip) plan.spec.cost.again_flops = branch.cost.forward_flops;
-  plan.spec.cost.saved_bytes += slot_bytes<Saved>(shape, norm);
-  plan.spec.cost.grad_bytes += slot_bytes<Grads>(shape, place);
+  if (place == NormPlace::after_skip) cost.again_flops = branch.cost.forward_flops;
+  cost.saved_bytes += slot_bytes<Saved>(shape, norm);
+  cost.grad_bytes += slot_bytes<Grads>(shape, place);
   if (branch.describe)
     plan.describe = [place, norm, inner = branch.describe](GraphBuilder& graph,
                                                            const std::string& x) {

@@ -40,8 +40,8 @@ class Branch {
 struct BranchPlan {
   std::vector<ParameterSpec> parameters;
   std::vector<Field> reads{};
-  UnitCost cost;  // of the branch alone; its bytes are what BranchMemory is to have, and
-                  // again_flops those of forward() without y
+  UnitCost cost;  // of the branch alone; its bytes are what BranchMemory is to have, again_flops
+                  // those of forward() without y, and of `split` it has the number of parts alone
   std::function<std::unique_ptr<Branch>(Backend&)> make;
   UnitGraph describe{};  // of the branch alone
 };

@@ -285,6 +285,33 @@ void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   output("end_logits", halves[1]);
 }
 
+/// Of `product` operations of F; what a group divides are the logits. Their loss reads them twice
+/// and writes their gradient, in F.
+UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
+  const UnitShape shape = loss_shape(s, spec);
+  const double logits = static_cast<double>(shape.rows()) * static_cast<double>(spec.logits.out);
+  const std::int64_t each = (spec.norm ? 2 : 0) + (spec.transform ? 2 : 0) +
+                            (spec.transform && spec.transform->norm ? 2 : 0);
+  const double rows = shape.moved(each * s.width), loss = shape.moved(3 * spec.logits.out);
+  const bool splits = spec.logits.split == DenseSpec::Split::columns;
+  UnitCost cost{.forward_flops = product,
+                .input_flops = product,
+                .weight_flops = product,
+                .saved_bytes = slot_bytes<Saved>(s, spec),
+                .grad_bytes = slot_bytes<Grads>(s, spec),
+                .model_flops = product,
+                .forward_moved = rows + loss,
+                .input_moved = 2 * rows,
+                .logits = logits,
+                .dropped = shape.dropout > 0 ? static_cast<double>(shape.elements(1)) : 0};
+  if (!splits) return cost;
+  cost.split = {.flops = spec.logits.flops(shape.rows()) / product,
+                .saved_bytes = static_cast<std::size_t>(logits) * size_of(shape.compute),
+                .forward_moved = loss};
+  cost.input_sum = shape.moved(s.width);
+  return cost;
+}
+
 }  // namespace
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
@@ -305,12 +332,7 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
   }
   add(spec.logits.parameters());
   plan.spec.reads = reads_of(spec, shape.tokens);
-  plan.spec.cost = {.forward_flops = product,
-                    .input_flops = product,
-                    .weight_flops = product,
-                    .saved_bytes = slot_bytes<Saved>(shape, spec),
-                    .grad_bytes = slot_bytes<Grads>(shape, spec),
-                    .model_flops = product};
+  plan.spec.cost = cost_of(shape, spec, product);
   plan.describe = [spec](GraphBuilder& graph, const std::string& x) {
     describe_head(graph, spec, x);
     return std::string();

@@ -25,15 +25,20 @@ struct Grads {
 };
 
 DenseSpec up_spec(const UnitShape& s, const MlpSpec& spec) {
-  return {
-      .name = "up", .in = s.width, .out = spec.hidden, .std = spec.std, .matrices = {spec.hidden}};
+  return {.name = "up",
+          .in = s.width,
+          .out = spec.hidden,
+          .std = spec.std,
+          .matrices = {spec.hidden},
+          .split = DenseSpec::Split::columns};
 }
 DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
   return {.name = "down",
           .in = spec.hidden,
           .out = s.width,
           .std = spec.residual_std,
-          .matrices = {s.width}};
+          .matrices = {s.width},
+          .split = DenseSpec::Split::rows};
 }
 
 class MlpBranch final : public Branch {
@@ -83,13 +88,16 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
     for (ParameterSpec& parameter : dense.parameters()) plan.parameters.push_back(parameter);
     product += dense.flops(shape.rows());
   }
-  plan.cost = {product,
-               product,
-               product,
-               slot_bytes<Saved>(shape, spec),
-               slot_bytes<Grads>(shape, spec),
-               up_spec(shape, spec).flops(shape.rows()),
-               product};
+  plan.cost = {.forward_flops = product,
+               .input_flops = product,
+               .weight_flops = product,
+               .saved_bytes = slot_bytes<Saved>(shape, spec),
+               .grad_bytes = slot_bytes<Grads>(shape, spec),
+               .again_flops = up_spec(shape, spec).flops(shape.rows()),
+               .model_flops = product,
+               .forward_moved = shape.moved(2 * spec.hidden),
+               .input_moved = shape.moved(4 * spec.hidden),
+               .split = {.parts = spec.hidden}};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<MlpBranch>(shape, spec, backend);
   };

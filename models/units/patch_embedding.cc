@@ -145,6 +145,8 @@ UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec)
                    spec.patches());
   const Init init{Init::Kind::normal, spec.std};
   const double product = patch_spec(shape, spec).flops(patch_rows(shape, spec));
+  // Pixels into patches; their rows and the places' into x.
+  const double moved = shape.moved(2 * patch_spec(shape, spec).in + 3 * shape.width);
   UnitPlan plan;
   plan.spec.parameters = patch_spec(shape, spec).parameters();
   plan.spec.parameters.push_back({"cls", {shape.width}, false, init, ""});
@@ -155,7 +157,10 @@ UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec)
                     .weight_flops = product,
                     .saved_bytes = slot_bytes<Saved>(shape, spec),
                     .grad_bytes = slot_bytes<Grads>(shape, spec),
-                    .model_flops = product};
+                    .model_flops = product,
+                    .forward_moved = moved,
+                    .input_moved = 2 * moved,
+                    .dropped = shape.dropout > 0 ? static_cast<double>(shape.elements(1)) : 0};
   plan.describe = [shape, spec](GraphBuilder& graph, const std::string& /*x*/) {
     return describe_patches(graph, shape, spec);
   };

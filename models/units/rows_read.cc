@@ -140,6 +140,10 @@ UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
   unit.spec.reads = rows.fields(shape.tokens);
   unit.spec.cost.saved_bytes += slot_bytes<Saved>(rows, read);
   unit.spec.cost.grad_bytes += slot_bytes<Grads>(read);
+  // Rows are taken, and spread into as many as a sample has.
+  const double moved = read.moved(2 * read.width) + shape.moved(shape.width);
+  unit.spec.cost.forward_moved += moved;
+  unit.spec.cost.input_moved += moved;
   unit.make = [rows, shape, make = std::move(unit.make)](Backend& backend) {
     return std::make_unique<OnRows>(rows, shape, make(backend), backend);
   };

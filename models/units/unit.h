@@ -35,6 +35,10 @@ struct UnitShape {
   std::size_t activation_bytes() const {
     return static_cast<std::size_t>(elements(1)) * size_of(compute);
   }
+  /// Bytes of reading or writing so many columns of all rows.
+  double moved(std::int64_t columns) const {
+    return static_cast<double>(rows() * columns) * static_cast<double>(size_of(compute));
+  }
   /// The shape of a linear map of all rows.
   LinearShape linear(std::int64_t in, std::int64_t out) const {
     return {rows(), in, out, false, compute, products};

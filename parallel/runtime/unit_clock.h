@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "core/kernel_clock.h"
+#include "core/model_spec.h"
 #include "core/stage.h"
 #include "core/step_history.h"
 
 namespace concertina {
-
-/// Seconds of a unit for one microbatch (pack: once per step); 0 where it was not seen.
-struct UnitSeconds {
-  double forward = 0, input = 0, weight = 0, pack = 0;
-  bool operator==(const UnitSeconds&) const = default;
-};
 
 class UnitClock final : public UnitObserver {
  public:

@@ -84,7 +84,8 @@ violations() {
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock' $none \
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
-    parallel/exchanges parallel/policies parallel/repartition
+    parallel/exchanges parallel/policies parallel/predict parallel/repartition
+  forbid "$1" 'predictions read no files' 'nlohmann/|toml|fstream>|filesystem>' $none parallel/predict
   rooms "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do
@@ -152,6 +153,7 @@ table='io: models
 models: io'
 must_fail models/a.cc '#include "io/file.h"' io/a.cc '#include "models/model.h"'
 table=
+must_fail parallel/predict/a.cc '#include <nlohmann/json.hpp>'
 must_fail src/a.cc 'int x;'
 must_fail core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'class X final : public Y {')"
 must_fail core/a.h "$(in_namespace 'enum class X { a };')" io/a.cc "$(in_namespace 'template <class T> struct X {')"

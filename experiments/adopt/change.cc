@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "experiments/run/devices.h"
+#include "experiments/predict/memory_check.h"
 
 namespace concertina {
 

@@ -12,15 +12,16 @@
 #include "core/step_history.h"
 #include "experiments/adopt/stored_layout.h"
 #include "experiments/config/config_overrides.h"
-#include "experiments/costs/link_probe.h"
-#include "experiments/costs/links.h"
-#include "experiments/costs/move_probe.h"
+#include "experiments/config/config_toml.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/host_ranks.h"
-#include "experiments/run/devices.h"
-#include "experiments/run/memory_advice.h"
+#include "experiments/predict/link_probe.h"
+#include "experiments/predict/machine_file.h"
+#include "experiments/predict/memory_advice.h"
+#include "experiments/predict/memory_check.h"
+#include "experiments/predict/move_probe.h"
+#include "experiments/predict/predict_memory.h"
 #include "experiments/run/planning.h"
-#include "experiments/run/predict_memory.h"
 #include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
@@ -32,8 +33,8 @@ constexpr double kLeastMove = 1e-3;    // seconds of a move that says something 
 constexpr int kMostBatches = 1 << 16;  // of a step
 
 /// The request of the layout that `progress` keeps. Older checkpoints keep it as keys of a config.
-Request stored_request(const Json& progress, const RunConfig& config, const Trainer& trainer,
-                       const std::string& source) {
+Request stored_request(const nlohmann::json& progress, const RunConfig& config,
+                       const Trainer& trainer, const std::string& source) {
   if (!progress.contains("keys")) return with_stored_layout(trainer.asked(), progress.at("layout"));
   const std::string keys = progress.at("keys");
   return request_of(with_layout_keys(config, keys, source), trainer.assignment().world,
@@ -83,7 +84,7 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   const Request asked =
       change.next ? change.next->request : trainer.asked_with_frozen(trainer.layout().frozen_units);
   const Assignment now = change.next ? change.next->assignment : trainer.assignment();
-  const RunForecast forecast(trainer.job(), trainer.assignment(), measure(trainer));
+  const LayoutForecast forecast(trainer.job(), trainer.assignment(), measure(trainer));
   const LayoutView at{.job = trainer.job(),
                       .asked = asked,
                       .now = now,
@@ -221,15 +222,16 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
   return gather_values(trainer.world(), std::array{limit});
 }
 
-Json Repartition::progress() const {
-  Json progress = {
+nlohmann::json Repartition::progress() const {
+  nlohmann::json progress = {
       {"first_stages", start_.stages}, {"first_replicas", start_.replicas}, {"settled", settled_}};
   if (options_.grows) progress["batches"] = batches_;
   if (!layout_.is_null()) progress.update({{"layout", layout_}, {"world", world_}});
   return progress;
 }
 
-void Repartition::restore(const Json& progress, Trainer& trainer, const std::string& source) {
+void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
+                          const std::string& source) {
   if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
     throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
                   kOtherCheckpoint);
@@ -251,7 +253,7 @@ void Repartition::restore(const Json& progress, Trainer& trainer, const std::str
     const bool same_world = progress.value("world", 0) == trainer.world().size();
     if (same_world && config_.elastic.policy != "none")
       stored = stored_request(progress, config_, trainer, source);
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
         source, kOtherCheckpoint);
@@ -290,7 +292,7 @@ void Repartition::resume(std::optional<Request> stored, int batches, Trainer& tr
   request.frozen_units = frozen;
   request.batches = batches;
   Assignment next = assign(trainer.job(), request);
-  layout_ = stored ? layout_json(request, next.layout) : Json();
+  layout_ = stored ? layout_json(request, next.layout) : nlohmann::json();
   world_ = stored ? next.world : 0;
   if (trainer.world().rank() == 0)
     log::info("goes on as it was: {}{}", describe(request, next),

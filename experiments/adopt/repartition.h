@@ -7,9 +7,9 @@
 
 #include "core/backend.h"
 #include "experiments/adopt/change.h"
-#include "experiments/costs/cost_record.h"
-#include "experiments/costs/measured_costs.h"
-#include "experiments/costs/run_forecast.h"
+#include "experiments/predict/measured_costs.h"
+#include "parallel/predict/cost_record.h"
+#include "parallel/predict/forecast.h"
 
 namespace concertina {
 

@@ -4,12 +4,10 @@
 
 namespace concertina {
 
-using Json = nlohmann::json;
-
-Json layout_json(const Request& request, const Layout& layout) {
-  Json pipelines = Json::array();
+nlohmann::json layout_json(const Request& request, const Layout& layout) {
+  nlohmann::json pipelines = nlohmann::json::array();
   for (const Pipeline& pipeline : layout.pipelines) {
-    Json stages = Json::array();
+    nlohmann::json stages = nlohmann::json::array();
     for (const auto& [rank, first, last] : pipeline.stages)
       stages.push_back({{"rank", rank}, {"units", {first, last}}});
     pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
@@ -18,18 +16,18 @@ Json layout_json(const Request& request, const Layout& layout) {
   return {{"schedule", request.schedule}, {"spare", request.spare}, {"pipelines", pipelines}};
 }
 
-Request with_stored_layout(Request request, const Json& stored) {
+Request with_stored_layout(Request request, const nlohmann::json& stored) {
   request.schedule = stored.at("schedule");
   request.file.reset();
   if (is_schedule_file(request.schedule)) request.file = read_schedule_file(request.schedule);
   request.spare = stored.at("spare");
   request.pp = request.dp = request.chunks = 0;
   request.layout = {};
-  for (const Json& one : stored.at("pipelines")) {
+  for (const nlohmann::json& one : stored.at("pipelines")) {
     Pipeline& pipeline = request.layout.pipelines.emplace_back();
     pipeline.first_microbatch = one.at("microbatches").at(0);
     pipeline.last_microbatch = one.at("microbatches").at(1);
-    for (const Json& stage : one.at("stages"))
+    for (const nlohmann::json& stage : one.at("stages"))
       pipeline.stages.push_back(
           {stage.at("rank"), stage.at("units").at(0), stage.at("units").at(1)});
   }

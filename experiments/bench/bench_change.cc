@@ -9,12 +9,12 @@
 #include "core/step_history.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
-#include "experiments/costs/link_probe.h"
-#include "experiments/costs/move_costs.h"
-#include "experiments/costs/move_probe.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/host_ranks.h"
+#include "experiments/predict/link_probe.h"
+#include "experiments/predict/move_probe.h"
 #include "experiments/run/planning.h"
+#include "parallel/predict/move_costs.h"
 
 namespace concertina {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/costs/machine_model.h"
 #include "parallel/comm/communicator.h"
+#include "parallel/predict/machine.h"
 
 namespace concertina {
 

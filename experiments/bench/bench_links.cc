@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "core/step_history.h"
-#include "experiments/costs/link_probe.h"
 #include "experiments/machine/host_ranks.h"
+#include "experiments/predict/link_probe.h"
 
 namespace concertina {
 namespace {

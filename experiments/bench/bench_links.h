@@ -1,7 +1,7 @@
 // `concertina bench links`: every pair of ranks, as a machine file.
 #pragma once
 
-#include "experiments/costs/machine_model.h"
+#include "experiments/predict/machine_file.h"
 #include "parallel/comm/communicator.h"
 
 namespace concertina {

@@ -9,9 +9,9 @@
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/bench/timed_trainer.h"
-#include "experiments/costs/measured_costs.h"
-#include "experiments/costs/plan_costs.h"
 #include "experiments/machine/gather.h"
+#include "experiments/predict/measured_costs.h"
+#include "parallel/predict/plan_costs.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {

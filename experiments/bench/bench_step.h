@@ -14,7 +14,7 @@ namespace concertina {
 struct BenchOptions {
   int steps = 10;  // measured, after `warmup`
   int warmup = 3;
-  std::string costs;  // file for the costs of the units (experiments/costs/measured_costs.h)
+  std::string costs;  // file for the costs of the units (experiments/predict/measured_costs.h)
 };
 
 /// Collective over `world`; the same result on every rank but for `kernels` and `phases`, which are

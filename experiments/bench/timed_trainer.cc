@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/clock.h"
+#include "experiments/predict/memory_check.h"
 #include "experiments/run/devices.h"
 
 namespace concertina {

@@ -1,5 +1,5 @@
 // `concertina plan search`: the fastest layouts that fit a cluster.
-#include "experiments/planner/search_report.h"
+#include "experiments/predict/search_report.h"
 
 #include "experiments/commands/plan_options.h"
 

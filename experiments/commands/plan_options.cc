@@ -4,7 +4,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "experiments/planner/machine_preset.h"
+#include "experiments/predict/machine_file.h"
 
 namespace concertina {
 

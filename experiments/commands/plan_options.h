@@ -5,7 +5,7 @@
 #include <string>
 
 #include "experiments/commands/command.h"
-#include "experiments/report/plan_report.h"
+#include "experiments/predict/plan_report.h"
 
 namespace concertina {
 

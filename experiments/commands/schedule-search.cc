@@ -10,8 +10,8 @@
 #include "core/clock.h"
 #include "core/number_text.h"
 #include "experiments/commands/schedule_options.h"
-#include "experiments/costs/figure.h"
-#include "experiments/costs/schedule_search.h"
+#include "parallel/predict/machine.h"
+#include "experiments/predict/schedule_search.h"
 #include "experiments/machine/signals.h"
 #include "io/file.h"
 

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "experiments/config/schedule_file.h"
-#include "experiments/costs/figure.h"
-#include "experiments/costs/one_replica.h"
+#include "parallel/predict/machine.h"
+#include "parallel/generate/one_replica.h"
 #include "experiments/machine/machine.h"
 #include "parallel/generate/passes.h"
 

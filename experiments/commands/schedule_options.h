@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiments/commands/command.h"
-#include "experiments/costs/schedule_costs.h"
+#include "experiments/predict/schedule_costs.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/schedule.h"
 

@@ -77,7 +77,7 @@ class Source:
 
     def machine(self, *structs):
         """The keys of a machine file, from the tables that read it."""
-        text = (TOP / "experiments/costs/machine_model.cc").read_text()
+        text = (TOP / "experiments/predict/machine_file.cc").read_text()
         keys = [key for of in structs for key in re.findall(r'Number<%s>\{"(\w+)"' % of, text)]
         if "MachineModel" in structs:
             keys += re.findall(r'"(\w+_per_host)"', text)

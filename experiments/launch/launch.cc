@@ -14,6 +14,7 @@
 #include "core/number_text.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/threads.h"
+#include "experiments/predict/memory_check.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"

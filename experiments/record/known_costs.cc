@@ -4,9 +4,9 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/costs/measured_costs.h"
-#include "experiments/costs/plan_costs.h"
+#include "experiments/predict/measured_costs.h"
 #include "experiments/run/planning.h"
+#include "parallel/predict/plan_costs.h"
 
 namespace concertina {
 

@@ -13,8 +13,6 @@
 
 namespace concertina {
 
-class Trainer;
-
 /// The backend of one process by itself: a CPU's with `threads` threads, or that of GPU `gpu`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu = 0);
 /// The backend of this rank: the ranks of a host take its GPUs in turn. Collective over `world`.
@@ -25,18 +23,5 @@ std::unique_ptr<Backend> make_sizing_backend(const RunConfig& config, int thread
 
 /// Where tensors would be if this process ran by itself; empty if that is not known.
 std::optional<MemoryBytes> device_memory(const RunConfig& config);
-
-/// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device want more
-/// than it has free: what each wants, and what would fit. `shared`: bytes of the host's memory that
-/// its ranks take together, if tensors are there too. Before Trainer::start(). Collective.
-void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);
-
-/// Bytes that this rank could take more: its part of what is free on its device, shared with the
-/// other ranks there. Nothing where that is not known. Collective.
-std::optional<std::size_t> free_for_rank(Trainer& trainer);
-
-/// The same of a change to `next`, while and after its state moves; `trainer` has started, and goes
-/// on as it was where this throws. Collective.
-void require_memory_for(const Assignment& next, Trainer& trainer, int threads);
 
 }  // namespace concertina

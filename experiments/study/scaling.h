@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "experiments/config/config.h"
-#include "experiments/costs/machine_model.h"
 #include "experiments/study/study_spec.h"
+#include "parallel/predict/machine.h"
 
 namespace concertina {
 

@@ -6,12 +6,12 @@
 #include <filesystem>
 
 #include "core/number_text.h"
+#include "experiments/predict/memory_advice.h"
+#include "experiments/predict/plan_report.h"
+#include "experiments/predict/predict_memory.h"
 #include "experiments/record/known_costs.h"
-#include "experiments/report/plan_report.h"
 #include "experiments/run/devices.h"
-#include "experiments/run/memory_advice.h"
 #include "experiments/run/planning.h"
-#include "experiments/run/predict_memory.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "experiments/costs/cost_record.h"
-#include "experiments/costs/machine_model.h"
+#include "parallel/predict/cost_record.h"
+#include "parallel/predict/machine.h"
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/train/train_launch.h"

@@ -10,25 +10,9 @@
 
 #include "core/registry.h"
 #include "parallel/generate/assign.h"
+#include "parallel/predict/forecast.h"
 
 namespace concertina {
-
-/// Predicts what an assignment would take, before anybody makes it.
-class LayoutForecast {
- public:
-  virtual ~LayoutForecast() = default;
-  /// Seconds of one step of the run; where the assignment does several at once, of each of them.
-  virtual double step_seconds(const Assignment& assignment) const = 0;
-  /// Seconds of all the work of one step on one rank, without any wait: no assignment of n working
-  /// ranks takes less than an n-th of it.
-  virtual double work_seconds(int frozen_units) const = 0;
-  /// Seconds that each unit takes of a microbatch, as far as it trains.
-  virtual std::vector<double> unit_seconds(int frozen_units) const = 0;
-  /// Seconds of the change from what the run has now to `next`.
-  virtual double move_seconds(const Assignment& next) const = 0;
-  /// Why `next` cannot be, such as a rank's memory; empty: it can.
-  virtual std::string refusal(const Assignment& next) const = 0;
-};
 
 /// The changes that a policy may make, and when they are worth it.
 struct LayoutOptions {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/costs/measured_costs.h"
+#include "experiments/predict/measured_costs.h"
 #include "experiments/run/planning.h"
 #include "tests/temporary_directory.h"
 

@@ -1,6 +1,6 @@
 // What `schedule search` promises: no schedule with a name is better within the bound, with any
 // number of chunks that was tried. The names are looked up here, as `schedule simulate` does it.
-#include "experiments/costs/schedule_search.h"
+#include "experiments/predict/schedule_search.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

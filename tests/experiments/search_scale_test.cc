@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "experiments/costs/schedule_search.h"
+#include "experiments/predict/schedule_search.h"
 #include "tests/own_figures.h"
 
 namespace concertina {

@@ -6,7 +6,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/error.h"
-#include "experiments/run/devices.h"
+#include "experiments/predict/memory_check.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/far_backend.h"
 #include "tests/integration/cached_training.h"

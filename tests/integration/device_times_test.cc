@@ -6,7 +6,7 @@
 
 #include "core/cuda/backend.h"
 #include "core/profile_backend.h"
-#include "experiments/costs/measured_costs.h"
+#include "experiments/predict/measured_costs.h"
 #include "experiments/record/tracing.h"
 #include "parallel/comm/thread_communicator.h"
 #include "tests/core/cuda_emulation/device_clock.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "experiments/config/config_toml.h"
-#include "experiments/costs/measured_costs.h"
+#include "experiments/predict/measured_costs.h"
 #include "experiments/record/tracing.h"
 #include "experiments/report/report_page.h"
 #include "io/metrics.h"

@@ -1,6 +1,6 @@
 // `concertina plan` without a launch: its memory is every rank's own, its text stays short.
-#include "experiments/report/plan_report.h"
-#include "experiments/report/move_report.h"
+#include "experiments/predict/plan_report.h"
+#include "experiments/predict/move_report.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/run/predict_memory.h"
+#include "experiments/predict/predict_memory.h"
 #include "experiments/run/trainer.h"
 #include "tests/own_figures.h"
 #include "tests/planned.h"

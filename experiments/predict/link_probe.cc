@@ -1,0 +1,231 @@
+#include "experiments/predict/link_probe.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/step_history.h"
+#include "experiments/machine/gather.h"
+
+namespace concertina {
+namespace {
+
+constexpr double kProbeSeconds = 0.03;       // for each measurement, about
+constexpr double kLongest = 0.05;            // seconds of one message
+constexpr int kLooks = 24;                   // at the transfer, while computing
+constexpr std::size_t kTrial = 1 << 17;      // bytes of a first message
+constexpr std::size_t kMostEager = 1 << 20;  // bytes
+
+/// Work of a known length without memory.
+class Spin {
+ public:
+  Spin() {
+    std::int64_t rounds = 1 << 16;
+    for (double seconds = 0; seconds < 2e-3; rounds *= 2) {
+      const double start = now();
+      run(rounds);
+      seconds = now() - start;
+      rounds_per_s_ = static_cast<double>(rounds) / seconds;
+    }
+  }
+  void run_seconds(double seconds) { run(static_cast<std::int64_t>(seconds * rounds_per_s_)); }
+
+ private:
+  void run(std::int64_t rounds) {
+    for (std::int64_t i = 0; i < rounds; ++i) state_ = state_ * 6364136223846793005U + 1;
+    keep_ = state_;
+  }
+  std::uint64_t state_ = 1;
+  volatile std::uint64_t keep_ = 0;
+  double rounds_per_s_ = 1;
+};
+
+/// One end of a measured pair.
+class End {
+ public:
+  End(Communicator& world, int peer, bool leads, std::size_t bytes)
+      : world_(world), peer_(peer), leads_(leads), buffer_(bytes) {}
+
+  /// Bytes of a message that does not take too long, at most `bytes`.
+  std::size_t bounded(std::size_t bytes) {
+    const double seconds = agree(back_and_forth(Bytes(buffer_).first(std::min(bytes, kTrial)))) / 2;
+    const double most = static_cast<double>(kTrial) * kLongest / std::max(seconds, 1e-6);
+    return std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most)));
+  }
+
+  /// Bytes of the longest message that needs no receiver to be sent, to a sixteenth; at most
+  /// kMostEager.
+  std::size_t eager() {
+    std::size_t most = 0, least = 1024;
+    while (least <= kMostEager && leaves(least)) most = std::exchange(least, 2 * least);
+    while (least <= kMostEager && least - most > least / 16) {
+      const std::size_t middle = most + (least - most) / 2;
+      (leaves(middle) ? most : least) = middle;
+    }
+    return most;
+  }
+
+  /// Seconds of one message, half of back and forth: the median of several.
+  double message(std::size_t bytes) {
+    const Bytes data = Bytes(buffer_).first(bytes);
+    back_and_forth(data);
+    const double first = agree(back_and_forth(data));
+    const int rounds = std::clamp(static_cast<int>(kProbeSeconds / std::max(first, 1e-7)), 5, 1000);
+    std::vector<double> seconds;
+    for (int i = 0; i < rounds; ++i) seconds.push_back(back_and_forth(data) / 2);
+    return agree(median(std::move(seconds)));
+  }
+
+  /// Seconds that a message adds to `spin` seconds of computing on this end.
+  double overlap(Spin& spin, double seconds, std::size_t bytes) {
+    const Bytes data = Bytes(buffer_).first(bytes);
+    const int rounds = std::clamp(static_cast<int>(kProbeSeconds / seconds / 2), 5, 50);
+    std::vector<double> alone, with;
+    for (int i = 0; i < rounds; ++i) {
+      meet();
+      alone.push_back(compute(spin, seconds, nullptr));
+      meet();
+      Work work = leads_ ? world_.isend(data, peer_) : world_.irecv(data, peer_);
+      with.push_back(compute(spin, seconds, &work));
+      work.wait();
+    }
+    return median(std::move(with)) - median(std::move(alone));
+  }
+
+ private:
+  /// Whether a message is sent while its receiver is not there.
+  bool leaves(std::size_t bytes) {
+    constexpr double kAway = 2e-3;  // seconds
+    const Bytes data = Bytes(buffer_).first(bytes);
+    meet();
+    const double start = now();
+    if (!leads_) {
+      while (now() < start + 2 * kAway) std::this_thread::yield();
+      world_.irecv(data, peer_).wait();
+      return agree(0) != 0;
+    }
+    Work work = world_.isend(data, peer_);
+    bool left = false;
+    while (!left && now() < start + kAway) left = work.test();
+    work.wait();
+    return agree(left ? 1 : 0) != 0;
+  }
+  double back_and_forth(Bytes data) {
+    const double start = now();
+    for (const bool send : {leads_, !leads_}) {
+      if (send)
+        world_.isend(data, peer_).wait();
+      else
+        world_.irecv(data, peer_).wait();
+    }
+    return now() - start;
+  }
+  /// The leader's figure.
+  double agree(double value) {
+    const Bytes data = std::as_writable_bytes(std::span(&value, 1));
+    if (leads_)
+      world_.isend(data, peer_).wait();
+    else
+      world_.irecv(data, peer_).wait();
+    return value;
+  }
+  void meet() { back_and_forth(Bytes(buffer_).first(1)); }
+  static double compute(Spin& spin, double seconds, Work* work) {
+    const double start = now();
+    for (int i = 0; i < kLooks; ++i) {
+      spin.run_seconds(seconds / kLooks);
+      if (work != nullptr) work->test();
+    }
+    return now() - start;
+  }
+
+  Communicator& world_;
+  const int peer_;
+  const bool leads_;
+  std::vector<std::byte> buffer_;
+};
+
+/// What one end measured.
+struct LinkFigures {
+  double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
+  double half = 0;  // seconds of a message of half the bytes
+};
+
+/// Between hosts, of the second half of a message: what passes at once (a switch's buffer, a token
+/// bucket that has filled up) is in the first, and would make a short message's rate too high.
+double stream_seconds(const LinkFigures& lead, double handshake) {
+  const double first = lead.half - lead.latency - (lead.bytes / 2 > lead.eager ? handshake : 0);
+  const double whole = lead.message - lead.latency - (lead.bytes > lead.eager ? handshake : 0);
+  return std::max({2 * (whole - first), whole, 1e-9});
+}
+
+LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
+  LinkCosts link{.latency = lead.latency};
+  // Beyond the eager bytes a message is announced and answered first.
+  const double seconds =
+      remote ? stream_seconds(lead, 2 * lead.latency) : std::max(lead.message - lead.latency, 1e-9);
+  double send = std::clamp(lead.cpu, 0.0, seconds);
+  receive = std::clamp(receive, 0.0, seconds);
+  if (remote) {
+    link.bandwidth = lead.bytes / seconds;
+    link.eager_bytes = lead.eager;
+  } else if (send + receive > 0.7 * seconds) {  // copies are all there is
+    const double scale = seconds / (send + receive);
+    send *= scale;
+    receive *= scale;
+  } else {
+    link.bandwidth = lead.bytes / seconds;
+  }
+  link.send_cpu = send / lead.bytes;
+  link.receive_cpu = receive / lead.bytes;
+  return link;
+}
+
+}  // namespace
+
+LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote) {
+  LinkFigures mine;
+  if (world.rank() == a || world.rank() == b) {
+    Spin spin;
+    End end(world, world.rank() == a ? b : a, world.rank() == a, std::max(bytes, kMostEager));
+    const std::size_t most = end.bounded(std::max<std::size_t>(bytes, 1));
+    mine = {.latency = end.message(8),
+            .message = end.message(most),
+            .bytes = static_cast<double>(most)};
+    if (remote) {
+      mine.eager = static_cast<double>(end.eager());
+      mine.half = end.message(most / 2);
+    }
+    mine.cpu = end.overlap(spin, std::max((remote ? 1.5 : 4) * mine.message, 1e-3), most);
+  }
+  const std::array<double, 6> figures{mine.latency, mine.message, mine.cpu,
+                                      mine.bytes,   mine.eager,   mine.half};
+  const std::vector<double> all = gather_values(world, figures);
+  const auto of = [&](int rank, std::size_t figure) {
+    return all[static_cast<std::size_t>(rank) * figures.size() + figure];
+  };
+  const LinkFigures lead{of(a, 0), of(a, 1), of(a, 2), of(a, 3), of(a, 4), of(a, 5)};
+  return link_of(lead, of(b, 2), remote);
+}
+
+LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
+  LinkClasses classes;
+  for (const bool remote : {false, true})
+    for (std::size_t b = 1; b < hosts.size(); ++b) {
+      const auto a = std::find_if(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(b),
+                                  [&](int host) { return (host != hosts[b]) == remote; });
+      if (a == hosts.begin() + static_cast<std::ptrdiff_t>(b)) continue;
+      (remote ? classes.remote : classes.local) = probe_link(
+          world, static_cast<int>(a - hosts.begin()), static_cast<int>(b), bytes, remote);
+      break;
+    }
+  return classes;
+}
+
+}  // namespace concertina

@@ -1,0 +1,295 @@
+#include "experiments/predict/machine_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "experiments/config/byte_size.h"
+#include "io/input_file.h"
+#include "io/toml_reader.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMostMachineBytes = 64 << 20;  // of a machine file
+constexpr int kMostMachineRanks = 1 << 16;             // that a machine file may speak of
+
+template <class Owner>
+struct Number {
+  const char* key;
+  double Owner::*value;
+};
+
+constexpr std::array kRates = {
+    Number<MachineModel>{"flops_per_s", &MachineModel::flops_per_s},
+    Number<MachineModel>{"load_s", &MachineModel::load_s},
+    Number<MachineModel>{"norm_s_per_element", &MachineModel::norm_s_per_element},
+    Number<MachineModel>{"update_s_per_element", &MachineModel::update_s_per_element},
+    Number<MachineModel>{"post_s", &MachineModel::post_s},
+    Number<MachineModel>{"combine_s_per_byte", &MachineModel::combine_s_per_byte},
+    Number<MachineModel>{"cache_read_s_per_byte", &MachineModel::cache_read_s_per_byte}};
+constexpr std::array kMoves = {
+    Number<MoveRates>{"exchange_s_per_byte", &MoveRates::exchange_s_per_byte},
+    Number<MoveRates>{"copy_s_per_byte", &MoveRates::copy_s_per_byte},
+    Number<MoveRates>{"block_s_per_byte", &MoveRates::block_s_per_byte},
+    Number<MoveRates>{"move_factor", &MoveRates::move_factor},
+    Number<MoveRates>{"rebuild_s", &MoveRates::rebuild_s}};
+constexpr std::array kDevice = {
+    Number<DeviceFigures>{"memory", &DeviceFigures::memory},
+    Number<DeviceFigures>{"reserved_bytes", &DeviceFigures::reserved_bytes},
+    Number<DeviceFigures>{"peak_flops_per_s", &DeviceFigures::peak_flops_per_s},
+    Number<DeviceFigures>{"memory_bytes_per_s", &DeviceFigures::memory_bytes_per_s},
+    Number<DeviceFigures>{"layer_s", &DeviceFigures::layer_s}};
+constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
+                              Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
+                              Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},
+                              Number<LinkCosts>{"receive_cpu_s_per_byte", &LinkCosts::receive_cpu},
+                              Number<LinkCosts>{"eager_bytes", &LinkCosts::eager_bytes}};
+
+/// The numbers of one table of a machine file.
+class MachineTable {
+ public:
+  MachineTable(const TomlSource& source, const toml::node& node, std::string path)
+      : source_(source), table_(source, node, std::move(path)) {}
+
+  template <class Owner, std::size_t N>
+  void numbers(const std::array<Number<Owner>, N>& fields, Owner& owner) {
+    for (const auto& field : fields)
+      table_.take(field.key, [&](const toml::node& node, const std::string& name) {
+        owner.*field.value = figure(node, name, field.key);
+      });
+  }
+  std::optional<int> count(std::string_view key) {
+    int value = -1;
+    table_.whole(key, 0, kMostMachineRanks - 1, value);
+    return value < 0 ? std::nullopt : std::optional(value);
+  }
+  TomlTable& table() { return table_; }
+
+ private:
+  /// A number; bytes may be a text, as config keys have them: "80 GiB".
+  double figure(const toml::node& node, const std::string& name, std::string_view key) const {
+    const std::string fix = fmt::format("{}; or leave it out", kFigures);
+    if (node.is_string() && (key == "memory" || key == "reserved_bytes")) {
+      const auto size = parse_byte_size(node.as_string()->get());
+      if (!size) source_.out_of_range(node, name, fix);
+      return static_cast<double>(size->bytes);
+    }
+    const double value = source_.number(node, name, fix);
+    if (!is_figure(value)) source_.out_of_range(node, name, fix);
+    return value;
+  }
+
+  const TomlSource& source_;
+  TomlTable table_;
+};
+
+LinkCosts read_link(MachineTable& figures) {
+  LinkCosts link;
+  figures.numbers(kLink, link);
+  if (!(link.bandwidth > 0))
+    figures.table().refuse(fmt::format("{} = 0", figures.table().name("bytes_per_s")),
+                           "a positive bandwidth; or leave it out: there is no bound");
+  return link;
+}
+
+std::pair<int, int> read_ends(MachineTable& figures) {
+  const std::optional<int> from = figures.count("from"), to = figures.count("to");
+  if (!from || !to)
+    figures.table().refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
+                           "from = RANK and to = RANK");
+  if (*from == *to)
+    figures.table().refuse(fmt::format("a pair is from rank {} to itself", *from),
+                           "two different ranks");
+  return {*from, *to};
+}
+
+void read_pair(const TomlSource& source, const toml::node& node, MachineModel& machine) {
+  MachineTable figures(source, node, "pair");
+  const std::pair<int, int> ends = read_ends(figures);
+  if (!machine.pairs.emplace(ends, read_link(figures)).second)
+    figures.table().refuse(
+        fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
+        "one [[pair]] for each two ranks");
+  figures.table().finish();
+}
+
+MachineModel read_machine_table(const TomlSource& source, const toml::table& root) {
+  MachineModel machine;
+  MachineTable figures(source, root, "");
+  figures.numbers(kRates, machine);
+  figures.numbers(kMoves, machine.moves);
+  figures.numbers(kDevice, machine.device);
+  machine.ranks_per_host = figures.count("ranks_per_host").value_or(0);
+  machine.nics_per_host = figures.count("nics_per_host").value_or(0);
+  for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
+    figures.table().take(key, [&](const toml::node& node, const std::string& name) {
+      MachineTable of_link(source, node, name);
+      *link = read_link(of_link);
+      of_link.table().finish();
+    });
+  figures.table().take("pair", [&](const toml::node& node, const std::string& name) {
+    for (const toml::node& pair : source.list(node, name, "[[pair]] tables"))
+      read_pair(source, pair, machine);
+  });
+  figures.table().finish();
+  return machine;
+}
+
+Json link_json(const LinkCosts& link) {
+  Json json = Json::object();
+  for (const auto& field : kLink)
+    if (std::isfinite(link.*field.value)) json[field.key] = link.*field.value;
+  return json;
+}
+
+toml::array to_array(const nlohmann::json& json);
+toml::table to_table(const nlohmann::json& json);
+
+/// Puts a value of JSON where `put` puts a value of TOML. Null has none there: it stays a text.
+template <class Put>
+void put_json(const nlohmann::json& json, const Put& put) {
+  if (json.is_object())
+    put(to_table(json));
+  else if (json.is_array())
+    put(to_array(json));
+  else if (json.is_boolean())
+    put(json.get<bool>());
+  else if (json.is_number_integer() && json <= std::numeric_limits<std::int64_t>::max())
+    put(json.get<std::int64_t>());
+  else if (json.is_number())
+    put(json.get<double>());
+  else
+    put(json.is_string() ? json.get<std::string>() : json.dump());
+}
+
+toml::array to_array(const nlohmann::json& json) {
+  toml::array array;
+  for (const nlohmann::json& value : json)
+    put_json(value, [&](auto&& one) { array.push_back(std::move(one)); });
+  return array;
+}
+
+toml::table to_table(const nlohmann::json& json) {
+  toml::table table;
+  for (const auto& [key, value] : json.items())
+    put_json(value, [&](auto&& one) { table.insert_or_assign(key, std::move(one)); });
+  return table;
+}
+
+}  // namespace
+
+MachineModel machine_from_json(const nlohmann::json& json, const std::string& source) {
+  if (!json.is_object()) throw_input("the machine is no object", source, "keys and values");
+  return read_machine_table(TomlSource(source, false), to_table(json));
+}
+
+Json to_json(const MachineModel& machine) {
+  Json json = Json::object();
+  for (const auto& field : kRates) json[field.key] = machine.*field.value;
+  for (const auto& field : kMoves) json[field.key] = machine.moves.*field.value;
+  for (const auto& field : kDevice)
+    if (machine.device.*field.value != 0) json[field.key] = machine.device.*field.value;
+  json["ranks_per_host"] = machine.ranks_per_host;
+  if (machine.nics_per_host != 0) json["nics_per_host"] = machine.nics_per_host;
+  json["local"] = link_json(machine.local);
+  json["remote"] = link_json(machine.remote);
+  for (const auto& [ends, link] : machine.pairs) {
+    Json pair = {{"from", ends.first}, {"to", ends.second}};
+    pair.update(link_json(link));
+    json["pair"].push_back(pair);
+  }
+  return json;
+}
+
+MachineModel read_machine_file(const std::string& path) {
+  constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
+  const TomlSource source(path);
+  return read_machine_table(
+      source,
+      parse_toml(read_input_file(path, kMostMachineBytes, kMachineHint), source, kMachineHint));
+}
+
+std::string machine_toml(const MachineModel& machine) {
+  std::string text, tables;
+  const auto line = [](const std::string& key, const Json& value) {
+    return fmt::format("{} = {}\n", key, value.dump());
+  };
+  const Json all = to_json(machine);
+  for (const auto& [key, value] : all.items()) {
+    if (value.is_array()) {
+      for (const Json& pair : value) {
+        tables += fmt::format("\n[[{}]]\n", key);
+        for (const auto& [name, number] : pair.items()) tables += line(name, number);
+      }
+    } else if (value.is_object()) {
+      tables += fmt::format("\n[{}]\n", key);
+      if (!value.contains("bytes_per_s") && value.value("receive_cpu_s_per_byte", 0.0) > 0)
+        tables += "# In shared memory there is no bytes_per_s: a message is its receiver's copy.\n";
+      for (const auto& [name, number] : value.items()) tables += line(name, number);
+    } else {
+      if (key == "flops_per_s" && value == 0)
+        text += "# 0 is not known: write the rate of products here, or give --rate.\n";
+      text += line(key, value);
+    }
+  }
+  return text + tables;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder with the presets; empty: none.
+fs::path preset_folder() {
+  std::error_code ignored;
+  const fs::path bin = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& folder :
+       {bin / "../share/concertina/machines", bin / "../../experiments/machines",
+        bin / "../../../experiments/machines", fs::path(CONCERTINA_MACHINES)})
+    if (fs::is_directory(folder, ignored)) return folder;
+  return {};
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(preset_folder(), ignored))
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& machine_presets() {
+  static const std::vector<std::string> names = preset_names();
+  static const std::vector<std::string_view> views(names.begin(), names.end());
+  return views;
+}
+
+std::string machine_path(const std::string& name) {
+  if (name.ends_with(".toml") || name.find('/') != std::string::npos) return name;
+  const auto& presets = machine_presets();
+  if (std::find(presets.begin(), presets.end(), name) == presets.end())
+    throw_input(fmt::format("unknown machine '{}'", name), "--machine",
+                presets.empty() ? "a machine file, FILE.toml"
+                                : one_of(nearest_word(name, presets), presets) +
+                                      ", or a machine file, FILE.toml");
+  return preset_folder() / (name + ".toml");
+}
+
+MachineModel read_machine(const std::string& name) {
+  return read_machine_file(machine_path(name));
+}
+
+}  // namespace concertina

@@ -1,0 +1,269 @@
+#include "experiments/predict/measured_costs.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/step_history.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/machine/gather.h"
+#include "experiments/machine/host_ranks.h"
+#include "experiments/predict/link_probe.h"
+#include "experiments/predict/machine_file.h"
+#include "io/input_file.h"
+#include "models/recompute.h"
+#include "parallel/predict/unit_work.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // of costs.json
+constexpr const char* kCostsFileHint =
+    "the directory of a run, its costs.json, or a machine file (*.toml)";
+
+/// Seconds a byte of adding gradients to others.
+double combine_seconds(Backend& backend) {
+  constexpr std::size_t kElements = 1 << 18;
+  Arena arena;
+  arena.reserve(2 * align_up(kElements * sizeof(float)), backend.memory());
+  const View a = arena.take(kElements, DType::f32, "probe"),
+             b = arena.take(kElements, DType::f32, "probe");
+  std::vector<double> seconds;
+  for (int i = 0; i < 9; ++i) {
+    seconds.push_back(kernel_seconds(backend.clock(), [&] {
+      backend.run(Axpby{1.0F, a, 1.0F, b});
+    }));
+  }
+  return median(std::move(seconds)) / static_cast<double>(kElements * sizeof(float));
+}
+
+/// Figures of every rank: a row per rank, `width` columns.
+class RankColumns {
+ public:
+  RankColumns(std::vector<double> all, std::size_t width) : all_(std::move(all)), width_(width) {}
+  double sum(std::size_t column) const {
+    double result = 0;
+    for (std::size_t i = column; i < all_.size(); i += width_) result += all_[i];
+    return result;
+  }
+  double largest(std::size_t column) const {
+    double result = 0;
+    for (std::size_t i = column; i < all_.size(); i += width_) result = std::max(result, all_[i]);
+    return result;
+  }
+  /// Over the ranks that have one.
+  double mean(std::size_t column) const {
+    int seen = 0;
+    for (std::size_t i = column; i < all_.size(); i += width_) seen += all_[i] > 0 ? 1 : 0;
+    return seen > 0 ? sum(column) / seen : 0;
+  }
+
+ private:
+  std::vector<double> all_;
+  std::size_t width_;
+};
+
+/// What all updates of a step cost, as elements: all.sum(3) but for rules with products.
+double update_cost(const Assignment& assignment) {
+  double cost = 0;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    if (assignment.buckets[b].frozen) continue;
+    for (const Part& part : assignment.owners[b].parts) cost += part.cost;
+  }
+  return cost;
+}
+
+RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
+  RunConfig config;
+  read_config(costs.config, source, config);
+  return config;
+}
+
+}  // namespace
+
+StepCosts measure_steps(Trainer& trainer, Backend& backend) {
+  const std::size_t units = trainer.job().model.units.size();
+  const StepSeconds step = trainer.engine().seconds();
+  std::vector<double> mine{step.load,   step.norm,
+                           step.update, static_cast<double>(trainer.engine().trained_elements()),
+                           step.post,   combine_seconds(backend)};
+  const std::size_t first_unit = mine.size();
+  for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
+    mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
+  const RankColumns all(gather_values(trainer.world(), mine), mine.size());
+
+  StepCosts costs{.units = {}, .machine = {}, .trained_elements = all.sum(3)};
+  double flops = 0, seconds = 0;
+  for (std::size_t u = 0; u < units; ++u) {
+    const std::size_t at = first_unit + 4 * u;
+    costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3)});
+    if (costs.units[u].forward <= 0) continue;
+    flops += total_flops(trainer.assignment().costs[u]);
+    seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
+  }
+  MachineModel& machine = costs.machine;
+  if (seconds > 0) machine.flops_per_s = flops / seconds;
+  machine.load_s = all.largest(0);
+  if (all.sum(3) > 0) {
+    machine.norm_s_per_element = all.sum(1) / all.sum(3);
+    machine.update_s_per_element = all.sum(2) / update_cost(trainer.assignment());
+  }
+  machine.post_s = all.mean(4);
+  machine.combine_s_per_byte = all.mean(5);
+  return costs;
+}
+
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, CostRecord* record) {
+  Communicator& world = trainer.world();
+  const ModelSpec& model = trainer.job().model;
+  StepCosts step = measure_steps(trainer, backend);
+  int frozen = trainer.layout().frozen_units;
+  if (record != nullptr) {
+    record->add(step, frozen);
+    step.machine = record->machine();
+    if (record->complete()) step.units = record->full(), frozen = 0;
+  }
+  RunConfig config = trainer.config();  // with what was frozen when it was measured
+  config.freeze = FreezeSection{.units = frozen};
+  MeasuredCosts costs{write_config(config), threads, {}, std::move(step.units), step.machine};
+  for (const UnitSpec& unit : model.units) costs.names.push_back(unit.name);
+  // A frozen unit may never have run since the last change, where all that it makes was kept.
+  for (std::size_t u = 0; u < costs.units.size(); ++u)
+    if (UnitSeconds& unit = costs.units[u]; unit.forward <= 0 && costs.machine.flops_per_s > 0)
+      unit.forward = trainer.assignment().costs[u].forward_flops / costs.machine.flops_per_s;
+  const std::vector<int> hosts = host_of_ranks(world);
+  const LinkClasses links = probe_classes(world, hosts, model.boundary_bytes);
+  costs.machine.local = links.local;
+  costs.machine.remote = links.remote;
+  costs.machine.ranks_per_host = ranks_per_host(hosts);
+  return costs;
+}
+
+Json to_json(const MeasuredCosts& costs) {
+  Json units = Json::array();
+  for (std::size_t u = 0; u < costs.units.size(); ++u) {
+    const UnitSeconds& unit = costs.units[u];
+    units.push_back({{"name", costs.names[u]},
+                     {"forward_s", unit.forward},
+                     {"input_s", unit.input},
+                     {"weight_s", unit.weight},
+                     {"pack_s", unit.pack}});
+  }
+  return {{"config", costs.config},
+          {"threads", costs.threads},
+          {"units", units},
+          {"machine", to_json(costs.machine)}};
+}
+
+MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& source) {
+  try {
+    MeasuredCosts costs;
+    costs.config = json.at("config").get<std::string>();
+    costs.threads = json.at("threads").get<int>();
+    for (const nlohmann::json& unit : json.at("units")) {
+      costs.names.push_back(unit.at("name").get<std::string>());
+      const auto seconds = [&](const char* key) {
+        const double value = unit.at(key).get<double>();
+        if (!is_figure(value))
+          throw_input(fmt::format("{} of {} is {}", key, costs.names.back(), value), source,
+                      fmt::format("seconds: {}", kFigures));
+        return value;
+      };
+      costs.units.push_back(
+          {seconds("forward_s"), seconds("input_s"), seconds("weight_s"), seconds("pack_s")});
+    }
+    costs.machine = machine_from_json(json.at("machine"), source);
+    config_of(costs, source + ", config");
+    return costs;
+  } catch (const nlohmann::json::exception& error) {
+    throw_input(fmt::format("this is no costs.json: {}", error.what()), source, kCostsFileHint);
+  }
+}
+
+CostSource read_costs(const std::string& path) {
+  std::error_code error;
+  const bool directory = std::filesystem::is_directory(path, error);
+  const std::string file = directory ? path + "/costs.json" : path;
+  if (!std::filesystem::exists(file, error))
+    throw_input(directory ? "this run has no costs.json: it has not ended a launch yet"
+                          : "there is no such file",
+                file, kCostsFileHint);
+  CostSource source{path, {}, {}};
+  if (std::filesystem::path(file).extension() == ".toml") {
+    source.machine = read_machine_file(file);
+    return source;
+  }
+  const nlohmann::json json = nlohmann::json::parse(
+      read_input_file(file, kMostCostsFileBytes, kCostsFileHint), nullptr, false);
+  if (json.is_discarded()) throw_input("this is no JSON", file, kCostsFileHint);
+  source.measured = measured_from_json(json, file);
+  source.machine = source.measured->machine;
+  return source;
+}
+
+namespace {
+
+/// Recomputing what a unit keeps takes the share of its measured forward pass whose products run
+/// again: all but the last one where nothing needs that.
+double again_seconds(const UnitCost& cost, const UnitSeconds& measured) {
+  return cost.forward_flops > 0 ? measured.forward * cost.again_flops / cost.forward_flops : 0;
+}
+
+}  // namespace
+
+std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
+                                      const Assignment& assignment, const RunConfig& config) {
+  const ModelSpec& model = job.model;
+  if (!source.measured) {
+    if (!(source.machine.flops_per_s > 0))
+      throw_input("the machine file has no rate of products", source.name,
+                  "flops_per_s = what one rank does, such as 1e11");
+    return seconds_on(source.machine, model, assignment.costs);
+  }
+  const RunConfig measured = config_of(*source.measured, source.name);
+  const ModelSection &a = measured.model, &b = config.model;
+  if (a.family != b.family || a.layers != b.layers || a.width != b.width || a.heads != b.heads ||
+      a.context != b.context || a.vocab != b.vocab ||
+      source.measured->units.size() != model.units.size())
+    throw_input(fmt::format("these costs are of another model: {} with {} layers, width {}, {} "
+                            "heads, context {}, vocabulary {}",
+                            a.family, a.layers, a.width, a.heads, a.context, a.vocab),
+                source.name, "costs of a run of the same model, or a machine file");
+  if (measured.numerics.compute != config.numerics.compute)
+    throw_input(
+        fmt::format("these costs are of a run in {}", measured.numerics.compute), source.name,
+        fmt::format("costs of a run with numerics.compute = \"{}\"", config.numerics.compute));
+  if (measured.freeze.units > assignment.frozen_units())
+    throw_input(fmt::format("these costs are of a run with {} frozen units, which ran no backward",
+                            measured.freeze.units),
+                source.name,
+                fmt::format("costs of a run with freeze.units <= {}", assignment.frozen_units()));
+  const double scale = static_cast<double>(model.samples) /
+                       (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
+  std::vector<UnitSeconds> units = source.measured->units;
+  // What was measured in full and is frozen now does not run, in proportion to its products.
+  ModelSpec before = model;
+  for (UnitSpec& unit : before.units) unit.recompute = false;
+  choose_recompute(before, measured.parallel.recompute);
+  const std::vector<UnitCost> then = training_costs(before, measured.freeze.units);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool frozen = static_cast<int>(u) < assignment.frozen_units();
+    const auto share = [&](double flops, double all) {
+      return frozen ? 0 : all > 0 ? flops / all : 1;
+    };
+    if (frozen) units[u].pack = 0;
+    const double again = (model.units[u].recompute ? 1 : 0) - (before.units[u].recompute ? 1 : 0);
+    units[u].input += again * again_seconds(model.units[u].cost, units[u]);
+    units[u].input = frozen ? 0 : scale * std::max(0.0, units[u].input);
+    units[u].forward *= scale;
+    units[u].weight *= scale * share(assignment.costs[u].weight_flops, then[u].weight_flops);
+  }
+  return units;
+}
+
+}  // namespace concertina

@@ -1,0 +1,252 @@
+#include "experiments/predict/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "experiments/predict/link_source.h"
+#include "experiments/predict/measured_costs.h"
+#include "experiments/predict/memory_advice.h"
+#include "experiments/predict/predict_memory.h"
+#include "experiments/predict/product_rate.h"
+#include "experiments/run/planning.h"
+#include "models/recompute.h"
+#include "parallel/predict/plan_costs.h"
+#include "parallel/predict/unit_work.h"
+#include "parallel/simulate/exchange_routes.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A tensor that several units of the stage share counts once.
+std::size_t parameters_of(const std::vector<Bucket>& buckets, int first, int last) {
+  std::size_t count = 0;
+  for (const Bucket& bucket : buckets) {
+    const bool held = std::any_of(bucket.uses.begin(), bucket.uses.end(),
+                                  [&](int unit) { return first <= unit && unit < last; });
+    for (const BucketTensor& tensor : bucket.tensors) count += held ? tensor.count : 0;
+  }
+  return count;
+}
+
+std::size_t trained_parameters(const std::vector<Bucket>& buckets) {
+  std::size_t count = 0;
+  for (const Bucket& bucket : buckets)
+    for (const BucketTensor& tensor : bucket.tensors) count += bucket.frozen ? 0 : tensor.count;
+  return count;
+}
+
+Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& at, int index) {
+  const std::vector<UnitSpec>& units = job.model.units;
+  double own = 0, all = 0;
+  Json names = Json::array();
+  for (int unit = 0; unit < std::ssize(units); ++unit) {
+    const UnitSpec& spec = units[static_cast<std::size_t>(unit)];
+    all += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
+    if (unit < at.first_unit || unit >= at.last_unit) continue;
+    own += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
+    names.push_back(spec.name);
+  }
+  return {{"stage", index},
+          {"rank", at.rank},
+          {"units", {at.first_unit, at.last_unit}},
+          {"unit_names", names},
+          {"parameters", parameters_of(assignment.buckets, at.first_unit, at.last_unit)},
+          {"flops_share", own / all}};
+}
+
+Json pipelines_json(const Job& job, const Assignment& assignment) {
+  Json pipelines = Json::array();
+  for (const Pipeline& pipeline : assignment.layout.pipelines) {
+    Json stages = Json::array();
+    for (const StagePlacement& at : pipeline.stages)
+      stages.push_back(stage_json(job, assignment, at, static_cast<int>(stages.size())));
+    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
+                         {"stages", stages}});
+  }
+  return pipelines;
+}
+
+/// "packed weights" -> "packed_weights_bytes".
+std::string bytes_key(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name + "_bytes";
+}
+
+Json memory_json(const std::vector<RankMemory>& ranks) {
+  Json groups = Json::array();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    Json bytes = Json::object();
+    for (const RankMemory::Purpose& part : ranks[rank].parts)
+      bytes[bytes_key(part.name)] = part.bytes;
+    bytes["total_bytes"] = ranks[rank].total();
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const Json& group) { return group["bytes"] == bytes; });
+    if (same != groups.end())
+      (*same)["ranks"].push_back(rank);
+    else
+      groups.push_back({{"ranks", {rank}}, {"bytes", bytes}});
+  }
+  return groups;
+}
+
+void add_rate(const RunConfig& config, const PlanOptions& options, int threads, Json& report) {
+  if (options.gflops > 0) {
+    report["rate_gflops_per_s"] = options.gflops;
+    report["rate_from"] = "--rate";
+    return;
+  }
+  const ProductRate rate = measure_product_rate(*model_of(config), config, threads);
+  report["rate_gflops_per_s"] = rate.flops_per_s * 1e-9;
+  report["rate_from"] =
+      fmt::format("measured on this machine: {} x {} by {} x {}, {} thread{}", rate.shape.rows,
+                  rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
+}
+
+/// What the rank that sends most gradients sends, and what one piece for each part would be; and
+/// what the step would save if exchanges took no time.
+Json exchange_json(const Assignment& assignment, Costs costs, double step) {
+  std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
+  ExchangeLoad load;
+  const BucketCosts* before = nullptr;
+  for (const BucketCosts& bucket : costs.buckets) {
+    if (before == nullptr || before->ranks != bucket.ranks || before->pieces != bucket.pieces)
+      load = gradient_load(costs, bucket);
+    before = &bucket;
+    const auto holders = static_cast<double>(bucket.ranks.size());
+    for (std::size_t h = 0; h < bucket.ranks.size(); ++h) {
+      const auto rank = static_cast<std::size_t>(bucket.ranks[h]);
+      sent[rank] += bucket.bytes / holders * load.sent[h];
+      least[rank] += bucket.bytes * (holders - 1) / holders;
+    }
+  }
+  costs.buckets.clear();
+  return {
+      {"sent_bytes", *std::max_element(sent.begin(), sent.end())},
+      {"ring_bytes", *std::max_element(least.begin(), least.end())},
+      {"exposed_ms", (step - simulate(assignment.plan, assignment.layout, costs).makespan) * 1e3}};
+}
+
+void add_times(const Assignment& assignment, const RunConfig& config, const Costs& costs,
+               Json& report) {
+  const Timeline timeline = simulate(assignment.plan, assignment.layout, costs);
+  const auto tokens = static_cast<double>(tokens_of_step(config));
+  report["step_ms"] = timeline.makespan * 1e3;
+  report["tokens_per_s"] = tokens / timeline.makespan;
+  Json busy = Json::array();
+  for (const double seconds : timeline.busy) busy.push_back(seconds * 1e3);
+  report["busy_ms"] = busy;
+  if (!costs.buckets.empty())
+    report["exchange"] = exchange_json(assignment, costs, timeline.makespan);
+  report["bubble"] = {{"mean", timeline.mean_bubble}, {"ranks", timeline.bubble}};
+  report["peak_activations"] = {{"microbatch_stages", timeline.peak_activations},
+                                {"bytes", timeline.peak_activation_bytes}};
+}
+
+std::string recompute_text(const std::vector<std::string>& words) {
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " + "));
+}
+
+/// What else parallel.recompute could be, at the same layout: by words, memory of the largest rank
+/// and time of a step.
+Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& facts) {
+  if (facts.contains("rate_gflops_per_s")) options.gflops = facts["rate_gflops_per_s"];
+  std::vector<std::vector<std::string>> choices{{}};
+  for (const std::string& word : recompute_words(model_of(config)->spec()))
+    choices.push_back({word});
+  const std::vector<std::string>& own = config.parallel.recompute;
+  if (std::find(choices.begin(), choices.end(), own) == choices.end()) choices.push_back(own);
+  Json list = Json::array();
+  for (const std::vector<std::string>& words : choices) {
+    RunConfig other = config;
+    other.parallel.recompute = words;
+    const Job job = job_of(other);
+    Assignment assignment = assignment_of(other, job, options.world, "--world {}");
+    const PlanSource source = plan_source(job, assignment, other, options, threads);
+    assignment.exchange.hosts = hosts_of(source.machine, options.world);
+    const Costs costs = plan_costs(job, assignment, source.units, source.machine);
+    list.push_back(
+        {{"recompute", recompute_text(words)},
+         {"chosen", words == own},
+         {"largest_rank_bytes", largest_total(predict_memory(other, job, assignment, threads))},
+         {"step_ms", simulate(assignment.plan, assignment.layout, costs).makespan * 1e3}});
+  }
+  return list;
+}
+
+}  // namespace
+
+PlanSource plan_source(const Job& job, const Assignment& assignment, const RunConfig& config,
+                       const PlanOptions& options, int threads) {
+  CostSource costs;
+  if (!options.costs.empty()) costs = read_costs(options.costs);
+  PlanSource source{{}, costs.machine, {options.costs, costs.measured.has_value()}, Json::object()};
+  if (!options.links.empty()) {
+    const CostSource from = read_costs(options.links);
+    source.machine = with_links(source.machine, from.machine);
+    source.links = {options.links, from.measured.has_value()};
+  }
+  if (costs.measured) {
+    source.facts["costs_from"] = options.costs;
+    source.units = unit_seconds(costs, job, assignment, config);
+    return source;
+  }
+  if (source.machine.flops_per_s > 0 && options.gflops == 0) {
+    source.facts["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
+    source.facts["rate_from"] = options.costs;
+  } else {
+    add_rate(config, options, threads, source.facts);
+  }
+  source.machine.flops_per_s = source.facts["rate_gflops_per_s"].get<double>() * 1e9;
+  source.facts["left_out"] = Json::array();
+  if (source.machine.device.memory_bytes_per_s == 0)
+    source.facts["left_out"].push_back("other kernels");
+  if (update_seconds(source.machine) == 0) source.facts["left_out"].push_back("the update");
+  source.units = seconds_on(source.machine, job.model, assignment.costs);
+  return source;
+}
+
+Json plan_report(const RunConfig& config, const PlanOptions& options,
+                 const std::optional<MemoryBytes>& machine) {
+  const int threads = std::max(1, config.run.threads);
+  const Job job = job_of(config);
+  Assignment assignment = assignment_of(config, job, options.world, "--world {}");
+  const PlanSource source = plan_source(job, assignment, config, options, threads);
+  assignment.exchange.hosts = hosts_of(source.machine, options.world);
+  const std::vector<RankMemory> memory = predict_memory(config, job, assignment, threads);
+  const std::size_t all =
+      std::accumulate(memory.begin(), memory.end(), std::size_t{0},
+                      [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
+  Json report = {{"layout", short_form(assignment.layout)},
+                 {"layout_toml", to_toml(assignment.layout)},
+                 {"world", assignment.world},
+                 {"threads", threads},
+                 {"schedule", config.parallel.schedule},
+                 {"microbatches", job.microbatches},
+                 {"leaves", job.leaves},
+                 {"parameters", parameters_of(assignment.buckets, 0, job.units())},
+                 {"frozen_units", assignment.layout.frozen_units},
+                 {"trained_parameters", trained_parameters(assignment.buckets)},
+                 {"pipelines", pipelines_json(job, assignment)},
+                 {"memory", memory_json(memory)},
+                 {"peak_bytes", largest_total(memory)},
+                 {"all_ranks_bytes", all}};
+  report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
+                       {"total_bytes", machine ? Json(machine->total) : Json()},
+                       {"name", machine ? Json(machine->name) : Json()}};
+  report.update(source.facts);
+  const Costs costs = plan_costs(job, assignment, source.units, source.machine);
+  report["links"] = links_json(source.links, assignment.layout, costs);
+  add_times(assignment, config, costs, report);
+  report["recompute"] = recompute_json(config, options, threads, source.facts);
+  report["warnings"] =
+      machine ? memory_advice(config, threads, memory, *machine) : std::vector<std::string>{};
+  return report;
+}
+
+}  // namespace concertina

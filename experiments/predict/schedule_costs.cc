@@ -1,0 +1,185 @@
+#include "experiments/predict/schedule_costs.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <set>
+
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/predict/stage_costs_file.h"
+#include "experiments/run/planning.h"
+#include "parallel/plan/partition.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/reduction_tree.h"
+#include "parallel/predict/machine.h"
+#include "parallel/predict/plan_costs.h"
+
+namespace concertina {
+namespace {
+
+const std::string kCostsHint = fmt::format(
+    "three numbers such as 1,1,1, each {}; or a file.csv with the header F,I,W and a "
+    "row per stage; or a run with a costs.json",
+    kFigures);
+
+double number(const std::string& word) {
+  double value = 0;
+  const char* end = word.data() + word.size();
+  const auto [parsed, error] = std::from_chars(word.data(), end, value);
+  if (error != std::errc{} || parsed != end || !is_figure(value))
+    throw_input(fmt::format("'{}' is no cost", word), "--costs", kCostsHint);
+  return value;
+}
+
+/// Leaves of the reduction tree that no two pipelines of the layout share.
+int leaves_of(const Layout& layout, int microbatches) {
+  const int leaves = default_leaves(microbatches);
+  for (const Pipeline& pipeline : layout.pipelines)
+    if (pipeline.first_microbatch % (microbatches / leaves) != 0) return microbatches;
+  return leaves;
+}
+
+/// `layout`, which has one unit a stage, with those of a model.
+Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
+  std::vector<double> flops;
+  for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));
+  std::set<int> frontiers;
+  for (Pipeline& pipeline : layout.pipelines) {
+    const auto ranges = partition(flops, static_cast<int>(pipeline.stages.size()));
+    frontiers.insert(ranges[static_cast<std::size_t>(layout.frozen_units)].first);
+    for (std::size_t s = 0; s < ranges.size(); ++s) {
+      pipeline.stages[s].first_unit = ranges[s].first;
+      pipeline.stages[s].last_unit = ranges[s].last;
+    }
+  }
+  if (frontiers.size() > 1)
+    throw_input("pipelines of different depth would freeze different units of the model",
+                "--frozen", "--frozen 0, or --costs F,I,W");
+  layout.frozen_units = *frontiers.begin();
+  return layout;
+}
+
+}  // namespace
+
+ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links) {
+  if (words.size() == 1 && is_stage_costs_file(words[0]))
+    rows_ = read_stage_costs(file_ = words[0]);
+  else if (words.size() == 1)
+    read_run(words[0]);
+  else
+    read_stage(words);
+  read_links(links);
+}
+
+void ScheduleCosts::read_run(const std::string& path) {
+  source_ = read_costs(path);
+  if (!source_->measured)
+    throw_input("a machine file has links, but not what F, I and W of a stage take", path,
+                fmt::format("--costs F,I,W --links {} --boundary-bytes N, in seconds and bytes; or "
+                            "`concertina plan @model.toml --costs {}`",
+                            path, path));
+  machine_ = source_->machine;
+  links_ = {path, true};
+}
+
+void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
+  if (words.size() != 3)
+    throw_input(fmt::format("{} costs are given", words.size()), "--costs", kCostsHint);
+  stage_.forward = number(words[0]);
+  stage_.input = number(words[1]);
+  stage_.weight = number(words[2]);
+}
+
+void ScheduleCosts::read_latency(const LinkOptions& options) {
+  if (!options.links.empty() || options.boundary_bytes)
+    throw_input("a latency is given, and links as well", "--latency",
+                "--latency SECONDS alone, or --links without it");
+  if (!is_figure(*options.latency))
+    throw_input(fmt::format("{} is no latency", *options.latency), "--latency",
+                fmt::format("seconds: {}", kFigures));
+  latency_ = options.latency;
+}
+
+void ScheduleCosts::read_links(const LinkOptions& options) {
+  if (options.latency) return read_latency(options);
+  if (source_ && options.boundary_bytes)
+    throw_input("the model of the run says how large a message is", "--boundary-bytes",
+                "--costs RUN without it");
+  if (!source_ && options.links.empty() && options.boundary_bytes)
+    throw_input("the size of messages is given, but no links that take them", "--boundary-bytes",
+                "--links machine.toml as well, as `concertina bench links` writes it");
+  if (options.links.empty()) return;
+  if (!source_ && !options.boundary_bytes)
+    throw_input("the size of a message between stages is not known", "--links",
+                "--boundary-bytes N as well: samples of a microbatch x context x width x bytes of "
+                "a number");
+  const CostSource from = read_costs(options.links);
+  machine_ = source_ ? with_links(machine_, from.machine) : from.machine;
+  links_ = {options.links, from.measured.has_value()};
+  boundary_bytes_ = options.boundary_bytes.value_or(0);
+}
+
+nlohmann::ordered_json ScheduleCosts::links(const Layout& layout, const Costs& costs) const {
+  nlohmann::ordered_json json = links_json(links_, layout, costs);
+  if (!latency_) return json;
+  json["from"] = "--latency";
+  json["text"] =
+      fmt::format("each message between ranks takes {:g} and occupies nobody", *latency_);
+  return json;
+}
+
+std::optional<int> ScheduleCosts::rows() const {
+  if (rows_.empty()) return std::nullopt;
+  return static_cast<int>(rows_.size());
+}
+
+std::optional<int> ScheduleCosts::units() const {
+  if (!source_) return std::nullopt;
+  return static_cast<int>(source_->measured->units.size());
+}
+
+Costs ScheduleCosts::of(const Layout& layout, const Plan& plan, double share, int leaves) const {
+  Costs costs = source_ ? measured_costs(layout, plan, leaves) : given_costs(layout, share);
+  if (latency_) costs.take_latency_alone(*latency_);
+  return costs;
+}
+
+Costs ScheduleCosts::given_costs(const Layout& layout, double share) const {
+  Costs costs = unit_costs(layout);
+  if (rows_.empty()) {
+    for (StageCosts& stage : costs.stages)
+      stage = {stage_.forward * share, stage_.input * share, stage_.weight * share};
+  } else {
+    costs.stages.clear();
+    for (const Pipeline& pipeline : layout.pipelines) {
+      if (pipeline.stages.size() != rows_.size())
+        throw_input(fmt::format("the file has costs of {}, a pipeline here has {}",
+                                counted(std::ssize(rows_), "stage"),
+                                counted(std::ssize(pipeline.stages), "stage")),
+                    file_, "one row per stage: --ranks times --chunks rows");
+      costs.stages.insert(costs.stages.end(), rows_.begin(), rows_.end());
+    }
+  }
+  costs.boundary_bytes = boundary_bytes_;
+  add_links(machine_, rank_count(layout), costs);
+  return costs;
+}
+
+Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan, int leaves) const {
+  RunConfig config;
+  read_config(source_->measured->config, source_->name, config);
+  config.freeze = FreezeSection{};  // stages are cut as if all of them trained
+  Job job = job_of(config);
+  Layout cut = cut_units(layout, training_costs(job.model, 0));
+  config.freeze.units = cut.frozen_units;
+  job.microbatches = 0;
+  for (const Pipeline& pipeline : cut.pipelines)
+    job.microbatches = std::max(job.microbatches, pipeline.last_microbatch);
+  job.leaves = leaves > 0 ? leaves : leaves_of(cut, job.microbatches);
+  const Assignment assignment = make_assignment(job, std::move(cut), plan);
+  return plan_costs(job, assignment, unit_seconds(*source_, job, assignment, config), machine_);
+}
+
+}  // namespace concertina

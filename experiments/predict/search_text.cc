@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/number_text.h"
+#include "experiments/predict/memory_advice.h"
+#include "experiments/predict/search_report.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string gib(const Json& bytes) {
+  const double size = bytes.get<double>() / (1 << 30);
+  return fmt::format("{:.{}f}", size, size < 10 ? 2 : 1);
+}
+
+std::string share_of(const Json& value) {
+  return value.is_null() ? "-" : fmt::format("{:.1f}%", 100 * value.get<double>());
+}
+
+std::string advice(const Json& layout, const Json& report) {
+  const Json& help = layout["help_most"];
+  const auto part = help["part"].get<std::string>();
+  const double share = help["seconds"].get<double>() / layout["step_s"].get<double>();
+  const std::string less = fmt::format("{:.1f}% less time", 100 * share);
+  if (share < 5e-4) return "a faster device: nearly all of the step is computation";
+  if (part == "bubble")
+    return "up to " + less + " with more microbatches or fewer stages: the bubble";
+  if (part == "transfer")
+    return "up to " + less + " with a faster network between stages: the wait for transfers";
+  if (part == "reduction")
+    return "up to " + less +
+           " with a faster network or fewer replicas: the wait for their gradients and weights";
+  if (part == "recompute") return "up to " + less + " with memory enough to recompute nothing";
+  if (part == "memory")
+    return fmt::format("{} with {} GiB per device, twice the memory", less,
+                       gib(2 * report["device_memory_bytes"].get<double>()));
+  return "up to " + less +
+         " with a smaller tensor-parallel group or faster links in a host: its all-reduces";
+}
+
+std::string layout_line(const Json& layout, std::size_t place) {
+  const Json& memory = layout["memory"];
+  const Json& parts = layout["parts"];
+  const double step = layout["step_s"];
+  const auto percent = [&](const char* part) { return 100 * parts[part].get<double>() / step; };
+  std::string text = fmt::format(
+      "{:>2}{} {:<74} {:>9.4g} {:>11} {:>8.4g} {:>6} {:>6}  {:>5.1f} {:>5.1f} {:>5.1f} {:>5.1f} "
+      "{:>5.1f}  {:>6} = {:>5}+{:>5}+{:>5}+{:>5}, {:>5} free{}\n",
+      place, layout["within_error"].get<bool>() && place > 1 ? "~" : " ",
+      layout["text"].get<std::string>(), step,
+      grouped(static_cast<std::int64_t>(layout["tokens_per_s"].get<double>())),
+      layout["tflops_per_gpu"].get<double>(), share_of(layout["mfu"]), share_of(layout["hfu"]),
+      percent("bubble"), percent("transfer"), percent("reduction"), percent("recompute"),
+      percent("group"), gib(memory["total_bytes"]), gib(memory["weights_bytes"]),
+      gib(memory["optimizer_bytes"]), gib(memory["activations_bytes"]),
+      gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
+      memory["exact"].get<bool>() ? " exact" : "");
+  if (layout["runs_here"].get<bool>())
+    text += fmt::format("      runs here: {}\n", layout["keys"].get<std::string>());
+  return text;
+}
+
+std::string too_large_text(const Json& report) {
+  const Json& layouts = report["too_large"];
+  if (layouts.empty()) return "nothing that does not fit would be faster\n";
+  std::string text = "would be faster, but does not fit:\n";
+  for (const Json& layout : layouts) {
+    const Json& memory = layout["memory"];
+    const double over =
+        memory["total_bytes"].get<double>() - report["device_memory_bytes"].get<double>();
+    text += fmt::format(
+        "    {:<74} {:>9.4g}  needs {} GiB{}, {:.1f} too much: weights {}, optimizer {}, "
+        "activations {}\n",
+        layout["text"].get<std::string>(), layout["step_s"].get<double>(),
+        gib(memory["total_bytes"]), memory["exact"].get<bool>() ? " exactly" : "", over / (1 << 30),
+        gib(memory["weights_bytes"]), gib(memory["optimizer_bytes"]),
+        gib(memory["activations_bytes"]));
+  }
+  return text;
+}
+
+/// What the columns mean, and how far to believe them.
+std::string legend_text(const Json& report) {
+  const auto similar = std::ranges::count_if(
+      report["layouts"], [](const Json& layout) { return layout["within_error"].get<bool>(); });
+  std::string text =
+      "step s: seconds of a step; tokens/s: of all devices; TFLOP/s: of one, recomputation "
+      "counted; MFU, HFU: share of its peak rate, without and with recomputation\n"
+      "% of the step: bub the schedule's bubble, xfer waiting for transfers between stages, red "
+      "waiting for gradients and weights of replicas, rec recomputation, tp all-reduces of "
+      "tensor parallelism\n"
+      "GiB: of the fullest device, and what it has left; exact: as a run here takes it, to the "
+      "byte; else modelled\n";
+  text += fmt::format(
+      "step times are 10 to {:.0f}% off on machines and programs that the model was not fitted to; "
+      "layouts of one of them are 2 to {:.0f}% off against each other",
+      100 * report["step_error"].get<double>(), 100 * report["relative_error"].get<double>());
+  if (similar > 1) text += fmt::format(": 1 and {} marked ~ are not distinguishable", similar - 1);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string search_text(const Json& report) {
+  const auto count = [&](const char* key) { return grouped(report[key].get<std::int64_t>()); };
+  std::string text = fmt::format(
+      "{} of {}, {} GiB each, as {}\n{} layouts: {} fit; {} simulated, {} slower by their "
+      "bound",
+      counted(report["world"].get<std::int64_t>(), "rank"), report["machine"].get<std::string>(),
+      gib(report["device_memory_bytes"]), report["software"]["about"].get<std::string>(),
+      count("candidates"), count("fitting"), count("simulated"), count("proven_worse"));
+  const Json& left = report["left_out"];
+  if (const auto number = left["count"].get<std::int64_t>(); number > 0)
+    text += fmt::format(", {} left out by --budget {:g} (none below {:.4g} s)", grouped(number),
+                        report["budget"].get<double>(), left["least_step_s"].get<double>());
+  text += fmt::format(
+      "\n\n    {:<74} {:>9} {:>11} {:>8} {:>6} {:>6}  {:>5} {:>5} {:>5} {:>5} {:>5}  {}\n",
+      "layout", "step s", "tokens/s", "TFLOP/s", "MFU", "HFU", "bub%", "xfer%", "red%", "rec%",
+      "tp%", "GiB = weights+optimizer+activations+reserved");
+  std::size_t place = 0;
+  for (const Json& layout : report["layouts"]) text += layout_line(layout, ++place);
+  text += "\n" + legend_text(report) + "\n" + too_large_text(report);
+  if (!report["layouts"].empty())
+    text += "what would help most: " + advice(report["layouts"].front(), report) + "\n";
+  return text;
+}
+
+}  // namespace concertina

@@ -1,0 +1,91 @@
+#include "parallel/predict/forecast.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "parallel/predict/move_costs.h"
+#include "parallel/predict/plan_costs.h"
+#include "parallel/simulate/simulate.h"
+
+namespace concertina {
+namespace {
+
+/// Units of the shortest first stage: what every pipeline can read from the cache at most.
+int shortest_start(const Layout& layout) {
+  int shortest = std::numeric_limits<int>::max();
+  for (const Pipeline& pipeline : layout.pipelines)
+    shortest = std::min(shortest, pipeline.stages.front().last_unit);
+  return shortest;
+}
+
+}  // namespace
+
+std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> full,
+                                           int frozen) {
+  const std::vector<UnitCost> all = training_costs(model, 0), now = training_costs(model, frozen);
+  for (std::size_t u = 0; u < full.size(); ++u) {
+    const auto share = [](double flops, double of) { return of > 0 ? flops / of : 1; };
+    if (static_cast<int>(u) < frozen) {
+      full[u] = {.forward = full[u].forward};
+      continue;
+    }
+    full[u].input *= share(now[u].input_flops, all[u].input_flops);
+    full[u].weight *= share(now[u].weight_flops, all[u].weight_flops);
+  }
+  return full;
+}
+
+LayoutForecast::LayoutForecast(const Job& job, const Assignment& now, ForecastInput input)
+    : job_(job), now_(now), input_(std::move(input)) {
+  CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds of {} units of {}",
+                   input_.units.size(), job.units());
+}
+
+/// As far as units train and their outputs are not read. What is read costs the model's first unit.
+std::vector<UnitSeconds> LayoutForecast::seconds(int frozen, int cached) const {
+  std::vector<UnitSeconds> units = with_frozen_units(job_.model, input_.units, frozen);
+  const double share = input_.cache.share;
+  if (share == 0 || cached == 0) return units;
+  for (int u = 0; u < cached; ++u) units[at(u)].forward *= 1 - share;
+  units[0].forward +=
+      share * input_.cache.read_s_per_sample * static_cast<double>(job_.model.samples);
+  return units;
+}
+
+double LayoutForecast::step_seconds(const Assignment& assignment) const {
+  return step_seconds(assignment, assignment.frozen_units());
+}
+
+double LayoutForecast::step_seconds(const Assignment& assignment, int cached) const {
+  const int frozen = assignment.frozen_units();
+  const int read = std::min({cached, frozen, shortest_start(assignment.layout)});
+  const Costs costs = plan_costs(job_, assignment, seconds(frozen, read), input_.machine);
+  return simulate(assignment.plan, assignment.layout, costs).makespan / assignment.batches;
+}
+
+double LayoutForecast::work_seconds(int frozen_units) const {
+  double sum = 0;
+  for (const double seconds : unit_seconds(frozen_units)) sum += seconds;
+  return sum * job_.microbatches;
+}
+
+std::vector<double> LayoutForecast::unit_seconds(int frozen_units) const {
+  std::vector<double> sums;
+  for (const UnitSeconds& unit : seconds(frozen_units, frozen_units))
+    sums.push_back(unit.forward + unit.input + unit.weight);
+  return sums;
+}
+
+double LayoutForecast::move_seconds(const Assignment& next) const {
+  const MovePlan plan = plan_moves(now_, next, input_.kinds, input_.hosts, input_.move_memory);
+  return predict_move(plan, input_.kinds, input_.machine).total();
+}
+
+std::string LayoutForecast::refusal(const Assignment& next) const {
+  return input_.refusal ? input_.refusal(next) : "";
+}
+
+}  // namespace concertina

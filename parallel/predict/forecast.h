@@ -1,0 +1,64 @@
+// What any assignment of a job would take: of a run, or of one that nobody has launched.
+// Invariant: pure once made; the same inputs give the same forecast on every rank.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "parallel/plan/assignment.h"
+#include "parallel/predict/machine.h"
+
+namespace concertina {
+
+/// What the frozen units made is read again for this share of the samples, in place of computing
+/// it.
+struct CacheForecast {
+  double share = 0;  // of the samples, in [0, 1]; 0: nothing is cached
+  double read_s_per_sample = 0;
+};
+
+/// `full`: seconds of units of `model` that all train. The same where [0, frozen) do not: they only
+/// run forward, and what shares a tensor with them has so much less to do, by FLOPs.
+std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> full,
+                                           int frozen);
+
+struct ForecastInput {
+  std::vector<UnitSeconds> units{};  // of a microbatch, each as if it trains
+  MachineModel machine{};
+  CacheForecast cache{};
+  std::size_t kinds = 0;        // of optimizer state
+  std::vector<int> hosts{};     // by rank; empty: one
+  std::size_t move_memory = 0;  // parallel.move_memory
+  /// Why an assignment cannot be; empty: it can. Null: all can.
+  std::function<std::string(const Assignment&)> refusal{};
+};
+
+class LayoutForecast {
+ public:
+  /// `now`: what a change starts from. It and `job` outlive this.
+  LayoutForecast(const Job& job, const Assignment& now, ForecastInput input);
+
+  /// Seconds of one step of the run; where the assignment does several at once, of each of them.
+  double step_seconds(const Assignment& assignment) const;
+  /// The same where the outputs of units [0, cached) alone are there to be read.
+  double step_seconds(const Assignment& assignment, int cached) const;
+  /// Seconds of all the work of one step on one rank, without any wait: no assignment of n working
+  /// ranks takes less than an n-th of it.
+  double work_seconds(int frozen_units) const;
+  /// Seconds that each unit takes of a microbatch, as far as it trains.
+  std::vector<double> unit_seconds(int frozen_units) const;
+  /// Seconds of the change from what the run has now to `next`.
+  double move_seconds(const Assignment& next) const;
+  /// Why `next` cannot be, such as a rank's memory; empty: it can.
+  std::string refusal(const Assignment& next) const;
+
+ private:
+  std::vector<UnitSeconds> seconds(int frozen, int cached) const;
+
+  const Job& job_;
+  const Assignment& now_;
+  const ForecastInput input_;
+};
+
+}  // namespace concertina

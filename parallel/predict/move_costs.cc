@@ -1,0 +1,154 @@
+#include "parallel/predict/move_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/index.h"
+
+namespace concertina {
+namespace {
+
+double bytes_of_move(const Move& move, std::size_t kinds) {
+  return static_cast<double>(move.count() * sizeof(float) * (move.kinds ? kinds : 1));
+}
+
+/// What one rank does in a round. Hosts share one link out and one link in, so those count by host.
+struct RankWork {
+  double out = 0, in = 0;  // seconds on links of its own, within a host
+  double cpu = 0;          // seconds that messages take of the rank's time
+  double latency = 0;
+  double copied = 0, received = 0;  // bytes, into new blocks
+};
+
+class RoundClock {
+ public:
+  RoundClock(std::size_t world, std::size_t kinds, const MachineModel& machine)
+      : kinds_(kinds), moves_(machine.moves), works_(world), host_out_(world), host_in_(world) {
+    add_links(machine, static_cast<int>(world), costs_);
+  }
+
+  void add(const Move& move) {
+    const double bytes = bytes_of_move(move, kinds_);
+    if (move.from == move.to) {
+      works_[at(move.to)].copied += bytes;
+    } else {
+      works_[at(move.to)].received += bytes;
+      send(move.from, move.to, bytes);
+    }
+  }
+
+  /// What the slowest rank takes for its copies, then for its messages.
+  MoveSeconds seconds() const {
+    MoveSeconds copies, messages;
+    for (std::size_t rank = 0; rank < works_.size(); ++rank) {
+      const RankWork& work = works_[rank];
+      const std::size_t host = host_of(rank);
+      const MoveSeconds copy{.copies = work.copied * moves_.copy_s_per_byte,
+                             .blocks = work.copied * moves_.block_s_per_byte};
+      const MoveSeconds message{
+          .links = std::max({work.out, work.in, work.cpu, host_out_[host], host_in_[host]}) +
+                   work.latency,
+          .blocks = work.received * moves_.block_s_per_byte};
+      if (copy.move() > copies.move()) copies = copy;
+      if (message.move() > messages.move()) messages = message;
+    }
+    return {.links = messages.links,
+            .copies = copies.copies,
+            .blocks = copies.blocks + messages.blocks};
+  }
+
+ private:
+  std::size_t host_of(std::size_t rank) const {
+    return costs_.hosts.empty() ? 0 : at(costs_.hosts[rank]);
+  }
+
+  void send(int from, int to, double bytes) {
+    const bool remote = costs_.is_remote(from, to);
+    if (!remote && moves_.exchange_s_per_byte > 0) {
+      works_[at(from)].out += bytes * moves_.exchange_s_per_byte;
+      works_[at(to)].in += bytes * moves_.exchange_s_per_byte;
+      return;
+    }
+    LinkCosts link = costs_.link(from, to);
+    if (link == LinkCosts{}) link.receive_cpu = moves_.copy_s_per_byte;
+    RankWork &sender = works_[at(from)], &receiver = works_[at(to)];
+    sender.cpu += bytes * link.send_cpu;
+    receiver.cpu += bytes * link.receive_cpu;
+    sender.latency = std::max(sender.latency, link.latency);
+    receiver.latency = std::max(receiver.latency, link.latency);
+    if (std::isinf(link.bandwidth)) return;
+    const double seconds = bytes / link.bandwidth;
+    if (remote) {
+      host_out_[host_of(at(from))] += seconds;
+      host_in_[host_of(at(to))] += seconds;
+    } else {
+      sender.out += seconds;
+      receiver.in += seconds;
+    }
+  }
+
+  std::size_t kinds_;
+  const MoveRates& moves_;
+  Costs costs_;
+  std::vector<RankWork> works_;
+  std::vector<double> host_out_, host_in_;
+};
+
+}  // namespace
+
+PairBytes pair_bytes(const MovePlan& plan, std::size_t kinds) {
+  PairBytes bytes;
+  for (const MoveRound& round : plan.rounds)
+    for (const Move& move : round.moves)
+      if (move.from != move.to) bytes[{move.from, move.to}] += bytes_of_move(move, kinds);
+  return bytes;
+}
+
+std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts) {
+  std::pair<int, int> busiest{0, 0};
+  std::pair<bool, double> most{false, 0};
+  for (const auto& [ends, here] : bytes) {
+    const bool remote = !hosts.empty() && hosts[at(ends.first)] != hosts[at(ends.second)];
+    if (std::pair(remote, here) <= most) continue;
+    most = {remote, here};
+    busiest = ends;
+  }
+  return busiest;
+}
+
+RankBytes busiest_rank(const PairBytes& bytes) {
+  std::map<int, RankBytes> ranks;
+  for (const auto& [ends, here] : bytes) {
+    ranks[ends.first].out += here;
+    ranks[ends.second].in += here;
+  }
+  RankBytes busiest;
+  for (auto& [rank, one] : ranks) {
+    one.rank = rank;
+    if (one.most() > busiest.most()) busiest = one;
+  }
+  return busiest;
+}
+
+MoveSeconds predict_move(const MovePlan& plan, std::size_t kinds, const MachineModel& machine) {
+  MoveSeconds all;
+  for (const MoveRound& round : plan.rounds) {
+    RoundClock clock(plan.peak_bytes.size(), kinds, machine);
+    for (const Move& move : round.moves) clock.add(move);
+    const MoveSeconds slowest = clock.seconds();
+    all.links += slowest.links;
+    all.copies += slowest.copies;
+    all.blocks += slowest.blocks;
+  }
+  for (double MoveSeconds::*part :
+       {&MoveSeconds::links, &MoveSeconds::copies, &MoveSeconds::blocks})
+    all.*part *= machine.moves.move_factor;
+  all.rebuild = machine.moves.rebuild_s;
+  return all;
+}
+
+double seconds_per_byte(const LinkCosts& link) {
+  return std::isinf(link.bandwidth) ? link.send_cpu + link.receive_cpu : 1 / link.bandwidth;
+}
+
+}  // namespace concertina

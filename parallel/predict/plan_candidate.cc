@@ -1,0 +1,224 @@
+#include "parallel/predict/plan_candidate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <span>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "core/number_text.h"
+#include "parallel/generate/schedule_registry.h"
+
+namespace concertina {
+namespace {
+
+constexpr int kMostTp = 8;
+constexpr int kMostChunks = 16;
+constexpr std::array kRecompute = {Entry<Recompute>{"none", Recompute::none},
+                                   Entry<Recompute>{"selective", Recompute::selective},
+                                   Entry<Recompute>{"full", Recompute::full}};
+
+template <class T>
+bool tried(const std::vector<T>& list, const T& value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+std::vector<int> divisors(int number) {
+  std::vector<int> result;
+  for (int i = 1; i <= number; ++i)
+    if (number % i == 0) result.push_back(i);
+  return result;
+}
+
+/// A schedule of two opposite pipelines keeps all weights twice; one that is found by search takes
+/// too long.
+bool is_searchable(const Entry<Schedule>& schedule) {
+  return !schedule.value.searched && schedule.value.placement != Placement::opposite;
+}
+
+/// Whether the layers make so many stages, as the software cuts them.
+bool cuts_into(const PlanProblem& problem, int stages, bool usual) {
+  const int layers = problem.layers();
+  const Cuts cuts = problem.software.cuts;
+  if (layers % stages == 0) return true;
+  return cuts == Cuts::units ? usual : (layers + 2) % stages == 0 || (cuts == Cuts::even && usual);
+}
+
+/// The chunks per rank that fit `pp` ranks.
+std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanProblem& problem,
+                           const SearchSpace& space) {
+  const Chunks& chunks = schedule.value.chunks;
+  std::vector<int> result;
+  if (pp % schedule.value.rank_step != 0) return result;
+  for (int v = chunks.step; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
+       v += chunks.step)
+    if (tried(space.chunks, v) && cuts_into(problem, pp * v, v == chunks.usual))
+      result.push_back(v);
+  // On one rank all orders are alike; more than one chunk without a pipeline is none.
+  if (pp == 1 && (schedule.name != "1f1b" || result != std::vector<int>{1}))
+    result.assign(schedule.name == "1f1b" && tried(space.chunks, 1), 1);
+  return result;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const PlanProblem& problem, const SearchSpace& space)
+      : problem_(problem), space_(space) {}
+
+  std::vector<PlanCandidate> run() {
+    const int host = space_.ranks_per_host > 0 ? space_.ranks_per_host : space_.world;
+    for (int tp = 1; tp <= std::min(kMostTp, host); tp *= 2)
+      if (space_.world % tp == 0 && host % tp == 0 && divides_units(tp) && tried(space_.tp, tp))
+        add_tp(tp);
+    return std::move(found_);
+  }
+
+ private:
+  bool divides_units(int tp) const {
+    return std::ranges::all_of(problem_.model.units, [&](const UnitSpec& unit) {
+      return unit.cost.split.parts % tp == 0;
+    });
+  }
+
+  void add_tp(int tp) {
+    const int ranks = space_.world / tp;
+    for (const int pp : divisors(ranks)) {
+      if (pp > problem_.layers() || !tried(space_.pp, pp)) continue;
+      const int dp = ranks / pp;
+      if (problem_.batch % dp != 0) continue;
+      for (const int samples : divisors(problem_.batch / dp))
+        if (tried(space_.samples, samples))
+          add_schedules({.tp = tp, .pp = pp, .dp = dp, .samples = samples});
+    }
+  }
+
+  void add_schedules(PlanCandidate candidate) {
+    for (const Entry<Schedule>& schedule : schedules()) {
+      if (!is_searchable(schedule) || !tried(space_.schedules, std::string(schedule.name)))
+        continue;
+      candidate.schedule = schedule.name;
+      for (const int chunks : chunks_of(schedule, candidate.pp, problem_, space_)) {
+        candidate.chunks = chunks;
+        for (const Entry<Recompute>& recompute : kRecompute) {
+          candidate.recompute = recompute.value;
+          if (tried(space_.recompute, recompute.value)) found_.push_back(candidate);
+        }
+      }
+    }
+  }
+
+  const PlanProblem& problem_;
+  const SearchSpace& space_;
+  std::vector<PlanCandidate> found_;
+};
+
+}  // namespace
+
+std::string_view name_of(Recompute recompute) {
+  return kRecompute[static_cast<std::size_t>(recompute)].name;
+}
+
+std::string to_text(const PlanCandidate& candidate) {
+  return fmt::format("tp{} pp{} dp{} {}{}, microbatches of {}, {}", candidate.tp, candidate.pp,
+                     candidate.dp, candidate.schedule,
+                     candidate.chunks > 1 ? fmt::format(" v{}", candidate.chunks) : "",
+                     candidate.samples,
+                     candidate.recompute == Recompute::none
+                         ? "no recomputation"
+                         : fmt::format("{} recomputation", name_of(candidate.recompute)));
+}
+
+Recompute find_recompute(std::string_view name) {
+  return lookup(std::span<const Entry<Recompute>>(kRecompute), name, "recomputation",
+                "--recompute");
+}
+
+namespace {
+
+/// The one option without which there would be layouts, named with the values that would do.
+void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
+  const auto refuse = [&](const char* option, const auto& given, auto list, const auto& value_of) {
+    if (given.empty()) return;
+    SearchSpace wider = space;
+    (wider.*list).clear();
+    std::set<decltype(value_of(PlanCandidate{}))> values;
+    for (const PlanCandidate& candidate : Enumeration(problem, wider).run())
+      values.insert(value_of(candidate));
+    if (values.empty()) return;
+    throw_input(fmt::format("no layout of {} has {} {}", counted(space.world, "rank"), option,
+                            fmt::join(given, ",")),
+                option, fmt::format("with the other options: {}", fmt::join(values, ", ")));
+  };
+  refuse("--schedules", space.schedules, &SearchSpace::schedules,
+         [](const PlanCandidate& one) { return one.schedule; });
+  refuse("--tp", space.tp, &SearchSpace::tp, [](const PlanCandidate& one) { return one.tp; });
+  refuse("--pp", space.pp, &SearchSpace::pp, [](const PlanCandidate& one) { return one.pp; });
+  refuse("--microbatch", space.samples, &SearchSpace::samples,
+         [](const PlanCandidate& one) { return one.samples; });
+  refuse("--chunks", space.chunks, &SearchSpace::chunks,
+         [](const PlanCandidate& one) { return one.chunks; });
+  std::vector<std::string_view> recompute;
+  for (const Recompute one : space.recompute) recompute.push_back(name_of(one));
+  refuse("--recompute", recompute, &SearchSpace::recompute,
+         [](const PlanCandidate& one) { return std::string_view(name_of(one.recompute)); });
+}
+
+/// The largest smaller world that has a layout; 0: none nearby.
+int smaller_world(const PlanProblem& problem, SearchSpace space) {
+  constexpr int kNearby = 64;
+  const int least = std::max(1, space.world - kNearby);
+  while (--space.world >= least)
+    if (!Enumeration(problem, space).run().empty()) return space.world;
+  return 0;
+}
+
+/// The rule of the stages, as a clause.
+std::string_view text_of(Cuts cuts) {
+  if (cuts != Cuts::layers) return "";
+  return " and stages have equal layers, or embedding and head count as a layer each";
+}
+
+[[noreturn]] void refuse_space(const PlanProblem& problem, const SearchSpace& space) {
+  refuse_option(problem, space);
+  const int smaller = smaller_world(problem, space);
+  throw_input(
+      fmt::format("no layout of {}: tp (1, 2, 4, 8) x pp (at most {}) x dp has none where dp "
+                  "divides batch.global = {}{}",
+                  counted(space.world, "rank"), counted(problem.layers(), "layer"), problem.batch,
+                  text_of(problem.software.cuts)),
+      "plan search",
+      fmt::format("{}, another batch.global, or fewer of --tp, --pp, --microbatch, --schedules, "
+                  "--chunks, --recompute{}",
+                  smaller > 0 ? fmt::format("--world {}", smaller) : "another --world",
+                  problem.software.cuts == Cuts::layers
+                      ? "; or --software deepspeed, whose stages may differ by a layer"
+                      : ""));
+}
+
+}  // namespace
+
+std::vector<PlanCandidate> plan_candidates(const PlanProblem& problem, const SearchSpace& space) {
+  for (const std::string& name : space.schedules)
+    lookup(std::span<const Entry<Schedule>>(schedules()), name, "schedule", "--schedules");
+  std::vector<PlanCandidate> found = Enumeration(problem, space).run();
+  if (found.empty()) refuse_space(problem, space);
+  return found;
+}
+
+std::vector<UnitRange> layer_cuts(const PlanProblem& problem, int stages) {
+  const int layers = problem.layers();
+  std::vector<double> sizes(static_cast<std::size_t>(layers), 1);
+  if (layers % stages != 0 && (layers + 2) % stages == 0) ++sizes.front(), ++sizes.back();
+  std::vector<UnitRange> cuts = partition(sizes, stages);
+  const std::vector<int>& ends = problem.model.layer_ends;
+  for (UnitRange& cut : cuts)
+    cut = {cut.first == 0 ? 0 : ends[at(cut.first - 1)], ends[at(cut.last - 1)]};
+  cuts.back().last = static_cast<int>(problem.model.units.size());
+  return cuts;
+}
+
+}  // namespace concertina

@@ -1,0 +1,76 @@
+// The layouts that a search looks at: tensor-parallel group x pipeline x replicas x chunks x
+// schedule x size of a microbatch x recomputation.
+// Invariant: pure; every combination within the space that the batch, the model and the schedule
+// allow is there once, in one order.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model_spec.h"
+#include "parallel/plan/partition.h"
+#include "parallel/predict/machine.h"
+#include "parallel/predict/software.h"
+
+namespace concertina {
+
+/// What is computed a second time in the backward pass: nothing; attention, of which this program
+/// recomputes the unit and others its scores and what follows from them (Korthikanti et al. 2022);
+/// or all layers.
+enum class Recompute { none, selective, full };
+std::string_view name_of(Recompute recompute);
+
+/// What the search is for and on: all that does not change from layout to layout.
+struct PlanProblem {
+  ModelSpec model;  // for microbatches of one sample, nothing recomputed
+  int batch = 1;    // samples of a step
+  Software software;
+  MachineModel machine;
+  double memory = 0;  // bytes of one device
+
+  int layers() const { return static_cast<int>(model.layer_ends.size()); }
+  /// Bytes of an element of an activation, and of a parameter.
+  double element() const { return static_cast<double>(size_of(model.activation)); }
+  const ParameterBytes& bytes() const {
+    return model.activation == DType::bf16 ? software.in_16 : software.in_32;
+  }
+};
+
+struct PlanCandidate {
+  int tp = 1, pp = 1, dp = 1;  // a group of tp devices works as one rank
+  int chunks = 1;
+  std::string_view schedule = "1f1b";  // of the registry
+  int samples = 1;                     // of a microbatch
+  Recompute recompute = Recompute::none;
+  bool operator==(const PlanCandidate&) const = default;
+
+  int world() const { return tp * pp * dp; }
+  int stages() const { return pp * chunks; }
+  /// The microbatches of one pipeline in a step.
+  int microbatches(int batch) const { return batch / samples / dp; }
+};
+
+/// "tp8 pp4 dp4 1f1b, microbatches of 2, full recomputation".
+std::string to_text(const PlanCandidate& candidate);
+
+/// What is tried; an empty list is all that the model, the batch and the machine allow.
+struct SearchSpace {
+  int world = 1;
+  int ranks_per_host = 0;  // bounds tp; 0: all on one host
+  std::vector<int> tp{}, pp{}, samples{}, chunks{};
+  std::vector<std::string> schedules{};
+  std::vector<Recompute> recompute{};
+};
+
+/// The words of --tp, --schedules and so on; throws Error{bad_input} for an unknown one.
+Recompute find_recompute(std::string_view name);
+
+/// Throws Error{bad_input} if nothing divides as it must.
+std::vector<PlanCandidate> plan_candidates(const PlanProblem& problem, const SearchSpace& space);
+
+/// The units of each stage, where the software cuts between layers.
+std::vector<UnitRange> layer_cuts(const PlanProblem& problem, int stages);
+
+}  // namespace concertina

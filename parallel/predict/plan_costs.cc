@@ -1,0 +1,181 @@
+#include "parallel/predict/plan_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/exchange_order.h"
+#include "core/index.h"
+#include "parallel/plan/plan_index.h"
+#include "parallel/plan/reduction_tree.h"
+
+namespace concertina {
+namespace {
+
+/// As ModelStage places it: of each unit that trains its own, and the edges around it within the
+/// stage.
+std::size_t saved_bytes(const Job& job, const Assignment& assignment, const StagePlacement& stage) {
+  const std::size_t edge = align_up(job.model.boundary_bytes);
+  std::size_t bytes = 0;
+  for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
+    bytes += align_up(assignment.costs[at(unit)].saved_bytes) +
+             (unit + 1 < stage.last_unit && unit + 1 >= assignment.layout.frozen_units ? edge : 0);
+  return bytes;
+}
+
+StageCosts stage_costs(const Job& job, const Assignment& assignment, const StagePlacement& stage,
+                       const std::vector<UnitSeconds>& units) {
+  StageCosts costs{.forward = 0, .input = 0, .weight = 0};
+  for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) {
+    costs.forward += units[at(unit)].forward;
+    costs.input += units[at(unit)].input;
+    costs.weight += units[at(unit)].weight;
+  }
+  costs.saved_bytes = saved_bytes(job, assignment, stage);
+  costs.units = stage.last_unit - stage.first_unit;
+  return costs;
+}
+
+/// By number.
+std::vector<StagePlacement> stages_of(const Layout& layout) {
+  std::vector<StagePlacement> stages;
+  for (const Pipeline& pipeline : layout.pipelines)
+    stages.insert(stages.end(), pipeline.stages.begin(), pipeline.stages.end());
+  return stages;
+}
+
+/// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
+/// it are still to come.
+double seconds_below(const Assignment& assignment, int stage, const StagePlacement& placement,
+                     int use, const std::vector<UnitSeconds>& units) {
+  const std::vector<Action>& row = assignment.plan.rows[at(placement.rank)];
+  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& action) {
+    return action.stage == stage && makes_weight_gradient(action.kind);
+  });
+  const bool both = last != row.rend() && last->kind == Kind::B;
+  double seconds = 0;
+  for (int unit = placement.first_unit; unit < use; ++unit)
+    seconds += units[at(unit)].weight + (both ? units[at(unit)].input : 0);
+  return seconds;
+}
+
+/// Tree nodes of one unit's gradient on one rank. Most units of a rank share the order of their
+/// microbatches.
+class Pieces {
+ public:
+  Pieces(const Job& job, const Assignment& assignment, const std::vector<StagePlacement>& stages)
+      : job_(job), assignment_(assignment), stages_(stages), stages_of_(at(assignment.world)) {
+    for (int s = 0; s < static_cast<int>(stages.size()); ++s)
+      stages_of_[at(stages[at(s)].rank)].push_back(s);
+  }
+
+  const std::vector<TreeNode>& of(int rank, int unit) {
+    std::vector<int> holding;
+    for (const int s : stages_of_[at(rank)])
+      if (stages_[at(s)].first_unit <= unit && unit < stages_[at(s)].last_unit)
+        holding.push_back(s);
+    const auto [known, fresh] = known_.try_emplace(holding);
+    if (fresh) known->second = nodes(rank, holding);
+    return known->second;
+  }
+
+ private:
+  std::vector<TreeNode> nodes(int rank, const std::vector<int>& holding) const {
+    const int leaves = assignment_.leaves(job_), run = assignment_.microbatches(job_) / leaves;
+    std::set<int> done;
+    for (const Action& action : assignment_.plan.rows[at(rank)])
+      if (makes_weight_gradient(action.kind) &&
+          std::find(holding.begin(), holding.end(), action.stage) != holding.end())
+        done.insert(action.microbatch / run);
+    std::vector<TreeNode> nodes;
+    for (const int leaf : done) nodes.push_back({leaf, leaf + 1});
+    merges(nodes, leaves);
+    return nodes;
+  }
+
+  const Job& job_;
+  const Assignment& assignment_;
+  const std::vector<StagePlacement>& stages_;
+  std::vector<std::vector<int>> stages_of_;  // by rank
+  /// By the stages of a rank that hold the unit.
+  std::map<std::vector<int>, std::vector<TreeNode>> known_;
+};
+
+BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePlacement>& stages,
+                         std::size_t b, const std::vector<UnitSeconds>& units, Pieces& pieces) {
+  const Bucket& bucket = assignment.buckets[b];
+  BucketCosts costs;
+  costs.ranks = assignment.owners[b].ranks;
+  costs.number = static_cast<int>(b);
+  costs.bytes = static_cast<double>(bucket.elements * sizeof(float));
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    const StagePlacement& stage = stages[at(s)];
+    const auto use = std::find_if(bucket.uses.begin(), bucket.uses.end(), [&](int unit) {
+      return stage.first_unit <= unit && unit < stage.last_unit;
+    });
+    if (use == bucket.uses.end()) continue;
+    costs.stages.push_back(s);
+    costs.early.push_back(seconds_below(assignment, s, stage, *use, units));
+  }
+  for (const int rank : costs.ranks) {
+    Share& share = costs.pieces.emplace_back();
+    for (const int unit : bucket.uses)
+      for (const TreeNode& node : pieces.of(rank, unit)) share.push_back({unit, node});
+  }
+  return costs;
+}
+
+/// Seconds of norms and updates, and when each bucket's part is done.
+void add_update(const Assignment& assignment, const MachineModel& machine, Costs& costs,
+                const std::vector<int>& shared) {
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    if (assignment.buckets[b].frozen) continue;
+    for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
+      RankCosts& rank = costs.ranks[at(assignment.owners[b].ranks[i])];
+      const Part& part = assignment.owners[b].parts[i];
+      rank.norm += static_cast<double>(part.count()) * machine.norm_s_per_element;
+      rank.update += part.cost * update_seconds(machine);
+      if (shared[b] >= 0) costs.buckets[at(shared[b])].updated.push_back(rank.update);
+    }
+  }
+}
+
+}  // namespace
+
+Costs plan_costs(const Job& job, const Assignment& assignment,
+                 const std::vector<UnitSeconds>& units, const MachineModel& machine) {
+  const ModelSpec& model = job.model;
+  CONCERTINA_CHECK(units.size() == model.units.size(), "seconds of {} units, the model has {}",
+                   units.size(), model.units.size());
+  Costs costs;
+  costs.boundary_bytes = static_cast<double>(model.boundary_bytes);
+  costs.combine = machine.combine_s_per_byte;
+  costs.exchange_scheme = assignment.exchange.scheme;
+  costs.leaves = assignment.leaves(job);
+  add_links(machine, assignment.world, costs);
+  costs.ranks.resize(at(assignment.world));
+  for (const Pipeline& pipeline : assignment.layout.pipelines)
+    for (const StagePlacement& stage : pipeline.stages) {
+      costs.stages.push_back(stage_costs(job, assignment, stage, units));
+      RankCosts& rank = costs.ranks[at(stage.rank)];
+      if (&stage == &pipeline.stages.front() || &stage == &pipeline.stages.back())
+        rank.load = machine.load_s;
+      for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
+        rank.refresh += units[at(unit)].pack;
+    }
+  const std::vector<StagePlacement> stages = stages_of(assignment.layout);
+  const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
+                    machine.pairs.empty() && machine.combine_s_per_byte == 0;
+  Pieces pieces(job, assignment, stages);
+  std::vector<int> shared(assignment.buckets.size(), -1);
+  for (const std::size_t b : exchange_order(assignment.buckets)) {
+    if (free || assignment.owners[b].ranks.size() == 1 || assignment.buckets[b].frozen) continue;
+    shared[b] = static_cast<int>(costs.buckets.size());
+    costs.buckets.push_back(bucket_costs(assignment, stages, b, units, pieces));
+  }
+  add_update(assignment, machine, costs, shared);
+  return costs;
+}
+
+}  // namespace concertina

@@ -59,7 +59,7 @@ done
 # Tables that the program can fill are as it would fill them; a change of one is noticed.
 exits 0 'tables of the guide' python3 "$guide/tables.py" "$binary" --check
 mkdir -p copy/experiments copy/parallel copy/tests
-cp -r "$guide" "$top/experiments/README.md" "$top/experiments/costs" copy/experiments/
+cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" copy/experiments/
 cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" copy/tests/
 sed -i 's/^| `width` .*/| `width` | `129` | columns | one |/' copy/experiments/guide/keys.md
 exits 1 'a table with another default' python3 copy/experiments/guide/tables.py "$binary" --check

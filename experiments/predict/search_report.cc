@@ -236,16 +236,16 @@ Json layouts_json(const RunConfig& config, const PlanProblem& problem,
 
 PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& options) {
   if (options.machine.empty())
-    throw_input("a search needs to know the machine", "plan --search",
+    throw_input("a search needs to know the machine", "plan search",
                 fmt::format("--machine FILE.toml, or {}", one_of({}, machine_presets())));
   PlanProblem problem{model_of_samples(config), config.batch.global,
                       find_software(options.software), read_machine(options.machine), 0};
   if (config.freeze.units > 0 || config.parallel.spare > 0)
-    throw_input("a search has all units train on all ranks", "plan --search",
+    throw_input("a search has all units train on all ranks", "plan search",
                 "freeze.units=0 parallel.spare=0");
   if (options.gflops > 0) problem.machine.flops_per_s = options.gflops * 1e9;
   if (!(problem.machine.flops_per_s > 0))
-    throw_input(fmt::format("{} has no rate of products", options.machine), "plan --search",
+    throw_input(fmt::format("{} has no rate of products", options.machine), "plan search",
                 "flops_per_s = ... in the machine file, or --rate GFLOPS");
   problem.memory = memory_of(options, problem.machine);
   if (problem.software.sums_by_tree)

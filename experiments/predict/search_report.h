@@ -1,4 +1,4 @@
-// `concertina plan --search` without its command line: the layouts as one value, and as text.
+// `concertina plan search` without its command line: the layouts as one value, and as text.
 // Invariant: the text says nothing that the value does not.
 #pragma once
 

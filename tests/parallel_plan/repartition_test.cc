@@ -170,11 +170,10 @@ TEST(LayoutPolicies, PipetransformerHalvesWhenTheLargestStageIsSmallerThanAtTheS
 /// As after a resume.
 TEST(LayoutPolicies, PipetransformerHasNoDeeperPipelinesThanThereAreRanks) {
   const Job job = job_of_units(16, 8);
-  const UnitForecast forecast(job);
   for (const int frozen : {0, 8, 14}) {
     Asked asked = freeze(job, request_of_grid(2, 1), frozen);
     asked.start.stages = 4;
-    const LayoutDecision decision = ask("pipetransformer", job, asked, forecast);
+    const LayoutDecision decision = ask("pipetransformer", job, asked);
     const Layout& layout = decision.next ? decision.next->assignment.layout : asked.now.layout;
     EXPECT_EQ(short_form(layout), "pp2xdp1") << frozen;
   }

@@ -1,13 +1,31 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything, runs every test. The last line is "N passed, N
+# Installs what is missing, builds, runs the tests: those that take at most a minute, within 15
+# minutes on two cores, or with --all every one. The last lines are the slowest ten and "N passed, N
 # failed"; the exit code is 0 only if nothing failed. A test of which every case is skipped (no GPU,
 # say) counts as neither; cases that are skipped inside a test that passed are counted and named.
-# Arguments go to `meson test` (for example --suite unit).
+# Usage: tests/run.sh [--all] [arguments of `meson test`, for example --suite unit]
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . experiments/install/setup.sh
 
-if ! install_packages || ! build; then
+quick='--no-suite slow'
+if [ "${1-}" = --all ]; then
+  quick='' && shift
+fi
+
+# What the tests of a quick run are made of, by its path in build/; empty: everything.
+programs() {
+  [ -z "$quick" ] || meson introspect --targets --tests build | python3 -c '
+import json, os, sys
+known = json.load(sys.stdin)
+used = {target for test in known["tests"] for target in test["depends"]
+        if not any(suite.endswith(":slow") for suite in test["suite"])}
+print(*sorted({os.path.relpath(file, "build") for target in known["targets"]
+               if target["id"] in used for file in target["filename"]}))'
+}
+
+# shellcheck disable=SC2046
+if ! install_packages || ! configure || ! build $(programs); then
   echo 'no test ran: setting up or building failed'
   echo '0 passed, 1 failed'
   exit 1
@@ -16,7 +34,8 @@ fi
 mpi_environment
 begin=$(date +%s)
 rm -f build/meson-logs/testlog.json
-meson test -C build --no-rebuild --print-errorlogs "$@"
+# shellcheck disable=SC2086
+meson test -C build --no-rebuild --print-errorlogs $quick "$@"
 status=$?
 
 # Counted from meson's own record, a JSON object a line; not from what it prints.
@@ -30,9 +49,10 @@ from xml.etree import ElementTree
 path, status = sys.argv[1], int(sys.argv[2])
 try:
     with open(path) as log:
-        results = [(test["name"], test["result"]) for test in map(json.loads, log)]
+        tests = list(map(json.loads, log))
 except FileNotFoundError:
-    results = [("meson test", "ERROR")]
+    tests = [{"name": "meson test", "result": "ERROR", "duration": 0}]
+results = [(test["name"], test["result"]) for test in tests]
 passed = [name for name, result in results if result in ("OK", "EXPECTEDFAIL")]
 skipped = [name for name, result in results if result == "SKIP"]
 failed = [(name, result) for name, result in results
@@ -48,6 +68,8 @@ for report in sorted(glob.glob("build/*.xml")):
     cases = sum(int(suite.get("skipped", 0)) for suite in ElementTree.parse(report).getroot())
     if cases and any(test.endswith("/ " + name) for test in passed):
         print(f"{cases} case{'s' if cases > 1 else ''} of {name} skipped")
+slowest = sorted(tests, key=lambda test: -test["duration"])[:10]
+print("slowest, s:", ", ".join(f"{test['name']} {test['duration']:.0f}" for test in slowest))
 for name, result in failed:
     print(f"{result}: {name}")
 print(f"{len(passed)} passed, {len(failed)} failed")

@@ -41,10 +41,12 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends $missing
 }
 
+configure() { [ -f build/build.ninja ] || meson setup build; }
+
 # build TARGET...: all of it without arguments.
 build() {
   local jobs by_memory
-  [ -f build/build.ninja ] || meson setup build || return 1
+  configure || return 1
   # A compiler job takes up to 1.5 GB.
   by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
   jobs=$(nproc)

@@ -34,9 +34,9 @@ struct ParameterSpec {
   std::int64_t count() const;
 };
 
-/// What a tensor-parallel group of devices cuts into equal parts of a unit, as Megatron-LM does
-/// (Shoeybi et al. 2019): heads, hidden columns, the vocabulary. All else each device has and does
-/// as a whole. Parts of the figures of UnitCost that have these names.
+/// The parts of a unit's UnitCost, by its names, that a tensor-parallel group of devices divides,
+/// as Megatron-LM does (Shoeybi et al. 2019): heads, hidden columns, the vocabulary. Each device
+/// has and does all the rest as a whole.
 struct UnitSplit {
   double flops = 0;  // share of the products of F, and so of those of I and W
   std::size_t saved_bytes = 0, grad_bytes = 0;

@@ -1,4 +1,4 @@
-// What the frozen units of a model made of each sample, kept for the next epoch, on one host.
+// The outputs of a model's frozen units for each sample, kept for the next epoch, on one host.
 // Invariant: a hit is what was written for that key; whatever goes wrong (no room, no permission, a
 // damaged entry, a disk that fails) is a miss, and the first such thing is a warning. The files
 // never have more bytes than the budgets.
@@ -65,7 +65,7 @@ class ActivationCache {
   /// the cache; on other ranks it does nothing.
   void hide();
 
-  /// What read() would find for `sample`, most likely; it reads and counts no data.
+  /// Returns the key that read() would most likely find for `sample`; it reads and counts no data.
   std::optional<CacheKey> held(std::uint64_t sample);
   /// Whether `out` (entry_bytes of them) is now what was written for `key`. If not, its content
   /// means nothing.
@@ -80,7 +80,7 @@ class ActivationCache {
   std::uint64_t slots(CachePlace place) const;
   CacheCounts counts() const;
 
-  /// What a hit and a write cost on this host now. Overwrites entries: only before the first use.
+  /// Measures a hit and a write on this host. Overwrites entries: only before the first use.
   /// All ranks at once measure what they do to each other.
   CacheRates measure();
 

@@ -1,4 +1,4 @@
-// What a cached activation costs, and whether it is worth it.
+// The cost of a cached activation, and whether it is worth it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a cached activation is of.
+// The identity of a cached activation.
 // Invariant: equal keys mean equal bytes; whatever decides an activation is in its key.
 #pragma once
 

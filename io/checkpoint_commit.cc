@@ -55,8 +55,8 @@ std::string without(std::string_view suffix, std::string_view name) {
   return step_of(name) ? std::string(name) : std::string();
 }
 
-/// What a killed process left: no commit, so nothing of worth. What cannot be removed is in the way
-/// only of the step that it is of, and no reason to save nothing.
+/// Removes the files of a killed process: no commit, so nothing of worth. What cannot be removed is
+/// in the way only of the step that it is of, and no reason to save nothing.
 void clear_leftovers(const std::string& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
     for (const std::string_view suffix : {kPartial, kRemoved}) {

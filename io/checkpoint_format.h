@@ -1,4 +1,4 @@
-// What a checkpoint holds, as values: tensors cut into pieces, pieces kept in shards.
+// The content of a checkpoint, as values: tensors cut into pieces, pieces kept in shards.
 // Invariant: a Manifest that `validate` let pass covers every part of every tensor exactly once,
 // and every number in it is safe to compute with.
 //

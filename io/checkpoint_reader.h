@@ -29,8 +29,8 @@ std::optional<OpenCommit> open_newest(const std::string& checkpoints);
 /// Reads everything; one line a problem (file, tensor, what), none if all is as it was written.
 std::vector<std::string> verify(const std::string& directory);
 
-/// What to do about the damaged commit `directory`: names the newest older commit that verifies, or
-/// the name that it had.
+/// Returns advice on the damaged commit `directory`: the newest older commit that verifies, or the
+/// name that it had.
 std::string recovery_advice(const std::string& directory);
 
 /// Any range of any tensor, however it was cut into shards. Not for several threads at once.

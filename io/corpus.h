@@ -14,8 +14,8 @@
 
 namespace concertina {
 
-/// What a file system says of a file. Whoever writes to it, even keeping its size and its time of
-/// last change, changes `changed_ns`.
+/// The facts of a file by its file system. Whoever writes to it, even keeping its size and its time
+/// of last change, changes `changed_ns`.
 struct FileStamp {
   std::string path;  // absolute
   std::uint64_t size = 0, inode = 0;

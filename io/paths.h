@@ -1,4 +1,4 @@
-// What a path names, before it is used: a program that can be run, a file that can be made.
+// Checks of a path before it is used: a program that can be run, a file that can be made.
 // Invariant: changes nothing.
 #pragma once
 

@@ -48,7 +48,7 @@ class SafetensorsFolderWriter {
   /// `tensors`: as of SafetensorsWriter. Where they have more than `most` bytes they come in
   /// several files, each with as many of them, by name, as have no more than that; a tensor that
   /// has more is alone. 0: in one file. The folder must be there; what it has stays until finish().
-  /// What a writer that was killed has left there goes. Bad input: another one is writing there.
+  /// Removes the files of a writer that was killed. Bad input: another one is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
                           std::uint64_t most);
   ~SafetensorsFolderWriter();

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// The code point that begins at `at`, which moves behind it; a byte that begins none stands for
+/// The code point that begins at `at`, which moves past it; a byte that begins none stands for
 /// itself, negative.
 std::int32_t next_code_point(std::string_view text, std::size_t& at) {
   utf8proc_int32_t code = 0;

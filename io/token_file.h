@@ -16,7 +16,7 @@
 
 namespace concertina {
 
-/// What the header says, and what follows from it.
+/// The header, and the figures that follow from it.
 struct TokenFileInfo {
   std::uint64_t vocabulary = 0, tokens = 0, documents = 0;
   std::string tokenizer;  // its fingerprint(): 64 hexadecimal digits

@@ -1,4 +1,4 @@
-// Activation functions that no product has behind it, and rotary embedding.
+// Activation functions apart from a product, and rotary embedding.
 #include <cmath>
 
 #include "core/cpu/run_op.h"

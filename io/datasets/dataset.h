@@ -1,4 +1,4 @@
-// What a model is trained on: samples of named fields (core/batch.h), in three splits.
+// Training data: samples of named fields (core/batch.h), in three splits.
 // Invariants: what a sample holds is a pure function of the files and of SampleAt, so any process
 // writes it at any time; no sample of one split has anything of another.
 #pragma once
@@ -60,7 +60,7 @@ class Dataset {
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
 
-  /// What its samples have; the makers are in core/batch.h.
+  /// The fields of its samples; the makers are in core/batch.h.
   virtual std::span<const Field> fields() const = 0;
   /// Tokens are in [0, vocabulary()); 0: it has none, or its files do not say.
   virtual std::int64_t vocabulary() const { return 0; }

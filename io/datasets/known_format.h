@@ -1,4 +1,4 @@
-// What the first bytes of a file say that it is, where it is asked for something without a header.
+// The format of a file by its first bytes, where a file without a header was expected.
 #pragma once
 
 #include <string_view>

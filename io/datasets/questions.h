@@ -18,8 +18,9 @@ class QuestionAnswers {
   /// The question of a sample, in [0, questions(split)); ascends with the sample.
   virtual std::uint64_t question(Split split, std::uint64_t sample) const = 0;
   virtual std::span<const std::string> answers(Split split, std::uint64_t question) const = 0;
-  /// What tokens [start, end] of a sample say; empty where they are not of its text, and where
-  /// another sample of the question has the start with more text around it: none of those answers.
+  /// Returns the text of tokens [start, end] of a sample; empty where they are not of its text, and
+  /// where another sample of the question has the start with more text around it: none of those
+  /// answers.
   virtual std::string text(Split split, std::uint64_t sample, std::int32_t start,
                            std::int32_t end) const = 0;
 };

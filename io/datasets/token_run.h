@@ -23,8 +23,8 @@ struct TokenRun {
   bool hashed = false;          // the file says its own hash
 };
 
-/// What the file at `path`, of `bytes`, has; bytes_before and first are 0. Input errors, with the
-/// byte: a header or index that lies; what looks like no file of tokens.
+/// Reads the header of the file at `path`, of `bytes`; bytes_before and first are 0. Input errors,
+/// with the byte: a header or index that lies; what looks like no file of tokens.
 TokenRun read_token_run(const std::string& path, std::uint64_t bytes);
 /// The path of Megatron's index of `path`; empty where there is none.
 std::string index_beside(const std::string& path);

@@ -22,7 +22,7 @@ struct TsvRow {
   std::int32_t label = kIgnored;
 };
 
-/// What the columns of a file mean; -1: not there.
+/// The meaning of a file's columns; -1: not there.
 struct TsvColumns {
   std::array<int, 2> sentences{-1, -1};
   int label = -1, count = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 20;
 
-/// What members of one key have been seen.
+/// The members of one key that have been seen.
 struct OpenSample {
   std::string key;
   std::vector<std::string> extensions;

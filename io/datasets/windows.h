@@ -43,7 +43,8 @@ struct WindowCut {
   }
 };
 
-/// What WindowedDataset is made of. `sizes`: tokens of the splits, one after the other in `tokens`.
+/// The tokens of a WindowedDataset and their origin. `sizes`: tokens of the splits, one after the
+/// other in `tokens`.
 struct WindowedTokens {
   std::shared_ptr<const Corpus> corpus;
   std::unique_ptr<const TokenSequence> tokens;

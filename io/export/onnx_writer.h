@@ -23,7 +23,7 @@ struct OnnxOptions {
   std::map<std::string, std::string> facts{};
 };
 
-/// What was written.
+/// The files that were written.
 struct OnnxFiles {
   std::string model;  // path
   std::string data;   // path; empty: the model holds its weights

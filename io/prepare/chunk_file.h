@@ -15,7 +15,7 @@ std::string chunk_path(const std::string& folder, std::uint64_t chunk);
 /// power leaves is seen by its hash.
 void save_chunk(const std::string& path, const std::string& key, const ChunkTokens& chunk);
 
-/// What a file of a chunk is.
+/// The state of a chunk's file: not there, broken, of another preparation, or as it should be.
 enum class ChunkState : std::uint8_t { absent, damaged, other, whole };
 struct FoundChunk {
   ChunkState state = ChunkState::absent;

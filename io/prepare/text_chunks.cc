@@ -12,7 +12,8 @@
 namespace concertina {
 namespace {
 
-/// What a rule looks at before the place of a cut: a character of UTF-8 before a line break.
+/// The bytes before the place of a cut that a rule looks at: a character of UTF-8 before a line
+/// break.
 constexpr std::uint64_t kBefore = 8;
 constexpr std::uint64_t kFirstLook = std::uint64_t{64} << 10;
 

@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// What a document is: a file; a line; or what stands between empty lines. Line breaks between
+/// A document is a file, a line, or the text between empty lines. Line breaks between
 /// documents are the end of the document before them.
 enum class DocumentRule : std::uint8_t { file, line, blank_line };
 inline constexpr std::string_view kDocumentRules[] = {"file", "line", "blank-line"};

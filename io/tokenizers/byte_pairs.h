@@ -16,7 +16,7 @@
 
 namespace concertina {
 
-/// What a model of byte pairs is made of; tokens and merges are bytes, not their printable forms.
+/// The tables of a model of byte pairs; tokens and merges are bytes, not their printable forms.
 struct BytePairTable {
   std::vector<std::pair<std::string, std::int32_t>> tokens;
   std::vector<std::pair<std::string, std::string>> merges;  // by rank

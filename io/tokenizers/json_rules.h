@@ -1,4 +1,4 @@
-// What a tokenizer.json says, read so that nothing that would change tokens is passed over.
+// The rules of a tokenizer.json, read so that nothing that would change tokens is passed over.
 #pragma once
 
 #include <cstdint>

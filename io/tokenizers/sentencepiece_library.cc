@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-/// What a function of the library returns: its util::Status, which is one pointer, null for
+/// The result of a function of the library: its util::Status, which is one pointer, null for
 /// success.
 class LibraryStatus {
  public:
@@ -160,7 +160,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
-  /// What is wrong with the model; nothing: it is loaded. Some damage makes the library throw.
+  /// The fault of the model; empty: it is loaded. Some damage makes the library throw.
   std::string load(const std::string& model) {
     try {
       const LibraryStatus status = call_.load(model_.self(), model);

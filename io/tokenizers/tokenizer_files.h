@@ -15,7 +15,7 @@ class TokenizerFiles {
   /// is no such file or folder; a damaged tokenizer.json.
   TokenizerFiles(const std::string& choice, const std::string& where);
 
-  /// What was chosen.
+  /// The file or folder that was chosen.
   std::string choice() const { return choice_.string(); }
   /// The path of the file of this name: the chosen one, or one in the chosen folder; empty: none.
   std::string file(std::string_view name) const;

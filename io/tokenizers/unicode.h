@@ -1,4 +1,4 @@
-// What tokenizers ask of characters.
+// The properties of characters that tokenizers need.
 #pragma once
 
 #include <cstddef>

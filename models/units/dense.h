@@ -18,8 +18,8 @@ struct DenseSpec {
   bool bias = true;
   bool shared_table = false;  // the weight is the tensor `name` [out,in] of the whole model
   std::vector<std::int64_t> matrices{};  // of the weight, as in ParameterSpec
-  /// What a tensor-parallel group divides: the columns of W and b, or the rows of W, whose products
-  /// the group's devices then sum.
+  /// The dimension that a tensor-parallel group divides: the columns of W and b, or the rows of W,
+  /// whose products the group's devices then sum.
   enum class Split { none, columns, rows } split = Split::none;
   /// Its operations per row, times the rows: F, I and W each do as many.
   double flops(std::int64_t rows) const {

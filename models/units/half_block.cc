@@ -138,7 +138,7 @@ UnitPlan half_block(const UnitShape& shape, NormPlace place, const NormSpec& nor
                               branch.parameters.end());
   plan.spec.reads = branch.reads;
   UnitCost& cost = plan.spec.cost = branch.cost;
-  // What a group divides is the branch; the sum over its devices is u in F and dh in I.
+  // A group divides the branch; the sum over its devices is u in F and dh in I.
   cost.split = {.flops = 1,
                 .saved_bytes = cost.saved_bytes,
                 .grad_bytes = cost.grad_bytes,

@@ -34,9 +34,9 @@ std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
   return reads;
 }
 
-/// Views that the head has no use for are empty. `places` and `targets` [n], `taken` [n,C]; `h` and `t`
-/// [n,C] after the first norm and the activation, `aux` [n,C] for the latter's gradient, `z` [n,C]
-/// after the transform's norm, `d` [n,C] after dropout.
+/// Views that the head has no use for are empty. `places` and `targets` [n], `taken` [n,C]; `h` and
+/// `t` [n,C] after the first norm and the activation, `aux` [n,C] for the latter's gradient, `z`
+/// [n,C] after the transform's norm, `d` [n,C] after dropout.
 struct Saved {
   View places, targets, taken, h, mean, rstd, t, aux, z, z_mean, z_rstd, d;
   View logits, row_loss;  // [n,V]; [n], or of spans [samples]
@@ -285,8 +285,8 @@ void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   output("end_logits", halves[1]);
 }
 
-/// Of `product` operations of F; what a group divides are the logits. Their loss reads them twice
-/// and writes their gradient, in F.
+/// Returns the costs, with `product` operations of F; a group divides the logits. The loss reads
+/// them twice and writes their gradient, in F.
 UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
   const UnitShape shape = loss_shape(s, spec);
   const double logits = static_cast<double>(shape.rows()) * static_cast<double>(spec.logits.out);

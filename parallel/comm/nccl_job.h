@@ -1,7 +1,7 @@
-// What the NCCL communicators of one rank share: the kernels' stream, the lanes that have something
-// to do, and a way to hear of ranks that fail.
-// Invariant: every wait ends: NCCL is polled (its communicators are non-blocking), and a rank that
-// fails is seen on the control communicator, since kernels that wait for it see nothing.
+// The state that the NCCL communicators of one rank share: the kernels' stream, the lanes that have
+// something to do, and a way to hear of ranks that fail. Invariant: every wait ends: NCCL is polled
+// (its communicators are non-blocking), and a rank that fails is seen on the control communicator,
+// since kernels that wait for it see nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>

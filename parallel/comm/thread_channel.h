@@ -1,7 +1,7 @@
-// What the ranks of one process share: the job's fate and a first-in, first-out channel for each
-// ordered pair of ranks.
-// Invariants: at most one side of a channel has transfers queued; nobody touches a ChannelTransfer
-// after its status has become final; after warm-up nothing allocates.
+// The state that the ranks of one process share: the job's fate and a first-in, first-out channel
+// for each ordered pair of ranks. Invariants: at most one side of a channel has transfers queued;
+// nobody touches a ChannelTransfer after its status has become final; after warm-up nothing
+// allocates.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a schedule is: a generator of compute actions, where it wants its stages, what it promises.
+// A schedule: a generator of compute actions, where it wants its stages, what it promises.
 // Invariant: everything that the rest of the program knows of a schedule stands in its entry; no
 // other code knows one by name. Pure: no MPI, no threads, no clock.
 #pragma once

@@ -1,4 +1,4 @@
-// What never changes in a run, whoever does what.
+// The facts of a run that never change, whoever does what.
 // Invariant: a pure value; equal jobs and seeds give equal bits under any Assignment.
 #pragma once
 

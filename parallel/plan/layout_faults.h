@@ -14,7 +14,7 @@
 
 namespace concertina::faults {
 
-// Of what is asked for in all.
+// Faults of the request as a whole.
 Error nothing_trains(int frozen, int units);
 Error nobody_works(int spare, int world);
 /// No grid of `limits` is what `pp` and `dp` ask for: the first reason of a list, and what fits.
@@ -22,7 +22,7 @@ Error no_such_grid(const LayoutLimits& limits, std::optional<int> pp, std::optio
                    const Folding& folding);
 Error no_such_cut(int units, int stages);
 
-// Of `parallel.layout`: of all of it, of pipeline `p`, and of its stage `s`.
+// Faults of `parallel.layout`: of all of it, of pipeline `p`, and of its stage `s`.
 Error no_pipelines();
 Error no_stages(int p, int units);
 Error no_such_rank(int p, int s, int rank, int world);
@@ -37,12 +37,12 @@ Error microbatches_missing(int last, int microbatches);
 Error too_many_work(int holding, int working, int world);
 Error idle_rank(int rank, int holding, int working, int world);
 
-// Of a schedule of the registry. `needs`: describe() of it, or the rule of its chunks.
+// Faults of a schedule of the registry. `needs`: describe() of it, or the rule of its chunks.
 Error no_form_with_chunks(std::string_view schedule, int chunks, const std::string& rule);
 Error no_form_on_layout(std::string_view schedule, const std::string& needs);
 Error too_many_actions(std::int64_t actions, std::size_t most);
 
-// Of a schedule file.
+// Faults of a schedule file.
 Error rows_do_not_divide(const std::string& path, int rows, int world);
 Error file_decides(const std::string& path, const std::string& key, int given, int is);
 Error other_microbatches(const std::string& path, int own, int of_step, int replicas);

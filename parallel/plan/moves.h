@@ -1,6 +1,6 @@
-// What travels when a run goes from one assignment to another: pure, so that it is known before.
-// Invariants: each byte that a rank lacks travels once, from the nearest rank that has it, and
-// nothing that is already there; rounds are ordered so that no rank holds more than its larger
+// The data that travels when a run goes from one assignment to another: pure, so that it is known
+// before. Invariants: each byte that a rank lacks travels once, from the nearest rank that has it,
+// and nothing that is already there; rounds are ordered so that no rank holds more than its larger
 // state and the budget at once, or one bucket where the budget is smaller.
 #pragma once
 

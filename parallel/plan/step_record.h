@@ -1,4 +1,4 @@
-// What one rank measured in one training step.
+// The measurements of one rank in one training step.
 // Invariant: data only; times are seconds, on the rank's own clock until they are corrected
 // (parallel/comm/clock_sync.h), then on rank 0's.
 #pragma once

@@ -1,7 +1,7 @@
-// What freezing can gain at most, in closed form: equal layers, F = I = W = 1 per layer and sample;
-// the steps of PipeTransformer (He et al. 2021), one by one.
-// Invariant: pure; ceilings, not predictions of a machine: moving, reading a cache and the part of
-// attention that has no weight gradient cost nothing here.
+// The most that freezing can gain, in closed form: equal layers, F = I = W = 1 per layer and
+// sample; the steps of PipeTransformer (He et al. 2021), one by one. Invariant: pure; ceilings, not
+// predictions of a machine: moving, reading a cache and the part of attention that has no weight
+// gradient cost nothing here.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What a freeze policy is: how many leading layers to freeze, decided from what the run has seen,
+// A freeze policy: how many leading layers to freeze, decided from what the run has seen,
 // or which weight gradients to leave out. Invariant: pure; a decision depends on the view and the
 // options alone, both the same bits on every rank and at every layout, so every rank decides alike.
 // No code knows a policy by name.

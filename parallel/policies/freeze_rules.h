@@ -1,4 +1,4 @@
-// What holds for every freeze policy: the bound, un-freezing, and what is remembered in between.
+// Rules of every freeze policy: the bound, un-freezing, and what is remembered in between.
 // Invariant: pure. Frozen layers stay frozen, but for an un-freezing of all of them; never more
 // than the bound are frozen; a figure that is not finite changes nothing. The state is plain data,
 // all of it finite: a run that goes on with the state of a checkpoint decides as if never stopped.

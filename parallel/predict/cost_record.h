@@ -1,6 +1,5 @@
-// What a run's units and ranks take where all units train, put together from steps in which not all
-// of them did.
-// Invariant: plain values; the same on every rank if the steps' figures are.
+// The times of a run's units and ranks where all units train, put together from steps in which not
+// all of them did. Invariant: plain values; the same on every rank if the steps' figures are.
 #pragma once
 
 #include <vector>
@@ -10,7 +9,7 @@
 
 namespace concertina {
 
-/// What typical steps took.
+/// The times of typical steps.
 struct StepCosts {
   std::vector<UnitSeconds>
       units;                    // of a microbatch: means over holders; 0 where a pass did not run

@@ -1,4 +1,4 @@
-// What any assignment of a job would take: of a run, or of one that nobody has launched.
+// The predicted times of any assignment of a job: of a run, or of one that nobody has launched.
 // Invariant: pure once made; the same inputs give the same forecast on every rank.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace concertina {
 
-/// What the frozen units made is read again for this share of the samples, in place of computing
-/// it.
+/// The cached outputs of frozen units: for a share of the samples they are read, in place of being
+/// computed again.
 struct CacheForecast {
   double share = 0;  // of the samples, in [0, 1]; 0: nothing is cached
   double read_s_per_sample = 0;

@@ -22,7 +22,7 @@ struct Considered {
   bool exact = false;
 };
 
-/// What a schedule without a promise keeps: counted in its order of actions, with as many
+/// Returns the slots of a schedule without a promise: counted in its order of actions, with as many
 /// microbatches as fill it.
 class Peaks {
  public:

@@ -38,7 +38,7 @@ struct SearchOutcome {
   /// best that fits; if nothing fits, those that need least. One of each depth, group and
   /// recomputation.
   std::vector<FoundLayout> too_large;
-  /// What the fastest takes that needs at most twice the memory; infinity: none.
+  /// The time of the fastest layout that needs at most twice the memory; infinity: none.
   double twice_seconds = std::numeric_limits<double>::infinity();
   std::size_t candidates = 0, fitting = 0;
   std::size_t simulated = 0;

@@ -1,4 +1,4 @@
-// What a prediction knows of a machine: rates and links.
+// A machine as predictions know it: rates and links.
 // Invariant: plain values, no clock; what is not known takes no time, but for the rate of products,
 // which a prediction from FLOPs needs. Files of it: experiments/predict/machine_file.h.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace concertina {
 
-/// What a number of seconds, bytes or a rate may be, wherever a user writes one: on the command
-/// line, in a machine file, in costs.json. The product or quotient of any two figures, summed over
-/// all actions of a plan (kMostActions), is finite. So no prediction from figures overflows, and
-/// none gets stuck.
+/// The range of a number of seconds or bytes and of a rate, wherever a user writes one: on the
+/// command line, in a machine file, in costs.json. The product or quotient of any two figures,
+/// summed over all actions of a plan (kMostActions), is finite. So no prediction from figures
+/// overflows, and none gets stuck.
 inline constexpr double kLeastFigure = 1e-30, kMostFigure = 1e18;
 inline constexpr const char* kFigures = "0, or a number from 1e-30 to 1e18";
 
@@ -24,8 +24,8 @@ inline constexpr bool is_figure(double value) {
   return value == 0 || (value >= kLeastFigure && value <= kMostFigure);
 }
 
-/// What a change of the layout takes: of its bytes (of ranks of one host, and within a rank), and
-/// of the rest.
+/// The times of a change of the layout: of its bytes (between ranks of one host, and within a
+/// rank), and of the rest.
 struct MoveRates {
   double exchange_s_per_byte = 0;  // between two ranks, both ways at once; 0: by their link
   double copy_s_per_byte = 0;      // within a rank's memory

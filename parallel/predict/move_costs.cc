@@ -12,7 +12,8 @@ double bytes_of_move(const Move& move, std::size_t kinds) {
   return static_cast<double>(move.count() * sizeof(float) * (move.kinds ? kinds : 1));
 }
 
-/// What one rank does in a round. Hosts share one link out and one link in, so those count by host.
+/// The work of one rank in a round. Hosts share one link out and one link in, so those count by
+/// host.
 struct RankWork {
   double out = 0, in = 0;  // seconds on links of its own, within a host
   double cpu = 0;          // seconds that messages take of the rank's time
@@ -37,7 +38,7 @@ class RoundClock {
     }
   }
 
-  /// What the slowest rank takes for its copies, then for its messages.
+  /// Returns the slowest rank's seconds for its copies, then for its messages.
   MoveSeconds seconds() const {
     MoveSeconds copies, messages;
     for (std::size_t rank = 0; rank < works_.size(); ++rank) {

@@ -1,4 +1,4 @@
-// What a change from one assignment to another takes, before anybody makes it.
+// The time of a change from one assignment to another, before anybody makes it.
 // Invariant: pure. Not modelled: that ranks go on to the next round at different times, that sends
 // to several ranks share a rank's own link within a host, other load, copies between a device and
 // the host, and the first step afterwards, whose buffers are new to the system.

@@ -1,4 +1,4 @@
-// What the ranks of one pipeline have to do and hold, and the links between them: the input of a
+// The work and memory of the ranks of one pipeline, and the links between them: the input of a
 // simulation. A group of tp devices is one rank; the shares of links that other replicas leave are
 // in the rates. Gradients are reduced by a ring, weights gathered. Invariant: pure.
 #pragma once
@@ -23,7 +23,7 @@ struct StageBytes {
   double saved = 0, grads = 0;
 };
 
-/// What each rank of a pipeline holds, on one device of its group.
+/// The parameters and units of a rank of a pipeline, on one device of its group.
 struct RankShare {
   double parameters = 0;
   int units = 0;
@@ -31,7 +31,7 @@ struct RankShare {
   double exchange = 0;  // seconds of the gradients of what other ranks of the pipeline hold too
 };
 
-/// What one pipeline's simulation needs.
+/// The costs of one pipeline, as its simulation needs them.
 struct PipelineWork {
   std::vector<StageCosts> stages;
   std::vector<StageBytes> bytes;  // by stage

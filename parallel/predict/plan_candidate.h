@@ -16,13 +16,13 @@
 
 namespace concertina {
 
-/// What is computed a second time in the backward pass: nothing; attention, of which this program
-/// recomputes the unit and others its scores and what follows from them (Korthikanti et al. 2022);
-/// or all layers.
+/// The part that the backward pass computes a second time: nothing; attention, of which this
+/// program recomputes the unit, and others the scores and all that follows from them (Korthikanti
+/// et al. 2022); or all layers.
 enum class Recompute { none, selective, full };
 std::string_view name_of(Recompute recompute);
 
-/// What the search is for and on: all that does not change from layout to layout.
+/// The question of a search: model, batch, machine and software, which no layout changes.
 struct PlanProblem {
   ModelSpec model;  // for microbatches of one sample, nothing recomputed
   int batch = 1;    // samples of a step
@@ -55,7 +55,7 @@ struct PlanCandidate {
 /// "tp8 pp4 dp4 1f1b, microbatches of 2, full recomputation".
 std::string to_text(const PlanCandidate& candidate);
 
-/// What is tried; an empty list is all that the model, the batch and the machine allow.
+/// The layouts to try; an empty list is all that the model, the batch and the machine allow.
 struct SearchSpace {
   int world = 1;
   int ranks_per_host = 0;  // bounds tp; 0: all on one host

@@ -1,4 +1,4 @@
-// What a training program does that neither a layout nor a unit's own costs say: bytes per
+// A training program, as far as neither a layout nor a unit's own costs say it: bytes per
 // parameter, where its ranks lie, what overlaps, what its kernels keep. Published tables were
 // measured with others than this one. Invariant: plain values, one entry per program.
 #pragma once
@@ -32,7 +32,7 @@ struct Software {
   bool pipeline_inside = false;  // neighbours of a pipeline are nearer than replicas
   /// Kernels of 2021: attention computes what a mask hides and keeps its scores (s^2 per head) and
   /// what dropout makes of them, each dropout keeps a mask, logits and their gradient are fp32.
-  /// What is recomputed in full is a layer, of which its input alone is kept.
+  /// Full recomputation is of whole layers, of which only the input is kept.
   bool unfused = false;
   Cuts cuts = Cuts::units;
 };

@@ -1,4 +1,4 @@
-// What a step of a layout takes: bounds and closed forms, and the simulation of one replica, action
+// The time of a layout's step: bounds and closed forms, and the simulation of one replica, action
 // by action (parallel/simulate). All replicas do the same at the same time.
 // Invariant: pure.
 #pragma once
@@ -14,8 +14,8 @@ namespace concertina {
 /// first action, and its part of the update.
 double least_seconds(const PlanProblem& problem, const PlanCandidate& candidate,
                      const PipelineWork& work);
-/// What it probably takes: the work of the busiest rank, and the idle time that the schedule
-/// promises (Schedule::bubble).
+/// Returns the probable seconds of a step: the work of the busiest rank, and the idle time that the
+/// schedule promises (Schedule::bubble).
 double likely_seconds(const PlanProblem& problem, const PlanCandidate& candidate,
                       const PipelineWork& work);
 

@@ -1,4 +1,4 @@
-// What a unit takes on a machine that is known by figures alone, on one device of a
+// The work and time of a unit on a machine that is known by figures alone, on one device of a
 // tensor-parallel group, as this program or another does it: all from its own UnitCost.
 // Products run at the rate of large ones, what is bound by memory at the memory's rate, sums over
 // the group at the rate within a host, and each pass has a constant for launching. So the rate

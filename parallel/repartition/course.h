@@ -1,4 +1,4 @@
-// What a run that freezes layers takes, epoch by epoch, before anybody launches it.
+// The times of a run that freezes layers, epoch by epoch, before anybody launches it.
 // Invariant: pure; as far as what freezes when is known beforehand, and units take what the
 // forecast says.
 #pragma once

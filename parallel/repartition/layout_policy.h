@@ -1,4 +1,4 @@
-// What a layout policy is: which assignment a run should go on with, decided between two steps.
+// A layout policy: which assignment a run should go on with, decided between two steps.
 // Invariant: pure; a decision depends on the view alone, which is the same on every rank, so every
 // rank decides alike. No code knows a policy by name.
 #pragma once
@@ -23,7 +23,7 @@ struct LayoutOptions {
   bool grows = false;       // steps may do several at once: as grown_batches() says
 };
 
-/// What a run began with, whatever it has now.
+/// The layout that a run began with, whatever it has now.
 struct LayoutStart {
   int stages = 1;        // of a pipeline
   int frozen_units = 0;  // before any step
@@ -65,7 +65,7 @@ struct LayoutPolicy {
 /// Every policy of the list in meson.build, by name.
 std::span<const Entry<LayoutPolicy>> layout_policies();
 
-/// Of a run that begins with `assignment`, for which it asked.
+/// Returns the start of a run that begins with `assignment`, for which it asked.
 LayoutStart start_of(const Request& asked, const Assignment& assignment);
 
 /// The choice of `assignment`, as the view's forecast sees it.

@@ -1,7 +1,7 @@
-// What the units of one rank read of a step's batch, or of its batches: microbatch m is microbatch
-// m % M of batch m / M, counted from the step's first one, where a batch has M microbatches.
-// Invariants: only fields that a unit of this rank reads, and microbatches of its own pipelines,
-// are loaded, whatever stage reads them; nothing is allocated in a step.
+// The fields of a step's batch, or of its batches, that the units of one rank read: microbatch m is
+// microbatch m % M of batch m / M, counted from the step's first one, where a batch has M
+// microbatches. Invariants: only fields that a unit of this rank reads, and microbatches of its own
+// pipelines, are loaded, whatever stage reads them; nothing is allocated in a step.
 #pragma once
 
 #include <span>

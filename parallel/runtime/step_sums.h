@@ -1,7 +1,7 @@
-// What all working ranks must know at the end of a step: the loss of each microbatch and the sum of
-// squares of each tensor's gradient.
-// Invariants: sums are made in fp64 by block, tensor and bucket in canonical order, and losses in
-// microbatch order, so all ranks have the same bits at any layout; nothing is allocated in a step.
+// The figures that all working ranks must know at the end of a step: the loss of each microbatch
+// and the sum of squares of each tensor's gradient. Invariants: sums are made in fp64 by block,
+// tensor and bucket in canonical order, and losses in microbatch order, so all ranks have the same
+// bits at any layout; nothing is allocated in a step.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// What each unit's passes cost on this rank: two marks of the kernels' clock a pass, nothing else.
-// Invariants: waiting and the work between units (transfers) is never a unit's, nor is anything
-// outside of steps; nothing is allocated in a step.
+// The times of each unit's passes on this rank: two marks of the kernels' clock a pass, nothing
+// else. Invariants: waiting and the work between units (transfers) is never a unit's, nor is
+// anything outside of steps; nothing is allocated in a step.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ const ExchangeStep& ExchangeClock::Lane::step(int number) const {
   return (*steps)[at(number % step_count())];
 }
 
-/// Of what `holder` sends in a step.
+/// Returns the bytes that `holder` sends in a step.
 double ExchangeClock::Lane::bytes(int number, int holder) const {
   const auto& [load, piece_bytes] = loads[at(number / step_count())];
   return load->pieces[at(phase)][at(number % step_count())][at(holder)] * piece_bytes;

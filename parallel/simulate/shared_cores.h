@@ -1,6 +1,6 @@
-// What ranks lose that share cores: a host with fewer cores than ranks runs as many of those that
-// have something to do as it has cores, by turns.
-// Invariant: pure; with a core for each rank nothing is lost.
+// The time that ranks lose where they share cores: a host with fewer cores than ranks runs as many
+// of those that have something to do as it has cores, by turns. Invariant: pure; with a core for
+// each rank nothing is lost.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the actions of each stage took, from records of steps.
+// The mean times of each stage's actions, from records of steps.
 // Invariant: sums and counts, so those of several ranks and steps add up.
 #pragma once
 

@@ -70,7 +70,7 @@ Map quantized(Map map) {
   return map;
 }
 
-/// y without and with what may be behind it, dx, dweight alone and added.
+/// y without and with what may follow it, dx, dweight alone and added.
 std::vector<Buffer> products(Backend& backend, const Map& map, Products how) {
   LinearShape shape = map.shape;
   shape.products = how;

@@ -27,7 +27,7 @@ void or_fail(const F& f) {
   }
 }
 
-/// A block with a guard behind it.
+/// A block with a guard after it.
 class DeviceBlock {
  public:
   DeviceBlock(Device& device, std::size_t bytes)

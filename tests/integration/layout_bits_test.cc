@@ -196,7 +196,7 @@ TEST(LayoutBitsReference, ThreadsChangeNoBitOfAModelThatIsLargeEnoughToShare) {
   EXPECT_EQ(train_threads(2, threads(with_grid(config, 2, 1, "gpipe"), 2), span), one);
 }
 
-/// The samples of another source without the targets of sample `first_hidden` and those behind it.
+/// The samples of another source without the targets of sample `first_hidden` and those after it.
 class HidingSource final : public BatchSource {
  public:
   HidingSource(BatchSource& source, std::int64_t first_hidden)

@@ -2,7 +2,7 @@
 // them, in place of core/cuda/cublaslt.cc. As the library does, it refuses some epilogues: where
 // the leading dimension of a GELU's operand is no multiple of 8, and a bias of a single row. Of fp8
 // it wants what "cublasLtMatmul" says in its documentation for compute capability 8.9 and 9.0, and
-// it has no derivative of GELU behind it (the library may).
+// it has no derivative of GELU after it (the library may).
 #include "core/cuda/cublaslt.h"
 
 #include <cmath>

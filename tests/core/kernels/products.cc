@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Two maps as in an MLP: `up` [I,O] with a GELU behind it feeds `down` [O,I], optionally stored
+/// Two maps as in an MLP: `up` [I,O] with a GELU after it feeds `down` [O,I], optionally stored
 /// transposed. Every epilogue and both directions.
 Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape) {
   Data data(seed);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,8 +16,18 @@
 
 #include "core/stage.h"
 #include "models/model.h"
+#include "models/units/unit.h"
 
 namespace concertina {
+
+/// Most words of a pass with so many parameters.
+constexpr std::size_t pass_key_words(std::size_t parameters) {
+  return 32 + 4 * parameters;
+}
+
+/// Replaces `words`. `gradients`: of Pass::weight.
+void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
+                    std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words);
 
 class ModelStage final : public Stage {
  public:

@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/number_text.h"
 #include "core/step_history.h"
-#include "experiments/adopt/stored_layout.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/config/schedule_file.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/host_ranks.h"
 #include "experiments/predict/link_probe.h"
@@ -22,10 +23,47 @@
 #include "experiments/predict/move_probe.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/planning.h"
+#include "parallel/generate/assign.h"
 #include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
+
+// The layout that a policy chose, as a checkpoint keeps it.
+// Invariant: what is read is as free as a config's: assign() says whether it fits.
+/// Keys: schedule (a name, or a path), spare, pipelines (of {microbatches, stages}, as
+/// parallel.layout has them).
+nlohmann::json layout_json(const Request& request, const Layout& layout) {
+  nlohmann::json pipelines = nlohmann::json::array();
+  for (const Pipeline& pipeline : layout.pipelines) {
+    nlohmann::json stages = nlohmann::json::array();
+    for (const auto& [rank, first, last] : pipeline.stages)
+      stages.push_back({{"rank", rank}, {"units", {first, last}}});
+    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
+                         {"stages", stages}});
+  }
+  return {{"schedule", request.schedule}, {"spare", request.spare}, {"pipelines", pipelines}};
+}
+
+/// `request` with what `stored` says in place of its grid, schedule and spare ranks. Throws
+/// nlohmann::json::exception where that has another form.
+Request with_stored_layout(Request request, const nlohmann::json& stored) {
+  request.schedule = stored.at("schedule");
+  request.file.reset();
+  if (is_schedule_file(request.schedule)) request.file = read_schedule_file(request.schedule);
+  request.spare = stored.at("spare");
+  request.pp = request.dp = request.chunks = 0;
+  request.layout = {};
+  for (const nlohmann::json& one : stored.at("pipelines")) {
+    Pipeline& pipeline = request.layout.pipelines.emplace_back();
+    pipeline.first_microbatch = one.at("microbatches").at(0);
+    pipeline.last_microbatch = one.at("microbatches").at(1);
+    for (const nlohmann::json& stage : one.at("stages"))
+      pipeline.stages.push_back(
+          {stage.at("rank"), stage.at("units").at(0), stage.at("units").at(1)});
+  }
+  return request;
+}
 
 constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
 constexpr std::size_t kKeptSteps = 256;

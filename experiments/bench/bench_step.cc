@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <type_traits>
+#include <vector>
 
+#include "core/arena.h"
+#include "core/cpu/whole_product.h"
+#include "core/profile_backend.h"
 #include "core/step_history.h"
-#include "experiments/bench/products_alone.h"
 #include "experiments/bench/schedule_bound.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/machine/gather.h"
@@ -16,6 +22,150 @@
 
 namespace concertina {
 namespace {
+
+// The matrix products of a training step by themselves: what the step could not be faster than.
+// Invariant: the shapes and counts are those of a profile; the buffers are its own, and nothing is
+// fused after a product. On a CPU each is measured twice, in our tiles and as one call of oneDNN:
+// tiles that are too small would not be seen by themselves.
+class ProductsAlone {
+ public:
+  /// `profile`: of `steps` steps. `backend`: of its own. `threads`: of oneDNN's products of whole
+  /// matrices; 0: without them.
+  ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps,
+                int threads);
+
+  /// Multiplications and additions of a step's products, as many as are really computed.
+  double flops() const;
+  /// Seconds that a step's products take now.
+  struct Seconds {
+    double best = 0;   // each by what is faster, one call of oneDNN (fp32) or our tiles
+    double tiles = 0;  // by our tiles
+  };
+  /// By the least of a few runs of each. Attention's count at the best rate of any here: no shape
+  /// of theirs could be faster by itself.
+  Seconds measure();
+
+ private:
+  struct Case {
+    LinearShape shape;
+    std::unique_ptr<Linear> linear;
+    std::unique_ptr<cpu::WholeProducts> whole;  // may be null
+    std::array<double, 3> calls{};              // a step: forward, input gradient, weight gradient
+    View in, dx, out, dy, weight, dw;
+    void* packed = nullptr;
+    std::size_t x() const { return static_cast<std::size_t>(shape.rows * shape.in); }
+    std::size_t y() const { return static_cast<std::size_t>(shape.rows * shape.out); }
+    std::size_t w() const { return static_cast<std::size_t>(shape.in * shape.out); }
+    double flops() const { return 2.0 * static_cast<double>(x()) * static_cast<double>(shape.out); }
+  };
+
+  void attach(Case& one);
+
+  std::unique_ptr<Backend> backend_;
+  std::vector<Case> cases_;
+  double attention_flops_ = 0;
+  Arena arena_;
+};
+
+double calls(const KernelTime& kernel, double steps) {
+  return static_cast<double>(kernel.calls) / steps;
+}
+
+ProductsAlone::ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps,
+                             int threads)
+    : backend_(std::move(backend)) {
+  std::size_t bytes = 0;
+  for (const auto& [shape, times] : profile.products) {
+    Case& one = cases_.emplace_back();
+    one.linear = backend_->linear(shape);
+    if (threads > 0) one.whole = cpu::make_whole_products(shape, threads);
+    one.shape = shape;
+    one.calls = {calls(times.forward, steps), calls(times.input, steps),
+                 calls(times.weight, steps)};
+    bytes += 2 * ((one.x() + one.y()) * size_of(shape.compute) + one.w() * sizeof(float)) +
+             one.linear->packed_bytes() + 8 * kAlignment;
+  }
+  for (const char* name : {"attention forward", "attention backward"})
+    if (const auto kernel = profile.kernels.find(name); kernel != profile.kernels.end())
+      attention_flops_ += kernel->second.flops / steps;
+  arena_.reserve(bytes + backend_->workspace_bytes() + kAlignment, backend_->memory());
+  for (Case& one : cases_) attach(one);
+  backend_->set_workspace(arena_.take(backend_->workspace_bytes(), "workspace"));
+  for (Case& one : cases_)
+    backend_->run(PackWeights{.map = *one.linear, .weight = one.weight, .packed = one.packed});
+}
+
+double ProductsAlone::flops() const {
+  double sum = attention_flops_;
+  for (const Case& one : cases_) sum += one.flops() * (one.calls[0] + one.calls[1] + one.calls[2]);
+  return sum;
+}
+
+ProductsAlone::Seconds ProductsAlone::measure() {
+  Seconds seconds;
+  double best_rate = 1;
+  const auto least = [&](auto&& product) {
+    double time = 1e9;
+    for (int i = 0; i < 4; ++i) time = std::min(time, kernel_seconds(backend_->clock(), product));
+    return time;
+  };
+  const auto add = [&](const Case& one, double calls, auto&& tiled, auto&& whole) {
+    if (calls == 0) return;
+    const double tiles = least(tiled), best = one.whole ? std::min(tiles, least(whole)) : tiles;
+    seconds.tiles += calls * tiles;
+    seconds.best += calls * best;
+    best_rate = std::max(best_rate, one.flops() / best);
+  };
+  for (Case& one : cases_) {
+    Linear& linear = *one.linear;
+    add(
+        one, one.calls[0],
+        [&] {
+          backend_->run(
+              LinearForward{.map = linear, .x = one.in, .packed = one.packed, .y = one.out});
+        },
+        [&] { one.whole->forward(one.in, one.out); });
+    add(
+        one, one.calls[1],
+        [&] {
+          backend_->run(
+              LinearInput{.map = linear, .dy = one.dy, .packed = one.packed, .dx = one.dx});
+        },
+        [&] { one.whole->backward_input(one.dy, one.dx); });
+    add(
+        one, one.calls[2],
+        [&] {
+          backend_->run(LinearWeight{
+              .map = linear, .x = one.in, .dy = one.dy, .dweight = one.dw, .accumulate = true});
+        },
+        [&] { one.whole->backward_weight(one.in, one.dy, one.dw); });
+  }
+  const double attention = attention_flops_ / best_rate;
+  return {seconds.best + attention, seconds.tiles + attention};
+}
+
+void ProductsAlone::attach(Case& one) {
+  const auto fill = [](auto* values, std::size_t n) {
+    using T = std::remove_pointer_t<decltype(values)>;
+    for (std::size_t i = 0; i < n; ++i)
+      values[i] = rounded<T>(static_cast<float>(i % 97) * 0.01F - 0.5F);
+  };
+  const auto view = [&](std::size_t n, DType type) {
+    const View v = arena_.take(n, type, "bench");
+    HostMirror values(backend_->memory(), v);
+    if (type == DType::bf16)
+      fill(values.host().as<Bf16>(), n);
+    else
+      fill(values.host().f32(), n);
+    values.upload();
+    return v;
+  };
+  const DType type = one.shape.compute;
+  one.in = view(one.x(), type), one.dx = view(one.x(), type);
+  one.out = view(one.y(), type), one.dy = view(one.y(), type);
+  one.weight = view(one.w(), DType::f32), one.dw = view(one.w(), DType::f32);
+  one.packed = arena_.take(one.linear->packed_bytes(), "packed");
+}
 
 using Json = nlohmann::ordered_json;
 

@@ -3,12 +3,39 @@
 
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "experiments/evaluate/predictions.h"
+#include "core/tensor.h"
 #include "experiments/run/trainer.h"
+#include "io/datasets/dataset.h"
 #include "io/datasets/source.h"
 
 namespace concertina {
+
+/// A figure such as "accuracy", in [0, 1].
+struct Metric {
+  std::string name;
+  double value = 0;
+};
+
+class Predictions {
+ public:
+  virtual ~Predictions() = default;
+  /// Numbers that answer() writes per sample.
+  virtual std::size_t size() const = 0;
+  /// Makes numbers of the logits of one sample, which are on the host: of one row, or of all.
+  virtual void answer(std::uint64_t sample, std::span<const float> logits,
+                      std::span<double> numbers) const = 0;
+  /// `numbers`: those of samples 0, 1, ..., one after the other.
+  virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
+};
+
+/// What a model predicts follows from the targets that it reads: classes from a label, spans from a
+/// start and an end. Null for any other: tokens are scored by their loss alone.
+std::unique_ptr<Predictions> make_predictions(std::span<const Field> reads,
+                                              std::shared_ptr<const Dataset> dataset, Split split);
 
 /// Held-out tokens that `eval.batches` and `eval.periodic_batches` count by: the same text for runs
 /// of any batch.global and model.context.

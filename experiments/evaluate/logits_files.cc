@@ -1,12 +1,39 @@
 #include "experiments/evaluate/logits_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
 
 #include "core/error.h"
+#include "core/tensor.h"
 #include "experiments/machine/gather.h"
-#include "io/npy.h"
 
 namespace concertina {
+namespace {
+
+// Arrays in NumPy's format .npy, version 1.0, little-endian, in C order: a header of kNpyHeader
+// bytes, then the elements.
+inline constexpr std::uint64_t kNpyHeader = 256;
+
+/// The header of an array of f32 or i32. At most 8 extents.
+std::string npy_header(DType type, std::span<const std::int64_t> shape) {
+  CONCERTINA_CHECK(type == DType::f32 || type == DType::i32, "an array of neither f32 nor i32");
+  CONCERTINA_CHECK(shape.size() <= 8, "{} extents", shape.size());
+  std::string extents;
+  for (const std::int64_t extent : shape) extents += fmt::format("{}, ", extent);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 type == DType::f32 ? "<f4" : "<i4", extents);
+  constexpr std::size_t kBefore = 10;  // magic, version, length
+  text.resize(kNpyHeader - kBefore - 1, ' ');
+  constexpr std::size_t kLength = kNpyHeader - kBefore;
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(kLength & 0xff) +
+         static_cast<char>(kLength >> 8) + text + "\n";
+}
+
+}  // namespace
 
 LogitsFiles::LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
                          std::string directory)

@@ -2,22 +2,97 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
+#include <cstdint>
+#include <filesystem>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/predict/stage_costs_file.h"
 #include "experiments/run/planning.h"
+#include "io/input_file.h"
 #include "parallel/plan/partition.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"
 #include "parallel/predict/machine.h"
 #include "parallel/predict/plan_costs.h"
+#include "parallel/simulate/costs.h"
 
 namespace concertina {
 namespace {
+
+// Costs of each stage of a pipeline in a file: the header `F,I,W`, then one row of seconds per
+// stage, from the first stage to the last.
+// Invariant: pure but for reading the file.
+constexpr std::uint64_t kMostStageCostsBytes = 16 << 20;
+constexpr const char* kStageCostsHint =
+    "a text file with the header F,I,W and one row of seconds per stage, such as 1,1,1";
+
+/// Without spaces, and a CR, around it.
+std::string_view trimmed(std::string_view text) {
+  constexpr const char* kSpace = " \t\r";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+double seconds_of(std::string_view cell, const std::string& place) {
+  double value = 0;
+  const char* end = cell.data() + cell.size();
+  const auto [parsed, error] = std::from_chars(cell.data(), end, value);
+  if (error != std::errc{} || parsed != end || !is_figure(value))
+    throw_input(fmt::format("'{}' is no cost", cell.substr(0, 40)), place,
+                fmt::format("seconds: {}", kFigures));
+  return value;
+}
+
+StageCosts row_of(std::string_view line, const std::string& place) {
+  std::array<double, 3> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const std::size_t comma = line.find(',');
+    if ((comma == std::string_view::npos) != (i + 1 == seconds.size()))
+      throw_input("a row has not three costs", place, kStageCostsHint);
+    seconds[i] = seconds_of(trimmed(line.substr(0, comma)), place);
+    if (comma != std::string_view::npos) line.remove_prefix(comma + 1);
+  }
+  return {.forward = seconds[0], .input = seconds[1], .weight = seconds[2]};
+}
+
+/// Whether --costs names such a file: its name ends in .csv.
+bool is_stage_costs_file(const std::string& path) {
+  return std::filesystem::path(path).extension() == ".csv";
+}
+
+/// The rows of the file. Throws Error{bad_input}, whose place is `path:line`, if it is no such file
+/// or a cell is no figure (parallel/predict/machine.h).
+std::vector<StageCosts> read_stage_costs(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw_input("there is no such file of costs", path, kStageCostsHint);
+  const std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
+  std::vector<StageCosts> rows;
+  std::string_view left = text;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
+  if (left.starts_with(kByteOrderMark)) left.remove_prefix(kByteOrderMark.size());
+  left = left.substr(0, left.find_last_not_of(" \t\r\n") + 1);  // without blank lines at the end
+  for (int line = 1; !left.empty(); ++line) {
+    const std::size_t end = left.find('\n');
+    const std::string_view row = trimmed(left.substr(0, end));
+    left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+    const std::string place = fmt::format("{}:{}", path, line);
+    if (line == 1 && row != "F,I,W")
+      throw_input(fmt::format("the first line is '{}', not F,I,W", row.substr(0, 40)), place,
+                  kStageCostsHint);
+    if (line > 1) rows.push_back(row_of(row, place));
+  }
+  if (rows.empty()) throw_input("the file has no costs", path, kStageCostsHint);
+  return rows;
+}
 
 const std::string kCostsHint = fmt::format(
     "three numbers such as 1,1,1, each {}; or a file.csv with the header F,I,W and a "
@@ -34,7 +109,7 @@ double number(const std::string& word) {
 }
 
 /// Leaves of the reduction tree that no two pipelines of the layout share.
-int leaves_of(const Layout& layout, int microbatches) {
+int leaves_of_cut(const Layout& layout, int microbatches) {
   const int leaves = default_leaves(microbatches);
   for (const Pipeline& pipeline : layout.pipelines)
     if (pipeline.first_microbatch % (microbatches / leaves) != 0) return microbatches;
@@ -177,7 +252,7 @@ Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan, int 
   job.microbatches = 0;
   for (const Pipeline& pipeline : cut.pipelines)
     job.microbatches = std::max(job.microbatches, pipeline.last_microbatch);
-  job.leaves = leaves > 0 ? leaves : leaves_of(cut, job.microbatches);
+  job.leaves = leaves > 0 ? leaves : leaves_of_cut(cut, job.microbatches);
   const Assignment assignment = make_assignment(job, std::move(cut), plan);
   return plan_costs(job, assignment, unit_seconds(*source_, job, assignment, config), machine_);
 }

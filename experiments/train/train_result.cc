@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "core/clock.h"
@@ -10,15 +15,83 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "core/version.h"
-#include "experiments/launch/run_result.h"
+#include "experiments/launch/launch.h"
 #include "experiments/machine/error_text.h"
 #include "experiments/predict/measured_costs.h"
+#include "experiments/record/known_costs.h"
+#include "experiments/record/report_figures.h"
+#include "experiments/record/run_trace.h"
 #include "experiments/record/utilization.h"
 #include "io/file.h"
 #include "io/metrics.h"
+#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 namespace {
+
+// What result.json says beside the figures of its steps (experiments/record/launch_figures.h).
+// Invariant: of rank 0 alone, after the last step and costs.json.
+using Json = nlohmann::ordered_json;
+
+/// Steps that each recorded one did at once.
+int batches_of(const RunTrace& trace, const Job& job) {
+  int microbatches = 0;
+  for (const Pipeline& pipeline : trace.layout.pipelines)
+    microbatches = std::max(microbatches, pipeline.last_microbatch);
+  return std::max(1, microbatches / job.microbatches);
+}
+
+Json recorded_json(const RunTrace& trace, const ReportFigures& figures, int batches) {
+  const IdleCauses causes = figures.causes();
+  Json by_cause;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    by_cause[std::string(name_of(static_cast<Cause>(c)))] = causes.by_cause[c];
+  return {{"first_step", trace.steps.front().front().step},
+          {"steps", batches * std::ssize(trace.steps)},
+          {"median_step_ms", figures.seconds * 1e3 / batches},
+          {"bubble", figures.bubble()},
+          {"bubble_causes", by_cause}};
+}
+
+/// Keys: predicted_step_ms and predicted_bubble, as the report has them for the typical recorded
+/// step, without a trace from costs.json alone; recorded, where there is a trace: first_step,
+/// steps, median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
+/// (shares of the step that add up to it), means over ranks.
+Json predicted_figures(const Launch& launch, const std::string& directory,
+                       const std::optional<RunTrace>& trace) {
+  const Assignment& assignment = launch.trainer.assignment();
+  // A trace numbers the working ranks among themselves.
+  const KnownCosts known = known_costs(directory, trace ? trace->layout : assignment.layout,
+                                       trace ? trace->plan : assignment.plan);
+  Json json;
+  if (trace) {  // as `report` predicts: what ranks that share cores lose is in the recorded times
+    const ReportFigures figures = compute_figures(*trace, known);
+    const int batches = batches_of(*trace, launch.trainer.job());
+    json["predicted_step_ms"] = figures.predicted_seconds * 1e3 / batches;
+    json["predicted_bubble"] = figures.predicted_bubble();
+    json["recorded"] = recorded_json(*trace, figures, batches);
+  } else if (known.costs) {
+    const Timeline timeline = simulate(assignment.plan, assignment.layout, *known.costs);
+    json["predicted_step_ms"] = timeline.makespan * 1e3 / assignment.batches;
+    json["predicted_bubble"] = timeline.mean_bubble;
+  }
+  return json;
+}
+
+/// Keys: parameters, layout, ranks, schedule, microbatches, batch (samples of the last update),
+/// device, compute, seed.
+Json about_run(const Launch& launch) {
+  const RunConfig& config = launch.config;
+  return {{"parameters", parameter_count(launch.trainer.assignment().buckets)},
+          {"layout", short_form(launch.trainer.layout())},
+          {"ranks", launch.world.size()},
+          {"schedule", config.parallel.schedule},
+          {"microbatches", launch.trainer.job().microbatches},
+          {"batch", launch.trainer.job().batch() * launch.trainer.assignment().batches},
+          {"device", config.run.device},
+          {"compute", config.numerics.compute},
+          {"seed", config.run.seed}};
+}
 
 bool is_of_step(const std::string& path, std::int64_t step) try {
   const auto result = nlohmann::json::parse(read_file(path, 16 << 20), nullptr, false);

@@ -2,27 +2,115 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <mpi-ext.h>
 #include <mpi.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#if __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
 
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "parallel/comm/mpi_communicator.h"
-#include "parallel/comm/mpi_local_ranks.h"
 #include "parallel/comm/mpi_work.h"
 
 namespace concertina {
+
+// The processes of this host's ranks, and which of them have died.
+// Invariants: no call waits for another rank once the object is made; a rank that ends the job on
+// purpose says so first, and is never taken for dead.
+class LocalRanks {
+ public:
+  /// Collective over `local`, the ranks of this host. `rank`: of this process in the world. Where
+  /// MPI gives no shared memory, nobody is known and nobody dies; a rank in a container whose
+  /// processes have numbers of their own is not watched.
+  LocalRanks(MPI_Comm local, int rank);
+  /// Collective.
+  ~LocalRanks();
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+
+  /// From any thread: this rank is about to end the job, and has said why.
+  void leave() noexcept;
+  LocalState state() const;
+
+ private:
+  struct Slot {  // in memory that all ranks of the host share, one per rank
+    std::int32_t rank, process;
+    std::uint64_t processes;  // which numbering of processes `process` is of
+    std::atomic<std::int32_t> leaves;
+  };
+
+  MPI_Win window_ = MPI_WIN_NULL;
+  Slot* own_ = nullptr;
+  std::vector<const Slot*> slots_;  // by rank
+};
+
+namespace {
+
+/// The number of this process' PID namespace; 0 where the system does not say.
+std::uint64_t process_numbering() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+LocalRanks::LocalRanks(MPI_Comm local, int rank) {
+  void* base = nullptr;
+  if (MPI_Win_allocate_shared(sizeof(Slot), 1, MPI_INFO_NULL, local, static_cast<void*>(&base),
+                              &window_) != MPI_SUCCESS) {
+    window_ = MPI_WIN_NULL;
+    return;
+  }
+  own_ = new (base) Slot{rank, static_cast<std::int32_t>(::getpid()), process_numbering(), {0}};
+  MPI_Barrier(local);  // every slot is filled
+  int size = 0;
+  MPI_Comm_size(local, &size);
+  for (int i = 0; i < size; ++i) {
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    void* slot = nullptr;
+    if (MPI_Win_shared_query(window_, i, &bytes, &unit, static_cast<void*>(&slot)) != MPI_SUCCESS)
+      continue;
+    const auto* of_rank = static_cast<const Slot*>(slot);
+    if (of_rank->processes == own_->processes && ::kill(of_rank->process, 0) == 0)
+      slots_.push_back(of_rank);
+  }
+}
+
+LocalRanks::~LocalRanks() {
+  if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
+}
+
+void LocalRanks::leave() noexcept {
+  if (own_ != nullptr) own_->leaves.store(1);
+}
+
+LocalState LocalRanks::state() const {
+  LocalState state;
+  bool first_alive = true;
+  for (const Slot* slot : slots_) {
+    if (slot->leaves.load() != 0) state.somebody_leaves = true;
+    if (::kill(slot->process, 0) != 0 && errno == ESRCH)
+      state.dead.push_back(slot->rank);
+    else if (std::exchange(first_alive, false))
+      state.speaks = slot == own_;
+  }
+  return state;
+}
+
 namespace {
 
 /// How long MPI_Abort may take before the process ends without it.

@@ -7,15 +7,57 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "parallel/comm/communicator.h"
-#include "parallel/comm/mpi_line.h"
 #include "parallel/comm/work_pool.h"
 
 namespace concertina {
+
+class MpiLine;
+class MpiWork;
+
+/// The lines of this process that have something to do.
+class MpiLines {
+ public:
+  /// Takes note of what is done, in every line, and posts what may follow.
+  void advance();
+
+ private:
+  friend class MpiLine;
+  std::vector<MpiLine*> busy_;
+  std::size_t lines_ = 0;
+};
+
+class MpiLine {
+ public:
+  explicit MpiLine(std::shared_ptr<MpiLines> all);
+  ~MpiLine();
+  MpiLine(const MpiLine&) = delete;
+  MpiLine& operator=(const MpiLine&) = delete;
+
+  /// Room for this many exchanges at the same time.
+  void reserve(std::size_t works) { works_.reserve(works); }
+  /// A planned exchange goes last in the line.
+  void push(MpiWork& work);
+  /// It will never end.
+  void forget(const MpiWork& work);
+  /// A step that sent `bytes` is done.
+  void step_done(std::size_t bytes);
+
+ private:
+  friend class MpiLines;
+  void advance();
+  void post();
+
+  std::shared_ptr<MpiLines> all_;
+  std::vector<MpiWork*> works_;  // not done, in the order of the calls
+  int steps_ = 0;                // under way
+  std::size_t bytes_ = 0;        // that they send
+};
 
 /// "rank 3" in words that hold for the whole job, and MPI's text for an error code.
 std::string mpi_text(int error);

@@ -3,13 +3,231 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/index.h"
-#include "parallel/comm/staged_work.h"
+#include "core/memory.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/comm/work_pool.h"
 
 namespace concertina {
 namespace {
+
+// A message or collective of a StagedCommunicator: copies to the host, the transport's work, copies
+// back. Invariant: what sends starts with the transport when its own copies have ended, and after
+// all that was posted before it, on whatever communicator of the rank.
+/// Staging buffers by size, used again.
+class StagingStore {
+ public:
+  explicit StagingStore(Memory& memory) : memory_(memory) {}
+  Staging& take(std::size_t bytes);
+  /// Its copy has ended.
+  void give(Staging& staging);
+
+ private:
+  Memory& memory_;
+  std::vector<std::unique_ptr<Staging>> all_;
+  std::map<std::size_t, std::vector<Staging*>> idle_;
+};
+
+class StagedWork;
+
+/// The queue that the communicators of one rank share: waiting for any Work moves all of them, else
+/// two ranks that wait for different ones might each keep back what the other needs. That one entry
+/// waits for another costs nothing where copies end in their order.
+struct StagingDesk {
+  explicit StagingDesk(Memory& its_memory) : memory(its_memory), store(its_memory) {}
+  /// Starts, in order, what has its copies.
+  void progress();
+
+  Memory& memory;
+  StagingStore store;
+  std::vector<StagedWork*> queue;  // not started, oldest first
+  std::size_t works = 0;           // made so far
+};
+
+class StagedWork final : public Work::State {
+ public:
+  /// Makes room for `most` messages.
+  StagedWork(WorkPool<StagedWork>& pool, StagingDesk& desk, Communicator& transport,
+             std::size_t most);
+
+  void send(ConstBytes data, int to);
+  void receive(Bytes data, int from);
+  void broadcast(Bytes data, int root);
+  void exchange(std::span<const Send> sends, std::span<const Receive> receives);
+
+  bool test() override;
+  /// Unfinished: its buffers are not used again, since copies may still be under way.
+  void recycle() override;
+
+ private:
+  friend struct StagingDesk;
+  enum class Kind { send, broadcast, exchange };
+  enum class Phase { fetching, moving, delivering, done };
+  struct Landing {
+    Staging* staging;
+    std::byte* to;
+  };
+
+  Bytes fetch(ConstBytes data);
+  Bytes land(Bytes data);
+  void post(Kind kind, int peer);
+  bool fetched() const;
+  void start();
+  bool landed() const;
+
+  WorkPool<StagedWork>& pool_;
+  StagingDesk& desk_;
+  Communicator& transport_;
+  Kind kind_ = Kind::send;
+  Phase phase_ = Phase::done;
+  int peer_ = 0;
+  std::vector<Staging*> fetches_;
+  std::vector<Landing> landings_;
+  std::vector<Send> sends_;
+  std::vector<Receive> receives_;
+  Work work_;
+};
+
+Staging& StagingStore::take(std::size_t bytes) {
+  std::vector<Staging*>& idle = idle_[bytes];
+  if (idle.empty()) {
+    all_.push_back(memory_.make_staging(bytes));
+    idle.reserve(all_.size());
+    return *all_.back();
+  }
+  Staging& staging = *idle.back();
+  idle.pop_back();
+  return staging;
+}
+
+void StagingStore::give(Staging& staging) {
+  idle_[staging.host().size()].push_back(&staging);
+}
+
+void StagingDesk::progress() {
+  std::size_t started = 0;
+  for (; started < queue.size() && queue[started]->fetched(); ++started) queue[started]->start();
+  queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(started));
+}
+
+StagedWork::StagedWork(WorkPool<StagedWork>& pool, StagingDesk& desk, Communicator& transport,
+                       std::size_t most)
+    : pool_(pool), desk_(desk), transport_(transport) {
+  fetches_.reserve(most);
+  landings_.reserve(most);
+  sends_.reserve(most);
+  receives_.reserve(most);
+  desk_.queue.reserve(++desk_.works);
+}
+
+/// Starts the copy that brings `data` to the host.
+Bytes StagedWork::fetch(ConstBytes data) {
+  Staging& staging = *fetches_.emplace_back(&desk_.store.take(data.size()));
+  staging.mark();
+  staging.fetch(data.data());
+  return staging.host();
+}
+
+/// Where the transport shall put what belongs into `data`: kernels issued before this may still
+/// read there.
+Bytes StagedWork::land(Bytes data) {
+  Landing& landing = landings_.emplace_back(&desk_.store.take(data.size()), data.data());
+  landing.staging->mark();
+  return landing.staging->host();
+}
+
+void StagedWork::post(Kind kind, int peer) {
+  kind_ = kind;
+  peer_ = peer;
+  phase_ = Phase::fetching;
+  desk_.queue.push_back(this);
+  desk_.progress();
+}
+
+void StagedWork::send(ConstBytes data, int to) {
+  fetch(data);
+  post(Kind::send, to);
+}
+
+/// At once: the order of receives is their own, and who sends may be waiting for it.
+void StagedWork::receive(Bytes data, int from) {
+  work_ = transport_.irecv(land(data), from);
+  phase_ = Phase::moving;
+}
+
+void StagedWork::broadcast(Bytes data, int root) {
+  if (root == transport_.rank())
+    fetch(data);
+  else
+    land(data);
+  post(Kind::broadcast, root);
+}
+
+void StagedWork::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
+  ConstBytes last, staged;  // one block to several ranks is copied once
+  for (const auto& [data, to, step] : sends) {
+    if (data.data() != last.data() || data.size() != last.size() || last.empty())
+      staged = fetch(last = data);
+    sends_.push_back({staged, to, step});
+  }
+  for (const auto& [data, from, step] : receives) receives_.push_back({land(data), from, step});
+  post(Kind::exchange, -1);
+}
+
+bool StagedWork::fetched() const {
+  return std::all_of(fetches_.begin(), fetches_.end(), [](Staging* one) { return one->idle(); });
+}
+
+void StagedWork::start() {
+  const Bytes buffer = !fetches_.empty() ? fetches_[0]->host() : Bytes();
+  switch (kind_) {
+    case Kind::send:
+      work_ = transport_.isend(buffer, peer_);
+      break;
+    case Kind::broadcast:
+      work_ =
+          transport_.broadcast(landings_.empty() ? buffer : landings_[0].staging->host(), peer_);
+      break;
+    case Kind::exchange:
+      work_ = transport_.exchange(sends_, receives_);
+  }
+  phase_ = Phase::moving;
+}
+
+bool StagedWork::landed() const {
+  return std::all_of(landings_.begin(), landings_.end(),
+                     [](const Landing& one) { return one.staging->idle(); });
+}
+
+bool StagedWork::test() {
+  desk_.progress();
+  if (phase_ == Phase::moving && work_.test()) {
+    for (const Landing& one : landings_) one.staging->deliver(one.to);
+    phase_ = Phase::delivering;
+  }
+  if (phase_ == Phase::delivering && landed()) phase_ = Phase::done;
+  return phase_ == Phase::done;
+}
+
+void StagedWork::recycle() {
+  if (phase_ == Phase::fetching) std::erase(desk_.queue, this);
+  work_ = {};
+  if (phase_ == Phase::done) {
+    for (Staging* one : fetches_) desk_.store.give(*one);
+    for (const Landing& one : landings_) desk_.store.give(*one.staging);
+  }
+  fetches_.clear();
+  landings_.clear();
+  sends_.clear();
+  receives_.clear();
+  pool_.give(*this);
+}
 
 class StagedCommunicator final : public Communicator {
  public:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -10,12 +12,112 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
+#include "parallel/comm/communicator.h"
 #include "parallel/comm/thread_channel.h"
-#include "parallel/comm/thread_work.h"
 #include "parallel/comm/work_pool.h"
 
 namespace concertina {
 namespace {
+
+// A transfer between threads: the ends of messages that one rank has posted for it.
+// Invariants: the buffers are only touched while an end is queued in its channel, so a recycled
+// Work has let go of them; reuse does not allocate.
+class ThreadWork final : public Work::State {
+ public:
+  /// Has room for `most` ends.
+  ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, std::size_t most)
+      : pool_(pool), group_(group), rank_(rank), most_(most), ends_(new End[most]) {}
+
+  /// Begins an operation of at most `ends` ends.
+  void begin(const char* operation, std::size_t ends);
+  void send(Channel& channel, ConstBytes data, int to);
+  void receive(Channel& channel, Bytes data, int from);
+
+  /// Throws if sizes differ, a rank has failed, or the peer has returned without the other end.
+  bool test() override;
+  void recycle() override;
+  int waits_for() const override {
+    return done_ < count_ ? group_.members[static_cast<std::size_t>(ends_[done_].peer)] : -1;
+  }
+
+ private:
+  struct End {
+    ChannelTransfer transfer;
+    Channel* channel = nullptr;
+    int peer = 0;
+    const char* direction = "";
+  };
+
+  ChannelTransfer& add(Channel& channel, Bytes data, int peer, const char* direction);
+  bool finished(End& end) const;
+  [[noreturn]] void fail(const End& end, std::string why) const;
+
+  WorkPool<ThreadWork>& pool_;
+  ThreadGroup& group_;
+  int rank_;
+  std::size_t most_;
+  std::unique_ptr<End[]> ends_;
+  const char* operation_ = "";
+  int count_ = 0, done_ = 0;  // ends posted; of these, in order, known to be done
+};
+
+void ThreadWork::begin(const char* operation, std::size_t ends) {
+  if (ends > most_) ends_.reset(new End[most_ = ends]);
+  operation_ = operation;
+  count_ = done_ = 0;
+}
+
+ChannelTransfer& ThreadWork::add(Channel& channel, Bytes data, int peer, const char* direction) {
+  End& end = ends_[count_++];
+  end.transfer.data = data.data();
+  end.transfer.bytes = data.size();
+  end.channel = &channel;
+  end.peer = peer;
+  end.direction = direction;
+  return end.transfer;
+}
+
+void ThreadWork::send(Channel& channel, ConstBytes data, int to) {
+  // The channel only reads what is sent.
+  channel.send(add(channel, {const_cast<std::byte*>(data.data()), data.size()}, to, "to"));
+}
+
+void ThreadWork::receive(Channel& channel, Bytes data, int from) {
+  channel.receive(add(channel, data, from, "from"));
+}
+
+bool ThreadWork::test() {
+  for (; done_ < count_; ++done_)
+    if (!finished(ends_[done_])) return false;
+  return true;
+}
+
+void ThreadWork::recycle() {
+  for (; done_ < count_; ++done_) ends_[done_].channel->withdraw(ends_[done_].transfer);
+  pool_.give(*this);
+}
+
+bool ThreadWork::finished(End& end) const {
+  auto status = end.transfer.status.load(std::memory_order_acquire);
+  if (status == ChannelTransfer::Status::done) return true;
+  const ThreadJob& job = *group_.job;
+  const int peer = group_.members[end.peer];
+  // Whoever leaves has posted all it ever will: only then is what is still queued lost.
+  const bool lost = job.has_left(peer) || job.has_failed();
+  if (lost) status = end.channel->settled(end.transfer);
+  if (status == ChannelTransfer::Status::done) return true;
+  if (status == ChannelTransfer::Status::mismatch)
+    fail(end, fmt::format("sizes differ: {} bytes here, {} bytes on rank {}", end.transfer.bytes,
+                          end.transfer.peer_bytes, peer));
+  if (job.has_failed()) fail(end, job.text());
+  if (lost) fail(end, fmt::format("rank {} has returned without the other end", peer));
+  return false;
+}
+
+void ThreadWork::fail(const End& end, std::string why) const {
+  throw_failure(std::move(why), fmt::format("rank {}, {} {} rank {}", group_.members[rank_],
+                                            operation_, end.direction, group_.members[end.peer]));
+}
 
 /// Works by the number of ends they have room for, so that reuse never has to grow one.
 struct ThreadPools {

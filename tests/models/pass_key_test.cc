@@ -1,5 +1,4 @@
 // Everything that a unit's pass is given is in its key, but for the step and the sample.
-#include "models/pass_key.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 
 #include "core/backend.h"
 #include "models/model.h"
+#include "models/model_stage.h"
 
 namespace concertina {
 namespace {

@@ -3,10 +3,23 @@
 // ranks decide alike; its progress is plain data that a checkpoint keeps.
 #pragma once
 
+#include <vector>
+
 #include "experiments/adopt/change.h"
+#include "experiments/run/trainer.h"
 #include "parallel/policies/freeze_rules.h"
 
 namespace concertina {
+
+/// Takes the snapshot of the weights that train, on every rank.
+void take_reference(Trainer& trainer);
+
+/// Returns |w - r| / |w| of each layer that trains, over all weights w and their snapshot r; 0 of a
+/// frozen layer; NaN of all layers if a weight is not finite. `layer_of_bucket`: -1 for buckets of
+/// none. The same bits at every layout: squares are summed in fp64 within the blocks of the
+/// canonical grid, and these sums as integers. Collective.
+std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of_bucket,
+                                 std::size_t layers);
 
 class Freezing final : public ChangePolicy {
  public:

@@ -10,7 +10,6 @@
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/machine/gather.h"
-#include "experiments/machine/host_ranks.h"
 #include "experiments/predict/link_probe.h"
 #include "experiments/predict/move_probe.h"
 #include "experiments/run/planning.h"

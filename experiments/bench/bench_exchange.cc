@@ -12,7 +12,6 @@
 #include "core/index.h"
 #include "core/step_history.h"
 #include "experiments/machine/gather.h"
-#include "experiments/machine/host_ranks.h"
 #include "experiments/predict/link_probe.h"
 #include "experiments/predict/link_source.h"
 #include "parallel/generate/assign.h"

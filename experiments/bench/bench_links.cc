@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/step_history.h"
-#include "experiments/machine/host_ranks.h"
+#include "experiments/machine/gather.h"
 #include "experiments/predict/link_probe.h"
 
 namespace concertina {

@@ -13,7 +13,6 @@
 #include "core/step_history.h"
 #include "experiments/cache/sample_places.h"
 #include "experiments/machine/gather.h"
-#include "experiments/machine/host_ranks.h"
 #include "experiments/machine/machine.h"
 
 namespace concertina {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+
 #include <optional>
 #include <string>
 
@@ -50,5 +51,28 @@ class Launch {
 /// fits the world, else one that follows from the world size (the log says which). Collective.
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command);
+
+/// Returns the facts that are known when training starts. `from`: steps done before.
+nlohmann::ordered_json launch_facts(const Launch& launch, std::int64_t from);
+
+/// The line of one launch in launches.jsonl: it is there from the start, without an end while the
+/// launch goes on or if it was killed. Lines of other launches stay as they are, and nothing here
+/// ends a run.
+class LaunchRecord {
+ public:
+  /// Appends `facts`, without an end, to `path`.
+  LaunchRecord(std::string path, nlohmann::ordered_json facts);
+
+  /// The launch is over at step `to`: fills in the end of its line.
+  void end(std::int64_t to, int exit_code);
+
+ private:
+  std::string path_;
+  nlohmann::ordered_json line_;
+};
+
+/// Copies a schedule file into `directory` as schedule-<start of its SHA-256>.csv, and returns
+/// {"file", "copy", "sha256"}; the schedule's name otherwise.
+nlohmann::ordered_json keep_schedule(const RunConfig& config, const std::string& directory);
 
 }  // namespace concertina

@@ -3,12 +3,20 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+
 #include <span>
 #include <vector>
 
 #include "parallel/comm/communicator.h"
 
 namespace concertina {
+
+/// The host of each rank, numbered in order of appearance. Collective.
+std::vector<int> host_of_ranks(Communicator& world);
+
+/// How many ranks a host has, if all have as many, one host after the other; else 0, as if all
+/// were on one.
+int ranks_per_host(const std::vector<int>& hosts);
 
 /// `mine` of every rank, by rank. Collective; not for inside a step.
 std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine);

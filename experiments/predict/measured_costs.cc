@@ -10,7 +10,6 @@
 #include "core/step_history.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/machine/gather.h"
-#include "experiments/machine/host_ranks.h"
 #include "experiments/predict/link_probe.h"
 #include "experiments/predict/machine_file.h"
 #include "io/input_file.h"

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/host_name.h"
 #include "experiments/machine/gather.h"
-#include "experiments/predict/memory_advice.h"
 #include "experiments/predict/predict_memory.h"
 
 namespace concertina {

@@ -12,7 +12,6 @@
 #include "experiments/config/config.h"
 #include "experiments/predict/link_source.h"
 #include "experiments/predict/measured_costs.h"
-#include "experiments/predict/memory_advice.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"

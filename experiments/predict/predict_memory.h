@@ -1,11 +1,13 @@
-// What every rank of a run will need, without any rank: the memory of `concertina plan`.
+// The memory of every rank of a run, without any rank, and advice where it does not fit.
 // Invariant: the figures are StepEngine::memory() itself, as a run takes it; ranks that differ in
 // nothing that memory depends on share one engine, so that large worlds stay cheap.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "experiments/config/config.h"
+#include "experiments/machine/machine.h"
 #include "parallel/runtime/step_engine.h"
 
 namespace concertina {
@@ -20,5 +22,15 @@ RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
 
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
+
+/// Other layouts of the same world size, else smaller microbatches, whose largest rank wants no
+/// more than `available` bytes; else the smallest there is.
+std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available);
+
+/// Warnings, none if all ranks together fit into what `machine` has free, with what_fits().
+/// `memory`: predict_memory() of the run, by rank.
+std::vector<std::string> memory_advice(const RunConfig& config, int threads,
+                                       const std::vector<RankMemory>& memory,
+                                       const MemoryBytes& machine);
 
 }  // namespace concertina

@@ -11,7 +11,6 @@
 #include "core/number_text.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/predict/machine_file.h"
-#include "experiments/predict/memory_advice.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"

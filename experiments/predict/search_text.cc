@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/number_text.h"
-#include "experiments/predict/memory_advice.h"
+#include "experiments/predict/predict_memory.h"
 #include "experiments/predict/search_report.h"
 
 namespace concertina {

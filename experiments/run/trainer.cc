@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "experiments/machine/gather.h"
-#include "experiments/machine/host_ranks.h"
 #include "experiments/run/planning.h"
 #include "models/initialize.h"
 #include "models/model_stage.h"

@@ -10,7 +10,6 @@
 
 #include "core/clock.h"
 #include "experiments/launch/launch.h"
-#include "experiments/launch/launch_record.h"
 #include "experiments/record/monitor.h"
 #include "experiments/record/run_history.h"
 #include "io/run_directory.h"

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "core/number_text.h"
-#include "experiments/predict/memory_advice.h"
 #include "experiments/predict/plan_report.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/record/known_costs.h"

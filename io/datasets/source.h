@@ -10,9 +10,28 @@
 #include <vector>
 
 #include "io/datasets/dataset.h"
-#include "io/permutation.h"
 
 namespace concertina {
+
+/// A pseudo-random permutation of [0, n) that is computed, not stored: O(1) memory, any element at
+/// any time. Balanced Feistel network over Philox (core/rng.h) with cycle walking: Black and
+/// Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002.
+class Permutation {
+ public:
+  /// 1 <= n <= 2^62. Equal (seed, epoch, n) give equal permutations.
+  Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t n);
+
+  std::uint64_t size() const { return n_; }
+  /// The image of `index` in [0, n); a bijection.
+  std::uint64_t operator()(std::uint64_t index) const;
+
+ private:
+  /// A bijection of [0, 2^(2 * half_bits_)).
+  std::uint64_t encrypt(std::uint64_t value) const;
+
+  std::uint64_t seed_, epoch_, n_;
+  int half_bits_ = 1;
+};
 
 /// Sample k of step s is number s * B + k of an endless row of epochs, each of which takes all its
 /// samples in a random order. Not for several threads at once.

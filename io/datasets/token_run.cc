@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-// What the first bytes of a file say that it is, where it is asked for something without a header.
+// The format of a file by its first bytes, where a file without a header was expected.
 struct KnownStart {
   std::size_t at;
   std::string_view bytes, name;

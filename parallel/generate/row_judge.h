@@ -1,4 +1,4 @@
-// How long rows of F, I and W take: a longest path, made again and again.
+// The time of rows of F, I and W: a longest path, made again and again, and a lower bound of any.
 // Invariant: no allocation after the constructor; linear in actions.
 #pragma once
 
@@ -50,5 +50,11 @@ class RowJudge {
   std::vector<std::size_t> position_;
   std::vector<double> clock_, begin_;  // by rank; the start of its first action
 };
+
+/// Seconds by `objective`. Of a span: the work of the busiest rank. Of a step: the longest of its
+/// ranks, each by itself, where an action may be interrupted, but not start before the chain of
+/// messages to it, nor end with less than the chain after it left (Carlier 1982's bound for one
+/// machine, by Jackson's rule).
+double least_length(const RowJudge& judge, Objective objective);
 
 }  // namespace concertina

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "parallel/generate/greedy_rows.h"
 #include "parallel/generate/passes.h"
-#include "parallel/generate/row_bound.h"
+#include "parallel/generate/row_judge.h"
 #include "parallel/generate/steady_rows.h"
 
 namespace concertina {

@@ -6,7 +6,7 @@
 // Then local moves from the best of these and of the candidates that the caller has: an action goes
 // some places up or down its row; moves that make nothing longer stay, some that do stay as well,
 // fewer and fewer (simulated annealing). A move is judged by a longest path through the rows, with
-// a fixed time for each message. The search ends where nothing can be shorter (row_bound.h), and
+// a fixed time for each message. The search ends where nothing can be shorter (row_judge.h), and
 // few actions get few moves. Every stage keeps its microbatches in order. Invariants: pure and
 // deterministic; what comes out is never longer, by that judgement, than any candidate within the
 // bound, and cannot deadlock.

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/adopt/weight_drift.h"
+#include "experiments/adopt/freezing.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"

@@ -1,5 +1,6 @@
-// io/permutation.h: a bijection for every size, that depends on seed and epoch.
-#include "io/permutation.h"
+// The permutation of io/datasets/source.h: a bijection for every size, that depends on seed and
+// epoch.
+#include "io/datasets/source.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 
 #include "parallel/generate/greedy_rows.h"
 #include "parallel/generate/passes.h"
-#include "parallel/generate/row_bound.h"
 #include "parallel/generate/row_judge.h"
 #include "parallel/generate/steady_rows.h"
 #include "parallel/simulate/bubble_definitions.h"

@@ -16,7 +16,6 @@
 #include "parallel/generate/assign.h"
 #include "parallel/generate/passes.h"
 #include "parallel/policies/freeze_rules.h"
-#include "parallel/policies/linear_program.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
 

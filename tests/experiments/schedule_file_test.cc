@@ -39,7 +39,7 @@ class ScheduleFiles : public testing::Test {
 
   static RunConfig config(const std::string& path, int microbatches) {
     RunConfig config;
-    config.model = {"gpt", 3, 48, 4, 20, 256};
+    config.model = {.layers = 3, .width = 48, .heads = 4, .context = 20, .vocab = 256};
     config.batch = {24, microbatches};
     config.parallel.schedule = path;
     return config;

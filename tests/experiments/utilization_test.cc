@@ -21,7 +21,7 @@ double model_flops_of(const RunConfig& config) {
 TEST(Utilization, IsThatOfThePublishedFormula) {
   RunConfig config;
   // The 145.6B model of Narayanan et al. 2021, table 1: 80 layers, width 12288, batch 2304.
-  config.model = {"gpt", 80, 12288, 96, 2048, 51200};
+  config.model = {.layers = 80, .width = 12288, .heads = 96, .context = 2048, .vocab = 51200};
   config.batch.global = 2304;
   config.batch.microbatches = 48;
   const double B = 2304, s = 2048, l = 80, h = 12288, V = 51200;

@@ -88,7 +88,7 @@ TEST(AutoCache, IsOffWhereASampleHasOtherBitsInOtherRows) {
                                  batch / microbatches, tokens, width));
         CachedHost host(static_cast<std::uint64_t>(tokens));
         RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
-        config.model = {"gpt", 2, width, 2, tokens, 256};
+        config.model = {.layers = 2, .width = width, .heads = 2, .context = tokens, .vocab = 256};
         config.batch = {batch, microbatches};
         config.numerics.compute = compute;
         // An epoch with the embedding frozen, whose rows are all alike, and two with more.

@@ -20,7 +20,7 @@ ByteSize room_for(std::uint64_t samples, const RunConfig& config) {
 
 RunConfig cached_config() {
   RunConfig config = small_config();
-  config.model = {"gpt", 4, 16, 2, 13, 256};
+  config.model = {.layers = 4, .width = 16, .heads = 2, .context = 13, .vocab = 256};
   config.batch = {12, 4};
   config.data.windows = "fixed";
   config.freeze.policy = "list";  // something freezes at some time

@@ -32,7 +32,7 @@ class CudaTraining : public ::testing::Test {
 /// Small enough for an emulation: 8 units, 4 microbatches of a sample; of sizes that fp8 can do.
 RunConfig config_in(const std::string& compute) {
   RunConfig config = small_config();
-  config.model = {"gpt", 3, 32, 2, 16, 41};
+  config.model = {.layers = 3, .width = 32, .heads = 2, .context = 16, .vocab = 41};
   config.batch = {4, 4};
   config.numerics.compute = compute;
   return config;

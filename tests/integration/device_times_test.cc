@@ -22,7 +22,7 @@ constexpr int kSteps = 3;
 
 RunConfig tiny_config() {
   RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  config.model = {"gpt", 1, 16, 2, 8, 13};
+  config.model = {.layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 13};
   config.batch = {4, 2};
   return config;
 }

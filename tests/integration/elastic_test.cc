@@ -166,7 +166,7 @@ std::vector<Change> random_chain(const Job& job, int chain) {
 
 TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
   RunConfig config = small_config();
-  config.model = {"gpt", 3, 8, 1, 4, 11};
+  config.model = {.layers = 3, .width = 8, .heads = 1, .context = 4, .vocab = 11};
   const Job job = job_of(config);
   Request freeze = grid(1, 1, "1f1b");
   freeze.frozen_units = kChainFrozen;
@@ -330,7 +330,7 @@ std::size_t heap_bytes() {
 TEST(ElasticTraining, AThousandChangesLeaveNothingBehind) {
   constexpr int kChanges = 1000, kRound = 8;
   RunConfig config = small_config();
-  config.model = {"gpt", 3, 8, 1, 4, 11};
+  config.model = {.layers = 3, .width = 8, .heads = 1, .context = 4, .vocab = 11};
   const Job job = job_of(config);
   std::mt19937 random(1);
   std::vector<Request> requests;

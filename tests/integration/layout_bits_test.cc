@@ -188,7 +188,7 @@ TEST(LayoutBitsRules, AreThoseOfOneRankWithEveryLrSchedule) {
 
 TEST(LayoutBitsReference, ThreadsChangeNoBitOfAModelThatIsLargeEnoughToShare) {
   RunConfig config = small_config();
-  config.model = {"gpt", 2, 192, 3, 96, 301};
+  config.model = {.layers = 2, .width = 192, .heads = 3, .context = 96, .vocab = 301};
   config.batch = {16, 4};
   const Span span{0, 3, "", ""};
   const Outcome one = train_threads(1, with_grid(config, 1, 1, "1f1b"), span);

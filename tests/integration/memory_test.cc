@@ -25,7 +25,7 @@ double resident(const std::string& field) {
 /// Some hundred megabytes, most of them touched by little arithmetic.
 RunConfig large_config() {
   RunConfig config;
-  config.model = {"gpt", 2, 512, 8, 64, 20000};
+  config.model = {.layers = 2, .width = 512, .heads = 8, .context = 64, .vocab = 20000};
   config.batch = {4, 4};
   config.run.steps = 2;
   config.run.threads = 1;

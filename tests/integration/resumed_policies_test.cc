@@ -114,7 +114,7 @@ struct Variant {
 
 RunConfig config_of(const std::string& freeze, const Variant& variant) {
   RunConfig config = with_grid(small_config(), 2, 1, "gpipe");
-  config.model = {"gpt", 4, 8, 1, 4, 11};
+  config.model = {.layers = 4, .width = 8, .heads = 1, .context = 4, .vocab = 11};
   config.batch = {8, 4};
   config.run.steps = 18;
   config.lr.schedule = "cosine-restarts";

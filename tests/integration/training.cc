@@ -32,7 +32,7 @@ void SyntheticSource::load(std::int64_t step, std::int64_t first, std::int64_t c
 
 RunConfig small_config() {
   RunConfig config;
-  config.model = {"gpt", 3, 48, 4, 20, 61};
+  config.model = {.layers = 3, .width = 48, .heads = 4, .context = 20, .vocab = 61};
   config.batch = {24, 12};
   config.run.steps = 20;
   config.run.threads = 1;

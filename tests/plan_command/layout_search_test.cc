@@ -26,7 +26,8 @@ namespace {
 
 RunConfig gpt(int layers, int width, int heads, int batch) {
   RunConfig config;
-  config.model = {"gpt", layers, width, heads, 2048, 51200};
+  config.model = {
+      .layers = layers, .width = width, .heads = heads, .context = 2048, .vocab = 51200};
   config.batch = {batch, batch};
   config.numerics.compute = "bf16";
   config.run.device = "cuda";

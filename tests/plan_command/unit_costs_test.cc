@@ -20,7 +20,8 @@ PlanProblem unit_problem(RunConfig config, const char* software) {
 
 RunConfig published_gpt(int layers, int width, int heads, int batch, int vocabulary = 51200) {
   RunConfig config;
-  config.model = {"gpt", layers, width, heads, 2048, vocabulary};
+  config.model = {
+      .layers = layers, .width = width, .heads = heads, .context = 2048, .vocab = vocabulary};
   config.model.dropout = 0.1;
   config.batch = {batch, batch};
   config.numerics.compute = "bf16";

@@ -47,8 +47,7 @@ nlohmann::json layout_json(const Request& request, const Layout& layout) {
 /// nlohmann::json::exception where that has another form.
 Request with_stored_layout(Request request, const nlohmann::json& stored) {
   request.schedule = stored.at("schedule");
-  request.file.reset();
-  if (is_schedule_file(request.schedule)) request.file = read_schedule_file(request.schedule);
+  request.file = own_schedule(request.schedule);
   request.spare = stored.at("spare");
   request.pp = request.dp = request.chunks = 0;
   request.layout = {};

@@ -101,10 +101,10 @@ void add_assignments(const std::string& text, Words& result) {
   RunConfig config;
   const KeyField field = key->field(config);
   if (std::holds_alternative<bool*>(field)) add_names({"false", "true"}, before, result);
-  if (key->choices != nullptr) add_names(key->choices(), before, result);
+  if (!key->choices.empty()) add_names(key->choices, before, result);
   const bool text_value = std::holds_alternative<std::string*>(field) ||
                           std::holds_alternative<std::vector<std::string>*>(field);
-  if (key->is_file != nullptr || (text_value && key->choices == nullptr))
+  if (key->is_file != nullptr || (text_value && key->choices.empty()))
     add_paths(value, before, result);
 }
 

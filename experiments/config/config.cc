@@ -11,7 +11,6 @@
 #include "core/precision.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/config/schedule_file.h"
 #include "io/datasets/dataset.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"
@@ -37,87 +36,60 @@ std::string list_numbers(const std::vector<int>& numbers) {
                      fmt::join(numbers.end() - half, numbers.end(), ", "));
 }
 
-void require_divides(const RunConfig& config, std::string_view part_key, int part,
-                     std::string_view whole_key, int whole) {
-  if (whole % part == 0) return;
-  throw_input(fmt::format("{} = {} does not divide {} = {}", part_key, part, whole_key, whole),
-              config.where(part_key),
-              fmt::format("{} = one of {}", part_key, list_numbers(divisors(whole))));
+void check_divides(const Key& key, const RunConfig& config) {
+  RunConfig copy = config;
+  const auto number = [&](const Key& one) { return *std::get<int*>(one.field(copy)); };
+  const int part = number(key), whole = number(*find_key(key.divides));
+  if (part == 0 || whole % part == 0) return;
+  throw_input(fmt::format("{} = {} does not divide {} = {}", key.name, part, key.divides, whole),
+              config.where(key.name),
+              fmt::format("{} = one of {}", key.name, list_numbers(divisors(whole))));
 }
 
-void check_names(const RunConfig& config) {
-  const std::string& name = config.run.name;
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-    throw_input(fmt::format("run.name = '{}' cannot name a directory", name),
-                config.where("run.name"), "a name without '/', such as \"first\"");
-  if (config.run.dir.empty())
-    throw_input("run.dir is empty", config.where("run.dir"), "a directory, such as \"runs\"");
+/// The values of the chooser that read `idle`, and what the value that it has reads instead.
+std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& config) {
+  if (idle.readers.empty()) return fmt::format("{} = {}", chooser.name, expected(chooser));
+  const std::string chosen = value_text(chooser, config);
+  const std::string fix =
+      idle.readers.size() == 1
+          ? fmt::format("{} = \"{}\"", chooser.name, idle.readers.front())
+          : fmt::format("{} = one of {}", chooser.name, fmt::join(idle.readers, ", "));
+  if (is_off(chooser, config)) return fmt::format("{}; {} if that is meant", fix, chosen);
+  std::vector<std::string_view> read;
+  for (const Key& other : config_keys())
+    if (other.chosen_by == chooser.name && applies(other, config)) read.push_back(other.name);
+  return read.empty() ? fix : fmt::format("{}; {} reads {}", fix, chosen, fmt::join(read, ", "));
 }
 
-[[noreturn]] void refuse_idle_key(const RunConfig& config, std::string_view name,
-                                  const std::string& why, std::string fix) {
-  throw_input(
-      fmt::format("{} = {} has no effect: {}", name, value_text(*find_key(name), config), why),
-      config.where(name), std::move(fix));
+/// A key that nothing reads is as likely forgotten as meant. A base config may have it for others
+/// that choose what reads it: it then turns that off itself.
+void check_effect(const Key& key, const RunConfig& config) {
+  const Key* const idle = unread(key, config);
+  if (idle == nullptr || is_default(key, config)) return;
+  const Key& chooser = *find_key(idle->chosen_by);
+  const bool off = is_off(chooser, config);
+  if (off && config.origins.contains(chooser.name)) return;
+  throw_input(fmt::format("{} = {} has no effect: {} is {}", key.name, value_text(key, config),
+                          chooser.name, off ? "not set" : value_text(chooser, config)),
+              config.where(key.name), readers_text(*idle, chooser, config));
 }
 
-/// Keys that data of this format does not read.
-void check_keys_of_data(const RunConfig& config) {
-  const std::span<const std::string_view> own = find_format(config.data.format).keys;
-  for (const auto& [name, format] : dataset_formats())
-    for (const std::string_view key : format.keys) {
-      if (std::ranges::find(own, key) != own.end() || is_default(*find_key(key), config)) continue;
-      std::vector<std::string_view> readers;
-      for (const auto& [other, reader] : dataset_formats())
-        if (std::ranges::find(reader.keys, key) != reader.keys.end()) readers.push_back(other);
-      refuse_idle_key(config, key, fmt::format("data.format is \"{}\"", config.data.format),
-                      fmt::format("data.format = {}{}", readers.size() > 1 ? "one of " : "",
-                                  fmt::join(readers, ", ")));
-    }
+bool names_directory(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
-/// Keys that another format reads are as likely forgotten as meant.
-void check_data(const RunConfig& config) {
-  const DataSection& data = config.data;
-  const std::string wanted = files_key(config);
-  for (const auto& [key, files] : {std::pair{"data.text", &data.text},
-                                   {"data.files", &data.files},
-                                   {"data.validation_files", &data.validation_files},
-                                   {"data.test_files", &data.test_files}}) {
-    for (const std::string& file : *files)
-      if (file.empty())
-        throw_input(fmt::format("{} holds an empty path", key), config.where(key),
-                    "paths or globs of files");
-    const bool of_all = files == &data.validation_files || files == &data.test_files;
-    if (!files->empty() && !of_all && key != wanted)
-      throw_input(fmt::format("{} is without effect: data.format = \"{}\" reads {}", key,
-                              data.format, wanted),
-                  config.where(key), fmt::format("{} = the files, or another data.format", wanted));
-  }
+std::int64_t microbatch_tokens(const RunConfig& config) {
+  return std::int64_t{config.batch.global / config.batch.microbatches} * config.model.context;
 }
 
-void check_batch(const RunConfig& config) {
-  const BatchSection& batch = config.batch;
-  require_divides(config, "batch.microbatches", batch.microbatches, "batch.global", batch.global);
-  if (config.numerics.leaves > 0)
-    require_divides(config, "numerics.leaves", config.numerics.leaves, "batch.microbatches",
-                    batch.microbatches);
-  const std::int64_t rows =
-      std::int64_t{batch.global / batch.microbatches} * std::int64_t{config.model.context};
-  if (rows > std::numeric_limits<std::int32_t>::max())
-    throw_input(fmt::format("one microbatch has {} tokens, more than 2^31 - 1", rows),
-                config.where("batch.microbatches"), "more microbatches or a shorter context");
-}
-
-/// The short form and the long form exclude each other. What a layout itself must fulfil is checked
-/// where model and world size are known (parallel/plan/layout.h).
-void check_layout(const RunConfig& config) {
-  if (config.parallel.layout.pipelines.empty()) return;
-  for (const auto& [key, value] :
-       {std::pair{"parallel.pp", config.parallel.pp}, {"parallel.dp", config.parallel.dp}})
-    if (value != 0)
-      throw_input(fmt::format("both {} and parallel.layout say where the stages are", key),
-                  config.where(key), fmt::format("leave out parallel.layout, or set {} = 0", key));
+void check_files(const RunConfig& config) {
+  RunConfig copy = config;
+  for (const Key& key : config_keys())
+    if (names_data(key.name))
+      for (const std::string& file : *std::get<std::vector<std::string>*>(key.field(copy)))
+        if (file.empty())
+          throw_input(fmt::format("{} holds an empty path", key.name), config.where(key.name),
+                      "paths or globs of files");
 }
 
 /// The keys of [freeze] for a model of `layers` layers, at most `most` of which can be frozen.
@@ -138,102 +110,9 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   return rules;
 }
 
-/// "freeze.start, freeze.end"; "none" where the policy has no options.
-std::string option_keys_of(std::string_view policy) {
-  std::vector<std::string_view> names;
-  for (const Key& key : config_keys())
-    if (key.chosen_by == "freeze.policy" && key.entry == policy) names.push_back(key.name);
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// Keys of a policy where nobody has chosen one: as likely forgotten as meant. A base config may
-/// have them for others that choose one; it then says "none" itself.
-void check_policy_is_chosen(const RunConfig& config) {
-  if (config.freeze.policy != "none" || config.origins.contains("freeze.policy")) return;
-  for (const Key& key : config_keys())
-    if (key.name.starts_with("freeze.") && key.name != "freeze.units" && !is_default(key, config))
-      throw_input(fmt::format("{} = {} has no effect: freeze.policy is not set", key.name,
-                              value_text(key, config)),
-                  config.where(key.name),
-                  fmt::format("freeze.policy = one of {}; \"none\" where nothing is to freeze",
-                              fmt::join(names_of(freeze_policies()), ", ")));
-}
-
-/// Keys of a chosen policy that are without effect beside the others.
-void check_freeze_bounds(const RunConfig& config) {
-  const FreezeSection& freeze = config.freeze;
-  if (freeze.policy == "none") return;
-  if (freeze.max > config.model.layers)
-    throw_input(
-        fmt::format("freeze.max = {}, but the model has {}", freeze.max,
-                    counted(config.model.layers, "layer")),
-        config.where("freeze.max"),
-        fmt::format("at most {}, or 0: all, as long as something trains", config.model.layers));
-  const bool said_never = freeze.unfreeze == "never" && config.origins.contains("freeze.unfreeze");
-  const Key& rise = *find_key("freeze.unfreeze_rise");
-  if (freeze.unfreeze != "loss" && !said_never && !is_default(rise, config))
-    throw_input(fmt::format("{} = {} has no effect: freeze.unfreeze is \"{}\"", rise.name,
-                            value_text(rise, config), freeze.unfreeze),
-                config.where(rise.name), "freeze.unfreeze = \"loss\"");
-}
-
-void check_freeze(const RunConfig& config) {
-  const std::string& policy = config.freeze.policy;
-  if (policy != "none" && config.freeze.units > 0)
-    throw_input(fmt::format("freeze.units = {} and freeze.policy = \"{}\" both say what is frozen",
-                            config.freeze.units, policy),
-                config.where("freeze.units"), "freeze.units = 0, or freeze.policy = \"none\"");
-  check_policy_is_chosen(config);
-  for (const Key& key : config_keys())
-    if (policy != "none" && key.chosen_by == "freeze.policy" && !applies(key, config) &&
-        !is_default(key, config))
-      throw_input(fmt::format("{} is an option of freeze.policy = \"{}\", not of \"{}\"", key.name,
-                              key.entry, policy),
-                  config.where(key.name),
-                  fmt::format("freeze.policy = \"{}\"; the options of {} are: {}", key.entry,
-                              policy, option_keys_of(policy)));
-  check_freeze_bounds(config);
-  const FreezeRules rules = rules_for(config, config.model.layers, config.model.layers);
-  if (rules.policy->plan_skips == nullptr) return;
-  for (const auto& [key, set] : {std::pair{"freeze.max", config.freeze.max != 0},
-                                 {"freeze.unfreeze", config.freeze.unfreeze != "never"}})
-    if (set)
-      throw_input(fmt::format("{} is of frozen layers, and freeze.policy = \"{}\" freezes none",
-                              key, policy),
-                  config.where(key), fmt::format("no {}, or another freeze.policy", key));
-}
-
-/// Keys of a layout policy where nobody has chosen one, or which it does not read. A base config
-/// may have them for others that choose a policy; it then says "none" itself, as does a run that is
-/// to change no more.
-void check_elastic(const RunConfig& config) {
-  const std::string& policy = config.elastic.policy;
-  if (policy == "none" && config.origins.contains("elastic.policy")) return;
-  for (const Key& key : config_keys()) {
-    if (!key.name.starts_with("elastic.") || key.name == "elastic.policy" ||
-        is_default(key, config))
-      continue;
-    if (policy == "none")
-      refuse_idle_key(
-          config, key.name, "elastic.policy is not set",
-          fmt::format("elastic.policy = one of {}; \"none\" where no layout is to change",
-                      fmt::join(names_of(layout_policies()), ", ")));
-    const bool of_all = key.name == "elastic.every" || key.name == "elastic.batch";
-    if (!of_all &&
-        !lookup(layout_policies(), policy, "layout policy", "elastic.policy").has_options)
-      refuse_idle_key(config, key.name,
-                      fmt::format("elastic.policy = \"{}\" does not read it", policy),
-                      fmt::format("no {}, or elastic.policy = \"predicted\"", key.name));
-  }
-}
-
-/// A directory for files that nobody has asked for.
-void check_cache_dir(const RunConfig& config) {
-  if (config.cache.dir.empty() || config.cache.disk.bytes > 0 ||
-      config.origins.contains("cache.disk"))
-    return;
-  refuse_idle_key(config, "cache.dir", "cache.disk is not set",
-                  "cache.disk = a size, such as \"1 GiB\"; 0 where nothing is to be kept on disk");
+/// What a freeze policy itself says of its options.
+void check_policy(const RunConfig& config) {
+  rules_for(config, config.model.layers, config.model.layers);
 }
 
 std::optional<Variation> data_varies(const RunConfig& config) {
@@ -265,15 +144,6 @@ void check_cache(const RunConfig& config) {
   }
 }
 
-/// A library of NVIDIA's is asked for where there is no GPU.
-void check_gpu_library(const RunConfig& config, std::string_view key, std::string_view value,
-                       std::string_view asks, std::string_view library) {
-  if (value != asks || config.run.device == "cuda") return;
-  throw_input(fmt::format("{} = \"{}\" with run.device = \"{}\": {} is for GPUs", key, value,
-                          config.run.device, library),
-              config.where(key), fmt::format("{} = \"auto\"", key));
-}
-
 template <class T>
 EntryOptions usual_options(std::span<const Entry<T>> table) {
   EntryOptions options;
@@ -288,14 +158,6 @@ std::string RunConfig::where(std::string_view key) const {
   const auto origin = origins.find(key);
   if (origin == origins.end()) return fmt::format("{} (default)", key);
   return fmt::format("{}: {}", origin->second, key);
-}
-
-bool RunConfig::operator==(const RunConfig& other) const {
-  return run == other.run && model == other.model && data == other.data && batch == other.batch &&
-         freeze == other.freeze && elastic == other.elastic && cache == other.cache &&
-         optimizer == other.optimizer && lr == other.lr && parallel == other.parallel &&
-         numerics == other.numerics && checkpoint == other.checkpoint && eval == other.eval &&
-         generate == other.generate && log == other.log;
 }
 
 std::string run_directory(const RunConfig& config) {
@@ -316,14 +178,14 @@ RunConfig with_absolute_paths(RunConfig config) {
     if (path.empty() || path.front() == '~') return;  // a glob of the user's home
     path = std::filesystem::absolute(path).lexically_normal().string();
   };
-  DataSection& data = config.data;
-  for (auto* files : {&data.text, &data.files, &data.validation_files, &data.test_files})
-    for (std::string& file : *files) make_absolute(file);
-  if (names_tokenizer_files(data.tokenizer)) make_absolute(data.tokenizer);
-  make_absolute(config.model.from);
-  make_absolute(config.checkpoint.dir);
-  make_absolute(config.cache.dir);
-  if (is_schedule_file(config.parallel.schedule)) make_absolute(config.parallel.schedule);
+  for (const Key& key : config_keys()) {
+    const KeyField field = key.field(config);
+    const auto* const text = std::get_if<std::string*>(&field);
+    if (text != nullptr && (key.is_path || (key.is_file != nullptr && key.is_file(**text))))
+      make_absolute(**text);
+    if (const auto* files = std::get_if<std::vector<std::string>*>(&field); key.is_path && files)
+      for (std::string& file : **files) make_absolute(file);
+  }
   return config;
 }
 
@@ -361,8 +223,8 @@ std::vector<std::string> data_files(const RunConfig& config) {
 }
 
 bool names_data(std::string_view key) {
-  return key == "data.text" || key == "data.files" || key == "data.validation_files" ||
-         key == "data.test_files";
+  const Key* const known = find_key(key);
+  return known != nullptr && known->is_path && key.starts_with("data.");
 }
 
 std::int64_t lr_steps(const RunConfig& config) {
@@ -388,31 +250,15 @@ LayoutOptions layout_options(const RunConfig& config) {
           .grows = elastic.batch == "grows"};
 }
 
-/// Options of an entry that is not chosen: as likely a slip as meant.
-void check_options(const RunConfig& config) {
-  for (const Key& key : config_keys()) {
-    if (key.chosen_by == "freeze.policy" || applies(key, config) || is_default(key, config))
-      continue;
-    throw_input(fmt::format("{} = {} has no effect: {} is {}", key.name, value_text(key, config),
-                            key.chosen_by, value_text(*find_key(key.chosen_by), config)),
-                config.where(key.name), fmt::format("{} = \"{}\"", key.chosen_by, key.entry));
-  }
-}
-
 void validate(const RunConfig& config) {
-  check_names(config);
-  check_options(config);
-  check_data(config);
-  check_keys_of_data(config);
-  require_divides(config, "model.heads", config.model.heads, "model.width", config.model.width);
-  check_batch(config);
-  check_layout(config);
-  check_freeze(config);
-  check_elastic(config);
-  check_cache(config);
-  check_cache_dir(config);
-  check_gpu_library(config, "parallel.transport", config.parallel.transport, "nccl", "NCCL");
-  check_gpu_library(config, "numerics.attention", config.numerics.attention, "cudnn", "cuDNN");
+  for (const Key& key : config_keys()) {
+    check_effect(key, config);
+    if (!key.divides.empty()) check_divides(key, config);
+  }
+#define RULE(holds, key, what, fix) \
+  if (!(holds)) throw_input(what, config.where(key), fix);
+#define CHECK(function) function(config);
+#include "experiments/config/sections.inc"
 }
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // The one table of config keys: reading, checking, help and writing all come from it.
 // Invariant: every field of RunConfig's sections, and every option of an entry of a registry, has
-// exactly one row (a test counts them).
+// exactly one row; sections.inc is where both come from.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,24 +34,40 @@ struct Range {
 };
 
 struct Key {
-  std::string_view name;  // "batch.global"
-  std::function<KeyField(RunConfig& config)> field;
-  std::string_view meaning;
-  Range range;                                                       // numbers only
-  std::function<std::vector<std::string_view>()> choices = nullptr;  // strings only; null: any text
+  std::string_view name{};  // "batch.global"
+  std::function<KeyField(RunConfig& config)> field{};
+  std::string_view meaning{};
+  Range range{};                            // numbers only
+  std::vector<std::string_view> choices{};  // strings only; empty: any text
   /// Strings with choices: whether a text names a file in place of a choice; null: none does.
   bool (*is_file)(const std::string& text) = nullptr;
-  /// A key that is an option of a registry's entry has that entry, and the key that chooses one.
-  std::string_view entry{}, chosen_by{};
+  bool is_path = false;        // texts: paths outside the run directory
+  std::string_view divides{};  // the key of the number that this one divides, unless it is 0
+  /// Which other keys each choice reads; keys that no choice names are read whatever is chosen.
+  std::vector<std::pair<std::string_view, std::vector<std::string_view>>> reads{};
+  /// The other side of that: the key that decides whether this one is read, and the choices that
+  /// read it; none: all that do not turn something off.
+  std::string_view chosen_by{};
+  std::vector<std::string_view> readers{};
+  bool is_option = false;  // of an entry of a registry
+
+  std::string_view section() const { return name.substr(0, name.find('.')); }
+  /// "global" of "batch.global", "llama.kv_heads" of "model.llama.kv_heads".
+  std::string_view within() const { return name.substr(name.find('.') + 1); }
 };
 
-/// All keys, in order of sections. OptionValues of freeze policies and of model families follow
-/// from their registries: a new one needs nothing here.
+/// All keys, in order of sections. Options of freeze policies, model families, ... follow from
+/// their registries: a new one needs nothing here.
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);
-/// Whether the key has an effect: an option of an entry that is not chosen has none.
+/// Whether the key has an effect: what chooses it reads it.
 bool applies(const Key& key, const RunConfig& config);
+/// The key whose chooser is why this one has no effect: itself, or what chooses it, ...; null: it
+/// has one.
+const Key* unread(const Key& key, const RunConfig& config);
+/// Whether its value is one that turns something off: "none", "never", 0.
+bool is_off(const Key& key, const RunConfig& config);
 /// Whether its value is that of an empty config.
 bool is_default(const Key& key, const RunConfig& config);
 /// Whether a table of this name ("batch") exists.

@@ -27,8 +27,8 @@ void set_key(const std::string& name, std::string_view value, const std::string&
 /// Defaults, then the files from left to right, then the assignments; validated.
 RunConfig load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets);
 
-/// All keys that have an effect, also those that are defaults: a `config.toml` that repeats the
-/// run.
+/// All keys, also those that are defaults, but for options of entries that are not chosen: a
+/// `config.toml` that repeats the run.
 std::string write_config(const RunConfig& config);
 
 std::string to_toml(ByteSize size);

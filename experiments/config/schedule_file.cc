@@ -10,25 +10,20 @@
 #include "parallel/plan/schedule_text.h"
 
 namespace concertina {
-namespace {
-
-namespace fs = std::filesystem;
-
-}  // namespace
 
 bool is_schedule_file(const std::string& text) {
   const std::vector<std::string_view> names = names_of(schedules());
-  const bool is_name = std::find(names.begin(), names.end(), text) != names.end();
+  const bool is_name = std::ranges::find(names, text) != names.end();
   std::error_code ignored;
   return text.find('/') != std::string::npos || text.ends_with(".csv") ||
-         (!is_name && !text.empty() && fs::is_regular_file(text, ignored));
+         (!is_name && !text.empty() && std::filesystem::is_regular_file(text, ignored));
 }
 
 ScheduleFile read_schedule_file(const std::string& path) {
   constexpr const char* kScheduleFileHint =
       "a text file with one line of actions per rank, as `schedule show` prints it";
   std::error_code ignored;
-  if (!fs::exists(path, ignored))
+  if (!std::filesystem::exists(path, ignored))
     throw_input("there is no such schedule file", path, kScheduleFileHint);
   const std::string text = read_input_file(path, kMostScheduleBytes, kScheduleFileHint);
   if (text.empty())
@@ -36,6 +31,10 @@ ScheduleFile read_schedule_file(const std::string& path) {
   ScheduleFile result{path, parse_plan(text, path), {}};
   result.layout = infer_layout(result.plan, path);
   return result;
+}
+
+std::optional<ScheduleFile> own_schedule(const std::string& schedule) {
+  return is_schedule_file(schedule) ? std::optional(read_schedule_file(schedule)) : std::nullopt;
 }
 
 }  // namespace concertina

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "parallel/generate/fit_schedule.h"
@@ -18,5 +19,7 @@ inline constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{256} << 20;
 
 /// Throws Error{bad_input} if the file cannot be read or is no schedule. It is not checked yet.
 ScheduleFile read_schedule_file(const std::string& path);
+/// The same of a `parallel.schedule` that names a file; nothing for a schedule of the registry.
+std::optional<ScheduleFile> own_schedule(const std::string& schedule);
 
 }  // namespace concertina

@@ -105,20 +105,18 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
 
 Request request_of(const RunConfig& config, int world, std::vector<int> hosts) {
   const ParallelSection& parallel = config.parallel;
-  Request request{.world = world,
-                  .spare = parallel.spare,
-                  .frozen_units = config.freeze.units,
-                  .pp = parallel.pp,
-                  .dp = parallel.dp,
-                  .chunks = parallel.chunks,
-                  .layout = parallel.layout,
-                  .schedule = parallel.schedule,
-                  .file = std::nullopt,
-                  .partition = parallel.partition,
-                  .overlap = parallel.overlap,
-                  .exchange = {parallel.exchange, std::move(hosts)}};
-  if (is_schedule_file(parallel.schedule)) request.file = read_schedule_file(parallel.schedule);
-  return request;
+  return {.world = world,
+          .spare = parallel.spare,
+          .frozen_units = config.freeze.units,
+          .pp = parallel.pp,
+          .dp = parallel.dp,
+          .chunks = parallel.chunks,
+          .layout = parallel.layout,
+          .schedule = parallel.schedule,
+          .file = own_schedule(parallel.schedule),
+          .partition = parallel.partition,
+          .overlap = parallel.overlap,
+          .exchange = {parallel.exchange, std::move(hosts)}};
 }
 
 Assignment assignment_of(const RunConfig& config, const Job& job, int world,

@@ -34,7 +34,7 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   nlohmann::json identity;
   RunConfig copy = config;
   for (const Key& key : config_keys()) {
-    const std::string_view section = key.name.substr(0, key.name.find('.'));
+    const std::string_view section = key.section();
     const bool numeric = (section == "model" && key.name != "model.from") || section == "batch" ||
                          section == "optimizer" || section == "freeze" || section == "lr" ||
                          key.name == "run.seed" || key.name == "elastic.batch" ||

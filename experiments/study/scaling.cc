@@ -90,12 +90,11 @@ std::string scaling_toml(const RunConfig& config, const ScalingOptions& options)
   std::string section;
   for (const Key& key : config_keys()) {
     if (!applies(key, config) || is_default(key, config) || is_own(key.name)) continue;
-    const std::size_t dot = key.name.find('.');
-    if (key.name.substr(0, dot) != section) {
-      section = key.name.substr(0, dot);
+    if (key.section() != section) {
+      section = key.section();
       text += fmt::format("\n[set.{}]\n", section);
     }
-    text += fmt::format("{} = {}\n", key.name.substr(dot + 1), value_text(key, config));
+    text += fmt::format("{} = {}\n", key.within(), value_text(key, config));
   }
   text += fmt::format(
       "\n[[zip]]\nranks = {}\nparallel.pp = {}\nparallel.dp = {}\nbatch.global = "

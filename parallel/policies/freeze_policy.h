@@ -70,6 +70,8 @@ struct FreezePolicy {
   FreezeDecision (*decide)(const FreezeView& view, const OptionValues& options) = nullptr;
   /// Its knobs: the config keys freeze.<name>. No two policies share a name.
   std::vector<Option> options{};
+  /// Keys of [freeze] that a run reads for it, besides those.
+  std::vector<std::string_view> keys{"freeze.every", "freeze.max", "freeze.unfreeze"};
   bool wants_reference = false;  // else records have no drift
   /// Its decisions follow from steps and epochs where the gradient norm falls from layer to layer:
   /// `plan` can say them before a run.

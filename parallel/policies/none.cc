@@ -11,7 +11,10 @@ FreezeDecision decide(const FreezeView& view, const OptionValues&) {
 }  // namespace
 
 FreezePolicy policy_none() {
-  return {.decide = decide, .foreseen = true, .about = "what freeze.units froze at the start"};
+  return {.decide = decide,
+          .keys = {},
+          .foreseen = true,
+          .about = "what freeze.units froze at the start"};
 }
 
 }  // namespace concertina

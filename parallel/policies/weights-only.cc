@@ -121,6 +121,7 @@ FreezePolicy policy_weights_only() {
                        .help = "steps before the first decision that leaves out weight gradients",
                        .low = 0,
                        .high = 1e9}},
+          .keys = {"freeze.every"},
           .plan_skips = plan_skips,
           .about =
               "no layer; weight gradients are left out by turns so that a step ends earliest "

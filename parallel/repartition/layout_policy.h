@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/registry.h"
 #include "parallel/generate/assign.h"
@@ -56,8 +58,9 @@ struct LayoutDecision {
 
 struct LayoutPolicy {
   LayoutDecision (*decide)(const LayoutView& view) = nullptr;
-  bool has_options = false;  // reads LayoutOptions besides `grows`
-  bool by_times = false;     // decides by the forecast: two runs may decide otherwise
+  /// Keys of [elastic] that a run reads for it.
+  std::vector<std::string_view> keys{"elastic.every", "elastic.batch"};
+  bool by_times = false;  // decides by the forecast: two runs may decide otherwise
   /// Its rule, and where it is from.
   const char* about = "";
 };

@@ -11,7 +11,7 @@ LayoutDecision decide(const LayoutView& view) {
 }  // namespace
 
 LayoutPolicy layout_policy_none() {
-  return {.decide = decide, .about = "the layout stays as it is"};
+  return {.decide = decide, .keys = {}, .about = "the layout stays as it is"};
 }
 
 }  // namespace concertina

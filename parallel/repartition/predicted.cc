@@ -174,7 +174,8 @@ LayoutDecision decide(const LayoutView& view) {
 
 LayoutPolicy layout_policy_predicted() {
   return {.decide = decide,
-          .has_options = true,
+          .keys = {"elastic.every", "elastic.batch", "elastic.depth", "elastic.replicas",
+                   "elastic.schedule", "elastic.least_gain"},
           .by_times = true,
           .about =
               "what the simulator, with the run's own costs, says ends the run first, where "

@@ -414,9 +414,9 @@ idle_policy idle-linear --set freeze.policy=linear
 idle_policy idle-list --set freeze.policy=list --set 'freeze.at=["step 1: 2"]'
 idle_policy idle-pace --set freeze.policy=pipetransformer --set freeze.every=1 --set freeze.alpha=0
 refused 'freeze.max' 0 --set freeze.policy=linear --set freeze.max=-1
-refused 'freeze.max is of frozen layers, and freeze.policy = "weights-only" freezes none' 0 \
+refused 'freeze.max = 2 has no effect: freeze.policy is "weights-only"' 0 \
   --set freeze.policy=weights-only --set freeze.max=2
-refused 'freeze.unfreeze is of frozen layers' 0 --set freeze.policy=weights-only \
+refused 'freeze.unfreeze = "loss" has no effect' 0 --set freeze.policy=weights-only \
   --set freeze.unfreeze=loss
 refused 'parallel.spare = 2 of 2 ranks: none is left' 2 --set parallel.spare=2
 refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \

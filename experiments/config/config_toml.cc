@@ -1,10 +1,12 @@
+#include "experiments/config/config_toml.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
-#include "experiments/config/config_toml.h"
 #include "experiments/config/config_value.h"
 #include "io/input_file.h"
 
@@ -65,6 +67,19 @@ std::string quote_if_text(const Key& key, std::string_view value) {
   return to_toml(std::string(value));
 }
 
+/// TOML is UTF-8: a file with other bytes could not be read again.
+void require_utf8(std::string_view key, const std::string& value, const RunConfig& config) {
+  try {
+    (void)nlohmann::json(value).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw_input(fmt::format("{} has bytes that are not UTF-8, which no config file can hold: {}",
+                            key, value),
+                config.where(key),
+                "other names for these files and directories (relative paths are made absolute: "
+                "the current directory counts)");
+  }
+}
+
 }  // namespace
 
 void read_config(std::string_view toml, const std::string& source, RunConfig& config) {
@@ -118,6 +133,25 @@ RunConfig load_config(const std::vector<std::string>& files, const std::vector<s
   for (const std::string& assignment : sets) set_config(assignment, config);
   validate(config);
   return config;
+}
+
+std::string to_toml(ByteSize size) {
+  return size.bytes == 0 ? "0" : to_toml(to_text(size));
+}
+
+std::string write_config(const RunConfig& config) {
+  std::string text, section;
+  for (const Key& key : config_keys()) {
+    if (key.section() != section) {
+      section = key.section();
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
+    }
+    if (key.is_option && !applies(key, config) && is_default(key, config)) continue;
+    const std::string value = value_text(key, config);
+    require_utf8(key.name, value, config);
+    text += fmt::format("{} = {}\n", key.within(), value);
+  }
+  return text;
 }
 
 }  // namespace concertina

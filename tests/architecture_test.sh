@@ -10,18 +10,22 @@ sources() {
   root=$1; shift
   for folder; do
     [ ! -e "$root/$folder" ] || (cd "$root" && find "$folder" -type f \
-      \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \))
+      \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' -o -name '*.inc' \))
   done
 }
 
-# forbid ROOT WHY HEADERS ALLOWED FOLDER...: no file of the folders whose path does not match the
-# extended regular expression ALLOWED includes what HEADERS matches.
+# forbid_text ROOT WHY TEXT ALLOWED FOLDER...: no file of the folders whose path does not match the
+# extended regular expression ALLOWED has a line that matches TEXT.
+forbid_text() {
+  root=$1; why=$2; text=$3; allowed=$4; shift 4
+  sources "$root" "$@" | grep -Ev "^($allowed)" | (cd "$root" && xargs grep -nE "$text" /dev/null) |
+    while read -r line; do echo "$line: $why"; done
+}
+
+# forbid ROOT WHY HEADERS ALLOWED FOLDER...: likewise, none includes what HEADERS matches.
 forbid() {
-  root=$1; why=$2; headers=$3; allowed=$4; shift 4
-  sources "$root" "$@" | grep -Ev "^($allowed)" | while read -r file; do
-    grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$root/$file" |
-      while read -r line; do echo "$file:$line: $why"; done
-  done
+  root=$1; why=$2; headers=$3; shift 3
+  forbid_text "$root" "$why" "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$@"
 }
 
 # defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked
@@ -86,6 +90,13 @@ violations() {
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
     parallel/exchanges parallel/policies parallel/predict parallel/repartition
   forbid "$1" 'predictions read no files' 'nlohmann/|toml|fstream>|filesystem>' $none parallel/predict
+  forbid_text "$1" 'what has no effect is said by the table of keys, of options or of a study' \
+    '^[^/]*".*has no effect' 'experiments/(config/config|commands/command|study/study_sections)\.cc' \
+    core models parallel io experiments
+  forbid_text "$1" 'the entry of a registry says which keys it reads' \
+    '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
+    'experiments/config/|io/datasets/|parallel/(policies|repartition)/' \
+    core models parallel io experiments
   rooms "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do
@@ -154,6 +165,11 @@ models: io'
 must_fail models/a.cc '#include "io/file.h"' io/a.cc '#include "models/model.h"'
 table=
 must_fail parallel/predict/a.cc '#include <nlohmann/json.hpp>'
+must_fail experiments/run/a.cc 'throw_input(fmt::format("{} has no effect", key));'
+must_pass experiments/config/config.cc 'throw_input(fmt::format("{} has no effect", key));'
+must_pass io/a.h '/// A flag that has no effect.'
+must_fail models/a.cc 'if (key == "data.crop") return;'
+must_pass io/datasets/a.cc 'constexpr auto kKeys = {"data.crop"};'
 must_fail src/a.cc 'int x;'
 must_fail core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'class X final : public Y {')"
 must_fail core/a.h "$(in_namespace 'enum class X { a };')" io/a.cc "$(in_namespace 'template <class T> struct X {')"

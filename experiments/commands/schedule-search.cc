@@ -11,7 +11,7 @@
 #include "core/number_text.h"
 #include "experiments/commands/schedule_options.h"
 #include "parallel/predict/machine.h"
-#include "experiments/predict/schedule_search.h"
+#include "experiments/predict/schedule_search_report.h"
 #include "experiments/machine/signals.h"
 #include "io/file.h"
 
@@ -69,7 +69,7 @@ int run_schedule_search(const SearchOptions& options) {
   hold_stop_signals();
   SearchTeller teller;
   search.goes_on = std::ref(teller);
-  const FoundSchedule found = search_schedule(search, costs_of(options));
+  const SearchedSchedule found = search_schedule(search, costs_of(options));
   teller.end();
   if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
   fmt::print("{}", options.json ? json_line(found.report) : search_table(found.report));

@@ -1,6 +1,6 @@
 // What `schedule search` promises: no schedule with a name is better within the bound, with any
 // number of chunks that was tried. The names are looked up here, as `schedule simulate` does it.
-#include "experiments/predict/schedule_search.h"
+#include "experiments/predict/schedule_search_report.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(ScheduleSearch, StopsWhenToldToWithTheBestSoFar) {
     if (progress.doing != "moves") least = progress.best;
     return ++asked < 12;
   };
-  const FoundSchedule found = search_schedule(search, ScheduleCosts({"1", "1.5", "0.5"}));
+  const SearchedSchedule found = search_schedule(search, ScheduleCosts({"1", "1.5", "0.5"}));
   EXPECT_TRUE(found.report["stopped"].get<bool>());
   EXPECT_EQ(asked, 12) << "and not again";
   EXPECT_FALSE(check(found.plan, found.layout));
@@ -73,7 +73,7 @@ TEST(ScheduleSearch, IsNeverWorseThanAnyNameAtAnyChunksTried) {
         quick.opposite = true;
         SCOPED_TRACE(fmt::format("p={} m={} memory={} chunks={}", quick.ranks, quick.microbatches,
                                  quick.memory, max_chunks));
-        const FoundSchedule found = search_schedule(quick, *costs);
+        const SearchedSchedule found = search_schedule(quick, *costs);
         const int tried = max_chunks == 0 ? kMaxChunks : max_chunks;
         EXPECT_EQ(found.report["max_chunks"], tried);
         EXPECT_LE(found.report["makespan"].get<double>(),
@@ -86,7 +86,7 @@ TEST(ScheduleSearch, IsNeverWorseThanAnyNameAtAnyChunksTried) {
 }
 
 TEST(ScheduleSearch, ListsEveryNumberOfChunks) {
-  const FoundSchedule found =
+  const SearchedSchedule found =
       search_schedule({.ranks = 4, .microbatches = 8, .max_chunks = 5, .effort = kLittle},
                       ScheduleCosts({"1", "1", "1"}));
   std::vector<int> tried;
@@ -100,7 +100,7 @@ TEST(ScheduleSearch, ListsEveryNumberOfChunks) {
 TEST(ScheduleSearch, BoundsBeyondAllIntegersAreNoBounds) {
   const ScheduleCosts costs({"1", "1", "1"});
   const auto table = [&](double memory) {
-    const FoundSchedule found = search_schedule(
+    const SearchedSchedule found = search_schedule(
         {.ranks = 2, .microbatches = 4, .memory = memory, .effort = kLittle}, costs);
     for (const auto& one : found.report["named"])
       EXPECT_TRUE(one["within"].get<bool>()) << memory << " " << one.dump();
@@ -111,8 +111,8 @@ TEST(ScheduleSearch, BoundsBeyondAllIntegersAreNoBounds) {
 }
 
 TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
-  const FoundSchedule found = search_schedule({.ranks = 4, .microbatches = 8, .effort = kLittle},
-                                              ScheduleCosts({"1", "1", "1"}));
+  const SearchedSchedule found = search_schedule({.ranks = 4, .microbatches = 8, .effort = kLittle},
+                                                 ScheduleCosts({"1", "1", "1"}));
   int twice = 0;
   for (const auto& one : found.report["named"]) {
     const bool opposite = one["schedule"] == "chimera" || one["schedule"] == "dualpipe";
@@ -122,7 +122,7 @@ TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
   EXPECT_EQ(twice, 2);
   EXPECT_NE(search_table(found.report).find("keeps weights twice: left out (--opposite)"),
             std::string::npos);
-  const FoundSchedule alone =
+  const SearchedSchedule alone =
       search_schedule({.ranks = 1, .microbatches = 4}, ScheduleCosts({"1", "1", "1"}));
   for (const auto& one : alone.report["named"]) EXPECT_EQ(one["weights"], 1) << one.dump();
 }
@@ -131,7 +131,7 @@ TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
 TEST(ScheduleSearch, FindsOppositePipelinesOnlyIfTheyAreAskedFor) {
   const ScheduleCosts costs({"1", "1", "1"});
   for (const bool opposite : {false, true}) {
-    const FoundSchedule found = search_schedule(
+    const SearchedSchedule found = search_schedule(
         {.ranks = 4, .microbatches = 4, .max_chunks = 1, .effort = kLittle, .opposite = opposite},
         costs);
     EXPECT_EQ(found.report["weights"], opposite ? 2 : 1);
@@ -146,7 +146,7 @@ TEST(ScheduleSearch, FindsTheShortestSpan) {
   search.objective = Objective::span;
   const auto bubble = [&](double kept) {
     search.kept_for_weight = kept;
-    const FoundSchedule found = search_schedule(search, costs);
+    const SearchedSchedule found = search_schedule(search, costs);
     EXPECT_EQ(found.report["objective"], "span");
     EXPECT_LE(found.report["peak_activations"]["share"].get<double>(), 16 + 1e-9);
     for (const auto& one : found.report["named"]) {
@@ -164,7 +164,7 @@ TEST(ScheduleSearch, TakesAFileWithARowPerStage) {
   const std::string file = testing::TempDir() + "search_rows.csv";
   std::ofstream(file) << "F,I,W\n1,1,1\n1,1,1\n2,1,1\n1,1,1\n1,1,1\n1,1,1\n";
   const ScheduleCosts costs({file});
-  const FoundSchedule found =
+  const SearchedSchedule found =
       search_schedule({.ranks = 3, .microbatches = 6, .effort = kLittle}, costs);
   EXPECT_EQ(found.report["chunks"], 2);
   for (const auto& one : found.report["named"]) EXPECT_EQ(one["chunks"], 2) << one.dump();

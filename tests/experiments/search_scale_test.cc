@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "experiments/predict/schedule_search.h"
+#include "experiments/predict/schedule_search_report.h"
 #include "tests/own_figures.h"
 
 namespace concertina {
@@ -16,7 +16,7 @@ constexpr double kMostSeconds = 30;  // of one core, in an optimised build
 TEST(LargeSearch, TakesSeconds) {
   const ScheduleSearch options{.ranks = 8, .microbatches = 32, .memory = 8};
   const double start = cpu_seconds();
-  const FoundSchedule found = search_schedule(options, ScheduleCosts({"1", "1", "1"}));
+  const SearchedSchedule found = search_schedule(options, ScheduleCosts({"1", "1", "1"}));
   const double seconds = cpu_seconds() - start;
   double named = 0;
   for (const auto& one : found.report.at("named"))

@@ -179,7 +179,7 @@ same_as whole packs-parts
 interrupted KILL 240 137 packs-old 2 $packs
 python3 - << 'PY' || fail 'the checkpoint of an older form'
 import glob, hashlib, json
-folder = sorted(glob.glob('runs/packs-old/checkpoints/step-*'))[-1] + '/'
+folder = sorted(glob.glob('runs/packs-old/checkpoints/step-*[0-9]'))[-1] + '/'
 manifest = json.load(open(folder + 'manifest.json'))
 kept = manifest['metadata']['progress']['layout']
 layout = kept.pop('layout')

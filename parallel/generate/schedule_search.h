@@ -1,4 +1,4 @@
-// `concertina schedule search`: the best schedule for costs and a memory bound, over all the ways
+// The best schedule for costs and a memory bound, over all the ways
 // in which the registry's schedules fold a pipeline onto ranks.
 // Every schedule is tried with every number of chunks that it has, up to a limit; moves start from
 // the numbers that schedules want (Chunks::usual) and from that of the best one with a name.
@@ -10,12 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "experiments/predict/schedule_costs.h"
 #include "parallel/generate/row_judge.h"
+#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 
@@ -49,23 +50,39 @@ struct ScheduleSearch {
 /// The most chunks where no model says how many stages there can be.
 constexpr int kMaxChunks = 8;
 
+/// Costs of the plans that a search makes.
+struct SearchCosts {
+  /// Of a plan whose stages take `share` of a stage that is alone on its rank, with so many leaves
+  /// of the gradient sum.
+  std::function<Costs(const Layout& layout, const Plan& plan, double share, int leaves)> of;
+  std::optional<int> units{};  // of a model: no layout has more stages
+  std::optional<int> rows{};   // stages that the costs are of: a pipeline has as many
+};
+
+/// A schedule of the registry, with so many chunks.
+struct ScheduleTry {
+  std::string schedule;
+  int chunks = 1;
+  double makespan = 0, span = 0;  // seconds; span: the longest of a rank
+  double share = 0;    // most activations of a rank, in microbatches of its share of the model
+  double weights = 1;  // times that a rank keeps the weights of its share: 2 of opposite pipelines
+  bool within = true;  // the bound on memory
+};
+
 struct FoundSchedule {
-  Plan plan;
-  Layout layout;  // one unit a stage
-  /// Keys: objective (step, span), makespan, span (the longest of a rank), bubble (mean, ranks,
-  /// definitions), peak_activations (microbatch_stages; share: most of a rank, in microbatches of
-  /// its share, with kept_for_weight), chunks, from (what it started with: a name, or "search"),
-  /// links (see links_json()), max_chunks, opposite, named: a list of all that were tried,
-  /// {schedule, chunks, makespan, span, share, weights, within}; stopped: whether goes_on() ended
-  /// it; and weights: how many times a rank keeps the weights of its share: 2 for opposite
-  /// pipelines, which are listed even where they may not be found.
-  nlohmann::ordered_json report;
+  Plan plan{};
+  Layout layout{};  // one unit a stage
+  Costs costs{};
+  Timeline timeline{};
+  double span = 0, share = 0, weights = 1;  // see ScheduleTry
+  int chunks = 1;
+  std::string from{};                // the name that it started with, or "search"
+  std::vector<ScheduleTry> tries{};  // all that were tried, opposite pipelines among them
+  int max_chunks = 1;
+  bool stopped = false;  // by goes_on()
 };
 
 /// Throws Error{bad_input} if nothing fits the bound, or the model has fewer units than ranks.
-FoundSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts& costs);
-
-/// One line a schedule: the best number of chunks of those tried.
-std::string search_table(const nlohmann::ordered_json& report);
+FoundSchedule search_schedule(const ScheduleSearch& options, const SearchCosts& costs);
 
 }  // namespace concertina

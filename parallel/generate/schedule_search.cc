@@ -1,4 +1,4 @@
-#include "experiments/predict/schedule_search.h"
+#include "parallel/generate/schedule_search.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
-#include "experiments/predict/bubble_json.h"
 #include "parallel/generate/one_replica.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
@@ -18,8 +17,6 @@
 
 namespace concertina {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks are 41 microbatches of stages
@@ -49,7 +46,7 @@ double copies_of_weights(const Layout& layout) {
 
 class Search {
  public:
-  Search(const ScheduleSearch& options, const ScheduleCosts& costs)
+  Search(const ScheduleSearch& options, const SearchCosts& costs)
       : options_(options), costs_(costs), max_chunks_(max_chunks()) {}
 
   FoundSchedule run() {
@@ -59,7 +56,7 @@ class Search {
     for (const Entry<Schedule>& schedule : schedules()) {
       if (schedule.value.searched) continue;
       const Chunks& chunks = schedule.value.chunks;
-      const int least = costs_.rows() ? max_chunks_ : chunks.step;
+      const int least = costs_.rows ? max_chunks_ : chunks.step;
       for (int v = least; v <= std::min(chunks.most, max_chunks_); v += chunks.step)
         if (goes_on(schedule.name, v, kInf)) try_named(schedule, v);
     }
@@ -72,10 +69,9 @@ class Search {
       throw_input(
           fmt::format("no schedule keeps at most {:g} microbatches per rank", options_.memory),
           "--memory", fmt::format("{} is what 1f1b keeps", options_.ranks));
-    found_.report["max_chunks"] = max_chunks_;
-    found_.report["opposite"] = options_.opposite;
-    found_.report["stopped"] = stopped_;
-    found_.report["named"] = named_;
+    found_.max_chunks = max_chunks_;
+    found_.stopped = stopped_;
+    found_.tries = std::move(tries_);
     return std::move(found_);
   }
 
@@ -88,8 +84,8 @@ class Search {
   }
 
   int max_chunks() const {
-    if (const std::optional<int> rows = costs_.rows()) return chunks_of(*rows);
-    const std::optional<int> units = costs_.units();
+    if (const std::optional<int> rows = costs_.rows) return chunks_of(*rows);
+    const std::optional<int> units = costs_.units;
     if (units && *units < options_.ranks)
       throw_input(fmt::format("the model has {} for {}", counted(*units, "unit"),
                               counted(options_.ranks, "rank")),
@@ -185,13 +181,8 @@ class Search {
       const Costs costs = costs_of(field, plan);
       const Timeline timeline = simulate(plan, field.layout, costs);
       const bool fits = within(field, plan);
-      named_.push_back({{"schedule", schedule.name},
-                        {"chunks", chunks},
-                        {"makespan", timeline.makespan},
-                        {"span", longest_span(plan, timeline)},
-                        {"share", share_of(field, plan)},
-                        {"weights", field.weights},
-                        {"within", fits}});
+      tries_.push_back({std::string(schedule.name), chunks, timeline.makespan,
+                        longest_span(plan, timeline), share_of(field, plan), field.weights, fits});
       if (fits && may_be_found(field)) offer(field, plan, costs, schedule.name);
     } catch (const Error& error) {
       if (error.code() != Exit::bad_input) throw;  // else: not for these ranks or microbatches
@@ -228,90 +219,32 @@ class Search {
     perfect_ = options_.objective == Objective::step
                    ? *std::ranges::min_element(timeline.bubble) < kRounding
                    : least_ <= *std::ranges::max_element(timeline.compute) * (1 + kRounding);
-    const bool step = options_.objective == Objective::step;
-    found_ = {
-        plan,
-        field.layout,
-        {{"objective", step ? "step" : "span"},
-         {"makespan", timeline.makespan},
-         {"span", longest_span(plan, timeline)},
-         {"bubble",
-          {{"mean", timeline.mean_bubble},
-           {"ranks", timeline.bubble},
-           {"definitions", definitions_json(plan, timeline)}}},
-         {"peak_activations",
-          {{"microbatch_stages", timeline.peak_activations}, {"share", share_of(field, plan)}}},
-         {"chunks", field.folding.chunks},
-         {"weights", field.weights},
-         {"from", from},
-         {"links", costs_.links(field.layout, costs)}}};
+    found_ = {.plan = plan,
+              .layout = field.layout,
+              .costs = costs,
+              .timeline = timeline,
+              .span = longest_span(plan, timeline),
+              .share = share_of(field, plan),
+              .weights = field.weights,
+              .chunks = field.folding.chunks,
+              .from = std::string(from)};
   }
 
   const ScheduleSearch& options_;
-  const ScheduleCosts& costs_;
+  const SearchCosts& costs_;
   const int max_chunks_;
   std::deque<SearchField> fields_;  // stay where they are
-  Json named_ = Json::array();
+  std::vector<ScheduleTry> tries_;
   const SearchField* best_ = nullptr;
   double least_ = kInf;
   bool perfect_ = false, stopped_ = false;
   FoundSchedule found_;
 };
 
-/// The best of one schedule's tries: one within the bound, then the shortest by `length`.
-const Json& best_of(const std::vector<const Json*>& tries, const char* length) {
-  return **std::min_element(tries.begin(), tries.end(), [&](const Json* a, const Json* b) {
-    const auto key = [&](const Json& one) {
-      return std::pair(!one["within"].get<bool>(), one[length].get<double>());
-    };
-    return key(*a) < key(*b);
-  });
-}
-
-/// The end of a line of the table.
-std::string weights_note(const Json& one, bool opposite) {
-  if (one["weights"].get<double>() <= 1) return "\n";
-  return opposite ? "  keeps weights twice\n" : "  keeps weights twice: left out (--opposite)\n";
-}
-
 }  // namespace
 
-FoundSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts& costs) {
+FoundSchedule search_schedule(const ScheduleSearch& options, const SearchCosts& costs) {
   return Search(options, costs).run();
-}
-
-std::string search_table(const Json& report) {
-  const bool opposite = report["opposite"].get<bool>();
-  const char* length = report["objective"] == "step" ? "makespan" : "span";
-  std::string text = fmt::format("links: {}\n{:<20} {:>6} {:>10} {:>10} {:>12} {:>7}\n",
-                                 report["links"]["text"].get<std::string>(), "schedule", "chunks",
-                                 "makespan", "span", "activations", "tried");
-  const auto line = [](const std::string& name, const Json& one, double share,
-                       const std::string& tried) {
-    return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"].get<int>(),
-                       one["makespan"].get<double>(), one["span"].get<double>(), share, tried);
-  };
-  const Json& named = report["named"];
-  for (std::size_t i = 0, next = 0; i < named.size(); i = next) {
-    std::vector<const Json*> tries;
-    for (; next < named.size() && named[next]["schedule"] == named[i]["schedule"]; ++next)
-      tries.push_back(&named[next]);
-    const Json& best = best_of(tries, length);
-    const int least = (*tries.front())["chunks"].get<int>();
-    const int most = (*tries.back())["chunks"].get<int>();
-    text += line(best["schedule"].get<std::string>(), best, best["share"].get<double>(),
-                 least == most ? fmt::to_string(least) : fmt::format("{}..{}", least, most)) +
-            (best["within"].get<bool>() ? "" : "  too many") + weights_note(best, opposite);
-  }
-  text += line("found (" + report["from"].get<std::string>() + ")", report,
-               report["peak_activations"]["share"].get<double>(), "") +
-          weights_note(report, opposite);
-  if (report["stopped"].get<bool>())
-    text += "stopped by a signal: this is the best so far; not everything was tried\n";
-  for (const auto& [name, one] : report["bubble"]["definitions"].items())
-    text += fmt::format("bubble {:<12} {:>8.4f}  {}\n", name, one["value"].get<double>(),
-                        one["formula"].get<std::string>());
-  return text;
 }
 
 }  // namespace concertina

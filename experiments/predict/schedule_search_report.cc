@@ -1,0 +1,108 @@
+#include "experiments/predict/schedule_search_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "experiments/predict/bubble_json.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json tries_json(const std::vector<ScheduleTry>& tries) {
+  Json json = Json::array();
+  for (const ScheduleTry& one : tries)
+    json.push_back({{"schedule", one.schedule},
+                    {"chunks", one.chunks},
+                    {"makespan", one.makespan},
+                    {"span", one.span},
+                    {"share", one.share},
+                    {"weights", one.weights},
+                    {"within", one.within}});
+  return json;
+}
+
+/// The best of one schedule's tries: one within the bound, then the shortest by `length`.
+const Json& best_of(const std::vector<const Json*>& tries, const char* length) {
+  return **std::min_element(tries.begin(), tries.end(), [&](const Json* a, const Json* b) {
+    const auto key = [&](const Json& one) {
+      return std::pair(!one["within"].get<bool>(), one[length].get<double>());
+    };
+    return key(*a) < key(*b);
+  });
+}
+
+/// The end of a line of the table.
+std::string weights_note(const Json& one, bool opposite) {
+  if (one["weights"].get<double>() <= 1) return "\n";
+  return opposite ? "  keeps weights twice\n" : "  keeps weights twice: left out (--opposite)\n";
+}
+
+}  // namespace
+
+SearchedSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts& costs) {
+  FoundSchedule found = search_schedule(
+      options, SearchCosts{[&](const Layout& layout, const Plan& plan, double share, int leaves) {
+                             return costs.of(layout, plan, share, leaves);
+                           },
+                           costs.units(), costs.rows()});
+  const Timeline& timeline = found.timeline;
+  Json report = {{"objective", options.objective == Objective::step ? "step" : "span"},
+                 {"makespan", timeline.makespan},
+                 {"span", found.span},
+                 {"bubble",
+                  {{"mean", timeline.mean_bubble},
+                   {"ranks", timeline.bubble},
+                   {"definitions", definitions_json(found.plan, timeline)}}},
+                 {"peak_activations",
+                  {{"microbatch_stages", timeline.peak_activations}, {"share", found.share}}},
+                 {"chunks", found.chunks},
+                 {"weights", found.weights},
+                 {"from", found.from},
+                 {"links", costs.links(found.layout, found.costs)},
+                 {"max_chunks", found.max_chunks},
+                 {"opposite", options.opposite},
+                 {"stopped", found.stopped},
+                 {"named", tries_json(found.tries)}};
+  return {std::move(found.plan), std::move(found.layout), std::move(report)};
+}
+
+std::string search_table(const Json& report) {
+  const bool opposite = report["opposite"].get<bool>();
+  const char* length = report["objective"] == "step" ? "makespan" : "span";
+  std::string text = fmt::format("links: {}\n{:<20} {:>6} {:>10} {:>10} {:>12} {:>7}\n",
+                                 report["links"]["text"].get<std::string>(), "schedule", "chunks",
+                                 "makespan", "span", "activations", "tried");
+  const auto line = [](const std::string& name, const Json& one, double share,
+                       const std::string& tried) {
+    return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"].get<int>(),
+                       one["makespan"].get<double>(), one["span"].get<double>(), share, tried);
+  };
+  const Json& named = report["named"];
+  for (std::size_t i = 0, next = 0; i < named.size(); i = next) {
+    std::vector<const Json*> tries;
+    for (; next < named.size() && named[next]["schedule"] == named[i]["schedule"]; ++next)
+      tries.push_back(&named[next]);
+    const Json& best = best_of(tries, length);
+    const int least = (*tries.front())["chunks"].get<int>();
+    const int most = (*tries.back())["chunks"].get<int>();
+    text += line(best["schedule"].get<std::string>(), best, best["share"].get<double>(),
+                 least == most ? fmt::to_string(least) : fmt::format("{}..{}", least, most)) +
+            (best["within"].get<bool>() ? "" : "  too many") + weights_note(best, opposite);
+  }
+  text += line("found (" + report["from"].get<std::string>() + ")", report,
+               report["peak_activations"]["share"].get<double>(), "") +
+          weights_note(report, opposite);
+  if (report["stopped"].get<bool>())
+    text += "stopped by a signal: this is the best so far; not everything was tried\n";
+  for (const auto& [name, one] : report["bubble"]["definitions"].items())
+    text += fmt::format("bubble {:<12} {:>8.4f}  {}\n", name, one["value"].get<double>(),
+                        one["formula"].get<std::string>());
+  return text;
+}
+
+}  // namespace concertina

@@ -12,7 +12,6 @@
 #include "core/number_text.h"
 #include "experiments/commands/schedule_options.h"
 #include "experiments/timeline/timeline_drawing.h"
-#include "experiments/timeline/timeline_grid.h"
 #include "io/figure/write_figure.h"
 
 namespace concertina {

@@ -4,12 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/number_text.h"
-#include "experiments/timeline/timeline_legend.h"
 #include "experiments/timeline/timeline_panel.h"
-#include "experiments/timeline/timeline_style.h"
 #include "io/figure/axis_scale.h"
 
 namespace concertina {
@@ -26,6 +25,36 @@ std::pair<double, const char*> byte_unit(double most) {
   return most >= kKiB ? std::pair{kKiB, "KiB"} : std::pair{1.0, "bytes"};
 }
 
+constexpr double kLegendSize = 7, kSample = 10, kLine = 10.5, kApart = 9;
+
+class LegendDrawer {
+ public:
+  LegendDrawer(double left, double top, double right, Drawing& sheet)
+      : left_(left), right_(right), x_(left), y_(top), sheet_(sheet) {}
+
+  /// Boxes side by side, and what they mean; `hatch`: of the lines over a box.
+  void entry(const std::vector<Paint>& samples, const std::string& name,
+             WorkKind hatch = WorkKind::forward) {
+    const double width =
+        static_cast<double>(samples.size()) * kSample + 3 + text_width(name, kLegendSize);
+    if (x_ > left_ && x_ + width > right_) x_ = left_, y_ += kLine;
+    for (const Paint& paint : samples) {
+      const RectShape box{x_, y_ + 1, kSample, 7, paint};
+      sheet_.add(box);
+      sheet_.add(hatch_of(hatch, box));
+      x_ += kSample;
+    }
+    sheet_.words({x_ + 3, y_ + 7.2}, name, kLegendSize);
+    x_ += 3 + text_width(name, kLegendSize) + kApart;
+  }
+
+  double bottom() const { return y_ + kLine; }
+
+ private:
+  double left_, right_, x_, y_;
+  Drawing& sheet_;
+};
+
 class TimelinesDrawer {
  public:
   TimelinesDrawer(const std::vector<TimelinePanel>& panels, const TimelineUnits& units,
@@ -39,17 +68,59 @@ class TimelinesDrawer {
 
   Drawing draw() {
     sheet_.title = fmt::format("Predicted timelines of {}", fmt::join(names(), ", "));
-    double y = draw_timeline_legend(panels_, kMargin, 3, scale_.right, scale_.by_column, sheet_);
+    double y = legend();
+    const double top = y;
     for (std::size_t i = 0; i < panels_.size(); ++i) {
-      const PanelText text{title(panels_[i]), figures(panels_[i]), saved_[i].caption};
+      PanelText text{panels_[i].name, {}};
+      if (!units_.in_page) text = {title(panels_[i]), figures(panels_[i])};
       y = draw_timeline_panel(panels_[i], saved_[i], text, scale_, y + (i > 0 ? kPanelGap : 3),
                               sheet_);
     }
+    sheet_.axes = {scale_.left, scale_.right, top, y, 0, scale_.longest / units_.time, 0, 1, {}};
     sheet_.height = notes(axis(y + 3)) + 4;
     return std::move(sheet_);
   }
 
  private:
+  /// What the panels have, in lines; returns where they end.
+  double legend() {
+    std::array<bool, kWorkKinds> used{};
+    int chunks = 1;
+    bool path = false;
+    for (const TimelinePanel& panel : panels_) {
+      chunks = std::max(chunks, chunks_of(panel));
+      path = path || !panel.timeline.critical_path.empty();
+      for (std::size_t rank = 0; rank < panel.ranks(); ++rank) {
+        const std::vector<WorkBox> boxes = work_boxes(panel, rank);
+        for (const WorkBox& box : boxes) used[static_cast<std::size_t>(box.work)] = true;
+        if (!waits_between(boxes, panel.timeline.makespan).empty())
+          used[static_cast<std::size_t>(WorkKind::idle)] = true;
+      }
+    }
+    LegendDrawer legend(kMargin, 3, scale_.right, sheet_);
+    constexpr std::array<const char*, kWorkKinds> kMeanings{"F forward",
+                                                            "B backward (I and W)",
+                                                            "I input gradient",
+                                                            "W weight gradient",
+                                                            "optimizer",
+                                                            "waiting",
+                                                            "waiting for a transfer",
+                                                            "waiting for reduction",
+                                                            "waiting in the optimizer"};
+    for (std::size_t i = 0; i < kWorkKinds; ++i) {
+      const auto work = static_cast<WorkKind>(i);
+      if (used[i])
+        legend.entry({{.fill = colour_of(work)}}, kMeanings[i],
+                     scale_.by_column && work != WorkKind::idle ? WorkKind::forward : work);
+      if (work == WorkKind::optimizer && chunks > 1 && !scale_.by_column)
+        legend.entry({{.fill = colour_of(WorkKind::forward)},
+                      {.fill = colour_of(WorkKind::forward, chunks - 1, chunks)}},
+                     "first, last stage of a rank");
+    }
+    if (path) legend.entry({{.line = kInk, .width = 1.1}}, "critical path");
+    return legend.bottom();
+  }
+
   std::vector<std::string> names() const {
     std::vector<std::string> result;
     for (const TimelinePanel& panel : panels_) result.push_back(panel.name);
@@ -59,18 +130,20 @@ class TimelinesDrawer {
   /// The scales that all panels share.
   void measure() {
     std::size_t boxes = 0, ranks = 0;
+    scale_.units = units_;
     for (const TimelinePanel& panel : panels_) {
       ranks = std::max(ranks, panel.ranks());
       scale_.longest = std::max(scale_.longest, panel.timeline.makespan);
       for (const std::size_t rank : spread_ranks(panel.ranks(), kMostRows))
         boxes += work_boxes(panel, rank).size();
-      saved_.push_back(most_saved(panel));
+      saved_.push_back(units_.in_page ? SavedCurve{} : most_saved(panel));
       scale_.most_saved = std::max(scale_.most_saved, saved_.back().peak);
     }
     scale_.by_column = boxes > kMostBoxes;
     scale_.rows = std::min(ranks, kMostRows);
     const std::size_t shown = scale_.rows;
     scale_.row = shown <= 4 ? 13 : shown <= 8 ? 11 : shown <= 16 ? 8.5 : shown <= 32 ? 6 : 4;
+    if (units_.in_page) scale_.row *= 1.35;
     const auto [unit, name] =
         units_.bytes ? byte_unit(scale_.most_saved) : std::pair{1.0, "microbatches"};
     scale_.saved_unit = unit;
@@ -128,27 +201,16 @@ class TimelinesDrawer {
   double axis(double y) {
     const AxisScale time({.low = 0, .high = scale_.longest / units_.time}, {});
     const double width = scale_.right - scale_.left;
-    sheet_.shapes.push_back(
-        PathShape{{{{scale_.left, y}, {scale_.right, y}}}, false, {.line = kInk, .width = 0.6}});
+    sheet_.line({scale_.left, y}, {scale_.right, y}, kInk, 0.6);
     for (const AxisTick& tick : time.ticks(static_cast<int>(width / 40))) {
-      const double share = tick.value * units_.time / scale_.longest,
-                   at = scale_.x(share * scale_.longest);
-      sheet_.shapes.push_back(
-          PathShape{{{{at, y}, {at, y + 2.5}}}, false, {.line = kInk, .width = 0.6}});
+      const double at = scale_.x(tick.value * units_.time);
+      sheet_.line({at, y}, {at, y + 2.5}, kInk, 0.6);
       const double half = text_width(tick.label, kRankSize) / 2;
-      sheet_.shapes.push_back(TextShape{{std::min(at, sheet_.width - half - 1), y + 9.5},
-                                        tick.label,
-                                        kRankSize,
-                                        Anchor::middle,
-                                        false,
-                                        kInk});
+      sheet_.words({std::min(at, sheet_.width - half - 1), y + 9.5}, tick.label, kRankSize,
+                   Anchor::middle);
     }
-    sheet_.shapes.push_back(TextShape{{(scale_.left + scale_.right) / 2, y + 18.5},
-                                      shortened(units_.time_label, 7.5, width),
-                                      7.5,
-                                      Anchor::middle,
-                                      false,
-                                      kInk});
+    sheet_.words({(scale_.left + scale_.right) / 2, y + 18.5},
+                 shortened(units_.time_label, 7.5, width), 7.5, Anchor::middle);
     return y + 20;
   }
 
@@ -166,7 +228,7 @@ class TimelinesDrawer {
       }
     for (const std::string& line : wrapped(text, 6.5, scale_.right - kMargin)) {
       y += 8;
-      sheet_.shapes.push_back(TextShape{{kMargin, y}, line, 6.5, Anchor::start, false, kSoft});
+      sheet_.words({kMargin, y}, line, 6.5, Anchor::start, kSoft);
     }
     return y;
   }

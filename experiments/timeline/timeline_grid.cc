@@ -1,11 +1,11 @@
-#include "experiments/timeline/timeline_grid.h"
-
+// Predicted steps in letters.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "experiments/timeline/timeline_drawing.h"
+#include "experiments/timeline/timeline_panel.h"
 #include "io/figure/axis_scale.h"
 
 namespace concertina {
@@ -84,9 +84,9 @@ class TextGrid {
 
   std::string coloured(WorkKind work, const std::string& text) const {
     if (!look_.colour) return text;
-    constexpr std::array<int, kWorkKinds> kBack{25, 172, 222, 74, 175};
-    return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m", kBack[static_cast<std::size_t>(work)],
-                       work == WorkKind::forward ? 15 : 16, text);
+    const Colour back = colour_of(work);
+    return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m", terminal_colour(back),
+                       terminal_colour(readable_on(back)), text);
   }
 
   std::size_t edge(double time) const {
@@ -116,32 +116,18 @@ class TextGrid {
   }
 
   std::string lettered(const TimelinePanel& panel, const std::vector<WorkBox>& boxes) const {
-    const auto count = static_cast<std::size_t>(std::ceil(cells_));
-    std::vector<std::array<double, kWorkKinds>> used(count);
-    for (const WorkBox& box : boxes) {
-      const double first = box.start / unit_, last = box.end / unit_;
-      for (auto c = static_cast<std::size_t>(first); c < count && static_cast<double>(c) < last;
-           ++c)
-        used[c][static_cast<std::size_t>(box.work)] +=
-            std::min(last, static_cast<double>(c) + 1) - std::max(first, static_cast<double>(c));
-    }
     std::string line, same;  // `same`: letters of one kind, coloured at once
-    WorkKind kind = WorkKind::forward;
+    std::optional<WorkKind> kind;
     const auto flush = [&] {
-      if (!same.empty()) line += coloured(kind, same);
+      line += kind ? coloured(*kind, same) : same;
       same.clear();
     };
-    for (std::size_t c = 0; c < count; ++c) {
-      if (static_cast<double>(c) * unit_ >= panel.timeline.makespan * (1 - 1e-9)) break;
-      const auto most = std::ranges::max_element(used[c]);
-      double busy = 0;
-      for (const double share : used[c]) busy += share;
-      const auto work = static_cast<WorkKind>(most - used[c].begin());
-      if (busy < 0.5 || work != kind) flush();
-      if (busy < 0.5)
-        line += '.';
-      else
-        same += letter_of(kind = work);
+    const double end = panel.timeline.makespan * (1 - 1e-9);
+    const auto count = static_cast<std::size_t>(std::min(cells_, std::ceil(end / unit_)));
+    for (const std::optional<WorkKind>& work : main_work(boxes, unit_, count)) {
+      if (work != kind) flush();
+      kind = work;
+      same += work ? letter_of(*work) : '.';
     }
     flush();
     return line;

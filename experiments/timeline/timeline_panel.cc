@@ -8,7 +8,6 @@
 #include <map>
 
 #include "core/index.h"
-#include "experiments/timeline/timeline_style.h"
 #include "io/figure/axis_scale.h"
 
 namespace concertina {
@@ -16,6 +15,7 @@ namespace {
 
 constexpr double kPanelTitleSize = 8, kFiguresSize = 7, kStrip = 18;
 constexpr double kLeastLabel = 3.8, kMostLabel = 7;  // of microbatch numbers
+constexpr int kMostZoom = 16;                        // of the page
 constexpr double kNoWait = 1;      // points: shorter waits interrupt neither path nor memory
 constexpr double kOutlined = 2.4;  // points: narrower boxes of the critical path are one line
 
@@ -33,41 +33,32 @@ class PanelDrawer {
 
   double draw(const SavedCurve& saved, const PanelText& text, double top) {
     top_ = titles(text, top);
-    if (!scale_.by_column) fit_labels();
+    if (!scale_.by_column && !scale_.units.in_page) fit_labels();
     for (std::size_t row = 0; row < ranks_.size(); ++row) rank_row(row);
-    add(TextShape{{scale_.left - rank_names_ - 5.5, (top_ + bottom()) / 2},
-                  "rank",
-                  kRankSize,
-                  Anchor::middle,
-                  false,
-                  kSoft,
-                  -90});
+    sheet_.words({scale_.left - rank_names_ - 5.5, (top_ + bottom()) / 2}, "rank", kRankSize,
+                 Anchor::middle, kSoft, -90);
     path();
-    return scale_.most_saved > 0 ? memory(saved, text.saved, bottom() + 2) : bottom() + 2;
+    return scale_.most_saved > 0 ? memory(saved, bottom() + 2) : bottom() + 2;
   }
 
  private:
-  void add(Shape shape) { sheet_.shapes.push_back(std::move(shape)); }
+  void add(Shape shape) { sheet_.add(std::move(shape)); }
   double bottom() const { return top_ + static_cast<double>(ranks_.size()) * scale_.row; }
   double y_of(std::size_t row) const { return top_ + static_cast<double>(row) * scale_.row; }
 
   double titles(const PanelText& text, double top) {
     const double width = text_width(text.title, kPanelTitleSize, true);
     const double figures = text_width(text.figures, kFiguresSize), most = scale_.right - 5;
-    add(TextShape{{5, top + 8},
-                  shortened(text.title, 1.1 * kPanelTitleSize, most),
-                  kPanelTitleSize,
-                  Anchor::start,
-                  true,
-                  kInk});
+    sheet_.bold_words({5, top + 8}, shortened(text.title, 1.1 * kPanelTitleSize, most),
+                      kPanelTitleSize);
     if (5 + width + 10 + figures <= scale_.right) {
-      add(TextShape{{scale_.right, top + 8}, text.figures, kFiguresSize, Anchor::end, false, kInk});
+      sheet_.words({scale_.right, top + 8}, text.figures, kFiguresSize, Anchor::end);
       return top + 11.5;
     }
     top += 8;
     for (const std::string& line : wrapped(text.figures, kFiguresSize, most - 5)) {
       top += 8.5;
-      add(TextShape{{5, top}, line, kFiguresSize, Anchor::start, false, kInk});
+      sheet_.words({5, top}, line, kFiguresSize);
     }
     return top + 3.5;
   }
@@ -79,12 +70,8 @@ class PanelDrawer {
     const auto every = static_cast<std::size_t>(std::ceil((kRankSize + 0.5) / scale_.row));
     if (row % every == 0) {
       rank_names_ = std::max(rank_names_, text_width(name, kRankSize));
-      add(TextShape{{scale_.left - 3, y_of(row) + height_ / 2 + 0.36 * kRankSize},
-                    name,
-                    kRankSize,
-                    Anchor::end,
-                    false,
-                    kInk});
+      sheet_.words({scale_.left - 3, y_of(row) + height_ / 2 + 0.36 * kRankSize}, name, kRankSize,
+                   Anchor::end);
     }
     const std::vector<WorkBox> boxes = work_boxes(panel_, rank);
     const double end = scale_.x(panel_.timeline.makespan);
@@ -126,11 +113,15 @@ class PanelDrawer {
   }
 
   std::string title_of(const WorkBox& box) const {
-    const std::string what = box.microbatch < 0
-                                 ? "optimizer"
-                                 : fmt::format("{} of microbatch {} on stage {}",
-                                               letter_of(box.work), box.microbatch, box.stage);
-    return fmt::format("{}, {:.6g} to {:.6g} s of the costs", what, box.start, box.end);
+    const TimelineUnits& units = scale_.units;
+    const Layout& layout = panel_.layout;
+    const auto text = [&](double seconds) { return short_number(seconds / units.time, 4); };
+    std::string what = is_wait(box.work) ? box.what : "optimizer";
+    if (box.microbatch >= 0)
+      what = fmt::format("{} {} stage {}", letter_of(box.work), box.microbatch,
+                         box.stage - layout.first_stage(layout.pipeline_of(box.stage)));
+    return fmt::format("{}, {} to {}{}: {}{}", what, text(box.start), text(box.end),
+                       units.time_unit, text(box.end - box.start), units.time_unit);
   }
 
   void box(const WorkBox& one, double top) {
@@ -147,10 +138,17 @@ class PanelDrawer {
     add(shape);
     const PathShape hatch = hatch_of(one.work, shape);
     if (!hatch.pieces.empty()) add(hatch);
-    const double size = labels_[static_cast<std::size_t>(one.work)];
-    if (one.microbatch < 0 || size <= 0) return;
+    if (one.microbatch < 0) return;
     const std::string number = std::to_string(one.microbatch);
-    if (!hatch.pieces.empty()) {  // no lines behind the number
+    double size = labels_[static_cast<std::size_t>(one.work)];
+    int zoom = 1;
+    if (scale_.units.in_page) {
+      size = std::min(kRankSize, 0.68 * scale_.row) * (one.part > 0 ? 0.6 : 1);
+      const double needed = text_width(number, size) + 0.8;
+      while (zoom <= kMostZoom && width * zoom < needed) zoom *= 2;
+    }
+    if (size < kLeastLabel || zoom > kMostZoom) return;
+    if (!hatch.pieces.empty() && zoom == 1) {  // no lines behind the number
       const double inner = text_width(number, size) + 0.6;
       add(RectShape{left + (width - inner) / 2,
                     top + height / 2 - 0.45 * size,
@@ -163,47 +161,29 @@ class PanelDrawer {
                   size,
                   Anchor::middle,
                   false,
-                  readable_on(colour)});
+                  readable_on(colour),
+                  0,
+                  zoom});
   }
 
   /// Each column in the colour of what took most of it; one path per colour.
   void columns(const std::vector<WorkBox>& boxes, double top) {
+    const double seconds = scale_.longest * kColumnWidth / (scale_.right - scale_.left);
     const auto count = static_cast<std::size_t>((scale_.right - scale_.left) / kColumnWidth) + 1;
-    std::vector<std::array<double, kWorkKinds>> used(count);  // shares of columns
-    for (const WorkBox& one : boxes) {
-      const double first = (scale_.x(one.start) - scale_.left) / kColumnWidth;
-      const double last = (scale_.x(one.end) - scale_.left) / kColumnWidth;
-      for (auto c = static_cast<std::size_t>(first); c < count && static_cast<double>(c) < last;
-           ++c)
-        used[c][static_cast<std::size_t>(one.work)] +=
-            std::min(last, static_cast<double>(c) + 1) - std::max(first, static_cast<double>(c));
-    }
+    const std::vector<std::optional<WorkKind>> work = main_work(boxes, seconds, count);
     std::array<PathShape, kWorkKinds> paths;
-    for (std::size_t c = 0; c < count;) {
-      const int main = main_of(used[c]);
-      std::size_t end = c + 1;
-      while (end < count && main_of(used[end]) == main) ++end;
-      if (main >= 0) {
-        const double left = scale_.left + static_cast<double>(c) * kColumnWidth;
-        const double right =
-            std::min(scale_.right, scale_.left + static_cast<double>(end) * kColumnWidth);
-        PathShape& path = paths[at(main)];
-        path.closed = true;
-        path.paint.fill = colour_of(static_cast<WorkKind>(main));
-        path.pieces.push_back(
-            {{left, top}, {right, top}, {right, top + height_}, {left, top + height_}});
-      }
-      c = end;
+    for (std::size_t c = 0, end = 0; c < count; c = end) {
+      while (end < count && work[end] == work[c]) ++end;
+      if (!work[c]) continue;
+      PathShape& path = paths[static_cast<std::size_t>(*work[c])];
+      path.paint = {.line = colour_of(*work[c]), .width = height_};
+      const double middle = top + height_ / 2, left = static_cast<double>(c) * kColumnWidth,
+                   right = static_cast<double>(end) * kColumnWidth;
+      path.pieces.push_back(
+          {{scale_.left + left, middle}, {std::min(scale_.right, scale_.left + right), middle}});
     }
     for (PathShape& path : paths)
       if (!path.pieces.empty()) add(std::move(path));
-  }
-
-  /// -1 where a column is idle for the most part.
-  static int main_of(const std::array<double, kWorkKinds>& used) {
-    double busy = 0;
-    for (const double share : used) busy += share;
-    return busy < 0.5 ? -1 : static_cast<int>(std::ranges::max_element(used) - used.begin());
   }
 
   struct PathBox {
@@ -280,14 +260,10 @@ class PanelDrawer {
     return next.amount > level.amount && scale_.x(next.at) - scale_.x(level.at) < kNoWait;
   }
 
-  double memory(const SavedCurve& saved, const std::string& caption, double top) {
+  double memory(const SavedCurve& saved, double top) {
     const double width = scale_.right - scale_.left;
-    add(TextShape{{scale_.left, top + kCaptionSize},
-                  shortened(caption, kCaptionSize, width),
-                  kCaptionSize,
-                  Anchor::start,
-                  false,
-                  kSoft});
+    sheet_.words({scale_.left, top + kCaptionSize}, shortened(saved.caption, kCaptionSize, width),
+                 kCaptionSize, Anchor::start, kSoft);
     top += kCaptionSize + 3;
     const double base = top + kStrip;
     const auto level = [&](double amount) { return base - amount / scale_.most_saved * kStrip; };
@@ -302,15 +278,10 @@ class PanelDrawer {
     line.push_back({line.back().x, base});
     add(PathShape{{line}, true, {.fill = mixed(kSoft, kPaper, 0.72)}});
     add(PathShape{{line}, false, {.line = kSoft, .width = 0.7}});
-    add(PathShape{
-        {{{scale_.left, base}, {scale_.right, base}}}, false, {.line = kGridLine, .width = 0.5}});
+    sheet_.line({scale_.left, base}, {scale_.right, base}, kGridLine, 0.5);
     for (const auto& [amount, y] : {std::pair{scale_.most_saved, top}, {0.0, base}})
-      add(TextShape{{scale_.left - 3, y + 0.36 * kRankSize},
-                    short_number(amount / scale_.saved_unit, 3),
-                    kRankSize,
-                    Anchor::end,
-                    false,
-                    kSoft});
+      sheet_.words({scale_.left - 3, y + 0.36 * kRankSize},
+                   short_number(amount / scale_.saved_unit, 3), kRankSize, Anchor::end, kSoft);
     return base + 1;
   }
 
@@ -325,6 +296,30 @@ class PanelDrawer {
 };
 
 }  // namespace
+
+Colour colour_of(WorkKind work) {
+  constexpr std::array<Colour, kWorkKinds> kColours{kBlue, kOrange,     kPaleOrange, kSky, kPink,
+                                                    kIdle, kVermillion, kGreen,      kDark};
+  return kColours[static_cast<std::size_t>(work)];
+}
+
+Colour colour_of(WorkKind work, int chunk, int chunks) {
+  // A paler F still is darker than B, in grey too.
+  const double most = work == WorkKind::forward ? 0.27 : 0.45;
+  return mixed(colour_of(work), kPaper, chunks > 1 ? most * chunk / (chunks - 1) : 0);
+}
+
+PathShape hatch_of(WorkKind work, const RectShape& box) {
+  const Paint idle{.line = kIdleLines, .width = 0.5};
+  if (work == WorkKind::idle) return hatch_lines(box, Hatch::rising, kIdleGap, idle);
+  const Hatch hatch = work == WorkKind::weight      ? Hatch::falling
+                      : work == WorkKind::input     ? Hatch::rising
+                      : work == WorkKind::optimizer ? Hatch::crossed
+                                                    : Hatch::none;
+  const Colour colour = work == WorkKind::input ? mixed(colour_of(WorkKind::backward), kInk, 0.1)
+                                                : mixed(colour_of(work), kInk, 0.4);
+  return hatch_lines(box, hatch, 3, {.line = colour, .width = 0.4});
+}
 
 double draw_timeline_panel(const TimelinePanel& panel, const SavedCurve& saved,
                            const PanelText& text, const PanelScale& scale, double top,

@@ -1,6 +1,8 @@
 #include "experiments/timeline/timeline_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "core/index.h"
 #include "parallel/plan/plan_index.h"
@@ -45,7 +47,7 @@ int TimelinePanel::microbatches() const {
 }
 
 char letter_of(WorkKind work) {
-  return "FBIWS"[static_cast<int>(work)];
+  return "FBIWS...."[static_cast<std::size_t>(work)];
 }
 
 std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank) {
@@ -63,7 +65,28 @@ std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank) {
     boxes.push_back({work_of(row[i].kind), time.start, time.end, row[i].stage, row[i].microbatch,
                      chunk_of_stage[at(row[i].stage)], part});
   }
+  if (rank < panel.waits.size())
+    boxes.insert(boxes.end(), panel.waits[rank].begin(), panel.waits[rank].end());
   return boxes;
+}
+
+std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes, double column,
+                                               std::size_t count) {
+  if (!(column > 0)) return std::vector<std::optional<WorkKind>>(count);
+  std::vector<std::array<double, kWorkKinds>> used(count);  // shares of columns
+  for (const WorkBox& box : boxes) {
+    const double first = box.start / column, last = box.end / column;
+    for (auto c = static_cast<std::size_t>(first); c < count && static_cast<double>(c) < last; ++c)
+      used[c][static_cast<std::size_t>(box.work)] +=
+          std::min(last, static_cast<double>(c) + 1) - std::max(first, static_cast<double>(c));
+  }
+  std::vector<std::optional<WorkKind>> result;
+  for (const auto& shares : used) {
+    const auto most = static_cast<WorkKind>(std::ranges::max_element(shares) - shares.begin());
+    const bool busy = std::accumulate(shares.begin(), shares.end(), 0.0) >= 0.5;
+    result.push_back(busy && most != WorkKind::idle ? std::optional(most) : std::nullopt);
+  }
+  return result;
 }
 
 std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double makespan) {

@@ -3,6 +3,7 @@
 // how they are drawn is the business of timeline_drawing.cc and timeline_grid.cc.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,22 +11,25 @@
 
 namespace concertina {
 
-/// A schedule, and when its actions run.
-struct TimelinePanel {
-  std::string name;
-  Plan plan;
-  Layout layout;
-  Costs costs;
-  Timeline timeline;  // of these
-
-  std::size_t ranks() const { return plan.rows.size(); }
-  int microbatches() const;
+/// What a rank does in a box: F, B, I, W, the optimizer's part of STEP; or what it waits for: the
+/// computation of others, then messages.
+enum class WorkKind {
+  forward,
+  backward,
+  input,
+  weight,
+  optimizer,
+  idle,
+  transfer,
+  reduction,
+  exchange,
+  count
 };
-
-/// What a rank does in a box: F, B, I, W, or the optimizer's part of STEP.
-enum class WorkKind { forward, backward, input, weight, optimizer };
-inline constexpr int kWorkKinds = 5;
-/// "F", "B", "I", "W", "S".
+inline constexpr auto kWorkKinds = static_cast<std::size_t>(WorkKind::count);
+inline bool is_wait(WorkKind work) {
+  return work >= WorkKind::idle;
+}
+/// "F", "B", "I", "W", "S", "." (a wait).
 char letter_of(WorkKind work);
 
 struct WorkBox {
@@ -34,10 +38,28 @@ struct WorkBox {
   int stage = -1, microbatch = -1;  // of F, B, I and W
   int chunk = 0;                    // which of its rank's stages it is
   int part = 0;                     // of two that overlap: 1 or 2
+  std::string what{};               // of a wait: for what
 };
 
-/// The boxes of one rank in the order of its row.
+/// A schedule, and when its actions run.
+struct TimelinePanel {
+  std::string name;
+  Plan plan;
+  Layout layout;
+  Costs costs;
+  Timeline timeline;                          // of these, or as it was measured
+  std::vector<std::vector<WorkBox>> waits{};  // by rank: where it is known for what a rank waits
+
+  std::size_t ranks() const { return plan.rows.size(); }
+  int microbatches() const;
+};
+
+/// The boxes of one rank in the order of its row, then its known waits.
 std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank);
+
+/// What takes most of each of `count` columns of so many seconds; none where it is mostly idle.
+std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes, double column,
+                                               std::size_t count);
 
 /// When a rank with these boxes does nothing, from 0 to the end of the step.
 std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double makespan);

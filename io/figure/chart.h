@@ -46,9 +46,18 @@ struct LineSeries {
   bool band = false;       // the interval is shaded; else error bars
   bool markers = true;     // at the points (of many points, at some)
   bool reference = false;  // thin and grey: what would be ideal
+  bool faint = false;      // thin and pale: single values, of which another line is the mean
+  std::optional<std::size_t> look{};  // colour and dashes are those of this series, from 0 on
+};
+/// An upright line through the chart where something happened: a word on top, and what a reader of
+/// a web page sees who points at it.
+struct LineMark {
+  double x = 0;
+  std::string label{}, title{};
 };
 struct Lines {
   std::vector<LineSeries> series;
+  std::vector<LineMark> marks{};
 };
 
 /// One bar per group, side by side with those of the other series.
@@ -67,6 +76,8 @@ struct Bars {
 struct StackedBar {
   std::vector<double> values{};  // by part
   bool pale = false;
+  std::optional<double> mark{};  // a line across it: what was expected
+  std::string text{};            // in place of the sum
 };
 struct StackGroup {
   std::string name{};
@@ -75,6 +86,9 @@ struct StackGroup {
 struct Stacks {
   std::vector<std::string> parts;  // their names, from the bottom up
   std::vector<StackGroup> groups;
+  std::vector<Colour> colours{};  // of the parts; else those of series
+  std::string mark{};             // what the marks are
+  bool level = false;             // bars go from left to right: x has the numbers
 };
 
 /// A number per cell, dark where it is large (or small: `dark_is_low`).
@@ -114,11 +128,12 @@ enum class LegendAt {
 
 struct Chart {
   std::string title{};
-  ChartAxis x{}, y{};  // of Bars and Stacks: y alone has numbers; of a HeatMap: the labels alone
+  ChartAxis x{}, y{};  // of Bars and Stacks: one has numbers; of a HeatMap: the labels alone
   std::variant<Lines, Bars, Stacks, HeatMap, Scatter> marks{};
   double width_in = kColumnInches;
   double height_in = 0;  // 0: what suits the width, or the rows of a heat map
   LegendAt legend = LegendAt::automatic;
+  std::string note{};  // under the title
 };
 
 Drawing draw(const Chart& chart);

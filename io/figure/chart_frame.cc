@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "io/figure/palette.h"
@@ -28,9 +29,11 @@ LegendAt place_of(const Chart& chart, const std::vector<LegendEntry>& entries) {
   return entries.size() > 1 ? LegendAt::top : LegendAt::none;
 }
 
-double widest_of(const std::vector<AxisTick>& ticks) {
+template <class Names, class Text>
+double widest_of(const Names& names, Text text) {
   double widest = 0;
-  for (const AxisTick& tick : ticks) widest = std::max(widest, text_width(tick.label, kTickSize));
+  for (const auto& name : names)
+    widest = std::max(widest, text_width(std::invoke(text, name), kTickSize));
   return widest;
 }
 
@@ -44,7 +47,7 @@ double sample_width(const LegendEntry& entry) {
 double widest_number(const AxisScale& scale) {
   double widest = 0;
   for (int count = 2; count <= 12; ++count)
-    widest = std::max(widest, widest_of(scale.ticks(count)));
+    widest = std::max(widest, widest_of(scale.ticks(count), &AxisTick::label));
   return widest;
 }
 
@@ -54,7 +57,34 @@ double size_for(const std::string& text, double size, double width) {
   return needed > width ? std::max(5.5, size * width / needed) : size;
 }
 
+/// What is drawn where there is nothing to draw.
+Drawing empty_chart(const Chart& chart) {
+  Drawing sheet = ChartFrame(chart, {}).sheet();
+  sheet.words({sheet.width / 2, sheet.height / 2}, "no data", kLabelSize, Anchor::middle, kSoft);
+  return sheet;
+}
+
 }  // namespace
+
+Drawing draw(const Chart& chart) {
+  const auto drawn =
+      std::visit([&](const auto& marks) { return draw_marks(chart, marks); }, chart.marks);
+  return drawn ? *drawn : empty_chart(chart);
+}
+
+std::string svg(const Chart& chart) {
+  return svg(draw(chart));
+}
+
+SeriesLook look_of_series(std::size_t n) {
+  return {series_colour(n), series_dash(n), series_hatch(n), n};
+}
+
+void add_box(RectShape box, const SeriesLook& look, double gap, Drawing& sheet) {
+  const PathShape lines = hatch_lines(box, look.hatch, gap, {.line = kPaper, .width = 0.6});
+  sheet.add(std::move(box));
+  if (!lines.pieces.empty()) sheet.add(lines);
+}
 
 ChartFrame::ChartFrame(const Chart& chart, const std::vector<LegendEntry>& entries)
     : chart_(chart) {
@@ -71,11 +101,11 @@ ChartFrame::ChartFrame(const Chart& chart, const std::vector<LegendEntry>& entri
 }
 
 void ChartFrame::title() {
-  for (const std::string& line : wrapped(chart_.title, kTitleSize, right_ - left_, true)) {
-    top_ += kTitleSize + 2;
-    add(TextShape{{left_, top_ - 1}, line, kTitleSize, Anchor::start, true, kInk});
-  }
-  if (!chart_.title.empty()) top_ += 2;
+  for (const std::string& line : wrapped(chart_.title, kTitleSize, right_ - left_, true))
+    sheet_.bold_words({left_, (top_ += kTitleSize + 2) - 1}, line, kTitleSize);
+  for (const std::string& line : wrapped(chart_.note, kTickSize, right_ - left_))
+    sheet_.words({left_, (top_ += kRow) - 1}, line, kTickSize, Anchor::start, kSoft);
+  if (top_ > 3) top_ += 2;
 }
 
 void ChartFrame::want_inside(double points) {
@@ -84,29 +114,25 @@ void ChartFrame::want_inside(double points) {
   bottom_ = sheet_.height - 4;
 }
 
-void ChartFrame::legend_entry(const LegendEntry& entry, double x, double y, double width) {
-  const Colour colour = entry.reference ? kSoft : series_colour(entry.style);
+/// Returns where it ends.
+double ChartFrame::legend_entry(const LegendEntry& entry, double x, double y, double width) {
   const double middle = y - 2.6, sample = sample_width(entry);
-  const Paint line{.line = colour,
-                   .width = entry.reference ? 0.8 : 1.3,
-                   .dash = entry.reference ? std::vector<double>{3, 2} : series_dash(entry.style)};
-  if (entry.sample == LegendEntry::Sample::box) {
-    const RectShape box{x, y - 6.5, sample, 7, {.fill = colour, .line = kInk, .width = 0.4}};
-    add(box);
-    add(hatch_lines(box, series_hatch(entry.style), 2.2, {.line = kPaper, .width = 0.6}));
-  } else {
-    if (entry.sample == LegendEntry::Sample::line)
-      add(PathShape{{{{x, middle}, {x + sample, middle}}}, false, line});
-    if (entry.marker && !entry.reference)
-      add(series_marker(entry.style, {x + sample / 2, middle}, 2.1,
-                        {.fill = colour, .line = kPaper, .width = 0.4}));
+  if (entry.sample == LegendEntry::Sample::box)
+    add_box({x, y - 6.5, sample, 7, {.fill = entry.look.colour, .line = kInk, .width = 0.4}},
+            entry.look, 2.2, sheet_);
+  if (entry.sample == LegendEntry::Sample::line)
+    sheet_.add(
+        PathShape{{{{x, middle}, {x + sample, middle}}},
+                  false,
+                  {.line = entry.look.colour, .width = entry.look.width, .dash = entry.look.dash}});
+  if (entry.marker)
+    sheet_.add(series_marker(entry.look.marker, {x + sample / 2, middle}, 2.1,
+                             {.fill = entry.look.colour, .line = kPaper, .width = 0.4}));
+  for (const std::string& line : wrapped(entry.name, kTickSize, width)) {
+    sheet_.words({x + sample + 3, y}, line, kTickSize);
+    y += kRow;
   }
-  add(TextShape{{x + sample + 3, y},
-                shortened(entry.name, kTickSize, width),
-                kTickSize,
-                Anchor::start,
-                false,
-                kInk});
+  return y;
 }
 
 void ChartFrame::legend(const std::vector<LegendEntry>& entries) {
@@ -114,42 +140,31 @@ void ChartFrame::legend(const std::vector<LegendEntry>& entries) {
   if (entries.empty() || (place != LegendAt::top && place != LegendAt::right)) return;
   const double sample = sample_width(entries[0]) + 3;
   const double most = (place == LegendAt::top ? 1 : 0.4) * (right_ - left_) - sample;
-  double widest = 0;
-  const auto width_of = [&](const LegendEntry& entry) {
-    return std::min(most, text_width(entry.name, kTickSize));
-  };
-  for (const LegendEntry& entry : entries) widest = std::max(widest, width_of(entry));
+  const double widest = std::min(most, widest_of(entries, &LegendEntry::name));
+  double x = left_, y = top_ + kRow - 2, end = y;
   if (place == LegendAt::right) {
     right_ -= widest + sample;
-    double y = top_ + kRow;
-    for (const LegendEntry& entry : entries) legend_entry(entry, right_ + 2, y, most), y += kRow;
-    sheet_.height = std::max(sheet_.height, y + 4);
+    for (const LegendEntry& entry : entries) y = legend_entry(entry, right_ + 2, y + 2, most) - 2;
+    sheet_.height = std::max(sheet_.height, y + 6);
     bottom_ = sheet_.height - 4;
     right_ -= 6;
     return;
   }
-  double x = left_;
-  top_ += kRow;
   for (const LegendEntry& entry : entries) {
-    const double width = sample + width_of(entry);
-    if (x > left_ && x + width > right_) x = left_, top_ += kRow;
-    legend_entry(entry, x, top_ - 2, most);
+    const double width = sample + std::min(most, text_width(entry.name, kTickSize));
+    if (x > left_ && x + width > right_) x = left_, y = end;
+    end = std::max(end, legend_entry(entry, x, y, most));
     x += width + kEntryGap;
   }
-  top_ += 1;
+  top_ = end - kRow + 3;
 }
 
 void ChartFrame::y_label() {
   const std::string label = with_unit(chart_.y);
   if (label.empty()) return;
   const double length = bottom_ - top_, size = size_for(label, kLabelSize, length);
-  add(TextShape{{left_ + 7, (top_ + bottom_) / 2},
-                shortened(label, size, length),
-                size,
-                Anchor::middle,
-                false,
-                kInk,
-                -90});
+  sheet_.words({left_ + 7, (top_ + bottom_) / 2}, shortened(label, size, length), size,
+               Anchor::middle, kInk, -90);
 }
 
 void ChartFrame::x_label() {
@@ -159,12 +174,7 @@ void ChartFrame::x_label() {
   const double half = text_width(label, size) / 2;
   const double middle = std::clamp((left_ + right_) / 2, std::min(half + 4, sheet_.width / 2),
                                    std::max(sheet_.width - half - 4, sheet_.width / 2));
-  add(TextShape{{middle, sheet_.height - 5},
-                shortened(label, size, length),
-                size,
-                Anchor::middle,
-                false,
-                kInk});
+  sheet_.words({middle, sheet_.height - 5}, shortened(label, size, length), size, Anchor::middle);
 }
 
 int ChartFrame::most_levels() const {
@@ -173,30 +183,39 @@ int ChartFrame::most_levels() const {
 
 void ChartFrame::y_ticks(const std::vector<AxisTick>& ticks, const AxisScale& y) {
   for (const AxisTick& tick : ticks) {
-    const double at = bottom_ - y.share(tick.value) * (bottom_ - top_);
-    add(PathShape{{{{left_, at}, {right_, at}}}, false, {.line = kGridLine, .width = 0.5}});
-    add(TextShape{
-        {left_ - 3, at + 0.36 * kTickSize}, tick.label, kTickSize, Anchor::end, false, kInk});
+    const double at = y_of(y, tick.value);
+    sheet_.line({left_, at}, {right_, at}, kGridLine, 0.5);
+    sheet_.words({left_ - 3, at + 0.36 * kTickSize}, tick.label, kTickSize, Anchor::end);
   }
 }
 
 void ChartFrame::x_ticks(const std::vector<AxisTick>& ticks, const AxisScale& x) {
   double until = 0;  // where the last label ends
   for (const AxisTick& tick : ticks) {
-    const double at = left_ + x.share(tick.value) * (right_ - left_);
-    add(PathShape{{{{at, top_}, {at, bottom_}}}, false, {.line = kGridLine, .width = 0.5}});
+    const double at = x_of(x, tick.value);
+    sheet_.line({at, top_}, {at, bottom_}, kGridLine, 0.5);
     // A label at the end may stand aside; one without room is left out.
     const double half = text_width(tick.label, kTickSize) / 2;
     const double middle = std::min(at, sheet_.width - half - 1);
     if (middle - half < until + 1) continue;
     until = middle + half;
-    add(TextShape{
-        {middle, bottom_ + kTickSize + 2}, tick.label, kTickSize, Anchor::middle, false, kInk});
+    sheet_.words({middle, bottom_ + kTickSize + 2}, tick.label, kTickSize, Anchor::middle);
   }
 }
 
+/// As many as have room side by side.
+std::vector<AxisTick> ChartFrame::fitting_ticks(const AxisScale& x) const {
+  std::vector<AxisTick> ticks;
+  for (int count = 10; count >= 2; --count) {
+    ticks = x.ticks(count);
+    const double apart = (right_ - left_) / std::max(1.0, static_cast<double>(ticks.size()) - 1);
+    if (apart >= widest_of(ticks, &AxisTick::label) + 7) break;
+  }
+  return ticks;
+}
+
 void ChartFrame::border() {
-  add(PathShape{
+  sheet_.add(PathShape{
       {{{left_, top_}, {left_, bottom_}, {right_, bottom_}}}, false, {.line = kInk, .width = 0.7}});
 }
 
@@ -206,8 +225,7 @@ void ChartFrame::end_labels(const std::vector<EndLabel>& ends, const AxisScale& 
     double at;
   };
   std::vector<Placed> placed;
-  for (const EndLabel& end : ends)
-    placed.push_back({&end, bottom_ - y.share(end.value) * (bottom_ - top_)});
+  for (const EndLabel& end : ends) placed.push_back({&end, y_of(y, end.value)});
   std::ranges::stable_sort(placed, {}, &Placed::at);
   // Apart from each other, from above; then back up from the bottom.
   constexpr double kApart = kTickSize + 1;
@@ -217,39 +235,29 @@ void ChartFrame::end_labels(const std::vector<EndLabel>& ends, const AxisScale& 
   for (std::size_t i = placed.size(); i-- > 0; most = placed[i].at - kApart)
     placed[i].at = std::min(placed[i].at, most);
   for (const Placed& one : placed)
-    add(TextShape{{right_ + 4, one.at + 0.36 * kTickSize},
-                  shortened(one.label->name, kTickSize, sheet_.width - right_ - 6),
-                  kTickSize,
-                  Anchor::start,
-                  false,
-                  mixed(one.label->colour, kInk, 0.25)});
+    sheet_.words({right_ + 4, one.at + 0.36 * kTickSize},
+                 shortened(one.label->name, kTickSize, sheet_.width - right_ - 6), kTickSize,
+                 Anchor::start, mixed(one.label->colour, kInk, 0.25));
 }
 
 void ChartFrame::number_axes(const AxisScale& x, const AxisScale& y,
                              const std::vector<EndLabel>& ends) {
   if (!with_unit(chart_.x).empty()) bottom_ -= kLabelSize + 3;
   bottom_ -= kTickSize + 3;
-  // std::vector<std::string> at the ends need as many lines.
+  // Names at the ends need as many lines.
   const double inside = std::max(kLeastInside, static_cast<double>(ends.size()) * (kTickSize + 1));
   if (const double missing = inside - (bottom_ - top_); missing > 0)
     sheet_.height += missing, bottom_ += missing;
   y_label();
   if (!with_unit(chart_.y).empty()) left_ += kLabelSize + 3;
   const std::vector<AxisTick> levels = y.ticks(most_levels());
-  left_ += widest_of(levels) + 4;
-  double widest = 0;
-  for (const EndLabel& end : ends) widest = std::max(widest, text_width(end.name, kTickSize));
+  left_ += widest_of(levels, &AxisTick::label) + 4;
+  const double widest = widest_of(ends, &EndLabel::name);
   if (widest > 0) right_ -= std::min(widest, 0.4 * (right_ - left_)) + 2;
-  std::vector<AxisTick> ticks;
-  for (int count = 10; count >= 2; --count) {
-    ticks = x.ticks(count);
-    const double wide = widest_of(ticks);
-    const double apart = (right_ - left_) / std::max(1.0, static_cast<double>(ticks.size()) - 1);
-    if (apart >= wide + 7) break;
-  }
+  const std::vector<AxisTick> ticks = fitting_ticks(x);
   if (!ticks.empty()) {  // the last label may stand out of the area
     const double half = text_width(ticks.back().label, kTickSize) / 2;
-    const double at = left_ + x.share(ticks.back().value) * (right_ - left_);
+    const double at = x_of(x, ticks.back().value);
     if (ends.empty()) right_ -= std::max(0.0, at + half - sheet_.width + 2);
   }
   y_ticks(levels, y);
@@ -257,13 +265,15 @@ void ChartFrame::number_axes(const AxisScale& x, const AxisScale& y,
   end_labels(ends, y);
   x_label();
   border();
+  if (chart_.x.scale == Scale::linear && chart_.y.scale == Scale::linear)
+    sheet_.axes = {
+        left_, right_, top_, bottom_, x.low(), x.high(), y.low(), y.high(), with_unit(chart_.x)};
 }
 
 /// Sets how the names below stand, and takes the room that they need.
 void ChartFrame::room_for_names(const std::vector<std::string>& names) {
   const double slot = (right_ - left_) / std::max<double>(1, static_cast<double>(names.size()));
-  double widest = 0;
-  for (const std::string& name : names) widest = std::max(widest, text_width(name, kTickSize));
+  const double widest = widest_of(names, std::identity{});
   turned_ = widest > slot - 3;
   constexpr double kMostTurned = 90;
   names_height_ = turned_ ? std::min(widest, kMostTurned) * std::numbers::sqrt2 / 2 + kTickSize + 2
@@ -279,24 +289,42 @@ void ChartFrame::room_for_names(const std::vector<std::string>& names) {
 
 void ChartFrame::names_below(const std::vector<std::string>& names) {
   const double slot = (right_ - left_) / std::max<double>(1, static_cast<double>(names.size()));
-  // std::vector<std::string> side by side are as far apart as letters are high.
+  // Names side by side are as far apart as letters are high.
   const auto every = static_cast<std::size_t>(std::max(1.0, std::ceil((kTickSize + 1) / slot)));
   for (std::size_t i = 0; i < names.size(); i += every) {
     const double middle = left_ + (static_cast<double>(i) + 0.5) * slot;
-    if (!turned_) {
-      add(TextShape{
-          {middle, bottom_ + kTickSize + 3}, names[i], kTickSize, Anchor::middle, false, kInk});
-      continue;
-    }
     const double room = std::min((names_height_ - kTickSize - 2), middle - 2) * std::numbers::sqrt2;
-    add(TextShape{{middle + 3, bottom_ + kTickSize},
-                  shortened(names[i], kTickSize, room + 0.01),
-                  kTickSize,
-                  Anchor::end,
-                  false,
-                  kInk,
-                  -45});
+    if (turned_)
+      sheet_.words({middle + 3, bottom_ + kTickSize}, shortened(names[i], kTickSize, room + 0.01),
+                   kTickSize, Anchor::end, kInk, -45);
+    else
+      sheet_.words({middle, bottom_ + kTickSize + 3}, names[i], kTickSize, Anchor::middle);
   }
+}
+
+double ChartFrame::room_beside(const std::vector<std::string>& names) const {
+  return std::min(widest_of(names, std::identity{}), 0.4 * (right_ - left_));
+}
+
+void ChartFrame::names_beside(const std::vector<std::string>& names, double room) {
+  const double row = (bottom_ - top_) / static_cast<double>(names.size());
+  const auto every = static_cast<std::size_t>(std::max(1.0, std::ceil((kTickSize + 1) / row)));
+  for (std::size_t i = 0; i < names.size(); i += every)
+    sheet_.words({left_ - 4, top_ + (static_cast<double>(i) + 0.5) * row + 0.36 * kTickSize},
+                 shortened(names[i], kTickSize, room + 0.01), kTickSize, Anchor::end);
+}
+
+void ChartFrame::name_axis_beside(const std::vector<std::string>& names, const AxisScale& x) {
+  const double room = room_beside(names), label = with_unit(chart_.x).empty() ? 0 : kLabelSize + 3;
+  left_ += room + 4;
+  if (chart_.height_in <= 0) {  // the bars keep their height
+    sheet_.height += label + kTickSize + 3;
+    bottom_ += label + kTickSize + 3;
+  }
+  bottom_ -= label + kTickSize + 3;
+  x_ticks(fitting_ticks(x), x);
+  names_beside(names, room);
+  x_label();
 }
 
 void ChartFrame::name_axis_below(const std::vector<std::string>& names, const AxisScale& y) {
@@ -318,29 +346,19 @@ void ChartFrame::name_axis_below(const std::vector<std::string>& names, const Ax
 void ChartFrame::name_both_axes(const std::vector<std::string>& below,
                                 const std::vector<std::string>& beside) {
   const double label = with_unit(chart_.y).empty() ? 0 : kLabelSize + 3;
-  double widest = 0;
-  for (const std::string& name : beside) widest = std::max(widest, text_width(name, kTickSize));
-  widest = std::min(widest, 0.4 * (right_ - left_));
-  left_ += label + widest + 4;
-  const double cells = bottom_ - top_;
+  const double room = room_beside(beside), cells = bottom_ - top_;
+  left_ += label + room + 4;
   if (!with_unit(chart_.x).empty()) bottom_ -= kLabelSize + 3;
   room_for_names(below);
   if (chart_.height_in <= 0) {  // the cells keep their height
     const double missing = cells - (bottom_ - top_);
     sheet_.height += missing, bottom_ += missing;
   }
-  const double inside = left_, row = (bottom_ - top_) / static_cast<double>(beside.size());
-  left_ -= label + widest + 4;
+  const double inside = left_;
+  left_ -= label + room + 4;
   y_label();
   left_ = inside;
-  const auto every = static_cast<std::size_t>(std::max(1.0, std::ceil((kTickSize + 1) / row)));
-  for (std::size_t i = 0; i < beside.size(); i += every)
-    add(TextShape{{left_ - 4, top_ + (static_cast<double>(i) + 0.5) * row + 0.36 * kTickSize},
-                  shortened(beside[i], kTickSize, widest + 0.01),
-                  kTickSize,
-                  Anchor::end,
-                  false,
-                  kInk});
+  names_beside(beside, room);
   names_below(below);
   x_label();
 }

@@ -3,8 +3,6 @@
 #include <cmath>
 
 #include "io/figure/chart_frame.h"
-#include "io/figure/chart_marks.h"
-#include "io/figure/palette.h"
 
 namespace concertina {
 namespace {
@@ -27,7 +25,7 @@ class HeatDrawer {
     frame_.name_both_axes(map_.columns, map_.rows);
     cells();
     draw_key(ticks, widest, label);
-    return frame_.drawing();
+    return std::move(frame_.sheet());
   }
 
  private:
@@ -68,58 +66,44 @@ class HeatDrawer {
                        height,
                        {.line = kPaper, .width = 0.6}};
         if (!scale_.holds(value(r, c))) {
-          cell.paint.fill = Colour{244, 245, 247};
-          frame_.add(cell);
-          frame_.add(hatch_lines(cell, Hatch::rising, 3, {.line = kGridLine, .width = 0.6}));
+          cell.paint.fill = kNoValue;
+          frame_.sheet().add(cell);
+          frame_.sheet().add(
+              hatch_lines(cell, Hatch::rising, 3, {.line = kGridLine, .width = 0.6}));
           continue;
         }
         const Colour colour = colour_of(value(r, c));
         cell.paint.fill = colour;
-        frame_.add(cell);
+        frame_.sheet().add(cell);
         if (size > 0)
-          frame_.add(TextShape{{cell.x + width / 2, cell.y + height / 2 + 0.36 * size},
-                               number(r, c),
-                               size,
-                               Anchor::middle,
-                               false,
-                               readable_on(colour)});
+          frame_.sheet().words({cell.x + width / 2, cell.y + height / 2 + 0.36 * size},
+                               number(r, c), size, Anchor::middle, readable_on(colour));
       }
   }
 
   void draw_key(const std::vector<AxisTick>& ticks, double widest, const std::string& label) {
     const double left = frame_.right() + 8, height = frame_.bottom() - frame_.top();
+    Drawing& sheet = frame_.sheet();
     constexpr int kSteps = 64;
     for (int i = 0; i < kSteps; ++i) {
       const double share = (i + 0.5) / kSteps, step = height / kSteps;
       // A little higher than a step: no white lines between them.
-      frame_.add(RectShape{left,
-                           frame_.bottom() - (i + 1) * step,
-                           kKeyWidth,
-                           step + (i > 0 ? 0.3 : 0),
-                           {.fill = cividis(map_.dark_is_low ? share : 1 - share)}});
+      sheet.add(RectShape{left,
+                          frame_.bottom() - (i + 1) * step,
+                          kKeyWidth,
+                          step + (i > 0 ? 0.3 : 0),
+                          {.fill = cividis(map_.dark_is_low ? share : 1 - share)}});
     }
     for (const AxisTick& tick : ticks) {
-      const double at = frame_.bottom() - scale_.share(tick.value) * height;
-      frame_.add(PathShape{{{{left + kKeyWidth, at}, {left + kKeyWidth + 2, at}}},
-                           false,
-                           {.line = kInk, .width = 0.5}});
-      frame_.add(TextShape{{left + kKeyWidth + 4, at + 0.36 * kTickSize},
-                           tick.label,
-                           kTickSize,
-                           Anchor::start,
-                           false,
-                           kInk});
+      const double at = frame_.y_of(scale_, tick.value), right = left + kKeyWidth;
+      sheet.line({right, at}, {right + 2, at}, kInk, 0.5);
+      sheet.words({right + 4, at + 0.36 * kTickSize}, tick.label, kTickSize);
     }
     const double size = std::clamp(
         kLabelSize * height / std::max(1.0, text_width(label, kLabelSize)), 5.5, kLabelSize);
-    frame_.add(TextShape{
+    sheet.words(
         {left + kKeyWidth + 4 + widest + kLabelSize + 1, (frame_.top() + frame_.bottom()) / 2},
-        shortened(label, size, height + 8),
-        size,
-        Anchor::middle,
-        false,
-        kInk,
-        -90});
+        shortened(label, size, height + 8), size, Anchor::middle, kInk, -90);
   }
 
   const Chart& chart_;

@@ -4,8 +4,6 @@
 #include <functional>
 
 #include "io/figure/chart_frame.h"
-#include "io/figure/chart_marks.h"
-#include "io/figure/palette.h"
 
 namespace concertina {
 namespace {
@@ -57,63 +55,77 @@ std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, const Axi
   return result;
 }
 
+struct Curve {
+  const LineSeries* series;
+  SeriesLook look;
+  std::vector<CurvePoint> points;
+};
+
 class LinesDrawer {
  public:
   LinesDrawer(ChartFrame& frame, const AxisScale& x, const AxisScale& y)
       : frame_(frame), x_(x), y_(y) {}
 
-  Spot at(double x, double y) const {
-    return {frame_.left() + x_.share(x) * (frame_.right() - frame_.left()),
-            frame_.bottom() - y_.share(y) * (frame_.bottom() - frame_.top())};
-  }
-
-  void band(const std::vector<CurvePoint>& points, Colour colour) {
+  void band(const Curve& curve) {
     each_run(
-        points,
+        curve.points,
         [&](const CurvePoint& p) {
           return p.drawn && holds_all(y_, {p.low, p.high});
         },
         [&](auto begin, auto end) {
-          PathShape path{{{}}, true, {.fill = colour, .opacity = 0.22}};
+          PathShape path{{{}}, true, {.fill = curve.look.colour, .opacity = 0.22}};
           for (auto it = begin; it != end; ++it) path.pieces[0].push_back(at(it->x, it->high));
           for (auto it = end; it != begin;) {
             --it;
             path.pieces[0].push_back(at(it->x, it->low));
           }
-          frame_.add(path);
+          frame_.sheet().add(path);
         });
   }
 
-  void error_bars(const std::vector<CurvePoint>& points, Colour colour) {
-    PathShape path{{}, false, {.line = colour, .width = 0.8}};
-    constexpr double kCap = 1.8;
-    for (const CurvePoint& p : points) {
-      if (!p.drawn || !holds_all(y_, {p.low, p.high})) continue;
-      const Spot low = at(p.x, p.low), high = at(p.x, p.high);
-      path.pieces.push_back({low, high});
-      for (const Spot& end : {low, high})
-        path.pieces.push_back({{end.x - kCap, end.y}, {end.x + kCap, end.y}});
-    }
-    if (!path.pieces.empty()) frame_.add(path);
-  }
-
-  void line(const std::vector<CurvePoint>& points, const Paint& paint) {
-    PathShape path{{}, false, paint};
+  void draw(const Curve& curve) {
+    if (!curve.series->band) error_bars(curve);
+    PathShape path{{},
+                   false,
+                   {.line = curve.look.colour,
+                    .width = curve.look.width,
+                    .dash = curve.look.dash,
+                    .opacity = curve.series->faint ? 0.45 : 1},
+                   curve.series->name};
     each_run(
-        points, [](const CurvePoint& p) { return p.drawn; },
+        curve.points, [](const CurvePoint& p) { return p.drawn; },
         [&](auto begin, auto end) {
           path.pieces.emplace_back();
           for (auto it = begin; it != end; ++it) path.pieces.back().push_back(at(it->x, it->y));
         });
-    frame_.add(path);
+    frame_.sheet().add(path);
+    // A single point has no line.
+    const bool markers = curve.series->markers || curve.points.size() == 1;
+    if (!markers || curve.series->reference || curve.series->faint) return;
+    const std::size_t every = (curve.points.size() + kMostMarkers - 1) / kMostMarkers;
+    for (std::size_t i = 0; i < curve.points.size(); i += every)
+      if (curve.points[i].drawn)
+        frame_.sheet().add(
+            series_marker(curve.look.marker, at(curve.points[i].x, curve.points[i].y), 2.1,
+                          {.fill = curve.look.colour, .line = kPaper, .width = 0.4}));
   }
 
-  void markers(const std::vector<CurvePoint>& points, std::size_t style) {
-    const std::size_t every = (points.size() + kMostMarkers - 1) / kMostMarkers;
-    for (std::size_t i = 0; i < points.size(); i += every)
-      if (points[i].drawn)
-        frame_.add(series_marker(style, at(points[i].x, points[i].y), 2.1,
-                                 {.fill = series_colour(style), .line = kPaper, .width = 0.4}));
+  /// Words above the chart, as far as they have room beside each other.
+  void marks(const std::vector<LineMark>& marks) {
+    double until = 0;
+    for (const LineMark& mark : marks) {
+      if (!x_.holds(mark.x)) continue;
+      const double at = frame_.x_of(x_, mark.x), half = text_width(mark.label, kTickSize) / 2;
+      frame_.sheet().add(RectShape{at - 0.35,
+                                   frame_.top(),
+                                   0.7,
+                                   frame_.bottom() - frame_.top(),
+                                   {.fill = kInk},
+                                   mark.title});
+      if (at - half < until + 1 || at + half > frame_.sheet().width) continue;
+      frame_.sheet().words({at, frame_.top() - 2}, mark.label, kTickSize, Anchor::middle);
+      until = at + half;
+    }
   }
 
  private:
@@ -129,14 +141,23 @@ class LinesDrawer {
     }
   }
 
+  Spot at(double x, double y) const { return {frame_.x_of(x_, x), frame_.y_of(y_, y)}; }
+
+  void error_bars(const Curve& curve) {
+    PathShape path{{}, false, {.line = curve.look.colour, .width = 0.8}};
+    constexpr double kCap = 1.8;
+    for (const CurvePoint& p : curve.points) {
+      if (!p.drawn || !holds_all(y_, {p.low, p.high})) continue;
+      const Spot low = at(p.x, p.low), high = at(p.x, p.high);
+      path.pieces.push_back({low, high});
+      for (const Spot& end : {low, high})
+        path.pieces.push_back({{end.x - kCap, end.y}, {end.x + kCap, end.y}});
+    }
+    if (!path.pieces.empty()) frame_.sheet().add(path);
+  }
+
   ChartFrame& frame_;
   const AxisScale &x_, &y_;
-};
-
-struct Curve {
-  const LineSeries* series;
-  std::size_t style;
-  std::vector<CurvePoint> points;
 };
 
 /// Values of the x axis, and of the y axis with the ends of intervals.
@@ -159,9 +180,13 @@ std::vector<Curve> curves_of(const Lines& lines, const AxisScale& x, const AxisS
   std::size_t style = 0;
   for (const LineSeries& series : lines.series) {
     std::vector<CurvePoint> points = thinned(points_of(series, x, y), x);
+    SeriesLook look = series.reference ? SeriesLook{.colour = kSoft, .dash = {3, 2}, .width = 0.8}
+                                       : look_of_series(series.look.value_or(style));
+    if (series.faint) look.width = 0.7;
     if (std::ranges::any_of(points, &CurvePoint::drawn))
-      curves.push_back({&series, style, std::move(points)});
-    if (!series.reference) ++style;  // the colour of a series does not depend on others' data
+      curves.push_back({&series, look, std::move(points)});
+    // The colour of a series does not depend on others' data.
+    if (!series.reference && !series.look) ++style;
   }
   return curves;
 }
@@ -172,8 +197,7 @@ std::vector<EndLabel> ends_of(const std::vector<Curve>& curves) {
     const auto last = std::find_if(curve.points.rbegin(), curve.points.rend(),
                                    [](const CurvePoint& p) { return p.drawn; });
     if (!curve.series->name.empty())
-      ends.push_back({last->y, curve.series->name,
-                      curve.series->reference ? kSoft : series_colour(curve.style)});
+      ends.push_back({last->y, curve.series->name, curve.look.colour});
   }
   return ends;
 }
@@ -188,27 +212,18 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Lines& lines) {
   std::vector<LegendEntry> legend;
   for (const Curve& curve : curves)
     if (!curve.series->name.empty())
-      legend.push_back({curve.series->name, curve.style, LegendEntry::Sample::line,
-                        curve.series->markers, curve.series->reference});
+      legend.push_back({curve.series->name, curve.look, LegendEntry::Sample::line,
+                        curve.series->markers && !curve.series->reference});
   ChartFrame frame(chart, legend);
+  if (!lines.marks.empty()) frame.keep_top(kTickSize + 1);
   frame.number_axes(x, y,
                     chart.legend == LegendAt::direct ? ends_of(curves) : std::vector<EndLabel>{});
   LinesDrawer drawer(frame, x, y);
   for (const Curve& curve : curves)
-    if (curve.series->band) drawer.band(curve.points, series_colour(curve.style));
-  for (const Curve& curve : curves) {
-    const bool reference = curve.series->reference;
-    const Colour colour = reference ? kSoft : series_colour(curve.style);
-    if (!curve.series->band) drawer.error_bars(curve.points, colour);
-    drawer.line(curve.points,
-                {.line = colour,
-                 .width = reference ? 0.8 : 1.3,
-                 .dash = reference ? std::vector<double>{3, 2} : series_dash(curve.style)});
-    // A single point has no line.
-    if ((curve.series->markers || curve.points.size() == 1) && !reference)
-      drawer.markers(curve.points, curve.style);
-  }
-  return frame.drawing();
+    if (curve.series->band) drawer.band(curve);
+  for (const Curve& curve : curves) drawer.draw(curve);
+  drawer.marks(lines.marks);
+  return frame.sheet();
 }
 
 }  // namespace concertina

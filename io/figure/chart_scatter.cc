@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "io/figure/chart_frame.h"
-#include "io/figure/chart_marks.h"
-#include "io/figure/palette.h"
 
 namespace concertina {
 namespace {
@@ -143,14 +141,11 @@ class ScatterDrawer {
     for (const bool on_front : {true, false})
       for (const ScatterPoint& p : points_)
         if (p.on_front == on_front) name(p, places);
-    return frame_.drawing();
+    return frame_.sheet();
   }
 
  private:
-  Spot at(double x, double y) const {
-    return {frame_.left() + x_.share(x) * (frame_.right() - frame_.left()),
-            frame_.bottom() - y_.share(y) * (frame_.bottom() - frame_.top())};
-  }
+  Spot at(double x, double y) const { return {frame_.x_of(x_, x), frame_.y_of(y_, y)}; }
 
   bool has_front() const {
     return scatter_.x != BetterEnd::neither && scatter_.y != BetterEnd::neither;
@@ -171,15 +166,15 @@ class ScatterDrawer {
       line.push_back(spot);
     }
     for (std::size_t i = 1; i < line.size(); ++i) places.block_line(line[i - 1], line[i]);
-    if (line.size() > 1) frame_.add(path);
+    if (line.size() > 1) frame_.sheet().add(path);
   }
 
   void point(const ScatterPoint& p) {
     Colour colour = series_colour(p.style);
     const bool pale = has_front() && !p.on_front;
     if (pale) colour = mixed(colour, kPaper, 0.5);
-    frame_.add(series_marker(p.style, at(p.x, p.y), kRadius,
-                             {.fill = colour, .line = pale ? colour : kInk, .width = 0.5}));
+    frame_.sheet().add(series_marker(p.style, at(p.x, p.y), kRadius,
+                                     {.fill = colour, .line = pale ? colour : kInk, .width = 0.5}));
   }
 
   void name(const ScatterPoint& p, NamePlaces& places) {
@@ -188,11 +183,9 @@ class ScatterDrawer {
     if (text.empty()) return;
     const auto place = places.find(spot, text);
     if (!place) return;
-    if (place->leader)
-      frame_.add(PathShape{
-          {{place->leader->from, place->leader->to}}, false, {.line = kSoft, .width = 0.35}});
-    frame_.add(TextShape{place->at, text, kNameSize, Anchor::start, false,
-                         has_front() && !p.on_front ? kSoft : kInk});
+    if (place->leader) frame_.sheet().line(place->leader->from, place->leader->to, kSoft, 0.35);
+    frame_.sheet().words(place->at, text, kNameSize, Anchor::start,
+                         has_front() && !p.on_front ? kSoft : kInk);
   }
 
   ChartFrame& frame_;
@@ -221,12 +214,34 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Scatter& scatter) {
     for (const NamedPoint& p : series.points)
       if (x.holds(p.x) && y.holds(p.y)) points.push_back({p.x, p.y, p.name, style, false});
     if (points.size() > before && !series.name.empty())
-      legend.push_back({series.name, style, LegendEntry::Sample::point, true, false});
+      legend.push_back({series.name, look_of_series(style), LegendEntry::Sample::point, true});
   }
   if (points.empty()) return std::nullopt;
   ChartFrame frame(chart, legend);
   frame.number_axes(x, y, {});
   return ScatterDrawer(frame, x, y, scatter, std::move(points)).draw();
+}
+
+std::vector<std::size_t> pareto_front(const std::vector<Spot>& points, BetterEnd x, BetterEnd y) {
+  if (x == BetterEnd::neither || y == BetterEnd::neither) return {};
+  // As if lower were better on both.
+  const auto cost_x = [&](std::size_t i) {
+    return x == BetterEnd::lower ? points[i].x : -points[i].x;
+  };
+  const auto cost_y = [&](std::size_t i) {
+    return y == BetterEnd::lower ? points[i].y : -points[i].y;
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (std::isfinite(points[i].x) && std::isfinite(points[i].y)) order.push_back(i);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return std::pair(cost_x(a), cost_y(a)) < std::pair(cost_x(b), cost_y(b));
+  });
+  std::vector<std::size_t> front;
+  for (const std::size_t i : order)
+    if (front.empty() || cost_y(i) < cost_y(front.back())) front.push_back(i);
+  if (x == BetterEnd::higher) std::ranges::reverse(front);
+  return front;
 }
 
 }  // namespace concertina

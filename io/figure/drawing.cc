@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 #include "core/utf8.h"
 
@@ -20,12 +21,6 @@ constexpr std::array<int, 95> kWidths{
     667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278,  556, 556, 222, 222, 500,
     222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500,  500, 334, 260, 334, 584};
 constexpr double kWidestFont = 1.14, kBold = 1.1;
-
-/// The value of one linear channel, 0 to 1 (WCAG 2.1, relative luminance).
-double linear(int channel) {
-  const double c = channel / 255.0;
-  return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
-}
 
 /// The segment of the line x + slope * y = c inside the rectangle, if any.
 void add_diagonal(const RectShape& area, double c, int slope, PathShape& path) {
@@ -47,20 +42,34 @@ void add_diagonals(const RectShape& area, int slope, double gap, PathShape& path
     add_diagonal(area, k * step, slope, path);
 }
 
-}  // namespace
-
-Colour mixed(Colour from, Colour to, double share) {
-  const auto mix = [share](int a, int b) {
-    return static_cast<int>(std::lround(a + (b - a) * std::clamp(share, 0.0, 1.0)));
-  };
-  return {mix(from.red, to.red), mix(from.green, to.green), mix(from.blue, to.blue)};
+/// A polygon of `count` corners, or a star of them if `inner` is below 1.
+Shape regular(int count, Spot at, double radius, double turn, const Paint& paint) {
+  PathShape path{{{}}, true, paint};
+  for (int i = 0; i < count; ++i) {
+    const double angle = turn + 2 * std::numbers::pi * i / count;
+    path.pieces[0].push_back({at.x + radius * std::sin(angle), at.y - radius * std::cos(angle)});
+  }
+  return path;
 }
 
-Colour readable_on(Colour back) {
-  const double light =
-      0.2126 * linear(back.red) + 0.7152 * linear(back.green) + 0.0722 * linear(back.blue);
-  // The contrast with white is 1.05 / (light + 0.05), that with black (light + 0.05) / 0.05.
-  return light > 0.179 ? Colour{20, 20, 20} : Colour{255, 255, 255};
+}  // namespace
+
+Shape series_marker(std::size_t n, Spot at, double radius, const Paint& paint) {
+  constexpr double kPi = std::numbers::pi;
+  switch (n % 6) {
+    case 0:
+      return CircleShape{at, radius, paint};
+    case 1:
+      return regular(4, at, 1.25 * radius, kPi / 4, paint);
+    case 2:
+      return regular(3, at, 1.35 * radius, 0, paint);
+    case 3:
+      return regular(4, at, 1.3 * radius, 0, paint);
+    case 4:
+      return regular(3, at, 1.35 * radius, kPi, paint);
+    default:
+      return regular(5, at, 1.25 * radius, 0, paint);
+  }
 }
 
 double text_width(std::string_view text, double size, bool bold) {

@@ -11,17 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include "io/figure/palette.h"
+
 namespace concertina {
-
-struct Colour {
-  int red = 0, green = 0, blue = 0;  // 0 to 255
-  bool operator==(const Colour&) const = default;
-};
-
-/// `from` with `share` of `to` in it.
-Colour mixed(Colour from, Colour to, double share);
-/// Black or white: what can be read on `back` (relative luminance of WCAG 2).
-Colour readable_on(Colour back);
 
 /// A place in points (1/72 inch) from the upper left corner.
 struct Spot {
@@ -44,6 +36,7 @@ struct PathShape {
   std::vector<std::vector<Spot>> pieces;
   bool closed = false;
   Paint paint{};
+  std::string title{};  // as of a rectangle; of a curve whose values a page reads off, its name
 };
 struct CircleShape {
   Spot at{};
@@ -57,15 +50,37 @@ struct TextShape {
   double size = 7;  // points
   Anchor anchor = Anchor::start;
   bool bold = false;
-  Colour colour{};
+  Colour colour = kInk;
   double turn = 0;  // degrees, clockwise
+  int zoom = 1;     // shown from this zoom of a web page on: there is no room before
 };
 using Shape = std::variant<RectShape, PathShape, CircleShape, TextShape>;
+
+/// Where the linear axes of a drawing lie, and what they reach: a web page reads values off curves
+/// by it, and zooms what is right of `left` and below `top`.
+struct AxesArea {
+  double left = 0, right = 0, top = 0, bottom = 0;      // points
+  double x_low = 0, x_high = 1, y_low = 0, y_high = 1;  // values
+  std::string x_name{};
+};
 
 struct Drawing {
   double width = 0, height = 0;  // points
   std::string title{};           // for readers who cannot see it
   std::vector<Shape> shapes{};   // in the order in which they are drawn
+  std::optional<AxesArea> axes{};
+
+  void add(Shape shape) { shapes.push_back(std::move(shape)); }
+  void words(Spot at, std::string text, double size, Anchor anchor = Anchor::start,
+             Colour colour = kInk, double turn = 0) {
+    add(TextShape{at, std::move(text), size, anchor, false, colour, turn});
+  }
+  void bold_words(Spot at, std::string text, double size) {
+    add(TextShape{at, std::move(text), size, Anchor::start, true});
+  }
+  void line(Spot from, Spot to, Colour colour, double thickness) {
+    add(PathShape{{{from, to}}, false, {.line = colour, .width = thickness}});
+  }
 };
 
 /// Points that `text` takes in any usual sans serif font: Helvetica's widths, and as much on top as
@@ -77,11 +92,14 @@ std::string shortened(const std::string& text, double size, double width);
 std::vector<std::string> wrapped(const std::string& text, double size, double width,
                                  bool bold = false);
 
-enum class Hatch { none, rising, falling, crossed, level };
+/// The n-th marker of a series, of this radius.
+Shape series_marker(std::size_t n, Spot at, double radius, const Paint& paint);
 /// Lines over a rectangle, `gap` points apart. Those of neighbours meet.
 PathShape hatch_lines(const RectShape& area, Hatch hatch, double gap, const Paint& paint);
 
 std::string svg(const Drawing& drawing);
+/// The same as a part of an HTML page: as wide as its place there, in the page's colours.
+std::string svg_in_page(const Drawing& drawing);
 /// A `tikzpicture` for \input; plain TikZ, no library of it. Its head says what a document needs.
 std::string tikz(const Drawing& drawing);
 /// A page with the drawing in it, and `note` under it.

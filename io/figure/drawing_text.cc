@@ -47,14 +47,18 @@ class SvgWriter {
  public:
   explicit SvgWriter(const Drawing& drawing) : drawing_(drawing) {}
 
-  std::string text() {
+  std::string text(bool in_page) {
     const std::string width = length(drawing_.width), height = length(drawing_.height);
-    text_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}pt\" height=\"{1}pt\" "
-        "viewBox=\"0 0 {0} {1}\" font-family=\"{2}\" role=\"img\">\n",
-        width, height, kFonts);
-    if (!drawing_.title.empty()) add("<title>{}</title>\n", xml_text(drawing_.title));
-    add("<rect width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>\n", width, height);
+    add("<svg viewBox=\"0 0 {} {}\" font-family=\"{}\" role=\"img\"", width, height, kFonts);
+    if (!in_page)
+      add(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{}pt\" height=\"{}pt\"", width, height);
+    if (const auto& at = drawing_.axes; at && in_page)
+      add(" data-axes=\"{} {} {} {} {} {} {} {}\" data-x=\"{}\"", length(at->left),
+          length(at->right), length(at->top), length(at->bottom), at->x_low, at->x_high, at->y_low,
+          at->y_high, xml_text(at->x_name));
+    add(">\n");
+    if (!drawing_.title.empty() && !in_page) add("<title>{}</title>\n", xml_text(drawing_.title));
+    add("<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n", hex(kPaper));
     for (const Shape& shape : drawing_.shapes)
       std::visit(
           [this](const auto& one) {
@@ -68,10 +72,6 @@ class SvgWriter {
   template <class... T>
   void add(fmt::format_string<T...> format, T&&... values) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<T>(values)...);
-  }
-
-  static std::string hex(Colour colour) {
-    return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
   }
 
   void paint(const Paint& paint) {
@@ -90,10 +90,14 @@ class SvgWriter {
     add("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", length(rect.x), length(rect.y),
         length(rect.width), length(rect.height));
     paint(rect.paint);
-    if (rect.title.empty())
+    end("rect", rect.title);
+  }
+
+  void end(const char* shape, const std::string& title) {
+    if (title.empty())
       add("/>\n");
     else
-      add("><title>{}</title></rect>\n", xml_text(rect.title));
+      add("><title>{}</title></{}>\n", xml_text(title), shape);
   }
 
   void write(const PathShape& path) {
@@ -111,7 +115,7 @@ class SvgWriter {
     }
     add("\"");
     paint(path.paint);
-    add("/>\n");
+    end("path", path.title);
   }
 
   void write(const CircleShape& circle) {
@@ -128,6 +132,7 @@ class SvgWriter {
     if (text.anchor != Anchor::start)
       add(" text-anchor=\"{}\"", text.anchor == Anchor::middle ? "middle" : "end");
     if (text.bold) add(" font-weight=\"bold\"");
+    if (text.zoom > 1) add(" data-zoom=\"{}\" display=\"none\"", text.zoom);
     if (text.turn != 0) add(" transform=\"rotate({} {} {})\"", length(text.turn), x, y);
     add(">{}</text>\n", xml_text(text.text));
   }
@@ -244,6 +249,7 @@ class TikzWriter {
   }
 
   void write(const TextShape& text) {
+    if (text.zoom > 1) return;
     const char* anchor = text.anchor == Anchor::start    ? "base west"
                          : text.anchor == Anchor::middle ? "base"
                                                          : "base east";
@@ -294,7 +300,11 @@ std::string xml_text(std::string_view text) {
 }
 
 std::string svg(const Drawing& drawing) {
-  return SvgWriter(drawing).text();
+  return SvgWriter(drawing).text(false);
+}
+
+std::string svg_in_page(const Drawing& drawing) {
+  return SvgWriter(drawing).text(true);
 }
 
 std::string tikz(const Drawing& drawing) {
@@ -302,17 +312,17 @@ std::string tikz(const Drawing& drawing) {
 }
 
 std::string html_page(const Drawing& drawing, const std::string& note) {
-  std::string picture = svg(drawing);
   return fmt::format(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
-      "<meta charset=\"utf-8\"/>\n<title>{}</title>\n<style>\n"
-      "body {{ margin: 24px; font: 14px/1.5 system-ui, sans-serif; color: #1d2129; "
-      "background: #fff }}\n"
+      "<meta charset=\"utf-8\"/>\n<title>{}</title>\n<style>\n{}"
+      "body {{ margin: 24px; font: 14px/1.5 system-ui, sans-serif; color: var(--ink); "
+      "background: var(--back) }}\n"
       "svg {{ display: block; width: 100%; height: auto; max-width: 1400px }}\n"
-      "svg rect:hover {{ stroke: #000; stroke-width: 1 }}\n"
-      "p {{ color: #5c6470; overflow-wrap: anywhere }}\n</style>\n</head>\n<body>\n{}<p>{}</p>\n"
+      "svg rect:hover {{ stroke: var(--ink); stroke-width: 1 }}\n"
+      "p {{ color: var(--soft); overflow-wrap: anywhere "
+      "}}\n</style>\n</head>\n<body>\n{}<p>{}</p>\n"
       "</body>\n</html>\n",
-      xml_text(drawing.title), picture, xml_text(note));
+      xml_text(drawing.title), page_colours(), svg_in_page(drawing), xml_text(note));
 }
 
 }  // namespace concertina

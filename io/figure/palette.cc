@@ -1,21 +1,15 @@
 #include "io/figure/palette.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 
 namespace concertina {
 namespace {
 
-constexpr std::array<Colour, 8> kSeries{{{0, 114, 178},
-                                         {230, 159, 0},
-                                         {0, 158, 115},
-                                         {213, 94, 0},
-                                         {86, 180, 233},
-                                         {204, 121, 167},
-                                         {70, 70, 70},
-                                         {240, 228, 66}}};
+constexpr std::array kSeries{kBlue, kOrange, kGreen, kVermillion, kSky, kPink, kDark, kYellow};
 // The published table at every seventeenth.
 constexpr std::array<Colour, 18> kCividis{{{0, 32, 76},
                                            {0, 42, 102},
@@ -36,17 +30,56 @@ constexpr std::array<Colour, 18> kCividis{{{0, 32, 76},
                                            {243, 219, 79},
                                            {255, 233, 69}}};
 
-/// A polygon of `count` corners, or a star of them if `inner` is below 1.
-Shape regular(int count, Spot at, double radius, double turn, const Paint& paint) {
-  PathShape path{{{}}, true, paint};
-  for (int i = 0; i < count; ++i) {
-    const double angle = turn + 2 * std::numbers::pi * i / count;
-    path.pieces[0].push_back({at.x + radius * std::sin(angle), at.y - radius * std::cos(angle)});
-  }
-  return path;
+/// A colour of pages, and what it is where readers like it dark.
+struct PageColour {
+  const char* name;
+  Colour light, dark;
+};
+constexpr PageColour kPageColours[]{{"back", kPaper, {20, 23, 28}},
+                                    {"card", {246, 247, 249}, {29, 33, 40}},
+                                    {"ink", kInk, {232, 234, 237}},
+                                    {"soft", kSoft, {163, 171, 182}},
+                                    {"line", kGridLine, {54, 60, 70}},
+                                    {"idle", kIdle, {42, 47, 56}},
+                                    {"idle-lines", kIdleLines, {78, 85, 97}},
+                                    {"blue", kBlue, {61, 155, 217}},
+                                    {"dark", kDark, {195, 201, 209}},
+                                    {"grey", kGrey, {125, 135, 147}},
+                                    {"green", kGreen, kGreen},
+                                    {"vermillion", kVermillion, kVermillion}};
+
+/// The value of one linear channel, 0 to 1 (WCAG 2.1, relative luminance).
+double linear(int channel) {
+  const double c = channel / 255.0;
+  return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
 }
 
 }  // namespace
+
+std::string hex(Colour colour) {
+  return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
+}
+
+int terminal_colour(Colour colour) {
+  const auto level = [](int channel) {  // 0, 95, 135, 175, 215, 255
+    return channel < 48 ? 0 : std::clamp((channel - 35) / 40, 1, 5);
+  };
+  return 16 + 36 * level(colour.red) + 6 * level(colour.green) + level(colour.blue);
+}
+
+Colour mixed(Colour from, Colour to, double share) {
+  const auto mix = [share](int a, int b) {
+    return static_cast<int>(std::lround(a + (b - a) * std::clamp(share, 0.0, 1.0)));
+  };
+  return {mix(from.red, to.red), mix(from.green, to.green), mix(from.blue, to.blue)};
+}
+
+Colour readable_on(Colour back) {
+  const double light =
+      0.2126 * linear(back.red) + 0.7152 * linear(back.green) + 0.0722 * linear(back.blue);
+  // The contrast with white is 1.05 / (light + 0.05), that with black (light + 0.05) / 0.05.
+  return light > 0.179 ? Colour{20, 20, 20} : Colour{255, 255, 255};
+}
 
 Colour series_colour(std::size_t n) {
   return kSeries[n % kSeries.size()];
@@ -64,28 +97,27 @@ Hatch series_hatch(std::size_t n) {
   return kHatches[n % kHatches.size()];
 }
 
-Shape series_marker(std::size_t n, Spot at, double radius, const Paint& paint) {
-  constexpr double kPi = std::numbers::pi;
-  switch (n % 6) {
-    case 0:
-      return CircleShape{at, radius, paint};
-    case 1:
-      return regular(4, at, 1.25 * radius, kPi / 4, paint);
-    case 2:
-      return regular(3, at, 1.35 * radius, 0, paint);
-    case 3:
-      return regular(4, at, 1.3 * radius, 0, paint);
-    case 4:
-      return regular(3, at, 1.35 * radius, kPi, paint);
-    default:
-      return regular(5, at, 1.25 * radius, 0, paint);
-  }
-}
-
 Colour cividis(double share) {
   const double at = std::clamp(share, 0.0, 1.0) * (kCividis.size() - 1);
   const auto step = std::min(static_cast<std::size_t>(at), kCividis.size() - 2);
   return mixed(kCividis[step], kCividis[step + 1], at - static_cast<double>(step));
+}
+
+std::string page_colours() {
+  std::string light, dark, rules;
+  for (const PageColour& one : kPageColours) {
+    light += fmt::format(" --{}: {};", one.name, hex(one.light));
+    dark += fmt::format(" --{}: {};", one.name, hex(one.dark));
+    // White words stand on a colour.
+    rules += fmt::format(
+        "svg {2}[fill=\"{1}\"] {{ fill: var(--{0}); }} svg [stroke=\"{1}\"] {{ stroke: var(--{0}); "
+        "}}\n",
+        one.name, hex(one.light), one.light == kPaper ? ":not(text)" : "");
+  }
+  return fmt::format(
+      ":root {{{} color-scheme: light dark; }}\n@media screen and (prefers-color-scheme: dark) {{\n"
+      ":root {{{} }} }}\n{}",
+      light, dark, rules);
 }
 
 }  // namespace concertina

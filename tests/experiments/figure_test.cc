@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <map>
 
 #include "io/figure/axis_scale.h"
 #include "io/figure/palette.h"
@@ -43,7 +44,9 @@ Lines any_lines() {
   for (int n = *rc::gen::inRange(0, 5); n > 0; --n)
     lines.series.push_back({any_words(), any_numbers(), any_numbers(), any_numbers(), any_numbers(),
                             *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>(),
-                            *rc::gen::arbitrary<bool>()});
+                            *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>()});
+  for (int n = *rc::gen::inRange(0, 3); n > 0; --n)
+    lines.marks.push_back({any_number(), any_words(), any_words()});
   return lines;
 }
 Bars any_bars() {
@@ -70,9 +73,14 @@ Stacks any_stacks() {
   for (int n = *rc::gen::inRange(0, 12); n > 0; --n) {
     StackGroup group{any_words(), {}};
     for (int k = *rc::gen::inRange(0, 3); k > 0; --k)
-      group.bars.push_back({any_numbers(), *rc::gen::arbitrary<bool>()});
+      group.bars.push_back({any_numbers(), *rc::gen::arbitrary<bool>(),
+                            *rc::gen::element(std::optional<double>(), std::optional(any_number())),
+                            any_words()});
     stacks.groups.push_back(group);
   }
+  if (*rc::gen::arbitrary<bool>()) stacks.colours = {kGreen, kPink};
+  stacks.mark = any_words();
+  stacks.level = *rc::gen::arbitrary<bool>();
   return stacks;
 }
 Scatter any_scatter() {
@@ -111,6 +119,7 @@ Chart any_chart() {
   chart.height_in = *rc::gen::element(0.0, 0.0, 2.5);
   chart.legend = *rc::gen::element(LegendAt::automatic, LegendAt::none, LegendAt::top,
                                    LegendAt::right, LegendAt::direct);
+  chart.note = any_words();
   return chart;
 }
 
@@ -168,6 +177,55 @@ TEST(Chart, PartsStandOnEachOtherAndTheirSumOnTop) {
   EXPECT_FALSE(has_text(drawing, "never"));
   EXPECT_TRUE(has_text(drawing, "40"));
   EXPECT_TRUE(has_text(drawing, "50"));
+}
+
+TEST(Chart, LevelBarsAreAsLongAsTheirValues) {
+  Chart chart{.x = {.unit = "ms"}};
+  chart.marks = Stacks{{"compute", "bubble"},
+                       {{"a", {{{30, 10}, false, 20, "40 in all"}}}},
+                       {kSky},
+                       "expected",
+                       true};
+  const Drawing drawing = draw(chart);
+  std::map<std::string, RectShape> titled;
+  for (const Shape& shape : drawing.shapes)
+    if (const auto* box = std::get_if<RectShape>(&shape)) titled[box->title] = *box;
+  const RectShape compute = titled["a, compute: 30 ms"], bubble = titled["a, bubble: 10 ms"];
+  EXPECT_NEAR(compute.width, 3 * bubble.width, 1e-9);
+  EXPECT_NEAR(compute.x + compute.width, bubble.x, 1e-9);
+  EXPECT_EQ(compute.paint.fill, kSky);
+  EXPECT_NEAR(titled["a, expected: 20 ms"].x - compute.x, 2 * bubble.width, 1e-9);
+  for (const char* text : {"40 in all", "compute", "expected"})
+    EXPECT_TRUE(has_text(drawing, text)) << text;
+}
+
+TEST(Chart, MarksAndCurvesSayWhatTheyAre) {
+  Chart chart{.x = {.label = "step", .low = 0, .high = 10}, .y = {.low = 0, .high = 1}};
+  chart.marks = Lines{{{.name = "loss", .x = {0, 10}, .y = {1, 0}}}, {{5, "1", "half way"}}};
+  const Drawing drawing = draw(chart);
+  const AxesArea axes = drawing.axes.value();
+  EXPECT_EQ(axes.x_high, 10);
+  bool marked = false, named = false;
+  for (const Shape& shape : drawing.shapes) {
+    if (const auto* box = std::get_if<RectShape>(&shape);
+        box != nullptr && box->title == "half way")
+      marked = std::abs(box->x + box->width / 2 - (axes.left + axes.right) / 2) < 1e-9;
+    if (const auto* path = std::get_if<PathShape>(&shape); path != nullptr && path->title == "loss")
+      named = path->pieces[0][1].x == axes.right && path->pieces[0][1].y == axes.bottom;
+  }
+  EXPECT_TRUE(marked && named && has_text(drawing, "1"));
+  const std::string in_page = svg_in_page(drawing);
+  EXPECT_NE(in_page.find(" 0 10 0 1\" data-x=\"step\""), std::string::npos) << in_page;
+  EXPECT_EQ(in_page.find("http"), std::string::npos);
+  EXPECT_EQ(xml_fault(in_page), "");
+}
+
+TEST(Palette, APageHasTheColoursOfItsDrawings) {
+  const std::string css = page_colours();
+  EXPECT_NE(css.find("svg [fill=\"" + hex(kBlue) + "\"] { fill: var(--blue); }"), css.npos) << css;
+  EXPECT_LT(css.find("--ink: " + hex(kInk)), css.find("prefers-color-scheme: dark"));
+  EXPECT_EQ(terminal_colour(kPaper), 231);
+  EXPECT_EQ(terminal_colour({0, 0, 0}), 16);
 }
 
 /// Whether some of a straight line is within the corners of a level text.

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "experiments/timeline/timeline_drawing.h"
-#include "experiments/timeline/timeline_grid.h"
+#include "experiments/timeline/timeline_panel.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/fit_layout.h"
@@ -174,6 +174,23 @@ TEST(TimelineDrawing, ManyActionsAreDrawnByColumn) {
   const Drawing few = draw_timelines({panel_of("1f1b", 100, 4)}, {}, 6.75);
   EXPECT_TRUE(has_text(few, "At most 64 ranks are shown"));
   EXPECT_TRUE(has_text(few, "97"));
+}
+
+TEST(TimelineDrawing, APageNumbersBoxesAsItZooms) {
+  TimelinePanel panel = panel_of("1f1b", 4, 64);
+  panel.waits.resize(4);
+  panel.waits[2] = {{.work = WorkKind::transfer, .start = 0, .end = 1.5, .what = "a message"}};
+  const Drawing drawing = draw_timelines({panel}, {.in_page = true}, 6.75);
+  std::set<int> zooms;
+  for (const Shape& shape : drawing.shapes)
+    if (const auto* text = std::get_if<TextShape>(&shape)) zooms.insert(text->zoom);
+  EXPECT_EQ(zooms, (std::set<int>{1, 2, 4}));
+  EXPECT_FALSE(has_text(drawing, "makespan"));
+  EXPECT_TRUE(has_text(drawing, "waiting for a transfer"));
+  const std::string text = svg_in_page(drawing);
+  EXPECT_NE(text.find("fill=\"" + hex(colour_of(WorkKind::transfer)) + "\""), text.npos);
+  EXPECT_NE(text.find("<title>a message, 0 to 1.5: 1.5</title>"), text.npos);
+  EXPECT_NE(text.find("data-zoom=\"2\" display=\"none\""), text.npos);
 }
 
 TEST(TimelineDrawing, StepsThatTakeNoTimeAreDrawn) {

@@ -2,173 +2,233 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-
-#include "io/figure/drawing.h"
 
 namespace concertina::html {
 namespace {
 
-constexpr int kColumns = 500;  // of a plot: more points than two a column cannot be seen
-constexpr int kMostTicks = 100;
-
-double share(double value, double low, double high) {
-  return high > low ? (value - low) / (high - low) : 0;
+constexpr const char* kStyle = R"(
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--ink);
+  font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+main { max-width: 1240px; margin: 0 auto; padding: 28px 24px 60px; }
+h1 { font-size: 26px; line-height: 1.2; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 18px; margin: 40px 0 4px; }
+.sub, .note, .lead { color: var(--soft); margin: 2px 0 12px; }
+.note { font-size: 13px; }
+.lead { max-width: 92ch; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); gap: 12px;
+  margin-top: 20px; }
+.tile { background: var(--card); border-radius: 8px; padding: 12px 16px; }
+.tile b { display: block; font-size: 24px; font-weight: 600; line-height: 1.25; }
+.tile span { color: var(--soft); font-size: 13px; }
+button { font: inherit; font-size: 12px; color: var(--soft); background: var(--card);
+  border: 1px solid var(--line); border-radius: 6px; padding: 0 7px; cursor: pointer; }
+button[aria-pressed=true] { background: var(--ink); color: var(--back); }
+figure { margin: 0 0 4px; position: relative; }
+.tools { position: absolute; right: 0; top: 0; display: none; gap: 4px; font-size: 12px;
+  color: var(--soft); }
+.script .tools { display: flex; }
+.zooms .tools { position: static; justify-content: flex-end; }
+.scroll { overflow-x: auto; overflow-y: hidden; }
+svg { display: block; width: 100%; min-width: 420px; }
+svg text { pointer-events: none; }
+svg text.still { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
+rect:hover { stroke: var(--ink); stroke-width: 1; }
+.grid2 { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
+  gap: 14px 28px; }
+.read { position: absolute; display: none; right: 0; padding: 0 6px; border-radius: 4px;
+  background: var(--card); font-size: 12px; font-variant-numeric: tabular-nums; }
+.rule { position: absolute; display: none; width: 1px; background: var(--soft);
+  pointer-events: none; }
+figure:hover .read, figure:hover .rule { display: block; }
+table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+figure + .wide, .wide + .wide { padding-top: 18px; }
+th, td { padding: 3px 12px 3px 0; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th { color: var(--soft); font-weight: 500; }
+th:first-child, td:first-child, th.rung, td.rung { text-align: left; }
+tr.figures td { border-bottom: 0; }
+tr.why td { text-align: left; white-space: normal; color: var(--soft); padding-top: 0; }
+td.rung { width: 192px; }
+.rung i { display: block; height: 12px; background: var(--blue); }
+.about td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.about td:first-child { color: var(--soft); white-space: nowrap; }
+td.same { color: var(--green); } td.differs { color: var(--vermillion); font-weight: 600; }
+pre { background: var(--card); border-radius: 8px; padding: 12px 16px; overflow: auto;
+  font-size: 12px; max-height: 420px; }
+summary { cursor: pointer; color: var(--soft); margin-top: 14px; }
+@media print {
+  .script .tools, .read, .rule { display: none; }
+  body { print-color-adjust: exact; -webkit-print-color-adjust: exact; font-size: 12px; }
+  main { max-width: none; padding: 0; }
+  h2 { break-after: avoid; margin-top: 20px; }
+  .lead { break-after: avoid; }
+  figure, .tile, tr { break-inside: avoid; }
+  svg { min-width: 0; width: 100% !important; }
+  .scroll, pre { overflow: visible; max-height: none; }
+  pre { white-space: pre-wrap; }
 }
+)";
 
-/// The first, lowest, highest and last finite point of each column, in order.
-std::vector<Point> thinned(std::vector<Point> points, double left, double right) {
-  std::erase_if(points, [](const Point& p) { return !drawable(p.x) || !drawable(p.y); });
-  if (points.size() <= 4 * kColumns) return points;
-  std::vector<Point> result;
-  const auto column = [&](const Point& p) {
-    return static_cast<int>(share(p.x, left, right) * kColumns);
-  };
-  for (auto begin = points.begin(); begin != points.end();) {
-    const auto end = std::find_if(begin, points.end(),
-                                  [&](const Point& p) { return column(p) != column(*begin); });
-    auto [low, high] =
-        std::minmax_element(begin, end, [](const Point& a, const Point& b) { return a.y < b.y; });
-    if (high < low) std::swap(low, high);
-    for (const auto& it : {begin, low, high, end - 1})
-      if (result.empty() || result.back().x != it->x || result.back().y != it->y)
-        result.push_back(*it);
-    begin = end;
+/// Zoom: shapes and words right of the axis and below its top move apart, the others stay in sight.
+/// Values: a curve's own path, read back through the drawing's axes. No '<' and '&' here: the page
+/// is XML as well.
+constexpr const char* kScript = R"(
+document.documentElement.classList.add("script");
+
+function numbers(text) { return (text.match(/[-\d.]+/g) || []).map(Number); }
+function axesOf(svg) { return svg.dataset.axes.split(" ").map(Number); }
+
+function zoom(svg, times) {
+  var axes = axesOf(svg), box = svg.viewBox.baseVal;
+  function at(x) { return axes[0] + (x - axes[0]) * times; }
+  svg.plain = svg.plain || { shapes: svg.innerHTML, width: box.width };
+  svg.innerHTML = svg.plain.shapes;
+  Array.from(svg.children).slice(1).forEach(function (shape) {  // the first is the paper
+    var path = shape.getAttribute("d"), first = path ? numbers(path.slice(0, 40)) :
+      [shape.getAttribute("x"), shape.getAttribute("y")].map(Number);
+    if (axes[0] > first[0] || axes[2] > first[1])  // on top of what moves below it
+      return svg.appendChild(shape).classList.add("still");
+    if (path) return shape.setAttribute("d", path.replace(/([MLH])([-\d.]+)/g,
+      function (all, letter, x) { return letter + at(Number(x)).toFixed(2); }));
+    shape.setAttribute("x", at(first[0]).toFixed(2));
+    if (shape.hasAttribute("width"))
+      shape.setAttribute("width", (times * shape.getAttribute("width")).toFixed(2));
+    if (shape.dataset.zoom)
+      shape.setAttribute("display", shape.dataset.zoom > times ? "none" : "inline");
+  });
+  svg.setAttribute("viewBox", "0 0 " + at(svg.plain.width) + " " + box.height);
+  svg.style.width = 100 * at(svg.plain.width) / svg.plain.width + "%";
+}
+function keepInSight(view) {
+  var svg = view.firstElementChild, by = view.scrollLeft * svg.viewBox.baseVal.width / svg.clientWidth;
+  svg.querySelectorAll('.still:not([transform^="rotate"])').forEach(function (shape) {
+    shape.setAttribute("transform", "translate(" + by.toFixed(2) + ", 0) ");
+  });
+}
+document.querySelectorAll(".zooms").forEach(function (figure) {
+  var view = figure.querySelector(".scroll"), svg = view.firstElementChild;
+  var buttons = figure.querySelectorAll("[data-times]");
+  view.addEventListener("scroll", function () { keepInSight(view); });
+  buttons.forEach(function (button) {
+    button.addEventListener("click", function () {
+      var middle = (view.scrollLeft + view.clientWidth / 2) / svg.clientWidth;
+      zoom(svg, Number(button.dataset.times));
+      view.scrollLeft = middle * svg.clientWidth - view.clientWidth / 2;
+      keepInSight(view);
+      buttons.forEach(function (other) {
+        other.setAttribute("aria-pressed", String(other === button));
+      });
+    });
+  });
+});
+
+function curvesOf(svg) {
+  return Array.from(svg.querySelectorAll("path[fill=none] title"), function (title) {
+    var points = [], x, y;
+    title.parentNode.getAttribute("d").replace(/([MLHV])([-\d.]+) ?([-\d.]*)/g,
+      function (all, letter, first, second) {
+        if (letter !== "V") x = Number(first);
+        if (letter !== "H") y = Number(letter === "V" ? first : second);
+        points.push([x, y]);
+      });
+    return { name: title.textContent, points: points };
+  });
+}
+document.querySelectorAll("figure:not(.zooms) svg[data-axes]").forEach(function (svg) {
+  var figure = svg.closest("figure"), axes = axesOf(svg), curves;
+  var read = figure.appendChild(document.createElement("span"));
+  var rule = figure.appendChild(document.createElement("span"));
+  function value(share, low, high) {
+    var v = low + share * (high - low);
+    return Math.abs(v) >= 1000 ? Math.round(v) : Number(v.toPrecision(4));
   }
-  return result;
-}
+  read.className = "read";
+  rule.className = "rule";
+  figure.addEventListener("mousemove", function (event) {
+    var box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
+    var at = (event.clientX - box.left) / scale, where = null, parts;
+    curves = curves || curvesOf(svg);
+    parts = curves.map(function (curve) {
+      var best = curve.points[0];
+      curve.points.forEach(function (p) {
+        if (Math.abs(best[0] - at) > Math.abs(p[0] - at)) best = p;
+      });
+      if (where === null) where = best[0];
+      return curve.name + " " +
+        value((axes[3] - best[1]) / (axes[3] - axes[2]), axes[6], axes[7]);
+    });
+    if (where === null) return;
+    read.textContent = svg.dataset.x + " " +
+      value((where - axes[0]) / (axes[1] - axes[0]), axes[4], axes[5]) + ": " + parts.join(", ");
+    read.style.top = axes[2] * scale + "px";
+    rule.style.cssText = "left:" + where * scale + "px;top:" + axes[2] * scale + "px;height:" +
+      (axes[3] - axes[2]) * scale + "px";
+  });
+});
 
-std::string path(const Series& series, const Plot& plot) {
-  std::string data, dots;
-  double last = 0, first = 0;
-  for (const Point& point : thinned(series.points, plot.left, plot.right)) {
-    const double x = 1000 * share(point.x, plot.left, plot.right);
-    const double y = 1000 * (1 - share(point.y, plot.low, plot.high));
-    if (data.empty())
-      data = fmt::format("M{:.2f} {:.2f}", x, y), first = x;
-    else if (series.steps)
-      data += fmt::format("L{:.2f} {:.2f}L{:.2f} {:.2f}", x, last, x, y);
-    else
-      data += fmt::format("L{:.2f} {:.2f}", x, y);
-    if (series.dots) dots += fmt::format("M{:.2f} {:.2f}h0", x, y);
-    last = y;
-  }
-  if (series.area && !data.empty()) data += fmt::format("V1000H{:.2f}z", first);
-  std::string text = fmt::format(
-      "<path class=\"{} {}\"{} d=\"{}\"/>", series.area ? "area" : "line", series.style,
-      series.name.empty() ? "" : fmt::format(" data-name=\"{}\"", escape(series.name)), data);
-  if (!dots.empty())
-    text += fmt::format("<path class=\"line dots {}\" d=\"{}\"/>", series.style, dots);
-  return text;
-}
+document.querySelectorAll("button.save").forEach(function (button) {
+  button.addEventListener("click", function () {
+    var link = document.createElement("a"), svg = button.closest("figure").querySelector("svg");
+    var text = new XMLSerializer().serializeToString(svg);
+    link.href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+    link.download = button.dataset.name + ".svg";
+    link.click();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+  });
+});
+)";
 
 }  // namespace
 
-bool drawable(double value) {
-  return std::abs(value) < 1e300;
-}
-
 std::string escape(std::string_view text) {
   return xml_text(text);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.3f}%", 100 * share);
 }
 
 std::string share_text(double share) {
   return fmt::format("{:.1f}%", 100 * share);
 }
 
-std::string key(std::string_view style, std::string_view text) {
+std::string page(std::string_view title, std::string_view body, std::string_view style) {
   return fmt::format(
-      "<span class=\"key\"><svg><rect class=\"{}\" width=\"14\" height=\"14\"/></svg>{}</span>",
-      style, escape(text));
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\"/>\n<title>{} · concertina</title>\n<style>{}"
+      "{}{}</style></head>\n<body><main>\n{}</main>\n<script>{}</script>\n</body></html>\n",
+      escape(title), page_colours(), kStyle, style, body, kScript);
 }
 
-std::vector<double> ticks(double low, double high, int count) {
-  if (!(high > low) || !std::isfinite(high - low)) return {low};
-  const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {5.0, 2.0, 1.0})
-    if (factor * power >= rough) step = factor * power;
-  // Counted in whole numbers: where all values are nearly the same, adding a step changes nothing.
-  std::vector<double> result;
-  const double first = std::ceil(low / step - 1e-9);
-  for (int i = 0; i < kMostTicks; ++i) {
-    const double tick = (first + i) * step;
-    if (!(tick <= high + 1e-6 * step)) break;
-    // Steps below the last digit of such a number make no other one.
-    if (result.empty() || tick > result.back()) result.push_back(tick + 0.0);  // no -0
-  }
-  return result;
+std::string tile(std::string_view value, std::string_view text) {
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escape(value),
+                     escape(text));
 }
 
-std::string tick_label(double value, double step) {
-  if (std::abs(value) >= 1e9 || (step < 1e-5 && value != 0)) return fmt::format("{:.4g}", value);
-  const double scale = std::abs(value) >= 1e6 ? 1e6 : std::abs(value) >= 1e4 ? 1e3 : 1;
-  const char* suffix = scale == 1e6 ? "M" : scale == 1e3 ? "k" : "";
-  const int digits =
-      std::clamp(static_cast<int>(std::ceil(-std::log10(step / scale) - 1e-9)), 0, 9);
-  return fmt::format("{:.{}f}{}", value / scale, digits, suffix);
-}
-
-std::string save_button(std::string_view name) {
+std::string figure(std::string_view name, const Drawing& drawing, bool zooms) {
+  std::string buttons;
+  for (int times = 1; zooms && times <= 16; times *= 2)
+    buttons += fmt::format("<button data-times=\"{0}\" aria-pressed=\"{1}\">{0}×</button>", times,
+                           times == 1);
   return fmt::format(
-      "<button class=\"save\" data-name=\"{}\" title=\"save this figure as an SVG file\">SVG"
-      "</button>",
-      escape(name));
+      "<figure{}><div class=\"tools\">{}<button class=\"save\" data-name=\"{}\" title=\"save this "
+      "figure as an SVG file\">SVG</button></div><div class=\"scroll\">{}</div></figure>\n",
+      zooms ? " class=\"zooms\"" : "", buttons, escape(name), svg_in_page(drawing));
 }
 
-std::vector<Point> smoothed(const std::vector<Point>& points, double span, bool rates) {
+LineSeries smoothed(LineSeries series, double span, bool rates) {
   const double keep = span > 1 ? 1 - 1 / span : 0;
-  std::vector<Point> result;
+  const std::vector<double> x = std::move(series.x), y = std::move(series.y);
+  series.x.clear(), series.y.clear();
   double sum = 0, weight = 0;
-  for (const Point& point : points) {
-    const double value = rates ? 1 / point.y : point.y;
-    if (!drawable(value)) continue;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double value = rates ? 1 / y[i] : y[i];
+    if (!(std::abs(value) < 1e300)) continue;
     sum = keep * sum + (1 - keep) * value;
     weight = keep * weight + (1 - keep);
-    result.push_back({point.x, rates ? weight / sum : sum / weight});
+    series.x.push_back(x[i]);
+    series.y.push_back(rates ? weight / sum : sum / weight);
   }
-  return result;
-}
-
-std::string plot(const Plot& plot) {
-  const std::vector<double> ys = ticks(plot.low, plot.high, 4);
-  const std::vector<double> xs = ticks(plot.left, plot.right, 6);
-  const auto step = [](const std::vector<double>& values) {
-    return values.size() > 1 ? values[1] - values[0] : 1.0;
-  };
-  std::string grid, labels;
-  for (const double y : ys) {
-    const double at = 1 - share(y, plot.low, plot.high);
-    grid += fmt::format("<line class=\"grid\" x1=\"0\" x2=\"1000\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>",
-                        1000 * at);
-    labels += fmt::format("<span class=\"y\" style=\"top:{}\">{}</span>", percent(at),
-                          tick_label(y, step(ys)));
-  }
-  for (const double x : xs)
-    labels += fmt::format("<span class=\"x\" style=\"left:{}\">{}</span>",
-                          percent(share(x, plot.left, plot.right)), tick_label(x, step(xs)));
-  std::string lines;
-  for (const Series& series : plot.series) lines += path(series, plot);
-  for (const Mark& mark : plot.marks) {
-    const double at = share(mark.x, plot.left, plot.right);
-    lines += fmt::format(
-        "<line class=\"change\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"0\" y2=\"1000\"><title>{1}"
-        "</title></line>",
-        1000 * at, escape(mark.title));
-    labels += fmt::format("<span class=\"m\" style=\"left:{}\">{}</span>", percent(at),
-                          escape(mark.label));
-  }
-  return fmt::format(
-      "<div class=\"plot{}\" data-x=\"{}\" style=\"height:{}px\">{}<svg viewBox=\"0 0 1000 1000\" "
-      "preserveAspectRatio=\"none\" data-axes=\"{} {} {} {}\">{}{}</svg><span class=\"unit\">{}"
-      "</span></div>\n",
-      plot.marks.empty() ? "" : " marked", escape(plot.x_unit), plot.height, labels, plot.left,
-      plot.right, plot.low, plot.high, grid, lines, escape(plot.x_unit));
+  return series;
 }
 
 }  // namespace concertina::html

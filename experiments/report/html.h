@@ -1,69 +1,37 @@
-// Small pieces of HTML and SVG, as text.
-// Invariants: what these give is well-formed XML, whatever text goes in; positions along an axis
-// are per cent of it, so that a picture grows without its letters growing with it.
+// Pages of a run and of a study: their frame, style and script, and small pieces of HTML as text.
+// Invariants: a page refers to nothing outside; says everything without its script, which zooms,
+// reads values off curves and saves figures as SVG; what these give is well-formed XML, whatever
+// text goes in. Colours are the palette's; light and dark follow the reader's setting.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "io/figure/chart.h"
 
 namespace concertina::html {
 
 /// `text` with the characters that mean something in XML replaced; control characters become '?'.
 std::string escape(std::string_view text);
 
-/// `share` of the axis, "12.34%".
-std::string percent(double share);
-
 /// `share`, "12.3%".
 std::string share_text(double share);
 
-/// A line of a legend: a square in the colour of this CSS class, then `text`.
-std::string key(std::string_view style, std::string_view text);
+/// A page; `style` is what its own parts need besides the style of all pages.
+std::string page(std::string_view title, std::string_view body, std::string_view style = {});
 
-/// Steps of 1, 2 or 5 x 10^n from 0 (or the first above `low`) to at most `high`, about `count`.
-std::vector<double> ticks(double low, double high, int count);
-/// A number with as many digits as the distance of two ticks needs.
-std::string tick_label(double value, double step);
+/// A figure in large, and what it is.
+std::string tile(std::string_view value, std::string_view text);
 
-/// The button that saves the figure around it as an SVG file of this name.
-std::string save_button(std::string_view name);
+/// A drawing with a button that saves it as an SVG file of this name; `zooms`: and such that make
+/// it longer, letters apart.
+std::string figure(std::string_view name, const Drawing& drawing, bool zooms = false);
 
-/// Whether an axis can have `value` on it: finite, and so that differences are.
-bool drawable(double value);
+/// Widths of figures: beside another one, and alone, in inches of the drawing.
+inline constexpr double kHalf = 4.5, kWhole = 9;
 
-struct Point {
-  double x = 0, y = 0;
-};
-struct Series {
-  std::string style;  // CSS class of the line
-  std::vector<Point> points;
-  bool steps = false;  // holds its value until the next point
-  bool area = false;   // filled down to the bottom
-  bool dots = false;   // each point by itself as well
-  std::string name{};  // what the reader of a value sees; empty: its values are not read off
-};
-/// Exponential mean over about `span` points; of the reciprocals where `rates` says so, since a
+/// The exponential mean over about `span` points; of the reciprocals where `rates` says so, since a
 /// rate over several steps is all they did over all that they took.
-std::vector<Point> smoothed(const std::vector<Point>& points, double span, bool rates = false);
-
-/// A vertical line through a chart, with a word above it and one that a reader sees who points at
-/// it.
-struct Mark {
-  double x = 0;
-  std::string label, title;
-};
-/// A chart with its axes; `low` and `high` of y, x from the points. Long series are thinned: of the
-/// points of one column, the lowest and the highest stay. Points that are not drawable() are left
-/// out.
-struct Plot {
-  std::string x_unit;
-  double low = 0, high = 1;  // of y
-  double left = 0, right = 1;
-  std::vector<Series> series;
-  int height = 150;  // pixels
-  std::vector<Mark> marks{};
-};
-std::string plot(const Plot& plot);
+LineSeries smoothed(LineSeries series, double span, bool rates = false);
 
 }  // namespace concertina::html

@@ -4,7 +4,7 @@
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/report/html.h"
-#include "experiments/report/report_sections.h"
+#include "experiments/report/report_page.h"
 #include "experiments/run/planning.h"
 
 namespace concertina {

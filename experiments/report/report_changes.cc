@@ -6,13 +6,14 @@
 #include "core/number_text.h"
 #include "experiments/record/run_course.h"
 #include "experiments/report/html.h"
-#include "experiments/report/report_sections.h"
+#include "experiments/report/report_page.h"
 
 namespace concertina {
 namespace {
 
 /// How much of the chart the longest segment mean and nearly all steps fill.
 constexpr double kRoomAbove = 1.15, kShownSteps = 0.98;
+constexpr double kMostDrawnTime = 1e300;  // of what an axis holds
 
 std::string seconds_cell(double seconds) {
   return std::isnan(seconds) ? "–" : duration_text(seconds);
@@ -29,7 +30,7 @@ std::string both(const std::string& before, const std::string& after) {
 double top_of(const std::vector<MetricsPoint>& metrics, const RunCourse& course) {
   std::vector<double> times;
   for (const MetricsPoint& point : metrics)
-    if (html::drawable(point.step_ms)) times.push_back(point.step_ms);
+    if (std::abs(point.step_ms) < kMostDrawnTime) times.push_back(point.step_ms);
   if (times.empty()) return 1;
   const auto at = static_cast<std::ptrdiff_t>(kShownSteps * static_cast<double>(times.size() - 1));
   std::ranges::nth_element(times, times.begin() + at);
@@ -39,61 +40,54 @@ double top_of(const std::vector<MetricsPoint>& metrics, const RunCourse& course)
 }
 
 /// The share of the layers that is frozen, of the height of the chart.
-html::Series frozen_area(const RunCourse& course, const html::Plot& plot) {
-  html::Series area{.style = "frozen", .points = {}, .steps = true, .area = true};
-  const double scale = plot.high / course.layers;
+LineSeries frozen_area(const RunCourse& course, double last, double top) {
+  LineSeries area{.name = fmt::format("frozen layers; full height: all {}", course.layers),
+                  .band = true,
+                  .markers = false,
+                  .look = 4};
   const auto add = [&](double step, double layers) {
-    if (!std::isnan(layers)) area.points.push_back({step, layers * scale});
+    if (std::isnan(layers)) return;
+    if (!area.y.empty()) area.x.push_back(step), area.y.push_back(area.y.back());
+    area.x.push_back(step);
+    area.y.push_back(layers * top / course.layers);
   };
-  add(plot.left, course.changes.front().frozen_before);
-  for (const RunChange& change : course.changes)
-    add(std::clamp(change.step + 0.5, plot.left, plot.right), change.frozen);
-  if (!area.points.empty()) area.points.push_back({plot.right, area.points.back().y});
+  if (course.layers <= 0) return area;
+  add(0, course.changes.front().frozen_before);
+  for (const RunChange& change : course.changes) add(change.step + 0.5, change.frozen);
+  add(last, course.changes.back().frozen);
+  area.low.assign(area.y.size(), 0);
+  area.high = area.y;
   return area;
 }
 
 /// Step times over steps, the means of the segments, and a mark for each change.
-html::Plot strip_plot(const std::vector<MetricsPoint>& metrics, const RunCourse& course) {
-  html::Plot plot{.x_unit = "step",
-                  .low = 0,
-                  .high = top_of(metrics, course),
-                  .left = metrics.front().step,
-                  .right = metrics.back().step,
-                  .series = {},
-                  .height = 200};
-  if (course.layers > 0) plot.series.push_back(frozen_area(course, plot));
-  html::Series times{.style = "faint", .points = {}, .name = "this step"};
-  for (const MetricsPoint& point : metrics)
-    if (html::drawable(point.step_ms))
-      times.points.push_back({point.step, std::min(point.step_ms, plot.high)});
-  plot.series.push_back(std::move(times));
-  html::Series means{.style = "saved", .points = {}, .steps = true, .name = "mean of the segment"};
-  for (const RunSegment& segment : course.segments)
-    for (const double step : {segment.first, segment.last})
-      means.points.push_back({step, segment.mean * 1e3});
-  plot.series.push_back(std::move(means));
-  plot.marks = change_marks(course, plot);
-  return plot;
-}
-
 std::string strip(const std::vector<MetricsPoint>& metrics, const RunCourse& course) {
   if (metrics.size() < 2) return "";
-  const html::Plot plot = strip_plot(metrics, course);
+  const double top = top_of(metrics, course), last = metrics.back().step;
+  LineSeries times{.name = "this step", .markers = false, .faint = true, .look = 0};
+  for (const MetricsPoint& point : metrics) {
+    times.x.push_back(point.step);
+    times.y.push_back(std::min(point.step_ms, top));
+  }
+  LineSeries means{.name = "mean between two changes", .markers = false, .look = 0};
+  for (const RunSegment& segment : course.segments)
+    for (const double step : {segment.first, segment.last}) {
+      means.x.push_back(step);
+      means.y.push_back(segment.mean * 1e3);
+    }
   const auto cut = std::ranges::count_if(
-      metrics, [&](const MetricsPoint& point) { return point.step_ms > plot.high; });
-  std::string text = "<figure><div class=\"bar\">" + html::key("f", "time of a step");
-  if (course.layers > 0) text += html::key("kf", "frozen layers; full height: all");
-  text +=
-      "<span class=\"key\"><svg><line class=\"change\" x1=\"7\" x2=\"7\" y1=\"0\" y2=\"14\"/>"
-      "</svg>a change</span>" +
-      html::save_button("changes") + "</div>\n";
-  text +=
-      "<figcaption>time of a step, ms <span>faint: each step; strong: the mean between two "
-      "changes" +
-      (cut > 0 ? fmt::format("; {} longer than the chart is high", counted(cut, "step"))
-               : std::string()) +
-      "</span></figcaption>" + html::plot(plot) + "</figure>\n";
-  return text;
+      metrics, [&](const MetricsPoint& point) { return point.step_ms > top; });
+  const std::string longer =
+      cut > 0 ? fmt::format("; {} longer than the chart is high", counted(cut, "step")) : "";
+  return html::figure(
+      "changes",
+      draw({.title = "time of a step, ms",
+            .x = {.label = "step", .low = metrics.front().step, .high = last},
+            .y = {.low = 0, .high = top},
+            .marks = Lines{{frozen_area(course, last, top), times, means}, change_marks(course)},
+            .width_in = html::kWhole,
+            .height_in = 2.4,
+            .note = "marks: changes, as numbered below" + longer}));
 }
 
 std::string change_row(const RunCourse& course, std::size_t number) {
@@ -132,10 +126,10 @@ std::string ladder_row(const std::string& steps, const std::string& layout,
                        const std::string& frozen, double seconds, double longest,
                        const std::string& middle, double speed_up) {
   return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"rung\"><svg><rect class=\"f\" width=\"{}\" "
-      "height=\"12\"/></svg></td><td>{}</td><td>{}</td><td>{:.2f}×</td></tr>\n",
-      steps, html::escape(layout), frozen, html::percent(seconds / longest), duration_text(seconds),
-      middle, speed_up);
+      "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"rung\"><i "
+      "style=\"width:{:.1f}%\"></i></td><td>{}</td><td>{}</td><td>{:.2f}×</td></tr>\n",
+      steps, html::escape(layout), frozen, 100 * seconds / longest, duration_text(seconds), middle,
+      speed_up);
 }
 
 /// Mean step times from change to change, and of the whole run with what the changes took.
@@ -176,13 +170,13 @@ std::string notes_list(const RunCourse& course) {
 
 }  // namespace
 
-std::vector<html::Mark> change_marks(const RunCourse& course, const html::Plot& plot) {
-  std::vector<html::Mark> marks;
-  for (std::size_t i = 0; i < std::min(course.changes.size(), kMaxTableRows); ++i) {
-    const RunChange& change = course.changes[i];
+std::vector<LineMark> change_marks(const RunCourse& course) {
+  std::vector<LineMark> marks;
+  for (const RunChange& change : course.changes) {
+    if (marks.size() == kMaxTableRows) break;
     marks.push_back(
-        {.x = std::clamp(change.step + 0.5, plot.left, plot.right),
-         .label = fmt::format("{}", i + 1),
+        {.x = change.step + 0.5,
+         .label = fmt::format("{}", marks.size() + 1),
          .title = fmt::format("after step {:.0f}: {}", change.step, change_text(course, change))});
   }
   return marks;

@@ -7,24 +7,12 @@
 
 #include "core/number_text.h"
 #include "experiments/report/html.h"
-#include "experiments/report/report_gantt.h"
-#include "experiments/report/report_sections.h"
-#include "experiments/report/report_style.h"
 #include "experiments/run/planning.h"
 
 namespace concertina {
 namespace {
 
-using html::escape;
-
-std::string tile(const std::string& value, const std::string& text) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escape(value),
-                     escape(text));
-}
-
-std::string plural(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
-}
+using html::escape, html::tile;
 
 /// "3 to 6".
 std::string recorded_steps(const RunTrace& trace) {
@@ -71,9 +59,9 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
   std::string text = fmt::format(
       "<h1>{}</h1>\n<p class=\"sub\">{} on {}, schedule {}, {} microbatches; {} recorded"
       "</p>\n<div class=\"tiles\">\n",
-      escape(trace.run), escape(short_form(trace.layout)), plural(trace.ranks(), "rank"),
+      escape(trace.run), escape(short_form(trace.layout)), counted(trace.ranks(), "rank"),
       escape(trace.schedule), trace.layout.pipelines.back().last_microbatch,
-      plural(static_cast<std::int64_t>(trace.steps.size()), "step"));
+      counted(std::ssize(trace.steps), "step"));
   text += step_tile(run, figures, all) + bubble_tile(run, figures, all);
   if (all.steps > 0)
     text += tile(grouped(std::llround(std::min(all.tokens_per_s(), 1e18))),
@@ -89,48 +77,6 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
                  "model FLOPs utilization (MFU) of the last launch: three times the products of a "
                  "step's forward pass over its mean time and the devices' peak rate");
   return text + memory_tile(figures) + "</div>\n";
-}
-
-/// Most stages that a rank has.
-int chunks_of(const RunTrace& trace) {
-  std::vector<int> stages(trace.plan.rows.size());
-  for (int s = 0; s < trace.layout.stage_count(); ++s)
-    ++stages[static_cast<std::size_t>(trace.layout.stage(s).rank)];
-  return *std::ranges::max_element(stages);
-}
-
-std::string timeline(const RunFiles& run, const ReportFigures& figures) {
-  std::string text = fmt::format(
-      "<h2>Timeline</h2>\n<p class=\"lead\">The same plan twice on one axis: above, simulated with "
-      "what actions took in the mean of the recorded steps{}; below, the recorded step of median "
-      "length: it lasts from the first rank's start to the last rank's end.</p>\n",
-      figures.costs_missing.empty() ? ", and messages as costs.json says" : "");
-  if (!figures.costs_missing.empty())
-    text += fmt::format(
-        "<p class=\"note\">The prediction leaves out the reduction of gradients, and a message "
-        "takes the median of the recorded ones: {}.</p>\n",
-        escape(figures.costs_missing));
-  text += "<figure><div class=\"bar\">";
-  bool fused = false, split = false;
-  for (const auto& row : run.trace.plan.rows)
-    for (const Action& action : row) {
-      fused |= action.kind == Kind::B;
-      split |= action.kind == Kind::I || action.kind == Kind::W;
-    }
-  text += html::key("f", "forward");
-  if (fused) text += html::key("b", "backward");
-  if (split) text += html::key("i", "input gradient") + html::key("w", "weight gradient");
-  text += html::key("o", "optimizer") + html::key("idle", "idle") +
-          html::key("wt", "waiting for a transfer") + html::key("wr", "waiting for reduction") +
-          html::key("wo", "waiting in the optimizer");
-  if (chunks_of(run.trace) > 1)
-    text += "<span class=\"key\">" + html::key("f", "") + html::key("f odd", "") +
-            "a rank's stages: dark the 1st, 3rd, ..., light the 2nd, 4th, ...</span>";
-  text += html::save_button("timeline") + "<span class=\"zoom\">zoom";
-  for (const int zoom : {1, 2, 4, 8, 16})
-    text +=
-        fmt::format(" <button data-z=\"{0}\" aria-pressed=\"{1}\">{0}×</button>", zoom, zoom == 1);
-  return text + "</span></div>\n" + gantt(run.trace, figures) + "</figure>\n";
 }
 
 std::string setup(const RunFiles& run) {
@@ -159,29 +105,18 @@ std::string setup(const RunFiles& run) {
 
 }  // namespace
 
-std::vector<std::size_t> some_ranks(std::size_t ranks, std::size_t count) {
-  std::vector<std::size_t> result;
-  const std::size_t shown = std::min(ranks, count);
-  for (std::size_t i = 0; i < shown; ++i) result.push_back(i * ranks / shown);
-  return result;
-}
-
 std::string report_page(const RunFiles& run, const ReportFigures& figures) {
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\"/>\n<title>{} · concertina</title>\n<style>{}"
-      "</style></head>\n<body><main>\n",
-      escape(run.trace.run), kReportStyle);
   const RunCourse course = course_of(run);
-  text += header(run, figures) + timeline(run, figures) + bubble_section(figures) +
+  return html::page(
+      run.trace.run,
+      header(run, figures) + timeline_section(run.trace, figures) + bubble_section(figures) +
           memory_section(run.trace, figures) + training_section(run, course) +
-          changes_section(run, course) + about_section(run) + setup(run);
-  text += fmt::format(
-      "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the recorded "
-      "steps; times of different ranks are right to {}. trace.json of the same directory opens in "
-      "Perfetto.</p>\n</main>\n<script>{}</script>\n</body></html>\n",
-      duration_text(run.trace.clock_error), kReportScript);
-  return text;
+          changes_section(run, course) + about_section(run) + setup(run) +
+          fmt::format(
+              "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the "
+              "recorded steps; times of different ranks are right to {}. trace.json of the same "
+              "directory opens in Perfetto.</p>\n",
+              duration_text(run.trace.clock_error)));
 }
 
 }  // namespace concertina

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/number_text.h"
 #include "experiments/report/html.h"
-#include "experiments/report/report_sections.h"
+#include "experiments/report/report_page.h"
 
 namespace concertina {
 namespace {
@@ -23,7 +22,8 @@ struct Curve {
   bool from_zero, smooth, rates;
 };
 
-constexpr Curve kLossCurve{"loss, nats per target", "loss", &MetricsPoint::loss, false, true, false};
+constexpr Curve kLossCurve{
+    "loss, nats per target", "loss", &MetricsPoint::loss, false, true, false};
 constexpr Curve kOtherCurves[] = {
     {"tokens per second", "tokens-per-second", &MetricsPoint::tokens_per_s, true, true, true},
     {"bubble", "bubble", &MetricsPoint::bubble, true, true, false},
@@ -36,37 +36,18 @@ double smoothing_span(std::size_t steps) {
   return std::max(2.0, std::round(kSmoothedShare * static_cast<double>(steps)));
 }
 
-/// The range of y that has all finite points in it, with some room.
-void fit_range(bool from_zero, html::Plot& plot) {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (const html::Series& series : plot.series)
-    for (const html::Point& point : series.points)
-      if (html::drawable(point.y)) low = std::min(low, point.y), high = std::max(high, point.y);
-  if (from_zero) low = std::min(low, 0.0), high = std::max(high, 0.0);
-  if (low > high) low = high = 0;
-  // Where all values are equal, room enough to tell the ticks of so large a number apart.
-  const double room =
-      std::max({0.06 * (high - low), 1e-6 * std::abs(high), 1e-6 * std::abs(low), 1e-9});
-  plot.low = from_zero && low == 0 ? 0 : low - room;
-  plot.high = high + room;
-}
-
-html::Plot plot_of(const std::vector<MetricsPoint>& metrics, const Curve& curve) {
-  std::vector<html::Point> points;
-  for (const MetricsPoint& point : metrics) points.push_back({point.step, point.*(curve.value)});
-  html::Plot plot{.x_unit = "step",
-                  .left = metrics.front().step,
-                  .right = metrics.back().step,
-                  .series = {},
-                  .height = 180};
-  const bool smooth = curve.smooth && metrics.size() >= kLeastSmoothed;
-  if (smooth) {
-    plot.series.push_back({.style = "faint", .points = points, .name = "this step"});
-    points = html::smoothed(points, smoothing_span(metrics.size()), curve.rates);
+Lines lines_of(const std::vector<MetricsPoint>& metrics, const Curve& curve) {
+  LineSeries series{.name = curve.title, .markers = false, .look = 0};
+  for (const MetricsPoint& point : metrics) {
+    series.x.push_back(point.step);
+    series.y.push_back(point.*(curve.value));
   }
-  plot.series.push_back(
-      {.style = "saved", .points = std::move(points), .name = smooth ? "smoothed" : curve.title});
-  return plot;
+  if (!curve.smooth || metrics.size() < kLeastSmoothed) return {{series}};
+  LineSeries mean = html::smoothed(series, smoothing_span(metrics.size()), curve.rates);
+  series.faint = true;
+  series.name = "this step";
+  mean.name = "smoothed";
+  return {{series, mean}};
 }
 
 std::string last_of(const std::vector<MetricsPoint>& metrics, const Curve& curve) {
@@ -76,30 +57,37 @@ std::string last_of(const std::vector<MetricsPoint>& metrics, const Curve& curve
 }
 
 std::string curve_figure(const std::vector<MetricsPoint>& metrics, const Curve& curve,
-                         html::Plot plot, const std::string& more = {}) {
-  fit_range(curve.from_zero, plot);
-  return fmt::format("<figure><figcaption>{} <span>last {}{}</span>{}</figcaption>{}</figure>\n",
-                     curve.title, last_of(metrics, curve), more, html::save_button(curve.file),
-                     html::plot(plot));
+                         const Lines& lines, const std::string& more = {}) {
+  return html::figure(
+      curve.file,
+      draw({.title = curve.title,
+            .x = {.label = "step", .low = metrics.front().step, .high = metrics.back().step},
+            .y = {.from_zero = curve.from_zero},
+            .marks = lines,
+            .width_in = html::kHalf,
+            .height_in = 2.4,
+            .note = "last " + last_of(metrics, curve) + more}));
 }
 
 /// Held-out points over the same text as most of them; the end of a run may be over more.
 std::string loss_figure(const RunFiles& run, const RunCourse& course) {
-  html::Plot plot = plot_of(run.metrics, kLossCurve);
-  plot.marks = change_marks(course, plot);
+  Lines lines = lines_of(run.metrics, kLossCurve);
+  lines.marks = change_marks(course);
   std::string more;
-  html::Series held_out{.style = "held", .points = {}, .dots = true, .name = "held out"};
+  LineSeries held_out{.name = "held out", .look = 3};
   for (const ValidationPoint& point : run.validations)
-    if (point.tokens == run.validations.front().tokens)
-      held_out.points.push_back({point.step, point.loss});
-  if (!held_out.points.empty()) plot.series.push_back(held_out);
+    if (point.tokens == run.validations.front().tokens) {
+      held_out.x.push_back(point.step);
+      held_out.y.push_back(point.loss);
+    }
+  if (!held_out.x.empty()) lines.series.push_back(held_out);
   if (!run.validations.empty()) {
     const ValidationPoint& last = run.validations.back();
     more = fmt::format("; held out {}", number_text(last.loss));
     if (last.tokens > 0)
       more += fmt::format(" over {} of {} targets", grouped(last.tokens), grouped(last.of_tokens));
   }
-  return curve_figure(run.metrics, kLossCurve, std::move(plot), html::escape(more));
+  return curve_figure(run.metrics, kLossCurve, lines, more);
 }
 
 /// Where the curve of held-out losses is over less text than the last one.
@@ -123,11 +111,9 @@ std::string training_section(const RunFiles& run, const RunCourse& course) {
         "<p class=\"lead\">Faint: every step. Strong: exponential mean over about {:.0f} steps "
         "(of tokens per second: their tokens over their seconds).</p>\n",
         smoothing_span(run.metrics.size()));
-  text += "<div class=\"bar\">" + html::key("f", "training");
-  if (!run.validations.empty()) text += html::key("kh", "held out");
-  text += "</div>\n<div class=\"grid2\">\n" + loss_figure(run, course);
+  text += "<div class=\"grid2\">\n" + loss_figure(run, course);
   for (const Curve& curve : kOtherCurves)
-    text += curve_figure(run.metrics, curve, plot_of(run.metrics, curve));
+    text += curve_figure(run.metrics, curve, lines_of(run.metrics, curve));
   return text + "</div>\n" + held_out_note(run);
 }
 

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/report/html.h"
-#include "experiments/report/report_style.h"
 #include "experiments/results/figure_digits.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_report_sections.h"
@@ -21,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostPageBytes = 16 << 20;  // of a file that the page shows
 
-/// What the page of a run has no use for. Series are told apart by colour, then by dashes.
+/// What the page of a run has no use for.
 constexpr const char* kStudyStyle = R"(
 table.study td, table.study th { vertical-align: top; padding-right: 22px; }
 table.rungs { margin-top: 14px; }
@@ -29,18 +28,11 @@ table.study small { display: block; color: var(--soft); font-size: 12px; }
 .group { text-align: left; }
 ul.note { padding-left: 18px; max-width: 110ch; }
 ul.note li { white-space: pre-line; }
-.s0 { stroke: var(--f); } .s1 { stroke: var(--b); } .s2 { stroke: var(--reduction); }
-.s3 { stroke: var(--transfer); } .s4 { stroke: var(--o); } .s5 { stroke: var(--other); }
-.dash { stroke-dasharray: 7 4; }
-.key svg line { stroke-width: 3; }
 td.error, td.wrap, td.group { vertical-align: top; }
-table.bars { width: 100%; } table.bars td { border-bottom: 0; padding: 2px 10px 2px 0; }
-table.bars td.bar-cell { width: 100%; min-width: 120px; }
-table.bars svg { width: 100%; height: 16px; }
 td.wrap { white-space: normal; min-width: min(200px, 24vw); text-align: left; }
-.busy { fill: var(--f); } a { color: var(--f); }
+a { color: var(--blue); }
 td.error { text-align: left; white-space: pre-wrap; overflow-wrap: anywhere; }
-td.state-failed, td.state-timeout { color: var(--transfer); font-weight: 600; }
+td.state-failed, td.state-timeout { color: var(--vermillion); font-weight: 600; }
 )";
 
 std::string link_from(const fs::path& page, const std::string& target) {
@@ -58,11 +50,6 @@ std::string text_of_file(const std::string& path) {
   } catch (const Error&) {  // the page goes without
     return {};
   }
-}
-
-std::string page_tile(const std::string& value, const std::string& text) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", html::escape(value),
-                     html::escape(text));
 }
 
 std::string titles(const std::vector<std::string>& columns) {
@@ -99,9 +86,9 @@ std::string best_tile(const StudyPage& page) {
     if (best.empty()) continue;
     const std::string value =
         fmt::format("{}: {}", name.title, figure_text(mean, digits_for(means, deviations)));
-    if (alike.empty()) return page_tile(some_of(best), "the best mean " + value);
-    return page_tile("no clear best", fmt::format("{}, {}; cannot be told from {}", value,
-                                                  some_of(best), some_of(alike)));
+    if (alike.empty()) return html::tile(some_of(best), "the best mean " + value);
+    return html::tile("no clear best", fmt::format("{}, {}; cannot be told from {}", value,
+                                                   some_of(best), some_of(alike)));
   }
   return {};
 }
@@ -111,13 +98,13 @@ std::string search_tiles(const SearchCourse& course) {
   const FigureName name = name_of_figure(course.metric);
   std::string text;
   if (course.best > 0)
-    text += page_tile(fmt::format("trial {}", course.best),
-                      fmt::format("the best of {}, {}: {:#.5g}", course.trials, name.title,
-                                  name.factor * course.best_metric));
+    text += html::tile(fmt::format("trial {}", course.best),
+                       fmt::format("the best of {}, {}: {:#.5g}", course.trials, name.title,
+                                   name.factor * course.best_metric));
   const auto steps = [](std::int64_t count) { return grouped(count); };
-  return text + page_tile(fmt::format("{:.0f}%", 100 * course.cost()),
-                          fmt::format("of the whole grid: {} of {} steps", steps(course.steps_run),
-                                      steps(course.steps_of_all)));
+  return text + html::tile(fmt::format("{:.0f}%", 100 * course.cost()),
+                           fmt::format("of the whole grid: {} of {} steps", steps(course.steps_run),
+                                       steps(course.steps_of_all)));
 }
 
 std::string not_done_text(const StudyTable& table) {
@@ -145,12 +132,12 @@ std::string page_header(const StudyPage& page) {
       page.results.axes.empty() ? std::string("one trial")
                                 : html::escape(titles(page.results.axes)));
   text +=
-      page_tile(fmt::format("{} of {}", done, done + table.not_done.size()), not_done_text(table));
+      html::tile(fmt::format("{} of {}", done, done + table.not_done.size()), not_done_text(table));
   if (!table.search)
-    text += page_tile(grouped(std::ssize(table.rows)),
-                      table.by.empty() ? std::string("group") : "groups by " + titles(table.by));
+    text += html::tile(grouped(std::ssize(table.rows)),
+                       table.by.empty() ? std::string("group") : "groups by " + titles(table.by));
   text += table.search ? search_tiles(*table.search) : best_tile(page);
-  if (seconds > 0) text += page_tile(duration_text(seconds), "of all trials together");
+  if (seconds > 0) text += html::tile(duration_text(seconds), "of all trials together");
   return text + "</div>\n";
 }
 
@@ -191,16 +178,12 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
 }
 
 std::string study_page(const StudyPage& page) {
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\"/>\n<title>{} · concertina</title>\n<style>{}"
-      "{}</style></head>\n<body><main>\n",
-      html::escape(page.table.study), kReportStyle, kStudyStyle);
-  text += page_header(page) + "<h2>Table</h2>\n" +
-          table_text(page.table, TableFormat::html, TableCells::difference);
-  text += curves_section(page) + step_time_section(page) + trials_section(page) +
-          settings_section(page) + origin_section(page);
-  return text + fmt::format("</main>\n<script>{}</script>\n</body></html>\n", kReportScript);
+  return html::page(page.table.study,
+                    page_header(page) + "<h2>Table</h2>\n" +
+                        table_text(page.table, TableFormat::html, TableCells::difference) +
+                        curves_section(page) + step_time_section(page) + trials_section(page) +
+                        settings_section(page) + origin_section(page),
+                    kStudyStyle);
 }
 
 }  // namespace concertina

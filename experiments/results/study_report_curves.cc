@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "experiments/report/html.h"
 #include "experiments/results/study_report_sections.h"
@@ -10,7 +9,7 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kColours = 6, kMostCurves = 8;
+constexpr std::size_t kMostCurves = 8;
 constexpr std::size_t kMostWithTrials = 1;        // lines: beside others trials would be noise
 constexpr std::size_t kLeastSmoothedSteps = 100;  // fewer are read as they are
 
@@ -52,75 +51,38 @@ std::vector<GroupCurve> group_curves(const StudyPage& page, const std::string& c
   return curves;
 }
 
-std::vector<html::Point> points_of(const std::vector<double>& x, const std::vector<double>& y) {
-  std::vector<html::Point> points;
-  for (std::size_t i = 0; i < x.size(); ++i) points.push_back({x[i], y[i]});
-  return points;
+/// The lines' names; those of one line together.
+std::string name_of(const GroupCurve& curve) {
+  const auto& labels = curve.labels;
+  if (labels.size() == 1) return labels[0];
+  const std::string all = labels.size() > 4 ? fmt::format("{}, {} and {} others", labels[0],
+                                                          labels[1], labels.size() - 2)
+                                            : fmt::format("{}", fmt::join(labels, ", "));
+  return all + " (the same values)";
 }
 
 /// Long curves are read better without the noise of single steps.
-std::vector<html::Point> shown_points(const MeanCurve& curve, bool rates) {
-  std::vector<html::Point> points = points_of(curve.step, curve.mean);
-  if (points.size() < kLeastSmoothedSteps) return points;
-  return html::smoothed(points, std::max(2.0, 0.02 * static_cast<double>(points.size())), rates);
-}
-
-std::string style_of_series(std::size_t index) {
-  return fmt::format("s{}{}", index % kColours, index / kColours % 2 == 1 ? " dash" : "");
-}
-
-html::Plot plot_of_groups(const std::vector<GroupCurve>& curves, const PageCurve& what) {
-  html::Plot plot{.x_unit = "step",
-                  .left = std::numeric_limits<double>::infinity(),
-                  .right = 0,
-                  .series = {},
-                  .height = 220};
+Lines lines_of(const std::vector<GroupCurve>& curves, bool rates) {
+  Lines lines;
   const std::size_t shown = std::min(curves.size(), kMostCurves);
   for (std::size_t i = 0; i < shown && curves.size() <= kMostWithTrials; ++i)
     for (const StepCurve& trial : curves[i].trials)
       if (curves[i].trials.size() > 1)
-        plot.series.push_back(
-            {.style = style_of_series(i) + " faint", .points = points_of(trial.step, trial.value)});
+        lines.series.push_back(
+            {.x = trial.step, .y = trial.value, .markers = false, .faint = true, .look = i});
   for (std::size_t i = 0; i < shown; ++i) {
-    const GroupCurve& curve = curves[i];
-    const std::string name =
-        curve.labels.size() == 1 ? curve.labels[0] : fmt::format("{} groups", curve.labels.size());
-    plot.series.push_back({.style = style_of_series(i),
-                           .points = shown_points(curve.mean, what.rates),
-                           .name = name});
-    plot.left = std::min(plot.left, curve.mean.step.front());
-    plot.right = std::max(plot.right, curve.mean.step.back());
+    LineSeries mean{.name = name_of(curves[i]),
+                    .x = curves[i].mean.step,
+                    .y = curves[i].mean.mean,
+                    .markers = false,
+                    .look = i};
+    const std::size_t steps = mean.x.size();
+    lines.series.push_back(
+        steps < kLeastSmoothedSteps
+            ? std::move(mean)
+            : html::smoothed(mean, std::max(2.0, 0.02 * static_cast<double>(steps)), rates));
   }
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (const html::Series& series : plot.series)
-    for (const html::Point& point : series.points)
-      if (html::drawable(point.y)) low = std::min(low, point.y), high = std::max(high, point.y);
-  if (what.from_zero) low = std::min(low, 0.0);
-  if (low > high) low = high = 0;
-  const double room = std::max({0.05 * (high - low), 1e-6 * std::abs(high), 1e-9});
-  plot.low = what.from_zero && low == 0 ? 0 : low - room;
-  plot.high = high + room;
-  return plot;
-}
-
-/// The lines' names; those of one line together.
-std::string curve_legend(const std::vector<GroupCurve>& curves) {
-  std::string text;
-  const std::size_t shown = std::min(curves.size(), kMostCurves);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const auto& labels = curves[i].labels;
-    std::string name = fmt::format("{}", fmt::join(labels, ", "));
-    if (labels.size() > 4)
-      name = fmt::format("{}, {} and {} others", labels[0], labels[1], labels.size() - 2);
-    if (labels.size() > 1) name += " (the same values)";
-    text += fmt::format(
-        "<span class=\"key\"><svg><line class=\"{}\" x1=\"0\" x2=\"14\" y1=\"7\" y2=\"7\"/></svg>{}"
-        "</span>",
-        style_of_series(i), html::escape(name));
-  }
-  if (shown < curves.size())
-    text += fmt::format("<span>the first {} of {}</span>", shown, curves.size());
-  return text;
+  return lines;
 }
 
 }  // namespace
@@ -130,10 +92,20 @@ std::string curves_section(const StudyPage& page) {
   for (const PageCurve& what : kPageCurves) {
     const std::vector<GroupCurve> curves = group_curves(page, what.column);
     if (curves.empty()) continue;
-    figures +=
-        fmt::format("<figure><figcaption>{}{}</figcaption><div class=\"bar\">{}</div>{}</figure>\n",
-                    what.title, html::save_button(what.column), curve_legend(curves),
-                    html::plot(plot_of_groups(curves, what)));
+    const auto first = std::ranges::min_element(
+        curves, {}, [](const GroupCurve& curve) { return curve.mean.step.front(); });
+    figures += html::figure(
+        what.column,
+        draw({.title = what.title,
+              .x = {.label = "step", .low = first->mean.step.front()},
+              .y = {.from_zero = what.from_zero},
+              .marks = lines_of(curves, what.rates),
+              .width_in = html::kHalf,
+              .height_in = 2.4,
+              .legend = LegendAt::top,
+              .note = curves.size() > kMostCurves
+                          ? fmt::format("the first {} of {}", kMostCurves, curves.size())
+                          : ""}));
   }
   if (figures.empty()) return {};
   return "<h2>Curves</h2>\n<p class=\"lead\">Strong: the mean over the trials of a group, of the "

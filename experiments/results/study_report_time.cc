@@ -5,6 +5,7 @@
 
 #include "core/number_text.h"
 #include "experiments/report/html.h"
+#include "experiments/report/report_page.h"
 #include "experiments/results/group_comparison.h"
 #include "experiments/results/study_report_sections.h"
 #include "parallel/simulate/idle_causes.h"
@@ -49,55 +50,24 @@ std::optional<StepTime> step_time(const PageGroup& group) {
   return time;
 }
 
-std::string piece(const char* style, const char* name, double ms, double longest, double& at) {
-  if (!(ms > 0)) return {};
-  const std::string text = fmt::format(
-      "<rect class=\"{}\" x=\"{}\" y=\"0\" width=\"{}\" height=\"16\"><title>{}: {}"
-      "</title></rect>",
-      style, html::percent(at / longest), html::percent(ms / longest), name,
-      duration_text(ms * 1e-3));
-  at += ms;
-  return text;
-}
-
-std::string time_bar(const StepTime& time, double longest) {
-  double at = 0;
-  std::string text =
-      piece("busy", "computing and updating", time.ms * (1 - time.bubble), longest, at);
-  if (!time.by_cause) return text + piece("idle", "idle", time.ms * time.bubble, longest, at);
-  for (std::size_t c = 0; c < kCauses; ++c) {
-    const std::string style = fmt::format("c{}", c), name(name_of(static_cast<Cause>(c)));
-    text += piece(style.c_str(), name.c_str(), time.ms * time.causes.by_cause[c], longest, at);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string step_time_section(const StudyPage& page) {
-  std::vector<StepTime> times;
-  double longest = 0;
+  std::vector<CauseBar> bars;
   for (const PageGroup& group : page_groups(page))
     if (const auto time = step_time(group)) {
-      times.push_back(*time);
-      longest = std::max(longest, time->ms);
+      CauseBar& bar = bars.emplace_back(
+          CauseBar{time->label, time->ms * (1 - time->bubble), 0, time->causes, {}, {}});
+      for (double& share : bar.causes.by_cause) share *= time->ms;
+      if (!time->by_cause) bar.idle = time->ms * time->bubble;
+      bar.text = fmt::format("{}, bubble {}", duration_text(time->ms * 1e-3),
+                             html::share_text(time->bubble));
     }
-  if (times.empty() || !(longest > 0) || !html::drawable(longest)) return {};
-  std::string text =
-      "<h2>Where the time went</h2>\n<p class=\"lead\">A step of each group, mean over its trials "
-      "and over ranks: of the recorded steps where a trace was kept, else of all. Idle time is by "
-      "cause, as on the page of a run.</p>\n<figure><div class=\"bar\">";
-  text += html::key("busy", "computing and updating");
-  for (std::size_t c = 0; c < kCauses; ++c)
-    text += html::key(fmt::format("c{}", c), name_of(static_cast<Cause>(c)));
-  text += html::save_button("step-time") + "</div>\n<table class=\"bars\">\n";
-  for (const StepTime& time : times)
-    text += fmt::format(
-        "<tr><td class=\"wrap\">{}</td><td class=\"bar-cell\"><svg>{}</svg></td><td>{}</td><td>"
-        "bubble {}</td></tr>\n",
-        html::escape(time.label), time_bar(time, longest), duration_text(time.ms * 1e-3),
-        html::share_text(time.bubble));
-  return text + "</table></figure>\n";
+  if (bars.empty()) return {};
+  return "<h2>Where the time went</h2>\n<p class=\"lead\">A step of each group, mean over its "
+         "trials and over ranks: of the recorded steps where a trace was kept, else of all. Idle "
+         "time is by cause, as on the page of a run.</p>\n" +
+         html::figure("step-time", draw_causes(bars, {.unit = "ms"}));
 }
 
 }  // namespace concertina

@@ -9,7 +9,7 @@
 #include "core/number_text.h"
 #include "experiments/machine/machine.h"
 #include "experiments/report/html.h"
-#include "experiments/report/report_sections.h"
+#include "experiments/report/report_page.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_report_sections.h"
 

@@ -28,6 +28,15 @@ forbid() {
   forbid_text "$root" "$why" "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$@"
 }
 
+# colours ROOT: no file but the palette has a colour, so that each has one owner.
+colours() {
+  sources "$1" core models parallel io experiments | grep -v '^io/figure/palette\.' |
+    while read -r file; do
+      grep -nE '#[0-9a-fA-F]{6}|\<rgb\(|Colour[^;(]*\{ *[0-9]|#[0-9a-fA-F]{3}\>' "$1/$file" |
+        while read -r line; do echo "$file:$line: colours are for io/figure/palette.h"; done
+    done
+}
+
 # defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked
 # together they are one type to the linker, whatever each file thinks (the one definition rule).
 # Anonymous namespaces are a file's own. As clang-format writes them: a namespace ends with a comment.
@@ -97,6 +106,7 @@ violations() {
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
     'experiments/config/|io/datasets/|parallel/(policies|repartition)/' \
     core models parallel io experiments
+  colours "$1"
   rooms "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do
@@ -170,6 +180,11 @@ must_pass experiments/config/config.cc 'throw_input(fmt::format("{} has no effec
 must_pass io/a.h '/// A flag that has no effect.'
 must_fail models/a.cc 'if (key == "data.crop") return;'
 must_pass io/datasets/a.cc 'constexpr auto kKeys = {"data.crop"};'
+must_fail experiments/a.cc 'const char* style = "a { color: #1d2129 }";'
+must_fail experiments/a.cc 'add(" fill=\"#fff\"");'
+must_fail io/a.cc 'constexpr Colour kRed{200, 0, 0};'
+must_pass io/figure/palette.h 'constexpr Colour kRed{200, 0, 0};'
+must_pass io/figure/a.cc 'struct Colour {  // #define'
 must_fail src/a.cc 'int x;'
 must_fail core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'class X final : public Y {')"
 must_fail core/a.h "$(in_namespace 'enum class X { a };')" io/a.cc "$(in_namespace 'template <class T> struct X {')"

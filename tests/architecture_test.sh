@@ -30,11 +30,9 @@ forbid() {
 
 # colours ROOT: no file but the palette has a colour, so that each has one owner.
 colours() {
-  sources "$1" core models parallel io experiments | grep -v '^io/figure/palette\.' |
-    while read -r file; do
-      grep -nE '#[0-9a-fA-F]{6}|\<rgb\(|Colour[^;(]*\{ *[0-9]|#[0-9a-fA-F]{3}\>' "$1/$file" |
-        while read -r line; do echo "$file:$line: colours are for io/figure/palette.h"; done
-    done
+  (cd "$1" && sources . core models parallel io experiments | grep -v '^io/figure/palette\.' |
+    xargs -r grep -nHE '#[0-9a-fA-F]{6}|\<rgb\(|Colour[^;(]*\{ *[0-9]|#[0-9a-fA-F]{3}\>') |
+    sed 's|$|: colours are for io/figure/palette.h|'
 }
 
 # defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked

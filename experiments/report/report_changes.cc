@@ -40,11 +40,8 @@ double top_of(const std::vector<MetricsPoint>& metrics, const RunCourse& course)
 }
 
 /// The share of the layers that is frozen, of the height of the chart.
-LineSeries frozen_area(const RunCourse& course, double last, double top) {
-  LineSeries area{.name = fmt::format("frozen layers; full height: all {}", course.layers),
-                  .band = true,
-                  .markers = false,
-                  .look = 4};
+LineSeries frozen_area(const RunCourse& course, double first, double last, double top) {
+  LineSeries area{.band = true, .markers = false, .look = 4};
   const auto add = [&](double step, double layers) {
     if (std::isnan(layers)) return;
     if (!area.y.empty()) area.x.push_back(step), area.y.push_back(area.y.back());
@@ -52,7 +49,7 @@ LineSeries frozen_area(const RunCourse& course, double last, double top) {
     area.y.push_back(layers * top / course.layers);
   };
   if (course.layers <= 0) return area;
-  add(0, course.changes.front().frozen_before);
+  add(first, course.changes.front().frozen_before);
   for (const RunChange& change : course.changes) add(change.step + 0.5, change.frozen);
   add(last, course.changes.back().frozen);
   area.low.assign(area.y.size(), 0);
@@ -63,7 +60,8 @@ LineSeries frozen_area(const RunCourse& course, double last, double top) {
 /// Step times over steps, the means of the segments, and a mark for each change.
 std::string strip(const std::vector<MetricsPoint>& metrics, const RunCourse& course) {
   if (metrics.size() < 2) return "";
-  const double top = top_of(metrics, course), last = metrics.back().step;
+  const double first = metrics.front().step, last = metrics.back().step,
+               top = top_of(metrics, course);
   LineSeries times{.name = "this step", .markers = false, .faint = true, .look = 0};
   for (const MetricsPoint& point : metrics) {
     times.x.push_back(point.step);
@@ -77,17 +75,19 @@ std::string strip(const std::vector<MetricsPoint>& metrics, const RunCourse& cou
     }
   const auto cut = std::ranges::count_if(
       metrics, [&](const MetricsPoint& point) { return point.step_ms > top; });
-  const std::string longer =
-      cut > 0 ? fmt::format("; {} longer than the chart is high", counted(cut, "step")) : "";
-  return html::figure(
-      "changes",
-      draw({.title = "time of a step, ms",
-            .x = {.label = "step", .low = metrics.front().step, .high = last},
-            .y = {.low = 0, .high = top},
-            .marks = Lines{{frozen_area(course, last, top), times, means}, change_marks(course)},
-            .width_in = html::kWhole,
-            .height_in = 2.4,
-            .note = "marks: changes, as numbered below" + longer}));
+  std::string note = "marks: changes, as numbered below";
+  if (course.layers > 0)
+    note += fmt::format("; shaded: frozen layers, full height: all {}", course.layers);
+  if (cut > 0) note += fmt::format("; {} longer than the chart is high", counted(cut, "step"));
+  return html::figure("changes",
+                      draw({.title = "time of a step, ms",
+                            .x = {.label = "step", .low = first, .high = last},
+                            .y = {.low = 0, .high = top},
+                            .marks = Lines{{frozen_area(course, first, last, top), times, means},
+                                           change_marks(course)},
+                            .width_in = html::kWhole,
+                            .height_in = 2.4,
+                            .note = note}));
 }
 
 std::string change_row(const RunCourse& course, std::size_t number) {

@@ -138,26 +138,29 @@ class PanelDrawer {
     add(shape);
     const PathShape hatch = hatch_of(one.work, shape);
     if (!hatch.pieces.empty()) add(hatch);
-    if (one.microbatch < 0) return;
-    const std::string number = std::to_string(one.microbatch);
+    if (one.microbatch >= 0) number(one, shape, !hatch.pieces.empty());
+  }
+
+  /// The microbatch in its box; on a page, from the zoom on at which it has room.
+  void number(const WorkBox& one, const RectShape& box, bool hatched) {
+    const std::string text = std::to_string(one.microbatch);
     double size = labels_[static_cast<std::size_t>(one.work)];
     int zoom = 1;
     if (scale_.units.in_page) {
       size = std::min(kRankSize, 0.68 * scale_.row) * (one.part > 0 ? 0.6 : 1);
-      const double needed = text_width(number, size) + 0.8;
-      while (zoom <= kMostZoom && width * zoom < needed) zoom *= 2;
+      const double needed = text_width(text, size) + 0.8;
+      while (zoom <= kMostZoom && box.width * zoom < needed) zoom *= 2;
     }
     if (size < kLeastLabel || zoom > kMostZoom) return;
-    if (!hatch.pieces.empty() && zoom == 1) {  // no lines behind the number
-      const double inner = text_width(number, size) + 0.6;
-      add(RectShape{left + (width - inner) / 2,
-                    top + height / 2 - 0.45 * size,
-                    inner,
-                    0.9 * size,
-                    {.fill = colour}});
+    const Colour colour = *box.paint.fill;
+    const Spot middle{box.x + box.width / 2, box.y + box.height / 2};
+    if (hatched && zoom == 1) {  // no lines behind the number
+      const double inner = text_width(text, size) + 0.6;
+      add(RectShape{
+          middle.x - inner / 2, middle.y - 0.45 * size, inner, 0.9 * size, {.fill = colour}});
     }
-    add(TextShape{{left + width / 2, top + height / 2 + 0.36 * size},
-                  number,
+    add(TextShape{{middle.x, middle.y + 0.36 * size},
+                  text,
                   size,
                   Anchor::middle,
                   false,

@@ -539,7 +539,7 @@ TEST(Report, ShowsWhatChanged) {
   for (const char* text : {"<h2>Changes</h2>", "<td>0 → 2</td><td>pp2xdp1 → pp1xdp2</td>",
                            "a &lt;pace&gt;; replicas are faster", "<th>frozen layers of 4</th>",
                            "<td>3.9 ms</td><td>4.1 ms</td></tr>", "<td>2.00×</td>",
-                           "frozen layers; full height: all 4",
+                           "shaded: frozen layers, full height: all 4",
                            "<title>after step 20: 2 -&gt; 3 of 4 layers frozen, pp1xdp2</title>"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
   EXPECT_EQ(page.find("nan"), std::string::npos);

@@ -49,9 +49,10 @@ class SvgWriter {
 
   std::string text(bool in_page) {
     const std::string width = length(drawing_.width), height = length(drawing_.height);
-    add("<svg viewBox=\"0 0 {} {}\" font-family=\"{}\" role=\"img\"", width, height, kFonts);
+    add("<svg viewBox=\"0 0 {} {}\" font-family=\"{}\"", width, height, kFonts);
     if (!in_page)
-      add(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{}pt\" height=\"{}pt\"", width, height);
+      add(" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{}pt\" height=\"{}pt\"",
+          width, height);
     if (const auto& at = drawing_.axes; at && in_page)
       add(" data-axes=\"{} {} {} {} {} {} {} {}\" data-x=\"{}\"", length(at->left),
           length(at->right), length(at->top), length(at->bottom), at->x_low, at->x_high, at->y_low,

@@ -118,8 +118,8 @@ std::vector<LegendEntry> stack_legend(const Stacks& stacks, LegendAt place) {
 class StackDrawer {
  public:
   StackDrawer(ChartFrame& frame, const AxisScale& values, const Stacks& stacks,
-              const std::string& unit)
-      : frame_(frame), values_(values), stacks_(stacks), unit_(unit) {}
+              const std::string& unit, double text_end)
+      : frame_(frame), values_(values), stacks_(stacks), unit_(unit), text_end_(text_end) {}
 
   Drawing draw() {
     std::size_t slots = 1;
@@ -185,7 +185,7 @@ class StackDrawer {
     if (stacks_.level) {
       const double left = frame_.x_of(values_, sum) + 4;
       return frame_.sheet().words({left, middle + 0.36 * kSumSize},
-                                  shortened(text, kSumSize, frame_.sheet().width - left), kSumSize);
+                                  shortened(text, kSumSize, text_end_ - left), kSumSize);
     }
     const double end = frame_.y_of(values_, sum) - 2, length = text_width(text, kSumSize);
     const bool turned = length > width - 1;
@@ -198,6 +198,7 @@ class StackDrawer {
   const AxisScale& values_;
   const Stacks& stacks_;
   const std::string& unit_;
+  const double text_end_;  // of texts beside bars
 };
 
 }  // namespace
@@ -246,6 +247,7 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Stacks& stacks) {
   if (!any) return std::nullopt;
   const AxisScale scale(axis, values);
   ChartFrame frame(chart, stack_legend(stacks, chart.legend));
+  const double text_end = frame.right();
   if (stacks.level) {
     constexpr double kRow = 14, kMostRows = 16, kNarrowRow = 8;  // points
     const auto rows = static_cast<double>(names.size());
@@ -255,7 +257,7 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Stacks& stacks) {
   } else {
     frame.name_axis_below(names, scale);
   }
-  return StackDrawer(frame, scale, stacks, axis.unit).draw();
+  return StackDrawer(frame, scale, stacks, axis.unit, text_end).draw();
 }
 
 }  // namespace concertina

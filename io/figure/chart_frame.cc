@@ -110,7 +110,7 @@ void ChartFrame::title() {
 
 void ChartFrame::want_inside(double points) {
   if (chart_.height_in > 0) return;
-  sheet_.height = top_ + points + 4;
+  sheet_.height = std::max(legend_end_, top_ + points) + 4;
   bottom_ = sheet_.height - 4;
 }
 
@@ -145,7 +145,8 @@ void ChartFrame::legend(const std::vector<LegendEntry>& entries) {
   if (place == LegendAt::right) {
     right_ -= widest + sample;
     for (const LegendEntry& entry : entries) y = legend_entry(entry, right_ + 2, y + 2, most) - 2;
-    sheet_.height = std::max(sheet_.height, y + 6);
+    legend_end_ = y + 2;
+    sheet_.height = std::max(sheet_.height, legend_end_ + 4);
     bottom_ = sheet_.height - 4;
     right_ -= 6;
     return;

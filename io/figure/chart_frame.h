@@ -95,6 +95,7 @@ class ChartFrame {
   const Chart& chart_;
   Drawing sheet_;
   double left_ = 4, right_ = 0, top_ = 3, bottom_ = 0;
+  double legend_end_ = 0;    // of one beside the axes
   bool turned_ = false;      // the names below stand on end, as it were
   double names_height_ = 0;  // of the names below
 };

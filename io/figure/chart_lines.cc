@@ -122,8 +122,8 @@ class LinesDrawer {
                                    frame_.bottom() - frame_.top(),
                                    {.fill = kInk},
                                    mark.title});
-      if (at - half < until + 1 || at + half > frame_.sheet().width) continue;
-      frame_.sheet().words({at, frame_.top() - 2}, mark.label, kTickSize, Anchor::middle);
+      if (at - half < until + 1 || at + half > frame_.right() + 5) continue;
+      frame_.sheet().words({at, frame_.top() - 3.5}, mark.label, kTickSize, Anchor::middle);
       until = at + half;
     }
   }
@@ -215,7 +215,7 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Lines& lines) {
       legend.push_back({curve.series->name, curve.look, LegendEntry::Sample::line,
                         curve.series->markers && !curve.series->reference});
   ChartFrame frame(chart, legend);
-  if (!lines.marks.empty()) frame.keep_top(kTickSize + 1);
+  if (!lines.marks.empty()) frame.keep_top(kTickSize + 3);
   frame.number_axes(x, y,
                     chart.legend == LegendAt::direct ? ends_of(curves) : std::vector<EndLabel>{});
   LinesDrawer drawer(frame, x, y);

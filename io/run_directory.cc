@@ -13,6 +13,7 @@
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_owner.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -72,7 +73,7 @@ void refuse_unwritable(const std::function<void()>& prepare) {
 
 bool RunDirectory::exists(const std::string& root, const std::string& name) {
   std::error_code error;
-  return stdfs::is_regular_file(checked_path(root, name) + "/config.toml", error);
+  return stdfs::is_regular_file(run_file(checked_path(root, name), kConfigFile), error);
 }
 
 void RunDirectory::require_usable(const std::string& root, const std::string& name) {
@@ -90,7 +91,7 @@ void RunDirectory::require_usable(const std::string& root, const std::string& na
 RunDirectory::RunDirectory(const std::string& root, const std::string& name,
                            const std::string& checkpoints)
     : path_(checked_path(root, name)),
-      checkpoints_(checkpoints.empty() ? path_ + "/checkpoints" : checkpoints) {
+      checkpoints_(checkpoints.empty() ? run_file(path_, kCheckpointFolder) : checkpoints) {
   refuse_unwritable([&] { make_directories(path_); });
   existing_ = exists(root, name);
   if (!existing_) require_own(path_);
@@ -108,12 +109,8 @@ RunDirectory::RunDirectory(const std::string& root, const std::string& name,
 }
 
 void RunDirectory::write_config(const std::string& toml) {
-  atomic_replace(config(), toml);
+  atomic_replace(run_file(path_, kConfigFile), toml);
   existing_ = true;
-}
-
-std::string RunDirectory::read_config() const {
-  return read_file(config(), 1 << 20);
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// A run's directory: who may write to it, and where what is.
+// A run's directory: who may write to it. Its files are named in io/run_files.h.
 // Invariant: one process owns a run and its checkpoints at a time, a directory that is no run is
 // never written to, nor are checkpoints of another run.
 #pragma once
@@ -29,17 +29,10 @@ class RunDirectory {
   bool existing() const { return existing_; }
 
   const std::string& path() const { return path_; }
-  std::string config() const { return path_ + "/config.toml"; }
-  std::string metrics() const { return path_ + "/metrics.jsonl"; }
-  std::string events() const { return path_ + "/events.jsonl"; }
-  std::string result() const { return path_ + "/result.json"; }
-  std::string trace() const { return path_ + "/trace.json"; }
-  std::string tensorboard() const { return path_ + "/tensorboard"; }
   std::string checkpoints() const { return checkpoints_; }
 
   /// Writes config.toml, atomically; from then on the directory is a run.
   void write_config(const std::string& toml);
-  std::string read_config() const;
 
  private:
   std::string path_, checkpoints_;

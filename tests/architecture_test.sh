@@ -35,6 +35,16 @@ colours() {
     sed 's|$|: colours are for io/figure/palette.h|'
 }
 
+# spelled ROOT WHY NAMES ALLOWED FOLDER...: no file of the folders but those that ALLOWED matches has a
+# string that is one of NAMES, alone or after a path. Both are extended regular expressions.
+spelled() {
+  root=$1; why=$2; names=$3; allowed=$4; shift 4
+  sources "$root" "$@" | grep -Ev "^($allowed)" | while read -r file; do
+    grep -nE "\"([^\" ]*/)?($names)\"" "$root/$file" | grep -v '#include' |
+      while read -r line; do echo "$file:$line: $why"; done
+  done
+}
+
 # defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked
 # together they are one type to the linker, whatever each file thinks (the one definition rule).
 # Anonymous namespaces are a file's own. As clang-format writes them: a namespace ends with a comment.
@@ -105,6 +115,12 @@ violations() {
     'experiments/config/|io/datasets/|parallel/(policies|repartition)/' \
     core models parallel io experiments
   colours "$1"
+  program='core models parallel io experiments'
+  spelled "$1" 'the files of a run are named in io/run_files.h' \
+    'config\.toml|(metrics|events|launches)\.jsonl|(result|costs|trace)\.json|report\.html|trace-[^" ]*\.json' \
+    'io/run_files\.h' $program
+  spelled "$1" 'the files of a checkpoint are named in io/checkpoint_format.h' \
+    'manifest\.(json|sha256)' 'io/checkpoint_format\.h' $program
   rooms "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do
@@ -183,6 +199,11 @@ must_fail experiments/a.cc 'add(" fill=\"#fff\"");'
 must_fail io/a.cc 'constexpr Colour kRed{200, 0, 0};'
 must_pass io/figure/palette.h 'constexpr Colour kRed{200, 0, 0};'
 must_pass io/figure/a.cc 'struct Colour {  // #define'
+must_fail io/a.cc 'f("config.toml");'
+must_fail experiments/a.cc 'f(directory + "/metrics.jsonl");'
+must_fail io/a.h 'f("manifest.json");'
+must_pass io/run_files.h 'f("config.toml");'
+must_pass io/a.cc 'f("there is no config.toml here");'
 must_fail src/a.cc 'int x;'
 must_fail core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'class X final : public Y {')"
 must_fail core/a.h "$(in_namespace 'enum class X { a };')" io/a.cc "$(in_namespace 'template <class T> struct X {')"

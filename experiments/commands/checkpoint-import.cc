@@ -12,6 +12,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint_commit.h"
 #include "io/run_directory.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -53,7 +54,8 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
     const bool there = RunDirectory::exists(config.run.dir, config.run.name);
     owned.emplace(config.run.dir, config.run.name);
     // Without either it is an import that was killed or had no room: it is made anew.
-    if (there && (fs::exists(owned->metrics()) || newest_commit(owned->checkpoints())))
+    if (there &&
+        (fs::exists(run_file(owned->path(), kMetricsFile)) || newest_commit(owned->checkpoints())))
       throw_input("this run is there already", options.out, "another --out");
     owned->write_config(write_config(with_absolute_paths(launch.config)));
     keep_model_from(launch.config);

@@ -9,6 +9,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/config/config_keys.h"
+#include "io/run_files.h"
 #include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
@@ -83,7 +84,7 @@ void add_runs(const std::string& text, Words& result) {
   std::error_code error;
   for (stdfs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
-    if (stdfs::is_regular_file(it->path() / "config.toml", ignored))
+    if (stdfs::is_regular_file(it->path() / kConfigFile, ignored))
       result.insert(folder + it->path().filename().string());
   }
 }

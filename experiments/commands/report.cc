@@ -9,6 +9,7 @@
 #include "experiments/record/run_course.h"
 #include "experiments/report/report_page.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -25,7 +26,7 @@ int run_report(const ReportOptions& options) {
   const RunFiles run = load_run(
       directory, options.step < 0 ? std::nullopt : std::optional<std::int64_t>(options.step));
   const ReportFigures figures = compute_figures(run.trace, run.known);
-  const std::string path = options.output.empty() ? directory + "/report.html" : options.output;
+  const std::string path = options.output.empty() ? run_file(directory, kPageFile) : options.output;
   atomic_replace(path, report_page(run, figures));
   if (options.json) {
     nlohmann::ordered_json json = to_json(run.trace, figures);

@@ -4,6 +4,7 @@
 #include "experiments/commands/study_options.h"
 #include "experiments/study/study_folder.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -16,7 +17,7 @@ int run_study_report(const StudyReportCommand& options) {
   if (!options.output.empty()) require_output(options.output, "--out");
   const StudyResults results = read_study(options.directory);
   const std::string path =
-      options.output.empty() ? results.directory + "/report.html" : options.output;
+      options.output.empty() ? run_file(results.directory, kPageFile) : options.output;
   const StudyPage page = load_study_page(results, table_options(options), path);
   atomic_replace(path, study_page(page));
   nlohmann::ordered_json json = to_json(page.table);

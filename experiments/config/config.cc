@@ -12,6 +12,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "io/datasets/dataset.h"
+#include "io/run_files.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
@@ -166,7 +167,7 @@ std::string run_directory(const RunConfig& config) {
 
 std::string checkpoint_directory(const RunConfig& config) {
   if (!config.checkpoint.dir.empty()) return config.checkpoint.dir;
-  return run_directory(config) + "/checkpoints";
+  return run_file(run_directory(config), kCheckpointFolder);
 }
 
 std::string cache_directory(const RunConfig& config) {

@@ -9,6 +9,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_value.h"
 #include "io/input_file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -97,7 +98,7 @@ void read_config_file(const std::string& path, RunConfig& config) {
 
 void read_run_directory(const std::string& path, RunConfig& config) {
   namespace fs = std::filesystem;
-  const std::string file = (fs::path(path) / "config.toml").string();
+  const std::string file = (fs::path(path) / kConfigFile).string();
   if (std::error_code error; !fs::exists(file, error))
     throw_input("this is no run directory: it has no config.toml", path,
                 "the directory of a run: runs/NAME");

@@ -14,6 +14,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint_commit.h"
+#include "io/run_files.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -48,7 +49,7 @@ std::optional<fs::path> directory_of_run(const fs::path& named) {
   fs::path folder = fs::absolute(named).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path())
-    if (exists_in(folder, "config.toml")) return folder;
+    if (exists_in(folder, kConfigFile)) return folder;
   return std::nullopt;
 }
 
@@ -77,7 +78,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
   read_run_directory(run.directory, run.config);
   validate(run.config);
   run.checkpoints =
-      exists_in(*named, "config.toml") ? checkpoint_directory(run.config) : named->string();
+      exists_in(*named, kConfigFile) ? checkpoint_directory(run.config) : named->string();
   return run;
 }
 
@@ -108,7 +109,7 @@ CheckpointReader open_stored(const StoredRun& run) {
 std::string stored_commit(const std::string& path) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && is_commit(*named)) return named->string();
-  if (named && !exists_in(*named, "config.toml"))  // without a run, too
+  if (named && !exists_in(*named, kConfigFile))  // without a run, too
     if (const auto newest = newest_commit(named->string())) return newest->path;
   const StoredRun run = require_stored_run(path);
   if (const auto newest = newest_commit(run.checkpoints)) return newest->path;
@@ -116,7 +117,7 @@ std::string stored_commit(const std::string& path) {
 }
 
 void adopt_stored(const StoredRun& run, RunConfig& config) {
-  const std::string source = (fs::path(run.directory) / "config.toml").string();
+  const std::string source = (fs::path(run.directory) / kConfigFile).string();
   const auto adopt_unless_set = [&](const std::string& key) {
     if (!config.origins.contains(key)) adopt_value(key, run.config, source, false, config);
   };

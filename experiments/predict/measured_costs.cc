@@ -13,6 +13,7 @@
 #include "experiments/predict/link_probe.h"
 #include "experiments/predict/machine_file.h"
 #include "io/input_file.h"
+#include "io/run_files.h"
 #include "models/recompute.h"
 #include "parallel/predict/unit_work.h"
 
@@ -187,7 +188,7 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
 CostSource read_costs(const std::string& path) {
   std::error_code error;
   const bool directory = std::filesystem::is_directory(path, error);
-  const std::string file = directory ? path + "/costs.json" : path;
+  const std::string file = directory ? run_file(path, kCostsFile) : path;
   if (!std::filesystem::exists(file, error))
     throw_input(directory ? "this run has no costs.json: it has not ended a launch yet"
                           : "there is no such file",

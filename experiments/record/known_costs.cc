@@ -6,12 +6,13 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/measured_costs.h"
 #include "experiments/run/planning.h"
+#include "io/run_files.h"
 #include "parallel/predict/plan_costs.h"
 
 namespace concertina {
 
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan) {
-  const std::string path = directory + "/costs.json";
+  const std::string path = run_file(directory, kCostsFile);
   if (std::error_code error; !std::filesystem::exists(path, error))
     return {{}, "this run has no costs.json, which a launch writes as it ends"};
   try {

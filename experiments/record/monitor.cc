@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/run/planning.h"
+#include "io/run_files.h"
 
 namespace concertina {
 
@@ -15,10 +16,11 @@ Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int
       batch_(config.batch.global),
       steps_(config.run.steps),
       progress_(stderr, config.log.every) {
-  attempt("metrics.jsonl", [&] { metrics_.emplace(directory + "/metrics.jsonl", last_step); });
-  attempt("events.jsonl", [&] { events_.emplace(directory + "/events.jsonl", last_step); });
+  attempt(kMetricsFile, [&] { metrics_.emplace(run_file(directory, kMetricsFile), last_step); });
+  attempt(kEventsFile, [&] { events_.emplace(run_file(directory, kEventsFile), last_step); });
   if (config.log.tensorboard)
-    attempt("TensorBoard", [&] { tensorboard_.emplace(directory + "/tensorboard", last_step); });
+    attempt("TensorBoard",
+            [&] { tensorboard_.emplace(run_file(directory, kTensorBoardFolder), last_step); });
 }
 
 void Monitor::attempt(const std::string& what, const std::function<void()>& write) {
@@ -42,7 +44,7 @@ std::string Monitor::elastic_text(const StepMetrics& metrics) {
 }
 
 void Monitor::step(const StepMetrics& metrics) {
-  if (metrics_) attempt("metrics.jsonl", [&] { metrics_->write(to_json(metrics)); });
+  if (metrics_) attempt(kMetricsFile, [&] { metrics_->write(to_json(metrics)); });
   eta_.add(metrics.step_ms * 1e-3);
   progress_.update({.step = metrics.step,
                     .steps = steps_,
@@ -86,7 +88,7 @@ void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordere
   nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
   line.update(details);
   line["time"] = utc_text();
-  if (events_) attempt("events.jsonl", [&] { events_->write(line); });
+  if (events_) attempt(kEventsFile, [&] { events_->write(line); });
 }
 
 }  // namespace concertina

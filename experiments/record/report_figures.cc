@@ -13,6 +13,7 @@
 #include "experiments/record/tracing.h"
 #include "experiments/run/planning.h"
 #include "io/file.h"
+#include "io/run_files.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
 
@@ -63,17 +64,18 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
 }  // namespace
 
 RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
-  if (std::error_code error; !std::filesystem::is_regular_file(directory + "/config.toml", error))
+  if (std::error_code error;
+      !std::filesystem::is_regular_file(run_file(directory, kConfigFile), error))
     throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
   RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
-               .metrics = metrics_of(read_lines(directory + "/metrics.jsonl")),
-               .config = read_file(directory + "/config.toml", 1 << 20),
+               .metrics = metrics_of(read_lines(run_file(directory, kMetricsFile))),
+               .config = read_file(run_file(directory, kConfigFile), 1 << 20),
                .known = {},
                .validations = {},
-               .launches = read_lines(directory + "/launches.jsonl"),
-               .events = read_lines(directory + "/events.jsonl")};
+               .launches = read_lines(run_file(directory, kLaunchesFile)),
+               .events = read_lines(run_file(directory, kEventsFile))};
   run.validations = validations_of(run.events);
-  if (std::ifstream file(directory + "/result.json"); file)
+  if (std::ifstream file(run_file(directory, kResultFile)); file)
     run.result = nlohmann::json::parse(file, nullptr, false);
   if (!run.result.is_object()) run.result = nullptr;
   run.known = known_costs(directory, run.trace.layout, run.trace.plan);

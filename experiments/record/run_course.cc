@@ -15,6 +15,7 @@
 #include "experiments/cache/cache_use.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -278,7 +279,7 @@ RunCourse course_of(const RunFiles& run) {
   std::vector<int> layer_ends;
   try {
     RunConfig config;
-    read_config(run.config, "config.toml", config);
+    read_config(run.config, kConfigFile, config);
     layer_ends = job_of(config).model.layer_ends;
   } catch (const Error&) {  // what the lines say is shown all the same
   }

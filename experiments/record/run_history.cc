@@ -13,6 +13,7 @@
 #include "experiments/config/config_toml.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -51,8 +52,8 @@ std::string free_name(const std::string& path) {
 
 RunHistory read_history(const std::string& directory) {
   RunHistory history;
-  history.steps = last_step_in(directory + "/metrics.jsonl");
-  const std::string path = directory + "/config.toml";
+  history.steps = last_step_in(run_file(directory, kMetricsFile));
+  const std::string path = run_file(directory, kConfigFile);
   std::error_code ignored;
   if (!stdfs::is_regular_file(path, ignored)) return history;
   try {
@@ -83,7 +84,7 @@ void require_no_steps(const RunHistory& history, const RunConfig& config) {
   if (history.config && !history.config->checkpoint.dir.empty())
     then = history.config->checkpoint.dir;
   else if (history.config && !config.checkpoint.dir.empty())
-    then = run + "/checkpoints";
+    then = run_file(run, kCheckpointFolder);
   std::error_code ignored;
   const bool moved =
       !stdfs::equivalent(then, now, ignored) && stdfs::absolute(then) != stdfs::absolute(now);
@@ -99,13 +100,13 @@ void require_no_steps(const RunHistory& history, const RunConfig& config) {
                           "removed or is not mounted, or the run ended before its first one "
                           "(checkpoint.every = {})",
                           run, counted(history.steps, "step"), now, config.checkpoint.every),
-              run + "/metrics.jsonl", "bring the checkpoints back, or " + anew);
+              run_file(run, kMetricsFile), "bring the checkpoints back, or " + anew);
 }
 
 void move_aside(const std::string& directory) {
-  for (const char* name : {"metrics.jsonl", "events.jsonl", "tensorboard", "result.json",
-                           "trace.json", "costs.json", "config.toml"}) {
-    const std::string path = directory + "/" + name;
+  for (const char* name : {kMetricsFile, kEventsFile, kTensorBoardFolder, kResultFile, kTraceFile,
+                           kCostsFile, kConfigFile}) {
+    const std::string path = run_file(directory, name);
     if (!stdfs::exists(path)) continue;
     const std::string to = free_name(path);
     rename_path(path, to);

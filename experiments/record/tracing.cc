@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "experiments/machine/gather.h"
 #include "io/file.h"
+#include "io/run_files.h"
 #include "parallel/plan/plan_index.h"
 
 namespace concertina {
@@ -231,10 +232,6 @@ std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, co
     from = first + count;
   }
   return windows;
-}
-
-std::string trace_path(const std::string& directory, std::optional<std::int64_t> step) {
-  return step ? fmt::format("{}/trace-{:08}.json", directory, *step) : directory + "/trace.json";
 }
 
 Tracing::Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done,

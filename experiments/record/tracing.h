@@ -32,10 +32,6 @@ TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std
 std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, const LogSection& log,
                                        std::size_t actions);
 
-/// `<directory>/trace.json`, the last window of a run; with a step, the window that begins there:
-/// `<directory>/trace-00000500.json`, which a run has whose log.trace_at or log.trace_every say so.
-std::string trace_path(const std::string& directory, std::optional<std::int64_t> step = {});
-
 class Tracing {
  public:
   /// Writes into the run's `directory` on rank 0. All functions but last() are collective.

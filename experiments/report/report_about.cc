@@ -6,6 +6,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/run/planning.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -81,7 +82,7 @@ void add_times(const RunFiles& run, Facts& facts) {
 void add_model(const RunFiles& run, Facts& facts) {
   RunConfig config;
   try {
-    read_config(run.config, "config.toml", config);
+    read_config(run.config, kConfigFile, config);
     const std::int64_t parameters = parameter_count(make_buckets(job_of(config).model));
     const ModelSection& model = config.model;
     facts.add("model", fmt::format("{}, {} layers, width {}, {} heads, context {}, vocabulary {}: "
@@ -92,8 +93,7 @@ void add_model(const RunFiles& run, Facts& facts) {
     return;
   }
   facts.add("step", fmt::format("{} samples, {} tokens, in {} microbatches", config.batch.global,
-                                grouped(tokens_of_step(config)),
-                                config.batch.microbatches));
+                                grouped(tokens_of_step(config)), config.batch.microbatches));
   facts.add("numbers", fmt::format("{} on {}, seed {}", config.numerics.compute, config.run.device,
                                    config.run.seed));
 }

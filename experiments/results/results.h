@@ -45,6 +45,7 @@ struct TrialRung {
 
 struct StudyResults {
   std::string name, directory;
+  std::string file;               // what the study was read from; empty: it is not on disk
   std::vector<std::string> axes;  // keys that differ between trials, in order; run.seed last
   std::vector<TrialRecord> trials;
   std::string metric;  // what the study minimises or maximises; empty: none was named

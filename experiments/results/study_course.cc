@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "experiments/results/statistics.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -38,8 +39,8 @@ StepCurve as_curve(const std::map<double, double>& points) {
 
 TrialCourse read_course(const TrialRecord& trial) {
   if (trial.directory.empty()) return {};
-  return {metrics_of(read_lines(trial.directory + "/metrics.jsonl")),
-          validations_of(read_lines(trial.directory + "/events.jsonl"))};
+  return {metrics_of(read_lines(run_file(trial.directory, kMetricsFile))),
+          validations_of(read_lines(run_file(trial.directory, kEventsFile)))};
 }
 
 StepCurve curve_of(const TrialCourse& course, const std::string& column) {

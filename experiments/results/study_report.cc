@@ -12,6 +12,7 @@
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_report_sections.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -159,7 +160,7 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
                           const std::string& path) {
   StudyPage page{.results = results,
                  .table = make_table(results, options),
-                 .spec = text_of_file(results.directory + "/study.toml"),
+                 .spec = text_of_file(results.file),
                  .courses = {},
                  .configs = {},
                  .reports = {},
@@ -170,8 +171,8 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
     if (trial.directory.empty() || !fs::is_directory(trial.directory, error)) continue;
     page.runs[trial.number] = link_from(path, trial.directory);
     page.courses[trial.number] = read_course(trial);
-    page.configs[trial.number] = text_of_file(trial.directory + "/config.toml");
-    if (const std::string report = trial.directory + "/report.html"; fs::exists(report, error))
+    page.configs[trial.number] = text_of_file(run_file(trial.directory, kConfigFile));
+    if (const std::string report = run_file(trial.directory, kPageFile); fs::exists(report, error))
       page.reports[trial.number] = link_from(path, report);
   }
   return page;

@@ -2,6 +2,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "experiments/report/report_page.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_report_sections.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -173,9 +175,9 @@ std::string settings_section(const StudyPage& page) {
                 : "<p class=\"note\">Other keys that differ between the configs of the runs:</p>\n"
                   "<div class=\"wide\"><table class=\"about\">\n" +
                       others + "</table></div>\n";
-  text += folded("study.toml", page.spec);
+  text += folded(std::filesystem::path(page.results.file).filename().string(), page.spec);
   if (!page.configs.empty())
-    text += folded(fmt::format("config.toml of trial {}", page.configs.begin()->first),
+    text += folded(fmt::format("{} of trial {}", kConfigFile, page.configs.begin()->first),
                    page.configs.begin()->second);
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -28,7 +29,7 @@ int count_requeue(const std::string& trial) {
       launches = json["launches"].get<int>();
     }
   }
-  const auto commit = newest_commit(trial + "/run/checkpoints");
+  const auto commit = newest_commit(run_file(trial + "/run", kCheckpointFolder));
   const std::int64_t step = commit ? commit->step : 0;
   launches = step > before ? 0 : launches + 1;
   atomic_replace(path, nlohmann::json{{"step", step}, {"launches", launches}}.dump() + "\n");

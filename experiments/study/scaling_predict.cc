@@ -12,6 +12,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/trial_record.h"
+#include "io/run_files.h"
 #include "parallel/predict/plan_costs.h"
 #include "parallel/simulate/idle_causes.h"
 #include "parallel/simulate/shared_cores.h"
@@ -29,7 +30,7 @@ double mean(const std::vector<double>& values) {
 }
 
 std::optional<RunJson> result_of(const std::string& run) {
-  std::ifstream file(run + "/result.json");
+  std::ifstream file(run_file(run, kResultFile));
   RunJson json = RunJson::parse(file, nullptr, false);
   if (!json.is_object() || !json.contains("median_step_ms")) return std::nullopt;
   return json;
@@ -87,7 +88,8 @@ struct Source {
 std::optional<Source> source_of(const ScalingPoint& point, const std::vector<std::string>& runs) {
   std::vector<std::pair<double, std::string>> order;
   for (const std::string& run : runs)
-    if (const auto result = result_of(run); result && std::filesystem::exists(run + "/costs.json"))
+    if (const auto result = result_of(run);
+        result && std::filesystem::exists(run_file(run, kCostsFile)))
       order.emplace_back((*result)["median_step_ms"].get<double>(), run);
   if (order.empty()) return std::nullopt;
   std::ranges::sort(order);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/number_text.h"
+#include "io/run_files.h"
 
 namespace concertina {
 
@@ -27,11 +28,11 @@ std::string StopRule::see(std::int64_t step, double value) {
   return {};
 }
 
-RunFollower::RunFollower(std::string run, const StopSection& stop, bool minimise)
+RunFollower::RunFollower(const std::string& run, const StopSection& stop, bool minimise)
     : metric_(stop.metric == "validation_loss" ? "loss" : stop.metric),
       validation_(stop.metric == "validation_loss"),
       rule_(stop, minimise) {
-  path_ = std::move(run) + (validation_ ? "/events.jsonl" : "/metrics.jsonl");
+  path_ = run_file(run, validation_ ? kEventsFile : kMetricsFile);
 }
 
 std::string RunFollower::look() {

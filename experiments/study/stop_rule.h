@@ -30,7 +30,7 @@ class StopRule {
 class RunFollower {
  public:
   /// `run`: its directory, which may not be there yet.
-  RunFollower(std::string run, const StopSection& stop, bool minimise);
+  RunFollower(const std::string& run, const StopSection& stop, bool minimise);
   /// Reads what is new. Returns why the trial should end; empty: it should go on.
   std::string look();
 

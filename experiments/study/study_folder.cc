@@ -72,6 +72,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   StudyResults results;
   results.name = fs::path(directory).lexically_normal().filename().string();
   results.directory = directory;
+  results.file = directory + "/study.toml";
   results.axes = axes_of(spec);
   results.metric = spec.search.metric;
   results.minimise = spec.search.minimise;

@@ -11,6 +11,7 @@
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/paths.h"
+#include "io/run_files.h"
 #include "io/sha256.h"
 
 namespace concertina {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 /// Whether the run left a checkpoint to go on from. Its processes have ended.
 bool has_checkpoint(const std::string& run) {
-  const std::string checkpoints = run + "/checkpoints";
+  const std::string checkpoints = run_file(run, kCheckpointFolder);
   recover_commits(checkpoints);
   return newest_commit(checkpoints).has_value();
 }
@@ -93,7 +94,7 @@ ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const T
   std::vector<std::string> arguments = train_arguments(paths, trial.number);
   const std::string run = paths.run(trial.number);
   // Killed before its first checkpoint: its log lines are moved aside.
-  if (fs::exists(run + "/metrics.jsonl") && !has_checkpoint(run))
+  if (fs::exists(run_file(run, kMetricsFile)) && !has_checkpoint(run))
     arguments.emplace_back("--from-scratch");
   return {
       .process = {.words = launch_words(template_of(spec), ranks_of(spec, trial.settings, config),

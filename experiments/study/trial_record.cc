@@ -13,6 +13,7 @@
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_lines.h"
 #include "io/file.h"
+#include "io/run_files.h"
 #include "io/sha256.h"
 
 namespace concertina {
@@ -81,7 +82,7 @@ void take_launch(const Json& launch, TrialRecord& record) {
 /// its last launch is without the figures of its steps, which its log has.
 void add_logged_steps(TrialRecord& record) {
   if (!record.figures.contains("steps") || record.figures.contains("loss")) return;
-  const std::vector<nlohmann::json> lines = read_lines(record.directory + "/metrics.jsonl");
+  const std::vector<nlohmann::json> lines = read_lines(run_file(record.directory, kMetricsFile));
   if (lines.empty() || number_in(lines.back(), "step") != record.figures["steps"]) return;
   Json logged = to_json(total(metrics_of(lines)));
   for (const char* key : {"loss", "lr", "grad_norm", "peak_bytes"})
@@ -147,14 +148,15 @@ StoredTrial read_trial_json(const std::string& text, const std::string& source) 
 }
 
 void harvest(TrialRecord& record) {
-  if (const Json result = read_json(record.directory + "/result.json"); result.is_object())
+  if (const Json result = read_json(run_file(record.directory, kResultFile)); result.is_object())
     flatten(result, "", record);
   add_logged_steps(record);
-  take_launch(last_line(record.directory + "/launches.jsonl"), record);
+  take_launch(last_line(run_file(record.directory, kLaunchesFile)), record);
 }
 
 std::optional<std::int64_t> finished_steps(const std::string& run) {
-  const Json result = read_json(run + "/result.json"), launch = last_line(run + "/launches.jsonl");
+  const Json result = read_json(run_file(run, kResultFile));
+  const Json launch = last_line(run_file(run, kLaunchesFile));
   if (!result.is_object() || !launch.is_object()) return std::nullopt;
   if (launch.value("exit", Json()) != 0 || !result.contains("steps")) return std::nullopt;
   return result["steps"].get<std::int64_t>();

@@ -27,6 +27,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "io/file.h"
+#include "io/run_files.h"
 #include "parallel/comm/communicator.h"
 
 namespace concertina {
@@ -222,7 +223,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
   log_start();
   nlohmann::ordered_json facts = launch_facts(*this, done);
   facts["schedule"] = schedule;
-  record_.emplace(directory + "/launches.jsonl", std::move(facts));
+  record_.emplace(run_file(directory, kLaunchesFile), std::move(facts));
   monitor->event(
       done, "start",
       {{"layout", short_form(trainer.layout())}, {"ranks", world.size()}, {"resumed", done > 0}});

@@ -11,6 +11,7 @@
 #include "experiments/record/known_costs.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
+#include "io/run_files.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -26,7 +27,7 @@ std::int64_t steps_left(const TrainLaunch& launch) {
 
 std::string run_text(const TrainLaunch& launch) {
   std::error_code ignored;
-  const bool there = std::filesystem::exists(launch.directory + "/config.toml", ignored);
+  const bool there = std::filesystem::exists(run_file(launch.directory, kConfigFile), ignored);
   return launch.directory + (there ? " (exists)" : " (new)");
 }
 

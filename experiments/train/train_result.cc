@@ -24,6 +24,7 @@
 #include "experiments/record/utilization.h"
 #include "io/file.h"
 #include "io/metrics.h"
+#include "io/run_files.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -124,7 +125,7 @@ void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
   costs.machine.cache_read_s_per_byte = cache_read;
   if (!launch.monitor) return;
   try {
-    write_result(launch.directory + "/costs.json", to_json(costs));
+    write_result(run_file(launch.directory, kCostsFile), to_json(costs));
   } catch (const Error& error) {
     log::warn("no costs were written: {} ({})", error.message(), error.where());
   }
@@ -133,7 +134,7 @@ void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
 void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace) {
-  const std::string path = launch.directory + "/result.json";
+  const std::string path = run_file(launch.directory, kResultFile);
   if (!summary.last && is_of_step(path, summary.step)) return;
   nlohmann::ordered_json result = to_json(figures, summary);
   const double share = summary.last

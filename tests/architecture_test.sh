@@ -119,6 +119,9 @@ violations() {
   spelled "$1" 'the files of a run are named in io/run_files.h' \
     'config\.toml|(metrics|events|launches)\.jsonl|(result|costs|trace)\.json|report\.html|trace-[^" ]*\.json' \
     'io/run_files\.h' $program
+  spelled "$1" 'the files of a study are named in experiments/study/study_folder.h' \
+    'study\.toml|results\.csv|(trial|requeues)\.json|submissions\.jsonl|slurm\.txt|overrides\.toml' \
+    'experiments/study/study_folder\.h' $program
   spelled "$1" 'the files of a checkpoint are named in io/checkpoint_format.h' \
     'manifest\.(json|sha256)' 'io/checkpoint_format\.h' $program
   rooms "$1"
@@ -201,6 +204,7 @@ must_pass io/figure/palette.h 'constexpr Colour kRed{200, 0, 0};'
 must_pass io/figure/a.cc 'struct Colour {  // #define'
 must_fail io/a.cc 'f("config.toml");'
 must_fail experiments/a.cc 'f(directory + "/metrics.jsonl");'
+must_fail experiments/commands/a.cc 'f("{}/results.csv");'
 must_fail io/a.h 'f("manifest.json");'
 must_pass io/run_files.h 'f("config.toml");'
 must_pass io/a.cc 'f("there is no config.toml here");'

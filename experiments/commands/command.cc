@@ -9,6 +9,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/model_from.h"
+#include "experiments/study/study_folder.h"
 #include "io/paths.h"
 
 namespace concertina {
@@ -146,7 +147,7 @@ void require_output(const std::string& path, const std::string& option) {
   std::error_code error;
   const fs::path name = fs::path(path).filename();
   if (why.empty() && fs::exists(path, error) &&
-      (name == "results.csv" || name == "study.toml" || name == "trial.json"))
+      (name == kResultsFile || name == kStudyFile || name == kRecordFile))
     why = "a study keeps its records in a file of this name";
   if (!why.empty())
     throw_input(fmt::format("nothing can be written here: {}", why), path,

@@ -55,7 +55,7 @@ std::string collect_text(const StudyResults& results, const Standing& standing) 
     text += fmt::format("what waits or runs is not known: {}\n", standing.unknown);
   return text + (standing.ended.empty()
                      ? std::string("no results yet\n")
-                     : fmt::format("results: {}/results.csv\n", results.directory));
+                     : fmt::format("results: {}/{}\n", results.directory, kResultsFile));
 }
 
 nlohmann::ordered_json tasks_json(const std::vector<SlurmTask>& tasks) {
@@ -85,7 +85,7 @@ int collect_study(const StudyCollectCommand& options) {
   // As it was written: opening the folder writes results.csv from the records.
   constexpr std::uint64_t kMostBytes = 16 << 20;
   const StudyFolder folder(options.study, spec,
-                           read_file(options.study + "/study.toml", kMostBytes));
+                           read_file(StudyPaths(options.study, spec).study(), kMostBytes));
   const StudyResults results = read_study(folder.paths().root);
   const Standing standing = standing_of(results);
   print_once(options.json ? json_line(collect_json(results, standing))

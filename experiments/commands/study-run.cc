@@ -53,7 +53,7 @@ void preview(const StudySpec& spec, const StudyPaths& paths) {
 
 nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
   nlohmann::ordered_json json = {{"study", folder.paths().root},
-                                 {"results", folder.paths().root + "/results.csv"},
+                                 {"results", folder.paths().results()},
                                  {"done", summary.done},
                                  {"failed", summary.failed},
                                  {"timed_out", summary.timed_out},
@@ -93,7 +93,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     text += "the same command with --retry-failed runs those that failed once more\n";
   if (summary.interrupted)
     text += "stopped by a signal: the same command goes on with what is left\n";
-  return text + fmt::format("results: {}/results.csv\n", folder.paths().root);
+  return text + fmt::format("results: {}\n", folder.paths().results());
 }
 
 void reopen_failed(StudyFolder& folder) {

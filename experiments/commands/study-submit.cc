@@ -11,7 +11,6 @@
 #include "experiments/commands/study_launch.h"
 #include "experiments/commands/study_options.h"
 #include "experiments/machine/machine.h"
-#include "experiments/study/launcher.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/submission.h"
 #include "experiments/study/trial_launch.h"
@@ -58,7 +57,7 @@ ToSubmit what_is_left(const StudyResults& results, bool retry_failed) {
 StudyResults results_to_be(const StudySpec& spec, const std::string& directory) {
   StudyResults results;
   results.directory = directory;
-  if (fs::exists(directory + "/study.toml")) {
+  if (fs::exists(StudyPaths(directory, spec).study())) {
     require_same_study(directory, spec);
     results = read_study(directory);
   }
@@ -145,7 +144,7 @@ std::string submit_text(const std::string& root, const ToSubmit& what,
                     counted(std::ssize(what.trials), "trial"), root,
                     jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "),
                     to_ranges(what.trials), fmt::join(jobs, ","),
-                    shell_line({fmt::format("{}/{}/slurm.txt", root, what.trials[0])}),
+                    shell_line({fmt::format("{}/{}/{}", root, what.trials[0], kSlurmFile)}),
                     shell_line({root}), fmt::join(jobs, " "), fmt::join(jobs, " "));
 }
 

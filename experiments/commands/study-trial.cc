@@ -8,7 +8,6 @@
 #include "experiments/commands/study_launch.h"
 #include "experiments/commands/study_options.h"
 #include "experiments/study/sampler.h"
-#include "experiments/study/slurm.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/submission.h"
 #include "experiments/study/trial_launch.h"

@@ -1,8 +1,11 @@
-// How columns of a study's results read in a paper: title, unit and the better way.
-// Invariant: pure; tables, plots and pages take names from here alone.
+// How figures of a study's results read in a paper: title, unit, the better way, and as many digits
+// as their uncertainty bears.
+// Invariants: pure; tables, plots and pages take names from here alone; all figures of a column
+// have the same number of decimals.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "io/figure/chart.h"
 
@@ -23,5 +26,21 @@ struct FigureName {
 /// and the better way: times, bytes, losses and bubbles are better the lower they
 /// are, rates and utilizations the higher they are; of others nothing is known.
 FigureName name_of_figure(const std::string& column);
+
+/// How the figures of a column are written: so many decimals, or as powers of ten.
+struct FigureDigits {
+  int decimals = 0;
+  bool powers = false;
+};
+
+/// Two digits of the median uncertainty (of those above zero), and up to two more where the
+/// smallest would otherwise be zero; without any, five digits of the largest value, none after the
+/// point if all values are whole. Values that are not finite do not count.
+FigureDigits digits_for(const std::vector<double>& values,
+                        const std::vector<double>& uncertainties);
+
+/// "26,431.5"; a value that these decimals would round to zero as "1e-17". NaN and infinity by
+/// name.
+std::string figure_text(double value, const FigureDigits& digits);
 
 }  // namespace concertina

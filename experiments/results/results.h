@@ -1,14 +1,21 @@
-// The results of a study as values: what each trial was told and what came of it.
-// Invariant: pure values. They are read from a study's folder by study_folder.h and made by hand in
-// tests; tables, plots and reports see nothing else.
+// The results of a study as values: what each trial was told, what came of it, and the columns by
+// which tables, plots and reports ask for both.
+// Invariants: pure values. They are read from a study's folder by study_folder.h and made by hand
+// in tests; tables, plots and reports see nothing else. Chosen trials are in the order of their
+// numbers, whatever order they finished in; a column or value that no trial has is refused with
+// those that there are.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "io/figure/chart.h"
 
 namespace concertina {
 
@@ -69,5 +76,75 @@ std::string cell_text(const Cell& cell);
 
 /// "run.seed=1 parallel.schedule=zb-v".
 std::string settings_text(const Settings& settings);
+
+struct MetricColumn {
+  std::string name;
+  BetterEnd better = BetterEnd::neither;
+};
+
+/// "loss", or "loss:min" and "loss:max" where the word says which way is better; the study's own
+/// metric goes the way that the study has it, others as of name_of_figure(). Throws
+/// Error{bad_input} if no trial has the column, or for another word after the colon.
+MetricColumn metric_column(const StudyResults& results, const std::string& word);
+/// The study's metric, else validation_loss; loss, tokens_per_s, median_step_ms, bubble,
+/// peak_bytes: as far as some trial has them.
+std::vector<MetricColumn> default_metrics(const StudyResults& results);
+
+/// Whether the key says how a step is computed and not what: parallel.*, ranks, run.threads.
+bool is_layout_key(const std::string& key);
+
+/// Throws Error{bad_input} that names `option` if no trial has `column`.
+void require_column(const StudyResults& results, const std::string& column, const char* option);
+bool has_column(const StudyResults& results, const std::string& column);
+
+/// What "COLUMN=VALUE" says.
+struct ColumnValue {
+  std::string column, value;
+};
+/// Throws Error{bad_input} that names `option` for a text without '=' or a column of no trial.
+ColumnValue column_value(const StudyResults& results, const std::string& text, const char* option);
+/// A number where the text is one.
+Cell cell_of_setting(const std::string& text);
+/// Whether the cell's text is `value`, or both are the same number.
+bool same_value(const Cell& cell, const std::string& value);
+
+/// The number in `column`; nothing where the trial has none. Throws Error{bad_input} if the trial
+/// has a text there.
+std::optional<double> number_of(const TrialRecord& trial, const std::string& column);
+
+using Trials = std::vector<const TrialRecord*>;  // into StudyResults::trials
+/// The trials that have all of these "COLUMN=VALUE"; several values of one column: any of them.
+Trials chosen_trials(const StudyResults& results, const std::vector<std::string>& where);
+std::vector<int> numbers_of(const Trials& trials);
+/// The texts of `column`, each once, in the order of trials.
+std::vector<std::string> values_in(const Trials& trials, const std::string& column);
+/// The numbers of those trials that have one in `column`, finite or not.
+std::vector<double> figures_of(const Trials& trials, const std::string& column);
+
+/// Trials with the same values in some columns.
+struct TrialGroup {
+  std::vector<std::string> values;  // by column
+  Trials done, others;              // others: failed, stopped, out of time, open
+};
+/// Groups in the order of the first trial of each.
+std::vector<TrialGroup> groups_of(const Trials& trials, const std::vector<std::string>& columns);
+/// All axes but run.seed and `pair`.
+std::vector<std::string> default_groups(const StudyResults& results, const std::string& pair);
+
+/// A name as short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp.
+std::string group_label(const std::vector<std::string>& columns,
+                        const std::vector<std::string>& values);
+/// "Step time" of median_step_ms; "Schedule, Stages" of several columns.
+std::string short_title(const MetricColumn& metric);
+std::string listed_titles(const std::vector<std::string>& columns);
+
+/// The position of `word` among `words`. Throws Error{bad_input} that says `wrong` and the nearest
+/// of them if it is none.
+std::size_t index_of(const std::string& word, std::span<const std::string_view> words,
+                     const std::string& wrong, const char* option);
+
+/// "parallel.schedule=zb-v run.seed=2".
+std::string settings_text(const std::vector<std::string>& columns,
+                          const std::vector<std::string>& values);
 
 }  // namespace concertina

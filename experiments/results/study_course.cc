@@ -82,17 +82,4 @@ MeanCurve mean_of(const std::vector<StepCurve>& curves, std::optional<double> co
   return result;
 }
 
-std::string group_label(const std::vector<std::string>& columns,
-                        const std::vector<std::string>& values) {
-  std::string label;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const bool named = !std::holds_alternative<std::string>(cell_of_setting(values[i])) ||
-                       values[i].empty() || values[i] == "true" || values[i] == "false";
-    const std::string key = columns[i].substr(columns[i].rfind('.') + 1);
-    label += fmt::format("{}{}{}", i > 0 ? " " : "", named ? key + "=" : "",
-                         values[i].empty() ? "none" : values[i]);
-  }
-  return label.empty() ? "all trials" : label;
-}
-
 }  // namespace concertina

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/record/run_lines.h"
-#include "experiments/results/study_columns.h"
+#include "experiments/results/results.h"
 
 namespace concertina {
 
@@ -38,9 +38,5 @@ struct MeanCurve {
 };
 /// `confidence`: of the interval; none: mean and standard deviation.
 MeanCurve mean_of(const std::vector<StepCurve>& curves, std::optional<double> confidence);
-
-/// A name as short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp.
-std::string group_label(const std::vector<std::string>& columns,
-                        const std::vector<std::string>& values);
 
 }  // namespace concertina

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
-#include "core/nearest.h"
 #include "experiments/machine/machine.h"
-#include "experiments/results/provenance.h"
-#include "experiments/results/study_plot_marks.h"
+#include "experiments/results/figure_names.h"
+#include "experiments/results/group_comparison.h"
+#include "experiments/results/statistics.h"
+#include "experiments/results/study_notes.h"
 
 namespace concertina {
 namespace {
@@ -20,6 +23,186 @@ constexpr std::array<std::string_view, 5> kPlotKinds = {"automatic", "lines", "b
 constexpr std::array<std::string_view, 3> kPlotSpreads = {"none", "sd", "ci"};
 constexpr std::size_t kMostBars = 36;  // of one chart, before it is a heat map
 constexpr double kWideRange = 8;       // of values on a logarithmic axis, at least
+
+/// What is drawn over what.
+struct PlotShape {
+  PlotKind kind = PlotKind::lines;
+  std::string x;
+  MetricColumn y;
+  std::vector<std::string> group;
+};
+
+/// A mean and what surrounds it; NaN where there is none.
+struct PlotPoint {
+  double mean = std::nan(""), low = std::nan(""), high = std::nan("");
+};
+
+PlotPoint point_of(const Trials& trials, const std::string& metric, double factor,
+                   const PlotOptions& options) {
+  const SampleSummary summary = summarize(figures_of(trials, metric), options.confidence);
+  PlotPoint point;
+  if (summary.n == 0) return point;
+  point.mean = factor * summary.mean;
+  const auto& size = options.spread == PlotSpread::deviation ? summary.sd : summary.half_width;
+  if (!size || options.spread == PlotSpread::none) return point;
+  point.low = point.mean - factor * *size;
+  point.high = point.mean + factor * *size;
+  return point;
+}
+
+Trials with_value(const Trials& trials, const std::string& column, const Cell& value) {
+  Trials same;
+  for (const TrialRecord* trial : trials)
+    if (cell_of(*trial, column) == value) same.push_back(trial);
+  return same;
+}
+
+bool any_interval(const std::vector<double>& low) {
+  return std::ranges::any_of(low, [](double value) { return std::isfinite(value); });
+}
+
+/// A single nameless series needs no legend.
+std::string series_name(const PlotShape& shape, const TrialGroup& group) {
+  return shape.group.empty() ? "" : group_label(shape.group, group.values);
+}
+
+/// The cells of a column, each once: numbers by size if all are, else in the order of trials.
+std::vector<Cell> cells_in(const Trials& trials, const std::string& column) {
+  std::vector<Cell> cells;
+  for (const TrialRecord* trial : trials)
+    if (const Cell cell = cell_of(*trial, column); std::ranges::find(cells, cell) == cells.end())
+      cells.push_back(cell);
+  const auto number = [](const Cell& cell) { return std::holds_alternative<double>(cell); };
+  if (std::ranges::all_of(cells, number)) std::ranges::sort(cells);
+  return cells;
+}
+
+bool all_numbers(const Trials& trials, const std::string& column) {
+  return std::ranges::all_of(trials, [&](const TrialRecord* trial) {
+    return std::holds_alternative<double>(cell_of(*trial, column));
+  });
+}
+
+/// The axes that differ between these trials, without seeds.
+std::vector<std::string> plot_axes(const StudyResults& results, const Trials& trials) {
+  std::vector<std::string> axes = default_groups(results, "run.seed");
+  std::erase_if(axes, [&](const std::string& a) { return cells_in(trials, a).size() < 2; });
+  return axes;
+}
+
+Lines plot_lines(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
+  const double factor = name_of_figure(shape.y.name).factor,
+               x_factor = name_of_figure(shape.x).factor;
+  if (!all_numbers(trials, shape.x))
+    throw_input(fmt::format("'{}' has values that are no numbers", shape.x), "--x",
+                "--kind bars; or an axis of numbers");
+  Lines lines;
+  for (const TrialGroup& group : groups_of(trials, shape.group)) {
+    LineSeries line{.name = series_name(shape, group)};
+    for (const Cell& x : cells_in(group.done, shape.x)) {
+      const PlotPoint point =
+          point_of(with_value(group.done, shape.x, x), shape.y.name, factor, options);
+      line.x.push_back(x_factor * std::get<double>(x));
+      line.y.push_back(point.mean);
+      line.low.push_back(point.low);
+      line.high.push_back(point.high);
+    }
+    if (!any_interval(line.low)) line.low = line.high = {};
+    lines.series.push_back(std::move(line));
+  }
+  return lines;
+}
+
+/// Mean curves over steps, from the logs of the runs.
+Lines plot_curves(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
+  const double factor = name_of_figure(shape.y.name).factor;
+  Lines lines;
+  for (const TrialGroup& group : groups_of(trials, shape.group)) {
+    std::vector<StepCurve> curves;
+    for (const TrialRecord* trial : group.done)
+      curves.push_back(curve_of(read_course(*trial), shape.y.name));
+    const MeanCurve mean = mean_of(curves, options.spread == PlotSpread::deviation
+                                               ? std::nullopt
+                                               : std::optional(options.confidence));
+    LineSeries line{.name = series_name(shape, group), .x = mean.step, .markers = false};
+    line.band = true;
+    const bool spread = options.spread != PlotSpread::none && curves.size() > 1;
+    for (std::size_t i = 0; i < mean.step.size(); ++i) {
+      line.y.push_back(factor * mean.mean[i]);
+      if (!spread) continue;
+      line.low.push_back(factor * mean.low[i]);
+      line.high.push_back(factor * mean.high[i]);
+    }
+    lines.series.push_back(std::move(line));
+  }
+  return lines;
+}
+
+Bars plot_bars(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
+  const double factor = name_of_figure(shape.y.name).factor;
+  Bars bars;
+  const std::vector<Cell> xs = cells_in(trials, shape.x);
+  for (const Cell& x : xs) bars.groups.push_back(cell_text(x));
+  for (const TrialGroup& group : groups_of(trials, shape.group)) {
+    BarSeries series{.name = series_name(shape, group)};
+    for (const Cell& x : xs) {
+      const PlotPoint point =
+          point_of(with_value(group.done, shape.x, x), shape.y.name, factor, options);
+      series.values.push_back(point.mean);
+      series.low.push_back(point.low);
+      series.high.push_back(point.high);
+    }
+    if (!any_interval(series.low)) series.low = series.high = {};
+    bars.series.push_back(std::move(series));
+  }
+  return bars;
+}
+
+HeatMap plot_heat_map(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
+  const FigureName y = name_of_figure(shape.y.name);
+  if (shape.group.size() != 1)
+    throw_input("a heat map has one axis for its rows", "--group",
+                fmt::format("--group COLUMN, --x COLUMN; now --x is {}, --group is {}", shape.x,
+                            shape.group.empty() ? "nothing"
+                                                : fmt::format("{}", fmt::join(shape.group, ","))));
+  HeatMap map;
+  map.label = y.label;
+  map.unit = y.unit;
+  map.dark_is_low = shape.y.better == BetterEnd::lower;
+  const std::vector<Cell> xs = cells_in(trials, shape.x);
+  for (const Cell& x : xs) map.columns.push_back(cell_text(x));
+  for (const Cell& row : cells_in(trials, shape.group[0])) {
+    map.rows.push_back(cell_text(row));
+    std::vector<double>& values = map.values.emplace_back();
+    const Trials of_row = with_value(trials, shape.group[0], row);
+    for (const Cell& x : xs)
+      values.push_back(
+          point_of(with_value(of_row, shape.x, x), shape.y.name, y.factor, options).mean);
+  }
+  return map;
+}
+
+/// A point per group of all axes; a series per value of --group.
+Scatter plot_scatter(const StudyResults& results, const Trials& trials, const PlotShape& shape,
+                     const PlotOptions& options) {
+  const double x_factor = name_of_figure(shape.x).factor,
+               y_factor = name_of_figure(shape.y.name).factor;
+  const MetricColumn x = metric_column(results, shape.x);
+  Scatter scatter;
+  scatter.x = x.better;
+  scatter.y = shape.y.better;
+  const std::vector<std::string> axes = plot_axes(results, trials);
+  for (const TrialGroup& group : groups_of(trials, options.group)) {
+    ScatterSeries series{.name =
+                             options.group.empty() ? "" : group_label(options.group, group.values)};
+    for (const TrialGroup& point : groups_of(group.done, axes))
+      series.points.push_back({point_of(point.done, x.name, x_factor, options).mean,
+                               point_of(point.done, shape.y.name, y_factor, options).mean,
+                               group_label(axes, point.values)});
+    scatter.series.push_back(std::move(series));
+  }
+  return scatter;
+}
 
 Trials done_of(const Trials& trials) {
   Trials done;
@@ -131,12 +314,9 @@ std::vector<std::string> plot_notes(const StudyResults& results, const Trials& c
 }  // namespace
 
 PlotKind plot_kind(const std::string& word) {
-  const auto words = std::span(kPlotKinds).subspan(1);
-  const auto found = std::ranges::find(words, word);
-  if (found == words.end())
-    throw_input(fmt::format("'{}' is no kind of chart", word), "--kind",
-                one_of(nearest_word(word, words), words));
-  return static_cast<PlotKind>(found - words.begin() + 1);
+  return static_cast<PlotKind>(1 + index_of(word, std::span(kPlotKinds).subspan(1),
+                                            fmt::format("'{}' is no kind of chart", word),
+                                            "--kind"));
 }
 
 const char* name_of(PlotKind kind) {
@@ -144,11 +324,8 @@ const char* name_of(PlotKind kind) {
 }
 
 PlotSpread plot_spread(const std::string& word) {
-  const auto found = std::ranges::find(kPlotSpreads, word);
-  if (found == kPlotSpreads.end())
-    throw_input(fmt::format("'{}' is no spread", word), "--spread",
-                one_of(nearest_word(word, kPlotSpreads), kPlotSpreads));
-  return static_cast<PlotSpread>(found - kPlotSpreads.begin());
+  return static_cast<PlotSpread>(
+      index_of(word, kPlotSpreads, fmt::format("'{}' is no spread", word), "--spread"));
 }
 
 StudyPlot plot_study(const StudyResults& results, const PlotOptions& options) {
@@ -158,8 +335,7 @@ StudyPlot plot_study(const StudyResults& results, const PlotOptions& options) {
                 "concertina study run");
   const PlotShape shape = plot_shape(results, trials, options);
   const FigureName x = name_of_figure(shape.x), y = name_of_figure(shape.y.name);
-  StudyPlot plot{.kind = shape.kind, .chart = {}, .notes = {}};
-  plot.notes = plot_notes(results, chosen, shape, options);
+  StudyPlot plot{.kind = shape.kind, .notes = plot_notes(results, chosen, shape, options)};
   Chart& chart = plot.chart;
   chart.title = options.title;
   chart.width_in = options.width_in;

@@ -41,8 +41,8 @@ struct PlotOptions {
 
 struct StudyPlot {
   PlotKind kind = PlotKind::lines;
-  Chart chart;
-  std::vector<std::string> notes;
+  Chart chart{};
+  std::vector<std::string> notes{};
 };
 
 /// Without a kind: curves where x is "step", points where it is a figure, lines where its values

@@ -1,16 +1,20 @@
 #include "experiments/results/study_report.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/number_text.h"
+#include "experiments/machine/machine.h"
 #include "experiments/report/html.h"
-#include "experiments/results/figure_digits.h"
+#include "experiments/report/report_page.h"
 #include "experiments/results/figure_names.h"
-#include "experiments/results/study_report_sections.h"
 #include "io/file.h"
 #include "io/run_files.h"
 
@@ -18,10 +22,101 @@ namespace concertina {
 namespace {
 
 namespace fs = std::filesystem;
+using html::escape;
+
+std::string page_figure(const Cell& cell, double factor) {
+  const auto* found = std::get_if<double>(&cell);
+  if (found == nullptr) return escape(cell_text(cell));
+  const double number = factor * *found;
+  if (std::abs(number) >= 1e4 && std::abs(number) < 1e15) return grouped(std::llround(number));
+  return std::isfinite(number) ? fmt::format("{:.5g}", number) : number_text(number);
+}
+
+std::string trial_link(const StudyPage& page, int number) {
+  for (const auto* links : {&page.reports, &page.runs})
+    if (const auto link = links->find(number); link != links->end())
+      return fmt::format("<a href=\"{}\">{}{}</a>", escape(link->second), number,
+                         links == &page.reports ? " (report)" : "");
+  return fmt::format("{}", number);
+}
+
+/// The trials of the table, done or not, in order.
+Trials shown_trials(const StudyPage& page) {
+  std::set<int> numbers;
+  for (const TableRow& row : page.table.rows) numbers.insert(row.trials.begin(), row.trials.end());
+  for (const TrialRecord& trial : page.table.not_done) numbers.insert(trial.number);
+  Trials trials;
+  for (const TrialRecord& trial : page.results.trials)
+    if (numbers.contains(trial.number)) trials.push_back(&trial);
+  return trials;
+}
+
+std::string trial_errors(const StudyPage& page) {
+  std::string text;
+  for (const CommonEnd& end : ends_of(page.table)) {
+    if (end.error.empty()) continue;
+    std::string links;
+    for (const TrialRecord* trial : end.trials)
+      links += (links.empty() ? "" : ", ") + trial_link(page, trial->number);
+    text += fmt::format(
+        "<tr><td class=\"wrap\">{}</td><td class=\"group\">{}</td><td "
+        "class=\"error\">{}</td></tr>\n",
+        links, name_of(end.state), escape(end.error));
+  }
+  if (text.empty()) return {};
+  return "<h2>What went wrong</h2>\n<div class=\"wide\"><table><tr><th>trials</th><th "
+         "class=\"group\">state</th><th class=\"group\">error</th></tr>\n" +
+         text + "</table></div>\n";
+}
+
+void flatten_config(const toml::table& table, const std::string& path,
+                    std::map<std::string, std::string>& keys) {
+  for (const auto& [key, node] : table) {
+    const std::string name = path.empty() ? std::string(key) : path + "." + std::string(key);
+    if (const toml::table* inner = node.as_table()) {
+      flatten_config(*inner, name, keys);
+      continue;
+    }
+    std::ostringstream value;
+    value << toml::node_view<const toml::node>(node);
+    keys[name] = value.str();
+  }
+}
+
+/// By key, the trials that have each value. A config that cannot be read is left out.
+std::map<std::string, std::map<std::string, std::vector<int>>> config_values(
+    const StudyPage& page) {
+  std::map<std::string, std::map<std::string, std::vector<int>>> values;
+  for (const auto& [number, text] : page.configs) {
+    std::map<std::string, std::string> keys;
+    try {
+      flatten_config(toml::parse(text), "", keys);
+    } catch (const toml::parse_error&) {
+      continue;
+    }
+    for (const auto& [key, value] : keys) values[key][value].push_back(number);
+  }
+  return values;
+}
+
+std::string values_row(const std::string& key,
+                       const std::map<std::string, std::vector<int>>& values) {
+  std::string text;
+  for (const auto& [value, trials] : values)
+    text += fmt::format("{}{} (trial{} {})", text.empty() ? "" : "; ", value,
+                        trials.size() == 1 ? "" : "s", to_ranges(trials));
+  return fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escape(key), escape(text));
+}
+
+std::string folded(const std::string& summary, const std::string& text) {
+  if (text.empty()) return {};
+  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape(summary),
+                     escape(text));
+}
 
 constexpr std::uint64_t kMostPageBytes = 16 << 20;  // of a file that the page shows
 
-/// What the page of a run has no use for.
+/// The page on a study needs more than that on a run.
 constexpr const char* kStudyStyle = R"(
 table.study td, table.study th { vertical-align: top; padding-right: 22px; }
 table.rungs { margin-top: 14px; }
@@ -53,11 +148,6 @@ std::string text_of_file(const std::string& path) {
   }
 }
 
-std::string titles(const std::vector<std::string>& columns) {
-  std::string text;
-  for (const std::string& column : columns)
-    text += (text.empty() ? "" : ", ") + name_of_figure(column).short_title();
-  return text;
 }
 
 /// "1f1b, zb-v and 3 others".
@@ -131,15 +221,102 @@ std::string page_header(const StudyPage& page) {
       "<div class=\"tiles\">\n",
       html::escape(table.study),
       page.results.axes.empty() ? std::string("one trial")
-                                : html::escape(titles(page.results.axes)));
+                                : html::escape(listed_titles(page.results.axes)));
   text +=
       html::tile(fmt::format("{} of {}", done, done + table.not_done.size()), not_done_text(table));
   if (!table.search)
-    text += html::tile(grouped(std::ssize(table.rows)),
-                       table.by.empty() ? std::string("group") : "groups by " + titles(table.by));
+    text += html::tile(
+        grouped(std::ssize(table.rows)),
+        table.by.empty() ? std::string("group") : "groups by " + listed_titles(table.by));
   text += table.search ? search_tiles(*table.search) : best_tile(page);
   if (seconds > 0) text += html::tile(duration_text(seconds), "of all trials together");
   return text + "</div>\n";
+}
+
+/// A line per trial, with links; then what went wrong.
+std::string trials_section(const StudyPage& page) {
+  const Trials trials = shown_trials(page);
+  std::string text = "<h2>Trials</h2>\n<div class=\"wide\"><table><tr><th>trial</th>";
+  for (const std::string& axis : page.results.axes)
+    text += fmt::format("<th>{}</th>", escape(name_of_figure(axis).title));
+  text += "<th>state</th>";
+  if (page.table.search) text += "<th>steps</th>";
+  for (const MetricColumn& metric : page.table.metrics)
+    text += fmt::format("<th>{}</th>", escape(name_of_figure(metric.name).title));
+  text += "<th>took</th></tr>\n";
+  const std::size_t shown = std::min(trials.size(), kMaxTableRows);
+  for (std::size_t t = 0; t < shown; ++t) {
+    const TrialRecord& trial = *trials[t];
+    text += fmt::format("<tr><td>{}</td>", trial_link(page, trial.number));
+    for (const std::string& axis : page.results.axes)
+      text += fmt::format("<td>{}</td>", escape(cell_text(cell_of(trial, axis))));
+    text += fmt::format("<td class=\"state-{0}\">{0}</td>", name_of(trial.state));
+    if (page.table.search)
+      text += fmt::format("<td>{}</td>", page_figure(cell_of(trial, "steps"), 1));
+    for (const MetricColumn& metric : page.table.metrics)
+      text += fmt::format("<td>{}</td>", page_figure(cell_of(trial, metric.name),
+                                                     name_of_figure(metric.name).factor));
+    const auto took = trial.figures.find("trial_s");
+    text += fmt::format("<td>{}</td></tr>\n",
+                        took == trial.figures.end() ? "" : duration_text(took->second));
+  }
+  text += "</table></div>\n";
+  if (shown < trials.size())
+    text += fmt::format("<p class=\"note\">The first {} of {} trials; results.csv has all.</p>\n",
+                        shown, trials.size());
+  return text + trial_errors(page);
+}
+
+/// Axes and their values; other keys in which the trials' configs differ.
+std::string settings_section(const StudyPage& page) {
+  std::string text = "<h2>Settings</h2>\n<div class=\"wide\"><table class=\"about\">\n";
+  for (const std::string& axis : page.results.axes) {
+    std::vector<std::string> values = values_in(chosen_trials(page.results, {}), axis);
+    std::erase(values, "");
+    constexpr std::size_t kMostValues = 40;
+    const std::size_t all = values.size();
+    if (all > kMostValues) values.resize(kMostValues);
+    text += fmt::format("<tr><td>{}</td><td>{}{}</td></tr>\n", escape(axis),
+                        escape(fmt::format("{}", fmt::join(values, ", "))),
+                        all > kMostValues ? fmt::format(" and {} more", all - kMostValues) : "");
+  }
+  text += "</table></div>\n";
+  std::string others;
+  for (const auto& [key, values] : config_values(page)) {
+    const bool own = key == "run.dir" || key == "run.name" ||
+                     std::ranges::find(page.results.axes, key) != page.results.axes.end();
+    if (values.size() > 1 && !own) others += values_row(key, values);
+  }
+  if (!page.configs.empty())
+    text += others.empty()
+                ? std::string(
+                      "<p class=\"note\">No other key differs between the configs of the "
+                      "runs.</p>\n")
+                : "<p class=\"note\">Other keys that differ between the configs of the runs:</p>\n"
+                  "<div class=\"wide\"><table class=\"about\">\n" +
+                      others + "</table></div>\n";
+  text += folded(fs::path(page.results.file).filename().string(), page.spec);
+  if (!page.configs.empty())
+    text += folded(fmt::format("{} of trial {}", kConfigFile, page.configs.begin()->first),
+                   page.configs.begin()->second);
+  return text;
+}
+
+/// Programs and machines.
+std::string origin_section(const StudyPage& page) {
+  std::string rows;
+  for (const char* fact : {"version", "commit", "program", "host", "processor", "device", "isa",
+                           "compute", "onednn", "libraries"}) {
+    std::map<std::string, std::vector<int>> values;
+    for (const TrialRecord* trial : shown_trials(page))
+      if (const auto found = trial->facts.find(fact);
+          found != trial->facts.end() && !found->second.empty())
+        values[found->second].push_back(trial->number);
+    if (!values.empty()) rows += values_row(fact, values);
+  }
+  if (rows.empty()) return {};
+  return "<h2>Where it is from</h2>\n<div class=\"wide\"><table class=\"about\">\n" + rows +
+         "</table></div>\n";
 }
 
 }  // namespace
@@ -147,8 +324,7 @@ std::string page_header(const StudyPage& page) {
 std::vector<PageGroup> page_groups(const StudyPage& page) {
   std::vector<PageGroup> groups;
   for (const TableRow& row : page.table.rows) {
-    PageGroup& group = groups.emplace_back();
-    group.label = group_label(page.table.by, row.group);
+    PageGroup& group = groups.emplace_back(group_label(page.table.by, row.group));
     for (const int number : row.trials)
       group.trials.push_back(
           &*std::ranges::find(page.results.trials, number, &TrialRecord::number));
@@ -160,11 +336,7 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
                           const std::string& path) {
   StudyPage page{.results = results,
                  .table = make_table(results, options),
-                 .spec = text_of_file(results.file),
-                 .courses = {},
-                 .configs = {},
-                 .reports = {},
-                 .runs = {}};
+                 .spec = text_of_file(results.file)};
   std::ranges::sort(page.results.trials, {}, &TrialRecord::number);
   for (const TrialRecord& trial : page.results.trials) {
     std::error_code error;

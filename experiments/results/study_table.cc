@@ -8,13 +8,12 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "core/nearest.h"
 #include "core/number_text.h"
 #include "experiments/machine/machine.h"
+#include "experiments/results/figure_names.h"
 #include "experiments/results/group_comparison.h"
-#include "experiments/results/provenance.h"
-#include "experiments/results/same_bits.h"
-#include "experiments/results/study_table_compare.h"
+#include "experiments/results/study_course.h"
+#include "experiments/results/study_notes.h"
 
 namespace concertina {
 namespace {
@@ -22,9 +21,7 @@ namespace {
 TableRow make_row(const TableSource& source, const TrialGroup& group) {
   TableRow row{.group = group.values,
                .trials = numbers_of(group.done),
-               .others = static_cast<int>(group.others.size()),
-               .baseline = false,
-               .cells = {}};
+               .others = static_cast<int>(group.others.size())};
   for (const MetricColumn& metric : source.metrics) {
     const std::vector<double> values = figures_of(group.done, metric.name);
     TableCell& cell = row.cells.emplace_back();
@@ -42,8 +39,7 @@ void sort_rows(StudyTable& table, const std::string& column) {
     std::vector<std::string> names = table.by;
     for (const MetricColumn& known : table.metrics) names.push_back(known.name);
     const std::vector<std::string_view> words(names.begin(), names.end());
-    throw_input(fmt::format("the table has no column '{}'", column), "--sort",
-                one_of(nearest_word(column, words), words));
+    index_of(column, words, fmt::format("the table has no column '{}'", column), "--sort");
   }
   if (metric == table.metrics.end()) {
     const auto at = static_cast<std::size_t>(by - table.by.begin());
@@ -110,8 +106,6 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
                      .options = options,
                      .metrics = default_metrics(results),
                      .by = options.by,
-                     .comparison = {},
-                     .groups = {},
                      .baseline = options.baseline};
   if (!options.metrics.empty()) source.metrics.clear();
   for (const std::string& word : options.metrics)
@@ -135,15 +129,58 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
   return source;
 }
 
+/// Takes the better one, as far as there is one.
+void keep(std::optional<double>& kept, double value, bool least) {
+  if (!std::isfinite(value)) return;
+  if (!kept || (least ? value < *kept : value > *kept)) kept = value;
+}
+
+std::string metric_text(std::optional<double> value, const FigureName& name) {
+  return value ? fmt::format("{:#.5g}", name.factor * *value) : "-";
+}
+
+std::string settings_label(const Settings& settings) {
+  std::vector<std::string> columns, values;
+  for (const auto& [key, value] : settings) {
+    columns.push_back(key);
+    values.push_back(value);
+  }
+  return group_label(columns, values);
+}
+
+void add_trial(SearchCourse& course, const StudyResults& results, const TrialRecord& trial) {
+  const auto found = results.rungs.find(trial.number);
+  if (found == results.rungs.end() || found->second.empty()) return;
+  for (const TrialRung& rung : found->second) {
+    const auto at = std::ranges::find(course.rungs, rung.steps, &SearchRung::steps);
+    if (at == course.rungs.end()) continue;
+    ++at->reached;
+    keep(at->best, rung.metric, results.minimise);
+  }
+  const TrialRung& last = found->second.back();
+  course.steps_run += last.steps;
+  const auto at = std::ranges::find(course.rungs, last.steps, &SearchRung::steps);
+  if (at == course.rungs.end()) return;
+  if (trial.state == TrialState::stopped) {
+    ++at->stopped;
+    keep(at->left_best, last.metric, results.minimise);
+    keep(at->left_worst, last.metric, !results.minimise);
+  }
+  if (last.steps != course.rungs.back().steps || !std::isfinite(last.metric)) return;
+  if (course.best == 0 ||
+      (results.minimise ? last.metric < course.best_metric : last.metric > course.best_metric)) {
+    course.best = trial.number;
+    course.best_metric = last.metric;
+    course.best_settings = trial.settings;
+  }
+}
+
 }  // namespace
 
 PCorrection p_correction(const std::string& word) {
   constexpr std::array<std::string_view, 2> kWords = {"none", "holm"};
-  const auto found = std::ranges::find(kWords, word);
-  if (found == kWords.end())
-    throw_input(fmt::format("'{}' is no correction of p values", word), "--correction",
-                one_of(nearest_word(word, kWords), kWords));
-  return static_cast<PCorrection>(found - kWords.begin());
+  return static_cast<PCorrection>(index_of(
+      word, kWords, fmt::format("'{}' is no correction of p values", word), "--correction"));
 }
 
 StudyTable make_table(const StudyResults& results, const TableOptions& options) {
@@ -156,11 +193,6 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
                    .by = source.by,
                    .metrics = source.metrics,
                    .confidence = options.confidence,
-                   .rows = {},
-                   .baseline = {},
-                   .comparison = {},
-                   .notes = {},
-                   .not_done = {},
                    .search = search_course(results)};
   Trials done;
   for (const TrialRecord* trial : trials)
@@ -182,6 +214,62 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
   add(provenance);
   sort_rows(table, options.sort);
   return table;
+}
+
+std::optional<SearchCourse> search_course(const StudyResults& results) {
+  if (results.rung_steps.empty()) return std::nullopt;
+  SearchCourse course{.metric = results.metric, .trials = static_cast<int>(results.trials.size())};
+  for (const std::int64_t steps : results.rung_steps) course.rungs.push_back({.steps = steps});
+  course.steps_of_all = results.rung_steps.back() * std::ssize(results.trials);
+  for (const TrialRecord& trial : results.trials) add_trial(course, results, trial);
+  return course;
+}
+
+std::vector<std::string> search_lines(const SearchCourse& course) {
+  const FigureName name = name_of_figure(course.metric);
+  std::string first =
+      fmt::format("successive halving of {} trials by {}: ", course.trials, name.short_title());
+  first += course.best == 0
+               ? fmt::format("none has reached the last step, {}", course.rungs.back().steps)
+               : fmt::format("the best is trial {} ({}), {} after {} steps", course.best,
+                             settings_label(course.best_settings),
+                             metric_text(course.best_metric, name), course.rungs.back().steps);
+  return {first, fmt::format("cost: {} of the {} steps of the whole grid ({:.0f}%)",
+                             grouped(course.steps_run), grouped(course.steps_of_all),
+                             100 * course.cost())};
+}
+
+std::vector<std::vector<std::string>> rung_rows(const SearchCourse& course) {
+  const FigureName name = name_of_figure(course.metric);
+  std::vector<std::vector<std::string>> rows = {
+      {"Step", "Trials", "Stopped", "Best " + name.title, "Of those stopped"}};
+  for (const SearchRung& rung : course.rungs)
+    rows.push_back({grouped(rung.steps), fmt::format("{}", rung.reached),
+                    fmt::format("{}", rung.stopped), metric_text(rung.best, name),
+                    rung.left_best ? fmt::format("{} to {}", metric_text(rung.left_best, name),
+                                                 metric_text(rung.left_worst, name))
+                                   : "-"});
+  return rows;
+}
+
+nlohmann::ordered_json to_json(const SearchCourse& course) {
+  using Json = nlohmann::ordered_json;
+  const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
+  Json json = {{"metric", course.metric},
+               {"trials", course.trials},
+               {"best", course.best > 0 ? Json(course.best) : Json()},
+               {"best_metric", course.best > 0 ? Json(course.best_metric) : Json()},
+               {"steps_run", course.steps_run},
+               {"steps_of_all", course.steps_of_all},
+               {"rungs", Json::array()}};
+  for (const SearchRung& rung : course.rungs)
+    json["rungs"].push_back({{"steps", rung.steps},
+                             {"reached", rung.reached},
+                             {"stopped", rung.stopped},
+                             {"best", number(rung.best)},
+                             {"stopped_best", number(rung.left_best)},
+                             {"stopped_worst", number(rung.left_worst)}});
+  return json;
 }
 
 }  // namespace concertina

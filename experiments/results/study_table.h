@@ -1,19 +1,53 @@
 // The table of a study: a row per group of trials, for each metric its mean, spread and difference
-// to a baseline, and what a reader must know beside.
-// Invariants: pure; the same results give the same bytes, whatever order trials finished in; a
+// to a baseline, and what a reader must know beside; of a study that halves its trials, what that
+// did. Invariants: pure; the same results give the same bytes, whatever order trials finished in; a
 // trial that did not end well, or a value that is not finite, is named and never averaged.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/results/results.h"
 #include "experiments/results/statistics.h"
-#include "experiments/results/study_columns.h"
-#include "experiments/results/study_search.h"
 
 namespace concertina {
+
+/// What successive halving did at a step where it compares trials. A metric that is not finite
+/// counts as stopped and is in no range.
+struct SearchRung {
+  std::int64_t steps = 0;
+  int reached = 0, stopped = 0;  // trials that came here, and that ended here without the rest
+  std::optional<double> best{};  // of those that reached it
+  std::optional<double> left_best{}, left_worst{};  // of those that stopped here
+};
+
+/// What successive halving did with the trials of a study, and what it cost beside the whole grid.
+struct SearchCourse {
+  std::string metric;
+  std::vector<SearchRung> rungs{};  // ascending
+  int trials = 0;
+  int best = 0;  // the trial with the best metric at the last rung; 0: none is there
+  double best_metric = 0;
+  Settings best_settings{};
+  std::int64_t steps_run = 0, steps_of_all = 0;  // up to rungs; if all trials had run to their end
+
+  double cost() const {  // of the whole grid
+    return steps_of_all > 0 ? static_cast<double>(steps_run) / static_cast<double>(steps_of_all)
+                            : 0;
+  }
+};
+
+/// The course of a study that halves its trials; nothing of another one.
+std::optional<SearchCourse> search_course(const StudyResults& results);
+
+/// "successive halving by Validation loss: the best of 9 trials is trial 6 ...", and what it cost.
+std::vector<std::string> search_lines(const SearchCourse& course);
+/// Head and lines of a table: step, trials, stopped, best, metric of those that stopped.
+std::vector<std::vector<std::string>> rung_rows(const SearchCourse& course);
+nlohmann::ordered_json to_json(const SearchCourse& course);
 
 /// How the p values of one metric allow for being several.
 enum class PCorrection { none, holm };
@@ -49,7 +83,7 @@ struct TableRow {
   std::vector<int> trials;         // that are done, of which the cells are
   int others = 0;                  // that are not
   bool baseline = false;
-  std::vector<TableCell> cells;  // by metric
+  std::vector<TableCell> cells{};  // by metric
 };
 
 struct StudyTable {
@@ -57,12 +91,12 @@ struct StudyTable {
   std::vector<std::string> by;
   std::vector<MetricColumn> metrics;
   double confidence = 0.95;
-  std::vector<TableRow> rows;
-  std::string baseline;    // "1f1b"; empty: no differences
-  std::string comparison;  // how groups were compared: "paired t test over 3 pairs of ..."
-  std::vector<std::string> notes;
-  std::vector<TrialRecord> not_done;   // of the chosen trials
-  std::optional<SearchCourse> search;  // of successive halving, over all trials of the study
+  std::vector<TableRow> rows{};
+  std::string baseline{};    // "1f1b"; empty: no differences
+  std::string comparison{};  // how groups were compared: "paired t test over 3 pairs of ..."
+  std::vector<std::string> notes{};
+  std::vector<TrialRecord> not_done{};   // of the chosen trials
+  std::optional<SearchCourse> search{};  // of successive halving, over all trials of the study
 
   bool significant(std::optional<double> p) const { return p && *p < 1 - confidence; }
 };

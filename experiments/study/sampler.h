@@ -16,6 +16,7 @@
 #include "core/registry.h"
 #include "experiments/study/study_spec.h"
 #include "experiments/study/trial_record.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
 
@@ -57,6 +58,8 @@ struct SearchMethod {
 
 /// The methods that experiments/meson.build lists.
 std::span<const Entry<SearchMethod>> search_methods();
+/// The [search] of a study's file. Throws Error{bad_input} with the place of what is wrong.
+SearchSection read_search(const TomlSource& source, const toml::node& node);
 /// The one of a study whose file was read.
 const SearchMethod& method_of(const SearchSection& search);
 

@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "io/figure/chart.h"
 
 namespace concertina {
 namespace {
@@ -50,6 +52,104 @@ std::string list_of(const std::vector<ScalingPoint>& points, Value value) {
   std::vector<int> values;
   for (const ScalingPoint& point : points) values.push_back(value(point));
   return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+using Json = nlohmann::ordered_json;
+
+Json parts_json(const StepParts& parts) {
+  const double total = parts.total();
+  const double values[] = {parts.compute,   parts.bubble, parts.imbalance, parts.transfer,
+                           parts.reduction, parts.update, parts.variation, parts.cores};
+  Json json;
+  for (std::size_t i = 0; i < std::size(values); ++i)
+    json[kStepParts[i]] = total > 0 ? values[i] / total : 0;
+  return json;
+}
+
+/// Samples a second of `point` over those of the first one, and that over the ranks.
+void add_scaling(Json& json, const char* prefix, double seconds, const ScalingPoint& point,
+                 double first_seconds, const ScalingPoint& first) {
+  const double speedup = point.global / seconds / (first.global / first_seconds);
+  json[fmt::format("{}speedup", prefix)] = speedup;
+  json[fmt::format("{}efficiency", prefix)] = speedup * first.ranks / point.ranks;
+}
+
+Json result_json(const ScalingResult& result, const ScalingResult& first) {
+  const ScalingPoint& point = result.point;
+  Json json = {{"ranks", point.ranks},
+               {"layout", result.layout},
+               {"batch", point.global},
+               {"microbatches", point.microbatches}};
+  const double predicted = result.predicted.total();
+  json["measured_ms"] = result.measured ? Json(result.measured->median * 1e3) : Json();
+  json["predicted_ms"] = predicted * 1e3;
+  json["error"] = result.measured ? Json(predicted / result.measured->median - 1) : Json();
+  if (result.measured) {
+    Json rounds = Json::array();
+    for (const double seconds : result.measured->steps) rounds.push_back(seconds * 1e3);
+    json["rounds_ms"] = rounds;
+    json["load"] = result.measured->load;
+    json["measured_parts"] = parts_json(result.measured->parts);
+    if (first.measured)
+      add_scaling(json, "measured_", result.measured->median, point, first.measured->median,
+                  first.point);
+  }
+  json["predicted_from"] = result.predicted_from;
+  json["predicted_parts"] = parts_json(result.predicted);
+  // Over the first point's own prediction: what is off there is off everywhere.
+  add_scaling(json, "predicted_", predicted, point, first.predicted.total(), first.point);
+  const double seconds = result.measured ? result.measured->median : predicted;
+  if (result.flops > 0)
+    json["model_tflops_per_rank"] = result.flops / seconds / point.ranks * 1e-12;
+  return json;
+}
+
+std::string percent(const Json& share, int decimals = 1) {
+  return share.is_null() ? "" : fmt::format("{:.{}f}%", 100 * share.get<double>(), decimals);
+}
+
+/// How far measurements can be believed.
+std::string spread_text(const Json& report) {
+  double spread = 0, load = 0;
+  std::size_t rounds = 0;
+  for (const Json& one : report["results"]) {
+    if (!one.contains("rounds_ms")) continue;
+    const auto steps = one["rounds_ms"].get<std::vector<double>>();
+    const auto [least, most] = std::ranges::minmax(steps);
+    spread = std::max(spread, most / least - 1);
+    load = std::max(load, one["load"].get<double>());
+    rounds = std::max(rounds, steps.size());
+  }
+  const std::string differ =
+      rounds > 1 ? fmt::format("rounds of one line differ by up to {:.0f}%", 100 * spread)
+                 : std::string("one round: nothing says how far it would be from another");
+  return fmt::format(
+      "{}; load of the host before a launch up to {:.1f}, earlier launches included\n", differ,
+      load);
+}
+
+/// The first result of each number of ranks: that with the config's own microbatches.
+std::vector<const ScalingResult*> by_ranks(const std::vector<ScalingResult>& results) {
+  std::vector<const ScalingResult*> points;
+  for (const ScalingResult& result : results)
+    if (points.empty() || points.back()->point.ranks != result.point.ranks)
+      points.push_back(&result);
+  return points;
+}
+
+double samples_per_s(const ScalingResult& result, double seconds) {
+  return result.point.global / seconds;
+}
+
+/// Milliseconds that all ranks spend on a sample, by what they do: what stays level where the ranks
+/// scale perfectly, be the scaling strong or weak.
+StackedBar bar_of(const StepParts& parts, const ScalingResult& result, bool pale) {
+  const double factor = 1e3 * result.point.ranks / result.point.global;
+  StackedBar bar{{parts.compute, parts.bubble, parts.imbalance, parts.transfer, parts.reduction,
+                  parts.update, parts.variation, parts.cores},
+                 pale};
+  for (double& value : bar.values) value *= factor;
+  return bar;
 }
 
 }  // namespace
@@ -109,6 +209,110 @@ std::string scaling_toml(const RunConfig& config, const ScalingOptions& options)
 
 double StepParts::total() const {
   return compute + bubble + imbalance + transfer + reduction + update + variation + cores;
+}
+
+Json scaling_json(const std::vector<ScalingResult>& results, const ScalingOptions& options) {
+  Json json = {{"mode", options.weak ? "weak" : "strong"},
+               {"threads", options.threads},
+               {"cores", options.cores},
+               {"measured_up_to", options.measured},
+               {"rounds", options.rounds},
+               {"results", Json::array()}};
+  for (const ScalingResult& result : results)
+    json["results"].push_back(result_json(result, results.front()));
+  json["fits"] = Json::array();
+  for (const StepFit& fit : step_fits(results))
+    json["fits"].push_back({{"ranks", fit.ranks},
+                            {"measured", fit.measured},
+                            {"a_ms", fit.a * 1e3},
+                            {"b_ms", fit.b * 1e3},
+                            {"largest_residual", fit.error}});
+  return json;
+}
+
+std::string scaling_text(const Json& report) {
+  std::string text =
+      fmt::format("{} scaling\n{:>6} {:<12} {:>6} {:>5} {:>12} {:>13} {:>7} {:>9} {:>10}",
+                  report["mode"].get<std::string>(), "ranks", "layout", "batch", "m",
+                  "measured, ms", "predicted, ms", "error", "speed-up", "efficiency");
+  for (const char* part : kStepParts) text += fmt::format(" {:>10}", part);
+  text += "\n";
+  for (const Json& one : report["results"]) {
+    const bool measured = !one["measured_ms"].is_null();
+    const std::string of = measured ? "measured_" : "predicted_";
+    text += fmt::format(
+        "{:>6} {:<12} {:>6} {:>5} {:>12} {:>13.2f} {:>7} {:>9.2f} {:>10}", one["ranks"].get<int>(),
+        one["layout"].get<std::string>(), one["batch"].get<int>(), one["microbatches"].get<int>(),
+        measured ? fmt::format("{:.2f}", one["measured_ms"].get<double>()) : "",
+        one["predicted_ms"].get<double>(), percent(one["error"]), one.value(of + "speedup", 0.0),
+        percent(one.value(of + "efficiency", Json())));
+    for (const char* part : kStepParts)
+      text += fmt::format(" {:>10}", percent(one[of + "parts"][part]));
+    text += "\n";
+  }
+  text +=
+      "speed-up and efficiency are over the first row, of predictions over its prediction; the "
+      "shares of a step are of the recorded\n"
+      "steps where it was measured, else of the prediction; a prediction stands on the measurement "
+      "of the next smaller number of ranks\n";
+  text += fmt::format(
+      "each rank has {}; up to {} ranks share a host with cores for {}, beyond each has its own\n",
+      counted(report["threads"].get<int>(), "thread"), report["measured_up_to"].get<int>(),
+      report["cores"].get<int>());
+  text += spread_text(report);
+  for (const Json& fit : report["fits"])
+    text += fmt::format(
+        "{} ranks, {}: step = {:.3f} ms + {:.3f} ms x microbatches, off by {} at most\n",
+        fit["ranks"].get<int>(), fit["measured"].get<bool>() ? "measured" : "predicted",
+        fit["a_ms"].get<double>(), fit["b_ms"].get<double>(), percent(fit["largest_residual"]));
+  return text;
+}
+
+std::string scaling_chart(const std::vector<ScalingResult>& results, ScalingFigure figure) {
+  const bool efficiency = figure == ScalingFigure::efficiency;
+  LineSeries measured{.name = "measured"}, predicted{.name = "predicted", .markers = false},
+      ideal{.name = "ideal", .markers = false, .reference = true};
+  const std::vector<const ScalingResult*> points = by_ranks(results);
+  const ScalingResult& first = *points.front();
+  const auto unit = [&](double ranks) { return efficiency ? 100 * first.point.ranks / ranks : 1; };
+  for (const ScalingResult* result : points) {
+    const double ranks = result->point.ranks, scale = unit(ranks);
+    ideal.x.push_back(ranks);
+    ideal.y.push_back(scale * ranks / first.point.ranks);
+    predicted.x.push_back(ranks);
+    predicted.y.push_back(scale * samples_per_s(*result, result->predicted.total()) /
+                          samples_per_s(first, first.predicted.total()));
+    if (!result->measured || !first.measured) continue;
+    const double base = samples_per_s(first, first.measured->median) / scale;
+    measured.x.push_back(ranks);
+    measured.y.push_back(samples_per_s(*result, result->measured->median) / base);
+    const auto [least, most] = std::ranges::minmax(result->measured->steps);
+    measured.low.push_back(samples_per_s(*result, most) / base);
+    measured.high.push_back(samples_per_s(*result, least) / base);
+  }
+  Chart chart{.title = efficiency ? "Efficiency" : "Speed-up",
+              .x = {.label = "ranks", .scale = Scale::log2},
+              .y = {.label = "speed-up", .scale = Scale::log2}};
+  if (efficiency) chart.y = {.label = "efficiency", .unit = "%", .from_zero = true};
+  chart.marks = Lines{{ideal, predicted, measured}};
+  return svg(chart);
+}
+
+std::string step_parts_chart(const std::vector<ScalingResult>& results) {
+  Stacks stacks{{std::begin(kStepParts), std::end(kStepParts)}, {}};
+  for (const ScalingResult* result : by_ranks(results)) {
+    StackGroup group{std::to_string(result->point.ranks), {}};
+    if (result->measured) group.bars.push_back(bar_of(result->measured->parts, *result, false));
+    group.bars.push_back(bar_of(result->predicted, *result, true));
+    stacks.groups.push_back(std::move(group));
+  }
+  Chart chart{.title = "Where the time of all ranks goes (level: perfect scaling)",
+              .x = {.label = "ranks (full colour: measured; pale: predicted)"},
+              .y = {.label = "rank time per sample", .unit = "ms"},
+              .width_in = kPageInches,
+              .legend = LegendAt::right};
+  chart.marks = std::move(stacks);
+  return svg(chart);
 }
 
 }  // namespace concertina

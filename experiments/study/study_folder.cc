@@ -72,7 +72,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   StudyResults results;
   results.name = fs::path(directory).lexically_normal().filename().string();
   results.directory = directory;
-  results.file = directory + "/study.toml";
+  results.file = directory + "/" + kStudyFile;
   results.axes = axes_of(spec);
   results.metric = spec.search.metric;
   results.minimise = spec.search.minimise;
@@ -190,7 +190,7 @@ void require_same_study(const std::string& directory, const StudySpec& spec) {
 }
 
 StudySpec read_study_folder_spec(const std::string& directory) {
-  const std::string root = without_slash(directory), path = root + "/study.toml";
+  const std::string root = without_slash(directory), path = root + "/" + kStudyFile;
   if (!fs::exists(path))
     throw_input("this is no folder of a study: it has no study.toml", root,
                 "the folder that `concertina study run` named, such as studies/NAME");

@@ -8,12 +8,21 @@
 #include <map>
 #include <string>
 
-#include "experiments/results/results_file.h"
+#include "experiments/study/results_file.h"
 #include "experiments/study/study_spec.h"
 #include "experiments/study/trial_record.h"
 #include "io/file_lock.h"
 
 namespace concertina {
+
+/// The names in a study's folder; no other file of the program spells them.
+inline constexpr const char* kStudyFile = "study.toml";               // copy of what it runs
+inline constexpr const char* kResultsFile = "results.csv";            // a line per ended trial
+inline constexpr const char* kSubmissionsFile = "submissions.jsonl";  // a line per array job
+inline constexpr const char* kRecordFile = "trial.json";              // of a trial: what came of it
+inline constexpr const char* kRequeuesFile =
+    "requeues.json";                                    // of a trial: how often it was cut short
+inline constexpr const char* kSlurmFile = "slurm.txt";  // of a trial: its task's output
 
 /// Where what is in a study's folder.
 struct StudyPaths {
@@ -21,13 +30,13 @@ struct StudyPaths {
   std::vector<std::string> base_files;  // the study's copies, in order
 
   StudyPaths(const std::string& directory, const StudySpec& spec);
-  std::string study() const { return root + "/study.toml"; }
-  std::string results() const { return root + "/results.csv"; }
+  std::string study() const { return root + "/" + kStudyFile; }
+  std::string results() const { return root + "/" + kResultsFile; }
   std::string trial(int number) const { return root + "/" + std::to_string(number); }
   std::string run(int number) const { return trial(number) + "/run"; }
   std::string log(int number) const { return trial(number) + "/log.txt"; }
   std::string overrides(int number) const { return trial(number) + "/overrides.toml"; }
-  std::string record(int number) const { return trial(number) + "/trial.json"; }
+  std::string record(int number) const { return trial(number) + "/" + kRecordFile; }
 };
 
 class StudyFolder {

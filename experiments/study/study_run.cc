@@ -1,19 +1,130 @@
 #include "experiments/study/study_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "experiments/machine/signals.h"
-#include "experiments/study/requeues.h"
+#include "experiments/record/progress.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/trial_launch.h"
+#include "io/checkpoint_commit.h"
+#include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
+namespace {
+
+constexpr int kMostRequeues = 3;  // in a row without a later checkpoint
+
+/// Counts are kept here, as launches are of several processes.
+std::string requeues_of(const std::string& trial) {
+  return trial + "/" + kRequeuesFile;
+}
+
+/// Counts a launch of the trial in folder `trial` that was cut short. Returns how many there were
+/// in a row without a later checkpoint, this one included; 0 if it has one.
+int count_requeue(const std::string& trial) {
+  constexpr std::uint64_t kMostRequeueBytes = 4096;
+  const std::string path = requeues_of(trial);
+  std::int64_t before = 0;
+  int launches = 0;
+  if (std::error_code error; std::filesystem::is_regular_file(path, error)) {
+    const auto json = nlohmann::json::parse(read_file(path, kMostRequeueBytes), nullptr, false);
+    if (json.is_object() && json.value("/step"_json_pointer, nlohmann::json()).is_number() &&
+        json.value("/launches"_json_pointer, nlohmann::json()).is_number()) {
+      before = json["step"].get<std::int64_t>();
+      launches = json["launches"].get<int>();
+    }
+  }
+  const auto commit = newest_commit(run_file(trial + "/run", kCheckpointFolder));
+  const std::int64_t step = commit ? commit->step : 0;
+  launches = step > before ? 0 : launches + 1;
+  atomic_replace(path, nlohmann::json{{"step", step}, {"launches", launches}}.dump() + "\n");
+  return launches;
+}
+
+/// Begins anew, if anything was counted.
+void forget_requeues(const std::string& trial) {
+  std::error_code error;
+  std::filesystem::remove(requeues_of(trial), error);
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> CoreBudget::take(int cores) {
+  const auto wanted = static_cast<std::ptrdiff_t>(std::clamp(cores, 1, count()));
+  if (std::ssize(free_) < wanted) return std::nullopt;
+  std::vector<int> taken(free_.begin(), free_.begin() + wanted);
+  free_.erase(free_.begin(), free_.begin() + wanted);
+  return taken;
+}
+
+void CoreBudget::give_back(const std::vector<int>& cores) {
+  free_.insert(free_.end(), cores.begin(), cores.end());
+  std::ranges::sort(free_);
+}
+
+StudyProgress::StudyProgress(std::FILE* stream, std::string metric)
+    : stream_(stream),
+      metric_(std::move(metric)),
+      terminal_(isatty(fileno(stream)) == 1),
+      began_(now()) {}
+
+void StudyProgress::started(const TrialRecord& trial) {
+  if (terminal_) return;  // the bottom line says how many run
+  fmt::memory_buffer line;
+  fmt::format_to(std::back_inserter(line), "trial {} started: {}\n", trial.number,
+                 settings_text(trial.settings));
+  std::fwrite(line.data(), 1, line.size(), stream_);
+}
+
+void StudyProgress::ended(const TrialRecord& trial, double seconds) {
+  clear();
+  ++ended_;
+  std::string figure;
+  for (const std::string& name : {metric_, std::string("validation_loss"), std::string("loss")})
+    if (const Cell cell = cell_of(trial, name); std::holds_alternative<double>(cell)) {
+      figure = fmt::format(", {} {}", name, number_text(std::get<double>(cell)));
+      break;
+    }
+  const std::string line = fmt::format(
+      "trial {} {} in {}{}: {}\n{}", trial.number, name_of(trial.state), format_duration(seconds),
+      figure, settings_text(trial.settings), trial.error.empty() ? "" : "  " + trial.error + "\n");
+  std::fwrite(line.data(), 1, line.size(), stream_);
+  std::fflush(stream_);
+}
+
+double StudyProgress::seconds_left(int running, std::optional<int> left) const {
+  if (ended_ == 0 || !left) return -1;
+  return (now() - began_) / ended_ * (*left + 0.5 * running);
+}
+
+void StudyProgress::update(int running, std::optional<int> left) {
+  if (!terminal_ || now() < last_draw_ + 0.5) return;
+  clear();
+  last_draw_ = now();
+  const std::string line =
+      fmt::format("{} ended, {} running, {} left, ETA {}", ended_, running,
+                  left ? std::to_string(*left) : "?", format_duration(seconds_left(running, left)));
+  std::fwrite(line.data(), 1, line.size(), stream_);
+  std::fflush(stream_);
+  drawn_ = true;
+}
+
+void StudyProgress::clear() {
+  if (!drawn_) return;
+  std::fputs("\r\x1b[K", stream_);
+  drawn_ = false;
+}
 
 StudyRun::StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions options)
     : spec_(spec),

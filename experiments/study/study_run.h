@@ -1,21 +1,66 @@
 // Runs the trials of a study: side by side within the cores that it may use, each in a directory of
 // its own, whatever happens to the others.
-// Invariant: a trial that has ended has a record before the next one starts; a study that is
-// stopped or killed goes on where it was; a trial that fails or hangs never stops the rest.
+// Invariants: a trial that has ended has a record before the next one starts; a study that is
+// stopped or killed goes on where it was; a trial that fails or hangs never stops the rest; no core
+// is given to two trials at a time, and none that the study may not use.
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "experiments/study/core_budget.h"
+#include "experiments/results/results.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
-#include "experiments/study/study_progress.h"
 #include "experiments/study/trial_process.h"
 
 namespace concertina {
+
+/// The cores that trials side by side have.
+class CoreBudget {
+ public:
+  /// `cores`: one logical CPU of each core that there is to give.
+  explicit CoreBudget(std::vector<int> cores) : free_(cores), all_(std::move(cores)) {}
+
+  int count() const { return static_cast<int>(all_.size()); }
+  /// So many cores, or all where there are fewer; nothing while they are not free.
+  std::optional<std::vector<int>> take(int cores);
+  void give_back(const std::vector<int>& cores);
+
+ private:
+  std::vector<int> free_, all_;  // ascending
+};
+
+/// What a person sees of a study while it runs: a line for each trial that ends, and on a terminal
+/// a line at the bottom with what is left. A stream that takes no more never ends a study.
+class StudyProgress {
+ public:
+  /// `metric`: a figure to show of each trial; empty: validation_loss or loss.
+  StudyProgress(std::FILE* stream, std::string metric);
+  ~StudyProgress() { clear(); }
+  StudyProgress(const StudyProgress&) = delete;
+  StudyProgress& operator=(const StudyProgress&) = delete;
+
+  void started(const TrialRecord& trial);
+  /// `seconds`: of its launch.
+  void ended(const TrialRecord& trial, double seconds);
+  /// Redraws the bottom line, at most twice a second. `left`: tasks that have not started.
+  void update(int running, std::optional<int> left);
+  void clear();
+  int count() const { return ended_; }
+
+ private:
+  double seconds_left(int running, std::optional<int> left) const;
+
+  std::FILE* stream_;
+  std::string metric_;
+  bool terminal_, drawn_ = false;
+  double last_draw_ = 0, began_;
+  int ended_ = 0;  // in this launch
+};
 
 struct StudyRunOptions {
   std::string program;     // what {program} stands for

@@ -3,24 +3,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "experiments/machine/machine.h"
-#include "experiments/study/launcher.h"
+#include "experiments/study/trial_launch.h"
 #include "io/file.h"
+#include "io/paths.h"
+#include "io/process.h"
 
 namespace concertina {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::string submissions_of(const std::string& study) {
-  return study + "/submissions.jsonl";
+/// What the command prints on stdout and stderr. Throws a failure with that if it does not end
+/// well.
+std::string said_by(const std::vector<std::string>& words, const std::string& fix) {
+  constexpr double kLimit = 300;  // seconds; a busy controller answers late
+  const auto [code, output] = run_process(words, kLimit);
+  std::string text = output;
+  while (text.ends_with('\n')) text.pop_back();
+  if (!code)
+    throw_failure(fmt::format("{} did not answer for {:g} s", words[0], kLimit), shell_line(words),
+                  fix);
+  if (*code != 0)
+    throw_failure(
+        fmt::format("{} failed: {}", words[0], text.empty() ? "it ended without a word" : text),
+        shell_line(words), fix);
+  return text;
 }
+
+int number_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+namespace fs = std::filesystem;
 
 /// A value of an #SBATCH line, in quotes.
 std::string sbatch_value(const std::string& text, const std::string& where) {
@@ -68,7 +90,7 @@ std::string output_of(const BatchJob& job) {
     trial = first.substr(0, first.size() - static_cast<std::size_t>(array.digits));
     if (array.digits > 0) trial += fmt::format("%{}a", array.digits);
   }
-  return fmt::format("{}/{}/slurm.txt", no_pattern(job.study), trial);
+  return fmt::format("{}/{}/{}", no_pattern(job.study), trial, kSlurmFile);
 }
 
 std::vector<int> indices_of(const TrialArray& array) {
@@ -108,7 +130,7 @@ struct Submitted {
 /// A line that was cut short counts for nothing: its trials are submitted again at worst.
 Submitted submitted_before(const std::string& study) {
   Submitted before;
-  std::ifstream file(submissions_of(study));
+  std::ifstream file(study + "/" + kSubmissionsFile);
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("job") || !json["job"].is_string()) continue;
@@ -134,6 +156,76 @@ std::optional<std::vector<SlurmTask>> asked(std::string& unknown) {
 }
 
 }  // namespace
+
+void require_sbatch() {
+  if (find_program("sbatch").empty())
+    throw_input(
+        "there is no sbatch on PATH", "this machine",
+        "a machine of a cluster with Slurm; --dry-run shows the script anywhere; `concertina "
+        "study run` needs no Slurm");
+}
+
+std::string submit_batch(const std::string& script, const std::string& after) {
+  std::vector<std::string> words = {"sbatch", "--parsable", script};
+  if (!after.empty()) words.insert(words.begin() + 2, "--dependency=afterany:" + after);
+  const std::string said = said_by(words, "what sbatch says above, in the script or in --sbatch");
+  // Warnings come first; then "12", or "12;CLUSTER".
+  const std::string last = said.substr(said.find_last_of('\n') + 1);
+  const std::string job = last.substr(0, last.find(';'));
+  if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
+    throw_failure(fmt::format("sbatch said no ID of a job: {}", said), script);
+  return job;
+}
+
+std::optional<std::vector<SlurmTask>> slurm_tasks() {
+  if (find_program("squeue").empty()) return std::nullopt;
+  // A line per array task, whether it waits or runs.
+  std::istringstream lines(said_by({"squeue", "--noheader", "--array", "--user",
+                                    std::to_string(getuid()), "--format", "%F %K %T %N"},
+                                   "try again once squeue answers"));
+  std::vector<SlurmTask> tasks;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    SlurmTask task;
+    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
+      words >> task.nodes;
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+int most_array_indices() {
+  constexpr int kUsual = 1001;
+  if (find_program("scontrol").empty()) return kUsual;
+  std::string text;
+  try {
+    text = said_by({"scontrol", "show", "config"}, "");
+  } catch (const Error&) {
+    return kUsual;  // sbatch says what is wrong
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key, equals;
+    int value = 0;
+    if (!(words >> key >> equals >> value) || key != "MaxArraySize") continue;
+    if (value < 1)
+      throw_input("this cluster takes no array jobs", "MaxArraySize of `scontrol show config`",
+                  "concertina study run, in one allocation for the whole study");
+    return value;
+  }
+  return kUsual;
+}
+
+std::optional<int> slurm_restarts() {
+  if (std::getenv("SLURM_JOB_ID") == nullptr) return std::nullopt;
+  return number_in_environment("SLURM_RESTART_COUNT");
+}
+
+int slurm_nodes() {
+  return number_in_environment("SLURM_JOB_NUM_NODES");
+}
 
 std::vector<TrialArray> arrays_of(const std::vector<int>& trials, int size) {
   if (trials.empty() || trials.back() < size) return {{.trials = trials}};
@@ -209,8 +301,8 @@ Standing standing_of(const StudyResults& results) {
   }
   for (const TrialRecord& trial : results.trials) {
     const auto task = there.find(trial.number);
-    const std::string folder = results.directory + "/" + std::to_string(trial.number);
-    const bool begun = before.trials.contains(trial.number) && fs::exists(folder + "/slurm.txt");
+    const std::string log = fmt::format("{}/{}/{}", results.directory, trial.number, kSlurmFile);
+    const bool begun = before.trials.contains(trial.number) && fs::exists(log);
     if (trial.state != TrialState::open)
       standing.ended[trial.state].push_back(trial.number);
     else if (task != there.end())
@@ -225,7 +317,7 @@ Standing standing_of(const StudyResults& results) {
 void note_submission(const std::string& study, const std::string& job, const TrialArray& array) {
   nlohmann::ordered_json line = {{"job", job}, {"trials", array.trials}};
   if (array.first > 0) line["first"] = array.first;
-  File file(submissions_of(study), File::Mode::append);
+  File file(study + "/" + kSubmissionsFile, File::Mode::append);
   file.append_whole(line.dump() + "\n");
   file.sync();
 }

@@ -1,8 +1,9 @@
-// A study as an array job: its batch script, what was submitted, and where each trial stands.
-// A study of more trials than an array may have indices is several arrays: one for each range of
-// trials whose numbers differ in their last digits alone, since those digits are the index.
-// Invariant: the script depends on its values alone; a trial that waits or runs in an earlier
-// submission is never submitted a second time.
+// A study as an array job of Slurm: its batch script, what was submitted, and where each trial
+// stands. A study of more trials than an array may have indices is several arrays: one for each
+// range of trials whose numbers differ in their last digits alone, since those digits are the
+// index. Invariants: the script depends on its values alone; a trial that waits or runs in an
+// earlier submission is never submitted a second time; nothing of Slurm is linked but its own
+// commands are asked: where one is not on PATH, that is said, or nothing is known.
 #pragma once
 
 #include <map>
@@ -10,10 +11,34 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/slurm.h"
 #include "experiments/study/study_folder.h"
 
 namespace concertina {
+
+/// A task of an array job that waits or runs.
+struct SlurmTask {
+  std::string job;  // of the array
+  int index = 0;    // in it
+  int trial = 0;    // that it runs; 0: not known here
+  std::string state, nodes;
+};
+
+/// Throws Error{bad_input} where no sbatch is on PATH.
+void require_sbatch();
+/// Submits the script, to begin once the job `after` has ended (empty: as soon as it can). Returns
+/// the job's ID. Throws a failure with what sbatch said.
+std::string submit_batch(const std::string& script, const std::string& after);
+/// MaxArraySize: indices of an array are below it. Slurm's default where that cannot be asked.
+/// Throws Error{bad_input} where the cluster has no arrays.
+int most_array_indices();
+/// This user's array tasks; nothing where no squeue is on PATH. Throws a failure with what squeue
+/// said if it fails.
+std::optional<std::vector<SlurmTask>> slurm_tasks();
+
+/// How often Slurm started this job again; nothing outside of a job.
+std::optional<int> slurm_restarts();
+/// Nodes of this job; 0 outside of one.
+int slurm_nodes();
 
 /// What of a script is the user's to choose; empty or 0: as Slurm has it.
 struct BatchOptions {

@@ -1,13 +1,16 @@
 #include "experiments/study/trial_launch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/study/launcher.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/paths.h"
@@ -16,6 +19,49 @@
 
 namespace concertina {
 namespace {
+
+constexpr double kMostSeconds = 1e9;
+constexpr std::array<std::string_view, 3> kStopSignals = {"USR1", "TERM", "INT"};
+
+std::string quoted(const std::string& word) {
+  static const std::string kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=@:+,%-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// Whether `name`, in the braces that open at `open`, can only be meant as a placeholder.
+bool is_placeholder(const std::string& word, std::size_t open, const std::string& name) {
+  const bool letters = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+  return letters && (open == 0 || word[open - 1] != '$');
+}
+
+/// `word` with each {name} replaced.
+std::string filled(const std::string& word, const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t open = word.find('{', at);
+    const std::size_t close = open == std::string::npos ? open : word.find('}', open);
+    if (close == std::string::npos) return text + word.substr(at);
+    const std::string name = word.substr(open + 1, close - open - 1);
+    const auto found = values.find(name);
+    if (found == values.end() && is_placeholder(word, open, name))
+      throw_input(fmt::format("the launcher has {{{}}}, which stands for nothing", name),
+                  "launch.command",
+                  fmt::format("{{ranks}}, {{program}} and {{args}}; where a shell is to see the "
+                              "braces: {{ {} }}",
+                              name));
+    // Braces of a shell's own stay.
+    text += word.substr(at, open - at) +
+            (found == values.end() ? word.substr(open, close - open + 1) : found->second);
+    at = close + 1;
+  }
+  return text;
+}
 
 namespace fs = std::filesystem;
 
@@ -38,6 +84,84 @@ std::vector<std::string> train_arguments(const StudyPaths& paths, int number) {
 }
 
 }  // namespace
+
+std::vector<std::string> split_words(const std::string& command, const std::string& where) {
+  std::vector<std::string> words;
+  bool open = false;  // a word has begun
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+    else if (c == '\\' && quote != '\'' && i + 1 < command.size())
+      words.back() += command[++i];
+    else
+      words.back() += c;
+  }
+  if (quote != 0) throw_input("a quote is not closed", where, command + quote);
+  if (words.empty()) throw_input("there is no command", where, kUsualLauncher);
+  return words;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+  return text;
+}
+
+std::vector<std::string> launch_words(const std::string& command, int ranks,
+                                      const std::string& program,
+                                      const std::vector<std::string>& args) {
+  const std::map<std::string, std::string> values = {
+      {"ranks", std::to_string(ranks)}, {"program", program}, {"args", shell_line(args)}};
+  std::vector<std::string> words;
+  for (const std::string& word : split_words(command, "launch.command"))
+    if (word == "{args}")
+      words.insert(words.end(), args.begin(), args.end());
+    else
+      words.push_back(filled(word, values));
+  return words;
+}
+
+std::map<std::string, std::string> launch_environment() {
+  std::map<std::string, std::string> variables = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                                  {"OMPI_MCA_mpi_yield_when_idle", "1"},
+                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  if (geteuid() == 0)
+    variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  std::erase_if(variables,
+                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
+  return variables;
+}
+
+LaunchSection read_launch(const TomlSource& source, const toml::node& node) {
+  LaunchSection launch;
+  TomlTable table(source, node, "launch");
+  table.take("command", [&](const toml::node& value, const std::string& name) {
+    launch.command = source.text(value, name);
+    split_words(launch.command, source.place(value, name));
+    if (launch.command.find("{args}") == std::string::npos)
+      source.refuse(value, name, "the launcher has no place for what it starts",
+                    "\"mpirun -n {ranks} {program} {args}\"");
+  });
+  table.whole("ranks", 1, kMostTrialRanks, launch.ranks);
+  table.whole("jobs", 1, 1 << 16, launch.jobs);
+  table.number("time_limit", 0, kMostSeconds, launch.time_limit);
+  table.number("launcher_limit", 0, kMostSeconds, launch.launcher_limit);
+  table.take("stop_signal", [&](const toml::node& value, const std::string& name) {
+    launch.stop_signal = source.choice(value, name, kStopSignals);
+  });
+  table.finish();
+  return launch;
+}
 
 void require_launcher(const StudySpec& spec) {
   const std::string launcher = launch_words(template_of(spec), 1, "{program}", {})[0];

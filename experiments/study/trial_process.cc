@@ -3,16 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "experiments/study/trial_launch.h"
+#include "io/metrics.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
+
+constexpr std::int64_t kMostRungSteps = 1LL << 40;
+constexpr double kMostNumber = std::numeric_limits<double>::max();
+
+/// The figures that the log of a run has.
+std::vector<std::string> stop_metrics() {
+  StepMetrics all;
+  all.batches = 2;  // so that those are there that not every run has
+  all.mfu = 1;
+  std::vector<std::string> names = {"validation_loss"};
+  const auto line = to_json(all);
+  for (const auto& [key, value] : line.items())
+    if (value.is_number()) names.push_back(key);
+  return names;
+}
 
 constexpr double kGraceSeconds = 30;       // for a checkpoint, once [stop] ends a trial
 constexpr double kLimitGraceSeconds = 10;  // once its time is over
@@ -41,6 +62,74 @@ void add_rung(const StudySpec& spec, std::int64_t steps, StoredTrial& trial) {
 }
 
 }  // namespace
+
+StopSection read_stop(const TomlSource& source, const toml::node& node) {
+  StopSection stop;
+  TomlTable table(source, node, "stop");
+  table.take("metric", [&](const toml::node& value, const std::string& name) {
+    const std::vector<std::string> metrics = stop_metrics();
+    stop.metric =
+        source.choice(value, name, std::vector<std::string_view>(metrics.begin(), metrics.end()));
+  });
+  table.take("above", [&](const toml::node& value, const std::string& name) {
+    stop.above = source.number(value, name, -kMostNumber, kMostNumber);
+    stop.has_above = true;
+  });
+  table.take("below", [&](const toml::node& value, const std::string& name) {
+    stop.below = source.number(value, name, -kMostNumber, kMostNumber);
+    stop.has_below = true;
+  });
+  table.whole("after", std::int64_t{0}, kMostRungSteps, stop.after);
+  table.whole("patience", 1, 1 << 30, stop.patience);
+  table.finish();
+  if (stop.metric.empty() || (!stop.has_above && !stop.has_below && stop.patience == 0))
+    table.refuse("[stop] does not say when", "metric = \"loss\", and above, below or patience");
+  if (stop.has_above && stop.has_below && stop.above < stop.below)
+    table.refuse(fmt::format("every number is above {} or below {}: each trial would end at once",
+                             stop.above, stop.below),
+                 "above = the higher end of the numbers that are left alone, below = the lower");
+  return stop;
+}
+
+std::string StopRule::see(std::int64_t step, double value) {
+  const bool better = std::isnan(best_) || (minimise_ ? value < best_ : value > best_);
+  no_better_ = better ? 0 : no_better_ + 1;
+  if (better) best_ = value;
+  if (step < stop_.after) return {};
+  const std::string now =
+      fmt::format("{} is {} after step {}", stop_.metric, number_text(value), step);
+  // Not a number is neither above nor below: it is no better than any.
+  if (std::isnan(value)) return now;
+  if (stop_.has_above && value > stop_.above) return fmt::format("{}: above {}", now, stop_.above);
+  if (stop_.has_below && value < stop_.below) return fmt::format("{}: below {}", now, stop_.below);
+  if (stop_.patience > 0 && no_better_ >= stop_.patience)
+    return fmt::format("{}: no better than {} for {}", now, number_text(best_),
+                       counted(no_better_, "value"));
+  return {};
+}
+
+RunFollower::RunFollower(const std::string& run, const StopSection& stop, bool minimise)
+    : metric_(stop.metric == "validation_loss" ? "loss" : stop.metric),
+      validation_(stop.metric == "validation_loss"),
+      rule_(stop, minimise) {
+  path_ = run_file(run, validation_ ? kEventsFile : kMetricsFile);
+}
+
+std::string RunFollower::look() {
+  std::ifstream file(path_);
+  file.seekg(read_);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    read_ += static_cast<std::int64_t>(line.size()) + 1;
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number()) continue;
+    if (validation_ && json.value("event", "") != "validation") continue;
+    const auto found = json.find(metric_);
+    if (found == json.end()) continue;
+    const double value = found->is_number() ? found->get<double>() : std::nan("");
+    if (std::string why = rule_.see(json["step"], value); !why.empty()) return why;
+  }
+  return {};
+}
 
 TrialProcess::TrialProcess(const StudySpec& spec, const StudyPaths& paths, TrialTask task,
                            RunConfig config, FileLock lock, const ChildOptions& child,

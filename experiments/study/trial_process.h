@@ -1,17 +1,56 @@
 // One trial under way: its launcher, what ends it before its time, and what came of it.
-// Invariant: it holds the lock of its trial; with it ends every process that it started.
+// Invariants: it holds the lock of its trial; with it ends every process that it started; [stop]
+// never ends a trial before its `after` steps.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/study/child_process.h"
 #include "experiments/study/sampler.h"
-#include "experiments/study/stop_rule.h"
 #include "experiments/study/study_folder.h"
+#include "experiments/study/study_spec.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
+
+/// The [stop] of a study's file. Throws Error{bad_input} with the place of what is wrong.
+StopSection read_stop(const TomlSource& source, const toml::node& node);
+
+/// When a trial under way is ended for its figures.
+class StopRule {
+ public:
+  /// `minimise`: whether smaller values are better, for patience.
+  StopRule(const StopSection& stop, bool minimise) : stop_(stop), minimise_(minimise) {}
+
+  /// Takes the metric's value after `step` steps. Returns why the trial should end; empty: it
+  /// should go on.
+  std::string see(std::int64_t step, double value);
+
+ private:
+  const StopSection& stop_;
+  bool minimise_;
+  double best_ = std::numeric_limits<double>::quiet_NaN();
+  int no_better_ = 0;  // values in a row
+};
+
+/// Follows the log lines of a run while they are written, and gives them to a rule.
+class RunFollower {
+ public:
+  /// `run`: its directory, which may not be there yet.
+  RunFollower(const std::string& run, const StopSection& stop, bool minimise);
+  /// Reads what is new. Returns why the trial should end; empty: it should go on.
+  std::string look();
+
+ private:
+  std::string path_, metric_;
+  bool validation_;
+  StopRule rule_;
+  std::int64_t read_ = 0;  // bytes
+};
 
 class TrialProcess {
  public:

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "experiments/study/core_budget.h"
-#include "experiments/study/launcher.h"
+#include "experiments/study/study_run.h"
+#include "experiments/study/trial_launch.h"
 #include "io/csv.h"
 #include "io/file.h"
 #include "io/sha256.h"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "experiments/study/sampler.h"
-#include "experiments/study/stop_rule.h"
+#include "experiments/study/trial_process.h"
 
 namespace concertina {
 namespace {

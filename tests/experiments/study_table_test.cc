@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "experiments/results/figure_digits.h"
+#include "experiments/results/figure_names.h"
 #include "experiments/results/study_table.h"
 #include "io/csv.h"
 

@@ -1,12 +1,23 @@
 // Another program says what to try, by lines of JSON (the user's guide has the protocol).
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <deque>
+#include <nlohmann/json.hpp>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/machine/error_text.h"
+#include "experiments/machine/signals.h"
 #include "experiments/study/sampler.h"
-#include "experiments/study/sampler_process.h"
+#include "experiments/study/trial_launch.h"
+#include "io/file.h"
+#include "io/paths.h"
+#include "io/process.h"
 
 namespace concertina::samplers {
 namespace {
@@ -14,6 +25,93 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kNoBound = kMostTrials;
+
+constexpr double kPatienceSeconds = 300;  // for an answer
+
+/// As a person may read it at a terminal: its beginning.
+std::string shown(const std::string& line) {
+  constexpr std::size_t kMost = 120;
+  const std::string text = terminal_text(line.substr(0, kMost));
+  return line.size() > kMost ? fmt::format("{}... ({} bytes)", text, line.size()) : text;
+}
+
+/// The program at the other end: lines of JSON to its stdin, from its stdout. An answer comes
+/// within kPatienceSeconds, or a signal asks the study to end.
+class SamplerProcess {
+ public:
+  /// Throws Error{bad_input} if there is no such program.
+  explicit SamplerProcess(const std::string& command) : command_(command) {
+    const std::vector<std::string> words = split_words(command, "search.command");
+    if (find_program(words[0]).empty())
+      throw_input(fmt::format("the sampler '{}' is not there, or cannot be executed", words[0]),
+                  "search.command", "a program on PATH, or its path");
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw_errno("pipe", command);
+    to_ = File(to[1], "the sampler's input");
+    from_ = File(from[0], "the sampler's output");
+    const File child_in(to[0], ""), child_out(from[1], "");
+    std::signal(SIGPIPE, SIG_IGN);  // a sampler that has gone is an error of write()
+    process_.emplace(
+        ProcessOptions{.words = words, .in = child_in.descriptor(), .out = child_out.descriptor()});
+  }
+
+  /// Ends its input, waits two seconds, then kills it with what it has started.
+  ~SamplerProcess() {
+    to_ = File();  // the end of its input: a sampler ends by itself
+    process_->wait(2);
+  }
+
+  void send(const Json& json) {
+    try {
+      to_.write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    } catch (const Error&) {
+      fail_ended();
+    }
+  }
+
+  /// Sends `question` and returns the object that the program answers; nothing where a signal asks
+  /// the study to end before that. Throws a failure if the answer is something else.
+  std::optional<Json> ask(const Json& question) {
+    send(question);
+    const double began = now();
+    while (said_.find('\n') == std::string::npos) {
+      pollfd end = {from_.descriptor(), POLLIN, 0};
+      if (poll(&end, 1, 100) > 0) {
+        char bytes[1 << 16];
+        const ssize_t got = read(from_.descriptor(), bytes, sizeof bytes);
+        if (got <= 0) fail_ended();
+        said_.append(bytes, static_cast<std::size_t>(got));
+      } else if (stop_waits()) {
+        return std::nullopt;
+      } else if (process_->exit_code()) {  // a process that it has left may hold its output open
+        fail_ended();
+      } else if (now() > began + kPatienceSeconds) {
+        fail(fmt::format("it has not answered for {:g} s", kPatienceSeconds));
+      }
+    }
+    const std::string line = said_.substr(0, said_.find('\n'));
+    said_.erase(0, line.size() + 1);
+    Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object()) fail(fmt::format("it said '{}', which is no JSON object", shown(line)));
+    return json;
+  }
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw_failure(fmt::format("the sampler failed: {}", why), command_,
+                  "what it printed above; ended trials are kept, `study run` goes on with them");
+  }
+
+ private:
+  [[noreturn]] void fail_ended() {
+    const std::optional<int> code = process_->wait(0.2);
+    fail(code ? fmt::format("it ended without an answer (exit code {})", *code)
+              : "it closed its end, and still runs");
+  }
+
+  std::string command_, said_;  // said_: what is not yet taken
+  File to_, from_;
+  std::optional<Process> process_;
+};
 
 class CommandSampler : public Sampler {
  public:

@@ -1,4 +1,4 @@
-#include "experiments/results/results_file.h"
+#include "experiments/study/results_file.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,16 @@
+#include "experiments/results/study_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "core/number_text.h"
 #include "experiments/report/html.h"
-#include "experiments/results/study_report_sections.h"
+#include "experiments/report/report_page.h"
+#include "experiments/results/group_comparison.h"
+#include "parallel/simulate/idle_causes.h"
 
 namespace concertina {
 namespace {
@@ -29,14 +35,14 @@ constexpr PageCurve kPageCurves[] = {
 /// Groups whose means are the same numbers are one line.
 struct GroupCurve {
   std::vector<std::string> labels;
-  MeanCurve mean;
-  std::vector<StepCurve> trials;
+  MeanCurve mean{};
+  std::vector<StepCurve> trials{};
 };
 
 std::vector<GroupCurve> group_curves(const StudyPage& page, const std::string& column) {
   std::vector<GroupCurve> curves;
   for (const PageGroup& group : page_groups(page)) {
-    GroupCurve curve{.labels = {group.label}, .mean = {}, .trials = {}};
+    GroupCurve curve{.labels = {group.label}};
     for (const TrialRecord* trial : group.trials)
       if (const auto course = page.courses.find(trial->number); course != page.courses.end())
         curve.trials.push_back(curve_of(course->second, column));
@@ -85,6 +91,37 @@ Lines lines_of(const std::vector<GroupCurve>& curves, bool rates) {
   return lines;
 }
 
+/// A step of a group: milliseconds, and the shares of it by what took them.
+struct StepTime {
+  std::string label;
+  double ms = 0, bubble = 0;
+  IdleCauses causes{};
+  bool by_cause = false;  // else the bubble is all that is known
+};
+
+std::optional<double> mean_figure(const Trials& trials, const std::string& column) {
+  const SampleSummary summary = summarize(figures_of(trials, column), 0.95);
+  return summary.n > 0 ? std::optional(summary.mean) : std::nullopt;
+}
+
+/// The recorded steps of a group, else all of its steps; nothing where it tells of neither.
+std::optional<StepTime> step_time(const PageGroup& group) {
+  for (const std::string of : {"recorded.", ""}) {
+    const auto ms = mean_figure(group.trials, of + "median_step_ms");
+    const auto bubble = mean_figure(group.trials, of + "bubble");
+    if (!ms || !bubble) continue;
+    StepTime time{.label = group.label, .ms = *ms, .bubble = *bubble};
+    for (std::size_t c = 0; c < kCauses && !of.empty(); ++c) {
+      const auto share = mean_figure(
+          group.trials, fmt::format("recorded.bubble_causes.{}", name_of(static_cast<Cause>(c))));
+      time.by_cause |= share.has_value();
+      time.causes.by_cause[c] = std::max(0.0, share.value_or(0));
+    }
+    return time;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string curves_section(const StudyPage& page) {
@@ -112,6 +149,24 @@ std::string curves_section(const StudyPage& page) {
          "steps that all of them have (of 100 steps and more, the exponential mean over 2% of "
          "them). Faint, where there is one line: each trial.</p>\n<div class=\"grid2\">\n" +
          figures + "</div>\n";
+}
+
+std::string step_time_section(const StudyPage& page) {
+  std::vector<CauseBar> bars;
+  for (const PageGroup& group : page_groups(page))
+    if (const auto time = step_time(group)) {
+      CauseBar& bar = bars.emplace_back(
+          CauseBar{time->label, time->ms * (1 - time->bubble), 0, time->causes, {}, {}});
+      for (double& share : bar.causes.by_cause) share *= time->ms;
+      if (!time->by_cause) bar.idle = time->ms * time->bubble;
+      bar.text = fmt::format("{}, bubble {}", duration_text(time->ms * 1e-3),
+                             html::share_text(time->bubble));
+    }
+  if (bars.empty()) return {};
+  return "<h2>Where the time went</h2>\n<p class=\"lead\">A step of each group, mean over its "
+         "trials and over ranks: of the recorded steps where a trace was kept, else of all. Idle "
+         "time is by cause, as on the page of a run.</p>\n" +
+         html::figure("step-time", draw_causes(bars, {.unit = "ms"}));
 }
 
 }  // namespace concertina

@@ -1,5 +1,6 @@
-// The cells of a study's table as lines of text, for each format that has such.
-// Invariant: pure; figures of a column have the same number of decimals.
+// A study's table as text, and in the markup of other programs.
+// Invariants: pure; figures of a column have the same number of decimals; markup is well-formed,
+// whatever is in names, values and errors.
 #pragma once
 
 #include <string>
@@ -30,5 +31,11 @@ std::vector<std::string> printed_means(const StudyTable& table, std::size_t metr
 std::size_t height_of(const std::vector<CellLines>& cells);
 /// "study x: 3 groups, 8 of 9 trials done".
 std::string table_summary(const StudyTable& table);
+
+std::string table_markdown(const StudyTable& table, TableCells cells);
+/// The table as LaTeX that needs \usepackage{booktabs}.
+std::string table_latex(const StudyTable& table, TableCells cells);
+/// A table and a list of notes, without a page around them.
+std::string table_html(const StudyTable& table, TableCells cells);
 
 }  // namespace concertina

@@ -14,20 +14,6 @@ sources() {
   done
 }
 
-# forbid_text ROOT WHY TEXT ALLOWED FOLDER...: no file of the folders whose path does not match the
-# extended regular expression ALLOWED has a line that matches TEXT.
-forbid_text() {
-  root=$1; why=$2; text=$3; allowed=$4; shift 4
-  sources "$root" "$@" | grep -Ev "^($allowed)" | (cd "$root" && xargs grep -nE "$text" /dev/null) |
-    while read -r line; do echo "$line: $why"; done
-}
-
-# forbid ROOT WHY HEADERS ALLOWED FOLDER...: likewise, none includes what HEADERS matches.
-forbid() {
-  root=$1; why=$2; headers=$3; shift 3
-  forbid_text "$root" "$why" "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$@"
-}
-
 # colours ROOT: no file but the palette has a colour, so that each has one owner.
 colours() {
   (cd "$1" && sources . core models parallel io experiments | grep -v '^io/figure/palette\.' |
@@ -35,14 +21,25 @@ colours() {
     sed 's|$|: colours are for io/figure/palette.h|'
 }
 
-# spelled ROOT WHY NAMES ALLOWED FOLDER...: no file of the folders but those that ALLOWED matches has a
-# string that is one of NAMES, alone or after a path. Both are extended regular expressions.
+# refuse ROOT WHY PATTERN ALLOWED FOLDER...: no file of the folders whose path does not match ALLOWED has
+# a line that matches PATTERN. Both are extended regular expressions.
+refuse() {
+  root=$1; why=$2; pattern=$3; allowed=$4; shift 4
+  sources "$root" "$@" | grep -Ev "^($allowed)" | (cd "$root" && xargs -r grep -nE "$pattern" /dev/null) |
+    while read -r line; do echo "$line: $why"; done
+}
+
+# forbid ROOT WHY HEADERS ALLOWED FOLDER...: the same for lines that include what HEADERS matches.
+forbid() {
+  root=$1; why=$2; headers=$3; shift 3
+  refuse "$root" "$why" "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$@"
+}
+
+# spelled ROOT WHY NAMES ALLOWED FOLDER...: the same for strings that are one of NAMES, alone or after
+# a path.
 spelled() {
-  root=$1; why=$2; names=$3; allowed=$4; shift 4
-  sources "$root" "$@" | grep -Ev "^($allowed)" | while read -r file; do
-    grep -nE "\"([^\" ]*/)?($names)\"" "$root/$file" | grep -v '#include' |
-      while read -r line; do echo "$file:$line: $why"; done
-  done
+  root=$1; why=$2; names=$3; shift 3
+  refuse "$root" "$why" "^[^#]*\"([^\" ]*/)?($names)\"" "$@"
 }
 
 # defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked
@@ -107,10 +104,10 @@ violations() {
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
     parallel/exchanges parallel/policies parallel/predict parallel/repartition
   forbid "$1" 'predictions read no files' 'nlohmann/|toml|fstream>|filesystem>' $none parallel/predict
-  forbid_text "$1" 'what has no effect is said by the table of keys, of options or of a study' \
+  refuse "$1" 'what has no effect is said by the table of keys, of options or of a study' \
     '^[^/]*".*has no effect' 'experiments/(config/config|commands/command|study/study_sections)\.cc' \
     core models parallel io experiments
-  forbid_text "$1" 'the entry of a registry says which keys it reads' \
+  refuse "$1" 'the entry of a registry says which keys it reads' \
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
     'experiments/config/|io/datasets/|parallel/(policies|repartition)/' \
     core models parallel io experiments

@@ -3,16 +3,126 @@
 
 #include <filesystem>
 
+#include "core/error.h"
+#include "core/number_text.h"
 #include "experiments/commands/checkpoint_options.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/run_identity.h"
 #include "io/checkpoint_reader.h"
+#include "io/export/onnx_writer.h"
+#include "io/file.h"
+#include "io/sha256.h"
 
 namespace concertina {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct ExportOptions : CheckpointOptions {
+  std::string out, type = "float32";
+  std::string shard_size = "0";          // of transformers' files; 0: one file
+  bool onnx = false;                     // in place of transformers' files
+  std::string inline_limit = "256 MiB";  // of ONNX
+  bool force = false;                    // what is in `out` is replaced
+};
+
+/// Tells a user how to export to where something is already.
+constexpr const char* kForceExport = "another --out, or --force to replace what is there";
+
+/// The path of the model: FILE.onnx itself, else model.onnx in the directory, which is made.
+std::string model_file(const std::string& out) {
+  std::error_code error;
+  const bool file = fs::path(out).extension() == ".onnx" && !fs::is_directory(out, error);
+  if (!file && fs::exists(out, error) && !fs::is_directory(out, error))
+    throw_input("this is no directory, and not named as an ONNX model", out,
+                "--out DIRECTORY or --out FILE.onnx");
+  if (!file) make_directories(out);
+  const std::string path = file ? out : (fs::path(out) / "model.onnx").string();
+  require_output(path, "--out");
+  return path;
+}
+
+std::uint64_t inline_limit(const std::string& text) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const auto size = parse_byte_size(text);
+  if (!size || size->bytes >= kMost)
+    throw_input(fmt::format("'{}' is no size below 2 GiB", text), "--inline-limit",
+                "a number and its unit, such as \"256 MiB\" or 0");
+  return static_cast<std::uint64_t>(size->bytes);
+}
+
+std::string task_name(const RunConfig& config) {
+  if (config.model.task != "auto") return config.model.task;
+  return std::string(
+      lookup(models(), config.model.family, "model family", "model.family").usual_task);
+}
+
+/// A model reads whole tensors of the checkpoint, which must have the shapes of its graph.
+TensorReader reader_of(CheckpointReader& checkpoint, const Graph& graph) {
+  for (const GraphTensor& tensor : graph.tensors)
+    if (!tensor.parameter.empty() && checkpoint.shape(tensor.parameter) != tensor.shape)
+      throw_input(fmt::format("tensor {} has shape [{}], the run's model has [{}]",
+                              tensor.parameter, fmt::join(checkpoint.shape(tensor.parameter), ", "),
+                              fmt::join(tensor.shape, ", ")),
+                  checkpoint.directory(), "the config.toml of the run that saved it");
+  return [&checkpoint](const std::string& name, std::span<float> values) {
+    checkpoint.read(name, "weight", 0, values);
+  };
+}
+
+/// The facts that tell one export from another; no time and no path, so the same export is the same
+/// bytes.
+std::map<std::string, std::string> facts_of(const RunConfig& config, const Manifest& manifest) {
+  nlohmann::json identity = manifest.metadata;
+  identity.erase(kProgress);
+  return {{"concertina.family", config.model.family},
+          {"concertina.task", task_name(config)},
+          {"concertina.step", std::to_string(manifest.step)},
+          {"concertina.config.sha256", sha256_hex(identity.dump())}};
+}
+
+void print_files(const ExportOptions& options, const OnnxFiles& files, const Graph& graph,
+                 std::int64_t step) {
+  if (options.json) {
+    print_once(json_line({{"step", step},
+                          {"model", files.model},
+                          {"bytes", files.bytes},
+                          {"data", files.data},
+                          {"data_bytes", files.data_bytes},
+                          {"nodes", graph.nodes.size()},
+                          {"weights_sha256", files.weights_sha256}}));
+    return;
+  }
+  std::string text = fmt::format("step {}: {} nodes in {}, {} bytes", step, graph.nodes.size(),
+                                 files.model, grouped(static_cast<std::int64_t>(files.bytes)));
+  if (!files.data.empty())
+    text += fmt::format("; weights in {}, {} bytes", files.data,
+                        grouped(static_cast<std::int64_t>(files.data_bytes)));
+  print_once(text + "\n");
+}
+
+/// Writes `out`, FILE.onnx, or model.onnx in the directory of that name.
+int run_onnx_export(const ExportOptions& options) {
+  if (options.type != "float32")
+    throw_input("weights of an ONNX model are float32", "--dtype " + options.type,
+                "no --dtype, or no --onnx");
+  const StoredRun run = require_stored_run(options.path);
+  const RunConfig& config = run.config;
+  const Graph graph = model_of(config)->describe();
+  CheckpointReader checkpoint = open_stored(run);
+  const TensorReader read = reader_of(checkpoint, graph);
+  OnnxOptions wanted;
+  wanted.inline_limit = inline_limit(options.inline_limit);
+  wanted.facts = facts_of(config, checkpoint.manifest());
+  const std::string file = model_file(options.out);
+  if (!options.force) require_nothing_at(file, kForceExport);
+  const OnnxFiles files = write_onnx(graph, read, file, wanted);
+  print_files(options, files, graph, checkpoint.manifest().step);
+  return 0;
+}
 
 std::uint64_t shard_bytes(const std::string& text) {
   const auto size = parse_byte_size(text);
@@ -22,7 +132,7 @@ std::uint64_t shard_bytes(const std::string& text) {
   return static_cast<std::uint64_t>(size->bytes);
 }
 
-/// On one process.
+/// Runs on one process.
 int run_checkpoint_export(const ExportOptions& options) {
   options.excludes("--shard-size", "--onnx", options.onnx);
   options.needs("--inline-limit", "--onnx", options.onnx);

@@ -17,17 +17,4 @@ inline void add_checkpoint_options(CLI::App& app, CheckpointOptions& options) {
   add_json_option(app, options);
 }
 
-struct ExportOptions : CheckpointOptions {
-  std::string out, type = "float32";
-  std::string shard_size = "0";          // of transformers' files; 0: one file
-  bool onnx = false;                     // in place of transformers' files
-  std::string inline_limit = "256 MiB";  // of ONNX
-  bool force = false;                    // what is in `out` is replaced
-};
-/// What tells a user how to export to where something is already.
-inline constexpr const char* kForceExport = "another --out, or --force to replace what is there";
-/// `checkpoint export --onnx`: writes `out`, FILE.onnx, or model.onnx in the directory of that
-/// name. On one process.
-int run_onnx_export(const ExportOptions& options);
-
 }  // namespace concertina

@@ -44,7 +44,7 @@ struct CommandOptions {
   void excludes(const char* option, const std::string& other, bool there) const;
 };
 
-/// Of a command that reads a config.
+/// The options of a command that reads a config.
 struct ConfigOptions : CommandOptions {
   std::vector<std::string> defaults;  // "table.key=value", of the command itself
   std::vector<std::string> sources;   // "@file.toml", or a run directory for its config.toml
@@ -57,8 +57,8 @@ struct ConfigOptions : CommandOptions {
 void add_config_options(CLI::App& app, ConfigOptions& options);
 void add_json_option(CLI::App& app, CommandOptions& options);
 
-/// Option values that are checked as they are written: CLI::Range lets NaN through, and reads 010
-/// as eight. A whole number in decimal digits, from `low` to `high`; a finite number, likewise.
+/// Checks an option's value as it is written: CLI::Range lets NaN through, and reads 010 as eight.
+/// A whole number in decimal digits, from `low` to `high`; a finite number, likewise.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
 

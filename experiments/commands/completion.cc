@@ -109,7 +109,8 @@ void add_assignments(const std::string& text, Words& result) {
     add_paths(value, before, result);
 }
 
-/// What an option's type_name() says: kinds of values, or the values themselves in small letters.
+/// The choices that an option's type_name() names: kinds of values, or the values themselves in
+/// small letters.
 void add_values(const CLI::Option& option, const std::string& text, Words& result) {
   for (const std::string& kind : CLI::detail::split(option.get_type_name(), '|')) {
     if (kind == "TABLE.KEY=VALUE") {

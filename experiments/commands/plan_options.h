@@ -11,16 +11,17 @@ namespace concertina {
 
 constexpr int kMostPlannedRanks = 1 << 16;
 
-/// Of a prediction from a run, a machine file or a rate.
+/// The options of a prediction from a run, a machine file or a rate.
 struct PredictionSource : ConfigOptions {
   PlanOptions plan;
   std::string machine;  // a preset or a machine file, as `plan.costs`
 };
 
 void add_world_option(CLI::App& app, int& world);
-/// --costs, --machine and --links; with `rates` also --rate, which moves do not need.
+/// Adds --costs, --machine and --links; with `rates` also --rate, which moves do not need.
 void add_source_options(CLI::App& app, PredictionSource& options, bool rates);
-/// What the options name; throws Error{bad_input} for those that leave others without effect.
+/// The costs that the options name; throws Error{bad_input} for those that leave others without
+/// effect.
 PlanOptions plan_options(const PredictionSource& options);
 
 /// Tells what goes on, where it takes long.

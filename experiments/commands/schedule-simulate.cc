@@ -87,7 +87,7 @@ nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline)
   return ranks;
 }
 
-/// What the schedule promises of its idle time, in its own measure; null if nothing.
+/// The idle time that the schedule promises, in its own measure; null if nothing.
 nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
   if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
   const ClosedForm& form = planned.schedule->bubble;
@@ -109,8 +109,8 @@ nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timel
           {"definitions", definitions_json(planned.plan, timeline)}};
 }
 
-/// What would make opposite pipelines equal; empty if they are, or if nothing does. Leaves of the
-/// gradient sum stay whole, and of 9 one pipeline gets 5.
+/// Advice that would make opposite pipelines equal; empty if they are, or if nothing does. Leaves
+/// of the gradient sum stay whole, and of 9 one pipeline gets 5.
 std::string equal_halves_advice(const Layout& replica) {
   const std::vector<Pipeline>& all = replica.pipelines;
   if (all.size() != 2 || all[0].microbatches() == all[1].microbatches()) return "";

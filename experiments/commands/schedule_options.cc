@@ -10,10 +10,10 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "experiments/config/schedule_file.h"
-#include "parallel/predict/machine.h"
-#include "parallel/generate/one_replica.h"
 #include "experiments/machine/machine.h"
+#include "parallel/generate/one_replica.h"
 #include "parallel/generate/passes.h"
+#include "parallel/predict/machine.h"
 
 namespace concertina {
 namespace {
@@ -40,7 +40,7 @@ Planned generate(const ScheduleOptions& options) {
   return {std::move(plan), std::move(layout), &schedule.value, folding.chunks, leaves};
 }
 
-/// What the command line says of a file has to be what the file says itself.
+/// Throws Error{bad_input} where the command line says of a file what the file does not say itself.
 void require_agreement(const ScheduleOptions& options, const ScheduleFile& file) {
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   const auto chunks = options.chunks.value_or(0) == 0 ? std::nullopt : options.chunks;
@@ -53,7 +53,7 @@ void require_agreement(const ScheduleOptions& options, const ScheduleFile& file)
                   options.schedule, fmt::format("leave out {}: the file says it", option));
 }
 
-/// What `train` would run.
+/// The schedule that `train` would run.
 Planned read(const ScheduleOptions& options) {
   if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
     throw_input(

@@ -32,10 +32,10 @@ struct Planned {
   int leaves = 1;  // of the reduction tree
 };
 
-/// What a schedule with a name has where the command line says nothing.
+/// The numbers of a schedule with a name where the command line says nothing.
 inline constexpr int kUsualRanks = 4, kUsualMicrobatches = 8;
 
-/// What --costs and --links say.
+/// The values of --costs and --links.
 ScheduleCosts costs_of(const ScheduleOptions& options);
 
 /// Whether the registry has a schedule of that name.
@@ -56,7 +56,7 @@ void add_schedule_option(CLI::App& app, ScheduleOptions& options);
 void add_shape_options(CLI::App& app, ScheduleOptions& options);
 /// The shape, chunks and what is frozen: what a plan follows from, beside its schedule.
 void add_plan_options(CLI::App& app, ScheduleOptions& options);
-/// --costs and what messages take.
+/// Adds --costs, and --links for what messages take.
 void add_cost_options(CLI::App& app, ScheduleOptions& options);
 void add_grid_option(CLI::App& app, bool& grid);
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
-#include "experiments/commands/command.h"
+#include "experiments/commands/study_options.h"
 #include "experiments/machine/machine.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/submission.h"
@@ -94,9 +94,7 @@ int collect_study(const StudyCollectCommand& options) {
 }
 
 void add_study_collect_options(CLI::App& app, StudyCollectCommand& options) {
-  app.add_option("study", options.study, "the study's folder, such as studies/NAME")
-      ->type_name("STUDY_DIR")
-      ->required();
+  add_study_folder(app, options.study);
   add_json_option(app, options);
 }
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "experiments/commands/command.h"
+#include "experiments/commands/study_options.h"
 #include "experiments/study/study_folder.h"
 #include "io/figure/write_figure.h"
 
@@ -20,7 +20,7 @@ std::optional<Scale> scale_of(const std::string& word) {
   return word == "log2" ? Scale::log2 : word == "log" ? Scale::log : Scale::linear;
 }
 
-/// Of what a chart of this kind has no use for.
+/// Throws Error{bad_input} for an option that has no effect on a chart of this kind.
 void require_effect(const StudyPlotCommand& options, PlotKind kind) {
   const std::string words = fmt::format("--kind {}", name_of(kind));
   const bool heatmap = kind == PlotKind::heatmap, points = kind == PlotKind::pareto;
@@ -65,7 +65,7 @@ void declare_look(CLI::App& app, StudyPlotCommand& options) {
 
 void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
   PlotOptions& plot = options.plot;
-  app.add_option("study", options.directory, "the study's folder")->type_name("STUDY")->required();
+  add_study_folder(app, options.directory);
   app.add_option("--out", options.output, "the file to write: .svg, .pdf or .png")
       ->type_name("FILE")
       ->required();

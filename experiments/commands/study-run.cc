@@ -4,29 +4,24 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/study_launch.h"
+#include "experiments/commands/study_options.h"
 #include "experiments/study/trial_launch.h"
 
 namespace concertina {
 namespace {
 
-struct StudyRunCommand : CommandOptions {
-  std::string file, directory, sampler;
-  std::vector<std::string> sets;
+struct StudyRunCommand : StudyFileOptions {
+  std::string sampler;
   std::optional<int> jobs;
   std::optional<double> time_limit;
-  bool retry_failed = false, dry_run = false;
 };
 
 /// The study's file with what the command line says of launching.
 NamedStudy study_of(const StudyRunCommand& options) {
-  options.excludes("--dir", "the folder of a study", std::filesystem::is_directory(options.file));
-  NamedStudy study = read_named_study(options.file, options.directory, options.sets);
+  NamedStudy study = read_named_study(options);
   StudySpec& spec = study.spec;
   if (options.jobs) spec.launch.jobs = *options.jobs;
   if (options.time_limit) spec.launch.time_limit = *options.time_limit;
@@ -126,16 +121,7 @@ int run_study(const StudyRunCommand& options) {
 }
 
 void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
-  app.add_option(
-         "study", options.file,
-         "the study's file (studies.md of the guide has more), or the folder of one that began")
-      ->type_name("STUDY.toml|FOLDER")
-      ->required();
-  add_set_options(app, options.sets);
-  app.add_option("--dir", options.directory, "where the study's folder is made")
-      ->type_name("DIR")
-      ->default_str("studies");
-  options.directory = "studies";
+  add_study_file_options(app, options, "run", "what would be launched; nothing is");
   app.add_option("--jobs", options.jobs,
                  "trials side by side, each on cores of its own; in place of launch.jobs")
       ->check(whole_number(1, 1 << 16));
@@ -145,10 +131,6 @@ void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
   app.add_option("--sampler", options.sampler,
                  "the program that says what to try; in place of search.command")
       ->type_name("CMD");
-  app.add_flag("--retry-failed", options.retry_failed,
-               "run trials that failed, or took too long, once more");
-  app.add_flag("--dry-run", options.dry_run, "print what would be launched; nothing is");
-  add_json_option(app, options);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/study_launch.h"
+#include "experiments/commands/study_options.h"
 #include "experiments/machine/threads.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/study_run.h"
@@ -63,7 +63,7 @@ int equal_threads(const ScalingOptions& scaling) {
   return threads_of(0, std::vector<RankCores>(static_cast<std::size_t>(most), own_cores()), 0);
 }
 
-/// What the command line leaves open.
+/// Fills in what the command line leaves open.
 void complete(ScalingCommand& options) {
   ScalingOptions& scaling = options.scaling;
   scaling.ranks = ascending(options.ranks, "--ranks");
@@ -190,9 +190,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
          "what messages take, for predictions: a machine file or a run; left out: as measured")
       ->type_name("FILE|RUN");
   app.add_option("--name", scaling.name, "of the study's folder")->capture_default_str();
-  app.add_option("--dir", options.directory, "where the study's folder is made")
-      ->type_name("DIR")
-      ->capture_default_str();
+  add_studies_directory(app, options.directory);
   add_json_option(app, options);
 }
 

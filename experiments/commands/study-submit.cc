@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/study_launch.h"
 #include "experiments/commands/study_options.h"
 #include "experiments/machine/machine.h"
 #include "experiments/study/sampler.h"
@@ -21,14 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct StudySubmitCommand : CommandOptions {
-  std::string file, directory = "studies";
-  std::vector<std::string> sets;
+struct StudySubmitCommand : StudyFileOptions {
   BatchOptions batch;
-  bool retry_failed = false, dry_run = false;
 };
 
-/// What there is to submit, and what waits or runs already.
+/// The trials that there are to submit, and those that wait or run already.
 struct ToSubmit {
   std::vector<int> trials, again, under_way;  // again: of `trials`, those that failed
 };
@@ -179,8 +175,7 @@ int preview_submission(const StudySpec& spec, const std::string& directory,
 
 int submit_study(const StudySubmitCommand& options) {
   require_no_launcher("submit");
-  options.excludes("--dir", "the folder of a study", fs::is_directory(options.file));
-  auto [spec, toml, directory] = read_named_study(options.file, options.directory, options.sets);
+  auto [spec, toml, directory] = read_named_study(options);
   if (!method_of(spec.search).independent())
     throw_input("a search cannot be submitted: what it tries next follows from trials that ended",
                 options.file, "concertina study run, in one allocation for the whole study");
@@ -221,18 +216,8 @@ void add_batch_options(CLI::App& app, BatchOptions& batch) {
 }
 
 void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
-  app.add_option("study", options.file, "the study's file (the user's guide has an example)")
-      ->type_name("STUDY.toml")
-      ->required();
-  add_set_options(app, options.sets);
-  app.add_option("--dir", options.directory, "where the study's folder is made")
-      ->type_name("DIR")
-      ->default_str("studies");
+  add_study_file_options(app, options, "submit", "the script; nothing is submitted or written");
   add_batch_options(app, options.batch);
-  app.add_flag("--retry-failed", options.retry_failed,
-               "submit trials that failed, or took too long, once more");
-  app.add_flag("--dry-run", options.dry_run, "print the script; nothing is submitted or written");
-  add_json_option(app, options);
 }
 
 }  // namespace

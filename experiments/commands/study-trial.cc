@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "experiments/commands/command.h"
-#include "experiments/commands/study_launch.h"
 #include "experiments/commands/study_options.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_run.h"
@@ -71,9 +70,7 @@ int run_trial(const StudyTrialCommand& options) {
 }
 
 void add_study_trial_options(CLI::App& app, StudyTrialCommand& options) {
-  app.add_option("study", options.study, "the study's folder, such as studies/NAME")
-      ->type_name("STUDY_DIR")
-      ->required();
+  add_study_folder(app, options.study);
   app.add_option("number", options.number, "of the trial, from 1")
       ->type_name("NUMBER")
       ->check(whole_number(1, 1 << 30))

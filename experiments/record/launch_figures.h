@@ -41,7 +41,7 @@ class LaunchFigures {
   double sum_ = 0, idle_ = 0;
 };
 
-/// What result.json has beside the steps' figures.
+/// The part of result.json that is not of its steps.
 struct LaunchSummary {
   std::int64_t step = 0;                            // done, of the whole run
   std::optional<StepResult> last;                   // step of this launch

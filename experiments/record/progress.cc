@@ -23,7 +23,7 @@ int terminal_columns(std::FILE* stream) {
   return size.ws_col;
 }
 
-/// What cannot be written is lost: nobody could be told.
+/// Writes `text`; on a full disk it is lost, as nobody could be told.
 void put(std::FILE* stream, const std::string& text) {
   std::fputs(text.c_str(), stream);
   std::fflush(stream);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/record/known_costs.h"
+#include "experiments/record/run_costs.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/record/run_trace.h"
 #include "parallel/simulate/idle_causes.h"
@@ -18,7 +18,7 @@
 
 namespace concertina {
 
-/// What a run directory holds.
+/// The contents of a run directory.
 struct RunFiles {
   RunTrace trace;
   std::vector<MetricsPoint> metrics;
@@ -51,7 +51,7 @@ struct RankFigures {
 };
 
 struct ReportFigures {
-  Costs costs;                // trace_costs.h
+  Costs costs;                // costs_of()
   std::string costs_missing;  // KnownCosts::missing
   Timeline predicted;
   std::size_t typical = 0;                    // the recorded step of median length

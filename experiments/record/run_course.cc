@@ -146,7 +146,7 @@ void add_seen(const std::vector<MetricsPoint>& metrics, const std::vector<nlohma
   }
 }
 
-/// What is still not known of a change is as the one before left it.
+/// Takes what is still not known of a change from the one before.
 void carry_over(std::vector<RunChange>& changes) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     RunChange& change = changes[i];

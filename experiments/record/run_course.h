@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/record/report_figures.h"
-#include "experiments/record/run_notes.h"
+#include "experiments/record/run_lines.h"
 
 namespace concertina {
 

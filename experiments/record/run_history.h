@@ -26,7 +26,7 @@ std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& 
 /// `checkpoint.dir` was another one, and how to start anew.
 void require_no_steps(const RunHistory& history, const RunConfig& config);
 
-/// What a run that starts anew would overwrite gets names that are free: metrics.jsonl.1, ...
+/// Renames what a run that starts anew would overwrite: metrics.jsonl.1, or the first free number.
 void move_aside(const std::string& directory);
 
 }  // namespace concertina

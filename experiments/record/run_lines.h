@@ -1,4 +1,5 @@
-// What the lines of metrics.jsonl and events.jsonl say, whatever version of the program wrote them.
+// The lines of metrics.jsonl and events.jsonl as values, whatever version of the program wrote
+// them; and the decisions of a run among them that change neither its layout nor its frozen layers.
 // Invariant: a key that a line lacks, or that is of another type, is a NaN or an empty text.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 namespace concertina {
 
-/// What one line of metrics.jsonl says; NaN where it says null or nothing.
+/// A line of metrics.jsonl; a value that it has as null, or not at all, is NaN.
 struct MetricsPoint {
   double batches = 1;  // steps that the line is of, done at once
   double step = 0, loss = 0, tokens_per_s = 0, step_ms = 0, bubble = 0, lr = 0, grad_norm = 0;
@@ -30,5 +31,16 @@ std::vector<nlohmann::json> read_lines(const std::string& path);
 /// The lines that have a step.
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines);
 std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& events);
+
+/// A decision between steps, such as which weight gradients are left out, or whether cached
+/// activations are read.
+struct RunNote {
+  double step = 0;  // after which
+  std::string text;
+};
+
+/// `events`: lines of events.jsonl. A decision that says the same as the one before is left out.
+std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
+                              const std::vector<int>& layer_ends);
 
 }  // namespace concertina

@@ -34,8 +34,6 @@ int stage_in_pipeline(const Layout& layout, int stage);
 /// The replica of each pipeline: pipelines on the same ranks are one.
 std::vector<int> replicas_of(const Layout& layout);
 
-/// "F", "SEND_B", "REDUCE", "STEP".
-std::string kind_name(Kind kind);
 /// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer"; the stage of its pipeline.
 std::string title(const Action& action, const Layout& layout);
 

@@ -1,15 +1,25 @@
+#include "experiments/record/run_trace.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
-#include "experiments/record/run_trace.h"
 #include "io/chrome_trace.h"
 #include "parallel/plan/plan_index.h"
 
 namespace concertina {
 namespace {
+
+/// "F", "SEND_B", "REDUCE", "STEP".
+std::string kind_name(Kind kind) {
+  constexpr const char* kNames[] = {"F",      "I",      "W",      "B",      "SEND_F",
+                                    "RECV_F", "SEND_B", "RECV_B", "REDUCE", "STEP"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Kind::STEP) + 1);
+  return kNames[static_cast<std::size_t>(kind)];
+}
 
 using Json = nlohmann::ordered_json;
 
@@ -245,6 +255,30 @@ void name_tracks(const RunTrace& trace, const std::array<std::size_t, 2>& lanes,
 }
 
 }  // namespace
+
+int stage_in_pipeline(const Layout& layout, int stage) {
+  return stage - layout.first_stage(layout.pipeline_of(stage));
+}
+
+std::vector<int> replicas_of(const Layout& layout) {
+  std::vector<std::set<int>> seen;
+  std::vector<int> replicas;
+  for (const Pipeline& pipeline : layout.pipelines) {
+    std::set<int> ranks;
+    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+    const auto at = std::ranges::find(seen, ranks);
+    replicas.push_back(static_cast<int>(at - seen.begin()));
+    if (at == seen.end()) seen.push_back(std::move(ranks));
+  }
+  return replicas;
+}
+
+std::string title(const Action& action, const Layout& layout) {
+  if (action.kind == Kind::STEP) return "optimizer";
+  const int stage = stage_in_pipeline(layout, action.stage);
+  if (action.kind == Kind::REDUCE) return fmt::format("reduce stage {}", stage);
+  return fmt::format("{} {} stage {}", kind_name(action.kind), action.microbatch, stage);
+}
 
 std::string to_chrome_trace(const RunTrace& trace) {
   ChromeTrace out(about(trace));

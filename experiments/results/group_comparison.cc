@@ -12,7 +12,6 @@
 #include "core/nearest.h"
 #include "core/number_text.h"
 #include "experiments/results/figure_names.h"
-#include "experiments/results/study_course.h"
 #include "experiments/results/study_table_text.h"
 
 namespace concertina {

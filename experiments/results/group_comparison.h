@@ -35,7 +35,7 @@ std::vector<std::string> pairing_columns(const StudyResults& results, const std:
                                          const std::vector<std::string>& by,
                                          const std::vector<TrialGroup>& groups);
 
-/// What of the results a table is made of.
+/// The part of the results that a table is made of.
 struct TableSource {
   const StudyResults& results;
   const TableOptions& options;
@@ -46,7 +46,7 @@ struct TableSource {
   std::vector<std::string> baseline{};  // of the options, or the default one
 };
 
-/// What a table compares with if nothing was said: the first group, where a test is possible
+/// The baseline of a table whose options name none: the first group, where a test is possible
 /// (two groups of two trials at least), the groups are few and the study is no search; else
 /// nothing.
 std::vector<std::string> default_baseline(const TableSource& source);

@@ -25,7 +25,7 @@ const char* name_of(TrialState state);
 /// Throws Error{bad_input} that names `where` for a word that name_of() does not give.
 TrialState trial_state(const std::string& word, const std::string& where);
 
-/// What a trial was told: config keys (and "ranks"), in the order of the study's axes, with their
+/// The settings of a trial: config keys (and "ranks"), in the order of the study's axes, with their
 /// values as text ("zb-v", "0.001", "[0, 3]").
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -97,7 +97,7 @@ bool is_layout_key(const std::string& key);
 void require_column(const StudyResults& results, const std::string& column, const char* option);
 bool has_column(const StudyResults& results, const std::string& column);
 
-/// What "COLUMN=VALUE" says.
+/// The parts of "COLUMN=VALUE".
 struct ColumnValue {
   std::string column, value;
 };

@@ -35,7 +35,7 @@ std::string fact_text(const std::string& text) {
   return text.size() <= kMostText ? text : text.substr(0, kMostText) + "...";
 }
 
-/// What a trial's `fact` says; of libraries, which are a JSON object, one of them where it is
+/// The text of a trial's `fact`; of libraries, which are a JSON object, one of them where it is
 /// named.
 std::string fact_of(const TrialRecord& trial, const std::string& fact, const std::string& library) {
   const std::string text = cell_text(cell_of(trial, fact));

@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
-#include "experiments/results/group_comparison.h"
 #include "experiments/results/statistics.h"
 #include "experiments/results/study_notes.h"
 
@@ -24,7 +23,7 @@ constexpr std::array<std::string_view, 3> kPlotSpreads = {"none", "sd", "ci"};
 constexpr std::size_t kMostBars = 36;  // of one chart, before it is a heat map
 constexpr double kWideRange = 8;       // of values on a logarithmic axis, at least
 
-/// What is drawn over what.
+/// The columns that a chart draws, and how.
 struct PlotShape {
   PlotKind kind = PlotKind::lines;
   std::string x;
@@ -57,13 +56,29 @@ Trials with_value(const Trials& trials, const std::string& column, const Cell& v
   return same;
 }
 
-bool any_interval(const std::vector<double>& low) {
-  return std::ranges::any_of(low, [](double value) { return std::isfinite(value); });
+/// The points of a group at these values of x, and the ends of what surrounds them: none where no
+/// point has any.
+struct PlotPoints {
+  std::vector<double> means, low, high;
+};
+PlotPoints points_at(const std::vector<Cell>& xs, const Trials& trials, const PlotShape& shape,
+                     const PlotOptions& options) {
+  const double factor = name_of_figure(shape.y.name).factor;
+  PlotPoints points;
+  for (const Cell& x : xs) {
+    const PlotPoint one = point_of(with_value(trials, shape.x, x), shape.y.name, factor, options);
+    points.means.push_back(one.mean);
+    points.low.push_back(one.low);
+    points.high.push_back(one.high);
+  }
+  if (std::ranges::none_of(points.low, [](double value) { return std::isfinite(value); }))
+    points.low = points.high = {};
+  return points;
 }
 
 /// A single nameless series needs no legend.
-std::string series_name(const PlotShape& shape, const TrialGroup& group) {
-  return shape.group.empty() ? "" : group_label(shape.group, group.values);
+std::string series_name(const std::vector<std::string>& columns, const TrialGroup& group) {
+  return columns.empty() ? "" : group_label(columns, group.values);
 }
 
 /// The cells of a column, each once: numbers by size if all are, else in the order of trials.
@@ -91,24 +106,19 @@ std::vector<std::string> plot_axes(const StudyResults& results, const Trials& tr
 }
 
 Lines plot_lines(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
-  const double factor = name_of_figure(shape.y.name).factor,
-               x_factor = name_of_figure(shape.x).factor;
+  const double x_factor = name_of_figure(shape.x).factor;
   if (!all_numbers(trials, shape.x))
     throw_input(fmt::format("'{}' has values that are no numbers", shape.x), "--x",
                 "--kind bars; or an axis of numbers");
   Lines lines;
   for (const TrialGroup& group : groups_of(trials, shape.group)) {
-    LineSeries line{.name = series_name(shape, group)};
-    for (const Cell& x : cells_in(group.done, shape.x)) {
-      const PlotPoint point =
-          point_of(with_value(group.done, shape.x, x), shape.y.name, factor, options);
-      line.x.push_back(x_factor * std::get<double>(x));
-      line.y.push_back(point.mean);
-      line.low.push_back(point.low);
-      line.high.push_back(point.high);
-    }
-    if (!any_interval(line.low)) line.low = line.high = {};
-    lines.series.push_back(std::move(line));
+    const std::vector<Cell> xs = cells_in(group.done, shape.x);
+    const PlotPoints points = points_at(xs, group.done, shape, options);
+    LineSeries& line = lines.series.emplace_back(LineSeries{.name = series_name(shape.group, group),
+                                                            .y = points.means,
+                                                            .low = points.low,
+                                                            .high = points.high});
+    for (const Cell& x : xs) line.x.push_back(x_factor * std::get<double>(x));
   }
   return lines;
 }
@@ -124,7 +134,7 @@ Lines plot_curves(const Trials& trials, const PlotShape& shape, const PlotOption
     const MeanCurve mean = mean_of(curves, options.spread == PlotSpread::deviation
                                                ? std::nullopt
                                                : std::optional(options.confidence));
-    LineSeries line{.name = series_name(shape, group), .x = mean.step, .markers = false};
+    LineSeries line{.name = series_name(shape.group, group), .x = mean.step, .markers = false};
     line.band = true;
     const bool spread = options.spread != PlotSpread::none && curves.size() > 1;
     for (std::size_t i = 0; i < mean.step.size(); ++i) {
@@ -139,21 +149,12 @@ Lines plot_curves(const Trials& trials, const PlotShape& shape, const PlotOption
 }
 
 Bars plot_bars(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
-  const double factor = name_of_figure(shape.y.name).factor;
   Bars bars;
   const std::vector<Cell> xs = cells_in(trials, shape.x);
   for (const Cell& x : xs) bars.groups.push_back(cell_text(x));
   for (const TrialGroup& group : groups_of(trials, shape.group)) {
-    BarSeries series{.name = series_name(shape, group)};
-    for (const Cell& x : xs) {
-      const PlotPoint point =
-          point_of(with_value(group.done, shape.x, x), shape.y.name, factor, options);
-      series.values.push_back(point.mean);
-      series.low.push_back(point.low);
-      series.high.push_back(point.high);
-    }
-    if (!any_interval(series.low)) series.low = series.high = {};
-    bars.series.push_back(std::move(series));
+    const PlotPoints points = points_at(xs, group.done, shape, options);
+    bars.series.push_back({series_name(shape.group, group), points.means, points.low, points.high});
   }
   return bars;
 }
@@ -173,11 +174,8 @@ HeatMap plot_heat_map(const Trials& trials, const PlotShape& shape, const PlotOp
   for (const Cell& x : xs) map.columns.push_back(cell_text(x));
   for (const Cell& row : cells_in(trials, shape.group[0])) {
     map.rows.push_back(cell_text(row));
-    std::vector<double>& values = map.values.emplace_back();
-    const Trials of_row = with_value(trials, shape.group[0], row);
-    for (const Cell& x : xs)
-      values.push_back(
-          point_of(with_value(of_row, shape.x, x), shape.y.name, y.factor, options).mean);
+    map.values.push_back(
+        points_at(xs, with_value(trials, shape.group[0], row), shape, options).means);
   }
   return map;
 }
@@ -193,8 +191,7 @@ Scatter plot_scatter(const StudyResults& results, const Trials& trials, const Pl
   scatter.y = shape.y.better;
   const std::vector<std::string> axes = plot_axes(results, trials);
   for (const TrialGroup& group : groups_of(trials, options.group)) {
-    ScatterSeries series{.name =
-                             options.group.empty() ? "" : group_label(options.group, group.values)};
+    ScatterSeries series{.name = series_name(options.group, group)};
     for (const TrialGroup& point : groups_of(group.done, axes))
       series.points.push_back({point_of(point.done, x.name, x_factor, options).mean,
                                point_of(point.done, shape.y.name, y_factor, options).mean,

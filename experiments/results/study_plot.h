@@ -19,8 +19,8 @@ enum class PlotKind { automatic, lines, bars, heatmap, pareto };
 PlotKind plot_kind(const std::string& word);
 const char* name_of(PlotKind kind);
 
-/// What surrounds a mean of at least two trials: nothing, their standard deviation, or the interval
-/// of the mean.
+/// The bar or band around a mean of at least two trials: nothing, their standard deviation, or the
+/// interval of the mean.
 enum class PlotSpread { none, deviation, interval };
 /// Throws Error{bad_input} for a word that is none of: none, sd, ci.
 PlotSpread plot_spread(const std::string& word);
@@ -51,7 +51,7 @@ struct StudyPlot {
 /// Throws Error{bad_input} for unknown columns, and where there is nothing to draw.
 StudyPlot plot_study(const StudyResults& results, const PlotOptions& options);
 
-/// What was drawn, as numbers.
+/// The numbers of the chart.
 nlohmann::ordered_json to_json(const StudyPlot& plot);
 
 }  // namespace concertina

@@ -1,3 +1,4 @@
+#include "experiments/results/statistics.h"
 #include "experiments/results/study_report.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include "core/number_text.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
-#include "experiments/results/group_comparison.h"
 #include "parallel/simulate/idle_causes.h"
 
 namespace concertina {

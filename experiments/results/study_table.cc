@@ -12,7 +12,6 @@
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/group_comparison.h"
-#include "experiments/results/study_course.h"
 #include "experiments/results/study_notes.h"
 
 namespace concertina {
@@ -175,6 +174,16 @@ void add_trial(SearchCourse& course, const StudyResults& results, const TrialRec
   }
 }
 
+/// The course of a study that halves its trials; nothing of another one.
+std::optional<SearchCourse> search_course(const StudyResults& results) {
+  if (results.rung_steps.empty()) return std::nullopt;
+  SearchCourse course{.metric = results.metric, .trials = static_cast<int>(results.trials.size())};
+  for (const std::int64_t steps : results.rung_steps) course.rungs.push_back({.steps = steps});
+  course.steps_of_all = results.rung_steps.back() * std::ssize(results.trials);
+  for (const TrialRecord& trial : results.trials) add_trial(course, results, trial);
+  return course;
+}
+
 }  // namespace
 
 PCorrection p_correction(const std::string& word) {
@@ -214,15 +223,6 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
   add(provenance);
   sort_rows(table, options.sort);
   return table;
-}
-
-std::optional<SearchCourse> search_course(const StudyResults& results) {
-  if (results.rung_steps.empty()) return std::nullopt;
-  SearchCourse course{.metric = results.metric, .trials = static_cast<int>(results.trials.size())};
-  for (const std::int64_t steps : results.rung_steps) course.rungs.push_back({.steps = steps});
-  course.steps_of_all = results.rung_steps.back() * std::ssize(results.trials);
-  for (const TrialRecord& trial : results.trials) add_trial(course, results, trial);
-  return course;
 }
 
 std::vector<std::string> search_lines(const SearchCourse& course) {

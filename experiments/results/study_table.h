@@ -15,8 +15,8 @@
 
 namespace concertina {
 
-/// What successive halving did at a step where it compares trials. A metric that is not finite
-/// counts as stopped and is in no range.
+/// A step at which successive halving compares trials, and what it did there. A metric that is not
+/// finite counts as stopped and is in no range.
 struct SearchRung {
   std::int64_t steps = 0;
   int reached = 0, stopped = 0;  // trials that came here, and that ended here without the rest
@@ -24,7 +24,7 @@ struct SearchRung {
   std::optional<double> left_best{}, left_worst{};  // of those that stopped here
 };
 
-/// What successive halving did with the trials of a study, and what it cost beside the whole grid.
+/// The course of a search that halves the trials of a study, and its cost beside the whole grid.
 struct SearchCourse {
   std::string metric;
   std::vector<SearchRung> rungs{};  // ascending
@@ -39,9 +39,6 @@ struct SearchCourse {
                             : 0;
   }
 };
-
-/// The course of a study that halves its trials; nothing of another one.
-std::optional<SearchCourse> search_course(const StudyResults& results);
 
 /// "successive halving by Validation loss: the best of 9 trials is trial 6 ...", and what it cost.
 std::vector<std::string> search_lines(const SearchCourse& course);
@@ -120,7 +117,7 @@ struct CommonEnd {
 /// In the order of the first trial of each; those that are open last.
 std::vector<CommonEnd> ends_of(const StudyTable& table);
 
-/// What a cell says: mean and standard deviation; mean and interval; mean, deviation and the
+/// The contents of a cell: mean and standard deviation; mean and interval; mean, deviation and the
 /// difference to the baseline; all of that.
 enum class TableCells { mean_sd, mean_ci, difference, full };
 /// Throws Error{bad_input} for a word that is none of mean-sd, mean-ci, difference, full.

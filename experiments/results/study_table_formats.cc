@@ -108,7 +108,7 @@ const TableWords kHtmlWords{" ± ", "Δ ", "−", "&lt;", "*", "<b>", "</b>", es
 
 using TableJson = nlohmann::ordered_json;
 
-/// What a table says of a metric of a group: name and number, nothing where there is none.
+/// The figures of a metric of a group by name; absent where there is none.
 std::vector<std::pair<const char*, std::optional<double>>> cell_figures(const TableCell& cell) {
   const SampleSummary& summary = cell.summary;
   const auto& difference = cell.difference;

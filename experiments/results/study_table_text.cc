@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
@@ -13,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// What the cells of a metric are written with.
+/// The digits and units of the cells of a metric.
 struct CellStyle {
   TableCells kind = TableCells::full;
   double factor = 1;  // to the unit that is shown
@@ -202,7 +201,7 @@ bool any_cell(const StudyTable& table, bool (*is)(const TableCell&)) {
       table.rows, [&](const TableRow& row) { return std::ranges::any_of(row.cells, is); });
 }
 
-/// What stands beside a mean.
+/// Says what stands beside a mean.
 std::string spread_note(const StudyTable& table, TableCells cells) {
   if (!any_cell(table, [](const TableCell& cell) { return cell.summary.n > 0; })) return {};
   if (!any_cell(table, [](const TableCell& cell) { return cell.summary.sd.has_value(); }))

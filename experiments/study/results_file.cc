@@ -105,6 +105,15 @@ bool is_appended(std::string_view text, const ResultLines& rows, const StudyResu
   return true;
 }
 
+/// The results as CSV (RFC 4180), a line a trial that has ended.
+std::string results_csv(const StudyResults& results) {
+  const std::vector<std::string> columns = columns_of(results);
+  std::string text = csv_line(columns);
+  for (const TrialRecord& trial : results.trials)
+    if (trial.state != TrialState::open) text += line_of(trial, columns);
+  return text;
+}
+
 }  // namespace
 
 void ResultsFile::require_own(const StudyResults& results) const {
@@ -189,14 +198,6 @@ bool ResultsFile::edited(bool by_bytes) {
 
 void ResultsFile::require_untouched() {
   if (edited(/*by_bytes=*/true)) refuse_edited(path_, "it was edited while the study ran");
-}
-
-std::string results_csv(const StudyResults& results) {
-  const std::vector<std::string> columns = columns_of(results);
-  std::string text = csv_line(columns);
-  for (const TrialRecord& trial : results.trials)
-    if (trial.state != TrialState::open) text += line_of(trial, columns);
-  return text;
 }
 
 }  // namespace concertina

@@ -45,7 +45,4 @@ class ResultsFile {
   bool edited_ = false;
 };
 
-/// The results as CSV (RFC 4180), a line a trial that has ended.
-std::string results_csv(const StudyResults& results);
-
 }  // namespace concertina

@@ -46,7 +46,7 @@ void require_layouts(const RunConfig& config, const ScalingOptions& options);
 /// The study file that measures `points`, those up to options.measured.
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options);
 
-/// What a step is made of, in seconds. They add up to it.
+/// The parts of a step, in seconds. They add up to it.
 struct StepParts {
   double compute = 0;    // mean of ranks
   double bubble = 0;     // the schedule's own, with equal stages and free messages

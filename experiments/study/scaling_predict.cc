@@ -36,7 +36,7 @@ std::optional<RunJson> result_of(const std::string& run) {
   return json;
 }
 
-/// What a run's recorded steps were made of, as shares of its median step.
+/// The parts of a run's recorded steps, as shares of its median step.
 StepParts recorded_parts(const RunJson& result, double seconds) {
   StepParts parts{.compute = seconds};
   if (!result.contains("recorded")) return parts;
@@ -77,7 +77,7 @@ std::optional<Measured> measured_of(const std::vector<std::string>& runs) {
   return measured;
 }
 
-/// What predictions stand on: the steps of one measurement.
+/// The measurement whose steps predictions stand on.
 struct Source {
   int ranks = 1;
   CostSource costs;

@@ -20,9 +20,8 @@ inline constexpr const char* kStudyFile = "study.toml";               // copy of
 inline constexpr const char* kResultsFile = "results.csv";            // a line per ended trial
 inline constexpr const char* kSubmissionsFile = "submissions.jsonl";  // a line per array job
 inline constexpr const char* kRecordFile = "trial.json";              // of a trial: what came of it
-inline constexpr const char* kRequeuesFile =
-    "requeues.json";                                    // of a trial: how often it was cut short
-inline constexpr const char* kSlurmFile = "slurm.txt";  // of a trial: its task's output
+inline constexpr const char* kRequeuesFile = "requeues.json";  // of a trial: launches cut short
+inline constexpr const char* kSlurmFile = "slurm.txt";         // of a trial: its task's output
 
 /// Where what is in a study's folder.
 struct StudyPaths {

@@ -34,7 +34,7 @@ class CoreBudget {
   std::vector<int> free_, all_;  // ascending
 };
 
-/// What a person sees of a study while it runs: a line for each trial that ends, and on a terminal
+/// Shows a person how a study goes on: a line for each trial that ends, and on a terminal
 /// a line at the bottom with what is left. A stream that takes no more never ends a study.
 class StudyProgress {
  public:
@@ -50,7 +50,6 @@ class StudyProgress {
   /// Redraws the bottom line, at most twice a second. `left`: tasks that have not started.
   void update(int running, std::optional<int> left);
   void clear();
-  int count() const { return ended_; }
 
  private:
   double seconds_left(int running, std::optional<int> left) const;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <random>
 
-#include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
 #include "experiments/study/sampler.h"

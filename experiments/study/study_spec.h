@@ -106,7 +106,7 @@ StudySpec read_study_file(const std::string& path, std::string& toml, const std:
 /// more trials after the same first ones, whatever their names, launchers and comments.
 std::string study_difference(const StudySpec& before, const StudySpec& now);
 
-/// What all trials of a study have in common, as SHA-256: base files and [set].
+/// SHA-256 of what all trials of a study have in common: base files and [set].
 std::string study_digest(const StudySpec& spec);
 
 /// The keys that differ between trials, in order; run.seed last.

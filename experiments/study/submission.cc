@@ -20,8 +20,8 @@
 namespace concertina {
 namespace {
 
-/// What the command prints on stdout and stderr. Throws a failure with that if it does not end
-/// well.
+/// Returns what the command prints on stdout and stderr. Throws a failure with that if it does not
+/// end well.
 std::string said_by(const std::vector<std::string>& words, const std::string& fix) {
   constexpr double kLimit = 300;  // seconds; a busy controller answers late
   const auto [code, output] = run_process(words, kLimit);
@@ -143,7 +143,27 @@ Submitted submitted_before(const std::string& study) {
   return before;
 }
 
-/// What waits or runs; `unknown`: why that cannot be known.
+/// This user's array tasks; nothing where no squeue is on PATH. Throws a failure with what squeue
+/// said if it fails.
+std::optional<std::vector<SlurmTask>> slurm_tasks() {
+  if (find_program("squeue").empty()) return std::nullopt;
+  // A line per array task, whether it waits or runs.
+  std::istringstream lines(said_by({"squeue", "--noheader", "--array", "--user",
+                                    std::to_string(getuid()), "--format", "%F %K %T %N"},
+                                   "try again once squeue answers"));
+  std::vector<SlurmTask> tasks;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    SlurmTask task;
+    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
+      words >> task.nodes;
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+/// The tasks that wait or run; `unknown`: why that cannot be known.
 std::optional<std::vector<SlurmTask>> asked(std::string& unknown) {
   try {
     std::optional<std::vector<SlurmTask>> tasks = slurm_tasks();
@@ -175,24 +195,6 @@ std::string submit_batch(const std::string& script, const std::string& after) {
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
     throw_failure(fmt::format("sbatch said no ID of a job: {}", said), script);
   return job;
-}
-
-std::optional<std::vector<SlurmTask>> slurm_tasks() {
-  if (find_program("squeue").empty()) return std::nullopt;
-  // A line per array task, whether it waits or runs.
-  std::istringstream lines(said_by({"squeue", "--noheader", "--array", "--user",
-                                    std::to_string(getuid()), "--format", "%F %K %T %N"},
-                                   "try again once squeue answers"));
-  std::vector<SlurmTask> tasks;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    SlurmTask task;
-    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
-      words >> task.nodes;
-      tasks.push_back(task);
-    }
-  }
-  return tasks;
 }
 
 int most_array_indices() {

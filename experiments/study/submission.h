@@ -31,16 +31,13 @@ std::string submit_batch(const std::string& script, const std::string& after);
 /// MaxArraySize: indices of an array are below it. Slurm's default where that cannot be asked.
 /// Throws Error{bad_input} where the cluster has no arrays.
 int most_array_indices();
-/// This user's array tasks; nothing where no squeue is on PATH. Throws a failure with what squeue
-/// said if it fails.
-std::optional<std::vector<SlurmTask>> slurm_tasks();
 
 /// How often Slurm started this job again; nothing outside of a job.
 std::optional<int> slurm_restarts();
 /// Nodes of this job; 0 outside of one.
 int slurm_nodes();
 
-/// What of a script is the user's to choose; empty or 0: as Slurm has it.
+/// The options of a batch script that are the user's to choose; empty or 0: as Slurm has it.
 struct BatchOptions {
   std::string partition, launcher, more;  // more: options of sbatch as they are
   int minutes = 0, nodes = 0, cpus_per_task = 0, at_once = 0;
@@ -68,7 +65,7 @@ int most_ranks(const StudySpec& spec, const std::vector<int>& trials);
 /// Throws Error{bad_input} if the options cannot be part of a script.
 std::string batch_script(const BatchJob& job, const BatchOptions& options);
 
-/// What the trials of a study have come to.
+/// Where the trials of a study stand.
 struct Standing {
   std::map<TrialState, std::vector<int>> ended;
   std::vector<SlurmTask> running, queued;

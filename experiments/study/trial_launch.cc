@@ -83,6 +83,19 @@ std::vector<std::string> train_arguments(const StudyPaths& paths, int number) {
   return words;
 }
 
+/// The variables that experiments/env.sh sets for Open MPI, as far as the environment does not say
+/// it already: more ranks than cores are allowed, no rank is bound to a core, root may launch.
+std::map<std::string, std::string> launch_environment() {
+  std::map<std::string, std::string> variables = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                                  {"OMPI_MCA_mpi_yield_when_idle", "1"},
+                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  if (geteuid() == 0)
+    variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  std::erase_if(variables,
+                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
+  return variables;
+}
+
 }  // namespace
 
 std::vector<std::string> split_words(const std::string& command, const std::string& where) {
@@ -129,17 +142,6 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
     else
       words.push_back(filled(word, values));
   return words;
-}
-
-std::map<std::string, std::string> launch_environment() {
-  std::map<std::string, std::string> variables = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-                                                  {"OMPI_MCA_mpi_yield_when_idle", "1"},
-                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
-  if (geteuid() == 0)
-    variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
-  std::erase_if(variables,
-                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
-  return variables;
 }
 
 LaunchSection read_launch(const TomlSource& source, const toml::node& node) {

@@ -32,10 +32,6 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
 /// The words as a line that a shell takes apart into them again.
 std::string shell_line(const std::vector<std::string>& words);
 
-/// What experiments/env.sh sets for Open MPI, as far as the environment does not say it already:
-/// more ranks than cores are allowed, no rank is bound to a core, root may launch.
-std::map<std::string, std::string> launch_environment();
-
 /// The [launch] of a study's file. Throws Error{bad_input} with the place of what is wrong.
 LaunchSection read_launch(const TomlSource& source, const toml::node& node);
 /// Throws Error{bad_input} if the study's launcher is no program that there is, or has a
@@ -52,14 +48,15 @@ std::string launch_digest(RunConfig config);
 void write_overrides(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
                      const RunConfig& config);
 
-/// What starts the trial; `program`: what {program} stands for, `cpus`: as in ChildOptions.
+/// The process that starts the trial; `program`: what {program} stands for, `cpus`: as in
+/// ChildOptions.
 ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
                          const RunConfig& config, const std::string& program,
                          std::vector<int> cpus);
-/// What all processes of the trial have in their environment (ChildOptions::mark).
+/// The mark that all processes of the trial have in their environment (ChildOptions::mark).
 std::string trial_mark(const StudyPaths& paths, int number);
 
-/// What a trial would be launched as, for people.
+/// The command of a trial, for people.
 std::string launch_line(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
                         const std::string& program);
 

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
-#include "core/error.h"
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/study/trial_launch.h"

@@ -63,7 +63,7 @@ std::string of_hosts(const Json& launch, const char* key) {
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-/// What the last launch says of where it ran.
+/// Takes from the last launch where it ran.
 void take_launch(const Json& launch, TrialRecord& record) {
   if (!launch.is_object()) return;
   for (const char* key :

@@ -31,7 +31,7 @@ std::optional<std::int64_t> finished_steps(const std::string& run);
 /// Why a trial failed, from its log after `begin` bytes (of earlier launches), as one line: the
 /// program's last error if there is one, else the last line. Of a longer log the last MiBs count.
 std::string error_in_log(const std::string& log, std::uint64_t begin = 0);
-/// What a launcher's exit code means: "killed by signal 9 (exit code 137); ...".
+/// Explains a launcher's exit code: "killed by signal 9 (exit code 137); ...".
 std::string exit_text(int code);
 
 }  // namespace concertina

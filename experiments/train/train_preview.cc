@@ -8,7 +8,7 @@
 #include "core/number_text.h"
 #include "experiments/predict/plan_report.h"
 #include "experiments/predict/predict_memory.h"
-#include "experiments/record/known_costs.h"
+#include "experiments/record/run_costs.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "io/run_files.h"

@@ -18,7 +18,7 @@
 #include "experiments/launch/launch.h"
 #include "experiments/machine/error_text.h"
 #include "experiments/predict/measured_costs.h"
-#include "experiments/record/known_costs.h"
+#include "experiments/record/run_costs.h"
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/record/utilization.h"

@@ -57,7 +57,8 @@ const Group* find_group(std::string_view name) {
   return found == std::end(kGroups) ? nullptr : found;
 }
 
-/// Where the command `name` hangs, which keeps its last part: "draw" of "schedule-draw".
+/// The app that the command `name` hangs below; `name` keeps its last part: "draw" of
+/// "schedule-draw".
 CLI::App* parent_of(std::string& name, CLI::App& app) {
   const std::string first = name.substr(0, name.find('-'));
   const Group* group = find_group(first);

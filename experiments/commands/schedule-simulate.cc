@@ -74,7 +74,8 @@ nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
   return json;
 }
 
-/// By rank, in the order of its row: [action, start, end], in the seconds of the costs.
+/// The actions of each rank, in the order of its row: [action, start, end], in the seconds of the
+/// costs.
 nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {

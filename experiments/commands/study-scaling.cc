@@ -53,7 +53,7 @@ int ranks_per_host(const std::string& hosts) {
   return slots;
 }
 
-/// Where the config does not say how many threads a rank has: as many for one rank as for the most
+/// The threads of a rank where the config does not say it: as many for one rank as for the most
 /// that are measured, else a speed-up would be that of the ranks that lost threads.
 int equal_threads(const ScalingOptions& scaling) {
   int most = scaling.ranks.front();

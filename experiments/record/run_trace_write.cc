@@ -118,7 +118,7 @@ class Writer {
     }
   }
 
-  /// Most tracks of any rank and step: sends, receives.
+  /// The most tracks of any rank and step: sends, receives.
   const std::array<std::size_t, 2>& lanes() const { return lanes_; }
 
  private:
@@ -157,7 +157,8 @@ class Writer {
     return trace_.steps[step][static_cast<std::size_t>(rank)];
   }
 
-  /// For queries: what the action is, and the bytes that it sends, receives or leaves saved.
+  /// The arguments for queries: what the action is, and the bytes that it sends, receives or leaves
+  /// saved.
   std::string about(const Action& action) const {
     std::string text = fmt::format(R"("kind":"{}")", kind_name(action.kind));
     if (action.stage >= 0)

@@ -242,7 +242,7 @@ Tracing::Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done,
       windows_(trace_windows(done, config.run.steps, config.log,
                              action_count(trainer.assignment().plan))) {}
 
-/// Where a step does several at once, the first one that reaches into a window opens it.
+/// Opens a window with the first step that reaches into it, where a step does several at once.
 void Tracing::before_step(std::int64_t step) {
   const int batches = trainer_.assignment().batches;
   while (records() && windows_[next_].end() <= step) ++next_;

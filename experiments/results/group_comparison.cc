@@ -71,7 +71,7 @@ std::map<std::size_t, std::string> baseline_values(const TableSource& source) {
   return wanted;
 }
 
-/// By row, which row is its baseline; nothing for baselines themselves and where there is none.
+/// The baseline of each row; nothing for baselines themselves and where there is none.
 struct Baselines {
   std::vector<std::optional<std::size_t>> of_row;
   std::vector<std::string> without;  // the rows that have none

@@ -95,7 +95,7 @@ std::string listed(const std::vector<std::string>& words) {
   return fmt::format("{} and {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
 }
 
-/// Empty if all trials of the group have the same bits; else who has others than most.
+/// Names the trials of the group that have other bits than most; empty if there are none.
 std::string odd_ones(const TrialGroup& group, const BitAxes& axes, const std::string& column) {
   std::map<std::string, Trials> by_bits;
   for (const TrialRecord* trial : group.done) by_bits[bits_of(*trial, column)].push_back(trial);

@@ -45,10 +45,11 @@ struct StudyPlot {
   std::vector<std::string> notes{};
 };
 
-/// Without a kind: curves where x is "step", points where it is a figure, lines where its values
-/// are numbers, and else bars, or a heat map where there would be more bars than can be told apart.
-/// Without x: the first axis whose values are numbers, else the first one.
-/// Throws Error{bad_input} for unknown columns, and where there is nothing to draw.
+/// The chart of a study. Without a kind it has curves where x is "step", points where it is a
+/// figure, lines where its values are numbers, and else bars, or a heat map where there would be
+/// more bars than can be told apart. Without x it goes over the first axis whose values are
+/// numbers, else the first one. Throws Error{bad_input} for unknown columns, and where there is
+/// nothing to draw.
 StudyPlot plot_study(const StudyResults& results, const PlotOptions& options);
 
 /// The numbers of the chart.

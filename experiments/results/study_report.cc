@@ -33,11 +33,11 @@ std::string page_figure(const Cell& cell, double factor) {
 }
 
 std::string trial_link(const StudyPage& page, int number) {
-  for (const auto* links : {&page.reports, &page.runs})
-    if (const auto link = links->find(number); link != links->end())
-      return fmt::format("<a href=\"{}\">{}{}</a>", escape(link->second), number,
-                         links == &page.reports ? " (report)" : "");
-  return fmt::format("{}", number);
+  const auto found = page.runs.find(number);
+  if (found == page.runs.end()) return fmt::format("{}", number);
+  const PageRun& run = found->second;
+  return fmt::format("<a href=\"{}\">{}{}</a>", escape(run.report.empty() ? run.link : run.report),
+                     number, run.report.empty() ? "" : " (report)");
 }
 
 /// The trials of the table, done or not, in order.
@@ -83,14 +83,14 @@ void flatten_config(const toml::table& table, const std::string& path,
   }
 }
 
-/// By key, the trials that have each value. A config that cannot be read is left out.
+/// The trials that have each value of a key, by key. A config that cannot be read is left out.
 std::map<std::string, std::map<std::string, std::vector<int>>> config_values(
     const StudyPage& page) {
   std::map<std::string, std::map<std::string, std::vector<int>>> values;
-  for (const auto& [number, text] : page.configs) {
+  for (const auto& [number, run] : page.runs) {
     std::map<std::string, std::string> keys;
     try {
-      flatten_config(toml::parse(text), "", keys);
+      flatten_config(toml::parse(run.config), "", keys);
     } catch (const toml::parse_error&) {
       continue;
     }
@@ -287,7 +287,7 @@ std::string settings_section(const StudyPage& page) {
                      std::ranges::find(page.results.axes, key) != page.results.axes.end();
     if (values.size() > 1 && !own) others += values_row(key, values);
   }
-  if (!page.configs.empty())
+  if (!page.runs.empty())
     text += others.empty()
                 ? std::string(
                       "<p class=\"note\">No other key differs between the configs of the "
@@ -296,9 +296,9 @@ std::string settings_section(const StudyPage& page) {
                   "<div class=\"wide\"><table class=\"about\">\n" +
                       others + "</table></div>\n";
   text += folded(fs::path(page.results.file).filename().string(), page.spec);
-  if (!page.configs.empty())
-    text += folded(fmt::format("{} of trial {}", kConfigFile, page.configs.begin()->first),
-                   page.configs.begin()->second);
+  if (!page.runs.empty())
+    text += folded(fmt::format("{} of trial {}", kConfigFile, page.runs.begin()->first),
+                   page.runs.begin()->second.config);
   return text;
 }
 
@@ -341,11 +341,10 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
   for (const TrialRecord& trial : page.results.trials) {
     std::error_code error;
     if (trial.directory.empty() || !fs::is_directory(trial.directory, error)) continue;
-    page.runs[trial.number] = link_from(path, trial.directory);
-    page.courses[trial.number] = read_course(trial);
-    page.configs[trial.number] = text_of_file(run_file(trial.directory, kConfigFile));
-    if (const std::string report = run_file(trial.directory, kPageFile); fs::exists(report, error))
-      page.reports[trial.number] = link_from(path, report);
+    const std::string report = run_file(trial.directory, kPageFile);
+    page.runs[trial.number] = {
+        read_course(trial), text_of_file(run_file(trial.directory, kConfigFile)),
+        link_from(path, trial.directory), fs::exists(report, error) ? link_from(path, report) : ""};
   }
   return page;
 }

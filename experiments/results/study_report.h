@@ -11,14 +11,18 @@
 
 namespace concertina {
 
+/// The run of a trial, as far as the page shows it.
+struct PageRun {
+  TrialCourse course;
+  std::string config;        // config.toml
+  std::string link, report;  // to its directory; to its page, empty where there is none
+};
+
 struct StudyPage {
   StudyResults results;
   StudyTable table;
-  std::string spec;                      // the study's file
-  std::map<int, TrialCourse> courses{};  // by number of the trial
-  std::map<int, std::string> configs{};  // config.toml, likewise
-  std::map<int, std::string> reports{};  // where the page of the trial's run is, as a link
-  std::map<int, std::string> runs{};     // where its run directory is, likewise
+  std::string spec;               // the study's file
+  std::map<int, PageRun> runs{};  // by number of the trial; of those that have a run directory
 };
 
 /// `path`: of the page; links are relative to its directory. Throws as make_table() does.
@@ -34,7 +38,7 @@ struct PageGroup {
 };
 std::vector<PageGroup> page_groups(const StudyPage& page);
 
-/// A section without anything to show is empty. Loss and other figures by step, a line per group:
+/// Loss and other figures by step, a line per group. A section without anything to show is empty.
 std::string curves_section(const StudyPage& page);
 /// A step of each group: computing, and idle by cause.
 std::string step_time_section(const StudyPage& page);

@@ -44,8 +44,8 @@ std::vector<GroupCurve> group_curves(const StudyPage& page, const std::string& c
   for (const PageGroup& group : page_groups(page)) {
     GroupCurve curve{.labels = {group.label}};
     for (const TrialRecord* trial : group.trials)
-      if (const auto course = page.courses.find(trial->number); course != page.courses.end())
-        curve.trials.push_back(curve_of(course->second, column));
+      if (const auto run = page.runs.find(trial->number); run != page.runs.end())
+        curve.trials.push_back(curve_of(run->second.course, column));
     curve.mean = mean_of(curve.trials, page.table.confidence);
     if (curve.mean.step.size() < 2) continue;
     const auto same = std::ranges::find(curves, curve.mean, &GroupCurve::mean);

@@ -114,7 +114,8 @@ struct CommonEnd {
   std::string error;
   Trials trials;  // into StudyTable::not_done
 };
-/// In the order of the first trial of each; those that are open last.
+/// The ends of the trials that are not done, in the order of the first trial of each; open ones
+/// last.
 std::vector<CommonEnd> ends_of(const StudyTable& table);
 
 /// The contents of a cell: mean and standard deviation; mean and interval; mean, deviation and the

@@ -14,7 +14,7 @@ namespace concertina {
 struct ChildOptions {
   ProcessOptions process;
   std::string log;  // stdout and stderr are appended here
-  /// In the environment of all its descendants, by which they are found.
+  /// A variable in the environment of all its descendants, by which they are found.
   std::string mark;
   std::string program;  // the path of what words[0] launches; empty: nobody asks
 };

@@ -58,11 +58,9 @@ using Json = nlohmann::ordered_json;
 
 Json parts_json(const StepParts& parts) {
   const double total = parts.total();
-  const double values[] = {parts.compute,   parts.bubble, parts.imbalance, parts.transfer,
-                           parts.reduction, parts.update, parts.variation, parts.cores};
   Json json;
-  for (std::size_t i = 0; i < std::size(values); ++i)
-    json[kStepParts[i]] = total > 0 ? values[i] / total : 0;
+  for (const auto& [name, seconds] : kStepParts)
+    json[name] = total > 0 ? parts.*seconds / total : 0;
   return json;
 }
 
@@ -145,10 +143,8 @@ double samples_per_s(const ScalingResult& result, double seconds) {
 /// scale perfectly, be the scaling strong or weak.
 StackedBar bar_of(const StepParts& parts, const ScalingResult& result, bool pale) {
   const double factor = 1e3 * result.point.ranks / result.point.global;
-  StackedBar bar{{parts.compute, parts.bubble, parts.imbalance, parts.transfer, parts.reduction,
-                  parts.update, parts.variation, parts.cores},
-                 pale};
-  for (double& value : bar.values) value *= factor;
+  StackedBar bar{{}, pale};
+  for (const StepPart& part : kStepParts) bar.values.push_back(factor * (parts.*part.seconds));
   return bar;
 }
 
@@ -208,7 +204,9 @@ std::string scaling_toml(const RunConfig& config, const ScalingOptions& options)
 }
 
 double StepParts::total() const {
-  return compute + bubble + imbalance + transfer + reduction + update + variation + cores;
+  double sum = 0;
+  for (const StepPart& part : kStepParts) sum += this->*part.seconds;
+  return sum;
 }
 
 Json scaling_json(const std::vector<ScalingResult>& results, const ScalingOptions& options) {
@@ -235,7 +233,7 @@ std::string scaling_text(const Json& report) {
       fmt::format("{} scaling\n{:>6} {:<12} {:>6} {:>5} {:>12} {:>13} {:>7} {:>9} {:>10}",
                   report["mode"].get<std::string>(), "ranks", "layout", "batch", "m",
                   "measured, ms", "predicted, ms", "error", "speed-up", "efficiency");
-  for (const char* part : kStepParts) text += fmt::format(" {:>10}", part);
+  for (const StepPart& part : kStepParts) text += fmt::format(" {:>10}", part.name);
   text += "\n";
   for (const Json& one : report["results"]) {
     const bool measured = !one["measured_ms"].is_null();
@@ -246,8 +244,8 @@ std::string scaling_text(const Json& report) {
         measured ? fmt::format("{:.2f}", one["measured_ms"].get<double>()) : "",
         one["predicted_ms"].get<double>(), percent(one["error"]), one.value(of + "speedup", 0.0),
         percent(one.value(of + "efficiency", Json())));
-    for (const char* part : kStepParts)
-      text += fmt::format(" {:>10}", percent(one[of + "parts"][part]));
+    for (const StepPart& part : kStepParts)
+      text += fmt::format(" {:>10}", percent(one[of + "parts"][part.name]));
     text += "\n";
   }
   text +=
@@ -299,7 +297,8 @@ std::string scaling_chart(const std::vector<ScalingResult>& results, ScalingFigu
 }
 
 std::string step_parts_chart(const std::vector<ScalingResult>& results) {
-  Stacks stacks{{std::begin(kStepParts), std::end(kStepParts)}, {}};
+  Stacks stacks;
+  for (const StepPart& part : kStepParts) stacks.parts.emplace_back(part.name);
   for (const ScalingResult* result : by_ranks(results)) {
     StackGroup group{std::to_string(result->point.ranks), {}};
     if (result->measured) group.bars.push_back(bar_of(result->measured->parts, *result, false));

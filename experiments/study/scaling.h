@@ -58,8 +58,16 @@ struct StepParts {
   double cores = 0;      // that ranks share: of predictions alone
   double total() const;
 };
-inline constexpr const char* kStepParts[] = {"compute",   "bubble", "imbalance", "transfer",
-                                             "reduction", "update", "variation", "cores"};
+/// The name of each part in reports.
+struct StepPart {
+  const char* name;
+  double StepParts::*seconds;
+};
+inline constexpr StepPart kStepParts[] = {
+    {"compute", &StepParts::compute},     {"bubble", &StepParts::bubble},
+    {"imbalance", &StepParts::imbalance}, {"transfer", &StepParts::transfer},
+    {"reduction", &StepParts::reduction}, {"update", &StepParts::update},
+    {"variation", &StepParts::variation}, {"cores", &StepParts::cores}};
 
 struct Measured {
   std::vector<double> steps;  // seconds, of each round

@@ -23,7 +23,7 @@ inline constexpr const char* kRecordFile = "trial.json";              // of a tr
 inline constexpr const char* kRequeuesFile = "requeues.json";  // of a trial: launches cut short
 inline constexpr const char* kSlurmFile = "slurm.txt";         // of a trial: its task's output
 
-/// Where what is in a study's folder.
+/// The paths of what is in a study's folder.
 struct StudyPaths {
   std::string root;
   std::vector<std::string> base_files;  // the study's copies, in order

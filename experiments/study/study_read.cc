@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostStudyFileBytes = 16 << 20;
 
-/// As `--set KEY=VALUE` has it: text without quotes.
+/// The value as `--set KEY=VALUE` has it: text without quotes.
 std::string set_text(const toml::node& node) {
   const auto* text = node.as_string();
   if (text == nullptr) return node_text(node);
@@ -268,8 +268,8 @@ void read_bases(const TomlSource& source, const toml::node& node, const FindBase
     add(node);
 }
 
-/// Where all trials have the same steps, so that it can be known before any of them: asha needs a
-/// rung within them, [stop] on the held-out loss an evaluation.
+/// Throws Error{bad_input} for what no trial reaches, as far as all have the same steps: asha needs
+/// a rung within them, [stop] on the held-out loss an evaluation.
 void require_reached(const StudySpec& spec, const TomlSource& source) {
   const SearchMethod& method = method_of(spec.search);
   const std::vector<std::string> axes = axes_of(spec);

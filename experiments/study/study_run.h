@@ -93,7 +93,8 @@ class StudyRun {
   bool start_next();
   std::optional<std::vector<int>> cores_for(const TrialTask& task);
   bool start(const TrialTask& task, std::vector<int> cores);
-  /// Nothing if another process runs the trial, or has ended it since this one looked.
+  /// Locks a trial; nothing if another process runs the trial, or has ended it since this one
+  /// looked.
   std::optional<FileLock> claim(int number);
   void finish(TrialProcess& trial, int code);
   /// A trial is open again, or has failed for getting nowhere.

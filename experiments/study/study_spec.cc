@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-/// In [0, 1), the same on every machine: the library's distributions are not.
+/// A number in [0, 1), the same on every machine: the library's distributions are not.
 double uniform(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }

@@ -92,7 +92,7 @@ struct StudySpec {
 /// The key of [grid] and [[zip]] that is no config key: the number of ranks of a launch.
 inline constexpr const char* kRanksKey = "ranks";
 
-/// Where the base file of this index, 0 being the first, and this path in the study's file is.
+/// Finds the base file of this index, 0 being the first, and this path in the study's file.
 using FindBase = std::function<std::string(std::size_t index, const std::string& path)>;
 
 /// `source`: its name in errors. Throws Error{bad_input} at the first thing that is wrong.

@@ -64,11 +64,12 @@ StudyPage example_page() {
   page.table = make_table(page.results, {});
   for (int number = 1; number <= 3; ++number) {
     for (int step = 1; step <= 3; ++step)
-      page.courses[number].metrics.push_back(at_step(step, 5.0 / step + (number == 2 ? 1 : 0)));
-    page.configs[number] = number == 2 ? "[lr]\nwarmup = 5\n[run]\nseed = 2" : "[lr]\nwarmup = 7";
-    page.runs[number] = std::to_string(number) + "/run";
+      page.runs[number].course.metrics.push_back(at_step(step, 5.0 / step + (number == 2 ? 1 : 0)));
+    page.runs[number].config =
+        number == 2 ? "[lr]\nwarmup = 5\n[run]\nseed = 2" : "[lr]\nwarmup = 7";
+    page.runs[number].link = std::to_string(number) + "/run";
   }
-  page.reports[1] = "1/run/report.html";
+  page.runs[1].report = "1/run/report.html";
   page.spec = "name = \"<&>\"";
   return page;
 }
@@ -167,9 +168,9 @@ TEST(StudyReport, NamesKeysOfConfigsThatDifferBesideTheAxes) {
       << settings;
   EXPECT_EQ(settings.find("<td>run.seed</td><td>2 ("), settings.npos);
   StudyPage page = example_page();
-  page.configs[2] = page.configs[1];
+  page.runs[2].config = page.runs[1].config;
   EXPECT_NE(part(study_page(page), "Settings").find("No other key differs"), settings.npos);
-  page.configs[2] = "no [toml";
+  page.runs[2].config = "no [toml";
   EXPECT_NE(part(study_page(page), "Settings").find("No other key differs"), settings.npos);
 }
 
@@ -197,10 +198,10 @@ TEST(StudyReport, GroupsWithTheSameCurveAreOneLine) {
   };
   std::string curves = loss_figure();
   EXPECT_EQ(curves.find("the same values"), curves.npos) << curves;
-  page.courses[2] = page.courses[1];
+  page.runs[2].course = page.runs[1].course;
   curves = loss_figure();
   EXPECT_NE(curves.find("1f1b, zb-v&lt;x&gt; (the same values)"), curves.npos) << curves;
-  page.courses.clear();
+  page.runs.clear();
   EXPECT_EQ(part(study_page(page), "Curves"), "");
 }
 
@@ -237,11 +238,11 @@ TEST(StudyReport, LinksAreRelativeToThePage) {
   results.directory = study;
   results.trials = {report_trial(1, "1f1b", 1)};
   results.trials[0].directory = study + "/1/run";
-  EXPECT_EQ(load_study_page(results, {}, study + "/report.html").reports.at(1),
+  EXPECT_EQ(load_study_page(results, {}, study + "/report.html").runs.at(1).report,
             "1/run/report.html");
   const StudyPage page = load_study_page(results, {}, scratch.path() + "/pages/a.html");
-  EXPECT_EQ(page.reports.at(1), "../study/1/run/report.html");
-  EXPECT_EQ(page.courses.at(1).metrics.size(), 1u);
+  EXPECT_EQ(page.runs.at(1).report, "../study/1/run/report.html");
+  EXPECT_EQ(page.runs.at(1).course.metrics.size(), 1u);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ constexpr std::int64_t kNoBound = kMostTrials;
 
 constexpr double kPatienceSeconds = 300;  // for an answer
 
-/// As a person may read it at a terminal: its beginning.
+/// The beginning of a line, as a person may read it at a terminal.
 std::string shown(const std::string& line) {
   constexpr std::size_t kMost = 120;
   const std::string text = terminal_text(line.substr(0, kMost));

@@ -38,7 +38,7 @@ struct Change {
   std::size_t cause = 0;  // the event that `next` is of
 };
 
-/// What to try where a checkpoint does not say what a policy needs to know.
+/// The advice where a checkpoint does not say what a policy needs to know.
 inline constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
 
 class ChangePolicy {
@@ -50,7 +50,8 @@ class ChangePolicy {
   virtual void adopted(const Change& /*change*/, const Adoption& /*adoption*/) {}
   /// The run has ended: what is left to say.
   virtual std::vector<RunEvent> closing() { return {}; }
-  /// What the progress of a run is kept under, and everything that later decisions depend on.
+  /// The key of this policy's progress in a checkpoint, and everything that later decisions depend
+  /// on.
   virtual const char* name() const = 0;
   virtual nlohmann::json progress() const = 0;
   /// The inverse of progress(), before the first step; null: at the start of the run. Throws a

@@ -134,7 +134,7 @@ SkipPlan skip_plan_from(const nlohmann::json& json) {
   return plan;
 }
 
-/// What the stages of the assignment that the run started with leave out.
+/// Returns the weight gradients that the stages of the run's first assignment leave out.
 nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
   std::vector<double> shares;
   for (const SkipGroup& group : plan.groups)

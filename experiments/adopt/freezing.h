@@ -39,7 +39,7 @@ class Freezing final : public ChangePolicy {
  private:
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
-  /// What is left out from now on: as planned, or nothing.
+  /// Leaves out weight gradients from now on: as planned, or none.
   void skip(Trainer& trainer) const;
 
   const Job& job_;

@@ -208,7 +208,7 @@ MoveRates Repartition::moves(Trainer& trainer) {
   return predicted_rates_ = rates;
 }
 
-/// What is known of the machine and the model by now. Collective.
+/// Gathers all that is known of the machine and the model by now. Collective.
 ForecastInput Repartition::measure(Trainer& trainer) {
   const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
   if (!links_) probe(trainer);

@@ -24,14 +24,14 @@ class Repartition final : public ChangePolicy {
   void adopted(const Change& change, const Adoption& adoption) override;
   std::vector<RunEvent> closing() override;
 
-  /// What the run's steps have taken so far.
+  /// Takes up the times of the run's steps so far.
   CostRecord& costs() { return costs_; }
-  /// What changes of the layout take, by a probe and by the changes so far. Collective.
+  /// Measures changes of the layout, by a probe and by the changes so far. Collective.
   MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
-  /// What the run began with, and what the steps do at once; and the layout that was changed to,
-  /// for a resumed launch in a world of as many ranks.
+  /// The layout that the run began with, the batches that a step does at once; and the layout that
+  /// was changed to, for a resumed launch in a world of as many ranks.
   nlohmann::json progress() const override;
   void restore(const nlohmann::json& progress, Trainer& trainer,
                const std::string& source) override;

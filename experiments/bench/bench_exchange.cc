@@ -57,7 +57,7 @@ struct ExchangeProblem {
   Assignment assignment;
 };
 
-/// What one rank exchanges, and the memory for it.
+/// The exchange of one rank, and the memory for it.
 class ExchangingRank {
  public:
   ExchangingRank(const ExchangeProblem& problem, Communicator& world)

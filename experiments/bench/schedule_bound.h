@@ -1,4 +1,4 @@
-// What a schedule allows at best, given what its actions took.
+// The best that a schedule allows, given the times of its actions.
 // Invariant: pure; transfers, reductions and waits take no time in it.
 #pragma once
 

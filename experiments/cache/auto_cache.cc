@@ -182,14 +182,14 @@ void AutoCache::try_places() {
   tried_ = units;
   for (int s = 0; s < layout_.stage_count(); ++s)
     if (Stage* stage = trainer_.engine().stage(s); stage != nullptr && stage->first_unit() == 0) {
-      // What an emulation rounds away hides most of a difference from a trial, but not all.
+      // The rounding of an emulation hides most of a difference from a trial, but not all.
       alike_ = alike_ && (per_microbatch_ == 1 || !trainer_.backend().emulates(model.activation)) &&
                same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
       return;
     }
 }
 
-/// What the units take, as far as the present engine has seen them, and what a read takes: the
+/// Measures the units, as far as the present engine has seen them, and a read: the
 /// median over the ranks, since one that others keep from running measures anything.
 void AutoCache::gather_times() {
   std::vector<double> mine;

@@ -24,7 +24,7 @@
 
 namespace concertina {
 
-/// What a step may count on, for predictions.
+/// The cached outputs that a step may count on, for predictions.
 struct CacheOutlook {
   bool on = false;
   int units = 0;            // [0, units) need not run for a sample that is there
@@ -54,7 +54,7 @@ class AutoCache final : public FrozenOutputs {
   void before_step(std::int64_t step);
 
   CacheOutlook outlook() const;
-  /// What a read of an entry takes; 0: not known.
+  /// Seconds of a read of an entry; 0: not known.
   double read_s_per_byte() const { return read_seconds_ / static_cast<double>(room_.entry_bytes); }
   /// Since the start of the launch. Collective.
   CacheUse use();
@@ -106,7 +106,7 @@ class AutoCache final : public FrozenOutputs {
   bool alike_ = true;  // as far as any rank knows
   bool told_ = false;
 
-  // What follows from the present assignment.
+  // These follow from the present assignment.
   Layout layout_;
   int units_ = 0;
   bool on_ = false;

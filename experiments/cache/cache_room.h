@@ -1,4 +1,4 @@
-// What the budgets of [cache] hold, before any file is made.
+// The entries that the budgets of [cache] hold, before any file is made.
 // Invariant: pure; the same on every rank.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a launch read and wrote of cached activations.
+// The cached activations that a launch read and wrote.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What subcommands of `checkpoint` share.
+// Options that subcommands of `checkpoint` share.
 #pragma once
 
 #include <string>

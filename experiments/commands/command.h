@@ -1,4 +1,4 @@
-// What the subcommands share: what one is, their common options, and how a body runs.
+// A subcommand: its description, the options that several have, and how its body runs.
 // A subcommand is a file NAME.cc that defines command_NAME(), and a word in the list of
 // meson.build. Where NAME begins as a group does (program.cc), it hangs below it: schedule-draw is
 // `schedule draw`.

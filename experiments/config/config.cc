@@ -111,7 +111,7 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   return rules;
 }
 
-/// What a freeze policy itself says of its options.
+/// Checks by the freeze policy itself of its options.
 void check_policy(const RunConfig& config) {
   rules_for(config, config.model.layers, config.model.layers);
 }
@@ -123,7 +123,7 @@ std::optional<Variation> data_varies(const RunConfig& config) {
       {.windows = config.data.windows, .crop = config.data.crop, .flip = config.data.flip});
 }
 
-/// What is kept of a sample is of use only when the same sample comes again, and does not depend on
+/// A cached sample is of use only when the same sample comes again, and does not depend on
 /// the samples beside it.
 void check_cache(const RunConfig& config) {
   const bool alone = config.batch.global == config.batch.microbatches;

@@ -74,7 +74,7 @@ std::uint64_t model_seed(const RunConfig& config);
 std::uint64_t data_seed(const RunConfig& config);
 /// The key that names the files of data.format.
 std::string files_key(const RunConfig& config);
-/// What that key says.
+/// Returns the value of that key.
 std::vector<std::string> data_files(const RunConfig& config);
 /// Whether the value of a key is paths of data: what counts is what the files hold.
 bool names_data(std::string_view key);

@@ -46,7 +46,7 @@ std::vector<std::string_view> with_auto(std::vector<std::string_view> names) {
   return names;
 }
 
-/// What each entry says that it reads.
+/// The keys that each entry says it reads.
 template <class T>
 decltype(Key::reads) reads_of(std::span<const Entry<T>> table) {
   decltype(Key::reads) reads;
@@ -95,7 +95,7 @@ void add_options(std::vector<Key>& keys, std::string_view chosen_by,
     }
 }
 
-/// What choices read, said of the keys that they read.
+/// Notes with each key the choices that read it.
 void link_readers(std::vector<Key>& keys) {
   for (const Key& chooser : keys)
     for (const auto& [choice, reads] : chooser.reads)

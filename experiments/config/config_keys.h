@@ -24,7 +24,7 @@ using KeyField =
                  std::vector<double>*, std::array<double, 2>*, std::vector<std::int64_t>*,
                  ByteSize*, Layout*>;
 
-/// What a number may be; an open end excludes the bound itself.
+/// The range of a number; an open end excludes the bound itself.
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -79,7 +79,7 @@ std::string nearest_key(std::string_view name);
 /// "global, microbatches" for "batch".
 std::string keys_of_section(std::string_view section);
 
-/// What a value of this key must be: "an integer from 1 to 1048576", "one of: cpu, cuda".
+/// Describes the values of this key: "an integer from 1 to 1048576", "one of: cpu, cuda".
 std::string expected(const Key& key);
 /// The value in `config`, as TOML.
 std::string value_text(const Key& key, const RunConfig& config);

@@ -164,7 +164,7 @@ std::string metrics_text(const Validation& validation) {
 
 namespace {
 
-/// What the model answers to held-out samples, from the ranks of last stages to all.
+/// Sends the model's answers to held-out samples, from the ranks of last stages to all.
 class Answers {
  public:
   Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,

@@ -32,8 +32,8 @@ class Predictions {
   virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
 };
 
-/// What a model predicts follows from the targets that it reads: classes from a label, spans from a
-/// start and an end. Null for any other: tokens are scored by their loss alone.
+/// The kind of a model's predictions follows from the targets that it reads: classes from a label,
+/// spans from a start and an end. Null for any other: tokens are scored by their loss alone.
 std::unique_ptr<Predictions> make_predictions(std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
 
@@ -41,7 +41,8 @@ std::unique_ptr<Predictions> make_predictions(std::span<const Field> reads,
 /// of any batch.global and model.context.
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
-/// What to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of it.
+/// The samples to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of
+/// it.
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;

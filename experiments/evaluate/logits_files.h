@@ -1,6 +1,6 @@
-// What a model says of held-out samples, as arrays for other programs: logits.npy [samples,T,V], or
-// one row per sample [samples,V], and each field that the model read of them (tokens.npy, ...).
-// Invariant: the same bytes at every layout that makes the same logits.
+// The outputs of a model for held-out samples, as arrays for other programs: logits.npy
+// [samples,T,V], or one row per sample [samples,V], and each field that the model read of them
+// (tokens.npy, ...). Invariant: the same bytes at every layout that makes the same logits.
 #pragma once
 
 #include <memory>

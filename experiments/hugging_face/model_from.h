@@ -1,4 +1,4 @@
-// What model.from may name: a folder of Hugging Face's transformers, or a run of our own.
+// The source that model.from names: a folder of Hugging Face's transformers, or a run of our own.
 #pragma once
 
 #include <optional>

@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// What a folder with a published model says of it.
+/// The description of a published model by its folder.
 struct PublishedConfig {
   std::string path;    // of config.json
   std::string family;  // ours

@@ -1,4 +1,4 @@
-// What train, eval and generate have in common: ranks that agree, the data, and what trains.
+// The start of train, eval and generate: ranks that agree, the data, and what trains.
 #pragma once
 
 #include <memory>

@@ -29,7 +29,8 @@ std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nloh
 void together(Communicator& world, const std::function<void()>& work,
               const std::function<void()>& cleanup = {});
 
-/// What `make` returns on rank 0, on every rank; if it threw there, all ranks throw. Collective.
+/// Returns the value of `make` on rank 0, on every rank; if it threw there, all ranks throw.
+/// Collective.
 nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make);
 
 /// `mine` of every rank, one after the other; as many on each rank. Collective.

@@ -1,4 +1,4 @@
-// What can befall a launch while its main thread is in a step: the death of another rank, after
+// A watch over a launch while its main thread is in a step: the death of another rank, after
 // which that step never ends, or a launcher that will not wait until it has ended.
 // Invariant: it only says what happened, what to do, and ends a launch that can never go on.
 #pragma once

@@ -53,7 +53,7 @@ double stat_field(const std::string& path, const std::string& key) {
   return 0;
 }
 
-/// What a control group lets its processes take, and how much of that is left.
+/// The memory that a control group lets its processes take, and how much of it is left.
 struct GroupMemory {
   double limit = 0, left = 0;
 };

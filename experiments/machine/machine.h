@@ -1,4 +1,4 @@
-// What this process may use of its machine: cores, memory, disk.
+// The share of the machine that this process may use: cores, memory, disk.
 // Invariant: reads the system, changes nothing; what cannot be read is empty, never a guess.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the program prints on stdout: once per launch, and never lost in silence.
+// The program's output on stdout: once per launch, and never lost in silence.
 #pragma once
 
 #include <nlohmann/json.hpp>

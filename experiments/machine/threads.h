@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// What one rank may use; gathered from all ranks of the job.
+/// The cores that one rank may use; gathered from all ranks of the job.
 struct RankCores {
   std::string host;
   std::vector<int> cpus;   // logical

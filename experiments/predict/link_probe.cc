@@ -151,7 +151,7 @@ class End {
   std::vector<std::byte> buffer_;
 };
 
-/// What one end measured.
+/// The measurements of one end.
 struct LinkFigures {
   double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
   double half = 0;  // seconds of a message of half the bytes

@@ -68,7 +68,7 @@ class RankColumns {
   std::size_t width_;
 };
 
-/// What all updates of a step cost, as elements: all.sum(3) but for rules with products.
+/// Returns the cost of all updates of a step, in elements: all.sum(3) but for rules with products.
 double update_cost(const Assignment& assignment) {
   double cost = 0;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -246,7 +246,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;
-  // What was measured in full and is frozen now does not run, in proportion to its products.
+  // A unit that was measured in full and is frozen now does not run, in proportion to its products.
   ModelSpec before = model;
   for (UnitSpec& unit : before.units) unit.recompute = false;
   choose_recompute(before, measured.parallel.recompute);

@@ -24,11 +24,11 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// What the units of `trainer`'s model took in its last steps, and what its ranks did besides: all
+/// The times of the units of `trainer`'s model in its last steps, and of its ranks besides: all
 /// of a machine but its links. Collective.
 StepCosts measure_steps(Trainer& trainer, Backend& backend);
 
-/// What the steps that `trainer` has run took, and the links, which are probed now. `record`, to
+/// The times of the steps that `trainer` has run, and the links, which are probed now. `record`, to
 /// which the last steps are added, knows more where units were frozen during the run; null: the
 /// last steps alone. Collective.
 MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads,
@@ -38,7 +38,7 @@ nlohmann::ordered_json to_json(const MeasuredCosts& costs);
 /// Errors name `source`.
 MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& source);
 
-/// What --costs names: a run directory or its costs.json, or a machine file (*.toml).
+/// The source that --costs names: a run directory or its costs.json, or a machine file (*.toml).
 struct CostSource {
   std::string name;
   std::optional<MeasuredCosts> measured;

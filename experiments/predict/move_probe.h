@@ -1,4 +1,4 @@
-// What the bytes of a change of the layout take on this machine, measured by doing the same.
+// The time of the bytes of a layout change on this machine, measured by doing the same.
 #pragma once
 
 #include <vector>

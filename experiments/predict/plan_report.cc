@@ -179,7 +179,7 @@ void add_rate(const RunConfig& config, const PlanOptions& options, int threads, 
                   rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
 }
 
-/// What the rank that sends most gradients sends, and what one piece for each part would be; and
+/// The bytes of the rank that sends most gradients, and those of one piece for each part; and
 /// what the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
   std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
@@ -223,7 +223,7 @@ std::string recompute_text(const std::vector<std::string>& words) {
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " + "));
 }
 
-/// What else parallel.recompute could be, at the same layout: by words, memory of the largest rank
+/// The other values of parallel.recompute, at the same layout: by words, memory of the largest rank
 /// and time of a step.
 Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& facts) {
   if (facts.contains("rate_gflops_per_s")) options.gflops = facts["rate_gflops_per_s"];

@@ -20,7 +20,7 @@ struct PlanOptions {
   std::string links{};  // the same, in place of the links of `costs`
 };
 
-/// What a plan is predicted from, and what it says of that.
+/// The figures that a plan is predicted from.
 struct PlanSource {
   std::vector<UnitSeconds> units;  // as far as they train in the assignment
   MachineModel machine;

@@ -109,7 +109,7 @@ std::string memory_text(const Json& report) {
                                                        available.get<double>() / kGiB));
 }
 
-/// What the times stand on.
+/// Says where the times come from.
 std::string basis_text(const Json& report) {
   const std::string links = fmt::format("links: {}\n", report["links"]["text"].get<std::string>());
   if (report.contains("costs_from"))
@@ -157,7 +157,7 @@ std::string times_text(const Json& report) {
          exchange_text(report);
 }
 
-/// What computing activations again would save and cost.
+/// Says what recomputation would save and cost.
 std::string recompute_text(const Json& choices) {
   std::string text =
       fmt::format("{:<22}{:>20}{:>12}\n", "recompute", "largest rank, MiB", "step ms");

@@ -1,4 +1,4 @@
-// What `schedule --costs` means: seconds for every stage, or of each, or what the units of a run
+// The costs of `schedule --costs`: seconds for every stage, or of each, or what the units of a run
 // took; and `--links` or `--latency`, what messages take.
 // Invariant: pure but for reading the files; a run's model is cut over a layout's stages as `train`
 // would cut it.

@@ -51,8 +51,8 @@ ModelSpec model_of_samples(RunConfig config) {
   return model_of(config)->spec();
 }
 
-/// What this program keeps of a weight besides the weight itself: copies that are packed for its
-/// kernels, as a layer of the model has them on the config's device.
+/// Returns the bytes that this program keeps of a weight besides the weight itself: copies that are
+/// packed for its kernels, as a layer of the model has them on the config's device.
 double packed_bytes_per_weight(const RunConfig& config) {
   const std::unique_ptr<Model> model = model_of(config);
   const auto backend = make_sizing_backend(config, std::max(1, config.run.threads));
@@ -111,7 +111,7 @@ bool runs_here(const PlanProblem& problem, const PlanCandidate& candidate) {
   return candidate.tp == 1 && problem.software.name == "concertina";
 }
 
-/// What a run reserves on its fullest rank, where that is soon known.
+/// Returns the bytes that a run reserves on its fullest rank, where that is soon known.
 std::optional<double> exact_bytes(const RunConfig& given, const PlanProblem& problem,
                                   const PlanCandidate& candidate) {
   const double actions =

@@ -21,13 +21,13 @@ struct LayoutSearchOptions {
   std::string software = "concertina";
   int top = 10;
   double budget = 20e6;  // actions
-  /// What is tried; an empty list is everything.
+  /// The values to try; an empty list is everything.
   std::vector<int> tp{}, pp{}, microbatch{}, chunks{};
   std::vector<std::string> schedules{}, recompute{};
   std::function<void(const std::string&)> progress{};
 };
 
-/// What the search is for and on. Throws Error{bad_input} where a figure is missing.
+/// Returns the question of the search. Throws Error{bad_input} where a figure is missing.
 PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& options);
 
 /// How far predicted step times are off, of machines and programs that the model was not fitted to:

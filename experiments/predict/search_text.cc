@@ -82,7 +82,7 @@ std::string too_large_text(const Json& report) {
   return text;
 }
 
-/// What the columns mean, and how far to believe them.
+/// Explains the columns, and how far to believe them.
 std::string legend_text(const Json& report) {
   const auto similar = std::ranges::count_if(
       report["layouts"], [](const Json& layout) { return layout["within_error"].get<bool>(); });

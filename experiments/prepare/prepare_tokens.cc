@@ -25,7 +25,7 @@ double seconds_after(PrepareClock::time_point start) {
   return std::chrono::duration<double>(PrepareClock::now() - start).count();
 }
 
-/// What all ranks have done, as rank 0 hears of it: a message per chunk.
+/// The work that all ranks have done, as rank 0 hears of it: a message per chunk.
 class PrepareProgress {
  public:
   PrepareProgress(Communicator& world, std::uint64_t chunks, std::uint64_t bytes)
@@ -108,12 +108,12 @@ class PrepareProgress {
   Work sending_;
 };
 
-/// What one chunk holds, or all chunks before it together.
+/// The counts of one chunk, or of all chunks before it together.
 struct ChunkCounts {
   std::uint64_t tokens = 0, documents = 0;
 };
 
-/// What this rank has made of its chunks.
+/// The chunks that this rank has made.
 struct RankShare {
   std::vector<ChunkCounts> counts;  // chunk rank, rank + size, ...
   std::vector<std::string> keys;    // likewise
@@ -146,7 +146,7 @@ RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t te
   return share;
 }
 
-/// What stands before each chunk; the last: in all. Collective.
+/// Returns the counts before each chunk; the last: in all. Collective.
 std::vector<ChunkCounts> counts_before(Communicator& world, const RankShare& share,
                                        std::uint64_t chunks) {
   nlohmann::json mine = nlohmann::json::array();

@@ -1,4 +1,4 @@
-// What a launch of `train` did, in figures: result.json.
+// The figures of a launch of `train`: result.json.
 // Invariant: keys are stable, their names have the units; a figure that is not known is left out,
 // one that is not finite is null.
 #pragma once

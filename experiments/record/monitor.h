@@ -1,4 +1,4 @@
-// What a training run leaves behind for people: metrics.jsonl, events.jsonl, TensorBoard, progress.
+// The files of a training run for people: metrics.jsonl, events.jsonl, TensorBoard, progress.
 // Invariant: only rank 0 has one; nothing here changes a result or ends a run: a file that cannot
 // be written is a warning, once for each file, and is tried again with the next line.
 #pragma once

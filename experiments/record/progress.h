@@ -1,4 +1,4 @@
-// What a user sees of a training run while it goes on: a bar on a terminal, else a line every
+// The display of a training run while it goes on: a bar on a terminal, else a line every
 // N steps. Invariant: the formatting is pure; only rank 0 makes a Progress; a stream that takes no
 // more (a log on a full disk) never ends a run.
 #pragma once

@@ -1,4 +1,4 @@
-// What `report` says of a run, as numbers: measured, and predicted from what its actions took and
+// The numbers of `report`: measured, and predicted from what its actions took and
 // from its costs.json.
 // Invariant: pure, but for load_run(). "Bubble" is, here as in metrics.jsonl and in
 // parallel/simulate/simulate.h, the idle share of a step: time in which a rank neither computes nor

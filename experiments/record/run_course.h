@@ -49,7 +49,7 @@ struct RunCourse {
   /// Seconds of all steps and changes, of which the run's first step counts as a mean one.
   double seconds() const;
   std::int64_t steps() const;
-  /// What all steps would have taken at the first segment's mean, over seconds().
+  /// The time of all steps at the first segment's mean, over seconds().
   double speed_up() const;
   /// The segment that begins with the step after `change`; null: no step came before the next one.
   const RunSegment* segment_after(const RunChange& change) const;

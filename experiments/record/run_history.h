@@ -1,4 +1,4 @@
-// What a run directory tells of earlier launches, and what a new launch may not do to it.
+// Earlier launches as a run directory tells of them, and what a new launch may not do to it.
 // Invariants: reads only, but for move_aside(); steps that were trained are never dropped without a
 // word, and their log lines never deleted.
 #pragma once

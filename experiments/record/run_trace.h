@@ -1,4 +1,4 @@
-// What all ranks measured in a few steps: what trace.json holds and `report` reads.
+// The measurements of all ranks in a few steps: trace.json holds them and `report` reads them.
 // Invariants: all times are seconds on one clock, from the start of the first step; reading a trace
 // that was written gives the same values, times to the nanosecond.
 #pragma once

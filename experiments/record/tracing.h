@@ -41,7 +41,7 @@ class Tracing {
   void after_step(std::int64_t step);
   /// The assignment is about to change: a window that is open ends with the step before.
   void before_change();
-  /// What was recorded last, on rank 0.
+  /// The last recording, on rank 0.
   const std::optional<RunTrace>& last() const { return last_; }
 
  private:

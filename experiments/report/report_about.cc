@@ -3,9 +3,9 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/run/planning.h"
+#include "io/figure/page.h"
 #include "io/run_files.h"
 
 namespace concertina {

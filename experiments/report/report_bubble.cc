@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/timeline/timeline_rows.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {

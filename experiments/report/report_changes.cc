@@ -5,8 +5,8 @@
 
 #include "core/number_text.h"
 #include "experiments/record/run_course.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {
@@ -154,7 +154,7 @@ std::string ladder_table(const RunCourse& course) {
          "run's first one, and of the changes.</p>\n";
 }
 
-/// What was decided besides the changes.
+/// The decisions besides the changes.
 std::string notes_list(const RunCourse& course) {
   std::string items;
   const std::size_t shown = std::min(course.notes.size(), kMaxTableRows);

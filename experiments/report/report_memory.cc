@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/number_text.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/timeline/timeline_rows.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/number_text.h"
-#include "experiments/report/html.h"
 #include "experiments/run/planning.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {

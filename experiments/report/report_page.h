@@ -1,6 +1,6 @@
 // The page of `report`: one file of HTML with its pictures, style and script in it; and its
 // sections, of which a page on a study has some.
-// Invariants: as of experiments/report/html.h; under 5 MB for any run.
+// Invariants: as of io/figure/page.h; under 5 MB for any run.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,14 @@ namespace concertina {
 
 std::string report_page(const RunFiles& run, const ReportFigures& figures);
 
-/// What was predicted over what was measured, on one axis.
+/// The prediction over the measurement, on one axis.
 std::string timeline_section(const RunTrace& trace, const ReportFigures& figures);
 std::string bubble_section(const ReportFigures& figures);
 std::string memory_section(const RunTrace& trace, const ReportFigures& figures);
 /// Curves over all steps, with a mark on the loss for each change; nothing of a run of less than
 /// two.
 std::string training_section(const RunFiles& run, const RunCourse& course);
-/// What changed between steps, and how fast the steps were in between; nothing of a run without
+/// The changes between steps, and how fast the steps were in between; nothing of a run without
 /// changes and other decisions.
 std::string changes_section(const RunFiles& run, const RunCourse& course);
 /// Who, when, where and what: as far as the run directory knows.

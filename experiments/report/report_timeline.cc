@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "core/number_text.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/timeline/timeline_drawing.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/number_text.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {

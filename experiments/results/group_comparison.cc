@@ -197,7 +197,7 @@ std::string mark_best_of(const TableSource& source, StudyTable& table, std::size
   const std::vector<std::size_t> order = by_mean(table, m);
   if (metric.better == BetterEnd::neither || order.empty()) return {};
   const std::size_t best = order.front();
-  // What is printed alike is marked alike.
+  // Figures that are printed alike are marked alike.
   const std::vector<std::string> means = printed_means(table, m);
   const auto next =
       std::ranges::find_if(order, [&](std::size_t r) { return means[r] != means[best]; });

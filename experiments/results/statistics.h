@@ -1,4 +1,4 @@
-// What samples of a figure say: mean, spread, interval, and whether two of them differ.
+// Statistics of a figure's samples: mean, spread, interval, and whether two of them differ.
 // Invariants: values that are not finite are counted, never averaged; what a sample is too small to
 // say is absent, not zero.
 #pragma once

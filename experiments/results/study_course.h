@@ -1,4 +1,4 @@
-// What the steps of trials were: their logs, and means over the trials of a group.
+// The steps of trials: their logs, and means over the trials of a group.
 // Invariant: a mean is of steps that every one of its trials has, so that no trial that lacks some
 // bends it.
 #pragma once

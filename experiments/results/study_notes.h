@@ -1,7 +1,7 @@
-// What a reader of a study's results must know beside them: of which program and machine the trials
-// are, and whether those that differ in their layout alone have the same bits, as they should.
-// Invariants: pure; figures of different programs or processors stand in one table only if someone
-// asked for that, and then it says so.
+// Notes that a reader of a study's results must see beside them: of which program and machine the
+// trials are, and whether those that differ in their layout alone have the same bits, as they
+// should. Invariants: pure; figures of different programs or processors stand in one table only if
+// someone asked for that, and then it says so.
 #pragma once
 
 #include <string>

@@ -12,9 +12,9 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/machine/machine.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
 #include "experiments/results/figure_names.h"
+#include "io/figure/page.h"
 #include "io/file.h"
 #include "io/run_files.h"
 
@@ -146,8 +146,6 @@ std::string text_of_file(const std::string& path) {
   } catch (const Error&) {  // the page goes without
     return {};
   }
-}
-
 }
 
 /// "1f1b, zb-v and 3 others".

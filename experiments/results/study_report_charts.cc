@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "core/number_text.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
+#include "io/figure/page.h"
 #include "parallel/simulate/idle_causes.h"
 
 namespace concertina {

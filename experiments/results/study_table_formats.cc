@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "experiments/report/html.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_table.h"
 #include "io/csv.h"
+#include "io/figure/page.h"
 
 namespace concertina {
 namespace {

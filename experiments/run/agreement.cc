@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kMostText = 100;  // of a value in the message
 
-/// What a rank says to rank 0, and what rank 0 answers to all.
+/// The message of a rank to rank 0, and rank 0's answer to all.
 struct Hello {
   std::array<char, 64> digest;
   std::int32_t isas;  // number of instruction sets it has
@@ -57,7 +57,7 @@ const std::string* find_claim(const std::vector<RankClaim>& claims, const std::s
   return found == claims.end() ? nullptr : &found->value;
 }
 
-/// What is wrong with the file is said where it is parsed.
+/// Faults of the file are reported where it is parsed.
 std::string file_digest(const std::string& path) try {
   return sha256_hex(read_file(path, kMostScheduleBytes));
 } catch (const Error&) {

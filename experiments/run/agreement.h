@@ -1,4 +1,4 @@
-// What all ranks of a job must have been told alike, compared before anything that can hang on a
+// The settings that all ranks of a job must have alike, compared before anything that can hang on a
 // difference or train to wrong numbers. Layouts and plans are pure functions of what is compared.
 // Invariant: every rank leaves agree() with the same answer, or all with the same error.
 #pragma once

@@ -27,7 +27,7 @@ Precision precision_of(const RunConfig& config);
 /// Tokens, or patches of images, of one step: model.context does not say how many a family has.
 std::int64_t tokens_of_step(const RunConfig& config);
 
-/// What the run trains, whatever its layout.
+/// Returns the job: all that the run trains, whatever its layout.
 Job job_of(const RunConfig& config);
 /// The keys of [data] for a text; `config` names one.
 DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);

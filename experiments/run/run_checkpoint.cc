@@ -49,7 +49,7 @@ std::vector<TensorPiece> own_pieces(const State& state, std::list<std::vector<st
   return pieces;
 }
 
-/// What own_pieces() has on `rank`, without data.
+/// Returns own_pieces() of `rank`, without data.
 std::vector<TensorPiece> planned_pieces(const Assignment& assignment, int rank,
                                         const std::vector<std::string>& kinds) {
   std::vector<TensorPiece> pieces;

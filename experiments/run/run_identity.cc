@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// What is kept is fp32 in any precision and on any device.
+/// Checkpoints are fp32 in any precision and on any device.
 constexpr std::string_view kMayChange[] = {
     "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
 

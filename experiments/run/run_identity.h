@@ -1,4 +1,4 @@
-// What makes a run the one that it is: all that decides its bits.
+// The identity of a run: all that decides its bits.
 // Invariant: pure; a checkpoint keeps the identity of its run, and a launch with another one is
 // refused key by key.
 #pragma once
@@ -18,8 +18,9 @@ inline constexpr const char* kWholeText = "data.text.sha256";
 /// come.
 inline constexpr const char* kProgress = "progress";
 
-/// What of a config and its data decides the bits of a run: a checkpoint keeps it, and a resume
-/// with another one is refused key by key, but for what a resume may change (may_change()).
+/// Returns the values of a config and its data that decide the bits of a run: a checkpoint keeps
+/// it, and a resume with another one is refused key by key, but for what a resume may change
+/// (may_change()).
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
 /// Whether a run may go on with another value of this key of its identity: the precision, the

@@ -24,7 +24,7 @@ std::string stamp_digest(const Corpus& corpus) {
   return hash.hex();
 }
 
-/// What each rank sees: `host`, `stamps`, `bytes`. Collective.
+/// Gathers what each rank sees: `host`, `stamps`, `bytes`. Collective.
 std::vector<nlohmann::json> files_of_ranks(Communicator& world, const Corpus& corpus) {
   nlohmann::json mine;
   together(world, [&] {

@@ -1,4 +1,4 @@
-// What files a run reads, the same on every rank: a text at its start and as long as it lasts.
+// The files that a run reads, the same on every rank: a text at its start and as long as it lasts.
 // Invariant: files are read whole once per copy, not per rank: by rank 0, and by the first rank of
 // a host that sees files which are not those of rank 0.
 #pragma once

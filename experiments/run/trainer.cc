@@ -128,7 +128,7 @@ StepResult Trainer::step(std::int64_t step, BatchSource& source) {
   return {.loss = shared_[0], .grad_norm = shared_[1], .lr = shared_[2]};
 }
 
-/// What the first working rank has, to all spare ones.
+/// Sends a value of the first working rank to all spare ones.
 void Trainer::share_with_spares(std::span<double> values) {
   const Bytes bytes = std::as_writable_bytes(values);
   const int first = assignment_->working.front();

@@ -1,6 +1,6 @@
-// What trains, evaluates and generates: the one composition of job, assignment, state and engine.
-// Invariants: the job never changes; the state outlives every engine; a change of the assignment
-// leaves every bit of what is trained as it was.
+// The trainer: it trains, evaluates and generates, the one composition of job, assignment, state
+// and engine. Invariants: the job never changes; the state outlives every engine; a change of the
+// assignment leaves every bit of what is trained as it was.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ namespace concertina {
 /// Makes stages of `model` on `backend`; both outlive what it makes.
 StageFactory stage_factory(const Model& model, Backend& backend);
 
-/// What a change of the assignment took.
+/// The times of a change of the assignment.
 struct Adoption {
   double seconds = 0;           // of this rank, from when all were ready
   double move_seconds = 0;      // of these, for the state
@@ -38,7 +38,7 @@ class Trainer {
   Trainer(const RunConfig& config, Backend& backend, Communicator& world,
           Watchdog* watchdog = nullptr, const std::string& launch = {});
 
-  /// What this rank takes, in bytes.
+  /// Returns the memory of this rank, in bytes.
   RankMemory memory() const { return engine_->memory(); }
   /// Takes the memory and connects with the other ranks. All below comes after it. Collective.
   void start();
@@ -92,10 +92,10 @@ class Trainer {
   /// Seconds that this rank took to make its engine, to connect it and to pack its weights, the
   /// last time.
   double build_seconds() const { return build_seconds_ + pack_seconds_; }
-  /// What adopt() would move.
+  /// Returns the data that adopt() would move.
   MovePlan plan_adoption(const Assignment& next);
 
-  /// What the assignment of now was asked for: at first, what the config says.
+  /// The request of the present assignment: at first, the config's.
   const Request& asked() const { return asked_; }
   /// The same for the layout and schedule of now with other units frozen.
   Request asked_with_frozen(int units) const;

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// What training has come to after each step.
+/// The state of training after each step.
 struct Trajectory {
   std::vector<StepResult> results;
   std::vector<std::vector<std::string>> digests;  // by bucket

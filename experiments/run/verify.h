@@ -22,7 +22,7 @@ struct VerifyCase {
 std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& usual,
                                      const std::string& schedule);
 
-/// What differed from the first case.
+/// The values that differed from the first case.
 struct VerifyResult {
   std::string name;
   bool moved = true;                   // the change to this layout kept every bit

@@ -29,8 +29,8 @@ struct TrialTask {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// What to start next. Nothing: there is nothing before a task under way has ended; once none is
-  /// under way, the study is over. `idle`: none is.
+  /// Returns the next trial to start. None: there is nothing before a task under way has ended;
+  /// once none is under way, the study is over. `idle`: none is.
   virtual std::optional<TrialTask> next(bool idle) = 0;
   /// A task has ended; `trial` has its state and, with rungs, its metrics.
   virtual void tell(const StoredTrial& trial) = 0;

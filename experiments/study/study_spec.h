@@ -1,4 +1,4 @@
-// What a study file (STUDY.toml) asks for: configs to vary, how to vary them, how to launch.
+// The content of a study file (STUDY.toml): configs to vary, how to vary them, how to launch.
 // Invariant: values alone; each value of an axis passed the checks of its config key, so that what
 // a trial can still get wrong is how values go together.
 #pragma once

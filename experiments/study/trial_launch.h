@@ -1,4 +1,4 @@
-// What a trial is launched as: its config, its overrides.toml and the words of its command, from a
+// The launch of a trial: its config, its overrides.toml and the words of its command, from a
 // launcher's template.
 // Invariants: all of it follows from the study and the trial's settings; what its run left before
 // decides only whether it begins anew. No shell reads the words; {args} alone in a word becomes as

@@ -214,7 +214,7 @@ bool TrialProcess::cut_short(int code, bool several_nodes) const {
 }
 
 StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
-  // What the launcher was ended by says nothing of the run.
+  // The launcher's end says nothing of the run.
   StoredTrial ended =
       trial_outcome(spec_, paths_, task_, config_, hung_ ? 0 : code, before, log_begin_);
   TrialRecord& record = ended.record;

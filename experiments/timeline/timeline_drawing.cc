@@ -82,7 +82,7 @@ class TimelinesDrawer {
   }
 
  private:
-  /// What the panels have, in lines; returns where they end.
+  /// Draws the content of the panels, in lines; returns where they end.
   double legend() {
     std::array<bool, kWorkKinds> used{};
     int chunks = 1;
@@ -214,7 +214,7 @@ class TimelinesDrawer {
     return y + 20;
   }
 
-  /// What is not drawn as it is.
+  /// Notes on all that is not drawn as it is.
   double notes(double y) {
     std::string text;
     if (scale_.by_column)

@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// What the axes are in.
+/// The unit of the axes.
 struct TimelineUnits {
   std::string time_label = "time";  // of the axis, with its unit
   std::string time_unit{};          // after a number: " ms"

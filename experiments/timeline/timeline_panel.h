@@ -24,7 +24,7 @@ Colour colour_of(WorkKind work, int chunk, int chunks);
 /// The lines over its box, if it has any.
 PathShape hatch_of(WorkKind work, const RectShape& box);
 
-/// What all panels of a picture share.
+/// The scale and choices that all panels of a picture share.
 struct PanelScale {
   double left = 0, right = 0;  // points: 0 and `longest`
   double longest = 0;          // seconds

@@ -90,7 +90,7 @@ std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes
 }
 
 std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double makespan) {
-  // What rounding leaves between two boxes is no wait.
+  // A gap between two boxes that rounding leaves is no wait.
   const double least = 1e-9 * makespan;
   std::vector<Interval> waits;
   double until = 0;

@@ -1,4 +1,4 @@
-// What the picture of a predicted step shows of a schedule: boxes of work, waits, saved
+// The content of the picture of a predicted step: boxes of work, waits, saved
 // activations, and why ranks wait. Invariant: plain values, pure functions, in seconds of the step;
 // how they are drawn is the business of timeline_drawing.cc and timeline_grid.cc.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// What a rank does in a box: F, B, I, W, the optimizer's part of STEP; or what it waits for: the
+/// The work of a rank in a box: F, B, I, W, the optimizer's part of STEP; or what it waits for: the
 /// computation of others, then messages.
 enum class WorkKind {
   forward,
@@ -57,7 +57,8 @@ struct TimelinePanel {
 /// The boxes of one rank in the order of its row, then its known waits.
 std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank);
 
-/// What takes most of each of `count` columns of so many seconds; none where it is mostly idle.
+/// Returns the work that takes most of each of `count` columns of so many seconds; none where it is
+/// mostly idle.
 std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes, double column,
                                                std::size_t count);
 
@@ -67,8 +68,9 @@ std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double ma
 /// The most stages that a rank has.
 int chunks_of(const TimelinePanel& panel);
 
-/// What a microbatch on a stage saves from F to B or W: bytes if `bytes`, else the share of it that
-/// a rank has of the model, so that schedules of one or many stages per rank compare.
+/// The activations that a microbatch on a stage saves from F to B or W: bytes if `bytes`, else the
+/// share of it that a rank has of the model, so that schedules of one or many stages per rank
+/// compare.
 double saved_by(const TimelinePanel& panel, int stage, bool bytes);
 
 /// An amount from `at` on, until the next one.

@@ -229,7 +229,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
       {{"layout", short_form(trainer.layout())}, {"ranks", world.size()}, {"resumed", done > 0}});
 }
 
-/// What is not as it was, though the run may go on.
+/// Warns of all that is not as it was, though the run may go on.
 void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) const {
   for (const auto& [key, now] : own_identity.items())
     if (may_change(key) && stored.contains(key) && stored[key] != now)

@@ -1,4 +1,4 @@
-// What `train --dry-run` says: what the launch would do, without a step.
+// The output of `train --dry-run`: what the launch would do, without a step.
 #pragma once
 
 #include <string>

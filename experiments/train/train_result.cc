@@ -18,8 +18,8 @@
 #include "experiments/launch/launch.h"
 #include "experiments/machine/error_text.h"
 #include "experiments/predict/measured_costs.h"
-#include "experiments/record/run_costs.h"
 #include "experiments/record/report_figures.h"
+#include "experiments/record/run_costs.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/record/utilization.h"
 #include "io/file.h"
@@ -30,7 +30,7 @@
 namespace concertina {
 namespace {
 
-// What result.json says beside the figures of its steps (experiments/record/launch_figures.h).
+// The parts of result.json beside the figures of its steps (experiments/record/launch_figures.h).
 // Invariant: of rank 0 alone, after the last step and costs.json.
 using Json = nlohmann::ordered_json;
 

@@ -1,4 +1,4 @@
-// What `train` leaves and says at its end: costs.json, result.json, the closing words.
+// The end of `train`: costs.json, result.json, the closing words.
 // Invariant: on rank 0, after the last checkpoint; a file that cannot be written is a warning where
 // the run is whole without it.
 #pragma once
@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "parallel/predict/cost_record.h"
-#include "parallel/predict/machine.h"
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/train/train_launch.h"
+#include "parallel/predict/cost_record.h"
+#include "parallel/predict/machine.h"
 
 namespace concertina {
 

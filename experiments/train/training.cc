@@ -188,7 +188,8 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   return result;
 }
 
-/// What the layout policy may count on: of a frontier that was found not to pay, nothing.
+/// Returns the cache that the layout policy may count on: none of a frontier that was found not to
+/// pay.
 CacheForecast Training::cache_forecast() const {
   if (!cache_) return {};
   const CacheOutlook outlook = cache_->outlook();
@@ -196,7 +197,7 @@ CacheForecast Training::cache_forecast() const {
   return {.share = outlook.share, .read_s_per_sample = outlook.read_seconds};
 }
 
-/// What the run goes on with after the step of `view`.
+/// Decides what the run goes on with after the step of `view`.
 void Training::decide(const RunView& view, Tracing& tracing) {
   Change change;
   for (ChangePolicy* policy : policies_) policy->consider(view, trainer_, change);
@@ -220,7 +221,7 @@ void Training::write_events(std::int64_t step, const std::vector<RunEvent>& even
   for (const RunEvent& event : events) launch_.monitor->event(step, event.kind, event.facts);
 }
 
-/// What later decisions depend on, by policy.
+/// Returns the progress that later decisions depend on, by policy.
 nlohmann::json Training::progress() const {
   nlohmann::json progress;
   for (const ChangePolicy* policy : policies_) progress[policy->name()] = policy->progress();

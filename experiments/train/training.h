@@ -19,7 +19,7 @@
 
 namespace concertina {
 
-/// What all ranks must know of a step that has just ended.
+/// The figures of a step that has just ended, which all ranks must know.
 struct StepStatus {
   double bubble = 0;      // idle share, mean over ranks
   double peak_bytes = 0;  // largest of any rank

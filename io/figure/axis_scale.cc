@@ -35,7 +35,7 @@ std::string short_number(double value, int digits) {
   if (!std::isfinite(value)) return std::isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf";
   std::string text = fmt::format("{:.{}g}", value, std::max(1, digits));
   if (text == "-0") return "0";
-  // What {:g} writes as 1.23e+04 is easier to read in full.
+  // A number that {:g} writes as 1.23e+04 is easier to read in full.
   if (std::abs(value) < 1e7 && text.find('e') != std::string::npos && std::abs(value) >= 1)
     text = fmt::format("{:.0f}", std::stod(text));
   if (const auto e = text.find("e+"); e != std::string::npos) text.erase(e + 1, 1);

@@ -57,7 +57,7 @@ double size_for(const std::string& text, double size, double width) {
   return needed > width ? std::max(5.5, size * width / needed) : size;
 }
 
-/// What is drawn where there is nothing to draw.
+/// The words in place of a chart without data.
 Drawing empty_chart(const Chart& chart) {
   Drawing sheet = ChartFrame(chart, {}).sheet();
   sheet.words({sheet.width / 2, sheet.height / 2}, "no data", kLabelSize, Anchor::middle, kSoft);

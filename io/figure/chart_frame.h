@@ -1,4 +1,4 @@
-// What all charts have in common: the sheet, title, legend, axes and their ticks; and what each
+// The common parts of all charts: the sheet, title, legend, axes and their ticks; and what each
 // kind shows inside its axes. Invariants: the area of the marks and all words around it are
 // disjoint; no series of no value has a line in the legend.
 #pragma once

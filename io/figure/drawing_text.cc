@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-// What is there on most machines and in most papers; all have the widths of Helvetica but the last.
+// Fonts that most machines and papers have; all have the widths of Helvetica but the last.
 constexpr const char* kFonts =
     "Helvetica, Arial, 'Liberation Sans', 'Nimbus Sans', 'DejaVu Sans', sans-serif";
 

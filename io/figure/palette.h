@@ -30,7 +30,7 @@ Colour mixed(Colour from, Colour to, double share);
 /// Nearly black or white: what can be read on `back` (relative luminance of WCAG 2).
 Colour readable_on(Colour back);
 
-/// Of lines over an area.
+/// The colour of lines over an area.
 enum class Hatch { none, rising, falling, crossed, level };
 
 /// How the n-th series is drawn, n from 0 on; all repeat, dashes and hatches sooner than colours.

@@ -17,8 +17,8 @@
 #include "core/number_text.h"
 #include "experiments/record/run_course.h"
 #include "experiments/record/tracing.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_page.h"
+#include "io/figure/page.h"
 #include "tests/synthetic_trace.h"
 #include "tests/temporary_directory.h"
 

@@ -1,4 +1,4 @@
-// Pages of a run and of a study: their frame, style and script, and small pieces of HTML as text.
+// Pages of figures, such as those of a run and of a study: frame, style, script, pieces of HTML as text.
 // Invariants: a page refers to nothing outside; says everything without its script, which zooms,
 // reads values off curves and saves figures as SVG; what these give is well-formed XML, whatever
 // text goes in. Colours are the palette's; light and dark follow the reader's setting.

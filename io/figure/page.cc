@@ -1,4 +1,4 @@
-#include "experiments/report/html.h"
+#include "io/figure/page.h"
 
 #include <fmt/format.h>
 

@@ -52,7 +52,7 @@ struct UnitCost {
   /// Operations that recompute the kept values from the unit's input; 0: it cannot be done.
   double again_flops = 0;
   /// The products of F alone, attention's as if no mask hid a key; utilization is computed from
-  /// them (experiments/record/utilization.h).
+  /// them (experiments/record/launch_figures.h).
   double model_flops = 0;
 
   /// Bytes that F and I read and write besides their products: norms, activations, sums, losses.

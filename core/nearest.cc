@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
-#include <string>
 #include <vector>
 
 namespace concertina {

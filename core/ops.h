@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <variant>
 
-#include "core/dropout.h"
 #include "core/operators.h"
+#include "core/rng.h"
 #include "core/tensor.h"
 #include "core/update_ops.h"
 

@@ -51,4 +51,16 @@ class Rng {
   Purpose purpose_;
 };
 
+/// Element e of a sample is dropped where word e % 4 of Rng{seed, Purpose::dropout}.words(step,
+/// sample, unit, e / 4) is below threshold().
+struct DropoutMask {
+  double share = 0;  // of what is dropped, [0, 1)
+  RandomAt at;
+  std::int64_t sample_elements = 0;  // T C, at most 2^34
+
+  std::uint32_t threshold() const { return static_cast<std::uint32_t>(share * 0x1p32); }
+  /// The factor of what is kept, so that the expectation stays.
+  float scale() const { return static_cast<float>(1 / (1 - share)); }
+};
+
 }  // namespace concertina

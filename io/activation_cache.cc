@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <functional>
 #include <random>
 #include <string_view>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "io/cache_tier.h"
 
 namespace concertina {
 namespace {

@@ -1,12 +1,14 @@
 #include "io/file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -16,6 +18,13 @@
 
 namespace concertina {
 namespace {
+
+namespace fs = std::filesystem;
+
+bool is_program(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
 
 namespace stdfs = std::filesystem;
 
@@ -79,6 +88,49 @@ auto retried(const Call& call) {
 }
 
 }  // namespace
+
+std::string find_program(const std::string& program) {
+  if (program.find('/') != std::string::npos) return is_program(program) ? program : "";
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable == nullptr ? "/usr/bin:/bin" : variable;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + program;
+    if (is_program(candidate)) return candidate;
+    begin = end + 1;
+  }
+  return {};
+}
+
+std::string why_not_writable(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  if (fs::exists(status) && !fs::is_regular_file(status)) return "it is no regular file";
+  if (!fs::is_directory(directory, error)) return "its directory is not there";
+  if (access(directory.c_str(), W_OK | X_OK) != 0) return "its directory cannot be written to";
+  return {};
+}
+
+std::string read_input_file(const std::string& path, std::uint64_t limit, const std::string& fix) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const auto refuse = [&](const std::string& why) {
+    throw_input(fmt::format("cannot read this file: {}", why), path, fix);
+  };
+  if (error) refuse(error.message());
+  if (fs::is_directory(status)) refuse("it is a directory");
+  if (!fs::is_regular_file(status)) refuse("it is a pipe or a device, not a regular file");
+  try {
+    return read_file(path, limit);
+  } catch (const Error& failed) {
+    if (failed.system_error() != 0) refuse(std::strerror(failed.system_error()));
+    throw;
+  }
+}
 
 void throw_io(std::string_view call, const std::string& path) {
   throw_errno(call, path, advice(errno));

@@ -10,6 +10,17 @@
 
 namespace concertina {
 
+/// Where `program` is: itself if it has a slash, else on PATH; empty if it cannot be executed.
+std::string find_program(const std::string& program);
+
+/// Why no file can be made, or replaced, at `path`: it is a device or a directory, or its directory
+/// is not there or read-only; empty if one can.
+std::string why_not_writable(const std::string& path);
+
+/// Returns the whole file. Throws Error{bad_input} with `fix` if `path` is no regular file, cannot
+/// be read or has more than `limit` bytes.
+std::string read_input_file(const std::string& path, std::uint64_t limit, const std::string& fix);
+
 /// Throws a failure for errno after `call` on `path`, with advice for the usual causes (no space,
 /// no permission, file-size limit, ...).
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);

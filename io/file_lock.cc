@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
 #include <optional>
 #include <sstream>
 #include <utility>

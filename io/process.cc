@@ -15,7 +15,6 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "io/file.h"
-#include "io/paths.h"
 
 namespace concertina {
 namespace {

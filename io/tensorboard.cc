@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <boost/crc.hpp>
+
 #include <chrono>
 
 #include "core/host_name.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <boost/algorithm/hex.hpp>
+
 #include <cstring>
 
 #include "core/error.h"

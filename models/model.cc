@@ -4,10 +4,41 @@
 #include <array>
 #include <cmath>
 
+#include "core/rng.h"
 #include "model_table.h"
 #include "models/recompute.h"
 
 namespace concertina {
+namespace {
+
+float element(const BucketTensor& tensor, const Rng& rng, std::size_t index) {
+  switch (tensor.init.kind) {
+    case Init::Kind::zeros:
+      return 0;
+    case Init::Kind::ones:
+      return 1;
+    case Init::Kind::normal:
+      break;
+  }
+  return tensor.init.std * rng.normal(static_cast<std::uint32_t>(index >> 32),
+                                      static_cast<std::uint32_t>(tensor.parameter),
+                                      static_cast<std::uint32_t>(tensor.unit),
+                                      static_cast<std::uint32_t>(index));
+}
+
+}  // namespace
+
+void initialize(const Bucket& bucket, std::uint64_t seed, std::size_t begin, std::span<float> out) {
+  const Rng rng(seed, Purpose::init);
+  const std::size_t end = begin + out.size();
+  std::fill(out.begin(), out.end(), 0.0F);
+  for (const BucketTensor& tensor : bucket.tensors) {
+    const std::size_t from = std::max(begin, tensor.offset);
+    const std::size_t to = std::min(end, tensor.offset + tensor.count);
+    for (std::size_t at = from; at < to; ++at)
+      out[at - begin] = element(tensor, rng, at - tensor.offset);
+  }
+}
 
 namespace families {
 #define CONCERTINA_DECLARE(name, symbol) Family symbol();
@@ -17,7 +48,7 @@ CONCERTINA_MODELS(CONCERTINA_DECLARE)
 
 namespace {
 
-constexpr std::int64_t kMostDropped = std::int64_t{1} << 34;  // core/dropout.h
+constexpr std::int64_t kMostDropped = std::int64_t{1} << 34;  // core/rng.h
 
 void check_range(std::string_view key, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
@@ -64,9 +95,10 @@ void check_sizes(const ModelConfig& config) {
     throw_input(fmt::format("model.dropout = {} is out of range", config.dropout), "model.dropout",
                 "a share from 0 up to, but not, 1");
   if (config.dropout > 0 && config.context * config.width > kMostDropped)
-    throw_input(fmt::format("dropout supports at most {} elements per sample, and this model has {}",
-                            kMostDropped, config.context * config.width),
-                "model.dropout", "0, or a smaller width or context");
+    throw_input(
+        fmt::format("dropout supports at most {} elements per sample, and this model has {}",
+                    kMostDropped, config.context * config.width),
+        "model.dropout", "0, or a smaller width or context");
   const double rows = static_cast<double>(config.samples) * static_cast<double>(config.context);
   const double columns = static_cast<double>(std::max(config.vocab, 4 * config.width));
   if (rows * columns > 0x1p46)

@@ -2,6 +2,7 @@
 // Invariant: the description is a pure function of ModelConfig; units add only a backend.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,10 @@
 #include "models/units/unit.h"
 
 namespace concertina {
+
+/// Writes elements [begin, begin + out.size()) of `bucket`; padding becomes zero. Philox counter:
+/// (high word of the index, tensor's parameter index, tensor's first unit, low word).
+void initialize(const Bucket& bucket, std::uint64_t seed, std::size_t begin, std::span<float> out);
 
 /// The keys of [model], and what a microbatch holds.
 struct ModelConfig {

@@ -1,6 +1,5 @@
 #include "models/model_stage.h"
 
-#include <algorithm>
 #include <bit>
 #include <functional>
 

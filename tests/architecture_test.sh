@@ -105,7 +105,7 @@ violations() {
     parallel/exchanges parallel/policies parallel/predict parallel/repartition
   forbid "$1" 'predictions read no files' 'nlohmann/|toml|fstream>|filesystem>' $none parallel/predict
   refuse "$1" 'what has no effect is said by the table of keys, of options or of a study' \
-    '^[^/]*".*has no effect' 'experiments/(config/config|commands/command|study/study_sections)\.cc' \
+    '^[^/]*".*has no effect' 'experiments/(config/config|commands/command|study/sampler)\.cc' \
     core models parallel io experiments
   refuse "$1" 'the entry of a registry says which keys it reads' \
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \

@@ -1,6 +1,5 @@
 #include "core/cuda/pass_graphs.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.h"

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "core/step_history.h"
-#include "experiments/bench/schedule_bound.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/machine/gather.h"
 

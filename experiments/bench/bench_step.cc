@@ -6,13 +6,11 @@
 #include <array>
 #include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "core/arena.h"
 #include "core/cpu/whole_product.h"
 #include "core/profile_backend.h"
 #include "core/step_history.h"
-#include "experiments/bench/schedule_bound.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/measured_costs.h"

@@ -3,12 +3,22 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/profile_backend.h"
 #include "experiments/bench/random_samples.h"
 #include "experiments/run/trainer.h"
+#include "parallel/simulate/stage_means.h"
 
 namespace concertina {
+
+/// Seconds of the STEP of `row` without its waits for other ranks; 0 if it has none.
+double step_seconds(const std::vector<Action>& row, const StepRecord& record);
+
+/// The makespan of `plan` if all actions of a kind and stage take their mean, and STEP on each rank
+/// what `steps` says.
+double schedule_bound(const Plan& plan, const Layout& layout, const StageMeans& means,
+                      const std::vector<double>& steps);
 
 struct TimedTrainer {
   /// Starts from initial weights. Collective over `world`.

@@ -16,7 +16,6 @@
 
 #include "core/frozen_outputs.h"
 #include "experiments/cache/cache_room.h"
-#include "experiments/cache/cache_use.h"
 #include "experiments/cache/prefix_digests.h"
 #include "experiments/run/trainer.h"
 #include "io/activation_cache.h"

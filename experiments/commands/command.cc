@@ -5,12 +5,11 @@
 #include <charconv>
 #include <filesystem>
 
-#include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/model_from.h"
 #include "experiments/study/study_folder.h"
-#include "io/paths.h"
+#include "io/file.h"
 
 namespace concertina {
 namespace {

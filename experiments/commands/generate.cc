@@ -2,7 +2,7 @@
 #include "experiments/evaluate/generate.h"
 #include "experiments/commands/command.h"
 #include "experiments/launch/launch.h"
-#include "experiments/machine/error_text.h"
+#include "experiments/machine/exit.h"
 #include "experiments/run/run_checkpoint.h"
 
 namespace concertina {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/version.hpp>
+
 #include <csignal>
 #include <filesystem>
 

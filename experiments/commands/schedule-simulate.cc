@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/commands/schedule_options.h"
-#include "experiments/predict/bubble_json.h"
 #include "experiments/predict/rank_lines.h"
 #include "experiments/predict/schedule_costs.h"
+#include "experiments/predict/schedule_search_report.h"
 #include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
 

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_value.h"
-#include "io/input_file.h"
+#include "io/file.h"
 #include "io/run_files.h"
 
 namespace concertina {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "io/input_file.h"
+#include "io/file.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/infer_layout.h"
 #include "parallel/plan/schedule_text.h"

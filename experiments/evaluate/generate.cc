@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <vector>
 
 #include "core/error.h"
 #include "core/rng.h"

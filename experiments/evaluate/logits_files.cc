@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "core/error.h"
 #include "core/tensor.h"

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/hugging_face/adopt_value.h"
+#include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/sentences.h"
 #include "io/file.h"

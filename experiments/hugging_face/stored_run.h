@@ -11,6 +11,11 @@
 
 namespace concertina {
 
+/// Takes the value of `key` from `theirs`, unless a file or --set has set it. `source`: where it is
+/// from. Input error: it is set to something else; with `at_most` a smaller number will do.
+void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
+                 bool at_most, RunConfig& config);
+
 struct StoredRun {
   std::string directory;  // has config.toml
   RunConfig config;

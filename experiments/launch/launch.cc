@@ -21,7 +21,6 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
-#include "experiments/machine/threads.h"
 #include "experiments/predict/memory_check.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
@@ -33,7 +32,6 @@
 #include "io/hdf5_version.h"
 #include "io/sha256.h"
 #include "models/task.h"
-#include "parallel/comm/mpi_environment.h"
 #include "parallel/plan/plan_index.h"
 
 namespace concertina {

@@ -3,11 +3,19 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "core/error.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
+
+/// `text` with \xNN in place of bytes that steer a terminal: what a broken input or an untrained
+/// model says may hold any.
+std::string terminal_text(const std::string& text);
+
+/// "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n"; names the rank unless it is negative.
+std::string error_text(const Error& error, int rank);
 
 /// Runs `body` and returns its exit code. If it throws, prints what, where and what to try on
 /// stderr and ends all ranks.

@@ -8,7 +8,7 @@
 
 #include "core/host_name.h"
 #include "core/log.h"
-#include "experiments/machine/error_text.h"
+#include "experiments/machine/exit.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/signals.h"
 

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "experiments/config/byte_size.h"
-#include "io/input_file.h"
+#include "io/file.h"
 #include "io/toml_reader.h"
 
 namespace concertina {

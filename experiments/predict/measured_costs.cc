@@ -12,7 +12,7 @@
 #include "experiments/machine/gather.h"
 #include "experiments/predict/link_probe.h"
 #include "experiments/predict/machine_file.h"
-#include "io/input_file.h"
+#include "io/file.h"
 #include "io/run_files.h"
 #include "models/recompute.h"
 #include "parallel/predict/unit_work.h"

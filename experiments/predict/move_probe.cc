@@ -9,7 +9,7 @@
 #include "core/step_history.h"
 #include "experiments/machine/gather.h"
 #include "parallel/plan/moves.h"
-#include "parallel/runtime/message_pieces.h"
+#include "parallel/runtime/redistribute.h"
 
 namespace concertina {
 namespace {

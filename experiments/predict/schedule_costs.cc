@@ -7,15 +7,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
-#include "io/input_file.h"
+#include "io/file.h"
 #include "parallel/plan/partition.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/predict/bubble_json.h"
-
 namespace concertina {
 namespace {
 

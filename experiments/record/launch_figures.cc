@@ -3,6 +3,39 @@
 #include "core/step_history.h"
 
 namespace concertina {
+namespace {
+
+/// TFLOP/s of dense products, from NVIDIA's data sheets (which state those with sparsity, twice
+/// these); fp32 without tensor cores.
+struct DataSheet {
+  std::string_view name;  // part of what the driver calls the device
+  double fp32, tf32, bf16, fp8;
+};
+
+// The first that fits: names of more words come before what they begin with.
+constexpr DataSheet kDataSheets[] = {
+    {"H200 NVL", 60, 417.5, 835.5, 1670.5}, {"H200", 67, 494.5, 989.5, 1979},
+    {"H100 PCIe", 51, 378, 756.5, 1513},    {"H100 NVL", 60, 417.5, 835.5, 1670.5},
+    {"H100", 67, 494.5, 989.5, 1979},       {"A100", 19.5, 156, 312, 0},
+};
+
+double data_sheet_rate(const DataSheet& sheet, std::string_view compute) {
+  if (compute == "fp32") return sheet.fp32;
+  if (compute == "tf32") return sheet.tf32;
+  if (compute == "bf16") return sheet.bf16;
+  return compute == "fp8" ? sheet.fp8 : 0;
+}
+
+}  // namespace
+
+double peak_flops_per_s(const RunConfig& config, std::string_view device) {
+  if (config.run.peak_tflops > 0) return config.run.peak_tflops * 1e12;
+  if (config.run.device != "cuda") return 0;
+  for (const DataSheet& sheet : kDataSheets)
+    if (device.find(sheet.name) != std::string_view::npos)
+      return data_sheet_rate(sheet, config.numerics.compute) * 1e12;
+  return 0;
+}
 
 void LaunchFigures::add(int count, double seconds, double bubble) {
   seconds_.insert(seconds_.end(), static_cast<std::size_t>(count), seconds);

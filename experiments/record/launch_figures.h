@@ -6,13 +6,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "experiments/cache/cache_use.h"
+#include "core/model_spec.h"
+#include "experiments/cache/cache_room.h"
+#include "experiments/config/config.h"
 #include "experiments/evaluate/evaluate.h"
 #include "parallel/runtime/update.h"
 
 namespace concertina {
+
+/// FLOP/s of one rank's device: `run.peak_tflops`, or that of dense products in
+/// `numerics.compute` by the data sheet of the GPU that `device` names. 0: not known.
+double peak_flops_per_s(const RunConfig& config, std::string_view device);
 
 /// The figures of the steps of one launch.
 class LaunchFigures {

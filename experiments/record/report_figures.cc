@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/step_history.h"
 #include "core/tensor.h"
-#include "experiments/record/run_costs.h"
 #include "experiments/record/tracing.h"
 #include "experiments/run/planning.h"
 #include "io/file.h"

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "core/step_history.h"
-#include "experiments/cache/cache_use.h"
+#include "experiments/cache/cache_room.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
 #include "io/run_files.h"

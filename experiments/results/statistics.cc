@@ -4,10 +4,10 @@
 #include <array>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
+
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 #include "core/error.h"
 

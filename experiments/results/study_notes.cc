@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+
 #include <set>
 
 #include "core/error.h"

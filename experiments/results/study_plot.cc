@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include "core/error.h"
 #include "experiments/machine/machine.h"

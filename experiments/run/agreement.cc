@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+
 #include <span>
 
 #include "core/cpu/isa.h"

@@ -1,7 +1,5 @@
 #include "experiments/run/state_hash.h"
 
-#include <vector>
-
 #include "io/sha256.h"
 
 namespace concertina {

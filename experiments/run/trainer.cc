@@ -9,7 +9,6 @@
 #include "core/memory.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/planning.h"
-#include "models/initialize.h"
 #include "models/model_stage.h"
 #include "parallel/comm/tensor_communicator.h"
 #include "parallel/runtime/redistribute.h"

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/predict/measured_costs.h"
-#include "experiments/record/utilization.h"
+#include "experiments/record/launch_figures.h"
 #include "experiments/run/planning.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/trial_record.h"

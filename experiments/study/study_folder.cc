@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "experiments/study/sampler.h"
 #include "io/file.h"
-#include "io/input_file.h"
 
 namespace concertina {
 namespace {

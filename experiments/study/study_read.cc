@@ -17,7 +17,7 @@
 #include "experiments/study/sampler.h"
 #include "experiments/study/trial_launch.h"
 #include "experiments/study/trial_process.h"
-#include "io/input_file.h"
+#include "io/file.h"
 
 namespace concertina {
 namespace {

@@ -14,7 +14,6 @@
 #include "core/number_text.h"
 #include "experiments/machine/signals.h"
 #include "experiments/record/progress.h"
-#include "experiments/study/sampler.h"
 #include "experiments/study/trial_launch.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
 #include <set>
 #include <sstream>
 
@@ -14,7 +15,6 @@
 #include "experiments/machine/machine.h"
 #include "experiments/study/trial_launch.h"
 #include "io/file.h"
-#include "io/paths.h"
 #include "io/process.h"
 
 namespace concertina {

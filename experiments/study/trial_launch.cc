@@ -13,7 +13,6 @@
 #include "experiments/config/config_toml.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
-#include "io/paths.h"
 #include "io/run_files.h"
 #include "io/sha256.h"
 

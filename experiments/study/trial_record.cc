@@ -6,10 +6,11 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+
 #include <set>
 
 #include "core/error.h"
-#include "experiments/machine/error_text.h"
+#include "experiments/machine/exit.h"
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_lines.h"
 #include "io/file.h"

@@ -7,12 +7,10 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <random>
 #include <span>
 #include <thread>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/host_name.h"
 #include "core/log.h"

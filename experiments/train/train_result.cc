@@ -6,8 +6,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include <optional>
-#include <string>
 #include <thread>
 
 #include "core/clock.h"
@@ -16,12 +14,11 @@
 #include "core/number_text.h"
 #include "core/version.h"
 #include "experiments/launch/launch.h"
-#include "experiments/machine/error_text.h"
+#include "experiments/machine/exit.h"
 #include "experiments/predict/measured_costs.h"
+#include "experiments/record/launch_figures.h"
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_costs.h"
-#include "experiments/record/run_trace.h"
-#include "experiments/record/utilization.h"
 #include "io/file.h"
 #include "io/metrics.h"
 #include "io/run_files.h"

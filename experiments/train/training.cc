@@ -16,7 +16,6 @@
 #include "experiments/machine/gather.h"
 #include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
-#include "experiments/record/tracing.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"

@@ -11,10 +11,8 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
-#include <string>
 
 #include "core/error.h"
-#include "core/graph.h"
 #include "io/file.h"
 #include "io/sha256.h"
 

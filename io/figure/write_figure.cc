@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "io/file.h"
-#include "io/paths.h"
 #include "io/process.h"
 
 namespace concertina {

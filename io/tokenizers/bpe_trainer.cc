@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
 #include <queue>
 #include <unordered_set>
 

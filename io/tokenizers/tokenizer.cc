@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <filesystem>
 
 #include "core/error.h"
 #include "io/tokenizers/tokenizer_files.h"

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "models/units/dropout.h"
-#include "models/units/norm.h"
 #include "models/units/slots.h"
 
 namespace concertina {

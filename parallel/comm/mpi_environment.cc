@@ -18,7 +18,6 @@
 #include <exception>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/log.h"

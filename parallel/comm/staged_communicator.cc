@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/index.h"
-#include "core/memory.h"
-#include "parallel/comm/communicator.h"
 #include "parallel/comm/work_pool.h"
 
 namespace concertina {

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
-#include "parallel/comm/communicator.h"
 #include "parallel/comm/thread_channel.h"
 #include "parallel/comm/work_pool.h"
 

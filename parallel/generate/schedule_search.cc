@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <set>
 
 #include "core/error.h"
@@ -13,7 +12,6 @@
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/generate/search.h"
-#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 namespace {

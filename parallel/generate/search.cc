@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "core/error.h"
 #include "parallel/generate/greedy_rows.h"
 #include "parallel/generate/passes.h"
-#include "parallel/generate/row_judge.h"
 #include "parallel/generate/steady_rows.h"
 
 namespace concertina {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
-#include <optional>
 
 #include "core/error.h"
 #include "core/index.h"

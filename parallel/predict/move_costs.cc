@@ -1,6 +1,5 @@
 #include "parallel/predict/move_costs.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/index.h"

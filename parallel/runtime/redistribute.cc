@@ -4,7 +4,6 @@
 #include <map>
 
 #include "core/exchange_order.h"
-#include "parallel/runtime/message_pieces.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/optimizer.h"
 
 namespace concertina {
 std::vector<std::string> state_kinds(const Job& job, const Optimizer& optimizer) {

@@ -2,8 +2,8 @@
 // stage s alternates one forward and one backward, and saves min(m, p - s) microbatches.
 #include <algorithm>
 
+#include "parallel/generate/building_block.h"
 #include "parallel/generate/interleave.h"
-#include "parallel/generate/one_f_one_b.h"
 
 namespace concertina {
 namespace {

@@ -4,7 +4,7 @@
 // The bubble (p - 1)(F + I - W) is a third of 1F1B's with F = I = W.
 #include <algorithm>
 
-#include "parallel/generate/one_f_one_b.h"
+#include "parallel/generate/building_block.h"
 #include "parallel/generate/weight_fill.h"
 
 namespace concertina {

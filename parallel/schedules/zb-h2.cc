@@ -4,7 +4,7 @@
 // missing.
 #include <algorithm>
 
-#include "parallel/generate/one_f_one_b.h"
+#include "parallel/generate/building_block.h"
 #include "parallel/generate/weight_fill.h"
 
 namespace concertina {

@@ -1,6 +1,6 @@
 // What dropout keeps, as a random variable. That every backend keeps the same is tested with the
 // kernels (kernels/elementwise.cc).
-#include "core/dropout.h"
+#include "core/rng.h"
 
 #include <gtest/gtest.h>
 

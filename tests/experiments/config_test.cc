@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "experiments/adopt/idle_policies.h"
 #include "experiments/cache/cache_room.h"
-#include "experiments/cache/cache_use.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 

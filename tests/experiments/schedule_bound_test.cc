@@ -1,5 +1,5 @@
 // What `bench step` holds a step against: the schedule's makespan, of all that its ranks computed.
-#include "experiments/bench/schedule_bound.h"
+#include "experiments/bench/timed_trainer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Model FLOPs: of every family and task those that a step's kernels really do, and those of the
 // published formula.
-#include "experiments/record/utilization.h"
+#include "experiments/record/launch_figures.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/sha256.h"
-#include "models/initialize.h"
+#include "models/model.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"

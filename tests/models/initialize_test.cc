@@ -1,11 +1,9 @@
-#include "models/initialize.h"
+#include "models/model.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
-
-#include "models/model.h"
 
 namespace concertina {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "models/initialize.h"
+#include "models/model.h"
 
 namespace concertina {
 namespace {

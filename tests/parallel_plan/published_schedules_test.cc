@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "parallel/generate/building_block.h"
-#include "parallel/generate/one_f_one_b.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/weight_fill.h"
 #include "parallel/plan/plan_memory.h"

@@ -66,7 +66,7 @@ void run(cudaStream_t stream, const SumSquares& op, double* sums) {
          aligned({op.x}) && length % 4 == 0, sums);
 }
 
-// Dropout: the words of core/dropout.h from Random123, made where they are used.
+// Dropout: the words of core/rng.h from Random123, made where they are used.
 //
 // A block takes a run of one sample's elements, a thread N of them: 16 bytes where every sample
 // starts at a multiple of that, and a counter for each 4.

@@ -11,12 +11,11 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/machine/error_text.h"
+#include "experiments/machine/exit.h"
 #include "experiments/machine/signals.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/trial_launch.h"
 #include "io/file.h"
-#include "io/paths.h"
 #include "io/process.h"
 
 namespace concertina::samplers {

@@ -1,5 +1,5 @@
-// Which policies of a run can never do anything, so that a slip in a key is no silence; and which
-// go by the clock.
+// The policies of a run that can never do anything, so that a mistyped key is reported; and those
+// that go by the clock.
 // Invariant: pure; what it says never changes what is trained.
 #pragma once
 

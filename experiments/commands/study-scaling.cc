@@ -43,8 +43,7 @@ int ranks_per_host(const std::string& hosts) {
     const std::size_t colon = host.find(':');
     std::string count = colon == std::string::npos ? "1" : host.substr(colon + 1);
     if (const std::string wrong = whole_number(1, 1 << 16)(count); !wrong.empty() || colon == 0)
-      throw_input(fmt::format("'{}' is no host with its ranks", host), "--hosts",
-                  "--hosts h1:2,h2:2");
+      throw_input(fmt::format("'{}' is not HOST:RANKS", host), "--hosts", "--hosts h1:2,h2:2");
     if (slots != 0 && slots != std::stoi(count))
       throw_input("hosts have different numbers of ranks", "--hosts",
                   "as many ranks on each: h1:2,h2:2");

@@ -32,9 +32,9 @@ struct ToSubmit {
 ToSubmit what_is_left(const StudyResults& results, bool retry_failed) {
   const Standing standing = standing_of(results);
   if (!standing.unknown.empty())
-    throw_failure(
-        fmt::format("it is not known what of this study waits or runs: {}", standing.unknown),
-        results.directory, "try again once squeue answers");
+    throw_failure(fmt::format("cannot tell which jobs of this study are queued or running: {}",
+                              standing.unknown),
+                  results.directory, "try again once squeue answers");
   ToSubmit what;
   for (const std::vector<SlurmTask>& tasks : {standing.queued, standing.running})
     for (const SlurmTask& task : tasks) what.under_way.push_back(task.trial);

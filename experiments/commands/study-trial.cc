@@ -33,7 +33,7 @@ StudyRunOptions trial_options(int number) {
 
 void require_trial(const StudySpec& spec, const StudyTrialCommand& options) {
   if (!method_of(spec.search).independent())
-    throw_input("which trial of a searched study comes next follows from those that ended",
+    throw_input("the trials of a search cannot run one by one: each follows from those that ended",
                 options.study, "concertina study run: one process runs a search");
   const std::vector<Trial> trials = trials_of(spec);
   if (options.number > static_cast<int>(trials.size()))

@@ -155,7 +155,7 @@ void PublishedWeights::check_copy(const std::string& copy, const std::string& of
     same = std::ranges::equal(std::as_bytes(std::span(left)), std::as_bytes(std::span(right)));
   }
   if (!same)
-    throw_input(fmt::format("'{}' is not what '{}' is, but the two are one tensor here", copy, of),
+    throw_input(fmt::format("'{}' and '{}' differ, but this model ties them", copy, of),
                 folder_.path_of(copy), "a model whose embeddings are tied");
 }
 

@@ -33,7 +33,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path);
 StoredRun require_stored_run(const std::string& path);
 /// Input error: it has no commit, or a damaged one.
 CheckpointReader open_stored(const StoredRun& run);
-/// The commit that `path` means, as it is, be it damaged: the newest of a run or of a directory of
+/// Returns the commit at `path`, even if it is damaged: the newest of a run or of a directory of
 /// checkpoints. A checkpoint needs no run here. Input errors as of require_stored_run() and
 /// open_stored().
 std::string stored_commit(const std::string& path);

@@ -45,7 +45,7 @@ std::vector<LadderPart> ladder_parts() {
 
 std::int64_t samples_of(const RunConfig& config) {
   if (data_files(config).empty())
-    throw_input("it is not known how many samples an epoch has", files_key(config),
+    throw_input("cannot tell how many samples an epoch has", files_key(config),
                 fmt::format("--samples N, or {}=FILE", files_key(config)));
   return static_cast<std::int64_t>(
       open_dataset(data_options(config, tokenizer_of(config)))->samples(Split::train));

@@ -71,7 +71,7 @@ using Cell = std::variant<std::monostate, double, std::string>;
 Cell cell_of(const TrialRecord& trial, const std::string& column);
 /// All columns that some trial has, in order: trial, state, axes, figures, facts, error.
 std::vector<std::string> columns_of(const StudyResults& results);
-/// The text of a cell in results.csv: numbers with all their digits; nothing for nothing.
+/// The text of a cell in results.csv: numbers with all their digits; empty if absent.
 std::string cell_text(const Cell& cell);
 
 /// "run.seed=1 parallel.schedule=zb-v".

@@ -133,7 +133,7 @@ std::string table_text(const StudyTable& table, TableFormat format, TableCells c
 /// The whole of each cell as text; mean and deviation in the markup of other programs.
 TableCells default_cells(TableFormat format);
 std::string table_csv(const StudyTable& table);
-/// A line a note, and the trials that are not done with why.
+/// Returns one line per note, then the trials that are not done, with reasons.
 std::vector<std::string> table_notes(const StudyTable& table, TableCells cells);
 nlohmann::ordered_json to_json(const StudyTable& table);
 

@@ -51,10 +51,10 @@ class Trainer {
   /// The learning rate reaches its end at step `steps`; see lr_steps().
   void set_lr_steps(std::int64_t steps);
 
-  /// Steps ask it for what frozen units made before; it outlives them. Null: nobody.
+  /// Sets the cache of frozen outputs that steps read; it outlives them. Null: none.
   void reuse(FrozenOutputs* frozen) { frozen_outputs_ = frozen; }
 
-  /// Steps from now on leave out weight gradients of these units by turns; no groups: of none.
+  /// Makes steps leave out weight gradients of these units by turns; no groups: of none.
   void skip(std::vector<SkipGroup> groups);
 
   /// Trains step `step`, which counts from 1, with one update; where the assignment has k batches

@@ -32,7 +32,7 @@ class ResultsFile {
   std::string digests() const { return path_.substr(0, path_.rfind('.')) + ".sha256"; }
   /// The file is to have, or has, this text.
   void know(const std::string& text);
-  /// Notes and says it, once, if the file is no more what this process wrote.
+  /// Notes, and warns once, if someone else has changed the file.
   /// `by_bytes`: by all of them, else by their number.
   bool edited(bool by_bytes);
 

@@ -193,7 +193,7 @@ std::string submit_batch(const std::string& script, const std::string& after) {
   const std::string last = said.substr(said.find_last_of('\n') + 1);
   const std::string job = last.substr(0, last.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
-    throw_failure(fmt::format("sbatch said no ID of a job: {}", said), script);
+    throw_failure(fmt::format("sbatch printed no job ID: {}", said), script);
   return job;
 }
 

@@ -10,25 +10,28 @@ import sys
 
 source, build = sys.argv[1:]
 commands = json.load(open(os.path.join(build, "compile_commands.json")))
-main = next(entry for entry in commands if entry["output"].startswith("experiments/concertina.p/"))
-words = [word for word in shlex.split(main["command"]) if word != "ccache"]
-flags = [word for word in words[1:] if word.startswith(("-D", "-I", "-std", "-W", "-f", "-pthread"))]
-for entry in commands:  # folders of libraries that the main file does not need
-    if entry["file"].endswith((".cc", ".cpp")):
-        flags += [word for word in shlex.split(entry["command"])
-                  if word.startswith(("-I", "-isystem", "-D")) and word not in flags]
+compiler, flags = None, {}  # by the folder whose headers want flags of their own; None: of the rest
+folders = []
+for entry in commands:
+    words = [word for word in shlex.split(entry["command"]) if word != "ccache"]
+    folders += [word for word in words if word.startswith(("-I", "-isystem")) and word not in folders]
+    own = "core/cpu/" if "/libcpu_" in entry["output"] else None
+    if own or entry["output"].startswith("experiments/concertina.p/"):
+        compiler = words[0]
+        flags[own] = [word for word in words if word.startswith(("-D", "-std", "-f", "-m", "-pthread"))]
 
 
 def problem(header):
     """The compiler's first words about `header`; empty: none."""
-    done = subprocess.run([words[0], *flags, "-include", os.path.join(source, header), "-fsyntax-only",
+    own = flags["core/cpu/" if header.startswith("core/cpu/") else None]
+    done = subprocess.run([compiler, *own, *folders, "-include", os.path.join(source, header), "-fsyntax-only",
                            "-x", "c++", "/dev/null"], cwd=build, capture_output=True, text=True)
     return "" if done.returncode == 0 else f"{header}:\n{done.stderr[:2000]}"
 
 
 headers = subprocess.run(["find", "core", "models", "parallel", "io", "experiments", "-name", "*.h"], cwd=source,
                          capture_output=True, text=True, check=True).stdout.split()
-if not any("cuda" in word for word in flags):
+if not any("cuda" in word for word in folders):
     headers = [header for header in headers if not header.startswith("core/cuda/")]
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     problems = [text for text in pool.map(problem, sorted(headers)) if text]

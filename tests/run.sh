@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, runs the tests: those that take at most a minute, within 15
-# minutes on two cores, or with --all every one. The last lines are the slowest ten and "N passed, N
-# failed"; the exit code is 0 only if nothing failed. A test of which every case is skipped (no GPU,
-# say) counts as neither; cases that are skipped inside a test that passed are counted and named.
+# Installs what is missing, builds, runs the tests: within 15 minutes on two cores those that are not
+# in the suite `slow`, or with --all every one. Those of the suite `gpu` are for machines with a GPU.
+# The last lines are the slowest ten and "N passed, N failed"; the exit code is 0 only if nothing
+# failed. A test of which every case is skipped counts as neither; cases that are skipped inside a
+# test that passed are counted and named.
 # Usage: tests/run.sh [--all] [arguments of `meson test`, for example --suite unit]
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . experiments/install/setup.sh
 
 quick='--no-suite slow'
+[ -e /dev/nvidiactl ] || quick="$quick --no-suite gpu"
 if [ "${1-}" = --all ]; then
   quick='' && shift
 fi
@@ -19,9 +21,9 @@ programs() {
 import json, os, sys
 known = json.load(sys.stdin)
 used = {target for test in known["tests"] for target in test["depends"]
-        if not any(suite.endswith(":slow") for suite in test["suite"])}
+        if not any(suite.split(":")[-1] in sys.argv[1:] for suite in test["suite"])}
 print(*sorted({os.path.relpath(file, "build") for target in known["targets"]
-               if target["id"] in used for file in target["filename"]}))'
+               if target["id"] in used for file in target["filename"]}))' $quick
 }
 
 # shellcheck disable=SC2046

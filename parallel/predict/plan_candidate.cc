@@ -85,7 +85,9 @@ std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanPr
   const Chunks& chunks = schedule.value.chunks;
   std::vector<int> result;
   if (pp % schedule.value.rank_step != 0) return result;
-  for (int v = chunks.step; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
+  // With one chunk a schedule that wants more is another one: interleaved 1F1B is 1F1B.
+  const int least = std::max(chunks.step, std::min(chunks.usual, 2));
+  for (int v = least; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
        v += chunks.step)
     if (tried(space.chunks, v) && cuts_into(problem, pp * v, v == chunks.usual))
       result.push_back(v);

@@ -106,7 +106,8 @@ std::size_t count_by_hand(int layers, const Software& software) {
             for (int v = 1; v <= 16; ++v) {
               const Schedule& s = schedule.value;
               if (s.searched || s.placement == Placement::opposite || pp % s.rank_step != 0 ||
-                  v % s.chunks.step != 0 || v > s.chunks.most || pp * v > layers)
+                  v % s.chunks.step != 0 || v > s.chunks.most || pp * v > layers ||
+                  v < std::min(s.chunks.usual, 2))
                 continue;
               if (pp == 1 && (schedule.name != "1f1b" || v != 1)) continue;
               const bool usual = v == s.chunks.usual, ends = (layers + 2) % (pp * v) == 0;

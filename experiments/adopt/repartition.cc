@@ -27,10 +27,8 @@
 namespace concertina {
 namespace {
 
-// The layout that a policy chose, as a checkpoint keeps it.
-// Invariant: what is read is as free as a config's: assign() says whether it fits.
-/// Keys: schedule (a name, or a path), spare, pipelines (of {microbatches, stages}, as
-/// parallel.layout has them).
+/// Returns the layout that a policy chose, as a checkpoint keeps it: schedule (a name, or a path),
+/// spare, pipelines (of {microbatches, stages}, as parallel.layout has them).
 nlohmann::json layout_json(const Request& request, const Layout& layout) {
   nlohmann::json pipelines = nlohmann::json::array();
   for (const Pipeline& pipeline : layout.pipelines) {
@@ -43,8 +41,8 @@ nlohmann::json layout_json(const Request& request, const Layout& layout) {
   return {{"schedule", request.schedule}, {"spare", request.spare}, {"pipelines", pipelines}};
 }
 
-/// `request` with what `stored` says in place of its grid, schedule and spare ranks. Throws
-/// nlohmann::json::exception where that has another form.
+/// Returns `request` with the grid, schedule and spare ranks of `stored`; assign() says whether
+/// they fit. Throws nlohmann::json::exception where that has another form.
 Request with_stored_layout(Request request, const nlohmann::json& stored) {
   request.schedule = stored.at("schedule");
   request.file = own_schedule(request.schedule);

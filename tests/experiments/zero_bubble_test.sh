@@ -20,6 +20,11 @@ exits() {
   fi
 }
 
+# Without --binary it is that of build/.
+top=$(cd "$(dirname "$0")/../.." && pwd)
+built=$(python3 -c 'import os, runpy, sys; print(os.path.normpath(runpy.run_path(sys.argv[1])["BUILT"]))' "$script")
+[ "$built" = "$top/build/experiments/concertina" ] || { echo "FAILED: without --binary it runs $built" && bad=1; }
+
 exits 0 '11 of 11 figures pass' --model 1.5B --microbatches 24
 exits 0 '11 of 11 figures pass' --model 14.6B --microbatches 48
 # Figures that the paper does not have are not reproduced.

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BUILT = os.path.join(HERE, "..", "..", "build", "experiments", "concertina")
+BUILT = os.path.join(HERE, "..", "..", "..", "build", "experiments", "concertina")
 
 
 def fail(what, fix):

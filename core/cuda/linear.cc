@@ -22,14 +22,14 @@ class CudaLinear final : public Linear {
       : Linear(s),
         context_(context),
         operands_(make_operands(s, context)),
-        forward_(context.blas, operands_->forward_shape(), Behind::nothing),
-        biased_(context.blas, operands_->forward_shape(), Behind::bias),
-        input_(context.blas, operands_->input_shape(), Behind::nothing),
-        weight_(context.blas, operands_->weight_shape(), Behind::nothing) {
+        forward_(context.blas, operands_->forward_shape(), ProductEpilogue::nothing),
+        biased_(context.blas, operands_->forward_shape(), ProductEpilogue::bias),
+        input_(context.blas, operands_->input_shape(), ProductEpilogue::nothing),
+        weight_(context.blas, operands_->weight_shape(), ProductEpilogue::nothing) {
     // In fp32 the precision of cuBLASLt's tanh would show, and nothing is said about it.
     if (s.compute == DType::bf16) {
-      gelu_.emplace(context.blas, operands_->forward_shape(), Behind::gelu);
-      gelu_input_.emplace(context.blas, operands_->input_shape(), Behind::gelu_backward);
+      gelu_.emplace(context.blas, operands_->forward_shape(), ProductEpilogue::gelu);
+      gelu_input_.emplace(context.blas, operands_->input_shape(), ProductEpilogue::gelu_backward);
     }
     need(s, context.workspace);
   }

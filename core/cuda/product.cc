@@ -58,15 +58,15 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
         "cublasLtMatmulPreferenceSetAttribute");
 }
 
-cublasLtEpilogue_t epilogue_of(Behind behind) {
-  switch (behind) {
-    case Behind::nothing:
+cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
+  switch (epilogue) {
+    case ProductEpilogue::nothing:
       return CUBLASLT_EPILOGUE_DEFAULT;
-    case Behind::bias:
+    case ProductEpilogue::bias:
       return CUBLASLT_EPILOGUE_BIAS;
-    case Behind::gelu:
+    case ProductEpilogue::gelu:
       return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    case Behind::gelu_backward:
+    case ProductEpilogue::gelu_backward:
       return CUBLASLT_EPILOGUE_DGELU;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
@@ -84,14 +84,14 @@ T* aligned_address() {
   return reinterpret_cast<T*>(std::uintptr_t{kPointerAlignment});
 }
 
-void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, Behind behind) {
-  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(behind));
+void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, ProductEpilogue epilogue) {
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(epilogue));
   void* const aligned = aligned_address<void>();
-  if (behind == Behind::bias || behind == Behind::gelu) {
+  if (epilogue == ProductEpilogue::bias || epilogue == ProductEpilogue::gelu) {
     set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(s.out));
     set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   }
-  if (behind == Behind::gelu || behind == Behind::gelu_backward) {
+  if (epilogue == ProductEpilogue::gelu || epilogue == ProductEpilogue::gelu_backward) {
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.n);
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type(s.out));
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
@@ -144,10 +144,10 @@ BlasHandle::~BlasHandle() {
   cublaslt().destroy(handle_);
 }
 
-Product::Product(cublasLtHandle_t handle, const ProductShape& s, Behind behind)
+Product::Product(cublasLtHandle_t handle, const ProductShape& s, ProductEpilogue epilogue)
     : handle_(handle),
       shape_(s),
-      behind_(behind),
+      epilogue_(epilogue),
       desc_(make_desc(s), cublaslt().desc_destroy),
       first_(s.b_transposed ? make_layout(data_type(s.b), s.n, s.k)
                             : make_layout(data_type(s.b), s.k, s.n),
@@ -157,10 +157,10 @@ Product::Product(cublasLtHandle_t handle, const ProductShape& s, Behind behind)
               cublaslt().layout_destroy),
       result_(make_layout(data_type(s.out), s.m, s.n), cublaslt().layout_destroy) {
   describe_transposes(desc_.get(), s);
-  describe_epilogue(desc_.get(), s, behind);
+  describe_epilogue(desc_.get(), s, epilogue);
   if (is_fp8(s.a)) describe_scales(desc_.get(), aligned_address<float>(), aligned_address<float>());
   able_ = choose();
-  if (!able_ && behind == Behind::nothing)
+  if (!able_ && epilogue == ProductEpilogue::nothing)
     throw_failure(fmt::format("cuBLASLt has no product of {} x {} x {} in {} and {}", s.m, s.k, s.n,
                               name_of(s.a), name_of(s.b)),
                   "CUDA backend", "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say why");
@@ -180,7 +180,7 @@ bool Product::choose() {
       algorithm_ = results[static_cast<std::size_t>(i)].algo;
       return true;
     }
-  if (behind_ == Behind::nothing) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  if (epilogue_ == ProductEpilogue::nothing) check(status, "cublasLtMatmulAlgoGetHeuristic");
   return false;
 }
 

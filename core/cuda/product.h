@@ -31,7 +31,7 @@ struct ProductShape {
 
 /// The operation after the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
 /// `gelu_backward`: C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
-enum class Behind { nothing, bias, gelu, gelu_backward };
+enum class ProductEpilogue { nothing, bias, gelu, gelu_backward };
 
 class BlasHandle {
  public:
@@ -49,7 +49,7 @@ class Product {
  public:
   /// Where cuBLASLt has no algorithm: an error if nothing follows the product, else `able()` is
   /// false and the caller does that part itself.
-  Product(cublasLtHandle_t handle, const ProductShape& shape, Behind behind);
+  Product(cublasLtHandle_t handle, const ProductShape& shape, ProductEpilogue epilogue);
 
   bool able() const { return able_; }
 
@@ -70,7 +70,7 @@ class Product {
 
   cublasLtHandle_t handle_;
   ProductShape shape_;
-  Behind behind_;
+  ProductEpilogue epilogue_;
   Handle<cublasLtMatmulDesc_t> desc_;
   Handle<cublasLtMatrixLayout_t> first_, second_, result_;
   cublasLtMatmulAlgo_t algorithm_{};

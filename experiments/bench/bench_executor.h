@@ -11,7 +11,7 @@
 namespace concertina {
 
 struct ExecutorBenchOptions {
-  int steps = 10;    // of each kind, behind two that warm up
+  int steps = 10;    // of each kind, after two that warm up
   double bound = 1;  // percent
 };
 

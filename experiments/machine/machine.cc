@@ -26,7 +26,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// The value behind "key   : value" of the first such line in /proc/cpuinfo.
+/// The value after "key   : value" of the first such line in /proc/cpuinfo.
 std::string cpuinfo(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -285,7 +285,7 @@ std::string machine_path(const std::string& name) {
                 presets.empty() ? "a machine file, FILE.toml"
                                 : one_of(nearest_word(name, presets), presets) +
                                       ", or a machine file, FILE.toml");
-  return preset_folder() / (name + ".toml");
+  return (preset_folder() / (name + ".toml")).lexically_normal();
 }
 
 MachineModel read_machine(const std::string& name) {

@@ -22,7 +22,7 @@
 namespace concertina {
 namespace {
 
-// How fast this machine multiplies what a model multiplies: the rate behind `plan`'s estimate.
+// The rate of this machine for the products of a model, from which `plan` estimates.
 // Invariant: takes a fraction of a second and little memory, however large the model is.
 struct ProductRate {
   double flops_per_s = 0;

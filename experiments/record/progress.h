@@ -25,7 +25,7 @@ std::string format_rate(double per_second);
 /// "step 20/200  loss 2.3456  12.3k tokens/s  bubble 12%  ETA 0:42"; in a run that has changed
 /// "...  bubble 12%  pp2xdp1, 7 of 12 layers frozen  ETA 0:42".
 std::string progress_line(const ProgressFigures& figures);
-/// The same behind a bar, cut to at most `width` columns; ASCII only.
+/// The same after a bar, cut to at most `width` columns; ASCII only.
 std::string progress_bar(const ProgressFigures& figures, int width);
 
 class Progress {

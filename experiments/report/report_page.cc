@@ -8,6 +8,7 @@
 #include "core/number_text.h"
 #include "experiments/run/planning.h"
 #include "io/figure/page.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -99,8 +100,7 @@ std::string setup(const RunFiles& run) {
   if (shown < layout.stage_count())
     text += fmt::format("<p class=\"note\">The first {} of {} stages.</p>\n", shown,
                         layout.stage_count());
-  return text + "<details><summary>config.toml</summary><pre>" + escape(run.config) +
-         "</pre></details>\n";
+  return text + html::folded(kConfigFile, run.config);
 }
 
 }  // namespace

@@ -107,12 +107,6 @@ std::string values_row(const std::string& key,
   return fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escape(key), escape(text));
 }
 
-std::string folded(const std::string& summary, const std::string& text) {
-  if (text.empty()) return {};
-  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape(summary),
-                     escape(text));
-}
-
 constexpr std::uint64_t kMostPageBytes = 16 << 20;  // of a file that the page shows
 
 /// The page on a study needs more than that on a run.
@@ -292,10 +286,10 @@ std::string settings_section(const StudyPage& page) {
                 : "<p class=\"note\">Other keys that differ between the configs of the runs:</p>\n"
                   "<div class=\"wide\"><table class=\"about\">\n" +
                       others + "</table></div>\n";
-  text += folded(fs::path(page.results.file).filename().string(), page.spec);
+  text += html::folded(fs::path(page.results.file).filename().string(), page.spec);
   if (!page.runs.empty())
-    text += folded(fmt::format("{} of trial {}", kConfigFile, page.runs.begin()->first),
-                   page.runs.begin()->second.config);
+    text += html::folded(fmt::format("{} of trial {}", kConfigFile, page.runs.begin()->first),
+                         page.runs.begin()->second.config);
   return text;
 }
 

@@ -81,7 +81,7 @@ void require_cells(const std::string& path, const ResultLines& rows, const Study
   }
 }
 
-/// Whether `text`, which came to the file behind `rows`, is of lines of other records alone, the
+/// Whether `text`, which stands in the file after `rows`, is of lines of other records alone, the
 /// last one whole or cut short.
 bool is_appended(std::string_view text, const ResultLines& rows, const StudyResults& results) {
   std::map<std::string, const TrialRecord*, std::less<>> trials;  // by the first cell of its line

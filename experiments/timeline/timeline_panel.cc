@@ -154,7 +154,7 @@ class PanelDrawer {
     if (size < kLeastLabel || zoom > kMostZoom) return;
     const Colour colour = *box.paint.fill;
     const Spot middle{box.x + box.width / 2, box.y + box.height / 2};
-    if (hatched && zoom == 1) {  // no lines behind the number
+    if (hatched && zoom == 1) {  // no lines under the number
       const double inner = text_width(text, size) + 0.6;
       add(RectShape{
           middle.x - inner / 2, middle.y - 0.45 * size, inner, 0.9 * size, {.fill = colour}});

@@ -204,6 +204,12 @@ std::string tile(std::string_view value, std::string_view text) {
                      escape(text));
 }
 
+std::string folded(std::string_view summary, std::string_view text) {
+  if (text.empty()) return {};
+  return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape(summary),
+                     escape(text));
+}
+
 std::string figure(std::string_view name, const Drawing& drawing, bool zooms) {
   std::string buttons;
   for (int times = 1; zooms && times <= 16; times *= 2)

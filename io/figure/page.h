@@ -1,7 +1,7 @@
-// Pages of figures, such as those of a run and of a study: frame, style, script, pieces of HTML as text.
-// Invariants: a page refers to nothing outside; says everything without its script, which zooms,
-// reads values off curves and saves figures as SVG; what these give is well-formed XML, whatever
-// text goes in. Colours are the palette's; light and dark follow the reader's setting.
+// Pages of figures, such as those of a run and of a study: frame, style, script, pieces of HTML as
+// text. Invariants: a page refers to nothing outside; says everything without its script, which
+// zooms, reads values off curves and saves figures as SVG; what these give is well-formed XML,
+// whatever text goes in. Colours are the palette's; light and dark follow the reader's setting.
 #pragma once
 
 #include <string>
@@ -22,6 +22,9 @@ std::string page(std::string_view title, std::string_view body, std::string_view
 
 /// A figure in large, and what it is.
 std::string tile(std::string_view value, std::string_view text);
+
+/// `text` as it is, folded away under `summary`; empty if it is.
+std::string folded(std::string_view summary, std::string_view text);
 
 /// A drawing with a button that saves it as an SVG file of this name; `zooms`: and such that make
 /// it longer, letters apart.

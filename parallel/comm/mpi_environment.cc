@@ -116,7 +116,7 @@ namespace {
 constexpr unsigned kAbortSeconds = 10;
 
 /// Messages of Open MPI over TCP that leave without an answer of their receiver. An answer stands
-/// in line behind all that its rank has under way, so pipelines whose two directions are in use
+/// in line after all that its rank has under way, so pipelines whose two directions are in use
 /// would hardly use one at a time. For each of these sizes MPI keeps some buffers.
 constexpr const char* kEagerBytes = "1048576";
 

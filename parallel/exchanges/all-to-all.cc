@@ -1,4 +1,3 @@
-#include "core/exchange_order.h"
 #include "parallel/plan/exchange_scheme.h"
 
 namespace concertina {

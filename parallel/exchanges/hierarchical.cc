@@ -48,15 +48,17 @@ class Places {
 static ExchangePhase within(const Places& places, int chunks, int me) {
   ExchangePhase phase;
   const int host = places.host(me), size = places.size(host);
+  std::vector<std::vector<int>> relayed(static_cast<std::size_t>(size));  // chunks, by position
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    relayed[static_cast<std::size_t>(places.position(places.relay(host, chunk)))].push_back(chunk);
+  const auto at = [&](int distance) {
+    return static_cast<std::size_t>((places.position(me) + distance) % size);
+  };
   for (int step = 1; step < size; ++step) {
-    const auto at = [&](int distance) {
-      return places.members(
-          host)[static_cast<std::size_t>((places.position(me) + distance) % size)];
-    };
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      if (places.relay(host, chunk) == at(step)) phase.sends.push_back({step, at(step), chunk});
-      if (places.relay(host, chunk) == me) phase.receives.push_back({step, at(size - step), chunk});
-    }
+    const std::vector<int>& ring = places.members(host);
+    for (const int chunk : relayed[at(step)]) phase.sends.push_back({step, ring[at(step)], chunk});
+    for (const int chunk : relayed[at(0)])
+      phase.receives.push_back({step, ring[at(size - step)], chunk});
   }
   return phase;
 }

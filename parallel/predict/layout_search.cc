@@ -10,6 +10,7 @@
 
 #include "core/index.h"
 #include "parallel/generate/expand.h"
+#include "parallel/generate/row_judge.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/reduction_tree.h"
 
@@ -79,14 +80,8 @@ class Peaks {
     for (int stage = 0; stage < candidate.stages(); ++stage)
       shape.stage_rank.push_back(rank_of_stage(schedule.value.placement, stage, candidate.pp));
     std::vector<int> peaks;
-    for (const std::vector<Action>& row : schedule.value.generate(shape)) {
-      int kept = 0, most = 0;
-      for (const Action& action : row) {
-        kept += action.kind == Kind::F ? 1 : makes_weight_gradient(action.kind) ? -1 : 0;
-        most = std::max(most, kept);
-      }
-      peaks.push_back(most);
-    }
+    for (const std::vector<Action>& row : schedule.value.generate(shape))
+      peaks.push_back(RowJudge::peak(row));
     return peaks;
   }
 

@@ -2,7 +2,7 @@
 // A message longer than its link's eager_bytes passes by the rendezvous of MPI libraries over
 // streams: its first bytes leave at its SEND; once the receiver has these, has posted its RECV and
 // looks at its transfers, it answers; the rest leaves when the sender sees the answer. An answer
-// stands in line behind what its own rank sends the other way. Where eager_bytes are not known
+// stands in line after what its own rank sends the other way. Where eager_bytes are not known
 // (infinite), a message leaves when both its ends are posted; but at its SEND where the link has a
 // latency alone (infinite bandwidth, no receive_cpu), as published simulations have it.
 // Invariant: calls come in order of time.

@@ -279,7 +279,7 @@ TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
 }
 
 /// Sums of two weights are exact enough in fp32 to show whether each was rounded before, and the
-/// sum only once behind.
+/// sum only once after it.
 TEST(CpuBackendTest, ProductsReadWeightsRoundedAndAddThemInFp32) {
   constexpr std::size_t kWide = 300;
   Data data(11);

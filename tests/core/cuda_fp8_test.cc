@@ -43,7 +43,7 @@ Buffer through(const Fp8& format, const Buffer& x) {
   return Buffer(values, x.view().dtype);
 }
 
-/// One map: what its products read, and what is added behind them.
+/// One map: what its products read, and what is added after them.
 struct Map {
   LinearShape shape;
   Buffer x, dy, w;

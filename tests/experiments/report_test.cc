@@ -174,7 +174,7 @@ TEST(Trace, WhatIsNoTraceIsRefused) {
   }
 }
 
-TEST(TraceWindow, LiesBehindTheWarmUpAndWithinTheRun) {
+TEST(TraceWindow, LiesAfterTheWarmUpAndWithinTheRun) {
   for (std::int64_t done = 0; done < 5; ++done)
     for (std::int64_t steps = 0; steps < 12; ++steps)
       for (int wanted = 0; wanted < 6; ++wanted) {

@@ -108,7 +108,7 @@ TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
   }
 }
 
-/// Behind steps that dropped, and at another step: evaluation knows of neither.
+/// After steps that dropped, and at another step: evaluation knows of neither.
 TEST(DropoutTraining, EvaluationDropsNothing) {
   const auto held_out = [](double share) {
     double loss = 0;

@@ -32,7 +32,7 @@ class DeviceAtWork {
 };
 
 void wait_for_block();
-/// What each of the warp's lanes gave, `bytes` (64 at most) each, behind one another.
+/// What each of the warp's lanes gave, `bytes` (64 at most) each, one after the other.
 const std::byte* exchange(const char* operation, const void* mine, std::size_t bytes);
 unsigned lane();
 

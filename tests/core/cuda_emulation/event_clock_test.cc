@@ -108,7 +108,7 @@ TEST_F(EventClockTest, ReservedMarksMakeNothing) {
   EXPECT_EQ(emulation::events_made(), grown);
 }
 
-TEST_F(EventClockTest, AMarkHasATimeOnlyBehindSettle) {
+TEST_F(EventClockTest, AMarkHasATimeOnlyAfterSettle) {
   const double mark = clock_.mark();
   EXPECT_ANY_THROW((void)clock_.time(mark));
   clock_.settle();

@@ -93,12 +93,12 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   keep(outputs, "y without bias", unbiased);
   keep(outputs, "gelu", g, largest(b_up));
   keep(outputs, "gelu by erf", erf_g, largest(b_up));
-  keep(outputs, "dx behind gelu by erf", erf_du);
+  keep(outputs, "dx through gelu by erf", erf_du);
   // g is rounded, from an u that may be, and so are the sums on the way to z: errors of its terms.
   const double terms = std::max(largest(g), largest(b_up)) * largest(w_down);
   keep(outputs, "residual", z, terms + largest(b_down) + largest(x));
   keep(outputs, "dx", dg);
-  keep(outputs, "dx behind gelu", du);
+  keep(outputs, "dx through gelu", du);
   keep(outputs, "dx of up", dx);
   keep(outputs, "gelu's gradient alone", du_apart);
   keep(outputs, "residual without bias", unbiased_sum, terms);

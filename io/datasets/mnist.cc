@@ -1,6 +1,8 @@
-// data.format = "mnist": idx files of images and of labels, plain or gzip.
+// data.format = "mnist": idx files of images and of labels, plain or gzip, as those of MNIST and of
+// the sets made like it (Fashion-MNIST, EMNIST and its letters).
 // The layout (LeCun, Cortes and Burges): big-endian u32 magic (0x803 images, 0x801 labels), then
 // the sizes (u32 each), then bytes. The i-th file of images goes with the i-th file of labels.
+#include <algorithm>
 #include <array>
 
 #include "core/error.h"
@@ -10,7 +12,7 @@ namespace concertina::dataset_makers {
 namespace {
 
 constexpr std::uint32_t kImages = 0x803, kLabels = 0x801;
-constexpr int kDigits = 10;
+constexpr int kLeastClasses = 10;  // a set may have none of its last digits
 
 struct IdxFile {
   std::string path, bytes;
@@ -76,14 +78,8 @@ void append_pair(const IdxFile& images, const IdxFile& labels, std::array<std::u
   store.pixels.insert(store.pixels.end(),
                       images.bytes.begin() + static_cast<std::ptrdiff_t>(images.data),
                       images.bytes.end());
-  for (std::size_t at = labels.data; at < labels.bytes.size(); ++at) {
-    const int label = static_cast<unsigned char>(labels.bytes[at]);
-    if (label >= kDigits)
-      refuse_idx(
-          fmt::format("label {} of image {} is not in [0, {})", label, at - labels.data, kDigits),
-          labels.path, at);
-    store.labels.push_back(label);
-  }
+  for (std::size_t at = labels.data; at < labels.bytes.size(); ++at)
+    store.labels.push_back(static_cast<unsigned char>(labels.bytes[at]));
 }
 
 std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
@@ -111,7 +107,9 @@ std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
                .width = static_cast<std::int64_t>(size[1]),
                .corpus = files.corpus,
                .splits = split_items(options, counts)};
-  for (int digit = 0; digit < kDigits; ++digit) set.classes.push_back(std::to_string(digit));
+  const int largest = store->labels.empty() ? 0 : *std::ranges::max_element(store->labels);
+  for (int label = 0; label < std::max(kLeastClasses, largest + 1); ++label)
+    set.classes.push_back(std::to_string(label));
   set.store = std::move(store);
   return image_dataset(options, std::move(set));
 }

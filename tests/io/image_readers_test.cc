@@ -56,8 +56,15 @@ TEST(Mnist, LiesAreNamed) {
   refused(idx(0x803, {0xffffffff, 0xffffffff, 0xffffffff}, "abc"), labels, "do not fit");
   refused(idx(0xd03, {5, 2, 3}, ramp(30)), labels, "magic number 0xd03");
   refused(images, idx(0x801, {4}, "\1\2\3\4"), "4 labels for the 5 images");
-  refused(images, idx(0x801, {5}, "\1\2\3\4\12"), "label 10 of image 4 is not in [0, 10)");
   refused(images, images, "2 files of images and 0 of labels");
+}
+
+TEST(Mnist, ThereAreAsManyClassesAsTheLabelsNeedAndAtLeastTen) {
+  Mnist folder;
+  folder("labels", idx(0x801, {5}, "\1\2\3\4\5"));
+  EXPECT_EQ(open_dataset(folder.options)->classes().size(), 10);
+  folder("labels", idx(0x801, {5}, "\1\2\32\4\5"));
+  EXPECT_EQ(open_dataset(folder.options)->classes().size(), 27);
 }
 
 TEST(Images, AugmentationFollowsFromSeedEpochAndSampleAlone) {

@@ -248,7 +248,8 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
   for (const KeyElsewhere& key : published.table->keys) {
     // The classes of a head that is not there, or that another takes the place of.
     if (key.ours == "model.classes" &&
-        (published.task != "classification" || config.model.task != published.task))
+        (published.task != "classification" || config.model.task != published.task ||
+         config.model.head == "new"))
       continue;
     if (done.insert(std::string(key.ours)).second)
       adopt_key(published, std::string(key.ours), config);

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
 #include "io/file.h"
 
@@ -66,7 +67,10 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
   for (const auto& [ours, shape] : shapes) {
     const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", ours);
-    match(*rule, shape, folder);
+    if (is_new(config, ours))
+      missing_.push_back(ours);
+    else
+      match(*rule, shape, folder);
   }
   check_others(published, rules);
 }

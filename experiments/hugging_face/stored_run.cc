@@ -68,6 +68,10 @@ std::set<std::string> tensors_of_positions(const RunConfig& config) {
 
 }  // namespace
 
+bool is_new(const RunConfig& config, const std::string& tensor) {
+  return config.model.head == "new" && tensor.find("/classes.") != std::string::npos;
+}
+
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
                  bool at_most, RunConfig& config) {
   const Key& known = *find_key(key);
@@ -141,10 +145,11 @@ void adopt_stored(const StoredRun& run, RunConfig& config) {
     if (!name.starts_with("model.") || !applies(key, run.config)) continue;
     if (name == "model.task" || name == "model.dropout")
       adopt_unless_set(name);
-    else if (name != "model.from" && name != "model.seed" && name != "model.classes")
+    else if (name != "model.from" && name != "model.head" && name != "model.seed" &&
+             name != "model.classes")
       adopt_value(name, run.config, source, name == "model.context", config);
   }
-  if (&task_of_run(config) == &task_of_run(run.config) &&
+  if (config.model.head == "kept" && &task_of_run(config) == &task_of_run(run.config) &&
       &task_of_run(config) == &find_task("classification"))
     adopt_value("model.classes", run.config, source, false, config);
   if (run.config.data.tokenizer != RunConfig{}.data.tokenizer) adopt_unless_set("data.tokenizer");
@@ -161,6 +166,10 @@ StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
                   "the [model] of the run that saved it");
   };
   for (const auto& [tensor, shape] : shapes) {
+    if (is_new(config, tensor)) {
+      missing_.push_back(tensor);
+      continue;
+    }
     if (std::ranges::binary_search(stored, tensor)) {
       require_shape(tensor, shape, positions.contains(tensor));
       continue;

@@ -16,6 +16,9 @@ namespace concertina {
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
                  bool at_most, RunConfig& config);
 
+/// Whether `tensor`, by our name, is drawn anew and not read from model.from: model.head says so.
+bool is_new(const RunConfig& config, const std::string& tensor);
+
 struct StoredRun {
   std::string directory;  // has config.toml
   RunConfig config;
@@ -40,7 +43,7 @@ std::string stored_commit(const std::string& path);
 
 /// Keys of [model] that follow from the run's, and its tokenizer, where no file or --set has set
 /// them. Input error: a size that is set to something else, but for a shorter context. Another task
-/// is none: its head is made anew.
+/// is none, nor are other classes with model.head = "new": the head is made anew.
 void adopt_stored(const StoredRun& run, RunConfig& config);
 
 /// Weights of a commit for another run's model. One per rank.

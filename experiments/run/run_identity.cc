@@ -35,7 +35,8 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   RunConfig copy = config;
   for (const Key& key : config_keys()) {
     const std::string_view section = key.section();
-    const bool numeric = (section == "model" && key.name != "model.from") || section == "batch" ||
+    const bool numeric = (section == "model" && key.name != "model.from" && key.name != "model.head") ||
+                         section == "batch" ||
                          section == "optimizer" || section == "freeze" || section == "lr" ||
                          key.name == "run.seed" || key.name == "elastic.batch" ||
                          (section == "data" && !names_data(key.name)) ||

@@ -65,6 +65,30 @@ for name in body:
     assert after[name] == (before[name][:20 * 16 * 4] if positions else before[name]), name
 EOF
 
+# Other classes have a head of their own, on the body as it was, from a run and from a published folder.
+run 1 checkpoint export runs/from-1-parallel.pp=1 --out of-three
+python3 -c 'print("sentence\tlabel\n" + "\n".join(f"the field {i}\t{i % 5}" for i in range(60)))' >five.tsv
+for from in runs/from-1-parallel.pp=1 of-three; do
+  run 2 train "${classify[@]}" data.files=five.tsv "model.from=$from" model.classes=5 model.head=new run.name=five run.steps=1 optimizer.lr=1e-30 \
+    optimizer.weight_decay=0 data.tokenizer=bytes
+  grep -q "initialized: .*/classes.bias, .*/classes.weight$" out || die "$from: other weights are new: $(cat out)"
+  run 1 checkpoint export runs/five --out of-five
+  python3 - <<'EOF' || die "$from: another body"
+import json
+def tensors(path):
+    data = open(path, "rb").read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
+            for name, t in header.items() if name != "__metadata__"}
+three, five = tensors("of-three/model.safetensors"), tensors("of-five/model.safetensors")
+assert three.keys() == five.keys()
+differ = [name for name in three if three[name] != five[name]]
+assert sorted(differ) == ["classifier.bias", "classifier.weight"], differ
+EOF
+  rm -r runs/five of-five
+done
+
 # What it started from need not be there for it to go on.
 mv runs/masked gone
 run 1 train runs/from-1-parallel.pp=1 run.steps=4 run.threads=1
@@ -75,6 +99,8 @@ refused "there is neither a run nor a checkpoint here" train "${classify[@]}" mo
 refused "model.width = 32, but the model of model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
 refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
+refused "model.head = \"new\", but this task has no classes" train model.family=bert data.text=text.txt model.from=runs/masked model.head=new run.name=x
+refused "model.head = \"new\", but model.from names no model" train "${classify[@]}" model.head=new run.name=x
 refused "model.classes = 5, but" train "${classify[@]}" model.from=runs/from-1-parallel.pp=1 model.classes=5 run.name=x
 sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
 refused "the tensor 002.mlp/down.weight has the shape [40, 16], this model's has [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x

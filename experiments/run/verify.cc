@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
 #include "core/number_text.h"
@@ -139,7 +140,9 @@ class Verifier {
     const StepResult& then = expected_.results[index];
     if (now.loss != then.loss) result.buckets.push_back("loss");
     if (now.grad_norm != then.grad_norm) result.buckets.push_back("gradient norm");
-    if (!result.buckets.empty()) result.first_step = step;
+    if (result.buckets.empty()) return;
+    result.first_step = step;
+    result.bits = fmt::format("{} {} {} {}", fmt::join(digests, ""), now.loss, now.grad_norm, step);
   }
 
   Trainer& trainer_;
@@ -152,6 +155,14 @@ class Verifier {
 std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& usual,
                                      const std::string& schedule) {
   return CaseFinder(job, usual, schedule).find();
+}
+
+std::size_t differ_alike(const std::vector<VerifyResult>& results) {
+  std::map<std::string, std::size_t> alike;
+  std::size_t most = 0;
+  for (const VerifyResult& one : results)
+    if (!one.bits.empty()) most = std::max(most, ++alike[one.bits]);
+  return most;
 }
 
 std::vector<VerifyResult> verify(Trainer& trainer, const std::vector<VerifyCase>& cases,

@@ -28,8 +28,13 @@ struct VerifyResult {
   bool moved = true;                   // the change to this layout kept every bit
   std::int64_t first_step = 0;         // after which something differed; 0: nothing did
   std::vector<std::string> buckets{};  // units and shared tensors that differed then
+  std::string bits{};                  // digests of all of them, loss and norm then
   bool same() const { return moved && first_step == 0; }
 };
+
+/// How many of `results` differed at one step and to the same bits as each other: where they are
+/// most, what they were held against, the first case, is the odd one.
+std::size_t differ_alike(const std::vector<VerifyResult>& results);
 
 /// Trains `steps` steps at each of `cases`, then one run that changes its layout before every step.
 /// `trainer` is started and initialized; `see` gets each result as soon as it is known, the last

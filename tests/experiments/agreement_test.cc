@@ -1,5 +1,6 @@
 // Ranks that were told different things are refused, all of them by the same words.
 #include "experiments/run/agreement.h"
+#include "experiments/run/verify.h"
 
 #include <gtest/gtest.h>
 
@@ -118,6 +119,23 @@ TEST(TextIdentity, VerifiesATokenFileThatItHasNotReadYet) {
   identify();
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(1128).put('\x08');
   EXPECT_ERROR(identify(), "the file is damaged");
+}
+
+}  // namespace
+}  // namespace concertina
+
+namespace concertina {
+namespace {
+
+VerifyResult differing(const std::string& bits) {
+  return {.name = bits, .first_step = 1, .buckets = {"loss"}, .bits = bits};
+}
+
+TEST(Verify, LayoutsThatDifferAlikeAreCounted) {
+  const VerifyResult same{.name = "same"};
+  EXPECT_EQ(differ_alike({same, same}), 0);
+  EXPECT_EQ(differ_alike({same, differing("a")}), 1);
+  EXPECT_EQ(differ_alike({differing("a"), differing("b"), same, differing("b")}), 2);
 }
 
 }  // namespace

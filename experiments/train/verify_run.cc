@@ -1,0 +1,152 @@
+#include "experiments/train/verify_run.h"
+
+#include <filesystem>
+#include <memory>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "experiments/adopt/freezing.h"
+#include "experiments/adopt/repartition.h"
+#include "experiments/cache/auto_cache.h"
+#include "experiments/hugging_face/start_from.h"
+#include "experiments/run/planning.h"
+#include "experiments/run/state_hash.h"
+
+namespace concertina {
+namespace {
+
+/// One run from its first step on. `whole`: with the cache and the layout policy.
+class Course {
+ public:
+  Course(Launch& launch, const RunConfig& resolved, std::int64_t steps, bool whole)
+      : trainer_(launch.trainer),
+        steps_(steps),
+        threads_(launch.threads),
+        source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
+        freezing_(resolved, trainer_.job()) {
+    policies_.push_back(&freezing_);
+    if (whole && resolved.elastic.policy != "none") {
+      repartition_ =
+          std::make_unique<Repartition>(resolved, trainer_, *launch.backend, launch.threads);
+      policies_.push_back(repartition_.get());
+    }
+    for (ChangePolicy* policy : policies_) policy->restore({}, trainer_, "this run");
+    if (whole && uses_cache(resolved))
+      cache_ = std::make_unique<AutoCache>(
+          trainer_,
+          AutoCache::Options{.dataset = launch.dataset,
+                             .owner = "verify " + std::filesystem::current_path().string(),
+                             .numerics = launch.identity(/*remember=*/false).dump(),
+                             .decided = {}});
+  }
+
+  StepTrace step(std::int64_t number) {
+    const double start = now();
+    if (cache_) cache_->before_step(number);
+    const StepResult result = trainer_.step(number, source_);
+    StepTrace trace{.loss = result.loss,
+                    .grad_norm = result.grad_norm,
+                    .frozen_units = trainer_.layout().frozen_units,
+                    .squares = trainer_.bucket_squares(),
+                    .layout = short_form(trainer_.layout())};
+    if (number < steps_)
+      change({.before = number - 1,
+              .step = number,
+              .steps = steps_,
+              .seconds = now() - start,
+              .result = result,
+              .epochs_before = source_.epochs_done(number - 1),
+              .epochs = source_.epochs_done(number)});
+    return trace;
+  }
+
+  /// Samples read from the cache. Collective.
+  std::uint64_t cached() {
+    if (!cache_) return 0;
+    const CacheUse use = cache_->use();
+    return use.memory_hits + use.disk_hits;
+  }
+
+ private:
+  void change(const RunView& view) {
+    Change change;
+    for (ChangePolicy* policy : policies_) policy->consider(view, trainer_, change);
+    if (!change.next) return;
+    if (const auto adoption = adopt_change(change, trainer_, threads_))
+      for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
+  }
+
+  Trainer& trainer_;
+  const std::int64_t steps_;
+  const int threads_;
+  TrainingSource source_;
+  Freezing freezing_;
+  std::unique_ptr<Repartition> repartition_;
+  std::vector<ChangePolicy*> policies_;
+  std::unique_ptr<AutoCache> cache_;
+};
+
+/// What of `now` is not what it was in the other run; names of units by their gradients.
+std::vector<std::string> differences(const StepTrace& then, const StepTrace& now,
+                                     const std::vector<Bucket>& buckets) {
+  std::vector<std::string> all;
+  if (now.frozen_units != then.frozen_units) all.push_back("what is frozen");
+  if (now.loss != then.loss) all.push_back("loss");
+  if (now.grad_norm != then.grad_norm) all.push_back("gradient norm");
+  for (std::size_t b = 0; b < then.squares.size() && b < now.squares.size(); ++b)
+    if (now.squares[b] != then.squares[b]) all.push_back("gradient of " + buckets[b].name);
+  return all;
+}
+
+/// The weights that the run begins with, at the layout that it begins with.
+void begin_anew(Launch& launch, const Request& asked, const Assignment& first) {
+  launch.trainer.adopt(asked, Assignment(first));
+  launch.trainer.skip({});
+  launch.trainer.resume(0, 0);
+  launch.trainer.initialize();
+  if (!launch.config.model.from.empty()) start_from(launch.trainer, launch.config);
+}
+
+}  // namespace
+
+RunVerdict verify_run(Launch& launch, std::int64_t steps) {
+  if (launch.config.elastic.batch == "grows")
+    throw_input("a batch that grows with the replicas trains other steps than one that does not",
+                launch.config.where("elastic.batch"), "elastic.batch = \"constant\"");
+  Trainer& trainer = launch.trainer;
+  const Request asked = trainer.asked();
+  const Assignment first = trainer.assignment();
+  RunConfig resolved = launch.config;
+  resolved.run.steps = steps;
+
+  begin_anew(launch, asked, first);
+  std::vector<StepTrace> expected;
+  std::vector<std::string> digests;
+  {
+    Course still(launch, resolved, steps, /*whole=*/false);
+    for (std::int64_t step = 1; step <= steps; ++step) expected.push_back(still.step(step));
+    digests = bucket_sha256(trainer);
+  }
+  begin_anew(launch, asked, first);
+  Course whole(launch, resolved, steps, /*whole=*/true);
+  RunVerdict verdict{.steps = steps};
+  StepTrace before{.layout = short_form(trainer.layout())};
+  const std::vector<Bucket> buckets = make_buckets(trainer.job().model);
+  for (std::int64_t step = 1; step <= steps && verdict.same(); ++step) {
+    StepTrace trace = whole.step(step);
+    verdict.freezes += trace.frozen_units != before.frozen_units;
+    verdict.layouts += trace.layout != before.layout;
+    verdict.differ = differences(expected[static_cast<std::size_t>(step - 1)], trace, buckets);
+    if (!verdict.same()) verdict.first_step = step, verdict.layout = trace.layout;
+    before = std::move(trace);
+  }
+  verdict.cached = whole.cached();
+  if (!verdict.same()) return verdict;
+  const std::vector<std::string> now = bucket_sha256(trainer);
+  for (std::size_t b = 0; b < now.size(); ++b)
+    if (now[b] != digests[b]) verdict.differ.push_back("weights of " + buckets[b].name);
+  if (!verdict.same()) verdict.first_step = steps, verdict.layout = before.layout;
+  return verdict;
+}
+
+}  // namespace concertina

@@ -132,15 +132,38 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
+/// The times of a layer, as the run's costs have them: the mean over layers.
+LadderShape mean_layer(const LadderRun& run) {
+  const ModelSpec& model = run.job.model;
+  LadderShape layer{.forward = 0, .input = 0, .weight = 0};
+  int first = 1;  // the embedding is unit 0
+  for (const int end : model.layer_ends) {
+    for (int unit = first; unit < end; ++unit) {
+      const UnitSeconds& seconds = run.forecast.units[static_cast<std::size_t>(unit)];
+      layer.forward += seconds.forward;
+      layer.input += seconds.input;
+      layer.weight += seconds.weight;
+      if (unit == first) layer.first_input += seconds.input;
+    }
+    first = end;
+  }
+  const auto layers = static_cast<double>(model.layer_ends.size());
+  for (double* time : {&layer.forward, &layer.input, &layer.weight, &layer.first_input})
+    *time /= layers;
+  return layer;
+}
+
 /// The ceilings of this course. `fixed`: share of an unfrozen step outside of the layers.
 FreezeLadder ceilings_of(const LadderRun& run, double fixed) {
   const std::vector<double> course(run.layers.begin(), run.layers.end());
   const Layout layout = assign(run.job, run.asked).layout;
   const Pipeline& pipeline = layout.pipelines.front();
-  return freeze_ladder(course, {.layers = static_cast<int>(run.job.model.layer_ends.size()),
-                                .stages = static_cast<int>(pipeline.stages.size()),
-                                .microbatches = pipeline.microbatches(),
-                                .fixed = fixed});
+  LadderShape shape = mean_layer(run);
+  shape.layers = static_cast<int>(run.job.model.layer_ends.size());
+  shape.stages = static_cast<int>(pipeline.stages.size());
+  shape.microbatches = pipeline.microbatches();
+  shape.fixed = fixed;
+  return freeze_ladder(course, shape);
 }
 
 Json ladder_json(const LadderRun& run, double fixed) {
@@ -245,16 +268,16 @@ std::string course_text(const Json& report) {
                         rung["rung"].get<std::string>(), rung["seconds"].get<double>(),
                         cell(rung["over_static"]), cell(rung["ceiling_over_static"]),
                         cell(rung["over_best"]), cell(rung["ceiling_over_best"]));
-  return text + fmt::format(
-                    "\n{:.1f}% of an unfrozen step is outside of the layers; static is the "
-                    "layout and schedule above,\nbest the fastest unfrozen one. A rung has "
-                    "all before it; --json names its keys.\nA ceiling is that of layers whose "
-                    "forward, input and weight gradient take equally long:\nwhere they do not, "
-                    "a rung can pass it by a little.\n{}",
-                    100 * report["fixed_share"].get<double>(),
-                    report["course"][0]["change_s"].is_null()
-                        ? "What a change takes is not known: give --costs or --links of a run.\n"
-                        : "");
+  return text +
+         fmt::format(
+             "\n{:.1f}% of an unfrozen step is outside of the layers; static is the "
+             "layout and schedule above,\nbest the fastest unfrozen one. A rung has "
+             "all before it; --json names its keys.\nA ceiling is in closed form, from the mean "
+             "times of a layer here: nothing waits, moves or reads.\n{}",
+             100 * report["fixed_share"].get<double>(),
+             report["course"][0]["change_s"].is_null()
+                 ? "What a change takes is not known: give --costs or --links of a run.\n"
+                 : "");
 }
 
 }  // namespace concertina

@@ -12,14 +12,23 @@ double flow(const std::vector<double>& stages, int microbatches) {
          (microbatches - 1) * *std::max_element(stages.begin(), stages.end());
 }
 
-/// A step of gpipe: all forwards, then all backwards (the last stage ends its forwards last).
-/// Stages have layers as equal as can be, the first ones those left over.
+/// The backward pass through `trained` layers, of which the first trained one of the model is one
+/// where `first`.
+double backward_of(const LadderShape& shape, double trained, bool first) {
+  const double left_out = first ? shape.first_input * std::min(1.0, trained) : 0;
+  return (shape.input + shape.weight) * trained - left_out;
+}
+
+/// A step of gpipe: all forwards, then all backwards (the last stage ends its forwards last), on
+/// stages of as many layers each.
 double gpipe_step(const LadderShape& shape, double frozen) {
   const double share = static_cast<double>(shape.layers) / shape.stages;
   std::vector<double> forward, backward;
   for (int s = 1; s <= shape.stages; ++s) {
-    forward.push_back(share);
-    backward.push_back(2 * std::clamp(s * share - frozen, 0.0, share));
+    const double trained = std::clamp(s * share - frozen, 0.0, share);
+    forward.push_back(share * shape.forward);
+    backward.push_back(
+        backward_of(shape, trained, frozen > 0 && trained > 0 && (s - 1) * share <= frozen));
   }
   return flow(forward, shape.microbatches) + flow(backward, shape.microbatches);
 }
@@ -38,12 +47,15 @@ FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& sh
   double pipeline = 0, left = 0, cached = 0, before = 0;
   for (const double f : frozen) {
     CONCERTINA_CHECK(f >= before && f <= shape.layers, "{} layers frozen after {}", f, before);
+    const double trained = shape.layers - f;
+    const double training = trained * shape.forward + backward_of(shape, trained, f > 0);
     pipeline += gpipe_step(shape, f);
-    left += f + 3 * (shape.layers - f);
-    cached += f - before + 3 * (shape.layers - f);
+    left += f * shape.forward + training;
+    cached += (f - before) * shape.forward + training;
     before = f;
   }
-  const double epochs = static_cast<double>(frozen.size()), work = 3.0 * shape.layers * epochs;
+  const double epochs = static_cast<double>(frozen.size());
+  const double work = (shape.forward + shape.input + shape.weight) * shape.layers * epochs;
   const double unfrozen = gpipe_step(shape, 0) * epochs;
   // A step of gpipe takes so much longer than the same work on replicas.
   const double bubble = unfrozen * shape.stages / (work * shape.microbatches);

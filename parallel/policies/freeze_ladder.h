@@ -1,7 +1,6 @@
-// The most that freezing can gain, in closed form: equal layers, F = I = W = 1 per layer and
-// sample; the steps of PipeTransformer (He et al. 2021), one by one. Invariant: pure; ceilings, not
-// predictions of a machine: moving, reading a cache and the part of attention that has no weight
-// gradient cost nothing here.
+// The most that freezing can gain, in closed form, for equal layers: the steps of PipeTransformer
+// (He et al. 2021), one by one. Invariant: pure; ceilings, not predictions of a machine: moving and
+// reading a cache cost nothing here.
 #pragma once
 
 #include <span>
@@ -17,6 +16,11 @@ struct LadderShape {
   int microbatches = 1;  // of a step
   /// Share of an unfrozen step outside of the layers (embedding, head, update, data), in [0, 1).
   double fixed = 0;
+  /// Times of a layer per sample, in any unit: forward, input gradient and weight gradient.
+  double forward = 1, input = 1, weight = 1;
+  /// The part of `input` that the first layer that trains leaves out where others before it are
+  /// frozen: the input gradient of its first half.
+  double first_input = 0;
 };
 
 /// Speed-ups of a whole run.

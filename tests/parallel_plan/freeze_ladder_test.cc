@@ -137,21 +137,38 @@ TEST(FreezeLadder, OfStagesIsWhatTheSimulatorSays) {
     const int stages = *rc::gen::inRange(1, 6), microbatches = *rc::gen::inRange(1, 9);
     const int layers = *rc::gen::inRange(1, 20);
     const int frozen = *rc::gen::inRange(0, layers + 1);
+    LadderShape shape{.layers = layers, .stages = stages, .microbatches = microbatches};
+    shape.forward = *rc::gen::inRange(1, 9) / 4.0;
+    shape.input = *rc::gen::inRange(1, 9) / 4.0;
+    shape.weight = *rc::gen::inRange(1, 9) / 4.0;
     const Layout layout = straight(stages, microbatches);
     Costs costs = unit_costs(layout);
     for (int s = 0; s < stages; ++s) {
       const double share = static_cast<double>(layers) / stages;
       const double trained = std::clamp((s + 1) * share - frozen, 0.0, share);
-      costs.stages[static_cast<std::size_t>(s)] = {
-          .forward = share, .input = trained, .weight = trained};
+      costs.stages[static_cast<std::size_t>(s)] = {.forward = share * shape.forward,
+                                                   .input = trained * shape.input,
+                                                   .weight = trained * shape.weight};
     }
-    const double whole = 3.0 * layers;
+    const double whole = (shape.forward + shape.input + shape.weight) * layers;
     const double step = simulate(make_plan(layout, "gpipe"), layout, costs).makespan;
     // A run of one epoch: freezing over the best layout is the work over its share of a step.
-    const FreezeLadder rungs =
-        ladder({static_cast<double>(frozen)}, stages, microbatches, 0, layers);
+    const FreezeLadder rungs = freeze_ladder(std::vector{static_cast<double>(frozen)}, shape);
     RC_ASSERT(std::abs(rungs.freeze.over_best - whole * microbatches / stages / step) < 1e-9);
   }));
+}
+
+TEST(FreezeLadder, TheFirstLayerThatTrainsNeedsNoInputGradientOfItsFirstHalf) {
+  const LadderShape whole{.layers = 4};
+  LadderShape shape = whole;
+  shape.first_input = 0.5;
+  const auto seconds = [](const LadderShape& of, double frozen) {
+    return 12 / freeze_ladder(std::vector{frozen}, of).freeze.over_gpipe;
+  };
+  EXPECT_DOUBLE_EQ(seconds(shape, 0), 12);
+  EXPECT_DOUBLE_EQ(seconds(whole, 2), 8);
+  EXPECT_DOUBLE_EQ(seconds(shape, 2), 7.5);
+  EXPECT_DOUBLE_EQ(seconds(shape, 4), 4);
 }
 
 /// Equal stages keep the bubble of the unfrozen pipeline: what they gain is the work left out.

@@ -93,7 +93,7 @@ std::vector<std::string> differences(const StepTrace& then, const StepTrace& now
   if (now.frozen_units != then.frozen_units) all.push_back("what is frozen");
   if (now.loss != then.loss) all.push_back("loss");
   if (now.grad_norm != then.grad_norm) all.push_back("gradient norm");
-  for (std::size_t b = 0; b < then.squares.size() && b < now.squares.size(); ++b)
+  for (std::size_t b = 0; b < buckets.size(); ++b)
     if (now.squares[b] != then.squares[b]) all.push_back("gradient of " + buckets[b].name);
   return all;
 }
@@ -131,12 +131,12 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   Course whole(launch, resolved, steps, /*whole=*/true);
   RunVerdict verdict{.steps = steps};
   StepTrace before{.layout = short_form(trainer.layout())};
-  const std::vector<Bucket> buckets = make_buckets(trainer.job().model);
   for (std::int64_t step = 1; step <= steps && verdict.same(); ++step) {
     StepTrace trace = whole.step(step);
     verdict.freezes += trace.frozen_units != before.frozen_units;
     verdict.layouts += trace.layout != before.layout;
-    verdict.differ = differences(expected[static_cast<std::size_t>(step - 1)], trace, buckets);
+    verdict.differ = differences(expected[static_cast<std::size_t>(step - 1)], trace,
+                                 make_buckets(trainer.job().model));
     if (!verdict.same()) verdict.first_step = step, verdict.layout = trace.layout;
     before = std::move(trace);
   }
@@ -144,7 +144,8 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   if (!verdict.same()) return verdict;
   const std::vector<std::string> now = bucket_sha256(trainer);
   for (std::size_t b = 0; b < now.size(); ++b)
-    if (now[b] != digests[b]) verdict.differ.push_back("weights of " + buckets[b].name);
+    if (now[b] != digests.at(b))
+      verdict.differ.push_back("weights of " + trainer.assignment().buckets[b].name);
   if (!verdict.same()) verdict.first_step = steps, verdict.layout = before.layout;
   return verdict;
 }

@@ -148,6 +148,10 @@ NamedStudy read_named_study(const StudyFileOptions& options) {
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
     throw_input(fmt::format("'{}' is no name of a folder", name), options.file, "name = \"NAME\"");
   study.folder = (std::filesystem::path(options.directory) / name).string();
+  if (std::filesystem::exists(study.folder + "/" + kStudyFile)) {
+    study.spec = grown_from(read_study_folder_spec(study.folder), std::move(study.spec));
+    study.toml += grown_text(study.spec);
+  }
   return study;
 }
 

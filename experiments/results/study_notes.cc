@@ -145,7 +145,14 @@ std::vector<std::string> provenance_notes(const Trials& trials, const StudyResul
                                           bool mixed) {
   std::vector<std::string> notes;
   for (const Fact& fact : kProvenance) {
-    if (std::ranges::find(results.axes, fact.key) != results.axes.end()) continue;
+    // The study asks for it, of all trials or of an arm.
+    const auto sets = [&](const TrialRecord& trial) {
+      return std::ranges::find(trial.settings, fact.key, &Settings::value_type::first) !=
+             trial.settings.end();
+    };
+    if (std::ranges::find(results.axes, fact.key) != results.axes.end() ||
+        std::ranges::any_of(results.trials, sets))
+      continue;
     for (const std::string& library : libraries_in(trials, fact.name)) {
       const std::string kinds = kinds_of(trials, fact.name, library);
       if (kinds.empty()) continue;

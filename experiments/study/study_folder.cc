@@ -89,6 +89,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   for (const auto& [number, trial] : stored) {
     trials[number] = trial.record;
     if (!trial.rungs.empty()) results.rungs[number] = trial.rungs;
+    if (!method.proposes()) continue;  // arms have keys that are no axes
     for (const auto& [key, value] : trial.record.settings)
       if (std::ranges::find(results.axes, key) == results.axes.end()) results.axes.push_back(key);
   }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <random>
+#include <set>
 
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
@@ -49,12 +51,51 @@ std::vector<Settings> draws_of(const RandomAxes& axes) {
 std::vector<Settings> crossed(const std::vector<Settings>& before, const Axis& axis) {
   std::vector<Settings> all;
   for (const Settings& settings : before)
-    for (const std::vector<std::string>& values : axis.values) {
+    for (const Settings& values : axis.values) {
       all.push_back(settings);
-      for (std::size_t k = 0; k < axis.keys.size(); ++k)
-        all.back().emplace_back(axis.keys[k], values[k]);
+      all.back().insert(all.back().end(), values.begin(), values.end());
     }
   return all;
+}
+
+/// The settings of all trials, as if the study had never grown.
+std::vector<Settings> at_once(const StudySpec& spec) {
+  std::vector<Settings> configs = draws_of(spec.random);
+  for (const Axis& axis : spec.axes) configs = crossed(configs, axis);
+  if (spec.seeds.empty()) return configs;
+  std::vector<Settings> all;
+  for (const std::int64_t seed : spec.seeds)
+    for (const Settings& config : configs) {
+      all.push_back(config);
+      all.back().emplace_back("run.seed", std::to_string(seed));
+    }
+  return all;
+}
+
+std::vector<std::int64_t> shape_of(const StudySpec& spec) {
+  std::vector<std::int64_t> shape = {spec.random.trials};
+  for (const Axis& axis : spec.axes) shape.push_back(std::ssize(axis.values));
+  shape.push_back(std::ssize(spec.seeds));
+  return shape;
+}
+
+/// The study when it had this shape, no larger than its own.
+StudySpec cut_to(StudySpec spec, const std::vector<std::int64_t>& shape) {
+  spec.random.trials = static_cast<int>(shape.front());
+  for (std::size_t a = 0; a < spec.axes.size(); ++a)
+    spec.axes[a].values.resize(static_cast<std::size_t>(shape[a + 1]));
+  spec.seeds.resize(static_cast<std::size_t>(shape.back()));
+  return spec;
+}
+
+/// The text of a value with the trial's seed in it.
+std::string with_seed(std::string value, const Settings& settings) {
+  const auto seed = std::ranges::find(settings, "run.seed", &Settings::value_type::first);
+  for (std::size_t at = 0;
+       seed != settings.end() && (at = value.find(kSeedWord, at)) != std::string::npos;
+       at += seed->second.size())
+    value.replace(at, std::string_view(kSeedWord).size(), seed->second);
+  return value;
 }
 
 bool same_bases(const StudySpec& a, const StudySpec& b) {
@@ -79,7 +120,28 @@ std::string study_difference(const StudySpec& before, const StudySpec& now) {
                  [](const Trial& a, const Trial& b) { return a.settings == b.settings; });
   if (begins) return {};
   if (before.random != now.random) return "[random] differs";
-  return before.axes == now.axes ? "seeds differ" : "[grid] or [[zip]] differs";
+  return before.axes == now.axes ? "seeds differ" : "[grid], [[zip]] or [[arm]] differs";
+}
+
+StudySpec grown_from(const StudySpec& before, StudySpec now) {
+  const std::vector<std::int64_t> was = shape_of(before), is = shape_of(now);
+  if (!std::ranges::equal(was, is, std::less_equal())) return now;
+  now.grown = before.grown;
+  if (study_difference(before, now).empty()) return now;
+  now.grown.push_back(was);
+  if (!study_difference(before, now).empty()) now.grown = before.grown;
+  return now;
+}
+
+std::string grown_text(const StudySpec& spec) {
+  std::vector<std::string> shapes;
+  for (const auto& shape : spec.grown)
+    shapes.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
+  if (shapes.empty()) return {};
+  return fmt::format(
+      "\n# trials of [random], values of each axis and seeds, before the study grew\n"
+      "[grown]\nfrom = [{}]\n",
+      fmt::join(shapes, ", "));
 }
 
 std::string study_digest(const StudySpec& spec) {
@@ -100,15 +162,18 @@ std::vector<std::string> axes_of(const StudySpec& spec) {
 }
 
 std::vector<Trial> trials_of(const StudySpec& spec) {
-  std::vector<Settings> configs = draws_of(spec.random);
-  for (const Axis& axis : spec.axes) configs = crossed(configs, axis);
-  std::vector<Settings> all;
-  for (const std::int64_t seed : spec.seeds)
-    for (const Settings& config : configs) {
-      all.push_back(config);
-      all.back().emplace_back("run.seed", std::to_string(seed));
-    }
-  if (spec.seeds.empty()) all = std::move(configs);
+  std::vector<Settings> all = at_once(spec);
+  if (!spec.grown.empty()) {
+    std::vector<Settings> ordered;
+    std::set<Settings> there;
+    const auto add = [&](std::vector<Settings> some) {
+      for (Settings& settings : some)
+        if (there.insert(settings).second) ordered.push_back(std::move(settings));
+    };
+    for (const auto& shape : spec.grown) add(at_once(cut_to(spec, shape)));
+    add(std::move(all));
+    all = std::move(ordered);
+  }
   std::vector<Trial> trials;
   for (Settings& settings : all)
     trials.push_back({static_cast<int>(trials.size()) + 1, std::move(settings)});
@@ -121,7 +186,8 @@ RunConfig config_of(const StudySpec& spec, const Settings& settings) {
   config.generate.tokens = 0;  // text of each trial is of no use; a study may ask for it
   for (const Settings* some : {&spec.set, &settings})
     for (const auto& [key, value] : *some)
-      if (key != kRanksKey) set_config(key + "=" + value, config);
+      if (key != kRanksKey && key != kArmKey)
+        set_config(key + "=" + with_seed(value, settings), config);
   return config;
 }
 

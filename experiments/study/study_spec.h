@@ -22,10 +22,11 @@ struct BaseFile {
   std::string path, text;
 };
 
-/// Keys that change together, and the values that they take: values[i][k] is of keys[k].
+/// What a trial gets at each place of an axis, and the keys that tell these places apart: all keys
+/// of [grid] and [[zip]], kArmKey alone of [[arm]]s, each of which has keys of its own.
 struct Axis {
   std::vector<std::string> keys;
-  std::vector<std::vector<std::string>> values;
+  std::vector<Settings> values;
   bool operator==(const Axis&) const = default;
 };
 
@@ -81,16 +82,22 @@ struct StudySpec {
   std::string name;
   std::vector<BaseFile> bases;
   Settings set;            // of all trials: [set], or [override] in its place
-  std::vector<Axis> axes;  // [grid] and [[zip]], in the order of the file
+  std::vector<Axis> axes;  // [grid], [[zip]] and [[arm]], in the order of the file
   RandomAxes random;
   std::vector<std::int64_t> seeds;  // run.seed; empty: the config's
   SearchSection search;
   StopSection stop;
   LaunchSection launch;
+  /// Of a study that grew: how many of [random]'s trials, of the values of each axis and of seeds
+  /// there were before, each time. Trials keep their numbers by it.
+  std::vector<std::vector<std::int64_t>> grown;
 };
 
-/// The key of [grid] and [[zip]] that is no config key: the number of ranks of a launch.
+/// The keys of axes that are no config keys: the number of ranks of a launch, the name of an arm.
 inline constexpr const char* kRanksKey = "ranks";
+inline constexpr const char* kArmKey = "arm";
+/// Stands for the seed of a trial in the text of a value.
+inline constexpr const char* kSeedWord = "{seed}";
 
 /// Finds the base file of this index, 0 being the first, and this path in the study's file.
 using FindBase = std::function<std::string(std::size_t index, const std::string& path)>;
@@ -117,8 +124,14 @@ struct Trial {
   Settings settings;
 };
 /// All trials, in order: for each seed all draws, for each draw all combinations of the axes, the
-/// last axis fastest. So all configs come by turns, and more seeds are more trials at the end.
+/// last axis fastest. So all configs come by turns, and more seeds are more trials at the end. Of a
+/// study that grew, first those that there were before.
 std::vector<Trial> trials_of(const StudySpec& spec);
+/// `now` with the numbers of the trials of `before`, where it is that study with more values at the
+/// end of axes, or more seeds; else as it is.
+StudySpec grown_from(const StudySpec& before, StudySpec now);
+/// What the study's copy of its file says of StudySpec::grown; empty if that is.
+std::string grown_text(const StudySpec& spec);
 
 /// The config of a trial, not validated: base files, what the study sets, its own settings.
 RunConfig config_of(const StudySpec& spec, const Settings& settings);

@@ -83,6 +83,85 @@ TEST(StudySpec, ALongValueIsOneLineOfText) {
   EXPECT_EQ(config_of(spec, settings).parallel.layout.pipelines.size(), 6u);
 }
 
+constexpr const char* kArms = R"(
+seeds = [7, 8]
+[set]
+run.steps = 30
+freeze.policy = "none"
+[grid]
+model.width = [32, 64]
+[[arm]]
+name = "static"
+[[arm]]
+name = "short"
+"run.steps" = 20
+model.from = "runs/first-{seed}"
+[[arm]]
+name = "frozen"
+ranks = 3
+[arm.freeze]
+policy = "linear"
+every = 5
+)";
+
+TEST(StudySpec, ArmsAreOneAxisAndHaveKeysOfTheirOwn) {
+  const StudySpec spec = spec_of(kArms);
+  EXPECT_EQ(axes_of(spec), (std::vector<std::string>{"model.width", "arm", "run.seed"}));
+  EXPECT_EQ(values_of(spec, "arm"),
+            (std::vector<std::string>{"static", "short", "frozen", "static", "short", "frozen",
+                                      "static", "short", "frozen", "static", "short", "frozen"}));
+  EXPECT_EQ(values_of(spec, "run.seed")[5], "7") << "all arms of a seed come one after another";
+  const std::vector<Trial> trials = trials_of(spec);
+  const auto config = [&](std::size_t trial) { return config_of(spec, trials[trial].settings); };
+  EXPECT_EQ(config(0).run.steps, 30);
+  EXPECT_EQ(config(0).freeze.policy, "none");
+  EXPECT_EQ(config(1).run.steps, 20) << "in place of that of [set]";
+  EXPECT_EQ(config(1).model.from, "runs/first-7");
+  EXPECT_EQ(config(7).model.from, "runs/first-8");
+  EXPECT_EQ(config(11).freeze.policy, "linear");
+  EXPECT_EQ(config(11).model.width, 64);
+  EXPECT_EQ(ranks_of(spec, trials[11].settings, config(11)), 3);
+}
+
+TEST(StudySpec, AStudyThatGrowsKeepsTheNumbersOfItsTrials) {
+  const std::string one = "[[arm]]\nname = 'a'\n[[arm]]\nname = 'b'\n",
+                    two = one + "[[arm]]\nname = 'c'\nrun.steps = 7\n",
+                    set = "[set]\nrun.steps = 9\n";
+  const auto grown = [&](const StudySpec& before, const std::string& text) {
+    const StudySpec now = grown_from(before, spec_of(text));
+    EXPECT_EQ(study_difference(before, now), "");
+    const StudySpec read = spec_of(text + grown_text(now));  // as the study's folder has it
+    const auto settings = [](const StudySpec& spec) {
+      std::vector<Settings> all;
+      for (const Trial& trial : trials_of(spec)) all.push_back(trial.settings);
+      return all;
+    };
+    EXPECT_EQ(settings(read), settings(now));
+    return read;
+  };
+  const StudySpec first = spec_of("seeds = [1, 2]\n" + set + one);
+  const StudySpec same = grown(first, "seeds = [1, 2]\n" + set + one);
+  EXPECT_TRUE(same.grown.empty());
+  const StudySpec more = grown(first, "seeds = [1, 2]\n" + set + two);
+  EXPECT_EQ(values_of(more, "arm"), (std::vector<std::string>{"a", "b", "a", "b", "c", "c"}));
+  EXPECT_EQ(values_of(more, "run.seed"), (std::vector<std::string>{"1", "1", "2", "2", "1", "2"}));
+  const StudySpec last = grown(more, "seeds = [1, 2, 3]\n" + set + two);
+  EXPECT_EQ(values_of(last, "arm"),
+            (std::vector<std::string>{"a", "b", "a", "b", "c", "c", "a", "b", "c"}));
+  EXPECT_TRUE(grown(last, "seeds = [1, 2, 3]\n" + set + two).grown == last.grown);
+  const auto difference = [&](const StudySpec& before, const std::string& text) {
+    return study_difference(before, grown_from(before, spec_of(text)));
+  };
+  EXPECT_EQ(difference(first, "seeds = [1, 2]\n" + set + "[[arm]]\nname = 'c'\n" + one),
+            "[grid], [[zip]] or [[arm]] differs")
+      << "before the others, not after them";
+  EXPECT_EQ(difference(more, "seeds = [1, 2]\n" + set + one), "[grid], [[zip]] or [[arm]] differs");
+  std::string other = two;
+  other.replace(other.find("= 7"), 3, "= 6");
+  EXPECT_EQ(difference(more, "seeds = [1, 2]\n" + set + other),
+            "[grid], [[zip]] or [[arm]] differs");
+}
+
 TEST(StudySpec, ErrorsNameTheNearestKey) {
   const auto fix_of = [](const std::string& toml) {
     try {
@@ -168,6 +247,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "s.toml"},
         Refused{"zip", "[[zip]]\nmodel.width = [64, 32]\nmodel.heads = [1]",
                 "model.heads has 1 values", "s.toml:3:15"},
+        Refused{"arm without a name", "[[arm]]\nrun.steps = 3", "an arm has no name", "s.toml:1"},
+        Refused{"arm twice", "[[arm]]\nname = 'a'\n[[arm]]\nname = 'a'",
+                "the arm 'a' is there twice", "s.toml:4:8"},
+        Refused{"arm and grid",
+                "[[arm]]\nname = 'a'\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]",
+                "model.width is in an arm and varies as well", "s.toml:3"},
+        Refused{"arm key", "[[arm]]\nname = 'a'\nmodel.widht = 64", "unknown key model.widht",
+                "s.toml:3"},
+        Refused{"arm table", "[arm]\nname = 'a'", "arm", "s.toml:1"},
+        Refused{"no seeds", "[set]\nmodel.from = 'runs/{seed}'", "the study has no seeds",
+                "s.toml"},
+        Refused{"grown", "seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom = [[0, 2]]",
+                "[0, 2] is no part of this study", "grown.from"},
         Refused{"own", "[set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']", "the study's own",
                 "s.toml"},
         Refused{"set own", "[set]\nrun.name = 'a'", "the study's own", "s.toml"},
@@ -256,7 +348,7 @@ TEST(StudySpec, IsAnotherStudyWhereTrialsDiffer) {
   EXPECT_EQ(study_difference(spec, seeded), "seeds differ") << "no longer the config's seed";
   EXPECT_EQ(
       study_difference(spec, spec_of("[set]\nrun.steps = 9\n[grid]\nmodel.width = [32, 64]\n")),
-      "[grid] or [[zip]] differs");
+      "[grid], [[zip]] or [[arm]] differs");
   EXPECT_EQ(study_difference(spec, spec_of(text + "[stop]\nmetric = \"loss\"\nabove = 9.0\n")),
             "[stop] differs");
   EXPECT_EQ(study_difference(seeded, spec_of("seeds = [1, 2, 5]\n" + text)), "") << "more of it";

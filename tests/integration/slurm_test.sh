@@ -99,8 +99,8 @@ study 0 submit four.toml --dry-run --json
 grep -qF '"job":null,"trials":[5,6],"repeated":[],"under_way":[],"script":"#!/bin/bash' out || fail '--dry-run --json'
 [ "$(wc -l < out)" = 1 ] || fail '--dry-run --json prints more'
 sed -i 's/0.003/0.004/' four.toml
-refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml
-refused 'another study is in this folder: [grid] or [[zip]] differs' submit four.toml --dry-run
+refused 'another study is in this folder: [grid], [[zip]] or [[arm]] differs' submit four.toml
+refused 'another study is in this folder: [grid], [[zip]] or [[arm]] differs' submit four.toml --dry-run
 
 # Trials alone, as the study itself runs them: the same bits.
 study 0 run long.toml --dir undisturbed

@@ -103,6 +103,8 @@ struct HeatMap {
 struct NamedPoint {
   double x = 0, y = 0;
   std::string name{};  // near the point, joined to it by a thin line if it is not beside it
+  /// The ends of error bars; none: no bar that way.
+  std::optional<double> x_low{}, x_high{}, y_low{}, y_high{};
 };
 struct ScatterSeries {
   std::string name{};
@@ -116,6 +118,7 @@ enum class BetterEnd { neither, lower, higher };
 struct Scatter {
   std::vector<ScatterSeries> series;
   BetterEnd x = BetterEnd::neither, y = BetterEnd::neither;
+  std::vector<double> levels{};  // of y, each a thin line across the chart
 };
 
 enum class LegendAt {

@@ -18,9 +18,7 @@ struct Area {
   }
 };
 
-struct ScatterPoint {
-  double x, y;
-  std::string name;
+struct ScatterPoint : NamedPoint {
   std::size_t style;
   bool on_front;
 };
@@ -128,12 +126,20 @@ class ScatterDrawer {
 
   Drawing draw() {
     NamePlaces places(frame_);
+    for (const double level : scatter_.levels)
+      if (y_.holds(level)) {
+        const double y = frame_.y_of(y_, level);
+        const Spot from{frame_.left(), y}, to{frame_.right(), y};
+        frame_.sheet().line(from, to, kSoft, 0.5);
+        places.block_line(from, to);
+      }
     for (const ScatterPoint& p : points_) {
       const Spot spot = at(p.x, p.y);
       places.block({spot.x - kRadius - 0.5, spot.y - kRadius - 0.5, spot.x + kRadius + 0.5,
                     spot.y + kRadius + 0.5});
     }
     front(places);
+    for (const ScatterPoint& p : points_) error_bars(p, places);
     // Pale ones first: those of the front lie on top, and choose their names' places first.
     for (const bool on_front : {false, true})
       for (const ScatterPoint& p : points_)
@@ -167,6 +173,19 @@ class ScatterDrawer {
     }
     for (std::size_t i = 1; i < line.size(); ++i) places.block_line(line[i - 1], line[i]);
     if (line.size() > 1) frame_.sheet().add(path);
+  }
+
+  /// Names keep off them as off the front.
+  void error_bars(const ScatterPoint& p, NamePlaces& places) {
+    const Colour colour = mixed(series_colour(p.style), kPaper, 0.35);
+    const auto bar = [&](Spot from, Spot to) {
+      frame_.sheet().line(from, to, colour, 0.8);
+      places.block_line(from, to);
+    };
+    if (p.x_low && p.x_high && x_.holds(*p.x_low) && x_.holds(*p.x_high))
+      bar(at(*p.x_low, p.y), at(*p.x_high, p.y));
+    if (p.y_low && p.y_high && y_.holds(*p.y_low) && y_.holds(*p.y_high))
+      bar(at(p.x, *p.y_low), at(p.x, *p.y_high));
   }
 
   void point(const ScatterPoint& p) {
@@ -204,6 +223,13 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Scatter& scatter) {
   const AxisScale any_x(chart.x, {}), any_y(chart.y, {});
   for (std::size_t i = 0; i < xs.size(); ++i)
     if (!any_x.holds(xs[i]) || !any_y.holds(ys[i])) xs[i] = ys[i] = std::nan("");
+  for (const ScatterSeries& series : scatter.series)
+    for (const NamedPoint& point : series.points) {
+      if (!any_x.holds(point.x) || !any_y.holds(point.y)) continue;
+      for (const auto& end : {point.x_low, point.x_high}) xs.push_back(end.value_or(point.x));
+      for (const auto& end : {point.y_low, point.y_high}) ys.push_back(end.value_or(point.y));
+    }
+  ys.insert(ys.end(), scatter.levels.begin(), scatter.levels.end());
   constexpr double kPad = 0.09;  // room for names
   const AxisScale x(chart.x, xs, kPad), y(chart.y, ys, kPad);
   std::vector<ScatterPoint> points;
@@ -212,7 +238,7 @@ std::optional<Drawing> draw_marks(const Chart& chart, const Scatter& scatter) {
     const ScatterSeries& series = scatter.series[style];
     const std::size_t before = points.size();
     for (const NamedPoint& p : series.points)
-      if (x.holds(p.x) && y.holds(p.y)) points.push_back({p.x, p.y, p.name, style, false});
+      if (x.holds(p.x) && y.holds(p.y)) points.push_back({p, style, false});
     if (points.size() > before && !series.name.empty())
       legend.push_back({series.name, look_of_series(style), LegendEntry::Sample::point, true});
   }

@@ -91,10 +91,17 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
     const double value = number_in(json, key);
     return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
   };
-  for (const nlohmann::json& line : events)
-    if (text_in(line, "event") == "validation")
-      points.push_back({number_in(line, "step"), number_in(line, "loss"), count(line, "tokens"),
-                        count(line, "of_tokens")});
+  for (const nlohmann::json& line : events) {
+    if (text_in(line, "event") != "validation") continue;
+    points.push_back({.step = number_in(line, "step"),
+                      .loss = number_in(line, "loss"),
+                      .tokens = count(line, "tokens"),
+                      .of_tokens = count(line, "of_tokens"),
+                      .seconds = number_in(line, "seconds"),
+                      .time = text_in(line, "time")});
+    for (const auto& [key, value] : line.items())
+      if (value.is_number()) points.back().figures[key] = value.get<double>();
+  }
   return points;
 }
 

@@ -3,6 +3,7 @@
 // Invariant: a key that a line lacks, or that is of another type, is a NaN or an empty text.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,7 +21,10 @@ struct MetricsPoint {
 /// A "validation" line of events.jsonl.
 struct ValidationPoint {
   double step = 0, loss = 0;
-  std::int64_t tokens = 0, of_tokens = 0;  // 0: a program of before did not say
+  std::int64_t tokens = 0, of_tokens = 0;   // 0: a program of before did not say
+  double seconds = 0;                       // that the evaluation took
+  std::string time{};                       // when it had ended
+  std::map<std::string, double> figures{};  // the numbers of the line, as "accuracy"
 };
 
 double number_in(const nlohmann::json& line, const char* key);

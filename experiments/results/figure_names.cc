@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "core/number_text.h"
 
@@ -19,6 +20,8 @@ constexpr double kMebibyte = 1.0 / (1 << 20);
 constexpr KnownName kKnownNames[] = {
     {"loss", "Training loss", "loss", "nats per target"},
     {"validation_loss", "Validation loss", "validation loss", "nats per target"},
+    {"validation_accuracy", "Validation accuracy (%)", "validation accuracy", "%", 100},
+    {"train_s", "Training (s)", "training time", "s"},
     {"tokens_per_s", "Tokens/s", "throughput", "tokens/s"},
     {"median_step_ms", "Step time (ms)", "step time", "ms"},
     {"step_ms", "Step time (ms)", "step time", "ms"},
@@ -32,6 +35,7 @@ constexpr KnownName kKnownNames[] = {
     {"optimizer.lr", "Learning rate", "learning rate", ""},
     {"optimizer.weight_decay", "Weight decay", "weight decay", ""},
     {"lr.warmup", "Warmup (steps)", "warmup", "steps"},
+    {"arm", "Arm", "arm", ""},
     {"parallel.schedule", "Schedule", "schedule", ""},
     {"parallel.pp", "Stages", "pipeline stages", ""},
     {"parallel.dp", "Replicas", "replicas", ""},
@@ -53,12 +57,15 @@ constexpr KnownName kKnownNames[] = {
 
 BetterEnd better_by_name(const std::string& column) {
   const auto ends = [&](const char* end) { return column.ends_with(end); };
-  if (ends("_per_s") || column == "mfu" || ends("accuracy")) return BetterEnd::higher;
+  if (ends("_per_s") || column == "mfu" || ends("accuracy") || ends("exact_match") || ends("f1"))
+    return BetterEnd::higher;
   if (ends("loss") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
       column.find("bubble") != std::string::npos)
     return BetterEnd::lower;
   return BetterEnd::neither;
 }
+
+constexpr std::string_view kTimeTo = "time_to_";
 
 constexpr int kMostDecimals = 9;
 constexpr int kMostDigits = 10;  // of a figure: more than any measurement has
@@ -70,7 +77,26 @@ int magnitude(double value) {
 
 }  // namespace
 
+std::string time_to(const std::string& metric, const std::string& target) {
+  return fmt::format("{}{}_{}_s", kTimeTo, metric, target);
+}
+
+bool is_time_to(const std::string& column) {
+  return column.starts_with(kTimeTo) && column.ends_with("_s");
+}
+
 FigureName name_of_figure(const std::string& column) {
+  if (is_time_to(column)) {
+    const std::string rest = column.substr(kTimeTo.size(), column.size() - kTimeTo.size() - 2);
+    const std::size_t at = rest.rfind('_');
+    const FigureName metric = name_of_figure(rest.substr(0, at));
+    std::string target = rest.substr(at + 1);
+    if (target != kBaselineTarget)
+      target = fmt::format("{:.6g}{}", metric.factor * std::strtod(target.c_str(), nullptr),
+                           metric.unit == "%" ? "%" : "");
+    const std::string what = fmt::format("time to {} of {}", metric.label, target);
+    return {"T" + what.substr(1) + " (s)", what, "s", 1, BetterEnd::lower};
+  }
   const BetterEnd better = better_by_name(column);
   const auto* known = std::ranges::find(kKnownNames, column, &KnownName::column);
   if (known != std::end(kKnownNames))

@@ -27,6 +27,12 @@ struct FigureName {
 /// are, rates and utilizations the higher they are; of others nothing is known.
 FigureName name_of_figure(const std::string& column);
 
+/// The target that is the baseline's last value.
+inline constexpr const char* kBaselineTarget = "baseline";
+/// The column of the training seconds until a metric reaches a target.
+std::string time_to(const std::string& metric, const std::string& target);
+bool is_time_to(const std::string& column);
+
 /// How the figures of a column are written: so many decimals, or as powers of ten.
 struct FigureDigits {
   int decimals = 0;

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "experiments/results/figure_names.h"
 #include "experiments/results/statistics.h"
 #include "io/run_files.h"
 
@@ -18,6 +22,7 @@ struct CourseColumn {
   std::string_view name;
   double MetricsPoint::*value;
 };
+constexpr std::string_view kHeldOut = "validation_";
 constexpr std::array<CourseColumn, 6> kCourseColumns = {
     {{"loss", &MetricsPoint::loss},
      {"lr", &MetricsPoint::lr},
@@ -25,6 +30,27 @@ constexpr std::array<CourseColumn, 6> kCourseColumns = {
      {"tokens_per_s", &MetricsPoint::tokens_per_s},
      {"step_ms", &MetricsPoint::step_ms},
      {"bubble", &MetricsPoint::bubble}}};
+
+std::vector<std::string> starts_of(const std::vector<nlohmann::json>& launches) {
+  std::vector<std::string> starts;
+  for (const nlohmann::json& launch : launches) starts.push_back(text_in(launch, "start"));
+  return starts;
+}
+
+/// Of two times as utc_text() writes them: "2026-01-31T23:59:59.123Z".
+double seconds_between(const std::string& from, const std::string& to) {
+  const auto seconds = [](const std::string& text) {
+    int year = 0, month = 0, day = 0, hour = 0, minute = 0;
+    double second = 0;
+    if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%lfZ", &year, &month, &day, &hour, &minute,
+                    &second) != 6)
+      return std::nan("");
+    const std::chrono::sys_days date{std::chrono::year(year) / month / day};
+    return 86400.0 * static_cast<double>(date.time_since_epoch().count()) + 3600 * hour +
+           60 * minute + second;
+  };
+  return seconds(to) - seconds(from);
+}
 
 StepCurve as_curve(const std::map<double, double>& points) {
   StepCurve curve;
@@ -35,20 +61,56 @@ StepCurve as_curve(const std::map<double, double>& points) {
   return curve;
 }
 
+/// A trial that is done, and the runs' logs.
+struct TargetTrial {
+  TrialRecord* trial = nullptr;
+  TrialCourse course;
+};
+
+/// The mean of the last values of those `trials` that `trial` is compared with; nothing if there is
+/// none.
+std::optional<double> baseline_target(const StudyResults& results, const TargetTrial& trial,
+                                      const std::vector<TargetTrial>& trials,
+                                      const std::vector<ColumnValue>& baseline,
+                                      const std::string& metric) {
+  std::vector<double> last;
+  for (const TargetTrial& other : trials) {
+    const bool is_baseline = std::ranges::all_of(baseline, [&](const ColumnValue& value) {
+      return same_value(cell_of(*other.trial, value.column), value.value);
+    });
+    const bool is_pair = std::ranges::all_of(results.axes, [&](const std::string& axis) {
+      return std::ranges::find(baseline, axis, &ColumnValue::column) != baseline.end() ||
+             cell_of(*other.trial, axis) == cell_of(*trial.trial, axis);
+    });
+    if (!is_baseline || !is_pair) continue;
+    const StepCurve curve = curve_of(other.course, metric);
+    if (!curve.value.empty()) last.push_back(curve.value.back());
+  }
+  const SampleSummary summary = summarize(last, 0.95);
+  return summary.n > 0 ? std::optional(summary.mean) : std::nullopt;
+}
+
 }  // namespace
 
 TrialCourse read_course(const TrialRecord& trial) {
   if (trial.directory.empty()) return {};
   return {metrics_of(read_lines(run_file(trial.directory, kMetricsFile))),
-          validations_of(read_lines(run_file(trial.directory, kEventsFile)))};
+          validations_of(read_lines(run_file(trial.directory, kEventsFile))),
+          starts_of(read_lines(run_file(trial.directory, kLaunchesFile)))};
 }
 
 StepCurve curve_of(const TrialCourse& course, const std::string& column) {
   std::map<double, double> points;
-  if (column == "validation_loss") {
+  if (column.starts_with(kHeldOut)) {
+    const std::string figure = column.substr(kHeldOut.size());
     for (const ValidationPoint& point : course.validations)
-      if (point.tokens == course.validations.front().tokens) points[point.step] = point.loss;
-    return as_curve(points);
+      if (point.tokens != course.validations.front().tokens)
+        continue;
+      else if (const auto other = point.figures.find(figure); other != point.figures.end())
+        points[point.step] = other->second;
+      else if (figure == "loss")
+        points[point.step] = point.loss;
+    if (!points.empty() || course.validations.empty()) return as_curve(points);
   }
   const auto found = std::ranges::find(kCourseColumns, column, &CourseColumn::name);
   if (found == kCourseColumns.end()) {
@@ -60,6 +122,82 @@ StepCurve curve_of(const TrialCourse& course, const std::string& column) {
   }
   for (const MetricsPoint& point : course.metrics) points[point.step] = point.*(found->value);
   return as_curve(points);
+}
+
+StepCurve training_seconds(const TrialCourse& course) {
+  std::map<double, double> seconds;
+  const MetricsPoint* before = nullptr;
+  double elapsed = 0;
+  for (const MetricsPoint& point : course.metrics) {
+    if (point.time.empty()) return {};
+    if (before != nullptr && point.step <= before->step) {  // done once more, by another launch
+      seconds.erase(seconds.lower_bound(point.step), seconds.end());
+      elapsed = seconds.empty() ? 0 : seconds.rbegin()->second;
+    }
+    const auto between = [&](const std::string& time) {
+      return time > before->time && time <= point.time;
+    };
+    if (before != nullptr && std::ranges::none_of(course.launches, between)) {
+      elapsed += seconds_between(before->time, point.time);
+      for (const ValidationPoint& evaluation : course.validations)
+        if (between(evaluation.time) && std::isfinite(evaluation.seconds))
+          elapsed -= evaluation.seconds;
+    }
+    seconds[point.step] = elapsed;
+    before = &point;
+  }
+  return as_curve(seconds);
+}
+
+std::optional<double> seconds_to(const TrialCourse& course, const std::string& column,
+                                 double target) {
+  const StepCurve curve = curve_of(course, column), seconds = training_seconds(course);
+  if (curve.step.empty() || seconds.step.empty()) return std::nullopt;
+  const bool higher = name_of_figure(column).better == BetterEnd::higher;
+  for (std::size_t i = 0; i < curve.step.size(); ++i) {
+    if (higher ? curve.value[i] >= target : curve.value[i] <= target) {
+      const auto after = std::ranges::upper_bound(seconds.step, curve.step[i]);
+      const auto steps = after - seconds.step.begin();
+      return steps == 0 ? 0 : seconds.value[static_cast<std::size_t>(steps) - 1];
+    }
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+std::vector<std::string> add_times_to(StudyResults& results,
+                                      const std::vector<std::string>& targets,
+                                      const std::vector<std::string>& baseline) {
+  if (targets.empty()) return {};
+  std::vector<ColumnValue> wanted;
+  for (const std::string& text : baseline)
+    wanted.push_back(column_value(results, text, "--baseline"));
+  std::vector<TargetTrial> trials;
+  for (TrialRecord& trial : results.trials)
+    if (trial.state == TrialState::done) trials.push_back({&trial, read_course(trial)});
+  std::vector<std::string> columns;
+  for (const std::string& target : targets) {
+    const std::size_t equals = target.find('=');
+    const std::string metric = target.substr(0, equals),
+                      text = equals == target.npos ? "" : target.substr(equals + 1);
+    const Cell cell = cell_of_setting(text);
+    const auto* number = std::get_if<double>(&cell);
+    if (!metric.starts_with(kHeldOut) || (number == nullptr && text != kBaselineTarget))
+      throw_input(fmt::format("'{}' is no target of a held-out metric", target), "--to",
+                  "--to validation_loss=2.5, or --to validation_loss=baseline");
+    if (number == nullptr && wanted.empty())
+      throw_input("there is no baseline whose last value is the target", "--to",
+                  "--baseline COLUMN=VALUE");
+    const std::string& column = columns.emplace_back(time_to(metric, text));
+    for (TargetTrial& trial : trials) {
+      const auto value = number != nullptr
+                             ? std::optional(*number)
+                             : baseline_target(results, trial, trials, wanted, metric);
+      if (const auto seconds = value ? seconds_to(trial.course, metric, *value) : std::nullopt)
+        trial.trial->figures[column] = *seconds;
+    }
+    require_column(results, column, "--to");
+  }
+  return columns;
 }
 
 MeanCurve mean_of(const std::vector<StepCurve>& curves, std::optional<double> confidence) {

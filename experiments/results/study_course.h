@@ -17,6 +17,7 @@ namespace concertina {
 struct TrialCourse {
   std::vector<MetricsPoint> metrics;
   std::vector<ValidationPoint> validations;
+  std::vector<std::string> launches{};  // when each began
 };
 TrialCourse read_course(const TrialRecord& trial);
 
@@ -26,9 +27,27 @@ struct StepCurve {
   bool operator==(const StepCurve&) const = default;
 };
 /// The curve of a column of metrics.jsonl (loss, lr, grad_norm, tokens_per_s, step_ms, bubble), or
-/// of validation_loss: evaluations of as much text as the first one. Of a step that was done twice,
-/// the last time counts. Throws Error{bad_input} for another column.
+/// of validation_loss, validation_accuracy, ...: evaluations of as much text as the first one. Of a
+/// step that was done twice, the last time counts. Throws Error{bad_input} for another column.
 StepCurve curve_of(const TrialCourse& course, const std::string& column);
+
+/// The training seconds up to the end of each step: wall time, with decisions, changes of the
+/// layout and checkpoints, without evaluations. The clock starts at the end of the first step, in
+/// which kernels are made; it stands still between launches and for the first step of each. Of a
+/// step that was done twice, the last time counts. Empty of a run whose log has no times.
+StepCurve training_seconds(const TrialCourse& course);
+/// The training seconds until the first evaluation at which `column` is at least as good as
+/// `target`: infinity if none is; nothing of a run without such evaluations.
+std::optional<double> seconds_to(const TrialCourse& course, const std::string& column,
+                                 double target);
+
+/// Adds to trials that are done the column of each target, "METRIC=NUMBER" or "METRIC=baseline", by
+/// seconds_to(), and returns their names. The baseline's target is its last value on the metric's
+/// curve, the mean over the trials that have the values of `baseline` ("COLUMN=VALUE"s) and those
+/// of the trial in all other axes: the same seed. Throws Error{bad_input} for what is no target.
+std::vector<std::string> add_times_to(StudyResults& results,
+                                      const std::vector<std::string>& targets,
+                                      const std::vector<std::string>& baseline);
 
 /// The mean of curves with its interval, or their standard deviation, around it (of one curve the
 /// curve itself, at both ends).

@@ -15,10 +15,11 @@ struct StudyReportCommand : GroupOptions {
 
 int run_study_report(const StudyReportCommand& options) {
   if (!options.output.empty()) require_output(options.output, "--out");
-  const StudyResults results = read_study(options.directory);
+  TableOptions chosen = table_options(options);
+  const StudyResults results = read_group_study(options, chosen);
   const std::string path =
       options.output.empty() ? run_file(results.directory, kPageFile) : options.output;
-  const StudyPage page = load_study_page(results, table_options(options), path);
+  const StudyPage page = load_study_page(results, chosen, path);
   atomic_replace(path, study_page(page));
   nlohmann::ordered_json json = to_json(page.table);
   json["report"] = path;

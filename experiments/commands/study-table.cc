@@ -21,7 +21,9 @@ int run_study_table(const StudyTableCommand& options) {
   for (const char* const option : {"--format", "--cells"})
     options.excludes(option, "--json alone", options.json && options.output.empty());
   if (!options.output.empty()) require_output(options.output, "--out");
-  const StudyTable table = make_table(read_study(options.directory), table_options(options));
+  TableOptions chosen = table_options(options);
+  const StudyResults results = read_group_study(options, chosen);
+  const StudyTable table = make_table(results, chosen);
   const std::string text = table_text(table, format, cells);
   if (!options.output.empty()) atomic_replace(options.output, text);
   if (options.json)
@@ -42,6 +44,11 @@ void add_study_table_options(CLI::App& app, StudyTableCommand& options) {
                  "mean-sd, mean-ci (the interval of the mean), difference (mean-sd and the "
                  "difference to the baseline) or full; full for text, else mean-sd")
       ->type_name("KIND");
+  app.add_option("--front", options.table.front,
+                 "what groups gain over the baseline in one figure, and lose in another")
+      ->type_name("COLUMN,COLUMN")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--out", options.output, "the file to write; printed if not given")
       ->type_name("FILE");
   add_json_option(app, options);

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/results/study_course.h"
 #include "experiments/study/study_folder.h"
 #include "io/file.h"
 #include "parallel/comm/mpi_environment.h"
@@ -56,6 +57,18 @@ void add_group_options(CLI::App& app, GroupOptions& options) {
                  "of intervals; p below 1 minus it is marked")
       ->check(number(0, 1))
       ->capture_default_str();
+  app.add_option("--equivalent", options.equivalent,
+                 "tests whether groups are within this margin of the baseline, in the metric's own "
+                 "unit; that of the study's file if not given")
+      ->type_name("METRIC=MARGIN");
+  app.add_option("--alpha", options.alpha, "of --equivalent; 0.05 if not given")
+      ->check(number(kLeastAlpha, kMostAlpha));
+  app.add_option("--to", options.targets,
+                 "a column of the training seconds until a held-out metric is as good as a number, "
+                 "or as the baseline's last one; may be repeated")
+      ->type_name("METRIC=NUMBER|baseline")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--where", options.table.where,
                  "only trials with this value; may be repeated: any value of one column, all "
                  "columns")
@@ -79,7 +92,33 @@ TableOptions table_options(const GroupOptions& options) {
   TableOptions table = options.table;
   if (options.test == "wilcoxon") table.test_of_pairs = SignificanceTest::wilcoxon;
   table.correction = p_correction(options.correction);
+  options.needs("--alpha", "--equivalent", !options.equivalent.empty());
+  if (options.equivalent.empty()) return table;
+  table.claim = claim_of(options.equivalent, "--equivalent");
+  table.claim->alpha = options.alpha.value_or(table.claim->alpha);
   return table;
+}
+
+StudyResults read_group_study(const GroupOptions& options, TableOptions& table) {
+  StudyResults results = read_study(options.directory);
+  std::vector<std::string> baseline = table.baseline;
+  if (baseline.empty() && results.claim) baseline = results.claim->baseline;
+  const std::vector<std::string> columns = add_times_to(results, options.targets, baseline);
+  if (table.metrics.empty() && !columns.empty())
+    for (const MetricColumn& metric : default_metrics(results))
+      table.metrics.push_back(metric.name);
+  table.metrics.insert(table.metrics.end(), columns.begin(), columns.end());
+  return results;
+}
+
+EquivalenceClaim claim_of(const std::string& text, const char* option) {
+  const std::size_t equals = text.find('=');
+  const Cell cell = cell_of_setting(equals == text.npos ? "" : text.substr(equals + 1));
+  const auto* margin = std::get_if<double>(&cell);
+  if (equals == 0 || margin == nullptr || !(*margin > 0 && *margin <= kMostMargin))
+    throw_input(fmt::format("'{}' is not METRIC=MARGIN", text), option,
+                fmt::format("{} validation_accuracy=0.005", option));
+  return {.metric = text.substr(0, equals), .margin = *margin};
 }
 
 namespace {

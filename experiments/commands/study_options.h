@@ -2,6 +2,7 @@
 // those commands share that launch or submit trials.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,17 @@ struct GroupOptions : CommandOptions {
   std::string directory;  // of the study
   TableOptions table;
   std::string test = "t", correction = "holm";
+  std::string equivalent;  // "METRIC=MARGIN"
+  std::optional<double> alpha;
+  std::vector<std::string> targets;
 };
 void add_group_options(CLI::App& app, GroupOptions& options);
 TableOptions table_options(const GroupOptions& options);
+/// The study with the columns of --to, which `table` gets as metrics.
+StudyResults read_group_study(const GroupOptions& options, TableOptions& table);
+/// The claim of "METRIC=MARGIN", which `option` gave; its alpha and baseline are left to the
+/// caller.
+EquivalenceClaim claim_of(const std::string& text, const char* option);
 
 /// Adds --launcher: that with which Slurm starts trials.
 void add_launcher_option(CLI::App& app, std::string& launcher);

@@ -71,33 +71,6 @@ std::map<std::size_t, std::string> baseline_values(const TableSource& source) {
   return wanted;
 }
 
-/// The baseline of each row; nothing for baselines themselves and where there is none.
-struct Baselines {
-  std::vector<std::optional<std::size_t>> of_row;
-  std::vector<std::string> without;  // the rows that have none
-};
-
-Baselines find_baselines(const TableSource& source,
-                         const std::map<std::size_t, std::string>& wanted, StudyTable& table) {
-  Baselines baselines;
-  baselines.of_row.resize(table.rows.size());
-  if (wanted.empty()) return baselines;
-  std::map<std::vector<std::string>, std::size_t> rows;
-  for (std::size_t r = 0; r < table.rows.size(); ++r) rows[table.rows[r].group] = r;
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    std::vector<std::string> values = table.rows[r].group;
-    for (const auto& [column, value] : wanted) values[column] = value;
-    table.rows[r].baseline = values == table.rows[r].group;
-    if (table.rows[r].baseline) continue;
-    const auto base = rows.find(values);
-    if (base == rows.end() || source.groups[base->second].done.empty())
-      baselines.without.push_back(group_label(source.by, table.rows[r].group));
-    else
-      baselines.of_row[r] = base->second;
-  }
-  return baselines;
-}
-
 /// Writes to each of these p what is to be printed.
 void correct(const std::vector<std::optional<double>*>& values, PCorrection correction) {
   if (correction == PCorrection::none) return;
@@ -231,14 +204,49 @@ std::string mark_best_of(const TableSource& source, StudyTable& table, std::size
 
 SampleDifference GroupComparison::difference(const TrialGroup& first, const TrialGroup& second,
                                              const std::string& metric) const {
+  const auto paired = pairs(first, second, metric);
+  if (paired.size() >= 2) return compare_pairs(paired, test, confidence);
+  return compare_samples(figures_of(first.done, metric), figures_of(second.done, metric),
+                         confidence);
+}
+
+std::vector<std::pair<double, double>> GroupComparison::pairs(const TrialGroup& first,
+                                                              const TrialGroup& second,
+                                                              const std::string& metric) const {
+  if (never_came(first, metric) + never_came(second, metric) > 0) return {};
   const PairedValues a = paired_values(*this, first, metric);
   const PairedValues b = paired_values(*this, second, metric);
   std::vector<std::pair<double, double>> pairs;
   for (const auto& [key, value] : a)
     if (const auto other = b.find(key); other != b.end()) pairs.emplace_back(value, other->second);
-  if (pairs.size() >= 2) return compare_pairs(pairs, test, confidence);
-  return compare_samples(figures_of(first.done, metric), figures_of(second.done, metric),
-                         confidence);
+  return pairs;
+}
+
+int never_came(const TrialGroup& group, const std::string& metric) {
+  if (!is_time_to(metric)) return 0;
+  return static_cast<int>(std::ranges::count_if(figures_of(group.done, metric),
+                                                [](double v) { return std::isinf(v); }));
+}
+
+Baselines find_baselines(const TableSource& source, StudyTable& table) {
+  const auto wanted = baseline_values(source);
+  Baselines baselines;
+  baselines.of_row.resize(table.rows.size());
+  if (wanted.empty()) return baselines;
+  std::map<std::vector<std::string>, std::size_t> rows;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) rows[table.rows[r].group] = r;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    std::vector<std::string> values = table.rows[r].group;
+    for (const auto& [column, value] : wanted) values[column] = value;
+    table.rows[r].baseline = values == table.rows[r].group;
+    if (table.rows[r].baseline) continue;
+    const auto base = rows.find(values);
+    if (base == rows.end() || source.groups[base->second].done.empty())
+      baselines.without.push_back(group_label(source.by, table.rows[r].group));
+    else
+      baselines.of_row[r] = base->second;
+  }
+  return baselines;
 }
 
 std::vector<std::string> pooled_axes(const StudyResults& results,
@@ -293,16 +301,21 @@ std::string compare_with_baseline(const TableSource& source, StudyTable& table) 
     values.push_back(value);
   }
   table.baseline = group_label(columns, values);
-  const Baselines baselines = find_baselines(source, wanted, table);
+  const Baselines baselines = find_baselines(source, table);
   for (std::size_t m = 0; m < table.metrics.size(); ++m) {
+    const std::string& metric = table.metrics[m].name;
     std::vector<std::optional<double>*> p;
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       TableCell& cell = table.rows[r].cells[m];
       if (!baselines.of_row[r] || cell.summary.n == 0) continue;
-      cell.difference = source.comparison.difference(source.groups[*baselines.of_row[r]],
-                                                     source.groups[r], table.metrics[m].name);
+      const TrialGroup& base = source.groups[*baselines.of_row[r]];
+      if (never_came(base, metric) > 0) continue;
+      cell.difference = source.comparison.difference(base, source.groups[r], metric);
       cell.p = cell.difference->p;
       if (cell.p) p.push_back(&cell.p);
+      if (table.claim && table.claim->metric == metric)
+        cell.equivalence = test_equivalence(source.comparison.pairs(base, source.groups[r], metric),
+                                            table.claim->margin, table.claim->alpha);
     }
     correct(p, source.options.correction);
   }
@@ -313,7 +326,7 @@ std::string compare_with_baseline(const TableSource& source, StudyTable& table) 
 }
 
 std::vector<std::string> mark_best(const TableSource& source, StudyTable& table) {
-  const Baselines baselines = find_baselines(source, baseline_values(source), table);
+  const Baselines baselines = find_baselines(source, table);
   std::vector<std::string> notes;
   for (std::size_t m = 0; m < table.metrics.size(); ++m)
     notes.push_back(mark_best_of(source, table, m, baselines));

@@ -23,7 +23,14 @@ struct GroupComparison {
   /// mean counts. Less than two pairs: Welch's test of all values.
   SampleDifference difference(const TrialGroup& first, const TrialGroup& second,
                               const std::string& metric) const;
+  /// The values of trials that pair up; none where some of a time_to() never came: those that did
+  /// would stand for all.
+  std::vector<std::pair<double, double>> pairs(const TrialGroup& first, const TrialGroup& second,
+                                               const std::string& metric) const;
 };
+
+/// How many trials of the group never came to the target of a time_to(); 0 of other metrics.
+int never_came(const TrialGroup& group, const std::string& metric);
 
 /// The axes, without those in `by`, of which some group has several values.
 std::vector<std::string> pooled_axes(const StudyResults& results,
@@ -43,7 +50,8 @@ struct TableSource {
   std::vector<std::string> by;
   GroupComparison comparison{};
   std::vector<TrialGroup> groups{};
-  std::vector<std::string> baseline{};  // of the options, or the default one
+  std::vector<std::string> baseline{};  // of the options, of the claim, or the default one
+  std::optional<EquivalenceClaim> claim{};
 };
 
 /// The baseline of a table whose options name none: the first group, where a test is possible
@@ -51,8 +59,17 @@ struct TableSource {
 /// nothing.
 std::vector<std::string> default_baseline(const TableSource& source);
 
-/// Fills in differences, their p, and what the table says of them. `table.rows` are in the order of
-/// `source.groups`. Returns a note on rows without a baseline; empty if there is none.
+/// The baseline of each row; nothing for baselines themselves and where there is none.
+struct Baselines {
+  std::vector<std::optional<std::size_t>> of_row;
+  std::vector<std::string> without;  // the rows that have none
+};
+/// Marks the rows of the table that are baselines, too.
+Baselines find_baselines(const TableSource& source, StudyTable& table);
+
+/// Fills in differences, their p, what the claim's tests say, and what the table says of them.
+/// `table.rows` are in the order of `source.groups`. Returns a note on rows without a baseline;
+/// empty if there is none.
 std::string compare_with_baseline(const TableSource& source, StudyTable& table);
 
 /// Marks the best mean of each metric and those that cannot be told from it; a note where there are

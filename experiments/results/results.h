@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "experiments/results/equivalence.h"
 #include "io/figure/chart.h"
 
 namespace concertina {
@@ -57,6 +58,7 @@ struct StudyResults {
   std::vector<TrialRecord> trials;
   std::string metric;  // what the study minimises or maximises; empty: none was named
   bool minimise = true;
+  std::optional<EquivalenceClaim> claim;  // of the study's file
   /// Successive halving has rungs: their steps, ascending, and what each trial had at those that it
   /// reached. Other studies leave both empty.
   std::vector<std::int64_t> rung_steps;

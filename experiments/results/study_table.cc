@@ -12,6 +12,7 @@
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/group_comparison.h"
+#include "experiments/results/study_claims.h"
 #include "experiments/results/study_notes.h"
 
 namespace concertina {
@@ -26,6 +27,8 @@ TableRow make_row(const TableSource& source, const TrialGroup& group) {
     TableCell& cell = row.cells.emplace_back();
     cell.summary = summarize(values, source.options.confidence);
     cell.missing = static_cast<int>(group.done.size() - values.size());
+    cell.never = never_came(group, metric.name);
+    if (cell.never > 0) cell.summary = summarize({}, source.options.confidence);
   }
   return row;
 }
@@ -77,13 +80,17 @@ std::vector<std::string> left_out_notes(const TableSource& source) {
       else if (std::isinf(*value))
         infinite.push_back(trial->number);
     }
-    const auto add = [&](const std::vector<int>& numbers, const char* what) {
+    const auto add = [&](const std::vector<int>& numbers, const char* what,
+                         const char* then = ", left out") {
       if (!numbers.empty())
-        notes.push_back(fmt::format("{}: {} in trial{} {}, left out", short_title(metric), what,
-                                    numbers.size() == 1 ? "" : "s", to_ranges(numbers)));
+        notes.push_back(fmt::format("{}: {} in trial{} {}{}", short_title(metric), what,
+                                    numbers.size() == 1 ? "" : "s", to_ranges(numbers), then));
     };
     add(nan, "NaN");
-    add(infinite, "infinite");
+    if (is_time_to(metric.name))
+      add(infinite, "never", ": its group has no mean");
+    else
+      add(infinite, "infinite");
     add(missing, "no finite value");
   }
   return notes;
@@ -105,10 +112,22 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
                      .options = options,
                      .metrics = default_metrics(results),
                      .by = options.by,
-                     .baseline = options.baseline};
+                     .baseline = options.baseline,
+                     .claim = options.claim ? options.claim : results.claim};
+  if (source.claim && source.baseline.empty()) source.baseline = source.claim->baseline;
   if (!options.metrics.empty()) source.metrics.clear();
   for (const std::string& word : options.metrics)
     source.metrics.push_back(metric_column(results, word));
+  const auto also = [&](const std::string& word) {
+    const MetricColumn metric = metric_column(results, word);
+    if (std::ranges::find(source.metrics, metric.name, &MetricColumn::name) == source.metrics.end())
+      source.metrics.push_back(metric);
+  };
+  // As good, but faster. What the file claims may not have come of any trial yet.
+  if (source.claim && (options.claim || has_column(results, source.claim->metric)))
+    also(source.claim->metric);
+  if (source.claim && has_column(results, "train_s")) also("train_s");
+  std::ranges::for_each(options.front, also);
   for (const std::string& column : source.by) require_column(results, column, "--by");
   if (source.by.empty()) source.by = default_groups(results, options.pair);
   source.groups = groups_of(trials, source.by);
@@ -126,6 +145,17 @@ TableSource source_of(const StudyResults& results, const TableOptions& options,
   else if (source.baseline.empty())
     source.baseline = default_baseline(source);
   return source;
+}
+
+/// Refuses a claim, or a front, that nothing is compared for.
+void require_compared(const TableSource& source, const StudyTable& table) {
+  const bool compared = std::ranges::any_of(table.rows, &TableRow::baseline);
+  if (compared || source.groups.empty()) return;
+  if (source.options.claim)
+    throw_input("there is no baseline that groups could be equivalent to", "--equivalent",
+                "--baseline COLUMN=VALUE");
+  if (!source.options.front.empty())
+    throw_input("there is no baseline for a front", "--front", "--baseline COLUMN=VALUE");
 }
 
 /// Takes the better one, as far as there is one.
@@ -202,7 +232,10 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
                    .by = source.by,
                    .metrics = source.metrics,
                    .confidence = options.confidence,
-                   .search = search_course(results)};
+                   .search = search_course(results),
+                   .claim = source.claim,
+                   .claim_in_file = !options.claim && results.claim &&
+                                    source.baseline == results.claim->baseline};
   Trials done;
   for (const TrialRecord* trial : trials)
     if (trial->state == TrialState::done)
@@ -216,12 +249,18 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
       if (!note.empty()) table.notes.push_back(note);
   };
   add({compare_with_baseline(source, table)});
+  require_compared(source, table);
   add({pooled_note(source)});
   add(mark_best(source, table));
   add(left_out_notes(source));
   add(same_bits(done, results.axes));
   add(provenance);
   sort_rows(table, options.sort);
+  if (options.front.empty()) return table;
+  TableSource sorted = source;
+  for (std::size_t r = 0; r < table.rows.size(); ++r)
+    sorted.groups[r] = *std::ranges::find(source.groups, table.rows[r].group, &TrialGroup::values);
+  table.front = make_front(sorted, table);
   return table;
 }
 

@@ -46,33 +46,67 @@ std::vector<std::string> search_lines(const SearchCourse& course);
 std::vector<std::vector<std::string>> rung_rows(const SearchCourse& course);
 nlohmann::ordered_json to_json(const SearchCourse& course);
 
+/// A group of a front.
+struct FrontPoint {
+  std::string name;
+  bool baseline = false;
+  int pairs = 0;
+  /// How many times as good as the baseline, the geometric mean of pairs: of times, how many times
+  /// as fast. 1 of the baseline itself. The ends of its interval from two pairs on.
+  std::optional<double> gain{}, gain_low{}, gain_high{};
+  /// Minus the baseline, paired, with its interval; 0 of the baseline itself.
+  std::optional<double> change{}, change_low{}, change_high{};
+  std::optional<Equivalence> equivalence{};  // where there is a claim on that metric
+  bool on_front = false;                     // no other group is as good in both, better in one
+};
+
+/// What groups gain over their baseline in one figure, and what it costs them in another, in the
+/// order of the table's rows.
+struct StudyFront {
+  MetricColumn gain, change;
+  double confidence = 0.95;         // of the intervals of gains
+  double change_confidence = 0.95;  // 1 - 2 alpha where there is a claim on that metric
+  std::vector<FrontPoint> points{};
+  /// The first group that is not shown to be as good as the baseline: by the claim's tests; without
+  /// a claim, the first whose interval lies on the worse side of zero.
+  std::optional<std::size_t> loss_begins{};
+};
+nlohmann::ordered_json to_json(const StudyFront& front);
+nlohmann::ordered_json to_json(const Equivalence& result);
+
 /// How the p values of one metric allow for being several.
 enum class PCorrection { none, holm };
 /// Throws Error{bad_input} for a word that is neither.
 PCorrection p_correction(const std::string& word);
 
 struct TableOptions {
-  std::vector<std::string> metrics;  // as of metric_column(); none: default_metrics()
-  std::vector<std::string> by;       // columns that make groups; none: default_groups()
+  std::vector<std::string> metrics{};  // as of metric_column(); none: default_metrics()
+  std::vector<std::string> by{};       // columns that make groups; none: default_groups()
   /// "COLUMN=VALUE"s of `by`; none: as of default_baseline(); {"none"}: no differences.
-  std::vector<std::string> baseline;
+  std::vector<std::string> baseline{};
   std::string pair = "run.seed";  // trials of two groups with the same value there are compared
   double confidence = 0.95;       // of intervals; a p below 1 - confidence is significant
   SignificanceTest test_of_pairs = SignificanceTest::paired_t;  // or wilcoxon
   PCorrection correction = PCorrection::holm;
-  std::vector<std::string> where;  // as of chosen_trials()
-  std::string sort;    // a metric, best first, or a column of `by`; empty: in the order of trials
+  std::vector<std::string> where{};  // as of chosen_trials()
+  std::string sort{};  // a metric, best first, or a column of `by`; empty: in the order of trials
   bool mixed = false;  // provenance_notes()
+  /// What the tests of equivalence are of; none: what the study's file claims.
+  std::optional<EquivalenceClaim> claim{};
+  /// As of metric_column(): the figure whose gain, and the one whose loss, a front has. Or none.
+  std::vector<std::string> front{};
 };
 
 /// A metric of a group. Of n = 1 there is neither sd nor interval.
 struct TableCell {
   SampleSummary summary;
   int missing = 0;  // trials that have no such figure
+  int never = 0;    // trials that did not come to the target: there is no mean then
   bool best = false;
   bool like_best = false;                      // not the best, and not significantly worse
   std::optional<SampleDifference> difference;  // to the baseline's group
   std::optional<double> p;  // of the difference, corrected: what is printed and judged
+  std::optional<Equivalence> equivalence{};  // to the baseline's group, of the claim's metric
 };
 
 struct TableRow {
@@ -94,6 +128,9 @@ struct StudyTable {
   std::vector<std::string> notes{};
   std::vector<TrialRecord> not_done{};   // of the chosen trials
   std::optional<SearchCourse> search{};  // of successive halving, over all trials of the study
+  std::optional<EquivalenceClaim> claim{};
+  bool claim_in_file = false;  // of the study, its baseline too
+  std::optional<StudyFront> front{};
 
   bool significant(std::optional<double> p) const { return p && *p < 1 - confidence; }
 };

@@ -64,9 +64,9 @@ std::string escape_html(const std::string& text) {
   return html::escape(text);
 }
 
-std::string rungs_markdown(const SearchCourse& course) {
+std::string section_markdown(const SectionRows& rows) {
   std::string text;
-  for (const auto& row : rung_rows(course)) {
+  for (const auto& row : rows) {
     for (const std::string& cell : row) text += "| " + escape_markdown(cell) + " ";
     text += "|\n";
     if (text.find("|---") != std::string::npos) continue;
@@ -76,8 +76,7 @@ std::string rungs_markdown(const SearchCourse& course) {
   return text;
 }
 
-std::string rungs_latex(const SearchCourse& course) {
-  const auto rows = rung_rows(course);
+std::string section_latex(const SectionRows& rows) {
   std::string text =
       fmt::format("\n\\begin{{tabular}}{{{}}}\n\\toprule\n", std::string(rows[0].size(), 'r'));
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -88,10 +87,10 @@ std::string rungs_latex(const SearchCourse& course) {
   return text + "\\bottomrule\n\\end{tabular}\n";
 }
 
-std::string rungs_html(const SearchCourse& course) {
+std::string section_html(const SectionRows& rows) {
   std::string text = "<div class=\"wide\"><table class=\"rungs\">\n";
   const char* tag = "th";
-  for (const auto& row : rung_rows(course)) {
+  for (const auto& row : rows) {
     text += "<tr>";
     for (const std::string& cell : row)
       text += fmt::format("<{0}>{1}</{0}>", tag, html::escape(cell));
@@ -153,6 +152,8 @@ TableJson to_json(const StudyTable& table, const TableCell& cell) {
   if (summary.nan > 0) json["nan"] = summary.nan;
   if (summary.infinite > 0) json["infinite"] = summary.infinite;
   if (cell.missing > 0) json["missing"] = cell.missing;
+  if (cell.never > 0) json["never"] = cell.never;
+  if (cell.equivalence) json["equivalence"] = to_json(*cell.equivalence);
   return json;
 }
 
@@ -170,7 +171,7 @@ std::string table_markdown(const StudyTable& table, TableCells cells) {
     for (const CellLines& cell : row) text += fmt::format("| {} ", fmt::join(cell, "<br>"));
     text += "|\n";
   }
-  if (table.search) text += "\n" + rungs_markdown(*table.search);
+  for (const SectionRows& rows : table_sections(table)) text += "\n" + section_markdown(rows);
   text += "\n" + escape_markdown(table_summary(table)) + "\n\n";
   for (const std::string& note : table_notes(table, cells))
     text += "- " + escape_markdown(note) + "\n";
@@ -200,7 +201,7 @@ std::string table_latex(const StudyTable& table, TableCells cells) {
     }
   }
   text += "\\bottomrule\n\\end{tabular}\n";
-  if (table.search) text += rungs_latex(*table.search);
+  for (const SectionRows& rows : table_sections(table)) text += section_latex(rows);
   std::string summary = table_summary(table);
   std::ranges::transform(summary, summary.begin(), printable);  // a line break ends a comment
   text += "\n% " + summary + "\n{\\footnotesize\n";
@@ -229,7 +230,7 @@ std::string table_html(const StudyTable& table, TableCells cells) {
     text += "</tr>\n";
   }
   text += "</table></div>\n";
-  if (table.search) text += rungs_html(*table.search);
+  for (const SectionRows& rows : table_sections(table)) text += section_html(rows);
   text += "<ul class=\"note\">\n";
   for (const std::string& note : table_notes(table, cells))
     text += fmt::format("<li>{}</li>\n", html::escape(note));
@@ -281,6 +282,12 @@ nlohmann::ordered_json to_json(const StudyTable& table) {
     json["groups"].push_back(group);
   }
   if (table.search) json["search"] = to_json(*table.search);
+  if (table.claim)
+    json["claim"] = {{"metric", table.claim->metric},
+                     {"margin", table.claim->margin},
+                     {"alpha", table.claim->alpha},
+                     {"in_file", table.claim_in_file}};
+  if (table.front) json["front"] = to_json(*table.front);
   json["notes"] = table.notes;
   json["not_done"] = TableJson::array();
   for (const TrialRecord& trial : table.not_done) {

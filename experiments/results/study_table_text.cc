@@ -8,6 +8,7 @@
 #include "core/number_text.h"
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
+#include "experiments/results/study_claims.h"
 
 namespace concertina {
 namespace {
@@ -65,7 +66,11 @@ std::string mean_line(const StudyTable& table, const TableRow& row, const TableC
                       const CellStyle& style, const TableWords& words) {
   const SampleSummary& summary = cell.summary;
   if (summary.n == 0) {
-    const std::string text = summary.nan > 0 ? "NaN" : summary.infinite > 0 ? "infinite" : "-";
+    const std::string text = cell.never > 0
+                                 ? fmt::format("never in {} of {}", cell.never, row.trials.size())
+                             : summary.nan > 0      ? "NaN"
+                             : summary.infinite > 0 ? "infinite"
+                                                    : "-";
     return words.aligned ? fmt::format("  {:>{}}", text, style.width) : text;
   }
   std::string mean = cell_figure(style.factor * summary.mean, style.digits, words);
@@ -148,10 +153,8 @@ std::string text_block(const std::vector<std::vector<CellLines>>& rows,
   return text;
 }
 
-/// The rungs, one line each.
-std::string search_text(const SearchCourse& course) {
+std::string section_text(const SectionRows& rows) {
   std::string text;
-  const auto rows = rung_rows(course);
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows)
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
@@ -191,7 +194,7 @@ std::string plain_text(const StudyTable& table, TableCells cells) {
     text += "\n" + text_block(rows, columns, widths, first_metric - 1);
   } while (c < heads.size());
   text += "\n";
-  if (table.search) text += search_text(*table.search) + "\n";
+  for (const SectionRows& section : table_sections(table)) text += section_text(section) + "\n";
   for (const std::string& note : table_notes(table, cells)) text += note + "\n";
   return text;
 }
@@ -265,6 +268,15 @@ std::vector<std::string> printed_means(const StudyTable& table, std::size_t metr
   return means;
 }
 
+std::vector<SectionRows> table_sections(const StudyTable& table) {
+  std::vector<SectionRows> sections;
+  if (table.search) sections.push_back(rung_rows(*table.search));
+  if (SectionRows rows = equivalence_rows(table); !rows.empty())
+    sections.push_back(std::move(rows));
+  if (table.front) sections.push_back(front_rows(*table.front));
+  return sections;
+}
+
 std::size_t height_of(const std::vector<CellLines>& cells) {
   std::size_t height = 1;
   for (const CellLines& cell : cells) height = std::max(height, cell.size());
@@ -300,6 +312,7 @@ std::vector<std::string> table_notes(const StudyTable& table, TableCells cells) 
   if (marked) lines.emplace_back("↓ lower is better, ↑ higher is better; the best mean is marked");
   for (const std::string& line : {spread_note(table, cells), difference_note(table, cells)})
     if (!line.empty()) lines.push_back(line);
+  std::ranges::copy(claim_lines(table), std::back_inserter(lines));
   if (table.search)
     for (const std::string& line : search_lines(*table.search)) lines.push_back(line);
   lines.insert(lines.end(), table.notes.begin(), table.notes.end());

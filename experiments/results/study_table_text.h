@@ -27,6 +27,10 @@ std::vector<std::vector<CellLines>> table_cells(const StudyTable& table, const T
                                                 TableCells kind);
 /// The means of a metric as their cells have them, by row.
 std::vector<std::string> printed_means(const StudyTable& table, std::size_t metric);
+/// Head and lines of a small table below the groups: rungs of a search, tests of equivalence,
+/// front.
+using SectionRows = std::vector<std::vector<std::string>>;
+std::vector<SectionRows> table_sections(const StudyTable& table);
 /// Lines of the highest of these cells.
 std::size_t height_of(const std::vector<CellLines>& cells);
 /// "study x: 3 groups, 8 of 9 trials done".

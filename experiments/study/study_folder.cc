@@ -75,6 +75,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   results.axes = axes_of(spec);
   results.metric = spec.search.metric;
   results.minimise = spec.search.minimise;
+  results.claim = spec.claim;
   std::map<int, TrialRecord> trials;
   const SearchMethod& method = method_of(spec.search);
   if (!method.proposes())

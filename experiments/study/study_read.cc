@@ -48,6 +48,26 @@ void read_bases(const TomlSource& source, const toml::node& node, const FindBase
     add(node);
 }
 
+/// [equivalence]: what the study will claim.
+EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
+  EquivalenceClaim claim;
+  TomlTable table(source, node, "equivalence");
+  std::string baseline;
+  table.text("metric", claim.metric);
+  table.number("margin", 0, kMostMargin, claim.margin);
+  table.number("alpha", kLeastAlpha, kMostAlpha, claim.alpha);
+  table.text("baseline", baseline);
+  table.finish();
+  if (claim.metric.empty() || !(claim.margin > 0))
+    table.refuse("[equivalence] has no metric or no margin",
+                 "metric = \"validation_accuracy\" and margin = 0.005, in the metric's own unit");
+  if (const std::size_t equals = baseline.find('='); equals == 0 || equals == baseline.npos)
+    table.refuse(fmt::format("the baseline '{}' is not COLUMN=VALUE", baseline),
+                 "baseline = \"arm=static\"");
+  claim.baseline = {baseline};
+  return claim;
+}
+
 /// Throws Error{bad_input} for what no trial reaches, as far as all have the same steps: asha needs
 /// a rung within them, [stop] on the held-out loss an evaluation.
 void require_reached(const StudySpec& spec, const TomlSource& source) {
@@ -83,6 +103,7 @@ StudySpec read_spec(const TomlSource& source, const toml::table& root, const Fin
   table.take("base", [&](Node node, Name) { read_bases(source, node, find_base, spec); });
   table.take("search", [&](Node node, Name) { spec.search = read_search(source, node); });
   table.take("stop", [&](Node node, Name) { spec.stop = read_stop(source, node); });
+  table.take("equivalence", [&](Node node, Name) { spec.claim = read_claim(source, node); });
   table.take("launch", [&](Node node, Name) { spec.launch = read_launch(source, node); });
   read_axes(source, root, table, spec);
   table.finish();

@@ -113,6 +113,7 @@ std::string study_difference(const StudySpec& before, const StudySpec& now) {
     search.options[program] = now.search.options.at(program);
   if (search != now.search) return "[search] differs";
   if (before.stop != now.stop) return "[stop] differs";
+  if (before.claim != now.claim) return "[equivalence] differs: a margin stands before the launch";
   const std::vector<Trial> first = trials_of(before), all = trials_of(now);
   const bool begins =
       first.size() <= all.size() &&

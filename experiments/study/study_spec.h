@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,7 @@ struct StudySpec {
   std::vector<std::int64_t> seeds;  // run.seed; empty: the config's
   SearchSection search;
   StopSection stop;
+  std::optional<EquivalenceClaim> claim;  // [equivalence]
   LaunchSection launch;
   /// Of a study that grew: how many of [random]'s trials, of the values of each axis and of seeds
   /// there were before, each time. Trials keep their numbers by it.

@@ -1,11 +1,19 @@
-// What a study claims: equivalence and its power.
+// What a study claims: equivalence and its power, seconds to a target, and the front.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <random>
 
-#include "experiments/results/equivalence.h"
+#include "core/error.h"
+#include "experiments/results/figure_names.h"
+#include "experiments/results/study_course.h"
+#include "experiments/results/study_table.h"
+#include "io/run_files.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {
@@ -120,6 +128,189 @@ TEST(Equivalence, TheFewestPairsThatHaveThePower) {
         {0.8, EquivalenceDesign{0.001, 0.005, 0.05, 0}, 3}})
     EXPECT_EQ(pairs_for_power(power, design), pairs);
   EXPECT_FALSE(pairs_for_power(0.8, {1, 0.5, 0.05, 0.6})) << "the truth is outside";
+}
+
+/// A run of ten steps of 2 s on the disk, evaluated after each second one for 5 s.
+class StudyClaims : public testing::Test {
+ protected:
+  /// `start`: of the minute; `accuracies`: of evaluations after steps 2, 4, ...
+  void write_run(TrialRecord& trial, const std::vector<double>& accuracies, double step_seconds) {
+    trial.directory = directory_.path() + fmt::format("/{}", trial.number);
+    std::filesystem::create_directories(trial.directory);
+    std::ofstream metrics(run_file(trial.directory, kMetricsFile)),
+        events(run_file(trial.directory, kEventsFile)),
+        launches(run_file(trial.directory, kLaunchesFile));
+    double now = 5;
+    const auto time = [&] {
+      return fmt::format("2026-12-31T23:{:02}:{:06.3f}Z", static_cast<int>(now) / 60,
+                         std::fmod(now, 60));
+    };
+    launches << fmt::format("{{\"start\": \"{}\"}}\n", time());
+    now += 30;  // kernels are made
+    for (int step = 1; step <= 2 * std::ssize(accuracies); ++step) {
+      now += step_seconds;
+      metrics << fmt::format("{{\"step\": {}, \"loss\": 1, \"time\": \"{}\"}}\n", step, time());
+      if (step % 2 != 0) continue;
+      now += 5;
+      events << fmt::format(
+          "{{\"step\": {}, \"event\": \"validation\", \"loss\": 1, \"tokens\": 9, \"accuracy\": "
+          "{}, "
+          "\"seconds\": 5, \"time\": \"{}\"}}\n",
+          step, accuracies[static_cast<std::size_t>(step / 2 - 1)], time());
+    }
+  }
+
+  /// Three arms at three seeds: "fast" is as accurate in a quarter of the time, "rash" is not.
+  StudyResults arms() {
+    StudyResults results;
+    results.name = "arms";
+    results.axes = {"arm", "run.seed"};
+    const std::pair<const char*, double> kArms[] = {
+        {"static", 0}, {"fast", 0.001}, {"rash", -0.02}};
+    for (int seed = 1; seed <= 3; ++seed)
+      for (const auto& [arm, gain] : kArms) {
+        TrialRecord& trial = results.trials.emplace_back();
+        trial.number = static_cast<int>(results.trials.size());
+        trial.settings = {{"arm", arm}, {"run.seed", std::to_string(seed)}};
+        trial.state = TrialState::done;
+        const double last = 0.9 + 0.01 * seed + gain * (1 + 0.1 * seed);
+        const double step = std::string(arm) == "static" ? 4 + 0.1 * seed : 1 + 0.01 * seed;
+        trial.figures = {{"validation_accuracy", last}, {"train_s", 9 * step}};
+        write_run(trial, {0.5, 0.7, 0.8, 0.9, last}, step);
+      }
+    results.claim = EquivalenceClaim{"validation_accuracy", 0.005, 0.05, {"arm=static"}};
+    return results;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(StudyClaims, TrainingSecondsLeaveOutEvaluationsAndTheFirstStep) {
+  TrialRecord trial;
+  trial.number = 1;
+  write_run(trial, {0.5, 0.7, 0.8, 0.9, 0.95}, 2);
+  TrialCourse course = read_course(trial);
+  EXPECT_EQ(course.launches.size(), 1u);
+  const StepCurve seconds = training_seconds(course);
+  ASSERT_EQ(seconds.step.size(), 10u);
+  for (std::size_t i = 0; i < 10; ++i)
+    EXPECT_NEAR(seconds.value[i], 2.0 * static_cast<double>(i), 1e-6);
+  EXPECT_NEAR(seconds_to(course, "validation_accuracy", 0.8).value(), 10, 1e-6) << "step 6";
+  EXPECT_NEAR(seconds_to(course, "validation_accuracy", 0.81).value(), 14, 1e-6);
+  EXPECT_EQ(seconds_to(course, "validation_accuracy", 0.96), kNever);
+  EXPECT_NEAR(seconds_to(course, "validation_loss", 1).value(), 2, 1e-6) << "lower is better";
+  // A second launch, a day later, does steps 9 and 10 once more: its first one is not counted.
+  for (const char* second : {"02", "05"}) {
+    course.metrics.push_back(course.metrics[8]);
+    course.metrics.back().time = fmt::format("2027-01-01T20:00:{}.500Z", second);
+  }
+  course.metrics.back().step = 10;
+  course.launches.push_back("2027-01-01T19:59:00.000Z");
+  const StepCurve again = training_seconds(course);
+  ASSERT_EQ(again.step.size(), 10u);
+  EXPECT_NEAR(again.value[8], 14, 1e-6);
+  EXPECT_NEAR(again.value[9], 17, 1e-6);
+  course.metrics[3].time.clear();
+  EXPECT_TRUE(training_seconds(course).step.empty()) << "a log without times";
+}
+
+TEST_F(StudyClaims, SecondsToATargetAreAColumnAndNeverIsNoMean) {
+  StudyResults results = arms();
+  const std::vector<std::string> columns = add_times_to(
+      results, {"validation_accuracy=0.9", "validation_accuracy=baseline"}, {"arm=static"});
+  ASSERT_EQ(columns.size(), 2u);
+  EXPECT_EQ(name_of_figure(columns[0]).title, "Time to validation accuracy of 90% (s)");
+  EXPECT_EQ(name_of_figure(columns[1]).title, "Time to validation accuracy of baseline (s)");
+  TableOptions options;
+  options.metrics = columns;
+  const StudyTable table = make_table(results, options);
+  EXPECT_NEAR(table.rows[0].cells[0].summary.mean, 7 * 4.2, 1e-6)
+      << "step 8, 7 steps after the first";
+  EXPECT_NEAR(table.rows[1].cells[1].summary.mean, 9 * 1.02, 1e-6) << "each seed's own target";
+  EXPECT_EQ(table.rows[2].cells[1].never, 3);
+  EXPECT_EQ(table.rows[2].cells[1].summary.n, 0);
+  EXPECT_FALSE(table.rows[2].cells[1].difference);
+  const std::string text = table_text(table, TableFormat::text, TableCells::full);
+  EXPECT_NE(text.find("never in 3 of 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("never in trials 3,6,9: its group has no mean"), std::string::npos) << text;
+  // One seed that never comes is enough: the others alone would flatter the group.
+  results.trials[1].figures[columns[1]] = kNever;
+  const StudyTable one = make_table(results, options);
+  EXPECT_EQ(one.rows[1].cells[1].never, 1);
+  EXPECT_EQ(one.rows[1].cells[1].summary.n, 0);
+  EXPECT_FALSE(one.rows[1].cells[1].p);
+  EXPECT_EQ(to_json(one)["groups"][1]["metrics"][columns[1]]["never"], 1);
+  const auto refused = [&](const std::string& target, const std::vector<std::string>& baseline) {
+    EXPECT_THROW(add_times_to(results, {target}, baseline), Error) << target;
+  };
+  refused("validation_accuracy", {});
+  refused("validation_accuracy=much", {});
+  refused("loss=1", {});
+  refused("validation_acuracy=0.5", {});
+  refused("validation_accuracy=baseline", {});
+}
+
+TEST_F(StudyClaims, TheFilesClaimIsTestedWithoutBeingAsked) {
+  const StudyTable table = make_table(arms(), {});
+  EXPECT_EQ(table.baseline, "static");
+  EXPECT_TRUE(table.claim_in_file);
+  const std::string text = table_text(table, TableFormat::markdown, TableCells::mean_sd);
+  for (const char* part :
+       {"| Group | Pairs | Δ Validation accuracy (%) | 90% interval | p | Verdict |",
+        "| fast | 3 | +0.12 | +0.10 to +0.14 | \\< 0.001 | equivalent |",
+        "| not equivalent (worse) |", "within ±0.5 %",
+        "no correction for 2 comparisons; margin, alpha and baseline stand in the study's file"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  TableOptions options;
+  options.claim = EquivalenceClaim{"validation_accuracy", 0.5};
+  options.baseline = {"arm=rash"};
+  const StudyTable other = make_table(arms(), options);
+  EXPECT_FALSE(other.claim_in_file);
+  EXPECT_EQ(to_json(other)["groups"][0]["metrics"]["validation_accuracy"]["equivalence"]["verdict"],
+            "equivalent");
+  options.baseline = {"none"};
+  EXPECT_THROW(make_table(arms(), options), Error) << "nothing to be equivalent to";
+  options = {};
+  options.where = {"run.seed=1"};
+  EXPECT_NE(table_text(make_table(arms(), options), TableFormat::text, TableCells::full)
+                .find("takes two pairs at least"),
+            std::string::npos);
+  StudyResults open = arms();
+  for (TrialRecord& trial : open.trials) trial.state = TrialState::open, trial.figures.clear();
+  EXPECT_EQ(make_table(open, {}).rows.size(), 3u) << "no trial has the metric yet";
+}
+
+TEST_F(StudyClaims, AFrontHasGainsAndLossesOfPairs) {
+  TableOptions options;
+  options.front = {"train_s", "validation_accuracy"};
+  const StudyTable table = make_table(arms(), options);
+  const std::vector<FrontPoint>& points = table.front->points;
+  ASSERT_EQ(points.size(), 3u);
+  EXPECT_TRUE(points[0].baseline);
+  EXPECT_EQ(points[0].gain, 1);
+  EXPECT_FALSE(points[0].on_front) << "fast is faster and as accurate";
+  EXPECT_NEAR(points[1].gain.value(), std::cbrt(4.1 / 1.01 * 4.2 / 1.02 * 4.3 / 1.03), 1e-12);
+  EXPECT_LT(points[1].gain_low.value(), points[1].gain.value());
+  EXPECT_TRUE(points[1].on_front);
+  EXPECT_FALSE(points[2].on_front);
+  EXPECT_NEAR(points[2].change.value(), -0.024, 1e-12);
+  EXPECT_EQ(table.front->change_confidence, 0.9);
+  EXPECT_EQ(table.front->loss_begins, 2u);
+  // Without a claim the loss begins where the interval is on the worse side of zero.
+  StudyResults results = arms();
+  results.claim.reset();
+  options.baseline = {"arm=static"};
+  EXPECT_EQ(make_table(results, options).front->loss_begins, 2u);
+  // In the order of the table, whatever that is.
+  options.sort = "train_s";
+  const StudyTable sorted = make_table(arms(), options);
+  EXPECT_EQ(sorted.front->points.back().name, "static");
+  EXPECT_EQ(to_json(*sorted.front)["loss_begins"], "rash");
+  options.front = {"train_s"};
+  EXPECT_THROW(make_table(arms(), options), Error);
+  options.front = {"train_s", "validation_accuracy"};
+  options.baseline = {"none"};
+  EXPECT_THROW(make_table(arms(), options), Error);
 }
 
 }  // namespace

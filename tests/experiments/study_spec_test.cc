@@ -256,6 +256,14 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"arm key", "[[arm]]\nname = 'a'\nmodel.widht = 64", "unknown key model.widht",
                 "s.toml:3"},
         Refused{"arm table", "[arm]\nname = 'a'", "arm", "s.toml:1"},
+        Refused{"claim", "[equivalence]\nmetric = 'validation_loss'", "no metric or no margin",
+                "s.toml:1"},
+        Refused{"claim baseline",
+                "[equivalence]\nmetric = 'validation_loss'\nmargin = 0.1\nbaseline = 'static'",
+                "the baseline 'static' is not COLUMN=VALUE", "s.toml:1"},
+        Refused{"claim alpha",
+                "[equivalence]\nmetric = 'validation_loss'\nmargin = 0.1\nalpha = 0.5",
+                "equivalence.alpha = 0.5 is out of range", "s.toml:4"},
         Refused{"no seeds", "[set]\nmodel.from = 'runs/{seed}'", "the study has no seeds",
                 "s.toml"},
         Refused{"grown", "seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom = [[0, 2]]",
@@ -351,6 +359,14 @@ TEST(StudySpec, IsAnotherStudyWhereTrialsDiffer) {
       "[grid], [[zip]] or [[arm]] differs");
   EXPECT_EQ(study_difference(spec, spec_of(text + "[stop]\nmetric = \"loss\"\nabove = 9.0\n")),
             "[stop] differs");
+  const std::string claim =
+      "[equivalence]\nmetric = 'loss'\nbaseline = 'model.width=64'\nmargin = 0.";
+  EXPECT_EQ(spec_of(text + claim + "1\n").claim.value(),
+            (EquivalenceClaim{"loss", 0.1, 0.05, {"model.width=64"}}));
+  EXPECT_NE(study_difference(spec_of(text + claim + "1\n"), spec_of(text + claim + "2\n"))
+                .find("[equivalence] differs"),
+            std::string::npos)
+      << "a margin is not for later";
   EXPECT_EQ(study_difference(seeded, spec_of("seeds = [1, 2, 5]\n" + text)), "") << "more of it";
   EXPECT_EQ(
       study_difference(spec, spec_of("[set]\nrun.steps = 9\n[grid]\nmodel.width = [64, 32, 96]\n")),

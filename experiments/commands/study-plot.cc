@@ -11,7 +11,7 @@ namespace concertina {
 namespace {
 
 struct StudyPlotCommand : CommandOptions {
-  std::string directory, kind, spread = "sd", output, x_scale, y_scale;
+  std::string directory, kind, spread = "sd", output, x_scale, y_scale, equivalent;
   PlotOptions plot;
 };
 
@@ -26,15 +26,19 @@ void require_effect(const StudyPlotCommand& options, PlotKind kind) {
   const bool heatmap = kind == PlotKind::heatmap, points = kind == PlotKind::pareto;
   options.excludes("--x-scale", words, heatmap || kind == PlotKind::bars);
   options.excludes("--y-scale", words, heatmap);
-  for (const char* const option : {"--spread", "--confidence"})
-    options.excludes(option, words, heatmap || points);
+  const bool front = kind == PlotKind::front;
+  options.excludes("--spread", words, heatmap || points || front);
+  options.excludes("--confidence", words, heatmap || points);
+  options.needs("--baseline", "--kind front", front);
+  options.needs("--equivalent", "--kind front", front);
 }
 
 int run_study_plot(const StudyPlotCommand& options) {
-  options.needs("--confidence", "--spread ci", options.spread == "ci");
+  options.needs("--confidence", "--spread ci", options.spread == "ci" || options.kind == "front");
   require_figure(options.output);
   PlotOptions chosen = options.plot;
   if (!options.kind.empty()) chosen.kind = plot_kind(options.kind);
+  if (!options.equivalent.empty()) chosen.claim = claim_of(options.equivalent, "--equivalent");
   chosen.spread = plot_spread(options.spread);
   chosen.x_scale = scale_of(options.x_scale);
   chosen.y_scale = scale_of(options.y_scale);
@@ -69,7 +73,8 @@ void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
   app.add_option("--out", options.output, "the file to write: .svg, .pdf or .png")
       ->type_name("FILE")
       ->required();
-  app.add_option("--kind", options.kind, "lines, bars, heatmap or pareto; by x if not given");
+  app.add_option("--kind", options.kind,
+                 "lines, bars, heatmap, pareto or front; by x if not given");
   app.add_option("--x", plot.x,
                  "an axis, a figure, or step (curves of the runs); an axis of numbers if there is "
                  "one, else the first axis")
@@ -90,6 +95,13 @@ void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
   app.add_option("--confidence", plot.confidence, "of the interval of the mean")
       ->check(number(0.01, 0.9999))
       ->capture_default_str();
+  app.add_option("--baseline", plot.baseline,
+                 "of a front; that of the study's [equivalence] if not given")
+      ->type_name("COLUMN=VALUE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--equivalent", options.equivalent, "of a front, as in `study table`")
+      ->type_name("METRIC=MARGIN");
   app.add_flag("--mixed", plot.mixed, "trials of different programs or processors all the same");
   declare_look(app, options);
   add_json_option(app, options);
@@ -99,7 +111,7 @@ void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
 
 Command command_study_plot() {
   return make_command<StudyPlotCommand>(
-      "a chart of a study: lines, bars, a heat map or a Pareto front", add_study_plot_options,
+      "a chart of a study: lines, bars, a heat map, points or a front", add_study_plot_options,
       run_study_plot);
 }
 

@@ -10,13 +10,14 @@
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/statistics.h"
+#include "experiments/results/study_claims.h"
 #include "experiments/results/study_notes.h"
 
 namespace concertina {
 namespace {
 
-constexpr std::array<std::string_view, 5> kPlotKinds = {"automatic", "lines", "bars", "heatmap",
-                                                        "pareto"};
+constexpr std::array<std::string_view, 6> kPlotKinds = {"automatic", "lines",  "bars",
+                                                        "heatmap",   "pareto", "front"};
 constexpr std::array<std::string_view, 3> kPlotSpreads = {"none", "sd", "ci"};
 constexpr std::size_t kMostBars = 36;  // of one chart, before it is a heat map
 constexpr double kWideRange = 8;       // of values on a logarithmic axis, at least
@@ -259,6 +260,26 @@ PlotShape plot_shape(const StudyResults& results, const Trials& trials,
   return shape;
 }
 
+StudyPlot plot_front(const StudyResults& results, const PlotOptions& options) {
+  const EquivalenceClaim* claim = options.claim   ? &*options.claim
+                                  : results.claim ? &*results.claim
+                                                  : nullptr;
+  TableOptions table{.by = options.group,
+                     .baseline = options.baseline,
+                     .confidence = options.confidence,
+                     .where = options.where,
+                     .mixed = options.mixed,
+                     .claim = options.claim};
+  table.front = {options.x.empty() ? "train_s" : options.x, !options.y.empty() ? options.y
+                                                            : claim            ? claim->metric
+                                                                               : "validation_loss"};
+  table.metrics = table.front;
+  const StudyTable made = make_table(results, table);
+  StudyPlot plot{.kind = PlotKind::front, .chart = front_chart(made), .notes = claim_lines(made)};
+  std::ranges::copy(made.notes, std::back_inserter(plot.notes));
+  return plot;
+}
+
 /// How far values are from an even distribution between the first and the last.
 double unevenness(const std::vector<double>& values) {
   double most = 0;
@@ -306,6 +327,15 @@ std::vector<std::string> plot_notes(const StudyResults& results, const Trials& c
   return notes;
 }
 
+/// What the options say of the look.
+void dress(Chart& chart, const PlotOptions& options) {
+  chart.title = options.title;
+  chart.width_in = options.width_in;
+  chart.height_in = options.height_in;
+  if (options.x_scale) chart.x.scale = *options.x_scale;
+  if (options.y_scale) chart.y.scale = *options.y_scale;
+}
+
 }  // namespace
 
 PlotKind plot_kind(const std::string& word) {
@@ -328,13 +358,15 @@ StudyPlot plot_study(const StudyResults& results, const PlotOptions& options) {
   if (trials.empty())
     throw_input("no trial is done", results.directory.empty() ? results.name : results.directory,
                 "concertina study run");
+  if (options.kind == PlotKind::front) {
+    StudyPlot plot = plot_front(results, options);
+    dress(plot.chart, options);
+    return plot;
+  }
   const PlotShape shape = plot_shape(results, trials, options);
   const FigureName x = name_of_figure(shape.x), y = name_of_figure(shape.y.name);
   StudyPlot plot{.kind = shape.kind, .notes = plot_notes(results, chosen, shape, options)};
   Chart& chart = plot.chart;
-  chart.title = options.title;
-  chart.width_in = options.width_in;
-  chart.height_in = options.height_in;
   chart.x = {.label = x.label, .unit = x.unit};
   chart.y = {.label = y.label, .unit = y.unit};
   switch (shape.kind) {
@@ -358,8 +390,7 @@ StudyPlot plot_study(const StudyResults& results, const PlotOptions& options) {
       for (const Cell& cell : cells_in(trials, shape.x)) values.push_back(std::get<double>(cell));
       chart.x.scale = scale_for(values);
   }
-  if (options.x_scale) chart.x.scale = *options.x_scale;
-  if (options.y_scale) chart.y.scale = *options.y_scale;
+  dress(chart, options);
   return plot;
 }
 
@@ -386,9 +417,12 @@ nlohmann::ordered_json to_json(const StudyPlot& plot) {
           {{"name", map->rows[r]}, {"x", map->columns}, {"y", map->values[r]}});
   if (const auto* scatter = std::get_if<Scatter>(&plot.chart.marks))
     for (const ScatterSeries& series : scatter->series)
-      for (const NamedPoint& point : series.points)
-        json["series"].push_back(
-            {{"name", point.name}, {"group", series.name}, {"x", point.x}, {"y", point.y}});
+      for (const NamedPoint& point : series.points) {
+        Json& one = json["series"].emplace_back(
+            Json{{"name", point.name}, {"group", series.name}, {"x", point.x}, {"y", point.y}});
+        if (point.x_low) one.update({{"x_low", *point.x_low}, {"x_high", *point.x_high}});
+        if (point.y_low) one.update({{"y_low", *point.y_low}, {"y_high", *point.y_high}});
+      }
   return json;
 }
 

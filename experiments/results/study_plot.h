@@ -14,8 +14,8 @@
 
 namespace concertina {
 
-enum class PlotKind { automatic, lines, bars, heatmap, pareto };
-/// Throws Error{bad_input} for a word that is none of: lines, bars, heatmap, pareto.
+enum class PlotKind { automatic, lines, bars, heatmap, pareto, front };
+/// Throws Error{bad_input} for a word that is none of: lines, bars, heatmap, pareto, front.
 PlotKind plot_kind(const std::string& word);
 const char* name_of(PlotKind kind);
 
@@ -32,8 +32,10 @@ struct PlotOptions {
   std::vector<std::string> group;  // columns; none: all other axes but run.seed
   std::vector<std::string> where;  // as of chosen_trials()
   PlotSpread spread = PlotSpread::deviation;
-  double confidence = 0.95;  // of the interval
-  bool mixed = false;        // provenance_notes()
+  double confidence = 0.95;                 // of the interval
+  bool mixed = false;                       // provenance_notes()
+  std::vector<std::string> baseline{};      // of a front
+  std::optional<EquivalenceClaim> claim{};  // of a front; none: that of the study's file
   std::string title;
   double width_in = kColumnInches, height_in = 0;
   std::optional<Scale> x_scale, y_scale;  // none: as the values are spread
@@ -48,8 +50,8 @@ struct StudyPlot {
 /// The chart of a study. Without a kind it has curves where x is "step", points where it is a
 /// figure, lines where its values are numbers, and else bars, or a heat map where there would be
 /// more bars than can be told apart. Without x it goes over the first axis whose values are
-/// numbers, else the first one. Throws Error{bad_input} for unknown columns, and where there is
-/// nothing to draw.
+/// numbers, else the first one. A front is make_table()'s, of x and y. Throws Error{bad_input} for
+/// unknown columns, and where there is nothing to draw.
 StudyPlot plot_study(const StudyResults& results, const PlotOptions& options);
 
 /// The numbers of the chart.

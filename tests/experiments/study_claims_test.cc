@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_course.h"
+#include "experiments/results/study_plot.h"
 #include "experiments/results/study_table.h"
 #include "io/run_files.h"
 #include "tests/temporary_directory.h"
@@ -311,6 +312,25 @@ TEST_F(StudyClaims, AFrontHasGainsAndLossesOfPairs) {
   options.front = {"train_s", "validation_accuracy"};
   options.baseline = {"none"};
   EXPECT_THROW(make_table(arms(), options), Error);
+}
+
+TEST_F(StudyClaims, AFrontIsDrawnWithItsIntervalsAndMargin) {
+  PlotOptions options;
+  options.kind = PlotKind::front;
+  const StudyPlot plot = plot_study(arms(), options);
+  const auto& scatter = std::get<Scatter>(plot.chart.marks);
+  ASSERT_EQ(scatter.series[0].points.size(), 3u);
+  EXPECT_EQ(scatter.levels, (std::vector<double>{0, -0.5, 0.5}));
+  const NamedPoint& fast = scatter.series[0].points[1];
+  EXPECT_NEAR(fast.y, 0.12, 1e-9);
+  EXPECT_LT(fast.x_low.value(), fast.x);
+  EXPECT_GT(fast.y_high.value(), fast.y);
+  EXPECT_EQ(to_json(plot)["series"][1]["y_low"], *fast.y_low);
+  const std::string with = svg(plot.chart);
+  Chart bare = plot.chart;
+  for (NamedPoint& point : std::get<Scatter>(bare.marks).series[0].points)
+    point = {point.x, point.y, point.name};
+  EXPECT_NE(with, svg(bare)) << "the bars are drawn";
 }
 
 }  // namespace

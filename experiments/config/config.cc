@@ -16,7 +16,6 @@
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
-#include "models/task.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {

@@ -4,9 +4,23 @@
 #include <array>
 #include <filesystem>
 
+#include "core/error.h"
 #include "experiments/hugging_face/published_weights.h"
+#include "models/task.h"
 
 namespace concertina {
+namespace {
+
+/// Throws Error{bad_input} where model.head asks for new classes of a task that has none.
+void require_classes(const RunConfig& config) {
+  if (config.model.head == "kept" ||
+      &task_of(config.model.family, config.model.task) == &find_task("classification"))
+    return;
+  throw_input("model.head = \"new\", but this task has no classes", config.where("model.head"),
+              "model.task = \"classification\"; the head of another task is new by itself");
+}
+
+}  // namespace
 
 std::optional<StoredRun> model_from_run(const RunConfig& config) {
   const std::string& path = config.model.from;
@@ -27,9 +41,13 @@ void adopt_model_from(RunConfig& config) {
                                      "model.heads", "model.vocab", "model.context"},
                           [&](const char* key) { return config.origins.contains(key); });
   if (complete) return;
-  if (const auto run = model_from_run(config)) return adopt_stored(*run, config);
+  if (const auto run = model_from_run(config)) {
+    adopt_stored(*run, config);
+    return require_classes(config);
+  }
   const PublishedConfig published = read_published_config(config.model.from);
   adopt_published(published, config);
+  require_classes(config);
   // Before any memory is taken by what config.json says. A config.json alone can be planned.
   if (has_published_weights(config.model.from))
     PublishedWeights(config.model.from, published, config);

@@ -190,7 +190,7 @@ TEST_F(StudyClaims, TrainingSecondsLeaveOutEvaluationsAndTheFirstStep) {
   TrialRecord trial;
   trial.number = 1;
   write_run(trial, {0.5, 0.7, 0.8, 0.9, 0.95}, 2);
-  TrialCourse course = read_course(trial);
+  RunLog course = read_log(trial.directory);
   EXPECT_EQ(course.launches.size(), 1u);
   const StepCurve seconds = training_seconds(course);
   ASSERT_EQ(seconds.step.size(), 10u);

@@ -218,7 +218,7 @@ TEST(StudyCourse, AveragesStepsThatAllTrialsHave) {
 }
 
 TEST(StudyCourse, TakesCurvesFromLogs) {
-  TrialCourse course;
+  RunLog course;
   course.metrics = {at_step(1, 5), at_step(2, 4), at_step(2, 3)};
   course.validations = {{.step = 1, .loss = 4, .tokens = 10}, {.step = 2, .loss = 3, .tokens = 99}};
   EXPECT_EQ(curve_of(course, "loss").value, (std::vector<double>{5, 3}));

@@ -67,7 +67,15 @@ EOF
 
 # Other classes have a head of their own, on the body as it was, from a run and from a published folder.
 run 1 checkpoint export runs/from-1-parallel.pp=1 --out of-three
-python3 -c 'print("sentence\tlabel\n" + "\n".join(f"the field {i}\t{i % 5}" for i in range(60)))' >five.tsv
+python3 -c 'print("sentence\tlabel\n" + "\n".join(f"the field {i}\t{i % 5}" for i in range(60)))
+idx = lambda name, sizes, data: open(name, "wb").write(b"".join(n.to_bytes(4, "big") for n in (0x800 + len(sizes), *sizes)) + bytes(data))
+idx("images", (60, 4, 4), (i % 251 for i in range(960)))
+idx("labels", (60,), (i % 10 for i in range(60)))
+idx("more", (60,), (i % 12 for i in range(60)))' >five.tsv
+run 1 train "${common[@]}" run.name=images model.family=vit model.layers=1 model.width=8 model.heads=2 model.vit.image=4 model.vit.patch=2 \
+  model.classes=10 data.format=mnist 'data.files=["images", "labels"]' run.steps=1
+run 1 train "${common[@]}" run.name=others model.from=runs/images model.head=new model.classes=12 data.format=mnist \
+  'data.files=["images", "more"]' run.steps=1
 for from in runs/from-1-parallel.pp=1 of-three; do
   run 2 train "${classify[@]}" data.files=five.tsv "model.from=$from" model.classes=5 model.head=new run.name=five run.steps=1 optimizer.lr=1e-30 \
     optimizer.weight_decay=0 data.tokenizer=bytes

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
 #include "experiments/record/report_figures.h"
@@ -15,7 +16,7 @@ namespace concertina {
 namespace {
 
 struct ReportOptions : CommandOptions {
-  std::string run, output;
+  std::string run, output, beside;
   std::int64_t step = -1;  // at which the trace begins; -1: the last one
 };
 
@@ -27,7 +28,12 @@ int run_report(const ReportOptions& options) {
       directory, options.step < 0 ? std::nullopt : std::optional<std::int64_t>(options.step));
   const ReportFigures figures = compute_figures(run.trace, run.known);
   const std::string path = options.output.empty() ? run_file(directory, kPageFile) : options.output;
-  atomic_replace(path, report_page(run, figures));
+  std::optional<BesideRun> beside;
+  if (!options.beside.empty()) beside = {options.beside, read_log(options.beside)};
+  if (beside && beside->log.metrics.empty())
+    throw_input("this is no directory of a run that has trained", options.beside,
+                "--beside runs/NAME, of the same config without freeze.policy");
+  atomic_replace(path, report_page(run, figures, beside ? &*beside : nullptr));
   if (options.json) {
     nlohmann::ordered_json json = to_json(run.trace, figures);
     json["all_steps"] = to_json(total(run.metrics));
@@ -54,6 +60,9 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
   app.add_option("run", options.run, "run directory")->type_name("RUN")->required();
   app.add_option("--output", options.output, "the page; RUN/report.html if not given")
       ->type_name("FILE");
+  app.add_option("--beside", options.beside,
+                 "another run, whose held-out loss is drawn over this one's by seconds of training")
+      ->type_name("RUN");
   app.add_option("--step", options.step,
                  "the trace that begins there (log.trace_at, log.trace_every); the last if not "
                  "given")

@@ -105,11 +105,13 @@ std::string setup(const RunFiles& run) {
 
 }  // namespace
 
-std::string report_page(const RunFiles& run, const ReportFigures& figures) {
+std::string report_page(const RunFiles& run, const ReportFigures& figures,
+                        const BesideRun* beside) {
   const RunCourse course = course_of(run);
   return html::page(
       run.trace.run,
-      header(run, figures) + timeline_section(run.trace, figures) + bubble_section(figures) +
+      header(run, figures) + beside_section(run, course, beside) +
+          timeline_section(run.trace, figures) + bubble_section(figures) +
           memory_section(run.trace, figures) + training_section(run, course) +
           changes_section(run, course) + about_section(run) + setup(run) +
           fmt::format(

@@ -9,11 +9,20 @@
 
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_course.h"
+#include "experiments/record/training_clock.h"
 #include "io/figure/chart.h"
 
 namespace concertina {
 
-std::string report_page(const RunFiles& run, const ReportFigures& figures);
+/// Another run, whose loss is drawn over that of the page.
+struct BesideRun {
+  std::string name;
+  RunLog log;
+};
+
+/// `beside`: null where there is none.
+std::string report_page(const RunFiles& run, const ReportFigures& figures,
+                        const BesideRun* beside = nullptr);
 
 /// The prediction over the measurement, on one axis.
 std::string timeline_section(const RunTrace& trace, const ReportFigures& figures);
@@ -25,6 +34,9 @@ std::string training_section(const RunFiles& run, const RunCourse& course);
 /// The changes between steps, and how fast the steps were in between; nothing of a run without
 /// changes and other decisions.
 std::string changes_section(const RunFiles& run, const RunCourse& course);
+/// Held-out losses by seconds of training, of the run and another; without one a hint, where the
+/// run froze layers.
+std::string beside_section(const RunFiles& run, const RunCourse& course, const BesideRun* beside);
 /// Who, when, where and what: as far as the run directory knows.
 std::string about_section(const RunFiles& run);
 

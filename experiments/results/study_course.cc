@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "core/error.h"
@@ -31,27 +29,6 @@ constexpr std::array<CourseColumn, 6> kCourseColumns = {
      {"step_ms", &MetricsPoint::step_ms},
      {"bubble", &MetricsPoint::bubble}}};
 
-std::vector<std::string> starts_of(const std::vector<nlohmann::json>& launches) {
-  std::vector<std::string> starts;
-  for (const nlohmann::json& launch : launches) starts.push_back(text_in(launch, "start"));
-  return starts;
-}
-
-/// Of two times as utc_text() writes them: "2026-01-31T23:59:59.123Z".
-double seconds_between(const std::string& from, const std::string& to) {
-  const auto seconds = [](const std::string& text) {
-    int year = 0, month = 0, day = 0, hour = 0, minute = 0;
-    double second = 0;
-    if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%lfZ", &year, &month, &day, &hour, &minute,
-                    &second) != 6)
-      return std::nan("");
-    const std::chrono::sys_days date{std::chrono::year(year) / month / day};
-    return 86400.0 * static_cast<double>(date.time_since_epoch().count()) + 3600 * hour +
-           60 * minute + second;
-  };
-  return seconds(to) - seconds(from);
-}
-
 StepCurve as_curve(const std::map<double, double>& points) {
   StepCurve curve;
   for (const auto& [step, value] : points) {
@@ -64,7 +41,7 @@ StepCurve as_curve(const std::map<double, double>& points) {
 /// A trial that is done, and the runs' logs.
 struct TargetTrial {
   TrialRecord* trial = nullptr;
-  TrialCourse course;
+  RunLog course;
 };
 
 /// The mean of the last values of those `trials` that `trial` is compared with; nothing if there is
@@ -92,14 +69,7 @@ std::optional<double> baseline_target(const StudyResults& results, const TargetT
 
 }  // namespace
 
-TrialCourse read_course(const TrialRecord& trial) {
-  if (trial.directory.empty()) return {};
-  return {metrics_of(read_lines(run_file(trial.directory, kMetricsFile))),
-          validations_of(read_lines(run_file(trial.directory, kEventsFile))),
-          starts_of(read_lines(run_file(trial.directory, kLaunchesFile)))};
-}
-
-StepCurve curve_of(const TrialCourse& course, const std::string& column) {
+StepCurve curve_of(const RunLog& course, const std::string& column) {
   std::map<double, double> points;
   if (column.starts_with(kHeldOut)) {
     const std::string figure = column.substr(kHeldOut.size());
@@ -124,41 +94,13 @@ StepCurve curve_of(const TrialCourse& course, const std::string& column) {
   return as_curve(points);
 }
 
-StepCurve training_seconds(const TrialCourse& course) {
-  std::map<double, double> seconds;
-  const MetricsPoint* before = nullptr;
-  double elapsed = 0;
-  for (const MetricsPoint& point : course.metrics) {
-    if (point.time.empty()) return {};
-    if (before != nullptr && point.step <= before->step) {  // done once more, by another launch
-      seconds.erase(seconds.lower_bound(point.step), seconds.end());
-      elapsed = seconds.empty() ? 0 : seconds.rbegin()->second;
-    }
-    const auto between = [&](const std::string& time) {
-      return time > before->time && time <= point.time;
-    };
-    if (before != nullptr && std::ranges::none_of(course.launches, between)) {
-      elapsed += seconds_between(before->time, point.time);
-      for (const ValidationPoint& evaluation : course.validations)
-        if (between(evaluation.time) && std::isfinite(evaluation.seconds))
-          elapsed -= evaluation.seconds;
-    }
-    seconds[point.step] = elapsed;
-    before = &point;
-  }
-  return as_curve(seconds);
-}
-
-std::optional<double> seconds_to(const TrialCourse& course, const std::string& column,
-                                 double target) {
+std::optional<double> seconds_to(const RunLog& course, const std::string& column, double target) {
   const StepCurve curve = curve_of(course, column), seconds = training_seconds(course);
   if (curve.step.empty() || seconds.step.empty()) return std::nullopt;
   const bool higher = name_of_figure(column).better == BetterEnd::higher;
   for (std::size_t i = 0; i < curve.step.size(); ++i) {
     if (higher ? curve.value[i] >= target : curve.value[i] <= target) {
-      const auto after = std::ranges::upper_bound(seconds.step, curve.step[i]);
-      const auto steps = after - seconds.step.begin();
-      return steps == 0 ? 0 : seconds.value[static_cast<std::size_t>(steps) - 1];
+      return seconds_at(seconds, curve.step[i]);
     }
   }
   return std::numeric_limits<double>::infinity();
@@ -173,7 +115,7 @@ std::vector<std::string> add_times_to(StudyResults& results,
     wanted.push_back(column_value(results, text, "--baseline"));
   std::vector<TargetTrial> trials;
   for (TrialRecord& trial : results.trials)
-    if (trial.state == TrialState::done) trials.push_back({&trial, read_course(trial)});
+    if (trial.state == TrialState::done) trials.push_back({&trial, read_log(trial.directory)});
   std::vector<std::string> columns;
   for (const std::string& target : targets) {
     const std::size_t equals = target.find('=');

@@ -8,38 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "experiments/record/run_lines.h"
+#include "experiments/record/training_clock.h"
 #include "experiments/results/results.h"
 
 namespace concertina {
 
-/// The log of a trial; of one without a run directory it is empty.
-struct TrialCourse {
-  std::vector<MetricsPoint> metrics;
-  std::vector<ValidationPoint> validations;
-  std::vector<std::string> launches{};  // when each began
-};
-TrialCourse read_course(const TrialRecord& trial);
-
-/// A figure by step.
-struct StepCurve {
-  std::vector<double> step, value;
-  bool operator==(const StepCurve&) const = default;
-};
 /// The curve of a column of metrics.jsonl (loss, lr, grad_norm, tokens_per_s, step_ms, bubble), or
 /// of validation_loss, validation_accuracy, ...: evaluations of as much text as the first one. Of a
 /// step that was done twice, the last time counts. Throws Error{bad_input} for another column.
-StepCurve curve_of(const TrialCourse& course, const std::string& column);
+StepCurve curve_of(const RunLog& log, const std::string& column);
 
-/// The training seconds up to the end of each step: wall time, with decisions, changes of the
-/// layout and checkpoints, without evaluations. The clock starts at the end of the first step, in
-/// which kernels are made; it stands still between launches and for the first step of each. Of a
-/// step that was done twice, the last time counts. Empty of a run whose log has no times.
-StepCurve training_seconds(const TrialCourse& course);
 /// The training seconds until the first evaluation at which `column` is at least as good as
 /// `target`: infinity if none is; nothing of a run without such evaluations.
-std::optional<double> seconds_to(const TrialCourse& course, const std::string& column,
-                                 double target);
+std::optional<double> seconds_to(const RunLog& log, const std::string& column, double target);
 
 /// Adds to trials that are done the column of each target, "METRIC=NUMBER" or "METRIC=baseline", by
 /// seconds_to(), and returns their names. The baseline's target is its last value on the metric's

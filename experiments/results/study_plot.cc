@@ -129,7 +129,7 @@ Lines plot_curves(const Trials& trials, const PlotShape& shape, const PlotOption
   for (const TrialGroup& group : groups_of(trials, shape.group)) {
     std::vector<StepCurve> curves;
     for (const TrialRecord* trial : group.done)
-      curves.push_back(curve_of(read_course(*trial), shape.y.name));
+      curves.push_back(curve_of(read_log(trial->directory), shape.y.name));
     const MeanCurve mean = mean_of(curves, options.spread == PlotSpread::deviation
                                                ? std::nullopt
                                                : std::optional(options.confidence));

@@ -334,7 +334,7 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
     if (trial.directory.empty() || !fs::is_directory(trial.directory, error)) continue;
     const std::string report = run_file(trial.directory, kPageFile);
     page.runs[trial.number] = {
-        read_course(trial), text_of_file(run_file(trial.directory, kConfigFile)),
+        read_log(trial.directory), text_of_file(run_file(trial.directory, kConfigFile)),
         link_from(path, trial.directory), fs::exists(report, error) ? link_from(path, report) : ""};
   }
   return page;

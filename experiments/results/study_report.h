@@ -13,7 +13,7 @@ namespace concertina {
 
 /// The run of a trial, as far as the page shows it.
 struct PageRun {
-  TrialCourse course;
+  RunLog course;
   std::string config;        // config.toml
   std::string link, report;  // to its directory; to its page, empty where there is none
 };

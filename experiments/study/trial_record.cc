@@ -13,7 +13,7 @@
 #include "experiments/machine/exit.h"
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_lines.h"
-#include "experiments/results/study_course.h"
+#include "experiments/record/training_clock.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "io/sha256.h"
@@ -153,7 +153,8 @@ void harvest(TrialRecord& record) {
   if (const Json result = read_json(run_file(record.directory, kResultFile)); result.is_object())
     flatten(result, "", record);
   add_logged_steps(record);
-  if (const StepCurve seconds = training_seconds(read_course(record)); !seconds.value.empty())
+  if (const StepCurve seconds = training_seconds(read_log(record.directory));
+      !seconds.value.empty())
     record.figures["train_s"] = seconds.value.back();
   take_launch(last_line(run_file(record.directory, kLaunchesFile)), record);
 }

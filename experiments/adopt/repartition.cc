@@ -256,8 +256,10 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
 }
 
 nlohmann::json Repartition::progress() const {
-  nlohmann::json progress = {
-      {"first_stages", start_.stages}, {"first_replicas", start_.replicas}, {"settled", settled_}};
+  nlohmann::json progress = {      {"first_world", start_.world},
+                             {"first_stages", start_.stages},
+                             {"first_replicas", start_.replicas},
+                             {"settled", settled_}};
   if (options_.grows) progress["batches"] = batches_;
   if (!layout_.is_null()) progress.update({{"layout", layout_}, {"world", world_}});
   return progress;
@@ -278,20 +280,23 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
   std::optional<Request> stored;
   int batches = 1;
   try {
+    start_.world = progress.value("first_world", start_.world);
     start_.stages = progress.value("first_stages", start_.stages);
     start_.replicas = progress.value("first_replicas", start_.replicas);
     batches = progress.value("batches", batches);
     // Times are known of the steps of this launch alone.
     if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
-    const bool same_world = progress.value("world", 0) == trainer.world().size();
-    if (same_world && config_.elastic.policy != "none")
+    // Kept in a world of another size, too: a later launch may be of this one again.
+    world_ = progress.value("world", 0);
+    layout_ = progress.value("layout", nlohmann::json());
+    if (world_ == trainer.world().size() && config_.elastic.policy != "none")
       stored = stored_request(progress, config_, trainer, source);
   } catch (const nlohmann::json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
         source, kOtherCheckpoint);
   }
-  if (start_.stages < 1 || start_.stages > trainer.job().units() || start_.replicas < 1 ||
+  if (start_.world < 1 || start_.stages < 1 || start_.stages > trainer.job().units() || start_.replicas < 1 ||
       batches < 1 || batches > kMostBatches)
     throw_failure(fmt::format("steps that do {} at once, {} stages and {} replicas at first",
                               batches, start_.stages, start_.replicas),
@@ -301,6 +306,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
   batches_ = grown_batches(batches, 1, left);
   if (batches_ != batches) {
     stored.reset();
+    layout_ = nullptr;
     const std::int64_t batch = trainer.job().batch();
     if (trainer.world().rank() == 0)
       log::warn(
@@ -325,8 +331,7 @@ void Repartition::resume(std::optional<Request> stored, int batches, Trainer& tr
   request.frozen_units = frozen;
   request.batches = batches;
   Assignment next = assign(trainer.job(), request);
-  layout_ = stored ? layout_json(request, next.layout) : nlohmann::json();
-  world_ = stored ? next.world : 0;
+  if (stored) layout_ = layout_json(request, next.layout);
   if (trainer.world().rank() == 0)
     log::info("goes on as it was: {}{}", describe(request, next),
               grown ? fmt::format(", batch {}", batches * trainer.job().batch()) : "");

@@ -22,8 +22,8 @@ std::span<const Entry<LayoutPolicy>> layout_policies() {
 
 LayoutStart start_of(const Request& asked, const Assignment& assignment) {
   const Layout& layout = assignment.layout;
-  return {static_cast<int>(layout.pipelines.front().stages.size()), layout.frozen_units,
-          replicas_of(asked, layout)};
+  return {assignment.world, static_cast<int>(layout.pipelines.front().stages.size()),
+          layout.frozen_units, replicas_of(asked, layout)};
 }
 
 LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment) {

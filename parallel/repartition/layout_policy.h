@@ -25,8 +25,9 @@ struct LayoutOptions {
   bool grows = false;       // steps may do several at once: as grown_batches() says
 };
 
-/// The layout that a run began with, whatever it has now.
+/// The world and layout that a run began with, whatever it has now.
 struct LayoutStart {
+  int world = 1;
   int stages = 1;        // of a pipeline
   int frozen_units = 0;  // before any step
   int replicas = 1;

@@ -60,6 +60,16 @@ bool one_stage_per_rank(const Request& request) {
   return folding.chunks == 1 && folding.placement == Placement::loop;
 }
 
+/// The batches of a step with pipelines of `depth`, on as many ranks as the run began with: a resume
+/// on others has the same bits.
+int batches_at(const LayoutView& view, int depth) {
+  if (!view.options.grows) return view.asked.batches;
+  for (int replicas = std::max(1, view.start.world / depth);; --replicas) {
+    const int batches = grown_batches(replicas, view.start.replicas, view.steps_left);
+    if (replicas <= view.job.leaves * batches) return batches;
+  }
+}
+
 LayoutDecision decide(const LayoutView& view) {
   LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
   if (!one_stage_per_rank(view.asked)) {
@@ -69,16 +79,16 @@ LayoutDecision decide(const LayoutView& view) {
   const std::vector<double> all = unit_sizes(view.job, view.start.frozen_units),
                             now = unit_sizes(view.job, view.now.frozen_units());
   const double limit = largest(all, fill(all, view.start.stages));
-  // A run that goes on with fewer ranks has no room for the pipelines that it began with.
-  int depth = std::min(view.start.stages, view.now.world);
+  int depth = view.start.stages;
   while (depth >= 2 && largest(now, fill(now, depth / 2)) < limit) depth /= 2;
-  const int replicas = most_replicas(view, view.now.world / depth, 1);
   Request request = view.asked;
-  request.spare = view.now.world - depth * replicas;
-  request.batches = batches_for(view, replicas);
+  request.batches = batches_at(view, depth);
+  const int leaves = view.job.leaves * request.batches;
+  const Grid grid{std::min(depth, view.now.world),
+                  std::min(view.now.world / std::min(depth, view.now.world), leaves)};
+  request.spare = view.now.world - grid.pp * grid.dp;
   request.layout =
-      make_layout(fill(now, depth), {depth, replicas}, view.job.microbatches * request.batches,
-                  view.job.leaves * request.batches);
+      make_layout(fill(now, grid.pp), grid, view.job.microbatches * request.batches, leaves);
   Assignment next = assign(view.job, request);
   decision.reason = fmt::format(
       "the largest of {} stages would have {:.4g} million parameters, a "

@@ -22,23 +22,26 @@ namespace {
 constexpr int kRanks = 2;
 constexpr std::int64_t kEpoch = 2;  // steps
 
-/// What a run decided, without times and where it came from, and its state at the end.
+/// What a run decided, without times and layouts, which are of a world; its state and layout at the
+/// end.
 struct Course {
   std::vector<std::string> decisions;
-  std::string hash;
+  std::string hash, layout;
   int changes = 0;
   bool operator==(const Course&) const = default;
 };
 
 std::ostream& operator<<(std::ostream& out, const Course& course) {
-  return out << fmt::format("{}\n{}", fmt::join(course.decisions, "\n"), course.hash);
+  return out << fmt::format("{}\n{}\n{}", fmt::join(course.decisions, "\n"), course.hash,
+                            course.layout);
 }
 
-/// A launch until step `last`. `edit` changes what its checkpoint says of layouts.
+/// A launch of `ranks` ranks until step `last`. `edit` changes what its checkpoint says of layouts.
 struct Leg {
   RunConfig config;
   std::int64_t last = 0;
   std::function<void(nlohmann::json& layout)> edit{};
+  int ranks = kRanks;
 };
 
 void note(std::int64_t step, const Change& change, Course& course) {
@@ -47,7 +50,7 @@ void note(std::int64_t step, const Change& change, Course& course) {
     if (event.kind == "layout outcome") continue;
     nlohmann::ordered_json facts;
     for (const auto& [name, fact] : event.facts.items())
-      if (name != "from" && name != "layout" && name != "seconds" && !name.ends_with("_s") &&
+      if (name != "from" && name != "to" && name != "layout" && name != "seconds" && !name.ends_with("_s") &&
           !name.ends_with("_bytes"))
         facts[name] = fact;
     course.decisions.push_back(fmt::format("{} {} {}", step, event.kind, facts.dump()));
@@ -94,17 +97,21 @@ void launch(Communicator& world, const Leg& leg, const std::string& directory, C
   for (const ChangePolicy* policy : policies) progress[policy->name()] = policy->progress();
   save_checkpoint(trainer, directory, trainer.done(), identity, progress);
   course.hash = state_sha256(trainer);
+  course.layout = describe(trainer.asked(), trainer.assignment());
 }
 
 Course train(const std::vector<Leg>& legs) {
   const TemporaryDirectory directory;
-  std::vector<Course> courses(kRanks);
-  for (const Leg& leg : legs)
-    run_threads(kRanks, [&](Communicator& world) {
+  Course course;
+  for (const Leg& leg : legs) {
+    std::vector<Course> courses(at(leg.ranks), course);
+    run_threads(leg.ranks, [&](Communicator& world) {
       launch(world, leg, directory.path(), courses[at(world.rank())]);
     });
-  EXPECT_EQ(courses[0], courses[1]);
-  return courses[0];
+    for (const Course& one : courses) EXPECT_EQ(one, courses[0]);
+    course = std::move(courses[0]);
+  }
+  return course;
 }
 
 /// What a run does with its layout, and when all its layers train again.
@@ -168,6 +175,50 @@ std::vector<Leg> packs_late(const char* batch) {
   RunConfig config = config_of("list", {"pipetransformer", batch, "never"});
   config.freeze.options["at"] = std::vector<std::string>{"epoch 2: 1", "epoch 5: 3"};
   return {{config, 3}, {config, config.run.steps}};
+}
+
+/// The bits of a batch that grows follow from the world that the run began with.
+TEST(ResumedPolicies, DecideTheSameInAWorldOfAnotherSize) {
+  std::mt19937 random(2);
+  const Grid grids[] = {{1, 1}, {1, 2}, {2, 1}, {1, 3}, {3, 1}, {1, 4}, {2, 2}, {4, 1}};
+  for (const auto& layout : layout_policies())
+    for (const char* batch : {"constant", "grows"}) {
+      if (layout.value.by_times || (layout.name == "none" && batch == std::string("grows")))
+        continue;
+      for (const char* freeze : {"list", "linear", "pipetransformer"})
+        for (int chain = 0; chain < 3; ++chain) {
+          RunConfig config = config_of(freeze, {layout.name.data(), batch, "loss"});
+          config.run.steps = 36;
+          std::vector<Leg> legs;
+          std::string stops;
+          for (std::int64_t step = 1; step < config.run.steps; ++step) {
+            if (random() % 3 != 0) continue;
+            const Grid grid = grids[random() % std::size(grids)];
+            legs.push_back(
+                {with_grid(config, grid.pp, grid.dp, "gpipe"), step, {}, grid.pp * grid.dp});
+            stops += fmt::format(" {} on pp{}xdp{}", step, grid.pp, grid.dp);
+          }
+          legs.insert(legs.begin(), {config, 0});  // where the run begins
+          legs.push_back({config, config.run.steps});
+          Course whole = train({legs.back()}), parts = train(legs);
+          whole.layout = parts.layout = "";
+          whole.changes = parts.changes = 0;
+          EXPECT_EQ(parts, whole) << freeze << ", " << layout.name << ", batch " << batch
+                                  << ", stopped after" << stops;
+        }
+    }
+}
+
+/// Until the next decision, a launch in the world that it was made for has that layout again.
+TEST(ResumedPolicies, ReturnToTheLayoutOfTheirWorld) {
+  for (const char* batch : {"constant", "grows"}) {
+    RunConfig config = config_of("list", {"pipetransformer", batch, "never"});
+    config.elastic.every = 0;
+    const Course whole = train({{config, config.run.steps}});
+    EXPECT_TRUE(whole.layout.starts_with("pp1xdp2")) << whole;
+    EXPECT_EQ(train({{config, 14}, {with_grid(config, 1, 1, "gpipe"), 16, {}, 1}, {config, 18}}),
+              whole);
+  }
 }
 
 TEST(ResumedPolicies, CountFromTheFirstLayoutWhereAnotherGoesOn) {

@@ -233,7 +233,8 @@ TEST(GrownBatch, StaysWhereTheReplicasDo) {
   for (const int pp : {1, 2}) {
     Request request = request_of_grid(pp, 1);
     request.batches = 3;
-    const Asked asked = freeze(job, request, 6);
+    Asked asked = freeze(job, request, 6);
+    asked.start.world = 3 * pp;
     EXPECT_EQ(asked.now.batches, 3);
     for (const std::string policy : {"predicted", "pipetransformer"}) {
       const LayoutDecision decision =

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/index.h"
 #include "parallel/predict/move_costs.h"
 #include "parallel/predict/plan_costs.h"
+#include "parallel/simulate/shared_cores.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -39,19 +41,31 @@ std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<U
 }
 
 LayoutForecast::LayoutForecast(const Job& job, const Assignment& now, ForecastInput input)
-    : job_(job), now_(now), input_(std::move(input)) {
+    : job_(&job), now_(&now), input_(std::move(input)) {
   CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds of {} units of {}",
                    input_.units.size(), job.units());
+  if (input_.cores > 0)
+    measured_ = shared(now, plan_costs(job, now, seconds(now.frozen_units(), 0), input_.machine));
+}
+
+LayoutForecast LayoutForecast::from(const Assignment& now) const {
+  LayoutForecast other = *this;
+  other.now_ = &now;
+  return other;
+}
+
+double LayoutForecast::shared(const Assignment& assignment, const Costs& costs) const {
+  return shared_core_factor(assignment.plan, assignment.layout, costs, input_.hosts, input_.cores);
 }
 
 /// As far as units train and their outputs are not read. What is read costs the model's first unit.
 std::vector<UnitSeconds> LayoutForecast::seconds(int frozen, int cached) const {
-  std::vector<UnitSeconds> units = with_frozen_units(job_.model, input_.units, frozen);
+  std::vector<UnitSeconds> units = with_frozen_units(job_->model, input_.units, frozen);
   const double share = input_.cache.share;
   if (share == 0 || cached == 0) return units;
   for (int u = 0; u < cached; ++u) units[at(u)].forward *= 1 - share;
   units[0].forward +=
-      share * input_.cache.read_s_per_sample * static_cast<double>(job_.model.samples);
+      share * input_.cache.read_s_per_sample * static_cast<double>(job_->model.samples);
   return units;
 }
 
@@ -62,14 +76,36 @@ double LayoutForecast::step_seconds(const Assignment& assignment) const {
 double LayoutForecast::step_seconds(const Assignment& assignment, int cached) const {
   const int frozen = assignment.frozen_units();
   const int read = std::min({cached, frozen, shortest_start(assignment.layout)});
-  const Costs costs = plan_costs(job_, assignment, seconds(frozen, read), input_.machine);
-  return simulate(assignment.plan, assignment.layout, costs).makespan / assignment.batches;
+  const Costs costs = plan_costs(*job_, assignment, seconds(frozen, read), input_.machine);
+  const double alone = simulate(assignment.plan, assignment.layout, costs).makespan;
+  return alone * shared(assignment, costs) / measured_ / assignment.batches;
 }
 
-double LayoutForecast::work_seconds(int frozen_units) const {
+double LayoutForecast::least_seconds(int frozen_units, int ranks) const {
   double sum = 0;
   for (const double seconds : unit_seconds(frozen_units)) sum += seconds;
-  return sum * job_.microbatches;
+  const std::set<int> hosts(input_.hosts.begin(), input_.hosts.end());
+  const int cores = input_.cores * std::max(1, static_cast<int>(hosts.size()));
+  return sum * job_->microbatches / measured_ / (cores > 0 ? std::min(ranks, cores) : ranks);
+}
+
+double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int chunks) const {
+  const MachineModel& machine = input_.machine;
+  const int ranks = grid.pp * grid.dp, host = machine.ranks_per_host;
+  const auto per_byte = [&](int side) {
+    return seconds_per_byte(host > 0 && side > host ? machine.remote : machine.local);
+  };
+  const double microbatches = static_cast<double>(job_->microbatches) / grid.dp;
+  const double stage = least_seconds(frozen_units, ranks) / microbatches;
+  const double message =
+      grid.pp > 1 ? 2 * static_cast<double>(job_->model.boundary_bytes) * per_byte(grid.pp) : 0;
+  double elements = 0;
+  for (int u = frozen_units; u < job_->units(); ++u)
+    for (const ParameterSpec& one : job_->model.units[at(u)].parameters)
+      elements += static_cast<double>(one.count());
+  const double exchanged = 2.0 * (grid.dp - 1) / grid.dp * elements * sizeof(float) / grid.pp;
+  return microbatches * std::max(stage, message) +
+         (grid.pp * chunks - 1) * (stage / chunks + message) + exchanged * per_byte(ranks);
 }
 
 std::vector<double> LayoutForecast::unit_seconds(int frozen_units) const {
@@ -80,8 +116,12 @@ std::vector<double> LayoutForecast::unit_seconds(int frozen_units) const {
 }
 
 double LayoutForecast::move_seconds(const Assignment& next) const {
-  const MovePlan plan = plan_moves(now_, next, input_.kinds, input_.hosts, input_.move_memory);
+  const MovePlan plan = plan_moves(*now_, next, input_.kinds, input_.hosts, input_.move_memory);
   return predict_move(plan, input_.kinds, input_.machine).total();
+}
+
+double LayoutForecast::change_seconds(const Assignment& next) const {
+  return next.layout == now_->layout && next.plan.rows == now_->plan.rows ? 0 : move_seconds(next);
 }
 
 std::string LayoutForecast::refusal(const Assignment& next) const {

@@ -29,6 +29,7 @@ struct ForecastInput {
   CacheForecast cache{};
   std::size_t kinds = 0;        // of optimizer state
   std::vector<int> hosts{};     // by rank; empty: one
+  int cores = 0;                // of each host, for all its ranks; 0: one for each rank
   std::size_t move_memory = 0;  // parallel.move_memory
   /// Why an assignment cannot be; empty: it can. Null: all can.
   std::function<std::string(const Assignment&)> refusal{};
@@ -36,29 +37,40 @@ struct ForecastInput {
 
 class LayoutForecast {
  public:
-  /// `now`: what a change starts from. It and `job` outlive this.
+  /// `now`: what a change starts from, and `input.units` were measured in where ranks share cores.
+  /// It and `job` outlive this.
   LayoutForecast(const Job& job, const Assignment& now, ForecastInput input);
+  /// The same forecast of changes from `now`, which outlives it.
+  LayoutForecast from(const Assignment& now) const;
 
   /// Seconds of one step of the run; where the assignment does several at once, of each of them.
   double step_seconds(const Assignment& assignment) const;
   /// The same where the outputs of units [0, cached) alone are there to be read.
   double step_seconds(const Assignment& assignment, int cached) const;
-  /// Seconds of all the work of one step on one rank, without any wait: no assignment of n working
-  /// ranks takes less than an n-th of it.
-  double work_seconds(int frozen_units) const;
+  /// Seconds of a step that no assignment of so many working ranks falls below: its work, without
+  /// any wait.
+  double least_seconds(int frozen_units, int ranks) const;
+  /// Seconds that a step of dp replicas of pp ranks with `chunks` stages each would take, about:
+  /// stages are alike, the bubble is 1F1B's, messages and gradients go over the slowest link.
+  double likely_seconds(int frozen_units, const Grid& grid, int chunks) const;
   /// Seconds that each unit takes of a microbatch, as far as it trains.
   std::vector<double> unit_seconds(int frozen_units) const;
   /// Seconds of the change from what the run has now to `next`.
   double move_seconds(const Assignment& next) const;
+  /// The same; 0 where that is what the run has.
+  double change_seconds(const Assignment& next) const;
   /// Why `next` cannot be, such as a rank's memory; empty: it can.
   std::string refusal(const Assignment& next) const;
 
  private:
   std::vector<UnitSeconds> seconds(int frozen, int cached) const;
+  /// How much longer the ranks of `assignment` take for a step where they share cores.
+  double shared(const Assignment& assignment, const Costs& costs) const;
 
-  const Job& job_;
-  const Assignment& now_;
-  const ForecastInput input_;
+  const Job* job_;
+  const Assignment* now_;
+  ForecastInput input_;
+  double measured_ = 1;  // shared() of what the units were measured in
 };
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
 // The assignments that a run could go on with.
-// Invariant: pure. Uneven pipelines are not among them: all replicas have the same cuts.
+// Invariant: pure. Replicas of one depth have the same cuts; there are at most two depths.
 #pragma once
 
 #include <vector>
@@ -13,15 +13,21 @@ struct LayoutCandidate {
   std::string_view schedule;
   Folding folding;
   Grid grid;
-  int ranks() const { return grid.pp * grid.dp; }
+  Grid other{.pp = 0, .dp = 0};  // further replicas, of fewer stages; dp = 0: none
+  int leaves = 0;                // of a step's gradient sum that `grid` has, where there are others
+  int ranks() const { return grid.pp * grid.dp + other.pp * other.dp; }
+  /// The stages of a replica of each depth, those of `other` last.
+  int stages() const { return grid.pp * folding.chunks + other.pp; }
 };
 
 /// All that `view.options` allows, those with most working ranks first: every depth up to 16, then
-/// divisors of the world, each with as many replicas as there is room for. A schedule file keeps
-/// its layout and has none.
+/// divisors of the world, each with every number of replicas up to 8, then powers of two and as
+/// many as there is room for. Of two depths where every rank has one stage: all that at most 8
+/// ranks allow, in larger worlds those that leave no rank spare. A schedule file keeps its layout
+/// and has none.
 std::vector<LayoutCandidate> layout_candidates(const LayoutView& view);
 
-/// The request for `candidate` with these cuts, grid.pp * folding.chunks of them.
+/// The request for `candidate` with these cuts of a replica, stages() of them.
 Request request_for(const LayoutView& view, const LayoutCandidate& candidate,
                     const std::vector<UnitRange>& cuts);
 

@@ -19,8 +19,9 @@ class CourseRun {
         now_(assign(input.job, input.asked)),
         start_(start_of(input.asked, now_)) {}
 
-  /// `units` are frozen from now on, for `steps_left` steps.
-  CourseEpoch freeze(int units, std::int64_t steps_left) {
+  /// `units` are frozen from now on, for `steps_left` steps; in those of `ahead`, more are.
+  CourseEpoch freeze(int units, std::int64_t steps_left, std::vector<LayoutPeriod> ahead) {
+    ahead_ = std::move(ahead);
     CourseEpoch epoch;
     read_ = now_.frozen_units();
     epoch.changed = units != read_;
@@ -64,7 +65,8 @@ class CourseRun {
                                                     .steps_left = steps_left,
                                                     .options = input_.options,
                                                     .forecast = forecast,
-                                                    .start = start_});
+                                                    .start = start_,
+                                                    .ahead = ahead_});
     if (decision.next) asked_ = decision.next->request;
     Assignment next = decision.next ? std::move(decision.next->assignment) : std::move(frozen);
     const double seconds = forecast.move_seconds(next);
@@ -76,8 +78,21 @@ class CourseRun {
   Request asked_;
   Assignment now_;
   const LayoutStart start_;
+  std::vector<LayoutPeriod> ahead_;
   int read_ = 0;  // units whose outputs are in the cache when an epoch begins
 };
+
+/// The periods after epoch `e`, each from the next freeze on.
+std::vector<LayoutPeriod> ahead(const CourseInput& input, const std::vector<int>& layers,
+                                const std::vector<std::int64_t>& steps, std::size_t e) {
+  std::vector<LayoutPeriod> periods;
+  for (std::size_t later = e + 1; later < layers.size(); ++later) {
+    const int units = units_of_layers(input.job.model, layers[later]);
+    if (layers[later] != layers[later - 1]) periods.push_back({units, 0});
+    if (!periods.empty()) periods.back().steps += steps[later];
+  }
+  return periods;
+}
 
 }  // namespace
 
@@ -102,7 +117,8 @@ std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int
   std::vector<CourseEpoch> epochs;
   for (std::size_t e = 0; e < layers.size(); ++e) {
     if (input.progress) input.progress(e);
-    CourseEpoch epoch = run.freeze(units_of_layers(input.job.model, layers[e]), left);
+    CourseEpoch epoch = run.freeze(units_of_layers(input.job.model, layers[e]), left,
+                                   ahead(input, layers, steps, e));
     epoch.layers = layers[e];
     epoch.steps = steps[e];
     if (e == 0) run.demand(epoch, left);

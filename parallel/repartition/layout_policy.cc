@@ -1,6 +1,9 @@
 // The table of layout policies, generated from the list in meson.build.
 #include "parallel/repartition/layout_policy.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "core/number_text.h"
@@ -33,15 +36,20 @@ LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assig
 }
 
 std::string describe(const Request& request, const Assignment& assignment) {
-  std::string cuts;
-  for (const StagePlacement& stage : assignment.layout.pipelines.front().stages)
-    cuts += fmt::format("{}{}", cuts.empty() ? "" : "|", stage.last_unit - stage.first_unit);
+  std::vector<std::string> cuts;  // of replicas that differ
+  for (const Pipeline& pipeline : assignment.layout.pipelines) {
+    std::string one;
+    for (const StagePlacement& stage : pipeline.stages)
+      one += fmt::format("{}{}", one.empty() ? "" : "|", stage.last_unit - stage.first_unit);
+    if (std::ranges::find(cuts, one) == cuts.end()) cuts.push_back(one);
+  }
   const std::ptrdiff_t spare = assignment.world - std::ssize(assignment.working);
-  return fmt::format(
-      "{} {}{}{}", short_form(assignment.layout),
-      request.file ? request.file->path : request.schedule,
-      assignment.layout.pipelines.front().stages.size() > 1 ? fmt::format(" ({} units)", cuts) : "",
-      spare > 0 ? fmt::format(", {} spare", spare) : "");
+  return fmt::format("{} {}{}{}", short_form(assignment.layout),
+                     request.file ? request.file->path : request.schedule,
+                     assignment.layout.pipelines.front().stages.size() > 1
+                         ? fmt::format(" ({} units)", fmt::join(cuts, " + "))
+                         : "",
+                     spare > 0 ? fmt::format(", {} spare", spare) : "");
 }
 
 }  // namespace concertina

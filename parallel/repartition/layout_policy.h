@@ -33,6 +33,12 @@ struct LayoutStart {
   int replicas = 1;
 };
 
+/// Steps of a run with so many frozen units.
+struct LayoutPeriod {
+  int frozen_units = 0;
+  std::int64_t steps = 0;
+};
+
 /// One decision point.
 struct LayoutView {
   const Job& job;
@@ -42,6 +48,7 @@ struct LayoutView {
   const LayoutOptions& options;
   const LayoutForecast& forecast;
   LayoutStart start{};
+  std::vector<LayoutPeriod> ahead{};  // after the coming freezes, as far as they are foreseen
 };
 
 /// An assignment, what it was asked for, and what it would take.

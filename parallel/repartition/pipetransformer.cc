@@ -60,8 +60,8 @@ bool one_stage_per_rank(const Request& request) {
   return folding.chunks == 1 && folding.placement == Placement::loop;
 }
 
-/// The batches of a step with pipelines of `depth`, on as many ranks as the run began with: a resume
-/// on others has the same bits.
+/// The batches of a step with pipelines of `depth`, on as many ranks as the run began with: a
+/// resume on others has the same bits.
 int batches_at(const LayoutView& view, int depth) {
   if (!view.options.grows) return view.asked.batches;
   for (int replicas = std::max(1, view.start.world / depth);; --replicas) {

@@ -1,132 +1,25 @@
-// The best assignment by prediction: every candidate is simulated with the run's own costs, the
-// best ones with their cuts moved as long as that helps; the run changes to the one that ends it
-// first, where that is worth the change.
+// The best assignment by prediction: the run changes to what ends it first, where that is worth the
+// change; with the freezes that are foreseen, to the first one of the shortest path through all
+// that could be done after each of them.
 #include <algorithm>
+#include <limits>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/number_text.h"
 #include "parallel/generate/passes.h"
-#include "parallel/plan/partition.h"
-#include "parallel/repartition/candidates.h"
+#include "parallel/repartition/choices.h"
 
 namespace concertina {
 namespace {
 
-constexpr std::size_t kRefined = 3;  // candidates whose cuts are moved
-constexpr int kPasses = 4;           // over all cuts of one
-/// Actions of all plans that a decision looks at: about 5 s. A plan of 1,024 ranks and 2,048
-/// microbatches has half a million. A count, no clock: all ranks decide the same.
-constexpr std::int64_t kMostActionsTried = 10'000'000;
+constexpr std::size_t kMostAhead = 4;  // freezes that a decision looks at
+constexpr std::size_t kKept = 2;       // layouts of each period, and the one that is left
 
-class LayoutSearch {
- public:
-  explicit LayoutSearch(const LayoutView& view)
-      : view_(view),
-        units_(view.forecast.unit_seconds(view.now.frozen_units())),
-        work_(view.forecast.work_seconds(view.now.frozen_units())) {}
-
-  /// The choices that can end the run first, in that order. `step`: predicted, of staying.
-  std::vector<LayoutChoice> best(double step) {
-    double fastest = step;
-    for (const LayoutCandidate& candidate : by_promise(layout_candidates(view_))) {
-      if (work_ / candidate.ranks() >= fastest) continue;
-      const std::vector<UnitRange> cuts =
-          partition(units_, candidate.grid.pp * candidate.folding.chunks);
-      if (spent_ >= kMostActionsTried) ++left_out_;
-      std::optional<Found> found = try_cuts(candidate, cuts);
-      if (!found) continue;
-      fastest = std::min(fastest, found->choice.step_seconds);
-      found_.push_back(std::move(*found));
-    }
-    order();
-    for (std::size_t i = 0; i < std::min(kRefined, found_.size()); ++i) refine(found_[i]);
-    order();
-    std::vector<LayoutChoice> choices;
-    for (Found& one : found_) choices.push_back(std::move(one.choice));
-    return choices;
-  }
-
-  /// Candidates that were left out, as those before them had too many actions.
-  std::size_t left_out() const { return left_out_; }
-
-  double total(const LayoutChoice& choice) const {
-    return choice.step_seconds * static_cast<double>(view_.steps_left) + choice.move_seconds;
-  }
-
- private:
-  struct Found {
-    LayoutCandidate candidate;
-    std::vector<UnitRange> cuts;
-    LayoutChoice choice;
-  };
-
-  /// By the shortest step that 1F1B could have on perfectly cut stages: what is left out, if
-  /// anything, promises least.
-  std::vector<LayoutCandidate> by_promise(std::vector<LayoutCandidate> candidates) const {
-    std::ranges::stable_sort(candidates, {}, [&](const LayoutCandidate& one) {
-      const double microbatches = static_cast<double>(view_.job.microbatches) / one.grid.dp;
-      const double stages = one.grid.pp * one.folding.chunks;
-      return work_ / one.ranks() * (1 + (stages - 1) / (microbatches * one.folding.chunks));
-    });
-    return candidates;
-  }
-
-  bool spend(const LayoutCandidate& candidate) {
-    if (spent_ >= kMostActionsTried) return false;
-    spent_ += most_actions(candidate.grid.pp * candidate.folding.chunks, view_.job.microbatches);
-    return true;
-  }
-
-  void order() {
-    std::stable_sort(found_.begin(), found_.end(), [&](const Found& a, const Found& b) {
-      return total(a.choice) < total(b.choice);
-    });
-  }
-
-  /// Nothing where the schedule has no such form, and for what the run does already.
-  std::optional<Found> try_cuts(const LayoutCandidate& candidate,
-                                const std::vector<UnitRange>& cuts) {
-    if (!spend(candidate)) return std::nullopt;
-    Request request = request_for(view_, candidate, cuts);
-    try {
-      Assignment assignment = assign(view_.job, request);
-      if (assignment.layout == view_.now.layout && assignment.plan.rows == view_.now.plan.rows)
-        return std::nullopt;
-      return Found{candidate, cuts, choice_of(view_, std::move(request), std::move(assignment))};
-    } catch (const Error& error) {
-      if (error.code() == Exit::bad_input) return std::nullopt;
-      throw;
-    }
-  }
-
-  /// Moves one cut at a time as long as that makes the step faster: balanced stages are not
-  /// balanced ranks where a rank has several, and the phases of a schedule count differently.
-  void refine(Found& found) {
-    for (int pass = 0; pass < kPasses; ++pass) {
-      bool better = false;
-      for (std::size_t cut = 0; cut + 1 < found.cuts.size(); ++cut)
-        for (const int by : {-8, 8, -4, 4, -2, 2, -1, 1}) better |= move_cut(found, cut, by);
-      if (!better) return;
-    }
-  }
-
-  bool move_cut(Found& found, std::size_t cut, int by) {
-    std::vector<UnitRange> cuts = found.cuts;
-    cuts[cut].last = cuts[cut + 1].first = cuts[cut].last + by;
-    if (cuts[cut].first >= cuts[cut].last || cuts[cut + 1].first >= cuts[cut + 1].last)
-      return false;
-    std::optional<Found> moved = try_cuts(found.candidate, cuts);
-    if (!moved || moved->choice.step_seconds >= found.choice.step_seconds) return false;
-    found = std::move(*moved);
-    return true;
-  }
-
-  const LayoutView& view_;
-  const std::vector<double> units_;
-  const double work_;
-  std::int64_t spent_ = 0;  // actions
-  std::size_t left_out_ = 0;
-  std::vector<Found> found_;
+/// What a decision by the present costs alone goes for, and what else it would have liked.
+struct Greedy {
+  LayoutDecision decision;
+  std::vector<LayoutChoice> best;  // that can be
 };
 
 bool is_worth(const LayoutView& view, const LayoutChoice& choice, double step) {
@@ -135,24 +28,27 @@ bool is_worth(const LayoutView& view, const LayoutChoice& choice, double step) {
          gain * static_cast<double>(view.steps_left) > choice.move_seconds;
 }
 
-LayoutDecision decide(const LayoutView& view) {
-  LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
+Greedy decide_now(const LayoutView& view, std::int64_t actions) {
+  Greedy greedy{.decision = {.step_seconds = view.forecast.step_seconds(view.now)}, .best = {}};
+  LayoutDecision& decision = greedy.decision;
   std::string refused;
-  LayoutSearch search(view);
-  for (LayoutChoice& choice : search.best(decision.step_seconds)) {
+  LayoutChoices choices = best_choices(view, decision.step_seconds, actions);
+  for (LayoutChoice& choice : choices.best) {
     const std::string what = describe(choice.request, choice.assignment);
-    if (!is_worth(view, choice, decision.step_seconds)) {
+    const bool worth = is_worth(view, choice, decision.step_seconds);
+    if (!worth && decision.reason.empty())
       decision.reason = fmt::format(
           "the best other layout, {}, would take {:.4g} ms a step after "
           "{:.4g} ms, and {:.4g} s to change to, with {} left",
           what, choice.step_seconds * 1e3, decision.step_seconds * 1e3, choice.move_seconds,
           counted(view.steps_left, "step"));
-      break;
-    }
+    if (greedy.best.size() == kKept) break;
     if (const std::string why = view.forecast.refusal(choice.assignment); !why.empty()) {
-      if (refused.empty()) refused = fmt::format("; {} cannot be: {}", what, why);
+      if (worth && refused.empty()) refused = fmt::format("; {} cannot be: {}", what, why);
       continue;
     }
+    greedy.best.push_back(choice);
+    if (!decision.reason.empty()) continue;
     decision.reason = fmt::format(
         "{:.4g} ms a step after {:.4g} ms gains {:.4g} s over {}, the "
         "change takes {:.4g} s",
@@ -160,14 +56,160 @@ LayoutDecision decide(const LayoutView& view) {
         (decision.step_seconds - choice.step_seconds) * static_cast<double>(view.steps_left),
         counted(view.steps_left, "step"), choice.move_seconds);
     decision.next = std::move(choice);
-    break;
   }
   if (decision.reason.empty()) decision.reason = "no other layout is predicted to be faster";
   decision.reason += refused;
-  if (search.left_out() > 0)
+  if (choices.left_out > 0)
     decision.reason += fmt::format("; {} with less promise were left out for time",
-                                   counted(static_cast<std::int64_t>(search.left_out()), "layout"));
-  return decision;
+                                   counted(static_cast<std::int64_t>(choices.left_out), "layout"));
+  return greedy;
+}
+
+/// The rest of a run as a graph: its nodes are layouts in periods between two freezes.
+class Course {
+ public:
+  explicit Course(const LayoutView& view) : view_(view), periods_{{view.now.frozen_units(), 0}} {
+    std::int64_t left = view.steps_left;
+    const auto stages = std::ssize(view.now.layout.pipelines.front().stages);
+    const std::int64_t actions = most_actions(stages, view.job.microbatches);
+    for (const LayoutPeriod& period : view.ahead) {
+      left -= period.steps;
+      const auto count = static_cast<std::int64_t>(periods_.size()) + 1;
+      const bool bounded =
+          count * count * static_cast<std::int64_t>(kKept + 1) * actions <= kMostActionsTried / 2;
+      if (periods_.size() > kMostAhead || !bounded)
+        periods_.back().steps += period.steps;
+      else
+        periods_.push_back(period);
+    }
+    CONCERTINA_CHECK(left >= 0, "{} steps left, fewer than are foreseen", view.steps_left);
+    periods_.front().steps += left;
+    nodes_.push_back({view.asked, {}, {}});
+    nodes_.back().asked.layout = view.now.layout;
+    nodes_.back().asked.layout.frozen_units = 0;
+  }
+
+  /// Whether nothing is foreseen, or too much to look at.
+  bool is_short() const { return periods_.size() == 1; }
+
+  LayoutDecision decide() {
+    roll();
+    for (Node& node : nodes_) measure(node);
+    shorten();
+    const auto first = [&](std::size_t n) {
+      return nodes_[n].seconds[0] < kNever
+                 ? view_.forecast.change_seconds(nodes_[n].made[0]) + nodes_[n].rest[0]
+                 : kNever;
+    };
+    const double stay = first(0);
+    std::size_t best = 0;
+    for (std::size_t n = 1; n < nodes_.size(); ++n)
+      if (first(n) < first(best)) best = n;
+    const Node& next = nodes_[best];
+    LayoutDecision decision{.step_seconds = view_.forecast.step_seconds(view_.now)};
+    const std::string with = fmt::format(
+        "with {} foreseen", counted(static_cast<std::int64_t>(periods_.size()) - 1, "freeze"));
+    LayoutChoice choice = choice_of(view_, next.asked, next.made[0]);
+    const double gain = stay - first(best);
+    if (best == 0 ||
+        gain + choice.move_seconds <= view_.options.least_gain * nodes_[0].seconds[0]) {
+      decision.reason = fmt::format(
+          "{}, no change now ends the run enough sooner than {:.4g} s from now", with, stay);
+      return decision;
+    }
+    decision.reason = fmt::format(
+        "{}, the run ends {:.4g} s from now and not {:.4g} s; {:.4g} ms a step after {:.4g} ms, "
+        "the change takes {:.4g} s",
+        with, first(best), stay, choice.step_seconds * 1e3, decision.step_seconds * 1e3,
+        choice.move_seconds);
+    decision.next = std::move(choice);
+    return decision;
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  struct Node {
+    Request asked;
+    std::vector<Assignment> made;  // by period
+    std::vector<double> seconds;   // of the period's steps; kNever: it cannot be
+    std::vector<double> rest{};    // with the shortest way from there to the end
+  };
+
+  /// The way that decisions without foresight would take is in the graph: what is chosen is never
+  /// worse. Nodes are all that these would have liked.
+  void roll() {
+    const std::int64_t actions = kMostActionsTried / static_cast<std::int64_t>(2 * periods_.size());
+    Request asked = nodes_[0].asked;
+    Assignment now = view_.now, before;
+    LayoutForecast forecast = view_.forecast;
+    std::int64_t left = view_.steps_left;
+    for (std::size_t p = 0; p < periods_.size(); ++p) {
+      if (p > 0) {
+        before = std::move(now);
+        forecast = view_.forecast.from(before);
+        asked.frozen_units = periods_[p].frozen_units;
+        now = assign(view_.job, asked);
+      }
+      Greedy greedy = decide_now({.job = view_.job,
+                                  .asked = asked,
+                                  .now = now,
+                                  .steps_left = left,
+                                  .options = view_.options,
+                                  .forecast = forecast,
+                                  .start = view_.start},
+                                 actions);
+      for (const LayoutChoice& choice : greedy.best) add(choice.request);
+      if (greedy.decision.next) {
+        asked = greedy.decision.next->request;
+        now = std::move(greedy.decision.next->assignment);
+      }
+      left -= periods_[p].steps;
+    }
+  }
+
+  void add(const Request& request) {
+    for (const Node& node : nodes_)
+      if (node.asked.layout == request.layout && node.asked.schedule == request.schedule) return;
+    nodes_.push_back({request, {}, {}});
+  }
+
+  void measure(Node& node) const {
+    for (const LayoutPeriod& period : periods_) {
+      node.asked.frozen_units = period.frozen_units;
+      Assignment& made = node.made.emplace_back(assign(view_.job, node.asked));
+      const bool can = &node == &nodes_[0] || view_.forecast.refusal(made).empty();
+      node.seconds.push_back(
+          can ? view_.forecast.step_seconds(made) * static_cast<double>(period.steps) : kNever);
+    }
+    node.asked.frozen_units = periods_[0].frozen_units;
+  }
+
+  /// Node::rest, from the last period to the first.
+  void shorten() {
+    for (Node& node : nodes_) node.rest = node.seconds;
+    for (std::size_t p = periods_.size() - 1; p-- > 0;)
+      for (Node& node : nodes_) {
+        if (node.seconds[p] == kNever) continue;
+        const LayoutForecast forecast = view_.forecast.from(node.made[p]);
+        double least = kNever;
+        for (const Node& next : nodes_)
+          if (next.rest[p + 1] < least)  // a change takes no less than nothing
+            least = std::min(least, forecast.change_seconds(next.made[p + 1]) + next.rest[p + 1]);
+        node.rest[p] += least;
+      }
+  }
+
+  const LayoutView& view_;
+  std::vector<LayoutPeriod> periods_;
+  std::vector<Node> nodes_;  // the present layout first
+};
+
+/// A batch that grows takes another number of steps at another layout.
+LayoutDecision decide(const LayoutView& view) {
+  if (!view.options.grows && !view.asked.file)
+    if (Course course(view); !course.is_short()) return course.decide();
+  return decide_now(view, kMostActionsTried).decision;
 }
 
 }  // namespace

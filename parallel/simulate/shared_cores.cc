@@ -25,11 +25,16 @@ struct Places {
 /// cores of their host.
 enum class Deal { runs, turns, there_and_back };
 
-Places dealt(const std::vector<int>& hosts, int cores, Deal deal) {
+/// `idle`: the host that ranks without any action seem to be on.
+Places dealt(const std::vector<int>& hosts, int cores, int idle, Deal deal) {
   std::map<int, int> count, met;
   for (const int host : hosts) ++count[host];
   Places places{.group = {}, .cores = 1};
   for (const int host : hosts) {
+    if (host == idle) {
+      places.group.push_back(idle * cores);
+      continue;
+    }
     const int i = met[host]++, round = i / cores, turn = i % cores;
     const int core = deal == Deal::runs                      ? i / (count[host] / cores)
                      : deal == Deal::turns || round % 2 == 0 ? turn
@@ -39,13 +44,13 @@ Places dealt(const std::vector<int>& hosts, int cores, Deal deal) {
   return places;
 }
 
-std::vector<Places> all_places(const std::vector<int>& hosts, int cores) {
+std::vector<Places> all_places(const std::vector<int>& hosts, int cores, int idle) {
   std::map<int, int> count;
   for (const int host : hosts) ++count[host];
   for (const auto& [host, ranks] : count)
-    if (ranks % cores != 0) return {{hosts, cores}};
-  return {dealt(hosts, cores, Deal::runs), dealt(hosts, cores, Deal::turns),
-          dealt(hosts, cores, Deal::there_and_back)};
+    if (host != idle && ranks % cores != 0) return {{hosts, cores}};
+  return {dealt(hosts, cores, idle, Deal::runs), dealt(hosts, cores, idle, Deal::turns),
+          dealt(hosts, cores, idle, Deal::there_and_back)};
 }
 
 /// The computation of a step, by events: a rank starts its next action once what that reads has
@@ -208,10 +213,14 @@ class SharedCores {
 double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
                           const std::vector<int>& hosts, int cores) {
   if (cores <= 0) return 1;
-  const std::vector<int> host = hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts;
+  std::vector<int> host = hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts;
+  // The kernel keeps ranks that compute apart from those that never do.
+  const int idle = *std::ranges::max_element(host) + 1;
+  for (std::size_t rank = 0; rank < host.size(); ++rank)
+    if (plan.rows[rank].empty()) host[rank] = idle;
   const double alone = SharedCores(plan, layout, costs, {host, 0}).makespan();
   double shared = 0;
-  const std::vector<Places> all = all_places(host, cores);
+  const std::vector<Places> all = all_places(host, cores, idle);
   for (const Places& places : all)
     shared += SharedCores(plan, layout, costs, places).makespan() / static_cast<double>(all.size());
   CONCERTINA_CHECK(alone <= shared * (1 + 1e-9), "{} s with shared cores, {} s without", shared,

@@ -18,8 +18,9 @@ inline constexpr double kWaitingShare = 0.2;
 /// How many times as long a step takes where each host has `cores` cores (0: one for each rank) as
 /// with a core for each rank. `hosts`: by rank; empty: one host. Ranks stay on their cores where
 /// they divide evenly; one that waits leaves all but kWaitingShare of its core to the others there.
-/// The time that messages take of a rank's own is work as well; links are as fast as if they were
-/// free, and exchanges of gradients are part of the update. Takes time as actions times ranks.
+/// Ranks without any action take no part of a core. The time that messages take of a rank's own is
+/// work as well; links are as fast as if they were free, and exchanges of gradients are part of the
+/// update. Takes time as actions times ranks.
 double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
                           const std::vector<int>& hosts, int cores);
 

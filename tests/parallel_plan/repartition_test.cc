@@ -143,6 +143,45 @@ TEST(LayoutPolicies, PredictedTakesTheNextBestWhereTheBestDoesNotFit) {
   EXPECT_NE(std::ssize(decision.next->assignment.layout.pipelines.front().stages), 1);
 }
 
+/// Three machines with slow links, one unit of which is a tenth of a second.
+TEST(LayoutPolicies, PredictedLeavesRanksIdleWhereLinksAreSlow) {
+  for (const auto& [world, bandwidth] : {std::pair{2, 1e3}, {4, 1e3}, {4, 1e2}}) {
+    const Job job = [] {
+      Job one = job_of_units(4, 4);
+      one.model.boundary_bytes = 10'000;
+      return one;
+    }();
+    const Asked asked = freeze(job, request_of_grid(2, world / 2, "1f1b"), 2);
+    MachineModel machine;
+    machine.local.bandwidth = bandwidth;
+    const LayoutForecast forecast(
+        job, asked.now,
+        {.units = std::vector<UnitSeconds>(4, {.1, .1, .1, 0}), .machine = machine});
+    const LayoutDecision decision = ask("predicted", job, asked, forecast);
+    ASSERT_TRUE(decision.next) << decision.reason;
+    EXPECT_EQ(describe(decision.next->request, decision.next->assignment),
+              fmt::format("pp1xdp1 1f1b, {} spare", world - 1));
+  }
+}
+
+/// Four stages on a host with two cores were measured: what is forecast of them is what they took,
+/// and two replicas, which need no more cores, are as fast as four.
+TEST(LayoutPolicies, PredictedKnowsOfRanksThatShareCores) {
+  const Job job = job_of_units(8, 8);
+  const Asked asked = freeze(job, request_of_grid(4, 1), 0);
+  ForecastInput input{.units = std::vector<UnitSeconds>(8, {1, 1, 1, 0})};
+  const LayoutForecast alone(job, asked.now, input);
+  input.cores = 2;
+  const LayoutForecast shared(job, asked.now, input);
+  EXPECT_DOUBLE_EQ(shared.step_seconds(asked.now), alone.step_seconds(asked.now));
+  const Assignment two = assign(job, {.world = 4, .spare = 2, .pp = 1, .dp = 2}),
+                   four = assign(job, {.world = 4, .pp = 1, .dp = 4});
+  EXPECT_DOUBLE_EQ(alone.step_seconds(two), 2 * alone.step_seconds(four));
+  EXPECT_DOUBLE_EQ(shared.step_seconds(two), shared.step_seconds(four));
+  EXPECT_LE(shared.least_seconds(0, 4), shared.step_seconds(four));
+  EXPECT_EQ(shared.least_seconds(0, 4), shared.least_seconds(0, 2));
+}
+
 TEST(LayoutPolicies, PredictedKeepsTheScheduleFileOfAUser) {
   const Job job = job_of_units(4, 4);
   Asked asked = freeze(job, request_of_grid(2, 1), 2);

@@ -1,0 +1,165 @@
+#include "parallel/repartition/choices.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/generate/passes.h"
+#include "parallel/plan/partition.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::size_t kRefined = 3;  // candidates whose cuts are moved, whatever that takes
+constexpr int kPasses = 4;           // over all cuts of one
+constexpr double kNear = 2;          // times as long as the best: moving cuts may still help
+constexpr int kShare = 100;          // of all actions, a part may go to these
+
+class ChoiceSearch {
+ public:
+  ChoiceSearch(const LayoutView& view, std::int64_t actions)
+      : view_(view),
+        frozen_(view.now.frozen_units()),
+        units_(view.forecast.unit_seconds(frozen_)),
+        actions_(actions) {}
+
+  LayoutChoices best(double step) {
+    double fastest = step;
+    for (const LayoutCandidate& candidate : by_promise(layout_candidates(view_))) {
+      if (view_.forecast.least_seconds(frozen_, candidate.ranks()) >= fastest) continue;
+      if (spent_ >= actions_) ++left_out_;
+      std::optional<Found> found = try_cuts(candidate, balanced(candidate));
+      if (!found) continue;
+      fastest = std::min(fastest, found->choice.step_seconds);
+      found_.push_back(std::move(*found));
+    }
+    order();
+    const std::int64_t some = spent_ + actions_ / kShare;
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      if (i >= kRefined && (spent_ > some || found_[i].choice.step_seconds > kNear * fastest))
+        break;
+      refine(found_[i]);
+    }
+    order();
+    LayoutChoices choices{.best = {}, .left_out = left_out_};
+    for (Found& one : found_) choices.best.push_back(std::move(one.choice));
+    return choices;
+  }
+
+ private:
+  struct Found {
+    LayoutCandidate candidate;
+    std::vector<UnitRange> cuts;
+    LayoutChoice choice;
+  };
+
+  /// By what they would probably take: what is left out, if anything, promises least.
+  std::vector<LayoutCandidate> by_promise(std::vector<LayoutCandidate> candidates) const {
+    std::ranges::stable_sort(candidates, {}, [&](const LayoutCandidate& one) {
+      // Of two depths, as if all had the larger one.
+      const Grid grid{one.grid.pp, std::max(1, one.ranks() / one.grid.pp)};
+      return view_.forecast.likely_seconds(frozen_, grid, one.folding.chunks);
+    });
+    return candidates;
+  }
+
+  std::vector<UnitRange> balanced(const LayoutCandidate& candidate) const {
+    std::vector<UnitRange> cuts = partition(units_, candidate.grid.pp * candidate.folding.chunks);
+    if (candidate.other.dp == 0) return cuts;
+    const std::vector<UnitRange> others = partition(units_, candidate.other.pp);
+    cuts.insert(cuts.end(), others.begin(), others.end());
+    return cuts;
+  }
+
+  bool spend(const LayoutCandidate& candidate) {
+    if (spent_ >= actions_) return false;
+    spent_ += most_actions(candidate.grid.pp * candidate.folding.chunks, view_.job.microbatches);
+    return true;
+  }
+
+  void order() {
+    std::stable_sort(found_.begin(), found_.end(), [&](const Found& a, const Found& b) {
+      return total(a.choice) < total(b.choice);
+    });
+  }
+  double total(const LayoutChoice& choice) const {
+    return choice.step_seconds * static_cast<double>(view_.steps_left) + choice.move_seconds;
+  }
+
+  /// Nothing where the schedule has no such form, and for what the run does already.
+  std::optional<Found> try_cuts(const LayoutCandidate& candidate,
+                                const std::vector<UnitRange>& cuts) {
+    if (!spend(candidate)) return std::nullopt;
+    Request request = request_for(view_, candidate, cuts);
+    try {
+      Assignment assignment = assign(view_.job, request);
+      if (assignment.layout == view_.now.layout && assignment.plan.rows == view_.now.plan.rows)
+        return std::nullopt;
+      return Found{candidate, cuts, choice_of(view_, std::move(request), std::move(assignment))};
+    } catch (const Error& error) {
+      if (error.code() == Exit::bad_input) return std::nullopt;
+      throw;
+    }
+  }
+
+  /// Moves a cut, two neighbours, or a leaf, at a time as long as that makes the step faster:
+  /// balanced stages are not balanced ranks where a rank has several, and the phases of a schedule
+  /// count differently.
+  void refine(Found& found) {
+    for (int pass = 0; pass < kPasses; ++pass) {
+      bool better = false;
+      for (std::size_t cut = 0; cut + 1 < found.cuts.size(); ++cut) {
+        for (const int by : {-8, 8, -4, 4, -2, 2, -1, 1}) better |= move_cuts(found, cut, by, 0);
+        for (const int by : {-1, 1})
+          for (const int next : {-1, 1}) better |= move_cuts(found, cut, by, next);
+      }
+      if (found.candidate.other.dp > 0)
+        for (const int by : {-1, 1}) better |= move_leaf(found, by);
+      if (!better) return;
+    }
+  }
+
+  /// Cut number `cut` by `by`, the next one by `next`.
+  bool move_cuts(Found& found, std::size_t cut, int by, int next) {
+    std::vector<UnitRange> cuts = found.cuts;
+    for (const int one : {by, next}) {
+      if (one == 0) break;
+      // The first one may be of the replicas of another depth.
+      if (cut + 1 >= cuts.size() || cuts[cut + 1].first == 0) return false;
+      cuts[cut].last = cuts[cut + 1].first = cuts[cut].last + one;
+      ++cut;
+    }
+    if (std::ranges::any_of(cuts, [](const UnitRange& one) { return one.first >= one.last; }))
+      return false;
+    return take(found, found.candidate, cuts);
+  }
+  bool move_leaf(Found& found, int by) {
+    LayoutCandidate candidate = found.candidate;
+    candidate.leaves += by;
+    const int all = view_.job.leaves * found.choice.request.batches;
+    if (candidate.leaves < candidate.grid.dp || all - candidate.leaves < candidate.other.dp)
+      return false;
+    return take(found, candidate, found.cuts);
+  }
+  bool take(Found& found, const LayoutCandidate& candidate, const std::vector<UnitRange>& cuts) {
+    std::optional<Found> moved = try_cuts(candidate, cuts);
+    if (!moved || moved->choice.step_seconds >= found.choice.step_seconds) return false;
+    found = std::move(*moved);
+    return true;
+  }
+
+  const LayoutView& view_;
+  const int frozen_;
+  const std::vector<double> units_;
+  const std::int64_t actions_;
+  std::int64_t spent_ = 0;
+  std::size_t left_out_ = 0;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+LayoutChoices best_choices(const LayoutView& view, double step, std::int64_t actions) {
+  return ChoiceSearch(view, actions).best(step);
+}
+
+}  // namespace concertina

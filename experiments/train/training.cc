@@ -119,6 +119,7 @@ int Training::run() {
   cache_ = open_cache(launch_);
   while (done_ < steps) {
     const StepView step = train_step(tracing);
+    const int batches = trainer_.assignment().batches;
     decide({.before = step.before,
             .step = done_,
             .steps = steps,
@@ -129,7 +130,10 @@ int Training::run() {
            tracing);
     if (is_due(step.before, done_, config.eval.every) && done_ < steps) periodic_validation(done_);
     const bool stop = step.status.signal != 0 && done_ < steps;
-    if (stop || is_due(step.before, done_, config.checkpoint.every) || done_ == steps)
+    // What follows from measured times is decided once: no resume goes back before it.
+    const bool decided =
+        trainer_.assignment().batches != batches && !timed_training(config).empty();
+    if (stop || decided || is_due(step.before, done_, config.checkpoint.every) || done_ == steps)
       save(done_, stop || done_ == steps);
     if (stop) return preempted(step.status.signal);
   }

@@ -211,7 +211,7 @@ expect 0 4 grows-parts $grows --set elastic.policy=none --set parallel.pp=2 --se
 same_as grows grows-parts
 [ "$(hash_of grows)" != "$(hash_of packs-parts)" ] || fail 'a larger batch has the bits of a smaller one'
 expect 0 2 grows-foreseen $grows --set elastic.policy=predicted --set elastic.every=5 \
-  --set elastic.least_gain=0 --set parallel.schedule=1f1b
+  --set elastic.least_gain=0 --set parallel.schedule=1f1b --set checkpoint.every=0
 grep -q 'warning.*elastic.policy = "predicted" decides by measured times, .*may train other weights' err ||
   fail 'no word of weights that follow from times'
 # A run that goes on for an odd number of steps does them one by one.
@@ -237,6 +237,10 @@ for run, steps in ('grows', 303), ('grows-parts', 300), ('grows-foreseen', 300):
 events = lines('grows', 'events')
 change = [e for e in events if 'batch' in e]
 assert [(e['step'], e['batch_before'], e['batch']) for e in change] == [(60, 8, 16)], change
+# What follows from times is decided once.
+timed = lines('grows-foreseen', 'events')
+saved = {e['step'] for e in timed if e['event'] == 'checkpoint'}
+assert {e['step'] for e in timed if 'batch' in e and 'seconds' in e} <= saved and saved != {300}, saved
 at = sorted({e['step'] for e in events if e['event'] == 'validation'})
 assert at == [25, 50, 76, 100, 126, 150, 176, 200, 226, 250, 276, 300, 303], at
 at = [e['step'] for e in events if e['event'] == 'checkpoint']

@@ -104,6 +104,23 @@ std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points) 
       never, pace, counted(count, "time"), ask_all(rules, points).reason);
 }
 
+std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const FreezePoints& points) {
+  if (!rules.policy->foreseen || rules.unfreeze != Unfreeze::never) return {};
+  std::vector<ForeseenFreeze> freezes;
+  FreezeState state;
+  int frozen = 0;
+  const std::int64_t all = std::min(kMostAsked, decisions(points));
+  for (std::int64_t number = 1; number <= all; ++number) {
+    FreezeRecord record = decision_point(rules, points, number);
+    record.frozen = frozen;
+    const FreezeDecision decision = decide(rules, state, record);
+    if (decision.frozen > frozen) freezes.push_back({record.step, decision.frozen});
+    frozen = decision.frozen;
+    state = remember(rules, std::move(state), std::move(record), decision);
+  }
+  return freezes;
+}
+
 std::string idle_repartition(const RunConfig& config, bool freezes) {
   const ElasticSection& elastic = config.elastic;
   const bool at_steps = elastic.every > 0 && elastic.every < config.run.steps;

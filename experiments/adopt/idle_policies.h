@@ -25,6 +25,16 @@ bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
 /// empty where it will, and where that depends on figures of the run.
 std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points);
 
+/// Layers that freeze after a step.
+struct ForeseenFreeze {
+  std::int64_t step = 0;
+  int layers = 0;
+};
+
+/// The freezes of a run whose policy follows steps and epochs; of one that goes by gradient norms,
+/// as FreezePolicy::foreseen has it. Empty where layers may train again.
+std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const FreezePoints& points);
+
 /// Why elastic.policy will never decide; empty where it will, or where there is none.
 /// `freezes`: whether the run may freeze anything after its start.
 std::string idle_repartition(const RunConfig& config, bool freezes);

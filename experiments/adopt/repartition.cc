@@ -89,13 +89,13 @@ std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wan
 }  // namespace
 
 Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend,
-                         int threads, std::function<CacheForecast()> cache)
+                         int threads, Outlook outlook)
     : config_(config),
       policy_(lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy")),
       options_(layout_options(config)),
       backend_(backend),
       threads_(threads),
-      cache_(std::move(cache)),
+      outlook_(std::move(outlook)),
       costs_(trainer.job().model),
       start_(start_of(trainer.asked(), trainer.assignment())) {
   start_.frozen_units = config.freeze.units;  // a checkpoint has more
@@ -124,12 +124,29 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .steps_left = view.steps - view.step,
                       .options = options_,
                       .forecast = forecast,
-                      .start = start_};
+                      .start = start_,
+                      .ahead = ahead(view, trainer.job(), now.frozen_units())};
   LayoutDecision decision = policy_.decide(at);
+  moves_ = decision.next.has_value();
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, at.steps_left, trainer, change);
   if (decision.next) change.next = std::move(decision.next);
   if (!change.next) predicted_ = wanted_;
+}
+
+/// The freezes after this step, of more than is frozen now.
+std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job,
+                                             int frozen) const {
+  std::vector<LayoutPeriod> periods;
+  for (const ForeseenFreeze& freeze : outlook_.freezes) {
+    const int units = units_of_layers(job.model, freeze.layers);
+    if (freeze.step <= view.step || units <= frozen) continue;
+    const std::int64_t left = view.steps - freeze.step;
+    if (!periods.empty()) periods.back().steps -= left;
+    periods.push_back({units, left});
+    frozen = units;
+  }
+  return periods;
 }
 
 void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left,
@@ -185,7 +202,8 @@ std::optional<RunEvent> Repartition::outcome() {
   RunEvent event{"layout outcome",
                  {{"predicted_step_s", *predicted_},
                   {"measured_step_s", measured},
-                  {"steps", seconds_.size()}}};
+                  {"steps", seconds_.size()},
+                  {"forecast_of", moves_ ? "another layout" : "the same layout"}}};
   predicted_.reset();
   return event;
 }
@@ -214,6 +232,8 @@ ForecastInput Repartition::measure(Trainer& trainer) {
   MachineModel machine = with_links(costs_.machine(), *links_);
   machine.moves = moves(trainer);
   const std::vector<double> limits = memory_limits(trainer);
+  const std::array mine{static_cast<double>(outlook_.cores)};
+  const std::vector<double> cores = largest_values(trainer.world(), mine);
   const auto refusal = [this, limits, &job = trainer.job()](const Assignment& next) {
     const std::vector<RankMemory> ranks = predict_memory(config_, job, next, threads_);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank)
@@ -224,9 +244,10 @@ ForecastInput Repartition::measure(Trainer& trainer) {
   };
   return {.units = costs_.full(),
           .machine = machine,
-          .cache = cache_ ? cache_() : CacheForecast{},
+          .cache = outlook_.cache ? outlook_.cache() : CacheForecast{},
           .kinds = trainer.state().kinds().size(),
           .hosts = trainer.hosts(),
+          .cores = static_cast<int>(cores[0]),
           .move_memory = static_cast<std::size_t>(config_.parallel.move_memory.bytes),
           .refusal = refusal};
 }
@@ -256,7 +277,7 @@ std::vector<double> Repartition::memory_limits(Trainer& trainer) {
 }
 
 nlohmann::json Repartition::progress() const {
-  nlohmann::json progress = {      {"first_world", start_.world},
+  nlohmann::json progress = {{"first_world", start_.world},
                              {"first_stages", start_.stages},
                              {"first_replicas", start_.replicas},
                              {"settled", settled_}};
@@ -296,8 +317,8 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
         source, kOtherCheckpoint);
   }
-  if (start_.world < 1 || start_.stages < 1 || start_.stages > trainer.job().units() || start_.replicas < 1 ||
-      batches < 1 || batches > kMostBatches)
+  if (start_.world < 1 || start_.stages < 1 || start_.stages > trainer.job().units() ||
+      start_.replicas < 1 || batches < 1 || batches > kMostBatches)
     throw_failure(fmt::format("steps that do {} at once, {} stages and {} replicas at first",
                               batches, start_.stages, start_.replicas),
                   source, "an older checkpoint");

@@ -7,18 +7,25 @@
 
 #include "core/backend.h"
 #include "experiments/adopt/change.h"
+#include "experiments/adopt/idle_policies.h"
 #include "experiments/predict/measured_costs.h"
 #include "parallel/predict/cost_record.h"
 #include "parallel/predict/forecast.h"
 
 namespace concertina {
 
+/// What the layout policy may count on besides what the run measures.
+struct Outlook {
+  std::function<CacheForecast()> cache{};  // read in place of computed, asked at each decision
+  int cores = 0;                           // of each host, as ForecastInput has them
+  std::vector<ForeseenFreeze> freezes{};
+};
+
 class Repartition final : public ChangePolicy {
  public:
-  /// `cache`: what is read in place of being computed, asked at each decision; null: nothing. All
-  /// outlive it.
+  /// All outlive it.
   Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend, int threads,
-              std::function<CacheForecast()> cache = {});
+              Outlook outlook = {});
 
   void consider(const RunView& view, Trainer& trainer, Change& change) override;
   void adopted(const Change& change, const Adoption& adoption) override;
@@ -38,6 +45,7 @@ class Repartition final : public ChangePolicy {
 
  private:
   ForecastInput measure(Trainer& trainer);
+  std::vector<LayoutPeriod> ahead(const RunView& view, const Job& job, int frozen) const;
   void learn(const LayoutChoice& next, const Adoption& adoption);
   void probe(Trainer& trainer);
   std::vector<double> memory_limits(Trainer& trainer);
@@ -51,7 +59,7 @@ class Repartition final : public ChangePolicy {
   const LayoutOptions options_;
   Backend& backend_;
   const int threads_;
-  const std::function<CacheForecast()> cache_;
+  const Outlook outlook_;
   CostRecord costs_;
   std::optional<MachineModel> links_;  // and moves: probed at the first decision
   LayoutStart start_;
@@ -60,6 +68,7 @@ class Repartition final : public ChangePolicy {
   std::vector<double> seconds_;      // of those of this launch
   std::optional<double> predicted_;  // seconds of such a step
   std::optional<double> wanted_;     // the same of what the decision of this step wants
+  bool moves_ = false;               // and whether that is another layout
   double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
   double move_factor_ = 1;     // what that move took over what the probe says
   MoveRates predicted_rates_;  // of the newest prediction

@@ -75,6 +75,17 @@ std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
   return warnings;
 }
 
+int shared_cores(const std::vector<RankCores>& ranks, int threads) {
+  std::set<std::string> hosts;
+  for (const RankCores& rank : ranks) hosts.insert(rank.host);
+  int least = 0;
+  for (const std::string& host : hosts) {
+    const int room = std::max(1, host_cores(ranks, host) / threads);
+    if (room < host_ranks(ranks, host)) least = least == 0 ? room : std::min(least, room);
+  }
+  return least;
+}
+
 std::string processor_warning(const std::vector<RankCores>& ranks) {
   const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const RankCores& rank) {
     return rank.processor != ranks[0].processor;

@@ -30,6 +30,10 @@ int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
 std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
                                          const std::vector<int>& threads);
 
+/// The ranks of a host that can run at once, with `threads` threads each, where it has more ranks
+/// than that; of several such hosts the fewest. 0: no ranks share cores.
+int shared_cores(const std::vector<RankCores>& ranks, int threads);
+
 /// One line where the hosts have different processors: instruction sets are agreed on, but a
 /// library may cut products by the size of a cache. Empty where they have not.
 std::string processor_warning(const std::vector<RankCores>& ranks);

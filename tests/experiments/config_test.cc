@@ -259,6 +259,24 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
              "\"epoch 10: 2\"");
 }
 
+TEST(ForeseenFreezes, FollowStepsAndEpochs) {
+  const auto foreseen = [](std::vector<std::string> sets) {
+    sets.push_back("run.steps=30");
+    std::string text;
+    const FreezePoints points{.steps = 30, .every = 10, .epochs = 2, .steps_per_epoch = 12};
+    for (const auto& [step, layers] :
+         foreseen_freezes(freeze_rules(load_config({}, sets), spec_of_layers(4)), points))
+      text += fmt::format("{}: {}, ", step, layers);
+    return text;
+  };
+  const char *list = "freeze.policy=list", *rows = "freeze.at=[\"step 5: 1\", \"step 11: 2\"]";
+  EXPECT_EQ(foreseen({list, rows}), "10: 1, 20: 2, ");
+  EXPECT_EQ(foreseen({list, "freeze.at=[\"epoch 1: 2\"]"}), "20: 2, ");
+  EXPECT_EQ(foreseen({list, rows, "freeze.unfreeze=loss"}), "");
+  EXPECT_EQ(foreseen({"freeze.policy=autofreeze"}), "");
+  EXPECT_EQ(foreseen({"freeze.policy=none"}), "");
+}
+
 TEST(IdlePolicies, NameTheRowsThatNoDecisionReaches) {
   const FreezePoints points{.steps = 30, .every = 10, .epochs = 2, .steps_per_epoch = 12};
   const auto list = [&](const char* rows) {

@@ -87,6 +87,9 @@ TEST(Threads, RanksShareTheirHost) {
   EXPECT_EQ(threads_of(0, bound, 3), 4);
   const std::vector<RankCores> crowded(4, rank_on("a", cpus(0, 2)));
   EXPECT_EQ(threads_of(0, crowded, 0), 1);
+  EXPECT_EQ(shared_cores(crowded, 1), 2);
+  EXPECT_EQ(shared_cores(unbound, 1), 0);
+  EXPECT_EQ(shared_cores(unbound, 8), 2) << "ranks of more threads";
   const std::vector<RankCores> container(2, rank_on("a", cpus(0, 64), 6));
   EXPECT_EQ(threads_of(0, container, 1), 3);
   const std::vector<RankCores> hosts{rank_on("a", cpus(0, 8)), rank_on("b", cpus(0, 8)),

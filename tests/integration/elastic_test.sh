@@ -72,8 +72,8 @@ expect 0 2 packs --set freeze.policy=pipetransformer --set elastic.policy=pipetr
 same_as pipe packs
 grep -q '"event":"layout","from":"pp2xdp1 gpipe.*"to":"pp1xdp2 gpipe.*"predicted_move_s".*"seconds"' \
   runs/packs/events.jsonl || fail 'no rank becomes a replica'
-grep -q '"event":"layout outcome","predicted_step_s":.*"measured_step_s":' runs/packs/events.jsonl ||
-  fail 'no prediction is compared with what happened'
+grep -q '"event":"layout outcome","predicted_step_s":.*"measured_step_s":.*"forecast_of":"another layout"' \
+  runs/packs/events.jsonl || fail 'no prediction is compared with what happened'
 expect 0 4 foreseen --set freeze.policy=pipetransformer --set elastic.policy=predicted \
   --set elastic.every=5 --set elastic.least_gain=0 --set parallel.pp=4
 same_as pipe foreseen

@@ -50,8 +50,8 @@ void note(std::int64_t step, const Change& change, Course& course) {
     if (event.kind == "layout outcome") continue;
     nlohmann::ordered_json facts;
     for (const auto& [name, fact] : event.facts.items())
-      if (name != "from" && name != "to" && name != "layout" && name != "seconds" && !name.ends_with("_s") &&
-          !name.ends_with("_bytes"))
+      if (name != "from" && name != "to" && name != "layout" && name != "seconds" &&
+          !name.ends_with("_s") && !name.ends_with("_bytes"))
         facts[name] = fact;
     course.decisions.push_back(fmt::format("{} {} {}", step, event.kind, facts.dump()));
   }

@@ -25,6 +25,21 @@ void append(Bucket& bucket, int unit, int index, const ParameterSpec& parameter,
   bucket.tensors.push_back(std::move(tensor));
 }
 
+/// Takes the uses below `frozen_units` from `bucket`, number `index`, and returns their copy of it.
+Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units) {
+  Bucket copy = bucket;
+  const auto trained = std::lower_bound(bucket.uses.begin(), bucket.uses.end(), frozen_units);
+  copy.uses.assign(bucket.uses.begin(), trained);
+  bucket.uses.erase(bucket.uses.begin(), trained);
+  BucketTensor& tensor = copy.tensors[0];
+  const UnitSpec& unit = model.units[static_cast<std::size_t>(tensor.unit)];
+  tensor.name = unit.name + "/" + unit.parameters[static_cast<std::size_t>(tensor.parameter)].name;
+  copy.name = tensor.name;
+  copy.frozen = true;
+  copy.copy_of = index;
+  return copy;
+}
+
 }  // namespace
 
 std::int64_t ParameterSpec::count() const {
@@ -86,7 +101,15 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
       buckets.push_back(std::move(bucket));
     }
   }
-  for (Bucket& bucket : buckets) bucket.frozen = bucket.uses.front() < frozen_units;
+  const std::size_t own = buckets.size();
+  for (std::size_t b = 0; b < own; ++b) {
+    if (buckets[b].uses.front() >= frozen_units) continue;
+    if (model.unties && buckets[b].uses.back() == std::ssize(model.units) - 1 &&
+        buckets[b].uses.size() > 1)
+      buckets.push_back(untie(model, buckets[b], static_cast<int>(b), frozen_units));
+    else
+      buckets[b].frozen = true;
+  }
   return buckets;
 }
 
@@ -107,6 +130,23 @@ std::string frozen_text(const ModelSpec& model, int units) {
   if (layers > 0 && units_of_layers(model, layers) == units)
     return fmt::format("{} of {} layers frozen", layers, model.layer_ends.size());
   return fmt::format("{} of {} units frozen", units, model.units.size());
+}
+
+std::string frozen_names(const ModelSpec& model, int units) {
+  if (units == 0) return "no layer";
+  const int layers = layers_of_units(model, units);
+  std::string text = layers == 1 ? "layer 1" : fmt::format("layers 1-{}", layers);
+  if (layers == 0 || units_of_layers(model, layers) != units)
+    text = fmt::format("the first {} of {} units", units, model.units.size());
+  const std::vector<Bucket> buckets = make_buckets(model, units);
+  for (const Bucket& bucket : buckets)
+    if (bucket.copy_of >= 0)
+      text += fmt::format(", with a token table as it is now; the output matrix ({}) trains on",
+                          buckets[static_cast<std::size_t>(bucket.copy_of)].name);
+    else if (bucket.frozen && bucket.uses.back() == std::ssize(model.units) - 1)
+      text +=
+          fmt::format(", and the token table ({}), which is also the output matrix", bucket.name);
+  return text;
 }
 
 int most_frozen_layers(const ModelSpec& model) {
@@ -139,14 +179,16 @@ UnitCost recomputed(UnitCost cost) {
 }
 
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
-  std::set<std::string> frozen;  // shared tensors
+  std::set<std::string> frozen;  // shared tensors, and units
+  if (frozen_units > 0)
+    for (const Bucket& bucket : make_buckets(model, frozen_units))
+      if (bucket.frozen) frozen.insert(bucket.name);
   std::vector<UnitCost> costs;
   for (int u = 0; u < static_cast<int>(model.units.size()); ++u) {
     const UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
     UnitCost& cost = costs.emplace_back(unit.cost);
     if (u < frozen_units) {
       cost = {.forward_flops = unit.cost.forward_flops, .forward_moved = unit.cost.forward_moved};
-      for (const ParameterSpec& parameter : unit.parameters) frozen.insert(parameter.shared);
       continue;
     }
     double all = 0, trained = 0;

@@ -99,6 +99,9 @@ struct ModelSpec {
   /// belongs to it, what comes after the last one (the head) to none. Empty: the model has no
   /// layers.
   std::vector<int> layer_ends{};
+  /// A tensor that frozen units share with the last one trains on there, see make_buckets(); else
+  /// it is frozen wherever it is used.
+  bool unties = false;
 
   /// Tokens of one microbatch.
   std::int64_t rows() const { return samples * tokens_per_sample; }
@@ -131,10 +134,14 @@ struct Bucket {
   std::size_t elements = 0;  // padding between tensors included (always zero)
   /// Its values never change: no gradient, no optimizer state, no part in the norm.
   bool frozen = false;
+  /// The bucket whose values it has had since its uses froze; -1: none.
+  int copy_of = -1;
 };
 
 /// All buckets in canonical order: by first use; a unit's own bucket before shared ones. Units
-/// [0, frozen_units) are frozen, and with them each tensor that one of them uses.
+/// [0, frozen_units) are frozen, and with them each tensor that one of them uses. Where the model
+/// unties, a tensor that the last unit uses too trains on without the frozen ones. These have a
+/// frozen copy of it as it was, by the name of the first one's own, after all other buckets.
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 
 /// The leading units that make up the first `layers` layers; 0 layers are 0 units. Error: the model
@@ -145,6 +152,8 @@ int layers_of_units(const ModelSpec& model, int units);
 /// The frozen units in words: "7 of 12 layers frozen", or "2 of 26 units frozen" where these are
 /// not whole layers; empty for no units.
 std::string frozen_text(const ModelSpec& model, int units);
+/// The same by name: "layers 1-2, and the token table (wte), which is also the output matrix".
+std::string frozen_names(const ModelSpec& model, int units);
 /// The most layers that can be frozen while some parameter still trains.
 int most_frozen_layers(const ModelSpec& model);
 

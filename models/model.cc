@@ -127,11 +127,14 @@ std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {
   return makers_[static_cast<std::size_t>(index)](backend);
 }
 
-Graph Model::describe() const {
+Graph Model::describe(bool untied) const {
+  UnitSpec first = spec_.units.front();
+  if (untied)
+    for (ParameterSpec& parameter : first.parameters) parameter.shared.clear();
   GraphBuilder graph;
   std::string x;
   for (std::size_t u = 0; u < describers_.size(); ++u) {
-    const UnitSpec& unit = spec_.units[u];
+    const UnitSpec& unit = u == 0 ? first : spec_.units[u];
     if (!describers_[u])
       throw_input(fmt::format("unit {} has no description as a graph", unit.name), "model.family",
                   "a family whose units all have UnitPlan::describe");
@@ -148,6 +151,7 @@ ModelPlan::ModelPlan(ModelConfig config) : config_(std::move(config)) {
   spec.tokens_per_sample = config_.context;
   spec.vocabulary = config_.vocab;
   spec.samples = config_.samples;
+  spec.unties = config_.unties;
 }
 
 void ModelPlan::add(std::string_view kind, UnitPlan unit) {

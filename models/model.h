@@ -35,6 +35,7 @@ struct ModelConfig {
   std::string task = "auto";             // of tasks() (models/task.h); auto: the family's usual one
   std::int64_t classes = 2;              // of classification
   std::int64_t targets = 0;              // of a sample, at most; 0: any row may have one
+  bool unties = false;                   // ModelSpec::unties
   OptionValues options{};                // of the family; make_model() adds those left out
 };
 
@@ -43,9 +44,10 @@ class Model {
   const ModelSpec& spec() const { return spec_; }
   /// Unit `index` of spec().units; the backend must outlive it.
   std::unique_ptr<Unit> make_unit(int index, Backend& backend) const;
-  /// Inference from a batch of samples to the logits. Throws Error{bad_input} where a unit has no
-  /// description.
-  Graph describe() const;
+  /// Inference from a batch of samples to the logits. `untied`: the first unit has tables of its
+  /// own in place of shared ones, as make_buckets() names them. Throws Error{bad_input} where a
+  /// unit has no description.
+  Graph describe(bool untied = false) const;
 
  private:
   friend class ModelPlan;

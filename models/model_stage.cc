@@ -83,7 +83,10 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
       for (const BucketTensor& tensor : bucket.tensors) {
         const bool own = parameters[p].shared.empty() && tensor.unit == unit &&
                          tensor.parameter == static_cast<int>(p);
-        if (own || (!parameters[p].shared.empty() && tensor.name == parameters[p].shared))
+        const std::string& name = bucket.copy_of < 0
+                                      ? tensor.name
+                                      : buckets[static_cast<std::size_t>(bucket.copy_of)].name;
+        if (own || (!parameters[p].shared.empty() && name == parameters[p].shared))
           slot.parameters[p] = {b, tensor.offset, tensor.count};
       }
   }

@@ -236,8 +236,6 @@ std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of
 
 Freezing::Freezing(const RunConfig& config, const Job& job)
     : job_(job), rules_(freeze_rules(config, job.model)), every_(config.freeze.every) {
-  for (const Bucket& bucket : make_buckets(job.model))
-    layer_of_bucket_.push_back(layer_of(job.model, bucket));
   squares_.resize(job.model.layer_ends.size());
 }
 
@@ -249,7 +247,9 @@ void Freezing::consider(const RunView& view, Trainer& trainer, Change& change) {
   const int before = trainer.layout().frozen_units;
   const int units = units_of_layers(job_.model, decision.frozen);
   nlohmann::ordered_json facts = {{"layers", decision.frozen}};
-  if (units != before) facts.update({{"units_before", before}, {"units", units}});
+  if (units != before)
+    facts.update(
+        {{"units_before", before}, {"units", units}, {"frozen", frozen_names(job_.model, units)}});
   facts.update({{"statistic", decision.statistic}, {"why", decision.reason}});
   if (decision.skips) facts.update(skip_facts(state_.planned));
   change.events.push_back({"freeze", std::move(facts)});
@@ -258,11 +258,15 @@ void Freezing::consider(const RunView& view, Trainer& trainer, Change& change) {
   Assignment next = assign(job_, request);
   change.next = {std::move(request), std::move(next)};
   change.cause = change.events.size() - 1;
-  change.reasons.push_back(
-      fmt::format("{} of {} layers frozen ({})", decision.frozen, rules_.layers, decision.reason));
+  change.reasons.push_back(fmt::format("{} of {} layers frozen ({}): {}", decision.frozen,
+                                       rules_.layers, decision.reason,
+                                       frozen_names(job_.model, units)));
 }
 
 void Freezing::add(const RunView& view, const Trainer& trainer) {
+  layer_of_bucket_.clear();
+  for (const Bucket& bucket : trainer.assignment().buckets)
+    layer_of_bucket_.push_back(layer_of(job_.model, bucket));
   std::fill(squares_.begin(), squares_.end(), 0.0);
   const std::vector<double>& bucket_squares = trainer.bucket_squares();
   for (std::size_t b = 0; b < bucket_squares.size(); ++b)

@@ -29,6 +29,7 @@ PrefixDigests::PrefixDigests(const Trainer& trainer, std::string numerics)
 
 void PrefixDigests::follow() {
   const std::vector<Bucket>& buckets = trainer_.assignment().buckets;
+  hashes_.resize(buckets.size());
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (!buckets[b].frozen) hashes_[b].clear();
 }

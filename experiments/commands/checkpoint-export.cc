@@ -111,8 +111,8 @@ int run_onnx_export(const ExportOptions& options) {
                 "no --dtype, or no --onnx");
   const StoredRun run = require_stored_run(options.path);
   const RunConfig& config = run.config;
-  const Graph graph = model_of(config)->describe();
   CheckpointReader checkpoint = open_stored(run);
+  const Graph graph = model_of(config)->describe(!untied_table(checkpoint, config).empty());
   const TensorReader read = reader_of(checkpoint, graph);
   OnnxOptions wanted;
   wanted.inline_limit = inline_limit(options.inline_limit);
@@ -146,7 +146,7 @@ int run_checkpoint_export(const ExportOptions& options) {
   write_published(
       options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
       [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
-      most);
+      most, untied_table(reader, run.config));
   if (options.json)
     print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}));
   else

@@ -227,14 +227,25 @@ std::map<std::string, Destination> destinations(const std::vector<StoredElsewher
 }  // namespace
 
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read, std::uint64_t most) {
+                     const ReadOurs& read, std::uint64_t most, const std::string& untied) {
   const std::string type_name = type == StoredType::f32 ? "float32" : "bfloat16";
-  const std::string text =
+  std::string text =
       kept_published_config(config, type_name).value_or(published_config_text(config, type_name));
   const std::vector<StoredElsewhere> rules =
       hugging_face_of(config).tensors(model_config_of(config));
   std::vector<StoredTensor> tensors;
-  const std::map<std::string, Destination> places = destinations(rules, config, tensors, type);
+  std::map<std::string, Destination> places = destinations(rules, config, tensors, type);
+  StoredElsewhere embedding{.ours = untied, .theirs = {}};
+  if (!untied.empty()) {
+    const auto& [head, body] = hugging_face_of(config).copies[0];
+    Destination& own = places.at(std::string(body));
+    tensors.push_back({std::string(head), type, own.ours, 0});
+    places.emplace(std::string(head), own);
+    own.rule = &embedding;
+    auto json = nlohmann::ordered_json::parse(text);
+    json["tie_word_embeddings"] = false;
+    text = json.dump(2) + "\n";
+  }
   make_directories(folder);
   SafetensorsFolderWriter writer(folder, std::move(tensors), most);
   std::vector<float> ours, theirs;

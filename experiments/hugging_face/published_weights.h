@@ -64,8 +64,8 @@ std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfi
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
 /// Writes config.json and the weights to `folder`, tensor by tensor: of `type`, f32 or bf16, in
-/// files of at most `most` bytes of tensors, or with 0 in one.
+/// files of at most `most` bytes of tensors, or with 0 in one. `untied`: untied_table().
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
-                     const ReadOurs& read, std::uint64_t most = 0);
+                     const ReadOurs& read, std::uint64_t most = 0, const std::string& untied = "");
 
 }  // namespace concertina

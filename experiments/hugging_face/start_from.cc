@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/log.h"
 #include "experiments/hugging_face/model_from.h"
 #include "experiments/hugging_face/published_weights.h"
@@ -40,7 +41,8 @@ void require_same_model(Communicator& world,
   require_same_files(world, *corpus, "model", std::string(kKey));
 }
 
-/// `read` writes a tensor of `source` by its name; false: it stays as it is.
+/// `read` writes a tensor of `source` by its name; false: it stays as it is. Frozen copies of a
+/// tensor begin as it does.
 void read_weights(State& state, const std::string& source,
                   const std::function<bool(const std::string&, std::span<float>)>& read) {
   const std::vector<Bucket>& buckets = state.assignment().buckets;
@@ -49,7 +51,8 @@ void read_weights(State& state, const std::string& source,
     for (const BucketTensor& tensor : buckets[b].tensors) {
       HostMirror mirror(state.memory(), state.weights()[b].slice(tensor.offset, tensor.count));
       const std::span<float> values(mirror.host().f32(), tensor.count);
-      if (!read(tensor.name, values)) continue;
+      const int original = buckets[b].copy_of;
+      if (!read(original < 0 ? tensor.name : buckets[at(original)].name, values)) continue;
       // No checkpoint is made of larger ones either: their squares overflow.
       if (!std::ranges::all_of(values, [](float value) { return std::abs(value) < 0x1p64F; }))
         throw_input(fmt::format("the weights have a NaN, an infinity or a value above 2^64, in "

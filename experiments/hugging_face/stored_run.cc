@@ -15,6 +15,7 @@
 #include "io/checkpoint_commit.h"
 #include "io/run_files.h"
 #include "models/task.h"
+#include "models/units/embedding.h"
 
 namespace concertina {
 namespace {
@@ -125,6 +126,13 @@ CheckpointReader open_stored(const StoredRun& run) {
   refuse_without_commit(run.checkpoints);
 }
 
+std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config) {
+  const ModelSpec spec = model_of(config)->spec();
+  const std::string own = fmt::format("{}/{}", spec.units.front().name, kTokenTable);
+  const bool here = parameter_shapes(config).contains(own);
+  return !here && std::ranges::binary_search(checkpoint.tensors(), own) ? own : "";
+}
+
 std::string stored_commit(const std::string& path) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && is_commit(*named)) return named->string();
@@ -155,8 +163,10 @@ void adopt_stored(const StoredRun& run, RunConfig& config) {
   if (run.config.data.tokenizer != RunConfig{}.data.tokenizer) adopt_unless_set("data.tokenizer");
 }
 
-StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config) : reader_(commit) {
-  const std::string head = model_of(config)->spec().units.back().name + "/";
+StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
+    : reader_(commit), untied_table_(untied_table(reader_, config)) {
+  const ModelSpec spec = model_of(config)->spec();
+  const std::string head = spec.units.back().name + "/";
   const std::set<std::string> positions = tensors_of_positions(config);
   const auto shapes = parameter_shapes(config);
   const std::vector<std::string> stored = reader_.tensors();
@@ -177,8 +187,18 @@ StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
     require_of_head(tensor, "is missing");
     missing_.push_back(tensor);
   }
+  const bool tied = std::ranges::any_of(make_buckets(spec), [](const Bucket& bucket) {
+    return bucket.name == kTokenTable && bucket.uses.size() > 1;
+  });
   for (const std::string& tensor : stored) {
     if (shapes.contains(tensor)) continue;
+    if (tensor == untied_table_) {
+      if (!tied) continue;  // it has no use for the head's
+      throw_input(fmt::format("this run froze its embedding and trained its head: the token tables "
+                              "'{}' and '{}' differ, and this model has one",
+                              tensor, kTokenTable),
+                  commit, "an earlier checkpoint, or a run with freeze.tied = \"freezes\"");
+    }
     require_of_head(tensor, "is not of this model");
     left_out_.push_back(tensor);
   }
@@ -197,7 +217,8 @@ void StoredWeights::require_shape(const std::string& tensor, const std::vector<s
 
 bool StoredWeights::read(const std::string& tensor, std::span<float> out) {
   if (std::ranges::find(missing_, tensor) != missing_.end()) return false;
-  reader_.read(tensor, "weight", 0, out);
+  const bool untied = tensor == kTokenTable && !untied_table_.empty();
+  reader_.read(untied ? untied_table_ : tensor, "weight", 0, out);
   return true;
 }
 

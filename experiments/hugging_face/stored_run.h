@@ -36,6 +36,10 @@ std::optional<StoredRun> find_stored_run(const std::string& path);
 StoredRun require_stored_run(const std::string& path);
 /// Input error: it has no commit, or a damaged one.
 CheckpointReader open_stored(const StoredRun& run);
+/// The name of the embedding's own token table in a checkpoint, where the head has trained on
+/// without it (freeze.tied); empty where there is one for both. `config`: of a model of these
+/// tensors.
+std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config);
 /// Returns the commit at `path`, even if it is damaged: the newest of a run or of a directory of
 /// checkpoints. A checkpoint needs no run here. Input errors as of require_stored_run() and
 /// open_stored().
@@ -67,6 +71,7 @@ class StoredWeights {
                      bool first_rows) const;
 
   CheckpointReader reader_;
+  std::string untied_table_;  // see untied_table()
   std::vector<std::string> missing_, left_out_;
 };
 

@@ -39,6 +39,7 @@ ModelConfig model_config_of(const RunConfig& config) {
           .task = m.task,
           .classes = m.classes,
           .targets = masks && !config.every_logit ? masked_count(m.context) : 0,
+          .unties = config.freeze.tied == "trains",
           .options = m.options.at(m.family)};
 }
 

@@ -119,9 +119,14 @@ void read_state(State& state, CheckpointReader& reader) {
     mirror.upload();
   };
   const std::vector<Bucket>& buckets = state.assignment().buckets;
+  const std::vector<std::string> stored = reader.tensors();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (state.weights()[b].empty()) continue;
     for (const BucketTensor& tensor : buckets[b].tensors) {
+      if (buckets[b].copy_of >= 0 && !std::ranges::binary_search(stored, tensor.name))
+        throw_input(fmt::format("the checkpoint has one token table for frozen units and the head, "
+                                "but freeze.tied = \"trains\""),
+                    reader.directory(), "freeze.tied = \"freezes\"");
       if (reader.shape(tensor.name) != tensor.shape)
         throw_input(
             fmt::format("tensor {} has shape [{}], this model's has [{}]", tensor.name,

@@ -19,6 +19,7 @@ nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) 
   if (stored.contains(key)) return stored[key];
   if (key == "model.seed" || key == "data.seed")
     return stored.value("run.seed", nlohmann::json("absent"));
+  if (key == "freeze.tied") return "\"freezes\"";  // its default since there is a choice is another
   const Key* known = find_key(key);
   return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
                           : nlohmann::json("absent");
@@ -33,6 +34,7 @@ bool may_change(std::string_view key) {
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint) {
   nlohmann::json identity;
   RunConfig copy = config;
+  const bool freezes = config.freeze.units > 0 || config.freeze.policy != "none";
   for (const Key& key : config_keys()) {
     const std::string_view section = key.section();
     const bool numeric = (section == "model" && key.name != "model.from" && key.name != "model.head") ||
@@ -42,7 +44,8 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
                          (section == "data" && !names_data(key.name)) ||
                          key.name == "numerics.compute" || key.name == "numerics.attention" ||
                          key.name == "run.device";
-    if (numeric) identity[std::string(key.name)] = value_text(key, copy);
+    const bool idle = key.name == "freeze.tied" && !freezes;
+    if (numeric && !idle) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["model.seed"] = std::to_string(model_seed(config));
   identity["data.seed"] = std::to_string(data_seed(config));

@@ -173,9 +173,8 @@ MovePlan Trainer::plan_adoption(const Assignment& next) {
 }
 
 Adoption Trainer::adopt(Assignment next) {
-  CONCERTINA_CHECK(next.world == world_.size() && next.buckets.size() == squares_.size(),
-                   "an assignment of {} ranks and {} buckets in a run of {} and {}", next.world,
-                   next.buckets.size(), world_.size(), squares_.size());
+  CONCERTINA_CHECK(next.world == world_.size(), "an assignment of {} ranks in a run of {}",
+                   next.world, world_.size());
   const Watchdog::Patience patience(watchdog_, "changing the assignment");
   world_.barrier();
   const double start = now();

@@ -246,10 +246,9 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
 void TrainLaunch::log_start() const {
   const int frozen = config.freeze.units;
   const auto stages = std::ssize(trainer.layout().pipelines[0].stages);
-  log::info(
-      "{}: {}, {} per pipeline, {}, {}{}", directory, short_form(trainer.layout()),
-      counted(stages, "stage"), config.numerics.compute, backend->describe(),
-      frozen > 0 ? fmt::format(", {} of {} units frozen", frozen, trainer.job().units()) : "");
+  log::info("{}: {}, {} per pipeline, {}, {}{}", directory, short_form(trainer.layout()),
+            counted(stages, "stage"), config.numerics.compute, backend->describe(),
+            frozen > 0 ? ", frozen: " + frozen_names(trainer.job().model, frozen) : "");
   if (backend->emulates(trainer.job().model.activation))
     log::warn("this processor has no {} matrix instructions: emulation is slower than fp32",
               config.numerics.compute);

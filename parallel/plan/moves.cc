@@ -22,6 +22,7 @@ struct Demand {
 
 struct BucketChange {
   std::size_t bucket = 0;
+  std::vector<std::size_t> copies;  // of it: they begin before its blocks are given back
   std::vector<Move> moves;
   std::vector<Demand> demands;  // by ascending rank
 };
@@ -46,13 +47,14 @@ class ChangeFinder {
       : from_(from), to_(to), kinds_(kinds), hosts_(hosts) {}
 
   BucketChange of(std::size_t bucket) {
-    change_ = {bucket, {}, {}};
+    change_ = {bucket, {}, {}, {}};
     demands_.clear();
     const std::vector<int>&before = from_.owners[bucket].ranks, &after = to_.owners[bucket].ranks;
-    for (const int rank : after)
-      if (from_.owners[bucket].index_of(rank) < 0) gain_weights(rank, before);
-    for (const int rank : before)
-      if (to_.owners[bucket].index_of(rank) < 0) demands_[rank].gives += weight_bytes();
+    change_weights(bucket, bucket);
+    for (const std::size_t copy : copies_of(bucket)) {
+      change_.copies.push_back(copy);
+      change_weights(copy, copy < from_.buckets.size() ? copy : bucket);
+    }
     for (const int rank : after) gain_kinds(rank, before);
     for (const int rank : before)
       if (const Part* old = own_state(from_, bucket, rank);
@@ -74,16 +76,38 @@ class ChangeFinder {
     return block_bytes(from_.buckets[change_.bucket].elements, 1);
   }
 
-  /// The holders that are nearest send a share each.
-  void gain_weights(int rank, const std::vector<int>& holders) {
+  /// The copies of `bucket` in either assignment.
+  std::vector<std::size_t> copies_of(std::size_t bucket) const {
+    std::vector<std::size_t> found;
+    for (const Assignment* one : {&from_, &to_})
+      for (std::size_t b = bucket + 1; b < one->buckets.size(); ++b)
+        if (one->buckets[b].copy_of == static_cast<int>(bucket) &&
+            std::find(found.begin(), found.end(), b) == found.end())
+          found.push_back(b);
+    return found;
+  }
+
+  /// `source`: the bucket that has these weights before.
+  void change_weights(std::size_t bucket, std::size_t source) {
+    for (int rank = 0; rank < from_.world; ++rank) {
+      const bool before = holds(from_, bucket, rank), after = holds(to_, bucket, rank);
+      if (after && !before) gain_weights(bucket, source, rank);
+      if (before && !after) demands_[rank].gives += weight_bytes();
+    }
+  }
+
+  /// The holders that are nearest send a share each; one that has them itself copies them.
+  void gain_weights(std::size_t bucket, std::size_t source, int rank) {
     demands_[rank].makes += weight_bytes();
-    const std::vector<int> sources = nearest(holders, rank, hosts_);
+    const std::vector<int> sources = holds(from_, source, rank)
+                                         ? std::vector<int>{rank}
+                                         : nearest(from_.owners[source].ranks, rank, hosts_);
     const std::vector<Part> shares =
         cut_bucket(from_.buckets[change_.bucket], static_cast<int>(sources.size()));
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (shares[i].count() > 0)
         change_.moves.push_back(
-            {change_.bucket, false, shares[i].begin, shares[i].end, sources[i], rank});
+            {bucket, false, shares[i].begin, shares[i].end, sources[i], rank, source});
   }
 
   void gain_kinds(int rank, const std::vector<int>& owners) {
@@ -214,6 +238,7 @@ class RoundPacker {
       plan_.peak_bytes[rank] = std::max(plan_.peak_bytes[rank], open_[rank]);
     }
     round_.buckets.push_back(change.bucket);
+    round_.buckets.insert(round_.buckets.end(), change.copies.begin(), change.copies.end());
     round_.moves.insert(round_.moves.end(), change.moves.begin(), change.moves.end());
   }
 
@@ -232,12 +257,17 @@ class RoundPacker {
 
 }  // namespace
 
+bool holds(const Assignment& assignment, std::size_t bucket, int rank) {
+  return bucket < assignment.owners.size() && assignment.owners[bucket].index_of(rank) >= 0;
+}
+
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank) {
+  if (!holds(assignment, bucket, rank)) return nullptr;
   const BucketOwners& owners = assignment.owners[bucket];
-  const int index = owners.index_of(rank);
-  const bool kept = !assignment.buckets[bucket].frozen || assignment.keeps_frozen_state;
-  if (index < 0 || !kept) return nullptr;
-  return &owners.parts[at(index)];
+  const Bucket& one = assignment.buckets[bucket];
+  const bool kept = !one.frozen || (assignment.keeps_frozen_state && one.copy_of < 0);
+  if (!kept) return nullptr;
+  return &owners.parts[at(owners.index_of(rank))];
 }
 
 bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank) {
@@ -272,14 +302,14 @@ std::size_t MovePlan::bytes(std::size_t kinds) const {
 
 MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t kinds,
                     const std::vector<int>& hosts, std::size_t budget) {
-  CONCERTINA_CHECK(from.world == to.world && from.buckets.size() == to.buckets.size(),
-                   "a move from {} buckets on {} ranks to {} on {}", from.buckets.size(),
-                   from.world, to.buckets.size(), to.world);
+  CONCERTINA_CHECK(from.world == to.world, "a move from {} ranks to {}", from.world, to.world);
   ChangeFinder finder(from, to, kinds, hosts);
   std::vector<BucketChange> changes;
-  for (std::size_t b = 0; b < from.buckets.size(); ++b)
+  for (std::size_t b = 0; b < std::min(from.buckets.size(), to.buckets.size()); ++b) {
+    if (from.buckets[b].copy_of >= 0) break;  // with what they are copies of
     if (BucketChange change = finder.of(b); !change.demands.empty())
       changes.push_back(std::move(change));
+  }
   Classes classes = classes_of(std::move(changes), from, to);
   // The largest first: the small ones fill what room is left in a round.
   for (std::vector<BucketChange>& members : classes)

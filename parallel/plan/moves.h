@@ -18,16 +18,20 @@ struct Move {
   bool kinds = false;  // the optimizer's tensors of this range; else the weights
   std::size_t begin = 0, end = 0;
   int from = 0, to = 0;
+  std::size_t source = bucket;  // of the weights; another where the bucket begins as its copy
   std::size_t count() const { return end - begin; }
   bool operator==(const Move&) const = default;
 };
 
 /// The part of `bucket` whose optimizer state `rank` keeps; null where it holds none of the bucket,
-/// or the bucket is frozen for good.
+/// or the bucket is frozen for good or only one assignment's (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Whether a rank's own part of a bucket, if it has one, is the same in both: nothing to move.
 bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank);
+
+/// Whether `rank` has the weights of `bucket`, which the assignment need not have.
+bool holds(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Bytes that a rank's state takes, or part of it.
 struct StateBytes {

@@ -37,7 +37,7 @@ class RoundMover {
 
  private:
   bool holds(const Assignment& assignment, std::size_t bucket) const {
-    return assignment.owners[bucket].index_of(state_.rank()) >= 0;
+    return concertina::holds(assignment, bucket, state_.rank());
   }
   /// Elements of this rank's own part whose state it keeps.
   std::size_t own_elements(const Assignment& assignment, std::size_t bucket) const {
@@ -59,6 +59,15 @@ class RoundMover {
     made.kinds = state_.make_block(made.kind_elements, state_.kinds().size());
   }
 
+  View new_weights(const Move& move) {
+    const NewBlocks& made = blocks_.at(move.bucket);
+    return View{made.weights.data(), made.weight_elements, DType::f32}.slice(move.begin,
+                                                                             move.count());
+  }
+  View old_weights(const Move& move) const {
+    return state_.weights()[move.source].slice(move.begin, move.count());
+  }
+
   View new_kind(const Move& move, std::size_t kind) {
     const NewBlocks& made = blocks_.at(move.bucket);
     const View all{
@@ -75,14 +84,13 @@ class RoundMover {
     const int me = state_.rank();
     if (move.from != me && move.to != me) return;
     if (!move.kinds) {
-      if (move.from == me)
-        add_pieces(bytes_of(state_.weights()[move.bucket].slice(move.begin, move.count())), move.to,
-                   sends_);
+      if (move.from == move.to)
+        state_.memory().copy(old_weights(move).data, new_weights(move).data,
+                             old_weights(move).bytes());
+      else if (move.from == me)
+        add_pieces(bytes_of(old_weights(move)), move.to, sends_);
       else
-        add_pieces(bytes_of(View{blocks_.at(move.bucket).weights.data(),
-                                 blocks_.at(move.bucket).weight_elements, DType::f32}
-                                .slice(move.begin, move.count())),
-                   move.from, receives_);
+        add_pieces(bytes_of(new_weights(move)), move.from, receives_);
       return;
     }
     for (std::size_t k = 0; k < state_.kinds().size(); ++k) {
@@ -116,6 +124,7 @@ class RoundMover {
 }  // namespace
 
 void redistribute(State& state, const Assignment& to, const MovePlan& plan, Communicator& tensors) {
+  state.resize(std::max(state.assignment().buckets.size(), to.buckets.size()));
   RoundMover mover(state, to, tensors);
   for (const MoveRound& round : plan.rounds) mover.run(round);
   state.use(to);

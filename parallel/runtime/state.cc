@@ -17,12 +17,8 @@ std::vector<std::string> state_kinds(const Job& job, const Optimizer& optimizer)
 State::State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory)
     : assignment_(&assignment), rank_(rank), kinds_(std::move(kinds)), memory_(&memory) {
   CONCERTINA_CHECK(kinds_.size() <= kMostKinds, "{} tensors of state", kinds_.size());
-  const std::size_t buckets = assignment.buckets.size();
-  weight_blocks_.resize(buckets);
-  kind_blocks_.resize(buckets);
-  weights_.resize(buckets);
-  part_elements_.resize(buckets);
-  for (std::size_t b = 0; b < buckets; ++b) {
+  use(assignment);
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
     if (assignment.owners[b].index_of(rank) < 0) continue;
     const std::size_t elements = assignment.buckets[b].elements;
     swap_weights(b, make_block(elements, 1), elements);
@@ -41,6 +37,18 @@ Arena State::make_block(std::size_t elements, std::size_t count) {
 
 void State::give_back(Arena block) {
   bytes_ -= block.capacity();
+}
+
+void State::resize(std::size_t buckets) {
+  weight_blocks_.resize(buckets);
+  kind_blocks_.resize(buckets);
+  weights_.resize(buckets);
+  part_elements_.resize(buckets);
+}
+
+void State::use(const Assignment& assignment) {
+  assignment_ = &assignment;
+  resize(assignment.buckets.size());
 }
 
 Arena State::swap_weights(std::size_t bucket, Arena block, std::size_t elements) {

@@ -65,7 +65,9 @@ class State {
   Arena swap_weights(std::size_t bucket, Arena block, std::size_t elements);
   Arena swap_kinds(std::size_t bucket, Arena block, std::size_t elements);
   /// From now on the state is that of `assignment`, which outlives it.
-  void use(const Assignment& assignment) { assignment_ = &assignment; }
+  void use(const Assignment& assignment);
+  /// Makes room for the blocks of so many buckets; those that stay keep theirs.
+  void resize(std::size_t buckets);
 
  private:
   const Assignment* assignment_;

@@ -174,6 +174,36 @@ TEST(LayersTest, AreUnitsFromTheFirst) {
   EXPECT_EQ(frozen_text(model, 1), fmt::format("1 of {} units frozen", model.units.size()));
 }
 
+TEST(LayersTest, ATiedTableTrainsOnInTheHeadWhereTheModelUnties) {
+  ModelSpec model = layered_model(3, true);
+  const std::vector<Bucket> before = make_buckets(model);
+  EXPECT_EQ(make_buckets(model, 2)[0].frozen, true);
+  EXPECT_EQ(frozen_names(model, 3),
+            "layers 1-2, and the token table (table), which is also the output matrix");
+  model.unties = true;
+  EXPECT_EQ(make_buckets(model).size(), before.size());
+  for (const int units : {1, 2, 4}) {
+    const std::vector<Bucket> buckets = make_buckets(model, units);
+    ASSERT_EQ(buckets.size(), before.size() + 1);
+    for (std::size_t b = 0; b < before.size(); ++b) EXPECT_EQ(buckets[b].name, before[b].name);
+    EXPECT_FALSE(buckets[0].frozen);
+    EXPECT_EQ(buckets[0].uses, std::vector<int>{4});
+    const Bucket& copy = buckets.back();
+    EXPECT_TRUE(copy.frozen);
+    EXPECT_EQ(copy.copy_of, 0);
+    EXPECT_EQ(copy.uses, std::vector<int>{0});
+    EXPECT_EQ(copy.tensors[0].name, "embedding/table");
+    EXPECT_EQ(copy.elements, buckets[0].elements);
+    EXPECT_EQ(training_costs(model, units)[4].weight_flops, model.units[4].cost.weight_flops);
+  }
+  EXPECT_EQ(most_frozen_layers(layered_model(3, false)), 2);
+  EXPECT_EQ(frozen_names(model, 2),
+            "layer 1, with a token table as it is now; the output matrix (table) trains on");
+  EXPECT_EQ(frozen_names(model, 1),
+            "the first 1 of 5 units, with a token table as it is now; the output matrix (table) "
+            "trains on");
+}
+
 TEST(LayersTest, SomethingTrainsOnWhateverIsFrozen) {
   EXPECT_EQ(most_frozen_layers(layered_model(3, true)), 3);
   // A head that has the embedding's table alone is frozen with the first layer.

@@ -98,20 +98,30 @@ TEST(ElasticTraining, ChangesOfTheLayoutLeaveEveryBit) {
 }
 
 TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
-  const RunConfig config = small_config();
-  const auto freezing = [&](Request first, Request second) {
+  RunConfig config = small_config();
+  const auto freezing = [&](Request first, Request second, Request third) {
     first.frozen_units = 3, second.frozen_units = 5;
-    return std::vector<Change>{{4, first}, {7, second}};
+    return std::vector<Change>{{4, first}, {7, second}, {9, third}};
   };
-  const Outcome one = train_moving(with_grid(config, 4, 1, "1f1b"), 10,
-                                   freezing(grid(4, 1, "1f1b"), grid(4, 1, "1f1b")));
-  EXPECT_EQ(train_moving(with_grid(config, 1, 4, "1f1b"), 10,
-                         freezing(grid(2, 2, "zb-h1"), grid(1, 4, "1f1b"))),
-            one);
-  EXPECT_EQ(train_moving(with_grid(config, 2, 2, "gpipe"), 10,
-                         freezing(on(two_and_one_spare(), 3), grid(1, 2, "gpipe"))),
-            one);
-  EXPECT_NE(train_moving(with_grid(config, 1, 4, "1f1b"), 10, {}), one);
+  std::vector<Outcome> seen{train_moving(with_grid(config, 1, 4, "1f1b"), 10, {})};
+  for (const auto& [tied, unfreeze] :
+       {std::pair{"trains", "never"}, {"trains", "loss"}, {"freezes", "never"}}) {
+    SCOPED_TRACE(fmt::format("{}, {}", tied, unfreeze));
+    config.freeze.tied = tied;
+    config.freeze.unfreeze = unfreeze;  // keeps the state of frozen units
+    const Outcome one =
+        train_moving(with_grid(config, 4, 1, "1f1b"), 10,
+                     freezing(grid(4, 1, "1f1b"), grid(4, 1, "1f1b"), grid(4, 1, "1f1b")));
+    EXPECT_EQ(train_moving(with_grid(config, 1, 4, "1f1b"), 10,
+                           freezing(grid(2, 2, "zb-h1"), grid(1, 4, "1f1b"), grid(4, 1, "gpipe"))),
+              one);
+    EXPECT_EQ(
+        train_moving(with_grid(config, 2, 2, "gpipe"), 10,
+                     freezing(on(two_and_one_spare(), 3), grid(1, 2, "gpipe"), grid(2, 2, "1f1b"))),
+        one);
+    for (const Outcome& other : seen) EXPECT_NE(other, one);
+    seen.push_back(one);
+  }
 }
 
 /// Any scheme, as if the ranks were on one or two hosts.

@@ -22,7 +22,7 @@ std::span<const Entry<LrShape>> lr_schedules() {
 }
 
 LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
-    : fraction_(shape.fraction), config_(config) {
+    : fraction_(shape.fraction), config_(config), warmup_(config.warmup) {
   if (!(config.peak >= 0) || !std::isfinite(config.peak))
     throw_input(fmt::format("optimizer.lr = {} is not a rate", config.peak), "optimizer.lr",
                 "a number >= 0");
@@ -33,7 +33,9 @@ LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
     throw_input(fmt::format("lr.min = {} is out of range", config.min), "lr.min",
                 "a fraction of optimizer.lr, from 0 to 1");
   config_.options = with_usual(shape.options, config.options);
-  if (shape.rises) config_.warmup = 0;
+  if (shape.warmup == nullptr) return;
+  warmup_ = shape.warmup(std::max<std::int64_t>(1, config.steps), config_.options);
+  config_.warmup = 0;
 }
 
 double LrSchedule::rate(std::int64_t step) const {

@@ -36,8 +36,9 @@ struct LrShape {
   /// below `min` after it.
   double (*fraction)(const LrPoint& point, const OptionValues& options) = nullptr;
   std::vector<Option> options{};
-  /// It shapes the warm-up too: it gets points as if there were none, and may begin below `min`.
-  bool rises = false;
+  /// Not null: it shapes the warm-up too, which is so many of all `last` steps: it gets points as
+  /// if there were none, and may begin below `min`.
+  std::int64_t (*warmup)(std::int64_t last, const OptionValues& options) = nullptr;
 };
 
 /// The shapes that models/meson.build lists.
@@ -50,10 +51,13 @@ class LrSchedule {
   /// Rate of step `step`, which counts from 1: peak * step / warmup up to step `warmup` (which has
   /// the peak), then the shape, whose progress reaches 1 at the last step and stays there.
   double rate(std::int64_t step) const;
+  /// Steps until the rate has risen to the peak.
+  std::int64_t warmup() const { return warmup_; }
 
  private:
   double (*fraction_)(const LrPoint& point, const OptionValues& options);
   LrConfig config_;
+  std::int64_t warmup_;
 };
 
 /// Throws Error{bad_input} for an unknown name or values out of range, with the config key.

@@ -35,8 +35,9 @@ FreezeRecord decision_point(const FreezeRules& rules, const FreezePoints& points
 }
 
 struct LastWord {
-  bool freezes = false;  // or it cannot be known
-  std::string reason{};  // of the last decision, if it freezes nothing
+  bool freezes = false;   // or it cannot be known
+  std::int64_t step = 0;  // when it does, if that is known
+  std::string reason{};   // of the last decision, if it freezes nothing
 };
 
 LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
@@ -50,7 +51,7 @@ LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
     }
     FreezeRecord record = decision_point(rules, points, number);
     const FreezeDecision decision = decide(rules, state, record);
-    if (decision.frozen > 0) return {.freezes = true};
+    if (decision.frozen > 0) return {.freezes = true, .step = record.step};
     state = remember(rules, std::move(state), std::move(record), decision);
     last.reason = decision.reason;
   }
@@ -119,6 +120,17 @@ std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const Fre
     state = remember(rules, std::move(state), std::move(record), decision);
   }
   return freezes;
+}
+
+std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
+                           std::int64_t warmup) {
+  if (rules.policy->says_when && may_freeze(rules, points))
+    if (const std::int64_t step = ask_all(rules, points).step; step < warmup)
+      return fmt::format(
+          "freeze.policy = \"{}\" freezes a layer after step {}, before the "
+          "warm-up of the learning rate ends (step {})",
+          rules.name, step, warmup);
+  return "";
 }
 
 std::string idle_repartition(const RunConfig& config, bool freezes) {

@@ -35,6 +35,11 @@ struct ForeseenFreeze {
 /// as FreezePolicy::foreseen has it. Empty where layers may train again.
 std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const FreezePoints& points);
 
+/// Says that layers freeze before the learning rate's warm-up of `warmup` steps ends, since the
+/// options say so; else empty.
+std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
+                           std::int64_t warmup);
+
 /// Why elastic.policy will never decide; empty where it will, or where there is none.
 /// `freezes`: whether the run may freeze anything after its start.
 std::string idle_repartition(const RunConfig& config, bool freezes);

@@ -107,6 +107,8 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   CONCERTINA_CHECK(name != kUnfreezeNames.end(), "freeze.unfreeze = {}", freeze.unfreeze);
   rules.unfreeze = static_cast<Unfreeze>(name - kUnfreezeNames.begin());
   rules.rise = freeze.unfreeze_rise;
+  rules.after = freeze_after(config);
+  rules.warms_up = freeze.after < 0;
   rules.steps = lr_steps(config);
   return rules;
 }
@@ -230,6 +232,21 @@ bool names_data(std::string_view key) {
 
 std::int64_t lr_steps(const RunConfig& config) {
   return config.lr.steps > 0 ? config.lr.steps : config.run.steps;
+}
+
+LrSchedule lr_schedule_of(const RunConfig& config, std::int64_t steps) {
+  return make_lr_schedule(config.lr.schedule,
+                          {config.optimizer.lr, steps, config.lr.warmup, config.lr.min,
+                           config.lr.options.at(config.lr.schedule)});
+}
+
+std::int64_t freeze_after(const RunConfig& config) {
+  if (config.freeze.after >= 0) return config.freeze.after;
+  const FreezePolicy& policy =
+      lookup(freeze_policies(), config.freeze.policy, "freeze policy", "freeze.policy");
+  const bool waits =
+      config.freeze.policy != "none" && !policy.says_when && policy.plan_skips == nullptr;
+  return waits ? lr_schedule_of(config, lr_steps(config)).warmup() : 0;
 }
 
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model) {

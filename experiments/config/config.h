@@ -14,6 +14,7 @@
 #include "core/options.h"
 #include "experiments/config/byte_size.h"
 #include "io/tokenizers/tokenizer.h"
+#include "models/lr_schedule.h"
 #include "parallel/plan/layout.h"
 #include "parallel/policies/freeze_rules.h"
 #include "parallel/repartition/layout_policy.h"
@@ -80,6 +81,11 @@ std::vector<std::string> data_files(const RunConfig& config);
 bool names_data(std::string_view key);
 /// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);
+
+/// The keys of [lr], where the rate reaches its end at step `steps`.
+LrSchedule lr_schedule_of(const RunConfig& config, std::int64_t steps);
+/// Steps before a freeze policy is asked: `freeze.after`, or what -1 there stands for.
+std::int64_t freeze_after(const RunConfig& config);
 
 /// The keys of [freeze] for a model. Steps are those that the learning rate has: they stay what
 /// they were when run.steps grows. Throws Error{bad_input} where model and keys contradict each

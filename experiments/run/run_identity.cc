@@ -14,12 +14,17 @@ namespace {
 constexpr std::string_view kMayChange[] = {
     "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
 
-/// A config key that is younger than the checkpoint had its default.
+/// A config key that is younger than the checkpoint had its default; null: it did not matter.
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
   if (key == "model.seed" || key == "data.seed")
     return stored.value("run.seed", nlohmann::json("absent"));
-  if (key == "freeze.tied") return "\"freezes\"";  // its default since there is a choice is another
+  if (key == "freeze.tied" || key == "freeze.after") {  // what was done is not the default of now
+    const bool froze = stored.value("freeze.units", "0") != "0" ||
+                       stored.value("freeze.policy", "\"none\"") != "\"none\"";
+    if (!froze) return {};
+    return key == "freeze.tied" ? "\"freezes\"" : "0";
+  }
   const Key* known = find_key(key);
   return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
                           : nlohmann::json("absent");
@@ -44,11 +49,12 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
                          (section == "data" && !names_data(key.name)) ||
                          key.name == "numerics.compute" || key.name == "numerics.attention" ||
                          key.name == "run.device";
-    const bool idle = key.name == "freeze.tied" && !freezes;
+    const bool idle = !freezes && (key.name == "freeze.tied" || key.name == "freeze.after");
     if (numeric && !idle) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["model.seed"] = std::to_string(model_seed(config));
   identity["data.seed"] = std::to_string(data_seed(config));
+  if (freezes) identity["freeze.after"] = std::to_string(freeze_after(config));
   identity["lr.steps"] = std::to_string(lr_steps(config));
   identity["numerics.leaves"] = std::to_string(reduction_leaves(config));
   identity["data.text"] = data_fingerprint;
@@ -64,7 +70,7 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
     // A sample of the text is compared in any case.
     if (key == kWholeText && !stored.contains(key)) continue;
     const nlohmann::json then = value_then(stored, key);
-    if (may_change(key) || then == value) continue;
+    if (may_change(key) || then == value || then.is_null()) continue;
     if (key == "data.text" && text(then).empty())
       throw_input("the checkpoint is of a model that was imported, not of a run with data", path,
                   "a run of another run.name that starts from it, by model.from");

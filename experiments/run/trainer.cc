@@ -16,12 +16,6 @@
 namespace concertina {
 namespace {
 
-LrSchedule lr_of(const RunConfig& config, std::int64_t steps) {
-  return make_lr_schedule(config.lr.schedule,
-                          {config.optimizer.lr, steps, config.lr.warmup, config.lr.min,
-                           config.lr.options.at(config.lr.schedule)});
-}
-
 /// For a rank that nobody waits for within a step: it looks rarely, at the price of being late by a
 /// quarter of the wait.
 void wait_at_rest(Work work) {
@@ -49,7 +43,7 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, Communicator& world,
       model_(model_of(config)),
       job_(job_of(config)),
       optimizer_(optimizer_of(config)),
-      lr_(lr_of(config, lr_steps(config))),
+      lr_(lr_schedule_of(config, lr_steps(config))),
       hosts_(host_of_ranks(world)),
       asked_(request_of(config, world.size(), hosts_)),
       assignment_(
@@ -105,7 +99,7 @@ void Trainer::initialize() {
 }
 
 void Trainer::set_lr_steps(std::int64_t steps) {
-  lr_ = lr_of(config_, steps);
+  lr_ = lr_schedule_of(config_, steps);
 }
 
 void Trainer::skip(std::vector<SkipGroup> groups) {

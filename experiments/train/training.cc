@@ -88,6 +88,9 @@ void warn_of_policies(const TrainLaunch& launch) {
   const FreezePoints points = freeze_points(launch);
   const std::string freezing = idle_freezing(rules, points);
   if (!freezing.empty()) log::warn("{}", freezing);
+  const std::string early =
+      early_freezing(rules, points, lr_schedule_of(config, lr_steps(config)).warmup());
+  if (!early.empty()) log::warn("{}", early);
   const std::string repartition = idle_repartition(config, may_freeze(rules, points));
   if (!repartition.empty()) log::warn("{}", repartition);
   if (const std::string timed = timed_training(config); repartition.empty() && !timed.empty())

@@ -21,13 +21,17 @@ double one_cycle_fraction(const LrPoint& at, const OptionValues& options) {
   return between(1, at.min, last > top ? (step - top) / (last - top) : 1);
 }
 
+std::int64_t warmup_of(std::int64_t last, const OptionValues& options) {
+  return std::llround(option<double>(options, "rise") * static_cast<double>(last));
+}
+
 }  // namespace
 
 LrShape one_cycle() {
   return {.fraction = one_cycle_fraction,
           .options = {{"rise", 0.3, "share of lr.steps that rises, in place of lr.warmup", 0, 0.99},
                       {"div", 25.0, "the peak / the rate of the first step", 1, 1e12}},
-          .rises = true};
+          .warmup = warmup_of};
 }
 
 }  // namespace concertina::lr_shapes

@@ -71,7 +71,9 @@ struct FreezePolicy {
   /// Its knobs: the config keys freeze.<name>. No two policies share a name.
   std::vector<Option> options{};
   /// Keys of [freeze] that a run reads for it, besides those.
-  std::vector<std::string_view> keys{"freeze.every", "freeze.max", "freeze.unfreeze"};
+  std::vector<std::string_view> keys{"freeze.every", "freeze.after", "freeze.max",
+                                     "freeze.unfreeze"};
+  bool says_when = false;        // its options are times: none waits for the end of the warm-up
   bool wants_reference = false;  // else records have no drift
   /// Its decisions follow from steps and epochs where the gradient norm falls from layer to layer:
   /// `plan` can say them before a run.

@@ -18,6 +18,11 @@ bool is_finite(const FreezeRecord& record) {
          all_finite(record.grad_norm) && all_finite(record.drift);
 }
 
+/// Whether the policy is not asked yet.
+bool waits(const FreezeRules& rules, const FreezeRecord& now) {
+  return now.step < rules.after && now.frozen == 0;
+}
+
 void check_record(const FreezeRules& rules, const FreezeRecord& now) {
   const auto layers = static_cast<std::size_t>(rules.layers);
   CONCERTINA_CHECK(now.frozen >= 0 && now.frozen <= rules.layers, "{} of {} layers are frozen",
@@ -150,6 +155,11 @@ FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const 
             .reason = "the loss or a norm is not finite: nothing changes",
             .memory = state.memory,
             .skips = state.skips};
+  if (waits(rules, now))
+    return {
+        .statistic = static_cast<double>(now.step),
+        .reason = fmt::format("waits for {}, step {}",
+                              rules.warms_up ? "the warm-up's end" : "freeze.after", rules.after)};
   if (std::optional<FreezeDecision> all = unfreezing(rules, state, now)) return *all;
   FreezeDecision decision = ask(rules, state, now);
   if (decision.frozen > rules.most) {
@@ -162,7 +172,7 @@ FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const 
 
 FreezeState remember(const FreezeRules& rules, FreezeState state, FreezeRecord now,
                      const FreezeDecision& decision) {
-  if (!is_finite(now)) return state;
+  if (!is_finite(now) || waits(rules, now)) return state;
   if (decision.frozen < now.frozen)
     return {.best_loss = now.loss,
             .last_lr = now.lr,

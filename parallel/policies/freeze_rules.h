@@ -24,6 +24,9 @@ struct FreezeRules {
   int most = 0;            // that may be frozen
   std::int64_t steps = 0;  // of the run
   Unfreeze unfreeze = Unfreeze::never;
+  /// No layer freezes before so many steps are done: the policy is asked for the first time then.
+  std::int64_t after = 0;
+  bool warms_up = false;  // `after` is the end of the learning rate's warm-up
   /// `loss`: on a loss above the lowest one by this share of it. `lr`: on its first rise after a
   /// fall, which is the restart of a schedule and no warm-up.
   double rise = 0;

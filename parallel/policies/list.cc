@@ -117,6 +117,7 @@ FreezePolicy policy_list() {
                        .usual = std::vector<std::string>{},
                        .help = "rows \"epoch 2: 7\" or \"step 300: 7\": from the first decision "
                                "after 2 epochs (300 steps) on, 7 layers are frozen"}},
+          .says_when = true,
           .foreseen = true,
           .check = check,
           .unreached = unreached,

@@ -185,7 +185,7 @@ ModelSpec spec_of_layers(int layers) {
 TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   const RunConfig config = load_config(
       {}, {"freeze.policy=pipetransformer", "freeze.alpha=0.25", "freeze.rounding=floor",
-           "freeze.unfreeze=loss", "freeze.unfreeze_rise=0.3", "run.steps=70"});
+           "freeze.unfreeze=loss", "freeze.unfreeze_rise=0.3", "run.steps=70", "lr.warmup=7"});
   EXPECT_EQ(config.where("freeze.alpha"), "--set: freeze.alpha");
   const FreezeRules rules = freeze_rules(config, spec_of_layers(4));
   EXPECT_EQ(rules.layers, 4);
@@ -193,13 +193,36 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   EXPECT_EQ(rules.steps, 70);
   EXPECT_EQ(rules.unfreeze, Unfreeze::loss);
   EXPECT_EQ(rules.rise, 0.3);
-  FreezeRecord now{.step = 1};
+  FreezeRecord now{.step = 6};
   now.grad_norm = {4, 3, 2, 1};
+  EXPECT_EQ(decide(rules, {}, now).frozen, 0);
+  expect_has(decide(rules, {}, now).reason, "waits for the warm-up's end, step 7");
+  now.step = 7;
   EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
   for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=4", 4}})
     EXPECT_EQ(
         freeze_rules(load_config({}, {"freeze.policy=linear", bound}), spec_of_layers(4)).most,
         most);
+}
+
+TEST(FreezeKeys, NoLayerFreezesInTheWarmUpUnlessThatIsAsked) {
+  const auto after = [](std::vector<std::string> sets) {
+    return freeze_rules(load_config({}, sets), spec_of_layers(4)).after;
+  };
+  EXPECT_EQ(after({"freeze.policy=linear"}), 20);
+  EXPECT_EQ(after({"freeze.policy=linear", "lr.schedule=one-cycle", "run.steps=90"}), 27);
+  EXPECT_EQ(after({"freeze.policy=linear", "freeze.after=0"}), 0);
+  EXPECT_EQ(after({"freeze.policy=weights-only"}), 0);
+  const std::string list = "freeze.policy=list", at = "freeze.at=[\"step 8: 2\"]";
+  EXPECT_EQ(after({list, at}), 0);
+  EXPECT_EQ(after({list, at, "freeze.after=30"}), 30);
+  const FreezePoints points{.steps = 60, .every = 4, .epochs = 0, .steps_per_epoch = 57};
+  const auto early = [&](std::vector<std::string> sets) {
+    return early_freezing(freeze_rules(load_config({}, sets), spec_of_layers(4)), points, 20);
+  };
+  expect_has(early({list, at}), "freezes a layer after step 8, before the warm-up");
+  EXPECT_EQ(early({list, at, "freeze.after=20"}), "");
+  EXPECT_EQ(early({"freeze.policy=linear", "freeze.after=0"}), "");
 }
 
 TEST(FreezeKeys, NeedAModelWithLayers) {
@@ -249,6 +272,7 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
       "decides every 5 steps, 5 times before the run ends, and none of them freezes a layer");
   expect_has(idle({"freeze.policy=linear", "freeze.start=0.99", "freeze.end=1"}, points),
              "nothing will ever be frozen");
+  expect_has(idle({"freeze.policy=linear", "lr.warmup=30"}, points), "waits for the warm-up's end");
   for (const char* policy :
        {"linear", "pipetransformer", "autofreeze", "plasticity", "weights-only"})
     EXPECT_EQ(idle({fmt::format("freeze.policy={}", policy)}, points), "") << policy;
@@ -354,7 +378,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadInput{"[batch]\nglobl = 3", "unknown key batch.globl", "a.toml:2:1", "batch.global"},
         BadInput{"[freeze]\nalpa = 0.2", "unknown key freeze.alpa", "a.toml:2:1",
-                 "freeze.alpha (keys of [freeze]: units, policy, every"},
+                 "freeze.alpha (keys of [freeze]: units, tied, policy, every"},
         BadInput{"[freeze]\npolicy = \"pipetransformer\"\nalpha = 2", "out of range", "a.toml:3:9",
                  "from 0 to 1"},
         BadInput{"[freeze]\npolicy = \"pipetransformer\"\nrounding = \"up\"", "\"up\" is unknown",
@@ -363,7 +387,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "none, list, linear, pipetransformer"},
         BadInput{"[freeze]\npolicy = \"linear\"\nalpha = 0.25",
                  "freeze.alpha = 0.25 has no effect: freeze.policy is \"linear\"", "a.toml:3:9",
-                 "freeze.policy = \"pipetransformer\"; \"linear\" reads freeze.every, freeze.max, "
+                 "freeze.policy = \"pipetransformer\"; \"linear\" reads freeze.every, "
+                 "freeze.after, freeze.max, "
                  "freeze.unfreeze, freeze.start, freeze.end"},
         BadInput{"[freeze]\nunits = 2\nmax = 3",
                  "freeze.max = 3 has no effect: freeze.policy is not set", "a.toml:3:7",

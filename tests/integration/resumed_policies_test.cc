@@ -127,6 +127,7 @@ RunConfig config_of(const std::string& freeze, const Variant& variant) {
   config.lr.schedule = "cosine-restarts";
   const FreezePolicy& policy = lookup(freeze_policies(), freeze, "freeze policy", "freeze.policy");
   config.freeze.policy = freeze;
+  config.freeze.after = 0;
   if (policy.plan_skips == nullptr) config.freeze.unfreeze = variant.unfreeze;
   config.freeze.unfreeze_rise = config.freeze.unfreeze == "loss" ? 0 : 0.1;
   // Options that decide something in so few steps.

@@ -55,6 +55,15 @@ Course course_of(const FreezeRules& rules, int epochs, const Show& show = fallin
   return course;
 }
 
+TEST(FreezeAfter, APolicyBeginsAsIfTheRunDid) {
+  FreezeRules rules = rules_of("pipetransformer", 12);
+  const std::vector<int> at_once = course_of(rules, 6).frozen;
+  rules.after = 30;
+  const Course late = course_of(rules, 8);
+  EXPECT_EQ(std::vector<int>(late.frozen.begin() + 2, late.frozen.end()), at_once);
+  EXPECT_EQ(late.decisions[1].reason, "waits for freeze.after, step 30");
+}
+
 TEST(PipeTransformer, FreezesAsTheReleasedCode) {
   const auto frozen = [](const char* rounding) {
     return course_of(rules_of("pipetransformer", 12, {{"rounding", rounding}}), 10).frozen;

@@ -20,7 +20,7 @@ namespace concertina {
 inline constexpr std::size_t kMostStates = 4;
 
 struct UpdateStep {
-  std::int64_t step = 1;  // of the updates so far, from 1
+  std::int64_t step = 1;  // of the tensor's updates so far, from 1
   double lr = 0;
   float grad_scale = 1;  // clipping: the gradient is multiplied by this first
 };

@@ -150,6 +150,7 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
   commit = find_commit(world, path, own);
   if (!commit) return std::nullopt;
   std::int64_t step = 0, updates = 0;
+  std::vector<std::int64_t> missed;  // none are known of a program that did not count them
   int frozen = trainer.layout().frozen_units;
   std::optional<CheckpointReader> reader;
   together(world, [&] {
@@ -164,6 +165,7 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
     if (!stored.contains(kProgress)) return;
     frozen = stored[kProgress].value("frozen_units", frozen);
     updates = stored[kProgress].value("updates", updates);
+    missed = stored[kProgress].value("missed", missed);
     if (updates < 0 || updates > step || (updates == 0) != (step == 0))
       throw_failure(fmt::format("{} steps in {} updates", step, updates), reader->directory(),
                     "an older checkpoint");
@@ -173,7 +175,11 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
     const Request request = trainer.asked_with_frozen(frozen);
     trainer.adopt(request, assign(trainer.job(), request));
   }
-  together(world, [&] { read_state(trainer.state(), *reader); });
+  together(world, [&] {
+    missed.resize(trainer.assignment().buckets.size());
+    trainer.state().missed() = std::move(missed);
+    read_state(trainer.state(), *reader);
+  });
   trainer.refresh();
   return step;
 }
@@ -227,6 +233,7 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
         nlohmann::json metadata = identity;
         progress["frozen_units"] = trainer.layout().frozen_units;
         progress["updates"] = step - trainer.ahead();
+        progress["missed"] = trainer.state().missed();
         metadata[kProgress] = std::move(progress);
         write_manifest(partial, std::move(shards), metadata);
       },

@@ -110,6 +110,9 @@ StepResult Trainer::step(std::int64_t step, BatchSource& source) {
   const std::int64_t update = step - ahead_;
   engine_->skip(skips_.of_step(update));
   StepResult result = engine_->train(step, update, lr_.rate(step), source, frozen_outputs_);
+  for (std::size_t b = 0; b < assignment_->buckets.size(); ++b)
+    if (std::int64_t& missed = state_->missed()[b]; assignment_->buckets[b].frozen)
+      missed = job_.keeps_frozen_state ? missed + 1 : update;
   done_ = step + assignment_->batches - 1;
   ahead_ += assignment_->batches - 1;
   if (engine_->works()) squares_ = engine_->bucket_squares();

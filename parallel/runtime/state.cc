@@ -44,6 +44,7 @@ void State::resize(std::size_t buckets) {
   kind_blocks_.resize(buckets);
   weights_.resize(buckets);
   part_elements_.resize(buckets);
+  missed_.resize(buckets);
 }
 
 void State::use(const Assignment& assignment) {

@@ -48,6 +48,11 @@ class State {
   /// well: each element of the model's state is seen once, by one rank.
   void each_owned(const std::function<void(const OwnedRun&)>& see) const;
 
+  /// Of the run's updates so far, by bucket, those that its optimizer state does not know of, since
+  /// it was frozen.
+  std::vector<std::int64_t>& missed() { return missed_; }
+  const std::vector<std::int64_t>& missed() const { return missed_; }
+
   const Assignment& assignment() const { return *assignment_; }
   int rank() const { return rank_; }
   Memory& memory() const { return *memory_; }
@@ -77,6 +82,7 @@ class State {
   std::vector<Arena> weight_blocks_, kind_blocks_;  // by bucket
   std::vector<View> weights_;
   std::vector<std::size_t> part_elements_;  // by bucket: of a kind
+  std::vector<std::int64_t> missed_;
   std::size_t bytes_ = 0, peak_ = 0;
 };
 

@@ -54,9 +54,10 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
   if (watchdog_ != nullptr) watchdog_->at("update");
   StepResult result{.loss = sums_.mean_loss(update.step, update.targets), .lr = update.lr};
   result.grad_norm = std::sqrt(sums_.total_squares(update.step));
-  const UpdateStep rule{update.number, update.lr, clip_scale(result.grad_norm, clip_)};
+  UpdateStep rule{update.number, update.lr, clip_scale(result.grad_norm, clip_)};
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     if (parts_[b] == nullptr || skipped_[b]) continue;
+    rule.step = update.number - state_->missed()[b];
     if (parts_[b]->count() > 0) update_bucket(b, rule, gradients.reduced(static_cast<int>(b)));
     weights_->start(b);
   }

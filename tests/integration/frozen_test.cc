@@ -303,6 +303,71 @@ TEST(FrozenTraining, ACheckpointWithoutProgressHasTheConfigsFrozenUnits) {
   }
 }
 
+/// A weight, Adam's moments and decay after some steps.
+struct AdamValues {
+  double w = 0, m = 0, v = 0;
+};
+
+/// Element 0 of the first matrix of unit 1 before and after step 7 of a run in which it has been
+/// frozen during steps 4 to 6; resumed before step 7, or not.
+std::pair<AdamValues, AdamValues> thaw(const RunConfig& config, bool resumed) {
+  const TemporaryDirectory directory;
+  std::pair<AdamValues, AdamValues> result;
+  const auto freeze = [](Trainer& trainer, int units) {
+    const Request request = trainer.asked_with_frozen(units);
+    trainer.adopt(request, assign(trainer.job(), request));
+  };
+  const auto values = [](const Trainer& trainer) {
+    const std::size_t b = 2;  // "001.attention"
+    EXPECT_EQ(trainer.assignment().buckets[b].name, "001.attention");
+    const auto at = trainer.assignment().buckets[b].tensors[2].offset;
+    EXPECT_TRUE(trainer.assignment().buckets[b].tensors[2].decay);
+    return AdamValues{trainer.state().weights()[b].f32()[at], trainer.state().part(b, 0).f32()[at],
+                      trainer.state().part(b, 1).f32()[at]};
+  };
+  const auto last_step = [&](Trainer& trainer, BatchSource& source) {
+    freeze(trainer, 0);
+    result.first = values(trainer);
+    trainer.step(7, source);
+    result.second = values(trainer);
+  };
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    for (int step = 1; step <= 6; ++step) {
+      if (step == 4) freeze(trainer, 3);
+      trainer.step(step, source);
+    }
+    if (resumed)
+      save_checkpoint(trainer, directory.path(), 6, {});
+    else
+      last_step(trainer, source);
+  });
+  if (resumed)
+    with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+      EXPECT_EQ(load_checkpoint(trainer, directory.path(), {}), 6);
+      last_step(trainer, source);
+    });
+  return result;
+}
+
+/// As torch.optim.AdamW does, whose tensors count their own steps.
+TEST(FrozenTraining, AThawedTensorCountsItsOwnSteps) {
+  RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  config.freeze.unfreeze = "loss";  // keeps the optimizer's state
+  config.lr.warmup = 0, config.lr.schedule = "constant";
+  const OptimizerSection& adam = config.optimizer;
+  for (const bool resumed : {false, true}) {
+    const auto [before, after] = thaw(config, resumed);
+    const auto moved_at = [&](int step) {
+      const double m = after.m / (1 - std::pow(adam.betas[0], step)),
+                   v = after.v / (1 - std::pow(adam.betas[1], step));
+      return before.w * (1 - adam.lr * adam.weight_decay) - adam.lr * m / (std::sqrt(v) + adam.eps);
+    };
+    const double step_size = std::abs(after.w - before.w);
+    EXPECT_NEAR(after.w, moved_at(4), 1e-3 * step_size) << resumed;
+    EXPECT_GT(std::abs(after.w - moved_at(7)), 1e-2 * step_size) << resumed;
+  }
+}
+
 TEST(FrozenTraining, LeavesAUnitToTrain) {
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   EXPECT_NO_THROW(planned(frozen(config, kUnits - 1), 1));

@@ -12,8 +12,8 @@
 namespace concertina {
 
 struct CacheKey {
-  std::uint64_t sample = 0;        // its number in the data set, the same in every epoch
-  std::uint64_t augmentation = 0;  // seed of what was done to it before the model saw it
+  std::uint64_t sample = 0;        // its number in the data set, over all views
+  std::uint64_t augmentation = 0;  // view: what was done to it before the model saw it
   Sha256Digest prefix{};           // of the units that computed it: prefix_digest()
   bool operator==(const CacheKey&) const = default;
 };

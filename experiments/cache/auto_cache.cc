@@ -43,7 +43,7 @@ AutoCache::AutoCache(Trainer& trainer, Options options)
     : trainer_(trainer),
       decided_(options.decided),
       source_(options.dataset, data_seed(trainer.config()), trainer.config().batch.global),
-      room_(cache_room(trainer.config(), trainer.job().model, source_.samples_per_epoch())),
+      room_(cache_room(trainer.config(), trainer.job().model, source_.samples_of_views())),
       per_microbatch_(static_cast<std::size_t>(trainer.job().model.samples)),
       digests_(trainer, options.numerics),
       unit_forward_(at(trainer.job().units())) {
@@ -290,7 +290,7 @@ CacheUse AutoCache::use() {
 /// The prefix that the entry of `sample` is of, as an index; -1 if it has none.
 int AutoCache::place_of(std::uint64_t sample) {
   const std::optional<CacheKey> key = store_->held(sample);
-  if (!key || key->sample != sample || key->augmentation != 0) return -1;
+  if (!key || *key != key_of(sample, key->prefix)) return -1;
   for (std::size_t i = 0; i < prefixes_.size(); ++i)
     if (prefixes_[i].digest == key->prefix) return static_cast<int>(i);
   return -1;
@@ -321,7 +321,7 @@ bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
   auto* const bytes = memory.on_host() ? static_cast<std::byte*>(output.data) : staging_.data();
   for (std::size_t i = 0; i < per_microbatch_; ++i) {
     const std::span entry(bytes + i * room_.entry_bytes, room_.entry_bytes);
-    if (store_->read({samples_[first + i], 0, prefix.digest}, entry)) continue;
+    if (store_->read(key_of(samples_[first + i], prefix.digest), entry)) continue;
     // Most likely the others of this microbatch are damaged as well: all are written anew.
     std::fill_n(places_.begin() + static_cast<std::ptrdiff_t>(first), per_microbatch_, -1);
     return false;
@@ -342,7 +342,7 @@ void AutoCache::keep(const MicrobatchIo& io, View output) {
     if (!wanted(i)) continue;
     if (!fetched) memory.copy(output.data, staging_.data(), output.bytes());
     fetched = true;
-    store_->write({samples_[first + i], 0, prefixes_[0].digest},
+    store_->write(key_of(samples_[first + i], prefixes_[0].digest),
                   std::span(bytes + i * room_.entry_bytes, room_.entry_bytes));
   }
 }

@@ -83,6 +83,10 @@ class AutoCache final : public FrozenOutputs {
   void gather_times();
   double forward_seconds() const;
   void list_samples(std::int64_t step, std::vector<std::uint64_t>& samples);
+  /// `sample`: its number over all views.
+  CacheKey key_of(std::uint64_t sample, const Sha256Digest& prefix) const {
+    return {sample, sample / source_.samples_per_epoch(), prefix};
+  }
   int place_of(std::uint64_t sample);
   bool read(const Prefix& prefix, std::size_t first, View output);
   /// The samples of a microbatch: this many from here.

@@ -29,7 +29,7 @@ std::string text_of(const CacheUse& use);
 
 /// On each host. A tier without room for any sample has no file.
 struct CacheRoom {
-  std::uint64_t samples = 0, entry_bytes = 0;  // of an epoch; what frozen units make of a sample
+  std::uint64_t samples = 0, entry_bytes = 0;  // of an epoch, by views; what is made of a sample
   CacheSlots memory, disk;
 
   /// Bytes in shared memory.
@@ -42,7 +42,7 @@ bool uses_cache(const RunConfig& config);
 /// Why a budget is without effect; empty if it has one, or if there is none.
 std::string idle_cache(const RunConfig& config);
 
-/// Nothing but zeros unless uses_cache(). `samples`: of an epoch. Throws bad input where a budget
+/// Nothing but zeros unless uses_cache(). `samples`: of all views. Throws bad input where a budget
 /// holds no sample.
 CacheRoom cache_room(const RunConfig& config, const ModelSpec& model, std::uint64_t samples);
 

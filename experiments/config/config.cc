@@ -16,6 +16,7 @@
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
+#include "models/task.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
@@ -119,6 +120,9 @@ void check_policy(const RunConfig& config) {
 }
 
 std::optional<Variation> data_varies(const RunConfig& config) {
+  if (config.data.views > 0) return std::nullopt;
+  if (task_of(config.model.family, config.model.task).masks)
+    return Variation{"model.task = \"masked-lm\"", ""};
   const DatasetFormat& format = find_format(config.data.format);
   if (format.varies == nullptr) return std::nullopt;
   return format.varies(
@@ -135,7 +139,9 @@ void check_cache(const RunConfig& config) {
     if (const auto varies = data_varies(config))
       throw_input(
           fmt::format("{} = {} with {}: no sample comes again", key, to_toml(size), varies->now),
-          config.where(key), fmt::format("{}, or {} = 0", varies->instead, key));
+          config.where(key),
+          fmt::format("data.views = 4 (they come again after 4 epochs){}{}, or {} = 0",
+                      varies->instead.empty() ? "" : ", ", varies->instead, key));
     if (find_precision(config.numerics.compute)->products == Products::fp8 && !alone)
       throw_input(fmt::format("{} = {} with numerics.compute = \"{}\": its scales depend on all "
                               "samples of a microbatch, which has others in each epoch",

@@ -28,6 +28,7 @@
 #include "experiments/run/run_identity.h"
 #include "experiments/run/text_identity.h"
 #include "io/datasets/masked_tokens.h"
+#include "io/datasets/views.h"
 #include "io/file.h"
 #include "io/hdf5_version.h"
 #include "io/sha256.h"
@@ -107,6 +108,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   // With their marks: a mask is a token as well.
   if (task_of(config.model.family, config.model.task).masks)
     dataset = masked_tokens(dataset, tokenizer);
+  dataset = with_views(dataset, static_cast<std::uint64_t>(config.data.views));
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
@@ -129,7 +131,7 @@ CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
                         const std::shared_ptr<const Dataset>& dataset) {
   if (!uses_cache(config) || dataset == nullptr) return {};
   const TrainingSource source(dataset, data_seed(config), config.batch.global);
-  return cache_room(config, model, source.samples_per_epoch());
+  return cache_room(config, model, source.samples_of_views());
 }
 
 /// The run's own file, as it is now, can say what this many ranks do.

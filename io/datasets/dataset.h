@@ -77,8 +77,9 @@ class Dataset {
   /// Writes one sample; `views[i]` has the elements of fields()[i]. An empty view is not wanted.
   /// For several threads at once.
   virtual void write(const SampleAt& at, std::span<const View> views) const = 0;
-  /// Whether a sample of training is the same in each epoch and for each seed.
+  /// Whether a sample of training comes again: is the same in each epoch, or each views() epochs.
   virtual bool repeats() const = 0;
+  virtual std::uint64_t views() const { return 1; }
   /// All its files: their bytes are its identity.
   virtual const Corpus& corpus() const = 0;
   /// Reads whole the files that say their own hash. Input error: one that holds something else.

@@ -115,7 +115,8 @@ std::int64_t TrainingSource::first_step(std::uint64_t epoch) const {
 
 std::uint64_t TrainingSource::sample(std::int64_t step, std::int64_t place) const {
   CONCERTINA_CHECK(dataset_->repeats(), "samples that differ by epoch have no numbers");
-  return this->place(index_of(step, place)).sample;
+  const Place at = this->place(index_of(step, place));
+  return at.epoch % dataset_->views() * samples_per_epoch() + at.sample;
 }
 
 std::uint64_t TrainingSource::samples_per_epoch() const {

@@ -66,10 +66,13 @@ class TrainingSource final : public BatchSource {
   std::int64_t first_step(std::uint64_t epoch) const;
 
   /// Which sample stands at `place` in [0, B) of the batch of `step`: the same number for the same
-  /// sample in every epoch, in [0, samples_per_epoch()). Only where dataset.repeats().
+  /// sample in the same view, whatever the epoch, in [0, samples_of_views()). Only where
+  /// dataset.repeats().
   std::uint64_t sample(std::int64_t step, std::int64_t place) const;
   /// Only where dataset.repeats().
   std::uint64_t samples_per_epoch() const;
+  /// The same, over as many epochs as there are views.
+  std::uint64_t samples_of_views() const { return dataset_->views() * samples_per_epoch(); }
 
  private:
   struct Epoch {

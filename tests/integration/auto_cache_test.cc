@@ -61,6 +61,31 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
   }
 }
 
+/// Masks and offsets that come again after `views` epochs: the first time that each does, all that
+/// is frozen runs.
+TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
+  CachedHost host;
+  constexpr int kEpoch = 2, kViews = 3;  // steps of an epoch
+  for (const char* family : {"bert", "gpt"}) {
+    SCOPED_TRACE(family);
+    RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
+    config.model.family = family;
+    config.model.vocab = 300;  // with the marks
+    config.data.windows = family == std::string("gpt") ? "shifted" : "fixed";
+    const auto train = [&](int views, bool cached) {
+      RunConfig one = cached ? with_room(config, host, kViews * kCachedSamples, 0) : config;
+      one.data.views = views;
+      return train_cached(1, one, host, {0, 3 * kViews * kEpoch, "", ""}, {{1, frozen_at(5)}});
+    };
+    const CachedResult expected = train(kViews, false), got = train(kViews, true);
+    EXPECT_EQ(got.outcome, expected.outcome);
+    EXPECT_EQ(train(0, false).outcome == expected.outcome, false);
+    EXPECT_GE(got.use.misses, kViews * (kCachedSamples - 2));
+    EXPECT_GE(got.use.memory_hits, kViews * (kCachedSamples - 2));
+    EXPECT_EQ(got.use.faults, 0U);
+  }
+}
+
 /// Forwards of stages of frozen units alone that run by turns with a backward.
 int overlapped_frozen(const RunConfig& config, int ranks) {
   const PlannedJob run = planned(config, ranks);

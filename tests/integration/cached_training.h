@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "experiments/cache/auto_cache.h"
+#include "io/datasets/masked_tokens.h"
+#include "io/datasets/views.h"
+#include "models/task.h"
 #include "parallel/generate/assign.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
@@ -40,10 +43,13 @@ struct CachedHost {
       file << static_cast<char>('a' + i * i * i % 23);
   }
   std::shared_ptr<const Dataset> dataset(const RunConfig& config) const {
-    return open_dataset({.files = {text},
-                         .validation = 0,
-                         .tokens_per_sample = config.model.context,
-                         .windows = "fixed"});
+    auto dataset = open_dataset({.files = {text},
+                                 .validation = 0,
+                                 .tokens_per_sample = config.model.context,
+                                 .windows = config.data.windows});
+    if (task_of(config.model.family, config.model.task).masks)
+      dataset = masked_tokens(dataset, nullptr);
+    return with_views(dataset, static_cast<std::uint64_t>(config.data.views));
   }
 };
 

@@ -467,6 +467,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[cache]\ndisk = \"1 GiB\"",
                  "cache.disk = \"1 GiB\" with data.windows = \"shifted\"", "a.toml:2:8",
                  "data.views = 4 (they come again after 4 epochs), data.windows = \"fixed\""},
+        BadInput{"[cache]\nmemory = \"1 MiB\"\n[data]\nwindows = \"fixed\"\n[model]\nfamily = "
+                 "\"bert\"",
+                 "with model.task = \"masked-lm\": no sample comes again", "a.toml:2:10",
+                 "data.views = 4"},
         BadInput{"[cache]\ndisk = \"1 MiB\"\n[data]\nwindows = \"fixed\"\n[numerics]\ncompute = "
                  "\"fp8\"\n[batch]\nglobal = 8\nmicrobatches = 4",
                  "its scales depend on all samples of a microbatch", "a.toml:2:8",

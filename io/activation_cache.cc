@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kProbes = 32, kProbeBytes = 32 << 20;
 
-/// Samples whose slots are spread over the whole tier, as those of a step are.
-std::vector<std::uint64_t> probe_samples(const CacheSlots& slots) {
+/// Slots that are spread over the whole tier, as those of a step are.
+std::vector<std::uint64_t> probe_slots(const CacheSlots& slots) {
   const std::uint64_t count =
       std::min({slots.count, kProbes, std::max<std::uint64_t>(1, kProbeBytes / slots.entry_bytes)});
   std::vector<std::uint64_t> samples;
@@ -52,12 +52,12 @@ TierRates measure_tier(CacheTier& tier) {
   std::vector<std::byte> data(bytes);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 131 >> 3);
   const Sha256Digest prefix = prefix_digest("measurement", "", {});
-  const std::vector<std::uint64_t> samples = probe_samples(tier.slots());
+  const std::vector<std::uint64_t> slots = probe_slots(tier.slots());
   const auto rate = [&](const std::function<bool(const CacheKey&)>& act) {
     std::vector<double> seconds;
-    for (const std::uint64_t sample : samples) {
+    for (const std::uint64_t slot : slots) {
       const double start = now();
-      if (act({sample, 0, prefix})) seconds.push_back(now() - start);
+      if (act({slot, 0, prefix})) seconds.push_back(now() - start);
     }
     return rate_of(bytes, std::move(seconds));
   };
@@ -72,7 +72,7 @@ TierRates measure_tier(CacheTier& tier) {
   rates.read = rate(read);
   tier.evict();
   rates.read_cold = rate(read);
-  for (const std::uint64_t sample : samples) tier.clear(sample);
+  for (const std::uint64_t slot : slots) tier.clear(slot);
   return rates;
 }
 
@@ -172,16 +172,16 @@ void ActivationCache::hide() {
   }
 }
 
-ActivationCache::Tier* ActivationCache::find(std::uint64_t sample) {
+ActivationCache::Tier* ActivationCache::find(std::uint64_t slot) {
   for (Tier* tier : {&memory_, &disk_})
-    if (tier->has(sample)) return tier->off.load(std::memory_order_relaxed) ? nullptr : tier;
+    if (tier->has(slot)) return tier->off.load(std::memory_order_relaxed) ? nullptr : tier;
   return nullptr;
 }
 
-std::optional<CacheKey> ActivationCache::held(std::uint64_t sample) {
-  Tier* const tier = find(sample);
+std::optional<CacheKey> ActivationCache::held(std::uint64_t slot) {
+  Tier* const tier = find(slot);
   try {
-    if (tier != nullptr) return tier->file->held(sample);
+    if (tier != nullptr) return tier->file->held(slot);
   } catch (const Error& error) {
     turn_off(*tier, error);
   }
@@ -189,7 +189,7 @@ std::optional<CacheKey> ActivationCache::held(std::uint64_t sample) {
 }
 
 bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
-  Tier* const tier = find(key.sample);
+  Tier* const tier = find(key.slot);
   CacheOutcome outcome = CacheOutcome::miss;
   try {
     if (tier != nullptr) outcome = tier->file->read(key, out);
@@ -197,14 +197,14 @@ bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
     turn_off(*tier, error);
   }
   if (outcome == CacheOutcome::damaged)
-    fault(fmt::format("{} has a damaged entry of sample {} ({}): it is computed again", tier->name,
-                      key.sample, tier->path));
+    fault(fmt::format("{} has a damaged entry in slot {} ({}): it is computed again", tier->name,
+                      key.slot, tier->path));
   ++(outcome == CacheOutcome::hit ? tier->hits : misses_);
   return outcome == CacheOutcome::hit;
 }
 
 bool ActivationCache::write(const CacheKey& key, std::span<const std::byte> data) {
-  Tier* const tier = find(key.sample);
+  Tier* const tier = find(key.slot);
   if (tier == nullptr) return false;
   try {
     tier->file->write(key, data);
@@ -216,14 +216,14 @@ bool ActivationCache::write(const CacheKey& key, std::span<const std::byte> data
   return true;
 }
 
-void ActivationCache::prefetch(std::span<const std::uint64_t> samples) {
-  for (const std::uint64_t sample : samples)
-    if (Tier* const tier = find(sample); tier == &disk_) tier->file->prefetch(sample);
+void ActivationCache::prefetch(std::span<const std::uint64_t> slots) {
+  for (const std::uint64_t slot : slots)
+    if (Tier* const tier = find(slot); tier == &disk_) tier->file->prefetch(slot);
 }
 
-CachePlace ActivationCache::place(std::uint64_t sample) const {
-  if (memory_.has(sample)) return CachePlace::memory;
-  return disk_.has(sample) ? CachePlace::disk : CachePlace::nowhere;
+CachePlace ActivationCache::place(std::uint64_t slot) const {
+  if (memory_.has(slot)) return CachePlace::memory;
+  return disk_.has(slot) ? CachePlace::disk : CachePlace::nowhere;
 }
 
 std::uint64_t ActivationCache::slots(CachePlace place) const {

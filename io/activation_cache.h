@@ -3,10 +3,10 @@
 // damaged entry, a disk that fails) is a miss, and the first such thing is a warning. The files
 // never have more bytes than the budgets.
 //
-// Sample s has slot s: the first slots are in shared memory, the next ones on disk, the rest
-// nowhere. So nothing is ever evicted, and which reads hit is known beforehand. An entry stays
-// readable under its old digest until one of a new digest takes its place: that is how entries move
-// on when more units are frozen.
+// The first slots are in shared memory, the next ones on disk. Which sample has which slot is the
+// caller's choice (experiments/cache/slot_plan.h): nothing is evicted but by writing in its place.
+// So an entry stays readable under its old digest until one of a new digest takes its place: that
+// is how entries move on when more units are frozen.
 //
 // The ranks of a host share the files: one of them, the leader, makes the cache; the others open it
 // after that; then the leader hides the files. From then on they have no names and go with the last
@@ -73,7 +73,7 @@ struct CacheCounts {
 };
 
 /// Several threads may use one object, and several processes the same cache; but two writers never
-/// the same sample at the same time.
+/// the same slot at the same time.
 class ActivationCache {
  public:
   /// `leader`: one rank of the host, before all others. It also removes what is left of tiers that
@@ -89,18 +89,18 @@ class ActivationCache {
   /// the cache; on other ranks it does nothing.
   void hide();
 
-  /// Returns the key that read() would most likely find for `sample`; it reads and counts no data.
-  std::optional<CacheKey> held(std::uint64_t sample);
+  /// Returns the key that read() would most likely find in `slot`; it reads and counts no data.
+  std::optional<CacheKey> held(std::uint64_t slot);
   /// Whether `out` (entry_bytes of them) is now what was written for `key`. If not, its content
   /// means nothing.
   bool read(const CacheKey& key, std::span<std::byte> out);
-  /// Whether `data` was kept: only for samples that have a slot.
+  /// Whether `data` was kept: only in a slot that there is.
   bool write(const CacheKey& key, std::span<const std::byte> data);
-  /// Starts to read the entries of these samples from the disk into the page cache, and returns at
+  /// Starts to read the entries of these slots from the disk into the page cache, and returns at
   /// once. The kernel keeps what it has room for; nothing is taken from the budgets.
-  void prefetch(std::span<const std::uint64_t> samples);
+  void prefetch(std::span<const std::uint64_t> slots);
 
-  CachePlace place(std::uint64_t sample) const;
+  CachePlace place(std::uint64_t slot) const;
   std::uint64_t slots(CachePlace place) const;
   CacheCounts counts() const;
 
@@ -116,13 +116,13 @@ class ActivationCache {
     std::atomic<bool> off = false;  // it failed: not touched again
     std::atomic<std::uint64_t> hits = 0;
 
-    bool has(std::uint64_t sample) const { return file.has_value() && file->slots().holds(sample); }
+    bool has(std::uint64_t slot) const { return file.has_value() && file->slots().holds(slot); }
   };
 
   CacheTier create(Tier& tier, const CacheSlots& slots);
   void make(Tier& tier, std::uint64_t first, std::uint64_t budget);
   void open(Tier& tier);
-  Tier* find(std::uint64_t sample);
+  Tier* find(std::uint64_t slot);
   /// Counts a fault; the first one is a warning, the others are for the debug log.
   void fault(const std::string& text);
   void turn_off(Tier& tier, const Error& error);

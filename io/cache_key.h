@@ -12,9 +12,9 @@
 namespace concertina {
 
 struct CacheKey {
-  std::uint64_t sample = 0;        // its number in the data set, over all views
-  std::uint64_t augmentation = 0;  // view: what was done to it before the model saw it
-  Sha256Digest prefix{};           // of the units that computed it: prefix_digest()
+  std::uint64_t slot = 0;    // where it is
+  std::uint64_t sample = 0;  // its number in the data set, over all views of each
+  Sha256Digest prefix{};     // of the units that computed it: prefix_digest()
   bool operator==(const CacheKey&) const = default;
 };
 

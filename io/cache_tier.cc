@@ -21,7 +21,7 @@ namespace {
 /// Before the data of each entry. All zero: the slot is empty.
 struct EntryHeader {
   Sha256Digest prefix{};
-  std::uint64_t augmentation = 0, sample = 0;
+  std::uint64_t sample = 0, slot = 0;
   std::uint64_t data_hash = 0;  // XXH3 of the data
   std::uint32_t write = 0;      // no two writes of a slot have the same soon after one another
   std::uint32_t own_hash = 0;   // the low half of XXH3 of all above
@@ -65,7 +65,7 @@ Header sealed(Header header) {
 EntryHeader entry_header(const CacheKey& key, std::span<const std::byte> data) {
   // The clock is the same for all processes of the host; its low half comes again after 4 s.
   const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
-  return sealed(EntryHeader{key.prefix, key.augmentation, key.sample, xxh3(data),
+  return sealed(EntryHeader{key.prefix, key.sample, key.slot, xxh3(data),
                             static_cast<std::uint32_t>(time), 0});
 }
 
@@ -179,29 +179,27 @@ void CacheTier::remove(const std::string& path, const Sha256Digest& owner) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io("unlink", path);
 }
 
-std::uint64_t CacheTier::offset(std::uint64_t sample) const {
-  CONCERTINA_CHECK(slots_.holds(sample), "sample {} of slots [{}, +{})", sample, slots_.first,
-                   slots_.count);
-  return kPage + (sample - slots_.first) * slot_bytes(slots_.entry_bytes);
+std::uint64_t CacheTier::offset(std::uint64_t slot) const {
+  CONCERTINA_CHECK(slots_.holds(slot), "slot {} of [{}, +{})", slot, slots_.first, slots_.count);
+  return kPage + (slot - slots_.first) * slot_bytes(slots_.entry_bytes);
 }
 
-std::optional<CacheKey> CacheTier::held(std::uint64_t sample) const {
+std::optional<CacheKey> CacheTier::held(std::uint64_t slot) const {
   EntryHeader header;
-  file_.read_at(offset(sample), bytes_of(header));
+  file_.read_at(offset(slot), bytes_of(header));
   if (header == EntryHeader{} || header != sealed(header)) return {};
-  return CacheKey{header.sample, header.augmentation, header.prefix};
+  return CacheKey{header.slot, header.sample, header.prefix};
 }
 
 CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) const {
   CONCERTINA_CHECK(out.size() == slots_.entry_bytes, "{} bytes for an entry of {}", out.size(),
                    slots_.entry_bytes);
-  const std::uint64_t at = offset(key.sample);
+  const std::uint64_t at = offset(key.slot);
   EntryHeader header, again;
   file_.read_at(at, bytes_of(header));
   if (header == EntryHeader{}) return CacheOutcome::miss;
   if (header == sealed(header)) {
-    if (CacheKey{header.sample, header.augmentation, header.prefix} != key)
-      return CacheOutcome::miss;
+    if (CacheKey{header.slot, header.sample, header.prefix} != key) return CacheOutcome::miss;
     file_.read_at(at + sizeof header, out);
     if (header.data_hash == xxh3(out)) return CacheOutcome::hit;
   }
@@ -215,21 +213,21 @@ void CacheTier::write(const CacheKey& key, std::span<const std::byte> data) {
   CONCERTINA_CHECK(data.size() == slots_.entry_bytes, "{} bytes for an entry of {}", data.size(),
                    slots_.entry_bytes);
   EntryHeader header = entry_header(key, data);
-  clear(key.sample);
-  const std::uint64_t at = offset(key.sample);
+  clear(key.slot);
+  const std::uint64_t at = offset(key.slot);
   file_.write_at(at + sizeof header, data);
   file_.write_at(at, bytes_of(header));
 }
 
-void CacheTier::clear(std::uint64_t sample) {
+void CacheTier::clear(std::uint64_t slot) {
   EntryHeader none;
-  file_.write_at(offset(sample), bytes_of(none));
+  file_.write_at(offset(slot), bytes_of(none));
 }
 
-void CacheTier::prefetch(std::uint64_t sample) const {
+void CacheTier::prefetch(std::uint64_t slot) const {
   // The kernel reads no more than its read-ahead window per call, 128 KiB unless it was changed.
   constexpr std::uint64_t kWindow = 128 << 10;
-  const std::uint64_t begin = offset(sample), end = begin + slot_bytes(slots_.entry_bytes);
+  const std::uint64_t begin = offset(slot), end = begin + slot_bytes(slots_.entry_bytes);
   for (std::uint64_t at = begin; at < end; at += kWindow)
     ::posix_fadvise(file_.descriptor(), static_cast<off_t>(at),
                     static_cast<off_t>(std::min(kWindow, end - at)), POSIX_FADV_WILLNEED);

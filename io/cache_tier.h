@@ -19,11 +19,11 @@ namespace concertina {
 
 /// Which of a data set's entries a tier has room for, and how large each is.
 struct CacheSlots {
-  std::uint64_t first = 0, count = 0;  // samples [first, first + count), one slot each
+  std::uint64_t first = 0, count = 0;  // slots [first, first + count)
   std::uint64_t entry_bytes = 0;
   bool operator==(const CacheSlots&) const = default;
 
-  bool holds(std::uint64_t sample) const { return sample >= first && sample - first < count; }
+  bool holds(std::uint64_t slot) const { return slot >= first && slot - first < count; }
   /// The file's size; at most the budget that the slots were made for.
   std::uint64_t file_bytes() const;
 };
@@ -51,24 +51,24 @@ class CacheTier {
   const CacheSlots& slots() const { return slots_; }
   const std::string& path() const { return file_.path(); }
 
-  /// The key of what the slot of `sample` says that it holds, without a look at the data; nothing
+  /// The key of what `slot` says that it holds, without a look at the data; nothing
   /// if it is empty or its header damaged. Throws if the file cannot be read.
-  std::optional<CacheKey> held(std::uint64_t sample) const;
+  std::optional<CacheKey> held(std::uint64_t slot) const;
   /// Copies the entry of `key` into `out`, which is changed in any case. Throws if the file cannot
   /// be read. Damaged: the entry is not what was written, and nobody is writing it now.
   CacheOutcome read(const CacheKey& key, std::span<std::byte> out) const;
-  /// Puts `data` in place of what the slot of `key.sample` holds. Throws if it cannot be written:
+  /// Puts `data` in place of what `key.slot` holds. Throws if it cannot be written:
   /// the slot is then empty or damaged.
   void write(const CacheKey& key, std::span<const std::byte> data);
-  void clear(std::uint64_t sample);
+  void clear(std::uint64_t slot);
   /// Has the system read a slot into its page cache in the background, if it is not there.
-  void prefetch(std::uint64_t sample) const;
+  void prefetch(std::uint64_t slot) const;
   /// Drops the file from the page cache, for measurements: the next read is from the disk.
   void evict();
 
  private:
   CacheTier(File file, const CacheSlots& slots);
-  std::uint64_t offset(std::uint64_t sample) const;
+  std::uint64_t offset(std::uint64_t slot) const;
 
   File file_;
   CacheSlots slots_;

@@ -52,6 +52,7 @@ AutoCache::AutoCache(Trainer& trainer, Options options)
     staging_.resize(per_microbatch_ * static_cast<std::size_t>(room_.entry_bytes));
   const Watchdog::Patience patience(trainer.watchdog(), "making the activation cache");
   open_files(options);
+  make_slot_plan();
   own_read_seconds_ = read_seconds_of(store_->measure(), *store_, room_.entry_bytes);
   trainer_.world().barrier();  // nobody measures any more
   trainer_.reuse(this);
@@ -104,6 +105,22 @@ void AutoCache::require_agreement(const std::vector<int>& hosts) {
   store_ = std::make_unique<ActivationCache>(none, false);
 }
 
+/// Where there are fewer slots than samples. From the epoch in which this launch begins, the same
+/// on all ranks.
+void AutoCache::make_slot_plan() {
+  const std::uint64_t slots = store_->slots(CachePlace::memory) + store_->slots(CachePlace::disk);
+  if (slots >= room_.samples) return;
+  const std::uint64_t samples = source_.samples_per_epoch();
+  const auto order = [this](std::uint64_t epoch, std::vector<std::uint64_t>& samples_in_order) {
+    const Permutation permutation = source_.order(epoch);
+    samples_in_order.resize(permutation.size());
+    for (std::size_t i = 0; i < samples_in_order.size(); ++i) samples_in_order[i] = permutation(i);
+  };
+  slots_.emplace(order, samples, room_.samples / samples, slots,
+                 source_.position(trainer_.done()).epoch,
+                 static_cast<std::uint64_t>(trainer_.job().batch()));
+}
+
 void AutoCache::before_step(std::int64_t step) {
   if (trainer_.layout() != layout_)
     follow(step);
@@ -120,19 +137,23 @@ void AutoCache::before_step(std::int64_t step) {
   wanted_.clear();
   for (const int m : microbatches_)
     for (std::size_t i = 0; i < per_microbatch_; ++i)
-      if (const std::uint64_t sample = next_[first_of(m) + i];
-          store_->place(sample) == CachePlace::disk)
-        wanted_.push_back(sample);
+      if (const std::int64_t slot = next_[first_of(m) + i].before;
+          slot >= 0 && store_->place(static_cast<std::uint64_t>(slot)) == CachePlace::disk)
+        wanted_.push_back(static_cast<std::uint64_t>(slot));
   store_->prefetch(wanted_);
 }
 
 /// As StepBatch and TrainingSource::load() take them.
-void AutoCache::list_samples(std::int64_t step, std::vector<std::uint64_t>& samples) {
-  const std::int64_t batch = trainer_.job().batch();
+void AutoCache::list_samples(std::int64_t step, std::vector<StepSample>& samples) {
+  const auto first = static_cast<std::uint64_t>((step - 1) * trainer_.job().batch());
+  const std::uint64_t per_epoch = source_.samples_per_epoch();
   for (const int m : microbatches_)
     for (std::size_t i = first_of(m); i < first_of(m) + per_microbatch_; ++i) {
-      const auto place = static_cast<std::int64_t>(i);
-      samples[i] = source_.sample(step - 1 + place / batch, place % batch);
+      const auto [epoch, sample] = source_.place(first + i);
+      StepSample& one = samples[i];
+      one.number = epoch % (room_.samples / per_epoch) * per_epoch + sample;
+      one.before = slots_ ? slots_->before(epoch, sample) : static_cast<std::int64_t>(one.number);
+      one.after = slots_ ? slots_->after(epoch, sample) : one.before;
     }
 }
 
@@ -252,6 +273,7 @@ void AutoCache::decide(std::int64_t step) {
                       {"samples", room_.samples},
                       {"memory_slots", store_->slots(CachePlace::memory)},
                       {"disk_slots", store_->slots(CachePlace::disk)},
+                      {"share", outlook().share},
                       {"read_us", read_seconds_ * 1e6},
                       {"forward_us", forward * 1e6},
                       {"pays", verdict.pays},
@@ -265,8 +287,7 @@ CacheOutlook AutoCache::outlook() const {
   return {.on = on_,
           .units = units_,
           .read_seconds = read_seconds_,
-          .share = std::pow(slots / static_cast<double>(room_.samples),
-                            static_cast<double>(per_microbatch_))};
+          .share = std::min(1.0, slots / static_cast<double>(room_.samples))};
 }
 
 CacheUse AutoCache::use() {
@@ -288,9 +309,10 @@ CacheUse AutoCache::use() {
 }
 
 /// The prefix that the entry of `sample` is of, as an index; -1 if it has none.
-int AutoCache::place_of(std::uint64_t sample) {
-  const std::optional<CacheKey> key = store_->held(sample);
-  if (!key || *key != key_of(sample, key->prefix)) return -1;
+int AutoCache::place_of(const StepSample& sample) {
+  if (sample.before < 0) return -1;
+  const std::optional<CacheKey> key = store_->held(static_cast<std::uint64_t>(sample.before));
+  if (!key || key->sample != sample.number) return -1;
   for (std::size_t i = 0; i < prefixes_.size(); ++i)
     if (prefixes_[i].digest == key->prefix) return static_cast<int>(i);
   return -1;
@@ -321,7 +343,9 @@ bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
   auto* const bytes = memory.on_host() ? static_cast<std::byte*>(output.data) : staging_.data();
   for (std::size_t i = 0; i < per_microbatch_; ++i) {
     const std::span entry(bytes + i * room_.entry_bytes, room_.entry_bytes);
-    if (store_->read(key_of(samples_[first + i], prefix.digest), entry)) continue;
+    const StepSample& sample = samples_[first + i];
+    const CacheKey key{static_cast<std::uint64_t>(sample.before), sample.number, prefix.digest};
+    if (store_->read(key, entry)) continue;
     // Most likely the others of this microbatch are damaged as well: all are written anew.
     std::fill_n(places_.begin() + static_cast<std::ptrdiff_t>(first), per_microbatch_, -1);
     return false;
@@ -332,17 +356,15 @@ bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
 
 void AutoCache::keep(const MicrobatchIo& io, View output) {
   const std::size_t first = first_of(io.microbatch);
-  const auto wanted = [&](std::size_t i) {
-    return places_[first + i] != 0 && store_->place(samples_[first + i]) != CachePlace::nowhere;
-  };
   Memory& memory = trainer_.tensor_memory();
   bool fetched = memory.on_host();
   const auto* const bytes = fetched ? static_cast<const std::byte*>(output.data) : staging_.data();
   for (std::size_t i = 0; i < per_microbatch_; ++i) {
-    if (!wanted(i)) continue;
+    const StepSample& sample = samples_[first + i];
+    if (places_[first + i] == 0 || sample.after < 0) continue;
     if (!fetched) memory.copy(output.data, staging_.data(), output.bytes());
     fetched = true;
-    store_->write(key_of(samples_[first + i], prefixes_[0].digest),
+    store_->write({static_cast<std::uint64_t>(sample.after), sample.number, prefixes_[0].digest},
                   std::span(bytes + i * room_.entry_bytes, room_.entry_bytes));
   }
 }

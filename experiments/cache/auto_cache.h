@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "core/frozen_outputs.h"
 #include "experiments/cache/cache_room.h"
 #include "experiments/cache/prefix_digests.h"
+#include "experiments/cache/slot_plan.h"
 #include "experiments/run/trainer.h"
 #include "io/activation_cache.h"
 #include "io/datasets/source.h"
@@ -28,7 +30,7 @@ struct CacheOutlook {
   bool on = false;
   int units = 0;            // [0, units) need not run for a sample that is there
   double read_seconds = 0;  // per sample; 0: not known
-  double share = 0;         // of microbatches all of whose samples have a slot: only these are read
+  double share = 0;         // of microbatches all of whose samples are there, once it is full
 };
 
 class AutoCache final : public FrozenOutputs {
@@ -73,6 +75,11 @@ class AutoCache final : public FrozenOutputs {
     Sha256Digest digest{};
   };
   static constexpr std::size_t kPrefixes = 8;
+  /// A sample of a step.
+  struct StepSample {
+    std::uint64_t number = 0;              // over all views
+    std::int64_t before = -1, after = -1;  // its slot until this step, and from it on; -1: none
+  };
 
   void open_files(const Options& options);
   void require_agreement(const std::vector<int>& hosts);
@@ -82,12 +89,9 @@ class AutoCache final : public FrozenOutputs {
   void decide(std::int64_t step);
   void gather_times();
   double forward_seconds() const;
-  void list_samples(std::int64_t step, std::vector<std::uint64_t>& samples);
-  /// `sample`: its number over all views.
-  CacheKey key_of(std::uint64_t sample, const Sha256Digest& prefix) const {
-    return {sample, sample / source_.samples_per_epoch(), prefix};
-  }
-  int place_of(std::uint64_t sample);
+  void make_slot_plan();
+  void list_samples(std::int64_t step, std::vector<StepSample>& samples);
+  int place_of(const StepSample& sample);
   bool read(const Prefix& prefix, std::size_t first, View output);
   /// The samples of a microbatch: this many from here.
   std::size_t first_of(int microbatch) const {
@@ -100,6 +104,7 @@ class AutoCache final : public FrozenOutputs {
   const CacheRoom room_;
   const std::size_t per_microbatch_;  // samples
   std::unique_ptr<ActivationCache> store_;
+  std::optional<SlotPlan> slots_;  // none: each sample has the slot of its number
   PrefixDigests digests_;
   double own_read_seconds_ = 0, read_seconds_ = 0;  // per sample: of this rank, of all
   std::vector<double> unit_forward_;  // by unit, seconds per microbatch; 0: not measured yet
@@ -120,7 +125,8 @@ class AutoCache final : public FrozenOutputs {
 
   // The samples of the present step, each by its place in the batches of the step.
   std::int64_t step_ = -1, next_step_ = -1;
-  std::vector<std::uint64_t> samples_, next_, wanted_;
+  std::vector<StepSample> samples_, next_;
+  std::vector<std::uint64_t> wanted_;       // slots
   std::vector<int> places_;                 // in prefixes_, of each sample's entry; -1: it has none
   std::vector<std::byte> staging_;          // where tensors are not on the host
   std::uint64_t moved_ = 0, computed_ = 0;  // samples

@@ -65,6 +65,9 @@ class TrainingSource final : public BatchSource {
   /// of that step's samples are of the next one. Takes time in proportion to `epoch`.
   std::int64_t first_step(std::uint64_t epoch) const;
 
+  /// The order of an epoch's samples.
+  Permutation order(std::uint64_t epoch) const { return make_epoch(epoch, 0).order; }
+
   /// Which sample stands at `place` in [0, B) of the batch of `step`: the same number for the same
   /// sample in the same view, whatever the epoch, in [0, samples_of_views()). Only where
   /// dataset.repeats().

@@ -46,16 +46,16 @@ TEST(ActivationCache, HitsAreThoseOfASlotPerSample) {
       const CacheKey key = key_of(static_cast<std::uint64_t>(draw(random, 0, 99)),
                                   static_cast<int>(draw(random, 0, 2)),
                                   static_cast<std::uint64_t>(draw(random, 0, 1)));
-      const bool has_slot = cache.place(key.sample) != CachePlace::nowhere;
+      const bool has_slot = cache.place(key.slot) != CachePlace::nowhere;
       if (draw(random, 0, 1) == 0) {
         ASSERT_EQ(store(cache, key, kCacheEntry), has_slot);
-        if (has_slot) held[key.sample] = key, ++expected.writes;
+        if (has_slot) held[key.slot] = key, ++expected.writes;
       } else {
-        if (i % 3 == 0) cache.prefetch(std::array{key.sample});
-        const bool hit = held.contains(key.sample) && held[key.sample] == key;
+        if (i % 3 == 0) cache.prefetch(std::array{key.slot});
+        const bool hit = held.contains(key.slot) && held[key.slot] == key;
         ASSERT_EQ(hits(cache, key, kCacheEntry), hit);
         ++(!hit                                            ? expected.misses
-           : cache.place(key.sample) == CachePlace::memory ? expected.memory_hits
+           : cache.place(key.slot) == CachePlace::memory ? expected.memory_hits
                                                            : expected.disk_hits);
       }
     }

@@ -98,7 +98,7 @@ TEST(CacheFault, DamageIsOneWarningAndMisses) {
   EXPECT_GE(missed, 38);  // a byte may have been '!' before
   EXPECT_LE(missed, 40);
   ASSERT_EQ(host.warnings.size(), 1U);
-  EXPECT_TRUE(contains(host.warnings[0], "damaged entry of sample")) << host.warnings[0];
+  EXPECT_TRUE(contains(host.warnings[0], "damaged entry in slot")) << host.warnings[0];
   EXPECT_EQ(cache.counts().faults, static_cast<std::uint64_t>(missed));
   for (std::uint64_t s = 0; s < 60; ++s) {
     ASSERT_TRUE(store(cache, key_of(s, 1), kCacheEntry));

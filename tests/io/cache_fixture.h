@@ -26,13 +26,13 @@ inline Sha256Digest digest_of(int version) {
   return prefix_digest("model", std::to_string(version), {});
 }
 
-inline CacheKey key_of(std::uint64_t sample, int version = 0, std::uint64_t augmentation = 0) {
-  return {sample, augmentation, digest_of(version)};
+inline CacheKey key_of(std::uint64_t slot, int version = 0, std::uint64_t sample = 0) {
+  return {slot, sample, digest_of(version)};
 }
 
 /// Equal keys have equal data, as the cache may rely on; others differ in every byte or nearly.
 inline std::vector<std::byte> data_of(const CacheKey& key, std::uint64_t bytes) {
-  Random random(key.sample * 1000003 + key.augmentation * 101 +
+  Random random(key.slot * 1000003 + key.sample * 101 +
                 std::to_integer<unsigned>(key.prefix[0]) * 7919);
   std::vector<std::byte> data(bytes);
   for (std::byte& byte : data) byte = static_cast<std::byte>(random());
@@ -67,7 +67,7 @@ struct CacheHost {
 inline bool hits(ActivationCache& cache, const CacheKey& key, std::uint64_t bytes) {
   std::vector<std::byte> out(bytes);
   if (!cache.read(key, out)) return false;
-  EXPECT_EQ(out, data_of(key, bytes)) << "wrong data of sample " << key.sample;
+  EXPECT_EQ(out, data_of(key, bytes)) << "wrong data of slot " << key.slot;
   return true;
 }
 

@@ -33,7 +33,7 @@ class CacheTierTest : public testing::Test {
     std::vector<std::byte> out(tier.slots().entry_bytes);
     const CacheOutcome outcome = tier.read(key, out);
     if (outcome == CacheOutcome::hit) {
-      EXPECT_EQ(out, data_of(key, out.size())) << "sample " << key.sample;
+      EXPECT_EQ(out, data_of(key, out.size())) << "slot " << key.slot;
     }
     return outcome;
   }
@@ -56,7 +56,7 @@ TEST_F(CacheTierTest, GivesWhatWasWrittenForTheSameKeyOnly) {
   put(tier, key_of(12, 1, 7));
   EXPECT_EQ(get(tier, key_of(12, 1, 7)), CacheOutcome::hit);
   EXPECT_EQ(get(tier, key_of(12, 2, 7)), CacheOutcome::miss) << "another prefix";
-  EXPECT_EQ(get(tier, key_of(12, 1, 8)), CacheOutcome::miss) << "another augmentation";
+  EXPECT_EQ(get(tier, key_of(12, 1, 8)), CacheOutcome::miss) << "another sample";
   EXPECT_EQ(get(tier, key_of(13, 1, 7)), CacheOutcome::miss) << "another sample";
   put(tier, key_of(12, 2, 7));  // the frontier has moved
   EXPECT_EQ(get(tier, key_of(12, 2, 7)), CacheOutcome::hit);

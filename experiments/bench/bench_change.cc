@@ -11,6 +11,7 @@
 #include "experiments/config/config_overrides.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/link_probe.h"
+#include "experiments/predict/machine_file.h"
 #include "experiments/predict/move_probe.h"
 #include "experiments/run/planning.h"
 #include "parallel/predict/move_costs.h"

@@ -103,7 +103,9 @@ double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int ch
   for (int u = frozen_units; u < job_->units(); ++u)
     for (const ParameterSpec& one : job_->model.units[at(u)].parameters)
       elements += static_cast<double>(one.count());
-  const double exchanged = 2.0 * (grid.dp - 1) / grid.dp * elements * sizeof(float) / grid.pp;
+  // Each pair of ranks of a host has a link of its own; all of a host share the one to others.
+  const double shares = host > 0 && ranks > host ? 1 : grid.dp;
+  const double exchanged = grid.dp > 1 ? 2 * elements * sizeof(float) / grid.pp / shares : 0;
   return microbatches * std::max(stage, message) +
          (grid.pp * chunks - 1) * (stage / chunks + message) + exchanged * per_byte(ranks);
 }

@@ -43,7 +43,7 @@ Case random_case(std::mt19937& random) {
   model.samples = 1;
   model.boundary_bytes = static_cast<std::size_t>(real(1e3, 1e5));
   for (int u = 0; u < units; ++u) {
-    const auto rows = static_cast<std::size_t>(real(20, 2000));
+    const auto rows = static_cast<std::int64_t>(real(20, 2000));
     model.units.push_back({.name = fmt::format("{:03}", u),
                            .parameters = {{"weight", {rows, 64}, false, {}, ""}},
                            .cost = {.forward_flops = 1, .input_flops = 1, .weight_flops = 1}});

@@ -95,6 +95,7 @@ void Trainer::initialize() {
       kind.upload();
     }
   }
+  std::ranges::fill(state_->missed(), 0);
   refresh();
 }
 

@@ -1,0 +1,90 @@
+"""The arms of a reproduction of PipeTransformer, as a study's file: each is a set of keys beside the
+fine-tuning of a task. Pure: no files, no processes."""
+
+ALPHAS = {"1/5": 1 / 5, "1/4": 1 / 4, "1/3": 1 / 3, "2/5": 2 / 5, "1/2": 1 / 2}
+
+# The table that the released program goes by in place of its rule, for 12 layers:
+# freeze/auto_freeze.py of Distributed-AI/PipeTransformer.
+PAPERS_TABLE = ["epoch 1: 6", "epoch 3: 8", "epoch 6: 10", "epoch 8: 12"]
+
+GPIPE = {"parallel.pp": 2, "parallel.schedule": "gpipe"}
+REPLICAS = {"parallel.pp": 1, "parallel.dp": 2}
+STILL = {"elastic.policy": "none"}
+MOVES = {"elastic.policy": "predicted", "elastic.every": 8}
+CACHE = {"cache.memory": "1GiB"}
+
+
+class Task:
+    """What the arms need of a task: layers, epochs of the unfrozen run, steps of an epoch."""
+
+    def __init__(self, layers, epochs, steps):
+        self.layers, self.epochs, self.steps = layers, epochs, steps
+
+    def length(self, epochs):
+        return {"run.steps": round(epochs * self.steps)}
+
+
+def rule(alpha, rounding="ceil"):
+    """The paper's rule, equation 1. The last layer trains on, as in its experiments of accuracy."""
+    return {"freeze.policy": "pipetransformer", "freeze.alpha": alpha, "freeze.rounding": rounding}
+
+
+def static_arms(task, shorter):
+    """Runs without freezing: on the paper's pipeline, on replicas, and with schedules of their own that
+    end after so many epochs."""
+    whole = task.length(task.epochs)
+    arms = {"static gpipe": {**GPIPE, **whole}, "static": {**REPLICAS, **whole}}
+    for epochs in shorter:
+        arms[f"static, {epochs:g} epochs"] = {**REPLICAS, **task.length(epochs)}
+    return arms
+
+
+def ladder_arms(task, freezing):
+    """Freezing alone on the static pipeline, then with cuts that move, with replicas, with the cache:
+    the same bits, in less and less time."""
+    base = {**GPIPE, **task.length(task.epochs), **freezing}
+    cuts = {"elastic.depth": False, "elastic.replicas": False, "elastic.schedule": False}
+    return {"ladder: freeze": {**base, **STILL}, "ladder: + repack": {**base, **MOVES, **cuts},
+            "ladder: + replicas": {**base, **MOVES}, "ladder: + cache": {**base, **MOVES, **CACHE}}
+
+
+def freezing_arms(task, top_layers):
+    """Policies, each with all parts: layouts that follow, and the cache. They begin on replicas, which is
+    what the layout policy would choose first."""
+    whole = {**REPLICAS, **task.length(task.epochs), **MOVES, **CACHE}
+    arms = {f"top {k} layers": {**REPLICAS, **task.length(task.epochs), **CACHE,
+                                "freeze.units": 1 + 2 * (task.layers - k)} for k in top_layers}
+    for name, alpha in ALPHAS.items():
+        arms[f"alpha {name}"] = {**whole, **rule(alpha), "freeze.max": task.layers - 1}
+    arms["paper's table"] = {**whole, "freeze.policy": "list", "freeze.at": PAPERS_TABLE}
+    arms["linear"] = {**whole, "freeze.policy": "linear", "freeze.max": task.layers - 1}
+    arms["autofreeze"] = {**whole, "freeze.policy": "autofreeze", "freeze.max": task.layers - 1}
+    arms["plasticity"] = {**whole, "freeze.policy": "plasticity", "freeze.max": task.layers - 1}
+    arms["weights-only"] = {**GPIPE, **task.length(task.epochs), "freeze.policy": "weights-only",
+                            "freeze.skip_from": task.steps}
+    return arms
+
+
+def papers_arms(task, alpha):
+    """What the paper changes besides freezing, each by itself: a batch that grows with the replicas."""
+    whole = {**GPIPE, **task.length(task.epochs), **MOVES, **CACHE, "freeze.max": task.layers - 1}
+    return {"growing batch": {**whole, **rule(alpha), "elastic.batch": "grows"}}
+
+
+def toml_value(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml_value(one) for one in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def study_text(base, keys, arms, seeds, claim):
+    """The text of a study's file. `claim`: of [equivalence]."""
+    lines = [f"base = {toml_value(base)}", f"seeds = {toml_value(seeds)}", "", "[set]"]
+    lines += [f"{key} = {toml_value(value)}" for key, value in keys.items()]
+    lines += ["", "[equivalence]"] + [f"{key} = {toml_value(value)}" for key, value in claim.items()]
+    for name, arm in arms.items():
+        lines += ["", "[[arm]]", f"name = {toml_value(name)}"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in arm.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Makes images to pretrain a ViT on, for data.format = "mnist": letters as the free fonts of Debian draw
+them, upper and lower case in one class. As in MNIST an image has 28 x 28 pixels, and its letter is in a
+box of 20 x 20 around the centre of mass.
+
+Downloads the packages of fonts.txt with apt-get (70 MB, no root) into OUT/fonts and unpacks them there;
+--fonts DIR takes fonts that are there already. Each drawing is turned, sheared and bent by chance. Fonts
+that draw the same letters are taken once, and so are letters that two fonts share. The pixels follow from
+the packages and from Pillow's version; OUT/glyphs.json has both and the digests of the files."""
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import struct
+import subprocess
+import sys
+
+try:
+    import numpy
+    import PIL
+    from PIL import Image, ImageDraw, ImageFont
+except ImportError as missing:
+    sys.exit(f"glyphs.py: {missing}\n  try: apt-get install python3-numpy python3-pil, or pip install numpy pillow")
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+SIZE, BOX, CANVAS = 28, 20, 160
+LEAST_LETTERS = 22  # a font of symbols, or of another script, draws most of these alike
+
+
+def fail(what, fix):
+    sys.exit(f"glyphs.py: {what}\n  try: {fix}")
+
+
+def packages():
+    with open(os.path.join(HERE, "fonts.txt"), encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+
+
+def download(folder):
+    """Unpacks the packages below `folder`, unless a run before did."""
+    done = os.path.join(folder, "complete")
+    if os.path.exists(done):
+        return
+    os.makedirs(os.path.join(folder, "deb"), exist_ok=True)
+    got = subprocess.run(["apt-get", "download", *packages()], cwd=os.path.join(folder, "deb"),
+                         capture_output=True, text=True)
+    if got.returncode != 0:
+        fail(f"apt-get download failed: {got.stderr.strip()}", "apt-get update, or --fonts DIR with fonts of your own")
+    for name in sorted(os.listdir(os.path.join(folder, "deb"))):
+        subprocess.run(["dpkg-deb", "-x", os.path.join("deb", name), "."], cwd=folder, check=True)
+    with open(done, "w", encoding="utf-8"):
+        pass
+
+
+def font_files(folder):
+    found = [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names
+             if name.lower().endswith((".ttf", ".otf"))]
+    return sorted(found, key=lambda path: os.path.relpath(path, folder))
+
+
+def bend(image, chance, cells=4, most=7):
+    """The image on a grid of cells whose corners moved by up to `most` pixels."""
+    side = image.size[0] // cells
+    corner = [[(x * side + chance.uniform(-most, most), y * side + chance.uniform(-most, most))
+               for x in range(cells + 1)] for y in range(cells + 1)]
+    mesh = [((x * side, y * side, (x + 1) * side, (y + 1) * side),
+             corner[y][x] + corner[y + 1][x] + corner[y + 1][x + 1] + corner[y][x + 1])
+            for y in range(cells) for x in range(cells)]
+    return image.transform(image.size, Image.MESH, mesh, Image.BILINEAR)
+
+
+def draw(font, letter, chance=None):
+    """The letter as SIZE x SIZE bytes, turned, sheared and bent by `chance`; nothing where there is no ink."""
+    image = Image.new("L", (CANVAS, CANVAS), 0)
+    try:
+        ImageDraw.Draw(image).text((CANVAS // 2, CANVAS // 2), letter, fill=255, font=font, anchor="mm")
+    except (OSError, ValueError):
+        return None
+    if chance:
+        turn, shear = chance.uniform(-15, 15), chance.uniform(-.25, .25)
+        image = image.transform(image.size, Image.AFFINE, (1, shear, -CANVAS / 2 * shear, 0, 1, 0), Image.BILINEAR)
+        image = bend(image.rotate(turn, Image.BILINEAR), chance)
+    ink = image.getbbox()
+    if not ink or max(ink[2] - ink[0], ink[3] - ink[1]) < 8:
+        return None
+    image = image.crop(ink)
+    scale = BOX / max(image.size)
+    image = image.resize([max(1, round(side * scale)) for side in image.size], Image.LANCZOS)
+    pixels = numpy.asarray(image).astype(float)
+    if pixels.sum() == 0:
+        return None
+    middle = (SIZE - 1) / 2
+    across = (pixels.sum(0) * numpy.arange(pixels.shape[1])).sum() / pixels.sum()
+    down = (pixels.sum(1) * numpy.arange(pixels.shape[0])).sum() / pixels.sum()
+    whole = Image.new("L", (SIZE, SIZE), 0)
+    whole.paste(image, (round(middle - across), round(middle - down)))
+    return whole.tobytes()
+
+
+def draw_font(job):
+    """Plain and changed drawings of the letters of a font: [(letter, plain, [changed])]; nothing for a font
+    that does not have these letters."""
+    path, copies, seed = job
+    try:
+        font = ImageFont.truetype(path, 96)
+    except OSError:
+        return []
+    plain = {letter: draw(font, letter) for letter in LETTERS}
+    if len({pixels for pixels in plain.values() if pixels}) < LEAST_LETTERS:
+        return []
+    chance = random.Random(seed)
+    return [(letter, pixels, [draw(font, letter, chance) for _ in range(copies)])
+            for letter, pixels in plain.items() if pixels]
+
+
+def collect(folder, copies, seed):
+    """Images and classes in a random order, and how many fonts they are of."""
+    jobs = [(path, copies, f"{seed} {number}") for number, path in enumerate(font_files(folder))]
+    known, items, fonts = set(), [], 0
+    with multiprocessing.Pool() as pool:
+        for number, drawn in enumerate(pool.imap(draw_font, jobs, chunksize=4)):
+            if sys.stderr.isatty():
+                print(f"\r{number + 1}/{len(jobs)} fonts", end="", file=sys.stderr)
+            whole = b"".join(plain for _, plain, _ in drawn)
+            if not drawn or whole in known:
+                continue
+            known.add(whole)
+            fonts += 1
+            for letter, plain, changed in drawn:
+                if (letter, plain) not in known:  # another font may have the same
+                    known.add((letter, plain))
+                    items += [(one, LETTERS.index(letter) % 26) for one in changed if one]
+    random.Random(seed).shuffle(items)
+    return items, fonts
+
+
+def write(path, header, body):
+    data = struct.pack(f">{len(header)}I", *header) + body
+    with open(path, "wb") as file:
+        file.write(data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", metavar="OUT", help="folder for the files")
+    parser.add_argument("--fonts", metavar="DIR", help="fonts that are there, in place of Debian's packages")
+    parser.add_argument("--copies", type=int, default=3, help="drawings of each letter of a font (3)")
+    parser.add_argument("--seed", type=int, default=1, help="of the changes and the order (1)")
+    options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    folder = options.fonts or os.path.join(options.out, "fonts")
+    if not options.fonts:
+        download(folder)
+    items, fonts = collect(folder, options.copies, options.seed)
+    if not items:
+        fail(f"no font of {folder} draws letters", "--fonts DIR with .ttf or .otf files")
+    images = write(os.path.join(options.out, "letters-images"), (0x803, len(items), SIZE, SIZE),
+                   b"".join(pixels for pixels, _ in items))
+    labels = write(os.path.join(options.out, "letters-labels"), (0x801, len(items)), bytes(kind for _, kind in items))
+    about = {"fonts": fonts, "images": len(items), "pillow": PIL.__version__, "images_sha256": images,
+             "labels_sha256": labels,
+             "from": options.fonts or sorted(os.listdir(os.path.join(folder, "deb")))}
+    with open(os.path.join(options.out, "glyphs.json"), "w", encoding="utf-8") as file:
+        json.dump(about, file, indent=1)
+    print(f"{fonts} fonts, {len(items)} images of 26 letters in {options.out}")
+
+
+if __name__ == "__main__":
+    main()

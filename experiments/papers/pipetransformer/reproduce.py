@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Fine-tunes pretrained models with the layers frozen as PipeTransformer (He et al., ICML 2021) freezes
+them, and without, and says what that is worth: accuracy, speed-up, and the seconds to an accuracy, with
+PASS or FAIL against expected.json.
+
+  1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
+  2. runs a study whose arms are in arms.py, seed by seed: OUT/TASK/study.toml;
+  3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
+
+A run that was stopped goes on where it was. --quick has few arms, and three seeds. Ends with 1 on FAIL."""
+import argparse
+import csv
+import gzip
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+import arms  # noqa: E402
+from published import Table, program  # noqa: E402
+
+MPIRUN = "mpirun -n 2 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
+
+
+def fail(what, fix):
+    sys.exit(f"reproduce.py: {what}\n  try: {fix}")
+
+
+class Vit:
+    """Printed letters, then digits written by hand."""
+    layers, epochs, held_out = 12, 10, 6000
+    pretrain_steps, eval_batches = 16000, 0
+
+    def __init__(self, options, folder):
+        self.images = [os.path.join(options.data, "mnist", f"t10k-{name}-ubyte.gz")
+                       for name in ("images-idx3", "labels-idx1")]
+        self.letters = os.path.join(folder, "letters")
+        for path in self.images:
+            if not os.path.exists(path):
+                fail(f"there is no {path}", "--data DIR with mnist/t10k-*.gz")
+        with gzip.open(self.images[1]) as file:
+            samples = int.from_bytes(file.read(8)[4:], "big")
+        self.steps = (samples - self.held_out) / 64
+
+    def make_data(self):
+        if not os.path.exists(os.path.join(self.letters, "glyphs.json")):
+            subprocess.run([sys.executable, os.path.join(HERE, "glyphs.py"), self.letters], check=True)
+
+    def pretrain_keys(self):
+        return [f'data.files=["{self.letters}/letters-images", "{self.letters}/letters-labels"]']
+
+    def finetune_keys(self):
+        return {"data.files": self.images}
+
+
+TASKS = {"vit": Vit}
+
+
+class Reproduction:
+    def __init__(self, options):
+        self.options, self.binary = options, program(options.program)
+        self.folder = os.path.abspath(os.path.join(options.out, options.task))
+        os.makedirs(self.folder, exist_ok=True)
+        self.task = TASKS[options.task](options, self.folder)
+        with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
+            self.expected = json.load(file)["tasks"][options.task]
+        self.study = os.path.join(self.folder, "studies", self.name())
+
+    def name(self):
+        return "quick" if self.options.quick else "confirm" if self.options.confirm else "explore"
+
+    def run(self, *words, launch=False):
+        command = (shlex.split(self.options.mpirun) if launch else []) + [self.binary, *words]
+        done = subprocess.run(command, check=False)
+        if done.returncode != 0:
+            sys.exit(f"failed with {done.returncode}: {shlex.join(command)}")
+
+    def pretrain(self):
+        """Trains the model that all arms begin with, unless it is there."""
+        self.task.make_data()
+        if os.path.exists(os.path.join(self.folder, "pretrained", "result.json")):
+            return
+        config = "@" + os.path.join(HERE, f"pretrain-{self.options.task}.toml")
+        self.run("train", config, f"run.dir={self.folder}", "run.name=pretrained",
+                 f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
+
+    def arms(self):
+        task, few = arms.Task(self.task.layers, self.task.epochs, self.task.steps), self.options.quick
+        chosen = arms.static_arms(task, [3] if few else self.expected["shorter_epochs"])
+        chosen.update(arms.ladder_arms(task, {**arms.rule(1 / 3), "freeze.max": task.layers - 1}))
+        freezing = arms.freezing_arms(task, [4] if few else self.expected["top_layers"])
+        if few:
+            freezing = {name: arm for name, arm in freezing.items()
+                        if name in ("top 4 layers", "alpha 1/5", "alpha 1/3")}
+        chosen.update(freezing)
+        if not few:
+            chosen.update(arms.papers_arms(task, 1 / 3))
+        if self.options.arms:
+            chosen = {name: arm for name, arm in chosen.items() if name in self.options.arms}
+        return chosen
+
+    def write_study(self):
+        seeds = self.expected["seeds"][self.name()]
+        keys = {"model.from": os.path.join(self.folder, "pretrained"),
+                "eval.every": round(self.task.steps), **self.task.finetune_keys()}
+        claim = {"metric": self.expected["metric"], "margin": self.expected["margin"],
+                 "baseline": "arm=static"}
+        path = os.path.join(self.folder, f"{self.name()}.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(arms.study_text(os.path.join(HERE, f"finetune-{self.options.task}.toml"), keys,
+                                       self.arms(), seeds, claim))
+        return path
+
+    def figures(self):
+        metric = self.expected["metric"]
+        self.run("study", "table", self.study, "--metric", f"train_s,{metric}", "--to", f"{metric}=baseline")
+        self.run("study", "table", self.study, "--front", f"train_s,{metric}")
+        self.run("study", "report", self.study)
+        self.run("study", "plot", self.study, "--kind", "front", "--x", "train_s", "--y", metric,
+                 "--out", os.path.join(self.folder, f"{self.name()}-front.svg"))
+
+    def table(self, *words):
+        command = [self.binary, "study", "table", self.study, *words, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(shlex.join(command) + "\n" + done.stderr)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def front(self, baseline):
+        """Groups by name against `baseline`: gain in seconds, change of the metric, equivalence."""
+        metric = self.expected["metric"]
+        said = self.table("--baseline", f"arm={baseline}", "--front", f"train_s,{metric}",
+                          "--equivalent", f"{metric}={self.expected['margin']}")
+        return {point["name"]: point for point in said["front"]["points"]}
+
+    def seconds_to_target(self):
+        """By arm, mean seconds to the final value of the unfrozen run of the same seed; None where a seed
+        never comes there."""
+        metric = self.expected["metric"]
+        said = self.table("--baseline", "arm=static", "--to", f"{metric}=baseline")
+        column = said["metrics"][-1]["name"]
+        return {group["values"]["arm"]: group["metrics"][column].get("mean") for group in said["groups"]}
+
+    def hashes(self):
+        """By seed, the hashes of the rungs of the ladder."""
+        said = {}
+        with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["arm"].startswith("ladder") and row["state"] == "done":
+                    said.setdefault(row["seed"], set()).add(row["state_sha256"])
+        return said
+
+    def ceilings(self):
+        """By rung of the ladder, the most it could gain over the static pipeline, from that run's own F, I
+        and W."""
+        with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
+            trial = next(row["trial"] for row in csv.DictReader(file) if row["arm"] == "static gpipe")
+        run = os.path.join(self.study, trial, "run")
+        keys = [f"{key}={value}" for key, value in arms.rule(1 / 3).items() if key != "freeze.policy"]
+        command = [self.binary, "plan", "freeze", run, "--policy", "pipetransformer", "--world", "2", "--epochs",
+                   str(self.task.epochs), "--costs", run, "--json", f"freeze.max={self.task.layers - 1}",
+                   "elastic.policy=predicted", *keys]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(shlex.join(command) + "\n" + done.stderr)
+        ladder = json.loads(done.stdout.splitlines()[-1])["ladder"]
+        return {rung["rung"]: rung["ceiling_over_static"] for rung in ladder[1:]}
+
+    def verdicts(self):
+        table, want = Table(), self.expected
+        over_static, over_gpipe = self.front("static"), self.front("static gpipe")
+        freezing = [name for name in over_static if not name.startswith("static")]
+        alike = [name for name in freezing if over_static[name].get("equivalence", {}).get("verdict") == "equivalent"]
+        fastest = max(alike, key=lambda name: over_static[name]["gain"], default=None)
+        print(f"\n{want['metric']} within {want['margin']} of the unfrozen run, of {len(freezing)} arms: "
+              f"{', '.join(alike) or 'none'}")
+        if fastest:
+            table.claim(f"the fastest of them, {fastest}: {over_gpipe[fastest]['gain']:.2f} x static gpipe "
+                        f"(at least {want['over_gpipe']}), {over_static[fastest]['gain']:.2f} x the best static "
+                        f"layout (at least {want['over_static']})",
+                        over_gpipe[fastest]["gain"] >= want["over_gpipe"] and
+                        over_static[fastest]["gain"] >= want["over_static"])
+        else:
+            table.claim("an arm that freezes is equivalent to the unfrozen run", False)
+        plain = [name for name in over_static if name.startswith("static")]
+        plain_alike = [name for name in plain if over_static[name].get("equivalence", {}).get("verdict") == "equivalent"]
+        if plain_alike:
+            best = max(plain_alike, key=lambda name: over_static[name]["gain"])
+            print(f"  without freezing the fastest that is equivalent is {best}: {over_static[best]['gain']:.2f} x")
+        reached = {name: value for name, value in self.seconds_to_target().items() if value is not None}
+        ours = min((name for name in reached if name in freezing), key=reached.get, default=None)
+        theirs = min((name for name in reached if name in plain), key=reached.get, default=None)
+        if ours and theirs:
+            table.claim(f"seconds to the unfrozen run's final {want['metric']}: {reached[ours]:.1f} by {ours}, "
+                        f"{reached[theirs]:.1f} by {theirs}, the soonest without freezing", reached[ours] < reached[theirs])
+        else:
+            table.claim(f"an arm that freezes reaches the unfrozen run's final {want['metric']} with every seed",
+                        ours is not None)
+        ceilings = self.ceilings()
+        for rung in ("freeze", "repack", "replicas", "cache"):
+            point = over_gpipe.get(f"ladder: {'' if rung == 'freeze' else '+ '}{rung}")
+            if point:
+                share = point["gain"] / ceilings[rung]
+                table.claim(f"ladder, {rung}: {point['gain']:.2f} x static gpipe, {share:.0%} of its ceiling of "
+                            f"{ceilings[rung]:.2f} (at least {want['share']:.0%})", share >= want["share"])
+        hashes = self.hashes()
+        table.claim(f"all rungs of the ladder have the same bits, with each of {len(hashes)} seeds",
+                    hashes and all(len(one) == 1 for one in hashes.values()))
+        table.end()
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=sorted(TASKS), help="what is fine-tuned")
+    parser.add_argument("--program", help="the concertina binary; default: on PATH, or build/")
+    parser.add_argument("--out", default="runs/pipetransformer", help="where all is kept")
+    parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
+    parser.add_argument("--quick", action="store_true", help="few arms, three seeds")
+    parser.add_argument("--confirm", action="store_true",
+                        help="the seeds of expected.json that were chosen before they ran")
+    parser.add_argument("--arms", nargs="+", metavar="NAME", help="these alone")
+    parser.add_argument("--mpirun", default=MPIRUN, help="launches two ranks")
+    parser.add_argument("--until", choices=["data", "pretrained", "study"], help="stop after that")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    work = Reproduction(options)
+    if options.until == "data":
+        return work.task.make_data()
+    work.pretrain()
+    if options.until == "pretrained":
+        return None
+    path = work.write_study()
+    work.run("study", "run", path, "--dir", os.path.dirname(work.study))
+    if options.until == "study":
+        return None
+    work.figures()
+    return work.verdicts()
+
+
+if __name__ == "__main__":
+    main()

@@ -22,6 +22,11 @@
 namespace concertina {
 namespace {
 
+/// Whether model.from has yet to say how many layers there are.
+bool layers_follow(const RunConfig& config) {
+  return !config.model.from.empty() && !config.origins.contains("model.layers");
+}
+
 std::vector<int> divisors(int n) {
   std::vector<int> result;
   for (int d = 1; d <= n; ++d)
@@ -116,7 +121,7 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
 
 /// Checks by the freeze policy itself of its options.
 void check_policy(const RunConfig& config) {
-  rules_for(config, config.model.layers, config.model.layers);
+  if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
 std::optional<Variation> data_varies(const RunConfig& config) {

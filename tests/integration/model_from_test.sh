@@ -74,6 +74,12 @@ idx("labels", (60,), (i % 10 for i in range(60)))
 idx("more", (60,), (i % 12 for i in range(60)))' >five.tsv
 run 1 train "${common[@]}" run.name=images model.family=vit model.layers=1 model.width=8 model.heads=2 model.vit.image=4 model.vit.patch=2 \
   model.classes=10 data.format=mnist 'data.files=["images", "labels"]' run.steps=1
+run 1 train "${common[@]}" run.name=images-5 model.family=vit model.layers=5 model.width=8 model.heads=2 model.vit.image=4 model.vit.patch=2 \
+  model.classes=10 data.format=mnist 'data.files=["images", "labels"]' run.steps=1
+images=("${common[@]}" model.from=runs/images-5 data.format=mnist 'data.files=["images", "labels"]' run.steps=1)
+run 1 train "${images[@]}" run.name=deep freeze.policy=linear freeze.every=1 freeze.max=5
+run 1 train "${images[@]}" run.name=listed freeze.policy=list 'freeze.at=["epoch 1: 5"]'
+refused "freeze.max = 6, but the model has 5 layers" train "${images[@]}" run.name=x freeze.policy=linear freeze.every=1 freeze.max=6
 run 1 train "${common[@]}" run.name=others model.from=runs/images model.head=new model.classes=12 data.format=mnist \
   'data.files=["images", "more"]' run.steps=1
 for from in runs/from-1-parallel.pp=1 of-three; do

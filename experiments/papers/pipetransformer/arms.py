@@ -10,7 +10,7 @@ PAPERS_TABLE = ["epoch 1: 6", "epoch 3: 8", "epoch 6: 10", "epoch 8: 12"]
 GPIPE = {"parallel.pp": 2, "parallel.schedule": "gpipe"}
 REPLICAS = {"parallel.pp": 1, "parallel.dp": 2}
 STILL = {"elastic.policy": "none"}
-MOVES = {"elastic.policy": "predicted", "elastic.every": 8}
+MOVES = {"elastic.policy": "predicted"}
 CACHE = {"cache.memory": "1GiB"}
 
 

@@ -24,9 +24,15 @@ class Task:
         return {"run.steps": round(epochs * self.steps)}
 
 
-def rule(alpha, rounding="ceil"):
-    """The paper's rule, equation 1. The last layer trains on, as in its experiments of accuracy."""
-    return {"freeze.policy": "pipetransformer", "freeze.alpha": alpha, "freeze.rounding": rounding}
+def policy(task, name, **options):
+    """A freeze policy that leaves the last layer to train."""
+    return {"freeze.policy": name, "freeze.max": task.layers - 1,
+            **{f"freeze.{key}": value for key, value in options.items()}}
+
+
+def rule(task, alpha):
+    """The paper's rule, equation 1, rounded up as its released program does."""
+    return policy(task, "pipetransformer", alpha=alpha, rounding="ceil")
 
 
 def static_arms(task, shorter):
@@ -39,10 +45,10 @@ def static_arms(task, shorter):
     return arms
 
 
-def ladder_arms(task, freezing):
+def ladder_arms(task, alpha):
     """Freezing alone on the static pipeline, then with cuts that move, with replicas, with the cache:
     the same bits, in less and less time."""
-    base = {**GPIPE, **task.length(task.epochs), **freezing}
+    base = {**GPIPE, **task.length(task.epochs), **rule(task, alpha)}
     cuts = {"elastic.depth": False, "elastic.replicas": False, "elastic.schedule": False}
     return {"ladder: freeze": {**base, **STILL}, "ladder: + repack": {**base, **MOVES, **cuts},
             "ladder: + replicas": {**base, **MOVES}, "ladder: + cache": {**base, **MOVES, **CACHE}}
@@ -55,11 +61,10 @@ def freezing_arms(task, top_layers):
     arms = {f"top {k} layers": {**REPLICAS, **task.length(task.epochs), **CACHE,
                                 "freeze.units": 1 + 2 * (task.layers - k)} for k in top_layers}
     for name, alpha in ALPHAS.items():
-        arms[f"alpha {name}"] = {**whole, **rule(alpha), "freeze.max": task.layers - 1}
+        arms[f"alpha {name}"] = {**whole, **rule(task, alpha)}
     arms["paper's table"] = {**whole, "freeze.policy": "list", "freeze.at": PAPERS_TABLE}
-    arms["linear"] = {**whole, "freeze.policy": "linear", "freeze.max": task.layers - 1}
-    arms["autofreeze"] = {**whole, "freeze.policy": "autofreeze", "freeze.max": task.layers - 1}
-    arms["plasticity"] = {**whole, "freeze.policy": "plasticity", "freeze.max": task.layers - 1}
+    for name in ("linear", "autofreeze", "plasticity"):
+        arms[name] = {**whole, **policy(task, name)}
     arms["weights-only"] = {**GPIPE, **task.length(task.epochs), "freeze.policy": "weights-only",
                             "freeze.skip_from": task.steps}
     return arms
@@ -67,8 +72,8 @@ def freezing_arms(task, top_layers):
 
 def papers_arms(task, alpha):
     """What the paper changes besides freezing, each by itself: a batch that grows with the replicas."""
-    whole = {**GPIPE, **task.length(task.epochs), **MOVES, **CACHE, "freeze.max": task.layers - 1}
-    return {"growing batch": {**whole, **rule(alpha), "elastic.batch": "grows"}}
+    whole = {**GPIPE, **task.length(task.epochs), **MOVES, **CACHE}
+    return {"growing batch": {**whole, **rule(task, alpha), "elastic.batch": "grows"}}
 
 
 def toml_value(value):

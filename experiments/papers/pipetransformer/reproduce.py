@@ -22,6 +22,7 @@ sys.path.insert(0, os.path.join(HERE, ".."))
 import arms  # noqa: E402
 from published import Table, program  # noqa: E402
 
+ALPHA = 1 / 3  # of the ladder, and of what the paper does besides
 MPIRUN = "mpirun -n 2 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
 
 
@@ -31,8 +32,8 @@ def fail(what, fix):
 
 class Vit:
     """Printed letters, then digits written by hand."""
-    layers, epochs, held_out = 12, 10, 6000
-    pretrain_steps, eval_batches = 16000, 0
+    layers, epochs, batch, held_out = 12, 10, 64, 6000
+    pretrain_steps = 16000
 
     def __init__(self, options, folder):
         self.images = [os.path.join(options.data, "mnist", f"t10k-{name}-ubyte.gz")
@@ -42,8 +43,8 @@ class Vit:
             if not os.path.exists(path):
                 fail(f"there is no {path}", "--data DIR with mnist/t10k-*.gz")
         with gzip.open(self.images[1]) as file:
-            samples = int.from_bytes(file.read(8)[4:], "big")
-        self.steps = (samples - self.held_out) / 64
+            self.samples = int.from_bytes(file.read(8)[4:], "big")
+        self.steps = (self.samples - self.held_out) / self.batch
 
     def make_data(self):
         if not os.path.exists(os.path.join(self.letters, "glyphs.json")):
@@ -53,7 +54,8 @@ class Vit:
         return [f'data.files=["{self.letters}/letters-images", "{self.letters}/letters-labels"]']
 
     def finetune_keys(self):
-        return {"data.files": self.images}
+        return {"data.files": self.images, "data.validation": self.held_out / self.samples,
+                "batch.global": self.batch}
 
 
 TASKS = {"vit": Vit}
@@ -70,7 +72,7 @@ class Reproduction:
         self.study = os.path.join(self.folder, "studies", self.name())
 
     def name(self):
-        return "quick" if self.options.quick else "confirm" if self.options.confirm else "explore"
+        return "quick" if self.options.quick else "explore"
 
     def run(self, *words, launch=False):
         command = (shlex.split(self.options.mpirun) if launch else []) + [self.binary, *words]
@@ -87,17 +89,20 @@ class Reproduction:
         self.run("train", config, f"run.dir={self.folder}", "run.name=pretrained",
                  f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
 
+    def shape(self):
+        return arms.Task(self.task.layers, self.task.epochs, self.task.steps)
+
     def arms(self):
-        task, few = arms.Task(self.task.layers, self.task.epochs, self.task.steps), self.options.quick
+        task, few = self.shape(), self.options.quick
         chosen = arms.static_arms(task, [3] if few else self.expected["shorter_epochs"])
-        chosen.update(arms.ladder_arms(task, {**arms.rule(1 / 3), "freeze.max": task.layers - 1}))
+        chosen.update(arms.ladder_arms(task, ALPHA))
         freezing = arms.freezing_arms(task, [4] if few else self.expected["top_layers"])
         if few:
             freezing = {name: arm for name, arm in freezing.items()
                         if name in ("top 4 layers", "alpha 1/5", "alpha 1/3")}
         chosen.update(freezing)
         if not few:
-            chosen.update(arms.papers_arms(task, 1 / 3))
+            chosen.update(arms.papers_arms(task, ALPHA))
         if self.options.arms:
             chosen = {name: arm for name, arm in chosen.items() if name in self.options.arms}
         return chosen
@@ -159,10 +164,9 @@ class Reproduction:
         with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
             trial = next(row["trial"] for row in csv.DictReader(file) if row["arm"] == "static gpipe")
         run = os.path.join(self.study, trial, "run")
-        keys = [f"{key}={value}" for key, value in arms.rule(1 / 3).items() if key != "freeze.policy"]
+        keys = [f"{key}={value}" for key, value in arms.rule(self.shape(), ALPHA).items() if key != "freeze.policy"]
         command = [self.binary, "plan", "freeze", run, "--policy", "pipetransformer", "--world", "2", "--epochs",
-                   str(self.task.epochs), "--costs", run, "--json", f"freeze.max={self.task.layers - 1}",
-                   "elastic.policy=predicted", *keys]
+                   str(self.task.epochs), "--costs", run, "--json", "elastic.policy=predicted", *keys]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(shlex.join(command) + "\n" + done.stderr)
@@ -219,8 +223,6 @@ def parse():
     parser.add_argument("--out", default="runs/pipetransformer", help="where all is kept")
     parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
     parser.add_argument("--quick", action="store_true", help="few arms, three seeds")
-    parser.add_argument("--confirm", action="store_true",
-                        help="the seeds of expected.json that were chosen before they ran")
     parser.add_argument("--arms", nargs="+", metavar="NAME", help="these alone")
     parser.add_argument("--mpirun", default=MPIRUN, help="launches two ranks")
     parser.add_argument("--until", choices=["data", "pretrained", "study"], help="stop after that")

@@ -131,12 +131,13 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   Course whole(launch, resolved, steps, /*whole=*/true);
   RunVerdict verdict{.steps = steps};
   StepTrace before{.layout = short_form(trainer.layout())};
+  // Those that gradients are of; an assignment has the copies of tied tables besides.
+  const std::vector<Bucket> buckets = make_buckets(trainer.job().model);
   for (std::int64_t step = 1; step <= steps && verdict.same(); ++step) {
     StepTrace trace = whole.step(step);
     verdict.freezes += trace.frozen_units != before.frozen_units;
     verdict.layouts += trace.layout != before.layout;
-    verdict.differ = differences(expected[static_cast<std::size_t>(step - 1)], trace,
-                                 make_buckets(trainer.job().model));
+    verdict.differ = differences(expected[static_cast<std::size_t>(step - 1)], trace, buckets);
     if (!verdict.same()) verdict.first_step = step, verdict.layout = trace.layout;
     before = std::move(trace);
   }

@@ -12,6 +12,17 @@ line = lambda: " ".join(random.choices(words, k=8))
 open("text.txt", "w").write("\n".join(line() for _ in range(100)))
 open("lines.tsv", "w").write("sentence\tlabel\n" + "".join(f"{line()}\t{i % 3}\n" for i in range(60)))
 EOF
+cat >tensors.py <<'EOF'
+"""The tensors of a safetensors file, as bytes by name."""
+import json
+def tensors(path):
+    data = open(path, "rb").read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
+            for name, t in header.items() if name != "__metadata__"}
+EOF
+export PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1
 common=(run.dir=runs run.threads=1 batch.global=4 batch.microbatches=4 numerics.leaves=2)
 run 2 train "${common[@]}" run.name=masked model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1 data.text=text.txt run.steps=3 checkpoint.dir=kept
@@ -50,13 +61,7 @@ cmp masked/model.safetensors same/model.safetensors || die "the same task, other
 run 3 checkpoint import runs/masked --out runs/classes --set model.task=classification --set model.context=20
 run 1 checkpoint export runs/classes --out classes
 python3 - <<'EOF' || die "another body"
-import json
-def tensors(path):
-    data = open(path, "rb").read()
-    start = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:start])
-    return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
-            for name, t in header.items() if name != "__metadata__"}
+from tensors import tensors
 before, after = tensors("masked/model.safetensors"), tensors("classes/model.safetensors")
 body = [name for name in before if name.startswith("bert.")]
 assert len(body) > 30 and "classifier.weight" in after and "classifier.weight" not in before
@@ -88,13 +93,7 @@ for from in runs/from-1-parallel.pp=1 of-three; do
   grep -q "initialized: .*/classes.bias, .*/classes.weight$" out || die "$from: other weights are new: $(cat out)"
   run 1 checkpoint export runs/five --out of-five
   python3 - <<'EOF' || die "$from: another body"
-import json
-def tensors(path):
-    data = open(path, "rb").read()
-    start = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:start])
-    return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
-            for name, t in header.items() if name != "__metadata__"}
+from tensors import tensors
 three, five = tensors("of-three/model.safetensors"), tensors("of-five/model.safetensors")
 assert three.keys() == five.keys()
 differ = [name for name in three if three[name] != five[name]]

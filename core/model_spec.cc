@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -38,6 +39,18 @@ Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units
   copy.frozen = true;
   copy.copy_of = index;
   return copy;
+}
+
+/// Shared tensors that are frozen with the units: the frozen ones of make_buckets(), which takes ten
+/// times as long, and a search for layouts asks for each.
+std::set<std::string_view> frozen_shared(const ModelSpec& model, int frozen_units) {
+  std::set<std::string_view> names;
+  for (int u = 0; u < frozen_units; ++u)
+    for (const ParameterSpec& one : model.units[static_cast<std::size_t>(u)].parameters)
+      if (!one.shared.empty()) names.insert(one.shared);
+  if (model.unties)
+    for (const ParameterSpec& one : model.units.back().parameters) names.erase(one.shared);
+  return names;
 }
 
 }  // namespace
@@ -179,11 +192,9 @@ UnitCost recomputed(UnitCost cost) {
 }
 
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
-  std::set<std::string> frozen;  // shared tensors, and units
-  if (frozen_units > 0)
-    for (const Bucket& bucket : make_buckets(model, frozen_units))
-      if (bucket.frozen) frozen.insert(bucket.name);
+  const std::set<std::string_view> frozen = frozen_shared(model, frozen_units);
   std::vector<UnitCost> costs;
+  costs.reserve(model.units.size());
   for (int u = 0; u < static_cast<int>(model.units.size()); ++u) {
     const UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
     UnitCost& cost = costs.emplace_back(unit.cost);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/number_text.h"
@@ -114,6 +115,7 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
       view.step == view.steps)
     return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
+  const double began = concertina::now();
   const Request asked =
       change.next ? change.next->request : trainer.asked_with_frozen(trainer.layout().frozen_units);
   const Assignment now = change.next ? change.next->assignment : trainer.assignment();
@@ -130,6 +132,7 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   moves_ = decision.next.has_value();
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, at.steps_left, trainer, change);
+  change.events.back().facts["decision_s"] = concertina::now() - began;
   if (decision.next) change.next = std::move(decision.next);
   if (!change.next) predicted_ = wanted_;
 }

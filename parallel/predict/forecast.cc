@@ -58,9 +58,22 @@ double LayoutForecast::shared(const Assignment& assignment, const Costs& costs) 
   return shared_core_factor(assignment.plan, assignment.layout, costs, input_.hosts, input_.cores);
 }
 
+/// Of each number of frozen units once: a search asks for every layout.
+const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
+  const auto [place, is_new] = trained_.try_emplace(frozen);
+  Trained& trained = place->second;
+  if (!is_new) return trained;
+  trained.units = with_frozen_units(job_->model, input_.units, frozen);
+  for (const Bucket& bucket : make_buckets(job_->model, frozen))
+    if (!bucket.frozen)
+      for (const BucketTensor& tensor : bucket.tensors)
+        trained.elements += static_cast<double>(tensor.count);
+  return trained;
+}
+
 /// As far as units train and their outputs are not read. What is read costs the model's first unit.
 std::vector<UnitSeconds> LayoutForecast::seconds(int frozen, int cached) const {
-  std::vector<UnitSeconds> units = with_frozen_units(job_->model, input_.units, frozen);
+  std::vector<UnitSeconds> units = trained(frozen).units;
   const double share = input_.cache.share;
   if (share == 0 || cached == 0) return units;
   for (int u = 0; u < cached; ++u) units[at(u)].forward *= 1 - share;
@@ -81,12 +94,16 @@ double LayoutForecast::step_seconds(const Assignment& assignment, int cached) co
   return alone * shared(assignment, costs) / measured_ / assignment.batches;
 }
 
-double LayoutForecast::least_seconds(int frozen_units, int ranks) const {
-  double sum = 0;
-  for (const double seconds : unit_seconds(frozen_units)) sum += seconds;
+double LayoutForecast::least_seconds(int frozen_units, int ranks, int batches) const {
+  double work = 0;
+  for (const double seconds : unit_seconds(frozen_units)) work += seconds;
+  const MachineModel& machine = input_.machine;
+  const double once = machine.load_s + trained(frozen_units).elements *
+                                           (machine.norm_s_per_element + update_seconds(machine));
   const std::set<int> hosts(input_.hosts.begin(), input_.hosts.end());
   const int cores = input_.cores * std::max(1, static_cast<int>(hosts.size()));
-  return sum * job_->microbatches / measured_ / (cores > 0 ? std::min(ranks, cores) : ranks);
+  return (work * job_->microbatches + once / batches) / measured_ /
+         (cores > 0 ? std::min(ranks, cores) : ranks);
 }
 
 double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int chunks) const {
@@ -99,10 +116,7 @@ double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int ch
   const double stage = least_seconds(frozen_units, ranks) / microbatches;
   const double message =
       grid.pp > 1 ? 2 * static_cast<double>(job_->model.boundary_bytes) * per_byte(grid.pp) : 0;
-  double elements = 0;
-  for (int u = frozen_units; u < job_->units(); ++u)
-    for (const ParameterSpec& one : job_->model.units[at(u)].parameters)
-      elements += static_cast<double>(one.count());
+  const double elements = trained(frozen_units).elements;
   // Each pair of ranks of a host has a link of its own; all of a host share the one to others.
   const double shares = host > 0 && ranks > host ? 1 : grid.dp;
   const double exchanged = grid.dp > 1 ? 2 * elements * sizeof(float) / grid.pp / shares : 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,8 @@ class LayoutForecast {
   /// The same where the outputs of units [0, cached) alone are there to be read.
   double step_seconds(const Assignment& assignment, int cached) const;
   /// Seconds of a step that no assignment of so many working ranks falls below: its work, without
-  /// any wait.
-  double least_seconds(int frozen_units, int ranks) const;
+  /// any wait. `batches`: that a step does at once.
+  double least_seconds(int frozen_units, int ranks, int batches = 1) const;
   /// Seconds that a step of dp replicas of pp ranks with `chunks` stages each would take, about:
   /// stages are alike, the bubble is 1F1B's, messages and gradients go over the slowest link.
   double likely_seconds(int frozen_units, const Grid& grid, int chunks) const;
@@ -63,7 +64,14 @@ class LayoutForecast {
   std::string refusal(const Assignment& next) const;
 
  private:
+  /// What is left to train.
+  struct Trained {
+    std::vector<UnitSeconds> units;
+    double elements = 0;
+  };
+
   std::vector<UnitSeconds> seconds(int frozen, int cached) const;
+  const Trained& trained(int frozen) const;
   /// How much longer the ranks of `assignment` take for a step where they share cores.
   double shared(const Assignment& assignment, const Costs& costs) const;
 
@@ -71,6 +79,7 @@ class LayoutForecast {
   const Assignment* now_;
   ForecastInput input_;
   double measured_ = 1;  // shared() of what the units were measured in
+  mutable std::map<int, Trained> trained_;  // by frozen units
 };
 
 }  // namespace concertina

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/partition.h"
+#include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 namespace {
@@ -13,6 +14,8 @@ constexpr std::size_t kRefined = 3;  // candidates whose cuts are moved, whateve
 constexpr int kPasses = 4;           // over all cuts of one
 constexpr double kNear = 2;          // times as long as the best: moving cuts may still help
 constexpr int kShare = 100;          // of all actions, a part may go to these
+constexpr int kActionsOfAny = 30;    // what a plan of few actions takes besides, as so many
+constexpr double kUnknown = -1;      // seconds of a move that nobody has asked for yet
 
 class ChoiceSearch {
  public:
@@ -25,7 +28,8 @@ class ChoiceSearch {
   LayoutChoices best(double step) {
     double fastest = step;
     for (const LayoutCandidate& candidate : by_promise(layout_candidates(view_))) {
-      if (view_.forecast.least_seconds(frozen_, candidate.ranks()) >= fastest) continue;
+      const int batches = batches_for(view_, candidate.grid.dp + candidate.other.dp);
+      if (view_.forecast.least_seconds(frozen_, candidate.ranks(), batches) >= fastest) continue;
       if (spent_ >= actions_) ++left_out_;
       std::optional<Found> found = try_cuts(candidate, balanced(candidate));
       if (!found) continue;
@@ -72,11 +76,15 @@ class ChoiceSearch {
 
   bool spend(const LayoutCandidate& candidate) {
     if (spent_ >= actions_) return false;
-    spent_ += most_actions(candidate.grid.pp * candidate.folding.chunks, view_.job.microbatches);
+    spent_ += kActionsOfAny +
+              most_actions(candidate.grid.pp * candidate.folding.chunks, view_.job.microbatches);
     return true;
   }
 
   void order() {
+    for (Found& one : found_)
+      if (one.choice.move_seconds == kUnknown)
+        one.choice.move_seconds = view_.forecast.move_seconds(one.choice.assignment);
     std::stable_sort(found_.begin(), found_.end(), [&](const Found& a, const Found& b) {
       return total(a.choice) < total(b.choice);
     });
@@ -94,7 +102,8 @@ class ChoiceSearch {
       Assignment assignment = assign(view_.job, request);
       if (assignment.layout == view_.now.layout && assignment.plan.rows == view_.now.plan.rows)
         return std::nullopt;
-      return Found{candidate, cuts, choice_of(view_, std::move(request), std::move(assignment))};
+      const double step = view_.forecast.step_seconds(assignment);
+      return Found{candidate, cuts, {std::move(request), std::move(assignment), step, kUnknown}};
     } catch (const Error& error) {
       if (error.code() == Exit::bad_input) return std::nullopt;
       throw;
@@ -157,6 +166,17 @@ class ChoiceSearch {
 };
 
 }  // namespace
+
+std::int64_t actions_worth(const LayoutView& view) {
+  constexpr double kSeconds = 5e-7, kMost = 1e7;  // of an action, about; actions
+  const int frozen = view.now.frozen_units();
+  const double step = view.forecast.step_seconds(view.now);
+  const int batches = batches_for(view, view.now.world);
+  const double gain = step - view.forecast.least_seconds(frozen, view.now.world, batches);
+  if (gain <= view.options.least_gain * step) return 0;
+  const double seconds = gain * static_cast<double>(view.steps_left);
+  return static_cast<std::int64_t>(std::min(kMost, view.options.most_share * seconds / kSeconds));
+}
 
 LayoutChoices best_choices(const LayoutView& view, double step, std::int64_t actions) {
   return ChoiceSearch(view, actions).best(step);

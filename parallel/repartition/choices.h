@@ -8,9 +8,10 @@
 
 namespace concertina {
 
-/// Actions of all plans that a decision looks at: about 5 s. A plan of 1,024 ranks and 2,048
-/// microbatches has half a million.
-inline constexpr std::int64_t kMostActionsTried = 10'000'000;
+/// Actions of all plans that a decision may look at: those of 5 s, about, and of no more than a
+/// share of what any layout could gain over this one (LayoutOptions::most_share), 0 where that is
+/// less than what counts. A plan of 1,024 ranks and 2,048 microbatches has half a million.
+std::int64_t actions_worth(const LayoutView& view);
 
 struct LayoutChoices {
   std::vector<LayoutChoice> best;  // by what the steps that are left and the change take

@@ -22,6 +22,7 @@ struct LayoutOptions {
   bool replicas = true;     // and with them how many ranks are spare
   bool schedule = true;     // any of the registry that needs no search; else the present one
   double least_gain = .02;  // smallest predicted gain that counts, as a share of a step
+  double most_share = .02;  // of what a decision could gain at most, that it may take to be found
   bool grows = false;       // steps may do several at once: as grown_batches() says
 };
 

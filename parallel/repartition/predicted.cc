@@ -68,7 +68,8 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
 /// The rest of a run as a graph: its nodes are layouts in periods between two freezes.
 class Course {
  public:
-  explicit Course(const LayoutView& view) : view_(view), periods_{{view.now.frozen_units(), 0}} {
+  Course(const LayoutView& view, std::int64_t most_actions_tried)
+      : view_(view), actions_(most_actions_tried), periods_{{view.now.frozen_units(), 0}} {
     std::int64_t left = view.steps_left;
     const auto stages = std::ssize(view.now.layout.pipelines.front().stages);
     const std::int64_t actions = most_actions(stages, view.job.microbatches);
@@ -76,7 +77,7 @@ class Course {
       left -= period.steps;
       const auto count = static_cast<std::int64_t>(periods_.size()) + 1;
       const bool bounded =
-          count * count * static_cast<std::int64_t>(kKept + 1) * actions <= kMostActionsTried / 2;
+          count * count * static_cast<std::int64_t>(kKept + 1) * actions <= actions_ / 2;
       if (periods_.size() > kMostAhead || !bounded)
         periods_.back().steps += period.steps;
       else
@@ -139,7 +140,7 @@ class Course {
   /// The way that decisions without foresight would take is in the graph: what is chosen is never
   /// worse. Nodes are all that these would have liked.
   void roll() {
-    const std::int64_t actions = kMostActionsTried / static_cast<std::int64_t>(2 * periods_.size());
+    const std::int64_t actions = actions_ / static_cast<std::int64_t>(2 * periods_.size());
     Request asked = nodes_[0].asked;
     Assignment now = view_.now, before;
     LayoutForecast forecast = view_.forecast;
@@ -201,15 +202,23 @@ class Course {
   }
 
   const LayoutView& view_;
+  const std::int64_t actions_;
   std::vector<LayoutPeriod> periods_;
   std::vector<Node> nodes_;  // the present layout first
 };
 
 /// A batch that grows takes another number of steps at another layout.
 LayoutDecision decide(const LayoutView& view) {
+  const std::int64_t actions = actions_worth(view);
+  if (actions == 0) {
+    const double step = view.forecast.step_seconds(view.now);
+    return {.step_seconds = step,
+            .reason = fmt::format("no layout could gain enough over {:.4g} ms a step, with {} left",
+                                  step * 1e3, counted(view.steps_left, "step"))};
+  }
   if (!view.options.grows && !view.asked.file)
-    if (Course course(view); !course.is_short()) return course.decide();
-  return decide_now(view, kMostActionsTried).decision;
+    if (Course course(view, actions); !course.is_short()) return course.decide();
+  return decide_now(view, actions).decision;
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace {
 
 using Cuts = std::vector<UnitRange>;
 
+/// Looks at all that there is, whatever that takes.
+constexpr LayoutOptions kThorough{.least_gain = 0, .most_share = 1e9};
+
 /// All ways to cut `units` units into `parts` stages.
 std::vector<Cuts> all_cuts(int units, int parts, int first = 0) {
   if (parts == 1) return {{{first, units}}};
@@ -163,7 +166,7 @@ TEST(LayoutChoice, IsTheBestOfAllLayoutsOfASmallWorld) {
                                                         .asked = asked,
                                                         .now = now,
                                                         .steps_left = 1'000'000,
-                                                        .options = {.least_gain = 0},
+                                                        .options = kThorough,
                                                         .forecast = forecast,
                                                         .start = start_of(asked, start)});
     const double chosen = decision.next ? decision.next->step_seconds : decision.step_seconds;
@@ -200,7 +203,7 @@ std::vector<CourseEpoch> course(const Case& one, const std::vector<int>& layers,
   return foresee({.job = one.job,
                   .asked = one.asked,
                   .policy = policy,
-                  .options = {.least_gain = 0},
+                  .options = kThorough,
                   .forecast = one.input},
                  layers, steps);
 }

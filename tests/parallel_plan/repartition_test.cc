@@ -85,6 +85,19 @@ TEST(LayoutPolicies, PredictedTakesReplicasWhereRanksAreFree) {
   EXPECT_EQ(decision.next->assignment.frozen_units(), 4);
 }
 
+TEST(LayoutPolicies, PredictedLooksNoFurtherThanItMayGain) {
+  const Job job = job_of_units(12, 4);
+  const Asked best = freeze(job, request_of_grid(1, 2), 4),
+              other = freeze(job, request_of_grid(3, 1), 4);
+  // Two replicas work all the time: there is nothing to look for.
+  EXPECT_EQ(ask("predicted", job, best).reason,
+            "no layout could gain enough over 5.6e+04 ms a step, with 100 steps left");
+  // What is too much to look at says so.
+  const LayoutDecision hasty = ask("predicted", job, other, {.most_share = 1e-9});
+  EXPECT_NE(hasty.reason.find("left out for time"), std::string::npos) << hasty.reason;
+  EXPECT_EQ(ask("predicted", job, other).reason.find("left out"), std::string::npos);
+}
+
 TEST(LayoutPolicies, PredictedBalancesThePipelineWhereNothingElseMayChange) {
   const Job job = job_of_units(12, 4);
   const Asked asked = freeze(job, request_of_grid(2, 1), 6);

@@ -73,6 +73,7 @@ double total_flops(const UnitCost& cost);
 /// Seconds of a unit for one microbatch (pack: once per step); 0 where it is not known.
 struct UnitSeconds {
   double forward = 0, input = 0, weight = 0, pack = 0;
+  double frozen = 0;  // its forward pass where it is frozen, and keeps nothing; not known: forward
   bool operator==(const UnitSeconds&) const = default;
 };
 

@@ -135,7 +135,7 @@ double best_static_seconds(const LadderRun& run) {
 /// The times of a layer, as the run's costs have them: the mean over layers.
 LadderShape mean_layer(const LadderRun& run) {
   const ModelSpec& model = run.job.model;
-  LadderShape layer{.forward = 0, .input = 0, .weight = 0};
+  LadderShape layer{.forward = 0, .input = 0, .weight = 0, .frozen = 0};
   int first = 1;  // the embedding is unit 0
   for (const int end : model.layer_ends) {
     for (int unit = first; unit < end; ++unit) {
@@ -143,12 +143,13 @@ LadderShape mean_layer(const LadderRun& run) {
       layer.forward += seconds.forward;
       layer.input += seconds.input;
       layer.weight += seconds.weight;
+      layer.frozen += seconds.frozen > 0 ? seconds.frozen : seconds.forward;
       if (unit == first) layer.first_input += seconds.input;
     }
     first = end;
   }
   const auto layers = static_cast<double>(model.layer_ends.size());
-  for (double* time : {&layer.forward, &layer.input, &layer.weight, &layer.first_input})
+  for (double* time : {&layer.forward, &layer.input, &layer.weight, &layer.frozen, &layer.first_input})
     *time /= layers;
   return layer;
 }

@@ -101,7 +101,8 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   double flops = 0, seconds = 0;
   for (std::size_t u = 0; u < units; ++u) {
     const std::size_t at = first_unit + 4 * u;
-    costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3)});
+    costs.units.push_back(
+        {all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3), 0});
     if (costs.units[u].forward <= 0) continue;
     flops += total_flops(trainer.assignment().costs[u]);
     seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
@@ -152,7 +153,8 @@ Json to_json(const MeasuredCosts& costs) {
                      {"forward_s", unit.forward},
                      {"input_s", unit.input},
                      {"weight_s", unit.weight},
-                     {"pack_s", unit.pack}});
+                     {"pack_s", unit.pack},
+                     {"frozen_s", unit.frozen}});
   }
   return {{"config", costs.config},
           {"threads", costs.threads},
@@ -174,8 +176,9 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
                       fmt::format("seconds: {}", kFigures));
         return value;
       };
-      costs.units.push_back(
-          {seconds("forward_s"), seconds("input_s"), seconds("weight_s"), seconds("pack_s")});
+      costs.units.push_back({seconds("forward_s"), seconds("input_s"), seconds("weight_s"),
+                             seconds("pack_s"),
+                             unit.contains("frozen_s") ? seconds("frozen_s") : 0});  // older: none
     }
     costs.machine = machine_from_json(json.at("machine"), source);
     config_of(costs, source + ", config");
@@ -257,6 +260,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
       return frozen ? 0 : all > 0 ? flops / all : 1;
     };
     if (frozen) units[u].pack = 0;
+    if (frozen && units[u].frozen > 0) units[u].forward = units[u].frozen;
     const double again = (model.units[u].recompute ? 1 : 0) - (before.units[u].recompute ? 1 : 0);
     units[u].input += again * again_seconds(model.units[u].cost, units[u]);
     units[u].input = frozen ? 0 : scale * std::max(0.0, units[u].input);

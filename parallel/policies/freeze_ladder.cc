@@ -6,6 +6,10 @@
 namespace concertina {
 namespace {
 
+double frozen_forward(const LadderShape& shape) {
+  return shape.frozen > 0 ? shape.frozen : shape.forward;
+}
+
 /// The longest path through `microbatches` equal jobs that pass the stages one after the other.
 double flow(const std::vector<double>& stages, int microbatches) {
   return std::accumulate(stages.begin(), stages.end(), 0.0) +
@@ -26,7 +30,7 @@ double gpipe_step(const LadderShape& shape, double frozen) {
   std::vector<double> forward, backward;
   for (int s = 1; s <= shape.stages; ++s) {
     const double trained = std::clamp(s * share - frozen, 0.0, share);
-    forward.push_back(share * shape.forward);
+    forward.push_back(trained * shape.forward + (share - trained) * frozen_forward(shape));
     backward.push_back(
         backward_of(shape, trained, frozen > 0 && trained > 0 && (s - 1) * share <= frozen));
   }
@@ -50,8 +54,8 @@ FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& sh
     const double trained = shape.layers - f;
     const double training = trained * shape.forward + backward_of(shape, trained, f > 0);
     pipeline += gpipe_step(shape, f);
-    left += f * shape.forward + training;
-    cached += (f - before) * shape.forward + training;
+    left += f * frozen_forward(shape) + training;
+    cached += (f - before) * frozen_forward(shape) + training;
     before = f;
   }
   const double epochs = static_cast<double>(frozen.size());

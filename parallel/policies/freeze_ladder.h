@@ -18,6 +18,7 @@ struct LadderShape {
   double fixed = 0;
   /// Times of a layer per sample, in any unit: forward, input gradient and weight gradient.
   double forward = 1, input = 1, weight = 1;
+  double frozen = 0;  // forward of a frozen layer, which keeps nothing; 0: as of others
   /// The part of `input` that the first layer that trains leaves out where others before it are
   /// frozen: the input gradient of its first half.
   double first_input = 0;

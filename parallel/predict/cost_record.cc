@@ -22,7 +22,8 @@ void CostRecord::add(const StepCosts& seen, int frozen) {
   };
   for (std::size_t u = 0; u < known_.size(); ++u) {
     const UnitSeconds& one = seen.units[u];
-    take(known_[u].forward, one.forward, 0, 0);
+    const bool is_frozen = static_cast<int>(u) < frozen;
+    take(is_frozen ? known_[u].frozen : known_[u].forward, one.forward, 0, 0);
     take(known_[u].input, one.input, flops_[u].input_flops, then[u].input_flops);
     take(known_[u].weight, one.weight, flops_[u].weight_flops, then[u].weight_flops);
     take(known_[u].pack, one.pack, 0, 0);
@@ -40,7 +41,7 @@ bool CostRecord::complete() const {
   for (std::size_t u = 0; u < known_.size(); ++u) {
     const UnitSeconds& one = known_[u];
     const UnitCost& own = flops_[u];
-    if (one.forward <= 0 || (own.input_flops > 0 && one.input <= 0) ||
+    if ((one.forward <= 0 && one.frozen <= 0) || (own.input_flops > 0 && one.input <= 0) ||
         (own.weight_flops > 0 && one.weight <= 0))
       return false;
   }
@@ -48,7 +49,7 @@ bool CostRecord::complete() const {
 }
 
 std::vector<UnitSeconds> CostRecord::full() const {
-  double seconds = 0, flops = 0;
+  double seconds = 0, flops = 0, frozen = 0, of = 0;
   const auto count = [&](double known, double own) {
     if (known <= 0) return;
     seconds += known;
@@ -58,10 +59,15 @@ std::vector<UnitSeconds> CostRecord::full() const {
     count(known_[u].forward, flops_[u].forward_flops);
     count(known_[u].input, flops_[u].input_flops);
     count(known_[u].weight, flops_[u].weight_flops);
+    if (known_[u].forward <= 0 || known_[u].frozen <= 0) continue;
+    frozen += known_[u].frozen;
+    of += known_[u].forward;
   }
   const double per_flop = flops > 0 ? seconds / flops : 0;
   std::vector<UnitSeconds> full = known_;
   for (std::size_t u = 0; u < full.size(); ++u) {
+    if (full[u].forward <= 0) full[u].forward = full[u].frozen;
+    if (full[u].frozen <= 0 && of > 0) full[u].frozen = full[u].forward * frozen / of;
     if (full[u].forward <= 0) full[u].forward = flops_[u].forward_flops * per_flop;
     if (full[u].input <= 0) full[u].input = flops_[u].input_flops * per_flop;
     if (full[u].weight <= 0) full[u].weight = flops_[u].weight_flops * per_flop;

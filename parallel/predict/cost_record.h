@@ -29,7 +29,8 @@ class CostRecord {
   /// Whether each pass that has any FLOPs has been seen.
   bool complete() const;
   /// Seconds of each unit as if it trains. A pass that was never seen is taken from its FLOPs, at
-  /// the rate of those that were.
+  /// the rate of those that were; the forward pass of a unit that was never frozen, at the rate of
+  /// those of which both were seen.
   std::vector<UnitSeconds> full() const;
   const MachineModel& machine() const { return machine_; }
 

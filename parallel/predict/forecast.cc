@@ -31,7 +31,7 @@ std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<U
   for (std::size_t u = 0; u < full.size(); ++u) {
     const auto share = [](double flops, double of) { return of > 0 ? flops / of : 1; };
     if (static_cast<int>(u) < frozen) {
-      full[u] = {.forward = full[u].forward};
+      full[u] = {.forward = full[u].frozen > 0 ? full[u].frozen : full[u].forward};
       continue;
     }
     full[u].input *= share(now[u].input_flops, all[u].input_flops);

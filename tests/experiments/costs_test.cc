@@ -545,11 +545,12 @@ TEST(CostRecord, PutsTogetherWhatWasSeenWithDifferentUnitsFrozen) {
   EXPECT_EQ(record.full(), seen);
   // Frozen units run forward only, and the head, whose matrix is the embedding's, less of W.
   std::vector<UnitSeconds> later(units, {4, 5, 6, 0.5});
-  for (std::size_t u = 0; u < 3; ++u) later[u] = {4, 0, 0, 0};
+  for (std::size_t u = 0; u < 3; ++u) later[u] = {0.75, 0, 0, 0};
   record.add({later, {}, 5}, 3);
   const std::vector<UnitSeconds> full = record.full();
-  EXPECT_EQ(full[0], (UnitSeconds{4, 2, 3, 0.5}));
-  EXPECT_EQ(full[4], (UnitSeconds{4, 5, 6, 0.5}));
+  EXPECT_EQ(full[0], (UnitSeconds{1, 2, 3, 0.5, 0.75}));
+  EXPECT_EQ(full[4], (UnitSeconds{4, 5, 6, 0.5, 3})) << "three quarters, as of those that are";
+  EXPECT_EQ(with_frozen_units(job.model, full, 5)[4].forward, 3);
   EXPECT_GE(full.back().weight, 6);
   // What no step has shown is taken from its FLOPs.
   CostRecord frozen_only(job.model);

@@ -141,12 +141,14 @@ TEST(FreezeLadder, OfStagesIsWhatTheSimulatorSays) {
     shape.forward = *rc::gen::inRange(1, 9) / 4.0;
     shape.input = *rc::gen::inRange(1, 9) / 4.0;
     shape.weight = *rc::gen::inRange(1, 9) / 4.0;
+    shape.frozen = *rc::gen::inRange(1, 9) / 4.0;
     const Layout layout = straight(stages, microbatches);
     Costs costs = unit_costs(layout);
     for (int s = 0; s < stages; ++s) {
       const double share = static_cast<double>(layers) / stages;
       const double trained = std::clamp((s + 1) * share - frozen, 0.0, share);
-      costs.stages[static_cast<std::size_t>(s)] = {.forward = share * shape.forward,
+      costs.stages[static_cast<std::size_t>(s)] = {.forward = trained * shape.forward +
+                                                              (share - trained) * shape.frozen,
                                                    .input = trained * shape.input,
                                                    .weight = trained * shape.weight};
     }

@@ -9,11 +9,27 @@
 #include "experiments/adopt/repartition.h"
 #include "experiments/cache/auto_cache.h"
 #include "experiments/hugging_face/start_from.h"
+#include "experiments/machine/gather.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/state_hash.h"
 
 namespace concertina {
 namespace {
+
+/// Throws where ranks decided differently after step `step`: one would wait for the others forever.
+/// Collective.
+void require_one_decision(Communicator& world, const Change& change, std::int64_t step) {
+  const std::string mine =
+      change.next ? fmt::format("{} frozen units at {}", change.next->assignment.frozen_units(),
+                                describe(change.next->request, change.next->assignment))
+                  : "no change";
+  const std::vector<nlohmann::json> all = gather_json(world, mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      throw_failure(fmt::format("after step {}, rank 0 decides on {}, rank {} on {}", step,
+                                all[0].get<std::string>(), rank, all[rank].get<std::string>()),
+                    "the policies of the run", "policies that go by what all ranks know");
+}
 
 /// One run from its first step on. `whole`: with the cache and the layout policy.
 class Course {
@@ -70,7 +86,10 @@ class Course {
  private:
   void change(const RunView& view) {
     Change change;
-    for (ChangePolicy* policy : policies_) policy->consider(view, trainer_, change);
+    for (ChangePolicy* policy : policies_) {
+      policy->consider(view, trainer_, change);
+      require_one_decision(trainer_.world(), change, view.step);
+    }
     if (!change.next) return;
     if (const auto adoption = adopt_change(change, trainer_, threads_))
       for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
@@ -96,6 +115,20 @@ std::vector<std::string> differences(const StepTrace& then, const StepTrace& now
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (now.squares[b] != then.squares[b]) all.push_back("gradient of " + buckets[b].name);
   return all;
+}
+
+/// The step of the run with all its policies, which the other run has done: a failure, such as a
+/// loss that is NaN, is a difference too.
+StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then) {
+  try {
+    return whole.step(step);
+  } catch (const Error& error) {
+    if (error.code() == Exit::bad_input) throw;
+    throw_failure(fmt::format("in step {}, where the run without cache and layout policy has the "
+                              "loss {}, the run with them fails: {}",
+                              step, then.loss, error.message()),
+                  error.where(), "to find which: without cache, or without layout policy");
+  }
 }
 
 /// The weights that the run begins with, at the layout that it begins with.
@@ -134,10 +167,11 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   // Those that gradients are of; an assignment has the copies of tied tables besides.
   const std::vector<Bucket> buckets = make_buckets(trainer.job().model);
   for (std::int64_t step = 1; step <= steps && verdict.same(); ++step) {
-    StepTrace trace = whole.step(step);
+    const StepTrace& then = expected[static_cast<std::size_t>(step - 1)];
+    StepTrace trace = step_as_before(whole, step, then);
     verdict.freezes += trace.frozen_units != before.frozen_units;
     verdict.layouts += trace.layout != before.layout;
-    verdict.differ = differences(expected[static_cast<std::size_t>(step - 1)], trace, buckets);
+    verdict.differ = differences(then, trace, buckets);
     if (!verdict.same()) verdict.first_step = step, verdict.layout = trace.layout;
     before = std::move(trace);
   }

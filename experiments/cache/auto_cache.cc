@@ -292,10 +292,11 @@ CacheOutlook AutoCache::outlook() const {
 
 CacheUse AutoCache::use() {
   const CacheCounts counts = store_->counts();
+  const std::uint64_t slots = store_->slots(CachePlace::memory) + store_->slots(CachePlace::disk);
   const std::vector<nlohmann::json> all = gather_json(
       trainer_.world(),
       {counts.memory_hits, counts.disk_hits, moved_, computed_, counts.writes, counts.faults});
-  CacheUse sum;
+  CacheUse sum{.samples = room_.samples, .slots = slots};
   for (const nlohmann::json& one : all) {
     const std::vector<std::uint64_t> values = one;
     sum.memory_hits += values[0];

@@ -35,7 +35,8 @@ void require_room(const RunConfig& config, std::string_view key, ByteSize budget
 
 nlohmann::ordered_json to_json(const CacheUse& use) {
   return {{"memory_hits", use.memory_hits}, {"disk_hits", use.disk_hits}, {"moved", use.moved},
-          {"misses", use.misses},           {"writes", use.writes},       {"faults", use.faults}};
+          {"misses", use.misses},           {"writes", use.writes},       {"faults", use.faults},
+          {"samples", use.samples},         {"slots", use.slots}};
 }
 
 std::optional<CacheUse> cache_use_from(const nlohmann::json& result) {
@@ -46,11 +47,28 @@ std::optional<CacheUse> cache_use_from(const nlohmann::json& result) {
                     .moved = cache.at("moved"),
                     .misses = cache.at("misses"),
                     .writes = cache.at("writes"),
-                    .faults = cache.at("faults")};
+                    .faults = cache.at("faults"),
+                    .samples = cache.value("samples", std::uint64_t{0}),
+                    .slots = cache.value("slots", std::uint64_t{0})};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
 }
+
+namespace {
+
+/// Why not all were read, as far as that is no fault.
+std::string why_computed(const CacheUse& use) {
+  if (use.misses == 0 || use.samples == 0) return "";
+  const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };
+  std::string text = fmt::format("; {} were computed, each sample at least once", number(use.misses));
+  if (use.slots < use.samples)
+    text += fmt::format(": the budgets hold {} of the {} of an epoch", number(use.slots),
+                        number(use.samples));
+  return text;
+}
+
+}  // namespace
 
 std::string text_of(const CacheUse& use) {
   const std::uint64_t hits = use.memory_hits + use.disk_hits, all = hits + use.misses;
@@ -60,11 +78,12 @@ std::string text_of(const CacheUse& use) {
   if (all == 0) return "cached activations: none was asked for";
   return fmt::format(
       "cached activations: {:.0f}% of {} samples with frozen units were read ({} from memory, {} "
-      "from disk), {} written{}",
+      "from disk), {} written{}{}",
       100.0 * static_cast<double>(hits) / static_cast<double>(all),
       grouped(static_cast<std::int64_t>(all)), grouped(static_cast<std::int64_t>(use.memory_hits)),
       grouped(static_cast<std::int64_t>(use.disk_hits)),
-      grouped(static_cast<std::int64_t>(use.writes)), use.faults > 0 ? ", " + faults : "");
+      grouped(static_cast<std::int64_t>(use.writes)), use.faults > 0 ? ", " + faults : "",
+      why_computed(use));
 }
 
 bool uses_cache(const RunConfig& config) {

@@ -334,6 +334,11 @@ TEST(IdlePolicies, NameALayoutPolicyThatNeverDecides) {
 TEST(CacheUse, NamesWhatCouldNotBeKept) {
   expect_has(text_of(CacheUse{.faults = 1}), "none could be kept (1 fault: see the warnings)");
   expect_has(text_of(CacheUse{}), "none was asked for");
+  const CacheUse part{.memory_hits = 170, .misses = 830, .samples = 1000, .slots = 500};
+  expect_has(text_of(part),
+             "17% of 1,000 samples with frozen units were read (170 from memory, 0 from disk), 0 "
+             "written; 830 were computed, each sample at least once: the budgets hold 500 of the "
+             "1,000 of an epoch");
 }
 
 TEST(CacheRoom, SaysWhatASlotTakesInAll) {

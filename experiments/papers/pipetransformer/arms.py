@@ -54,12 +54,20 @@ def ladder_arms(task, alpha):
             "ladder: + replicas": {**base, **MOVES}, "ladder: + cache": {**base, **MOVES, **CACHE}}
 
 
-def freezing_arms(task, top_layers):
+def top_arms(task, tops):
+    """The top layers alone from the start, cached, on replicas. `tops`: pairs of layers and epochs; where
+    there are fewer epochs than the unfrozen run has, the schedule is as short."""
+    arms = {}
+    for layers, epochs in tops:
+        name = f"top {layers} layers" + (f", {epochs:g} epochs" if epochs != task.epochs else "")
+        arms[name] = {**REPLICAS, **task.length(epochs), **CACHE, "freeze.units": 1 + 2 * (task.layers - layers)}
+    return arms
+
+
+def freezing_arms(task):
     """Policies, each with all parts: layouts that follow, and the cache. They begin on replicas, which is
     what the layout policy would choose first."""
-    whole = {**REPLICAS, **task.length(task.epochs), **MOVES, **CACHE}
-    arms = {f"top {k} layers": {**REPLICAS, **task.length(task.epochs), **CACHE,
-                                "freeze.units": 1 + 2 * (task.layers - k)} for k in top_layers}
+    arms, whole = {}, {**REPLICAS, **task.length(task.epochs), **MOVES, **CACHE}
     for name, alpha in ALPHAS.items():
         arms[f"alpha {name}"] = {**whole, **rule(task, alpha)}
     arms["paper's table"] = {**whole, "freeze.policy": "list", "freeze.at": PAPERS_TABLE}

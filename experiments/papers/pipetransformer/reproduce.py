@@ -7,7 +7,7 @@ PASS or FAIL against expected.json.
   2. runs a study whose arms are in arms.py, seed by seed: OUT/TASK/study.toml;
   3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
 
-A run that was stopped goes on where it was. --quick has few arms, and three seeds. Ends with 1 on FAIL."""
+A run that was stopped goes on where it was. Seeds, and the arms of --quick, are in expected.json. Ends with 1 on FAIL."""
 import argparse
 import csv
 import gzip
@@ -69,10 +69,8 @@ class Reproduction:
         self.task = TASKS[options.task](options, self.folder)
         with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
             self.expected = json.load(file)["tasks"][options.task]
-        self.study = os.path.join(self.folder, "studies", self.name())
-
-    def name(self):
-        return "quick" if self.options.quick else "explore"
+        self.form = "quick" if options.quick else "explore"
+        self.study = os.path.join(self.folder, "studies", self.form)
 
     def run(self, *words, launch=False):
         command = (shlex.split(self.options.mpirun) if launch else []) + [self.binary, *words]
@@ -93,27 +91,24 @@ class Reproduction:
         return arms.Task(self.task.layers, self.task.epochs, self.task.steps)
 
     def arms(self):
-        task, few = self.shape(), self.options.quick
-        chosen = arms.static_arms(task, [3] if few else self.expected["shorter_epochs"])
-        chosen.update(arms.ladder_arms(task, ALPHA))
-        freezing = arms.freezing_arms(task, [4] if few else self.expected["top_layers"])
-        if few:
-            freezing = {name: arm for name, arm in freezing.items()
-                        if name in ("top 4 layers", "alpha 1/5", "alpha 1/3")}
-        chosen.update(freezing)
-        if not few:
-            chosen.update(arms.papers_arms(task, ALPHA))
-        if self.options.arms:
-            chosen = {name: arm for name, arm in chosen.items() if name in self.options.arms}
-        return chosen
+        """Those that the form names in expected.json; all where it names none."""
+        task, want = self.shape(), self.expected
+        chosen = {**arms.static_arms(task, want["shorter_epochs"]), **arms.ladder_arms(task, ALPHA),
+                  **arms.top_arms(task, want["top_layers"]), **arms.freezing_arms(task),
+                  **arms.papers_arms(task, ALPHA)}
+        names = self.options.arms or want[self.form].get("arms", list(chosen))
+        unknown = [name for name in names if name not in chosen]
+        if unknown:
+            fail(f"there is no arm {unknown[0]}", f"--arms of: {', '.join(chosen)}")
+        return {name: chosen[name] for name in names}
 
     def write_study(self):
-        seeds = self.expected["seeds"][self.name()]
+        seeds = self.expected[self.form]["seeds"]
         keys = {"model.from": os.path.join(self.folder, "pretrained"),
                 "eval.every": round(self.task.steps), **self.task.finetune_keys()}
         claim = {"metric": self.expected["metric"], "margin": self.expected["margin"],
                  "baseline": "arm=static"}
-        path = os.path.join(self.folder, f"{self.name()}.toml")
+        path = os.path.join(self.folder, f"{self.form}.toml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(arms.study_text(os.path.join(HERE, f"finetune-{self.options.task}.toml"), keys,
                                        self.arms(), seeds, claim))
@@ -125,7 +120,7 @@ class Reproduction:
         self.run("study", "table", self.study, "--front", f"train_s,{metric}")
         self.run("study", "report", self.study)
         self.run("study", "plot", self.study, "--kind", "front", "--x", "train_s", "--y", metric,
-                 "--out", os.path.join(self.folder, f"{self.name()}-front.svg"))
+                 "--out", os.path.join(self.folder, f"{self.form}-front.svg"))
 
     def table(self, *words):
         command = [self.binary, "study", "table", self.study, *words, "--json"]
@@ -149,20 +144,25 @@ class Reproduction:
         column = said["metrics"][-1]["name"]
         return {group["values"]["arm"]: group["metrics"][column].get("mean") for group in said["groups"]}
 
+    def rows(self):
+        with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
+            return [row for row in csv.DictReader(file) if row["state"] == "done"]
+
     def hashes(self):
         """By seed, the hashes of the rungs of the ladder."""
         said = {}
-        with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if row["arm"].startswith("ladder") and row["state"] == "done":
-                    said.setdefault(row["seed"], set()).add(row["state_sha256"])
+        for row in self.rows():
+            if row["arm"].startswith("ladder"):
+                said.setdefault(row["seed"], set()).add(row["state_sha256"])
         return said
 
     def ceilings(self):
-        """By rung of the ladder, the most it could gain over the static pipeline, from that run's own F, I
-        and W."""
-        with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
-            trial = next(row["trial"] for row in csv.DictReader(file) if row["arm"] == "static gpipe")
+        """By rung of the ladder, the most it could gain over the static pipeline, from F, I and W of a run
+        that freezes on it: means over seeds."""
+        found = [self.ceilings_by(trial["trial"]) for trial in self.rows() if trial["arm"] == "ladder: freeze"]
+        return {rung: sum(one[rung] for one in found) / len(found) for rung in found[0]}
+
+    def ceilings_by(self, trial):
         run = os.path.join(self.study, trial, "run")
         keys = [f"{key}={value}" for key, value in arms.rule(self.shape(), ALPHA).items() if key != "freeze.policy"]
         command = [self.binary, "plan", "freeze", run, "--policy", "pipetransformer", "--world", "2", "--epochs",
@@ -203,16 +203,16 @@ class Reproduction:
         else:
             table.claim(f"an arm that freezes reaches the unfrozen run's final {want['metric']} with every seed",
                         ours is not None)
-        ceilings = self.ceilings()
+        ceilings = self.ceilings() if "ladder: freeze" in over_gpipe else {}
         for rung in ("freeze", "repack", "replicas", "cache"):
             point = over_gpipe.get(f"ladder: {'' if rung == 'freeze' else '+ '}{rung}")
             if point:
                 share = point["gain"] / ceilings[rung]
                 table.claim(f"ladder, {rung}: {point['gain']:.2f} x static gpipe, {share:.0%} of its ceiling of "
                             f"{ceilings[rung]:.2f} (at least {want['share']:.0%})", share >= want["share"])
-        hashes = self.hashes()
-        table.claim(f"all rungs of the ladder have the same bits, with each of {len(hashes)} seeds",
-                    hashes and all(len(one) == 1 for one in hashes.values()))
+        if hashes := self.hashes():
+            table.claim(f"all rungs of the ladder have the same bits, with each of {len(hashes)} seeds",
+                        all(len(one) == 1 for one in hashes.values()))
         table.end()
 
 

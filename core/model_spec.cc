@@ -41,8 +41,8 @@ Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units
   return copy;
 }
 
-/// Shared tensors that are frozen with the units: the frozen ones of make_buckets(), which takes ten
-/// times as long, and a search for layouts asks for each.
+/// Returns the shared tensors that are frozen with the units, as make_buckets() has them, without
+/// making buckets: a search for layouts asks for each.
 std::set<std::string_view> frozen_shared(const ModelSpec& model, int frozen_units) {
   std::set<std::string_view> names;
   for (int u = 0; u < frozen_units; ++u)

@@ -58,7 +58,7 @@ double LayoutForecast::shared(const Assignment& assignment, const Costs& costs) 
   return shared_core_factor(assignment.plan, assignment.layout, costs, input_.hosts, input_.cores);
 }
 
-/// Of each number of frozen units once: a search asks for every layout.
+/// Returns what is left to train after `frozen` units, computed once: a search asks for each layout.
 const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
   const auto [place, is_new] = trained_.try_emplace(frozen);
   Trained& trained = place->second;

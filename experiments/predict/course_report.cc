@@ -245,14 +245,14 @@ Json course_report(RunConfig config, const PlanOptions& plan, const CourseOption
 
 std::string course_text(const Json& report) {
   std::string text = fmt::format(
-      "{} on {}, {} {}: {} of {} samples, {}\n\n{:>5}{:>8}{:>9}{:>11}{:>12}{:>7}  {}\n",
+      "{} on {}, {} {}: {} of {} samples, {}\n\n{:>5}{:>8}{:>11}{:>11}{:>12}{:>7}  {}\n",
       report["policy"].get<std::string>(), counted(report["world"].get<int>(), "rank"),
       report["layout"].get<std::string>(), report["schedule"].get<std::string>(),
       fmt::format("{} epochs", report["epochs"].get<int>()), report["samples"].get<std::int64_t>(),
       counted(report["steps"].get<std::int64_t>(), "step"), "epoch", "frozen", "ms/step",
       "change ms", "epoch s", "batch", "layout");
   for (const Json& epoch : report["course"])
-    text += fmt::format("{:>5}{:>8}{:>9.4g}{:>11}{:>12.4g}{:>7}  {}\n", epoch["epoch"].get<int>(),
+    text += fmt::format("{:>5}{:>8}{:>11.4g}{:>11}{:>12.4g}{:>7}  {}\n", epoch["epoch"].get<int>(),
                         epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
                         epoch["change_s"].is_null()
                             ? "?"

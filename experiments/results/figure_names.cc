@@ -90,11 +90,15 @@ FigureName name_of_figure(const std::string& column) {
     const std::string rest = column.substr(kTimeTo.size(), column.size() - kTimeTo.size() - 2);
     const std::size_t at = rest.rfind('_');
     const FigureName metric = name_of_figure(rest.substr(0, at));
-    std::string target = rest.substr(at + 1);
-    if (target != kBaselineTarget)
-      target = fmt::format("{:.6g}{}", metric.factor * std::strtod(target.c_str(), nullptr),
-                           metric.unit == "%" ? "%" : "");
-    const std::string what = fmt::format("time to {} of {}", metric.label, target);
+    const std::string target = rest.substr(at + 1);
+    const bool of_baseline = target.starts_with(kBaselineTarget);
+    std::string said = of_baseline ? kBaselineTarget : "";
+    const std::string figure = target.substr(said.size());
+    if (!figure.empty())
+      said += fmt::format(fmt::runtime(of_baseline ? " {:+.6g}{}" : "{:.6g}{}"),
+                          metric.factor * std::strtod(figure.c_str(), nullptr),
+                          metric.unit == "%" ? "%" : "");
+    const std::string what = fmt::format("time to {} of {}", metric.label, said);
     return {"T" + what.substr(1) + " (s)", what, "s", 1, BetterEnd::lower};
   }
   const BetterEnd better = better_by_name(column);

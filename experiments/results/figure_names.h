@@ -27,7 +27,7 @@ struct FigureName {
 /// are, rates and utilizations the higher they are; of others nothing is known.
 FigureName name_of_figure(const std::string& column);
 
-/// The target that is the baseline's last value.
+/// The target that is the baseline's last value; a number with its sign may stand after it.
 inline constexpr const char* kBaselineTarget = "baseline";
 /// The column of the training seconds until a metric reaches a target.
 std::string time_to(const std::string& metric, const std::string& target);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "core/error.h"
@@ -121,20 +122,25 @@ std::vector<std::string> add_times_to(StudyResults& results,
     const std::size_t equals = target.find('=');
     const std::string metric = target.substr(0, equals),
                       text = equals == target.npos ? "" : target.substr(equals + 1);
-    const Cell cell = cell_of_setting(text);
+    const bool of_baseline = text.starts_with(kBaselineTarget);
+    const std::string figure = of_baseline ? text.substr(std::strlen(kBaselineTarget)) : text;
+    const Cell cell = cell_of_setting(figure.starts_with('+') ? figure.substr(1) : figure);
     const auto* number = std::get_if<double>(&cell);
-    if (!metric.starts_with(kHeldOut) || (number == nullptr && text != kBaselineTarget))
+    const bool is_sum = figure.empty() || figure.starts_with('+') || figure.starts_with('-');
+    if (!metric.starts_with(kHeldOut) || (of_baseline ? !is_sum : figure.starts_with('+')) ||
+        (number == nullptr && !(of_baseline && figure.empty())))
       throw_input(fmt::format("'{}' is no target of a held-out metric", target), "--to",
-                  "--to validation_loss=2.5, or --to validation_loss=baseline");
-    if (number == nullptr && wanted.empty())
+                  "--to validation_loss=2.5, --to validation_loss=baseline, or "
+                  "--to validation_loss=baseline+0.01");
+    if (of_baseline && wanted.empty())
       throw_input("there is no baseline whose last value is the target", "--to",
                   "--baseline COLUMN=VALUE");
     const std::string& column = columns.emplace_back(time_to(metric, text));
+    const double more = number != nullptr ? *number : 0;
     for (TargetTrial& trial : trials) {
-      const auto value = number != nullptr
-                             ? std::optional(*number)
-                             : baseline_target(results, trial, trials, wanted, metric);
-      if (const auto seconds = value ? seconds_to(trial.course, metric, *value) : std::nullopt)
+      const auto base = of_baseline ? baseline_target(results, trial, trials, wanted, metric) : 0;
+      if (const auto seconds =
+              base ? seconds_to(trial.course, metric, *base + more) : std::nullopt)
         trial.trial->figures[column] = *seconds;
     }
     require_column(results, column, "--to");

@@ -22,10 +22,11 @@ StepCurve curve_of(const RunLog& log, const std::string& column);
 /// `target`: infinity if none is; nothing of a run without such evaluations.
 std::optional<double> seconds_to(const RunLog& log, const std::string& column, double target);
 
-/// Adds to trials that are done the column of each target, "METRIC=NUMBER" or "METRIC=baseline", by
-/// seconds_to(), and returns their names. The baseline's target is its last value on the metric's
-/// curve, the mean over the trials that have the values of `baseline` ("COLUMN=VALUE"s) and those
-/// of the trial in all other axes: the same seed. Throws Error{bad_input} for what is no target.
+/// Adds to trials that are done the column of each target, "METRIC=NUMBER", "METRIC=baseline" or
+/// "METRIC=baseline-NUMBER" (or +), by seconds_to(), and returns their names. The baseline's target
+/// is its last value on the metric's curve, the mean over the trials that have the values of
+/// `baseline` ("COLUMN=VALUE"s) and those of the trial in all other axes: the same seed. Throws
+/// Error{bad_input} for what is no target.
 std::vector<std::string> add_times_to(StudyResults& results,
                                       const std::vector<std::string>& targets,
                                       const std::vector<std::string>& baseline);

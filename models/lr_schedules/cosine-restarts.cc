@@ -1,5 +1,6 @@
-// Half a cosine from the peak down to `min`, three times, each twice as long as the one before it:
-// SGDR (Loshchilov & Hutter 2017, equation 5) with T_mult = 2 and T_0 = a seventh of the steps.
+// Half a cosine from the peak down to `min`, several times, each `growth` times as long as the one
+// before it: SGDR (Loshchilov & Hutter 2017, equation 5) with T_mult = growth. By default T_0 is a
+// seventh of the steps.
 #include <cmath>
 #include <numbers>
 
@@ -8,18 +9,27 @@
 namespace concertina::lr_shapes {
 namespace {
 
-double cosine_restarts_fraction(const LrPoint& at, const OptionValues&) {
+double cosine_restarts_fraction(const LrPoint& at, const OptionValues& options) {
+  const auto cycles = option<std::int64_t>(options, "cycles");
+  const auto growth = option<double>(options, "growth");
+  double all = 0, length = 1;  // of the first cosine: 1
+  for (std::int64_t i = 0; i < cycles; ++i, length *= growth) all += length;
+  const double now = all * at.progress;
   // A restart is at the peak; the end of the last cosine is no restart.
-  const double sevenths = 7 * at.progress;
-  const double start = sevenths < 1 ? 0 : sevenths < 3 ? 1 : 3, length = start + 1;
-  const double within = (sevenths - start) / length;
+  double start = 0;
+  length = 1;
+  for (std::int64_t i = 1; i < cycles && now >= start + length; ++i, length *= growth)
+    start += length;
+  const double within = (now - start) / length;
   return at.min + (1 - at.min) * (1 + std::cos(std::numbers::pi * within)) / 2;
 }
 
 }  // namespace
 
 LrShape cosine_restarts() {
-  return {.fraction = cosine_restarts_fraction};
+  return {.fraction = cosine_restarts_fraction,
+          .options = {{"cycles", std::int64_t{3}, "number of cosines", 1, 1000},
+                      {"growth", 2.0, "each is so many times as long as the one before it", 1, 2}}};
 }
 
 }  // namespace concertina::lr_shapes

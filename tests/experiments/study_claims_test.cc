@@ -218,13 +218,20 @@ TEST_F(StudyClaims, TrainingSecondsLeaveOutEvaluationsAndTheFirstStep) {
 TEST_F(StudyClaims, SecondsToATargetAreAColumnAndNeverIsNoMean) {
   StudyResults results = arms();
   const std::vector<std::string> columns = add_times_to(
-      results, {"validation_accuracy=0.9", "validation_accuracy=baseline"}, {"arm=static"});
-  ASSERT_EQ(columns.size(), 2u);
+      results,
+      {"validation_accuracy=0.9", "validation_accuracy=baseline",
+       "validation_accuracy=baseline-0.05", "validation_accuracy=baseline+0"},
+      {"arm=static"});
+  ASSERT_EQ(columns.size(), 4u);
   EXPECT_EQ(name_of_figure(columns[0]).title, "Time to validation accuracy of 90% (s)");
   EXPECT_EQ(name_of_figure(columns[1]).title, "Time to validation accuracy of baseline (s)");
+  EXPECT_EQ(name_of_figure(columns[2]).title, "Time to validation accuracy of baseline -5% (s)");
+  for (const TrialRecord& trial : results.trials)
+    EXPECT_EQ(cell_of(trial, columns[3]), cell_of(trial, columns[1]));
   TableOptions options;
   options.metrics = columns;
   const StudyTable table = make_table(results, options);
+  EXPECT_LT(table.rows[0].cells[2].summary.mean, table.rows[0].cells[1].summary.mean);
   EXPECT_NEAR(table.rows[0].cells[0].summary.mean, 7 * 4.2, 1e-6)
       << "step 8, 7 steps after the first";
   EXPECT_NEAR(table.rows[1].cells[1].summary.mean, 9 * 1.02, 1e-6) << "each seed's own target";
@@ -249,6 +256,9 @@ TEST_F(StudyClaims, SecondsToATargetAreAColumnAndNeverIsNoMean) {
   refused("loss=1", {});
   refused("validation_acuracy=0.5", {});
   refused("validation_accuracy=baseline", {});
+  refused("validation_accuracy=baseline-0.1", {});
+  for (const char* sum : {"baseline0.1", "baseline*2", "baseline-", "baseline-x", "+0.1"})
+    refused(fmt::format("validation_accuracy={}", sum), {"arm=static"});
 }
 
 TEST_F(StudyClaims, TheFilesClaimIsTestedWithoutBeingAsked) {

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "core/error.h"
 
@@ -41,6 +42,18 @@ TEST(LrScheduleTest, CosineWithRestarts) {
   for (const int last : {109, 309, 710}) EXPECT_NEAR(lr.rate(last), 0.2, 1e-3) << last;
   EXPECT_DOUBLE_EQ(lr.rate(710), 0.2);
   EXPECT_DOUBLE_EQ(lr.rate(5000), 0.2);
+  const LrConfig config{.peak = 2, .steps = 1010, .warmup = 10};
+  LrConfig equal = config, one = config;
+  equal.options = {{"cycles", std::int64_t{10}}, {"growth", 1.0}};
+  one.options = {{"cycles", std::int64_t{1}}};
+  const LrSchedule tens = make_lr_schedule("cosine-restarts", equal),
+                   once = make_lr_schedule("cosine-restarts", one),
+                   cosine = make_lr_schedule("cosine", config);
+  for (std::int64_t step = 10; step < 1010; ++step) {
+    const double within = static_cast<double>((step - 10) % 100) / 100;
+    EXPECT_NEAR(tens.rate(step), 1 + std::cos(std::numbers::pi * within), 1e-9) << step;
+    EXPECT_DOUBLE_EQ(once.rate(step), cosine.rate(step)) << step;
+  }
 }
 
 /// Whatever the shape: linear rise to the peak, never above it, never below min after that; it

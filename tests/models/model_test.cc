@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -54,6 +55,28 @@ TEST(GptTest, TheEmbeddingBelongsToTheFirstLayerAndTheHeadToNone) {
   EXPECT_EQ(model->spec().layer_ends, (std::vector{3, 5, 7}));
   // The final norm trains on, although the head's table is the embedding's.
   EXPECT_EQ(most_frozen_layers(model->spec()), 3);
+}
+
+TEST(GptTest, CostsKnowWhatIsFrozenOfTheHead) {
+  for (const bool unties : {false, true}) {
+    ModelSpec spec = make_model("gpt", kSmall)->spec();
+    spec.unties = unties;
+    const int last = static_cast<int>(spec.units.size()) - 1;
+    for (int frozen = 0; frozen <= last; ++frozen) {
+      double all = 0, trained = 0;
+      for (const Bucket& bucket : make_buckets(spec, frozen)) {
+        if (std::ranges::find(bucket.uses, last) == bucket.uses.end()) continue;
+        for (const BucketTensor& tensor : bucket.tensors) {
+          all += static_cast<double>(tensor.count);
+          if (!bucket.frozen) trained += static_cast<double>(tensor.count);
+        }
+      }
+      EXPECT_EQ(trained < all, !unties && frozen > 0);
+      EXPECT_DOUBLE_EQ(training_costs(spec, frozen).back().weight_flops,
+                       spec.units.back().cost.weight_flops * (trained / all))
+          << frozen;
+    }
+  }
 }
 
 TEST(GptTest, DecaysMatricesOnlyAndScalesResidualInit) {

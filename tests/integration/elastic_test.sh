@@ -359,26 +359,6 @@ assert min(trace['otherData']['saved_bytes']) > 0, trace['otherData']
 assert change and steps('traced') == 2 * (change[0] - 12), (change, steps('traced'))
 PY
 
-# The ladder trains every rung, and the rungs that freeze end with the same bits; speeds mean nothing
-# here. What is there already is not run again.
-ladder() {
-  exits "$1" "ladder $*" python3 "$here/../../experiments/papers/elastic/ladder.py" \
-    --binary "$binary" --launch "$mpirun -n {}" --text words --bytes 5000 --out ladder --seeds 1 \
-    --epochs "${3:-3}" --share 0 --over-static 0 --over-best "$2" --bound 1e9 \
-    model.width=16 model.heads=2 model.context=16
-}
-awk 'BEGIN { for (i = 0; i < 600; ++i) printf "%d ships under %d stars\n", i % 7, i * i % 31 }' > words
-ladder 0 0
-grep -qx PASS out || fail 'the ladder does not pass'
-[ "$(grep -cE '^(static|best static|freeze|repack|replicas|cache) .*[0-9]' out)" -eq 6 ] ||
-  fail 'the ladder lacks rungs'
-rm -r ladder/seed1-cache
-ladder 1 1000
-grep -q '^FAIL: all parts: .* over the best static layout, 1000.0 wanted' out || fail 'a missed bound'
-[ "$(grep -c seed1 err)" = 1 ] || fail 'the ladder runs again what is there'
-ladder 1 0 2
-grep -q 'ladder.py: ladder has runs of another epochs' err || fail 'runs of another ladder are taken'
-
 # verify says in words and in JSON that all bits are the same; a model that does not fit is refused.
 exits 0 'verify' $mpirun -n 3 "$binary" verify @base.toml --layouts pp3xdp1,2+1,pp1xdp2 --steps 3 --json
 tail -n 1 out | grep -q '^{"reference":"pp1xdp3 1f1b","steps":3,"same":true,' || fail 'JSON of verify'

@@ -79,9 +79,14 @@ def freezing_arms(task):
 
 
 def papers_arms(task, alpha):
-    """What the paper changes besides freezing, each by itself: a batch that grows with the replicas."""
-    whole = {**GPIPE, **task.length(task.epochs), **MOVES, **CACHE}
-    return {"growing batch": {**whole, **rule(task, alpha), "elastic.batch": "grows"}}
+    """What the paper changes besides freezing, each by itself: a batch that grows with the replicas, and a
+    learning rate that begins anew each epoch, without freezing and with it."""
+    length = task.length(task.epochs)
+    restarts = {"lr.schedule": "cosine-restarts", "lr.cosine-restarts.cycles": task.epochs,
+                "lr.cosine-restarts.growth": 1.0}
+    return {"growing batch": {**GPIPE, **length, **MOVES, **CACHE, **rule(task, alpha), "elastic.batch": "grows"},
+            "static, restarts": {**REPLICAS, **length, **restarts},
+            "alpha, restarts": {**REPLICAS, **length, **MOVES, **CACHE, **rule(task, alpha), **restarts}}
 
 
 def toml_value(value):

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs experiments/papers/pipetransformer/reproduce.py from end to end on sentences that are made up here and a
+model of width 16: data, pretraining, a study of few arms, tables, figures and verdicts. Speeds mean nothing here.
+Usage: reproduce_test.py PAPERS CONCERTINA MPIRUN ARGUMENTS..."""
+import contextlib
+import io
+import os
+import random
+import sys
+import tempfile
+import unittest
+
+papers, binary, *mpirun = sys.argv[1:]
+sys.path.insert(0, os.path.join(papers, "pipetransformer"))
+import reproduce  # noqa: E402
+
+ARMS = ["static gpipe", "static", "static, 2 epochs", "top 6 layers", "ladder: freeze", "ladder: + cache"]
+
+
+class Tiny(reproduce.Bert):
+    pretrain_steps, vocabulary = 4, 300
+
+    def pretrain_keys(self):
+        return [*super().pretrain_keys(), "model.width=16", "model.heads=2", "model.context=16"]
+
+    def finetune_keys(self):
+        return {**super().finetune_keys(), "lr.warmup": 2}
+
+
+def write_sentences(path, count, draw):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("sentence\tlabel\n")
+        for i in range(count):
+            label = draw.randrange(2)
+            words = [draw.choice(["dull", "bad"] if label == 0 else ["fine", "good"]), draw.choice(["film", "plot"])]
+            file.write(f"a {' '.join(words)} {i}\t{label}\n{' '.join(words)}\t{label}\n")
+
+
+class Reproduce(unittest.TestCase):
+    def reproduce(self, *words):
+        """What it prints, and its exit: a text for a failure."""
+        sys.argv = ["reproduce.py", "bert", "--data", ".", "--out", "out", "--program", binary, "--mpirun",
+                    " ".join([*mpirun, "-n", "2"]), *words]
+        said, end = io.StringIO(), None
+        with contextlib.redirect_stdout(said):
+            try:
+                reproduce.main()
+            except SystemExit as failed:
+                end = failed.code
+        return said.getvalue(), end
+
+    def test_from_data_to_verdicts(self):
+        said, end = self.reproduce("--arms", *ARMS)
+        with open("out/bert/sentences.tsv", encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 1 + 200, "phrases that are in longer ones are left out")
+        self.assertIn("have the same bits, with each of 3 seeds: PASS", said)
+        for text in ("ladder, freeze:", "ladder, cache:", "of its ceiling of", "seconds to "):
+            self.assertIn(text, said)
+        self.assertTrue(end is None or str(end).startswith("FAIL"), end)
+        for name in ("studies/explore/report.html", "explore-front.svg"):
+            self.assertTrue(os.path.exists(f"out/bert/{name}"), name)
+        results = "out/bert/studies/explore/results.csv"
+        with open(results, encoding="utf-8") as file:
+            before = file.read()
+        self.assertEqual(before.count("done"), 3 * len(ARMS))
+        self.assertEqual(self.reproduce("--arms", *ARMS)[1], end)
+        with open(results, encoding="utf-8") as file:
+            self.assertEqual(file.read(), before, "what is there does not run again")
+
+    def test_refusals_say_what_to_try(self):
+        self.assertIn("try: --arms of: static gpipe", self.reproduce("--arms", "none")[1])
+        self.assertIn("there is no nowhere/sst2/train.tsv", self.reproduce("--data", "nowhere")[1])
+
+
+if __name__ == "__main__":
+    reproduce.TASKS["bert"] = Tiny
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.mkdir("sst2")
+        random_words = random.Random(1)
+        write_sentences("sst2/train.tsv", 200, random_words)
+        write_sentences("sst2/dev.tsv", 40, random_words)
+        done = unittest.main(argv=sys.argv[:1], exit=False)
+        os.chdir("/")
+    sys.exit(not done.result.wasSuccessful())

@@ -33,7 +33,8 @@ TASK = arms.Task(layers=12, epochs=EPOCHS, steps=(SAMPLES - HELD_OUT) // BATCH)
 
 def chosen_arms():
     found = {**arms.static_arms(TASK, [3]), **arms.ladder_arms(TASK, ALPHA), **arms.top_arms(TASK, [(4, EPOCHS)]),
-             **arms.freezing_arms(TASK)}
+             **arms.freezing_arms(TASK), **arms.papers_arms(TASK, ALPHA)}
+    del found["growing batch"]
     for arm in found.values():
         if arm.get("elastic.policy") == "predicted":
             arm["elastic.least_gain"] = 0  # so small a run moves for nothing else

@@ -36,6 +36,11 @@ def fail(what, fix):
     sys.exit(f"reproduce.py: {what}\n  try: {fix}")
 
 
+def rows_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read().rstrip("\n").split("\n")
+
+
 class Vit:
     """Printed letters, then digits written by hand."""
     layers, epochs, batch, held_out = 12, 10, 64, 6000
@@ -67,6 +72,7 @@ class Vit:
 class Bert:
     """Words left out of sentences on films, then whether a sentence praises its film."""
     layers, epochs, batch = 12, 5, 64
+    held_out = 2000 + 872  # the last ones of train.tsv, and dev.tsv
     pretrain_steps, vocabulary = 8000, 4000
 
     def __init__(self, options, folder):
@@ -76,29 +82,30 @@ class Bert:
             if not os.path.exists(path):
                 fail(f"there is no {path}", "--data DIR with sst2/train.tsv and sst2/dev.tsv")
 
+    def samples(self):
+        return len(rows_of(self.sentences)) - 1
+
     @property
     def steps(self):
-        with open(self.sentences, encoding="utf-8") as file:
-            return (sum(1 for _ in file) - 1) / self.batch
+        return (self.samples() - self.held_out) / self.batch
 
     def make_data(self, run):
-        """The whole sentences: of the phrases of SST-2 those that are in no longer one."""
+        """The whole sentences: of the phrases of train.tsv those that are in no longer one. Those of dev.tsv come last."""
         if not os.path.exists(self.tokenizer):
             run("data", "train-tokenizer", self.phrases, "--vocabulary", str(self.vocabulary), "--prefix-space",
                 "--out", self.tokenizer,
                 *(word for name in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{name}]")))
         if os.path.exists(self.sentences):
             return
-        with open(self.phrases, encoding="utf-8") as file:
-            header, *rows = file.read().splitlines()
+        header, *rows = rows_of(self.phrases)
+        phrases = [f" {row.split(chr(9))[0].strip()} " for row in rows]
         whole, text = [], ""
-        for row in sorted(rows, key=lambda row: -len(row.split("\t")[0])):
-            phrase = f" {row.split(chr(9))[0].strip()} "
-            if phrase not in text:
-                whole.append(row)
-                text += phrase + "\t"
+        for index in sorted(range(len(rows)), key=lambda index: -len(phrases[index])):
+            if phrases[index] not in text:
+                whole.append(index)
+                text += phrases[index] + "\t"
         with open(self.sentences + ".part", "w", encoding="utf-8") as file:
-            file.write("\n".join([header, *whole]) + "\n")
+            file.write("\n".join([header, *(rows[index] for index in sorted(whole)), *rows_of(self.dev)[1:]]) + "\n")
         os.replace(self.sentences + ".part", self.sentences)
 
     def pretrain_keys(self):
@@ -106,7 +113,8 @@ class Bert:
                 f"model.vocab={self.vocabulary}"]
 
     def finetune_keys(self):
-        return {"data.files": self.sentences, "data.validation_files": self.dev, "batch.global": self.batch}
+        return {"data.files": self.sentences, "data.validation": self.held_out / self.samples(),
+                "batch.global": self.batch}
 
 
 TASKS = {"bert": Bert, "vit": Vit}

@@ -203,7 +203,7 @@ class Reproduction:
         """By arm, mean seconds to `target`, "baseline" or "baseline-NUMBER": of the final value of the unfrozen
         run of the same seed. Arms of which some seed never comes there are left out."""
         said = self.table("--baseline", "arm=static", "--to", f"{self.expected['metric']}={target}")
-        column = said["metrics"][-1]["name"]
+        column, = (metric["name"] for metric in said["metrics"] if metric["name"].startswith("time_to_"))
         means = {group["values"]["arm"]: group["metrics"][column].get("mean") for group in said["groups"]}
         return {arm: mean for arm, mean in means.items() if mean is not None}
 

@@ -39,6 +39,8 @@ class Launch {
   const CacheRoom cache;  // what training may keep on each host; none for other commands
 
   bool leads() const { return world.rank() == 0; }
+  /// shared_cores() of its ranks; 0 where they compute on GPUs.
+  int cores_shared() const { return config.run.device == "cpu" ? shared_cores(cores, threads) : 0; }
   /// numerics_identity() of this run with its whole text, and what of the machine decides bits.
   /// `remember`: the text's SHA-256, in the run directory. Collective.
   nlohmann::json identity(bool remember = true);

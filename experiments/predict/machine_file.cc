@@ -74,8 +74,6 @@ class MachineTable {
     return value < 0 ? std::nullopt : std::optional(value);
   }
   TomlTable& table() { return table_; }
-
- private:
   /// A number; bytes may be a text, as config keys have them: "80 GiB".
   double figure(const toml::node& node, const std::string& name, std::string_view key) const {
     const std::string fix = fmt::format("{}; or leave it out", kFigures);
@@ -89,6 +87,7 @@ class MachineTable {
     return value;
   }
 
+ private:
   const TomlSource& source_;
   TomlTable table_;
 };
@@ -137,6 +136,10 @@ MachineModel read_machine_table(const TomlSource& source, const toml::table& roo
       *link = read_link(of_link);
       of_link.table().finish();
     });
+  figures.table().take("factors", [&](const toml::node& node, const std::string& name) {
+    for (const toml::node& factor : source.list(node, name, "a factor for each rank"))
+      machine.factors.push_back(figures.figure(factor, name, ""));
+  });
   figures.table().take("pair", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& pair : source.list(node, name, "[[pair]] tables"))
       read_pair(source, pair, machine);
@@ -201,6 +204,7 @@ Json to_json(const MachineModel& machine) {
     if (machine.device.*field.value != 0) json[field.key] = machine.device.*field.value;
   json["ranks_per_host"] = machine.ranks_per_host;
   if (machine.nics_per_host != 0) json["nics_per_host"] = machine.nics_per_host;
+  if (!machine.factors.empty()) json["factors"] = machine.factors;
   json["local"] = link_json(machine.local);
   json["remote"] = link_json(machine.remote);
   for (const auto& [ends, link] : machine.pairs) {
@@ -226,7 +230,7 @@ std::string machine_toml(const MachineModel& machine) {
   };
   const Json all = to_json(machine);
   for (const auto& [key, value] : all.items()) {
-    if (value.is_array()) {
+    if (value.is_array() && value[0].is_object()) {
       for (const Json& pair : value) {
         tables += fmt::format("\n[[{}]]\n", key);
         for (const auto& [name, number] : pair.items()) tables += line(name, number);

@@ -15,6 +15,7 @@
 #include "io/file.h"
 #include "io/run_files.h"
 #include "models/recompute.h"
+#include "parallel/predict/rank_factors.h"
 #include "parallel/predict/unit_work.h"
 
 namespace concertina {
@@ -23,6 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // of costs.json
+// Columns of RankColumns in measure_steps().
+constexpr std::size_t kTrained = 3, kShared = 6, kFirstUnit = 7, kUnitFigures = 4;
 constexpr const char* kCostsFileHint =
     "the directory of a run, its costs.json, or a machine file (*.toml)";
 
@@ -62,13 +65,16 @@ class RankColumns {
     for (std::size_t i = column; i < all_.size(); i += width_) seen += all_[i] > 0 ? 1 : 0;
     return seen > 0 ? sum(column) / seen : 0;
   }
+  std::size_t ranks() const { return all_.size() / width_; }
+  double& figure(std::size_t rank, std::size_t column) { return all_[rank * width_ + column]; }
 
  private:
   std::vector<double> all_;
   std::size_t width_;
 };
 
-/// Returns the cost of all updates of a step, in elements: all.sum(3) but for rules with products.
+/// Returns the cost of all updates of a step, in elements: all.sum(kTrained) but for rules with
+/// products.
 double update_cost(const Assignment& assignment) {
   double cost = 0;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -76,6 +82,22 @@ double update_cost(const Assignment& assignment) {
     for (const Part& part : assignment.owners[b].parts) cost += part.cost;
   }
   return cost;
+}
+
+/// Returns the factors of the ranks, over which it divides all of their seconds. Where ranks share
+/// cores, what one takes depends on what others do: all count as alike.
+std::vector<double> take_factors(const std::vector<UnitCost>& costs, RankColumns& all) {
+  if (all.largest(kShared) > 0) return {};
+  std::vector<std::vector<double>> seconds(all.ranks());
+  for (std::size_t rank = 0; rank < all.ranks(); ++rank)
+    for (std::size_t u = 0; u < costs.size(); ++u)
+      for (std::size_t pass = 0; pass < 3; ++pass)
+        seconds[rank].push_back(all.figure(rank, kFirstUnit + kUnitFigures * u + pass));
+  std::vector<double> factors = rank_factors(seconds, pass_kinds(costs));
+  for (std::size_t rank = 0; rank < all.ranks(); ++rank)
+    for (std::size_t column = 0; column < kFirstUnit + kUnitFigures * costs.size(); ++column)
+      if (column != kTrained && factors[rank] > 0) all.figure(rank, column) /= factors[rank];
+  return factors;
 }
 
 RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
@@ -86,23 +108,27 @@ RunConfig config_of(const MeasuredCosts& costs, const std::string& source) {
 
 }  // namespace
 
-StepCosts measure_steps(Trainer& trainer, Backend& backend) {
+StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores) {
   const std::size_t units = trainer.job().model.units.size();
   const StepSeconds step = trainer.engine().seconds();
-  std::vector<double> mine{step.load,   step.norm,
-                           step.update, static_cast<double>(trainer.engine().trained_elements()),
-                           step.post,   combine_seconds(backend)};
-  const std::size_t first_unit = mine.size();
+  std::vector<double> mine{step.load,
+                           step.norm,
+                           step.update,
+                           static_cast<double>(trainer.engine().trained_elements()),
+                           step.post,
+                           combine_seconds(backend),
+                           static_cast<double>(cores)};
+  CONCERTINA_CHECK(mine.size() == kFirstUnit, "{} figures before those of units", mine.size());
   for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
-  const RankColumns all(gather_values(trainer.world(), mine), mine.size());
+  RankColumns all(gather_values(trainer.world(), mine), mine.size());
 
-  StepCosts costs{.units = {}, .machine = {}, .trained_elements = all.sum(3)};
+  StepCosts costs{.units = {}, .machine = {}, .trained_elements = all.sum(kTrained)};
+  costs.machine.factors = take_factors(trainer.assignment().costs, all);
   double flops = 0, seconds = 0;
   for (std::size_t u = 0; u < units; ++u) {
-    const std::size_t at = first_unit + 4 * u;
-    costs.units.push_back(
-        {all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3), 0});
+    const std::size_t at = kFirstUnit + kUnitFigures * u;
+    costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3), 0});
     if (costs.units[u].forward <= 0) continue;
     flops += total_flops(trainer.assignment().costs[u]);
     seconds += costs.units[u].forward + costs.units[u].input + costs.units[u].weight;
@@ -110,8 +136,8 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   MachineModel& machine = costs.machine;
   if (seconds > 0) machine.flops_per_s = flops / seconds;
   machine.load_s = all.largest(0);
-  if (all.sum(3) > 0) {
-    machine.norm_s_per_element = all.sum(1) / all.sum(3);
+  if (all.sum(kTrained) > 0) {
+    machine.norm_s_per_element = all.sum(1) / all.sum(kTrained);
     machine.update_s_per_element = all.sum(2) / update_cost(trainer.assignment());
   }
   machine.post_s = all.mean(4);
@@ -119,10 +145,11 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend) {
   return costs;
 }
 
-MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, CostRecord* record) {
+MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, CostRecord* record,
+                            int cores) {
   Communicator& world = trainer.world();
   const ModelSpec& model = trainer.job().model;
-  StepCosts step = measure_steps(trainer, backend);
+  StepCosts step = measure_steps(trainer, backend, cores);
   int frozen = trainer.layout().frozen_units;
   if (record != nullptr) {
     record->add(step, frozen);

@@ -19,20 +19,20 @@ struct MeasuredCosts {
   std::string config;              // TOML, all keys
   int threads = 1;                 // a rank
   std::vector<std::string> names;  // of the units
-  std::vector<UnitSeconds> units;  // for one microbatch: means over typical steps, and over holders
+  std::vector<UnitSeconds> units;  // as StepCosts has them, of typical steps
   MachineModel machine;
   bool operator==(const MeasuredCosts&) const = default;
 };
 
 /// The times of the units of `trainer`'s model in its last steps, and of its ranks besides: all
-/// of a machine but its links. Collective.
-StepCosts measure_steps(Trainer& trainer, Backend& backend);
+/// of a machine but its links. `cores`: of each host, where its ranks share them. Collective.
+StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores = 0);
 
 /// The times of the steps that `trainer` has run, and the links, which are probed now. `record`, to
 /// which the last steps are added, knows more where units were frozen during the run; null: the
 /// last steps alone. Collective.
 MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads,
-                            CostRecord* record = nullptr);
+                            CostRecord* record = nullptr, int cores = 0);
 
 nlohmann::ordered_json to_json(const MeasuredCosts& costs);
 /// Errors name `source`.

@@ -117,7 +117,8 @@ void log_passes(const Backend& backend) {
 void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
                 double cache_read) {
   const Watchdog::Patience patience(&launch.watchdog, "measuring links");
-  MeasuredCosts costs = measure_costs(launch.trainer, *launch.backend, launch.threads, &record);
+  MeasuredCosts costs = measure_costs(launch.trainer, *launch.backend, launch.threads, &record,
+                                      launch.cores_shared());
   costs.machine.moves = moves;
   costs.machine.cache_read_s_per_byte = cache_read;
   if (!launch.monitor) return;

@@ -104,12 +104,10 @@ Training::Training(TrainLaunch& launch)
       trainer_(launch.trainer),
       source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
       freezing_(launch.resolved, launch.trainer.job()),
-      repartition_(
-          launch.resolved, launch.trainer, *launch.backend, launch.threads,
-          {[this] { return cache_forecast(); },
-           launch.config.run.device == "cpu" ? shared_cores(launch.cores, launch.threads) : 0,
-           foreseen_freezes(freeze_rules(launch.resolved, launch.trainer.job().model),
-                            freeze_points(launch))}),
+      repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads,
+                   {[this] { return cache_forecast(); }, launch.cores_shared(),
+                    foreseen_freezes(freeze_rules(launch.resolved, launch.trainer.job().model),
+                                     freeze_points(launch))}),
       policies_{&freezing_, &repartition_},
       figures_(static_cast<double>(tokens_of_step(launch.config))),
       done_(launch.done) {

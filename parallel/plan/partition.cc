@@ -1,6 +1,8 @@
 #include "parallel/plan/partition.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "parallel/plan/layout_faults.h"
@@ -49,6 +51,30 @@ std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                   "a finite cost >= 0 for each unit");
   std::vector<UnitRange> ranges = make(costs, parts);
   check_cover(ranges, units, parts, name);
+  return ranges;
+}
+
+std::vector<UnitRange> partition(const std::vector<double>& costs,
+                                 std::span<const double> factors) {
+  const int units = static_cast<int>(costs.size()), parts = static_cast<int>(factors.size());
+  std::vector<UnitRange> ranges = partition(costs, parts);
+  if (std::ranges::count(factors, factors[0]) == parts) return ranges;
+  // The most seconds of the first n units in k parts, at best, and where the last part starts.
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector best(parts + 1, std::vector(units + 1, kNever));
+  std::vector start(parts + 1, std::vector(units + 1, 0));
+  best[0][0] = 0;
+  for (int part = 1; part <= parts; ++part)
+    for (int last = part; last <= units; ++last) {
+      double seconds = 0;
+      for (int first = last - 1; first >= part - 1 && seconds < best[part][last]; --first) {
+        seconds += factors[part - 1] * costs[first];
+        const double most = std::max(best[part - 1][first], seconds);
+        if (most < best[part][last]) best[part][last] = most, start[part][last] = first;
+      }
+    }
+  for (int part = parts, last = units; part > 0; last = start[part--][last])
+    ranges[part - 1] = {start[part][last], last};
   return ranges;
 }
 

@@ -28,4 +28,8 @@ std::span<const Entry<Partitioner>> partitioners();
 std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                                  std::string_view name = "balanced");
 
+/// The ranges of which the longest takes least where range i takes `factors[i]` times its costs, as
+/// on a slow rank; balanced where all factors are equal.
+std::vector<UnitRange> partition(const std::vector<double>& costs, std::span<const double> factors);
+
 }  // namespace concertina

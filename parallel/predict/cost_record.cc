@@ -29,6 +29,9 @@ void CostRecord::add(const StepCosts& seen, int frozen) {
     take(known_[u].pack, one.pack, 0, 0);
   }
   const MachineModel before = std::exchange(machine_, seen.machine);
+  for (std::size_t rank = 0; rank < machine_.factors.size(); ++rank)
+    if (machine_.factors[rank] == 0)
+      machine_.factors[rank] = rank_factor(before, static_cast<int>(rank));
   if (seen.trained_elements >= most_trained_) {
     most_trained_ = seen.trained_elements;
     return;

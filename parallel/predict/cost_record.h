@@ -11,8 +11,8 @@ namespace concertina {
 
 /// The times of typical steps.
 struct StepCosts {
-  std::vector<UnitSeconds>
-      units;                    // of a microbatch: means over holders; 0 where a pass did not run
+  /// Of a microbatch on a rank of factor 1: means over holders. 0 where a pass did not run.
+  std::vector<UnitSeconds> units;
   MachineModel machine;         // but for its links and its memory
   double trained_elements = 0;  // that machine's update is of
 };
@@ -32,6 +32,7 @@ class CostRecord {
   /// the rate of those that were; the forward pass of a unit that was never frozen, at the rate of
   /// those of which both were seen.
   std::vector<UnitSeconds> full() const;
+  /// With the newest factor of each rank: one that is spare keeps that of its last work.
   const MachineModel& machine() const { return machine_; }
 
  private:

@@ -44,6 +44,10 @@ LayoutForecast::LayoutForecast(const Job& job, const Assignment& now, ForecastIn
     : job_(&job), now_(&now), input_(std::move(input)) {
   CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds of {} units of {}",
                    input_.units.size(), job.units());
+  std::vector<double> factors;
+  for (int rank = 0; rank < now.world; ++rank) factors.push_back(factor(rank));
+  std::ranges::sort(factors);
+  for (const double factor : factors) speeds_.push_back(speeds_.back() + 1 / factor);
   if (input_.cores > 0)
     measured_ = shared(now, plan_costs(job, now, seconds(now.frozen_units(), 0), input_.machine));
 }
@@ -58,7 +62,8 @@ double LayoutForecast::shared(const Assignment& assignment, const Costs& costs) 
   return shared_core_factor(assignment.plan, assignment.layout, costs, input_.hosts, input_.cores);
 }
 
-/// Returns what is left to train after `frozen` units, computed once: a search asks for each layout.
+/// Returns what is left to train after `frozen` units, computed once: a search asks for each
+/// layout.
 const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
   const auto [place, is_new] = trained_.try_emplace(frozen);
   Trained& trained = place->second;
@@ -103,7 +108,12 @@ double LayoutForecast::least_seconds(int frozen_units, int ranks, int batches) c
   const std::set<int> hosts(input_.hosts.begin(), input_.hosts.end());
   const int cores = input_.cores * std::max(1, static_cast<int>(hosts.size()));
   return (work * job_->microbatches + once / batches) / measured_ /
-         (cores > 0 ? std::min(ranks, cores) : ranks);
+         (cores > 0 ? std::min(ranks, cores) : speed(ranks));
+}
+
+double LayoutForecast::speed(int ranks) const {
+  const int known = std::min(ranks, static_cast<int>(std::ssize(speeds_)) - 1);
+  return speeds_[at(known)] + ranks - known;
 }
 
 double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int chunks) const {

@@ -54,7 +54,11 @@ class LayoutForecast {
   /// Seconds that a step of dp replicas of pp ranks with `chunks` stages each would take, about:
   /// stages are alike, the bubble is 1F1B's, messages and gradients go over the slowest link.
   double likely_seconds(int frozen_units, const Grid& grid, int chunks) const;
-  /// Seconds that each unit takes of a microbatch, as far as it trains.
+  /// How many times as long a rank takes as the others (rank_factor()).
+  double factor(int rank) const { return rank_factor(input_.machine, rank); }
+  /// The work of so many ranks, the fastest ones, in ranks of factor 1.
+  double speed(int ranks) const;
+  /// Seconds that each unit takes of a microbatch, as far as it trains, on a rank of factor 1.
   std::vector<double> unit_seconds(int frozen_units) const;
   /// Seconds of the change from what the run has now to `next`.
   double move_seconds(const Assignment& next) const;
@@ -78,7 +82,8 @@ class LayoutForecast {
   const Job* job_;
   const Assignment* now_;
   ForecastInput input_;
-  double measured_ = 1;  // shared() of what the units were measured in
+  double measured_ = 1;                     // shared() of what the units were measured in
+  std::vector<double> speeds_{0};           // speed() of so many ranks
   mutable std::map<int, Trained> trained_;  // by frozen units
 };
 

@@ -2,7 +2,14 @@
 
 #include <limits>
 
+#include "core/index.h"
+
 namespace concertina {
+
+double rank_factor(const MachineModel& machine, int rank) {
+  const std::size_t index = at(rank);
+  return index < machine.factors.size() && machine.factors[index] > 0 ? machine.factors[index] : 1;
+}
 
 double local_rate(const MachineModel& machine) {
   const LinkCosts& local = machine.local;

@@ -59,8 +59,13 @@ struct MachineModel {
   int nics_per_host = 0;   // that share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from these
+  std::vector<double> factors;  // of ranks (rank_factor()); 0 and those left out: not known
   bool operator==(const MachineModel&) const = default;
 };
+
+/// How many times as long `rank` takes for its units and its update as the others would; 1 where
+/// that is not known.
+double rank_factor(const MachineModel& machine, int rank);
 
 /// Seconds of so many bytes or FLOPs; 0 where the rate is not known.
 inline double over(double amount, double rate) {

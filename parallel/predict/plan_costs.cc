@@ -24,13 +24,14 @@ std::size_t saved_bytes(const Job& job, const Assignment& assignment, const Stag
   return bytes;
 }
 
+/// `factor`: of the stage's rank.
 StageCosts stage_costs(const Job& job, const Assignment& assignment, const StagePlacement& stage,
-                       const std::vector<UnitSeconds>& units) {
+                       const std::vector<UnitSeconds>& units, double factor) {
   StageCosts costs{.forward = 0, .input = 0, .weight = 0};
   for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) {
-    costs.forward += units[at(unit)].forward;
-    costs.input += units[at(unit)].input;
-    costs.weight += units[at(unit)].weight;
+    costs.forward += factor * units[at(unit)].forward;
+    costs.input += factor * units[at(unit)].input;
+    costs.weight += factor * units[at(unit)].weight;
   }
   costs.saved_bytes = saved_bytes(job, assignment, stage);
   costs.units = stage.last_unit - stage.first_unit;
@@ -103,7 +104,8 @@ class Pieces {
 };
 
 BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePlacement>& stages,
-                         std::size_t b, const std::vector<UnitSeconds>& units, Pieces& pieces) {
+                         std::size_t b, const std::vector<UnitSeconds>& units,
+                         const MachineModel& machine, Pieces& pieces) {
   const Bucket& bucket = assignment.buckets[b];
   BucketCosts costs;
   costs.ranks = assignment.owners[b].ranks;
@@ -116,7 +118,8 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
     });
     if (use == bucket.uses.end()) continue;
     costs.stages.push_back(s);
-    costs.early.push_back(seconds_below(assignment, s, stage, *use, units));
+    costs.early.push_back(rank_factor(machine, stage.rank) *
+                          seconds_below(assignment, s, stage, *use, units));
   }
   for (const int rank : costs.ranks) {
     Share& share = costs.pieces.emplace_back();
@@ -132,10 +135,12 @@ void add_update(const Assignment& assignment, const MachineModel& machine, Costs
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
     if (assignment.buckets[b].frozen) continue;
     for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
-      RankCosts& rank = costs.ranks[at(assignment.owners[b].ranks[i])];
+      const int number = assignment.owners[b].ranks[i];
+      const double factor = rank_factor(machine, number);
+      RankCosts& rank = costs.ranks[at(number)];
       const Part& part = assignment.owners[b].parts[i];
-      rank.norm += static_cast<double>(part.count()) * machine.norm_s_per_element;
-      rank.update += part.cost * update_seconds(machine);
+      rank.norm += factor * static_cast<double>(part.count()) * machine.norm_s_per_element;
+      rank.update += factor * part.cost * update_seconds(machine);
       if (shared[b] >= 0) costs.buckets[at(shared[b])].updated.push_back(rank.update);
     }
   }
@@ -157,12 +162,13 @@ Costs plan_costs(const Job& job, const Assignment& assignment,
   costs.ranks.resize(at(assignment.world));
   for (const Pipeline& pipeline : assignment.layout.pipelines)
     for (const StagePlacement& stage : pipeline.stages) {
-      costs.stages.push_back(stage_costs(job, assignment, stage, units));
+      const double factor = rank_factor(machine, stage.rank);
+      costs.stages.push_back(stage_costs(job, assignment, stage, units, factor));
       RankCosts& rank = costs.ranks[at(stage.rank)];
       if (&stage == &pipeline.stages.front() || &stage == &pipeline.stages.back())
-        rank.load = machine.load_s;
+        rank.load = factor * machine.load_s;
       for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
-        rank.refresh += units[at(unit)].pack;
+        rank.refresh += factor * units[at(unit)].pack;
     }
   const std::vector<StagePlacement> stages = stages_of(assignment.layout);
   const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
@@ -172,7 +178,7 @@ Costs plan_costs(const Job& job, const Assignment& assignment,
   for (const std::size_t b : exchange_order(assignment.buckets)) {
     if (free || assignment.owners[b].ranks.size() == 1 || assignment.buckets[b].frozen) continue;
     shared[b] = static_cast<int>(costs.buckets.size());
-    costs.buckets.push_back(bucket_costs(assignment, stages, b, units, pieces));
+    costs.buckets.push_back(bucket_costs(assignment, stages, b, units, machine, pieces));
   }
   add_update(assignment, machine, costs, shared);
   return costs;

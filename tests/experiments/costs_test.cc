@@ -32,6 +32,7 @@ MachineModel machine() {
   machine.moves.block_s_per_byte = 2e-10;
   machine.moves.rebuild_s = 0.02;
   machine.cache_read_s_per_byte = 1e-10;
+  machine.factors = {1, 1.9, 0};
   machine.ranks_per_host = 2;
   machine.local = {.latency = 1e-6, .receive_cpu = 1e-10};
   machine.remote = {.latency = 5e-5, .bandwidth = 1.25e7};

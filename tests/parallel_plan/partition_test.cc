@@ -26,14 +26,21 @@ std::pair<double, double> figures(const std::vector<double>& costs,
   return {largest, squares};
 }
 
-/// The best (largest, squares) of all ways to cut.
-std::pair<double, double> best_of_all(const std::vector<double>& costs, int parts) {
-  const int units = static_cast<int>(costs.size());
-  std::pair<double, double> best{std::numeric_limits<double>::infinity(), 0};
+/// The longest range where each takes `factors` times its costs.
+double longest(const std::vector<double>& costs, const std::vector<double>& factors,
+               const std::vector<UnitRange>& ranges) {
+  double most = 0;
+  for (std::size_t part = 0; part < factors.size(); ++part)
+    most = std::max(most, factors[part] * figures(costs, {ranges.at(part)}).first);
+  return most;
+}
+
+void all_ways(int units, int parts,
+              const std::function<void(const std::vector<UnitRange>&)>& take) {
   std::vector<UnitRange> ranges;
   const std::function<void(int)> cut = [&](int first) {
     const int left = parts - static_cast<int>(ranges.size());
-    if (left == 0) best = std::min(best, figures(costs, ranges));
+    if (left == 0) take(ranges);
     for (int last = left == 1 ? units : first + 1; left > 0 && last <= units - left + 1; ++last) {
       ranges.push_back({first, last});
       cut(last);
@@ -41,6 +48,14 @@ std::pair<double, double> best_of_all(const std::vector<double>& costs, int part
     }
   };
   cut(0);
+}
+
+/// The best (largest, squares) of all ways to cut.
+std::pair<double, double> best_of_all(const std::vector<double>& costs, int parts) {
+  std::pair<double, double> best{std::numeric_limits<double>::infinity(), 0};
+  all_ways(static_cast<int>(costs.size()), parts, [&](const std::vector<UnitRange>& ranges) {
+    best = std::min(best, figures(costs, ranges));
+  });
   return best;
 }
 
@@ -64,6 +79,21 @@ TEST(Partition, BalancedManagesFractions) {
     const auto ranges = partition(costs, parts);
     RC_ASSERT(static_cast<int>(ranges.size()) == parts);
     RC_ASSERT(ranges == partition(costs, parts));
+  }));
+}
+
+TEST(Partition, OfUnlikeFactorsTheLongestTakesLeast) {
+  EXPECT_TRUE(rc::check([] {
+    const int units = *rc::gen::inRange(1, 9);
+    std::vector<double> costs, factors;
+    for (int unit = 0; unit < units; ++unit) costs.push_back(*rc::gen::inRange(0, 20));
+    for (int part = *rc::gen::inRange(1, units + 1); part > 0; --part)
+      factors.push_back(*rc::gen::inRange(1, 5));
+    double best = std::numeric_limits<double>::infinity();
+    all_ways(units, static_cast<int>(factors.size()), [&](const std::vector<UnitRange>& ranges) {
+      best = std::min(best, longest(costs, factors, ranges));
+    });
+    RC_ASSERT(longest(costs, factors, partition(costs, factors)) == best);
   }));
 }
 

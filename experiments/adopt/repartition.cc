@@ -75,6 +75,19 @@ Request stored_request(const nlohmann::json& progress, const RunConfig& config,
                     trainer.hosts());
 }
 
+/// "rank 1 takes 1.9 times as long as the others for the same layers"; empty where all are alike.
+std::string unlike_ranks(const std::vector<double>& factors) {
+  constexpr int kNamed = 4;
+  std::string text;
+  int unlike = 0;
+  for (std::size_t rank = 0; rank < factors.size(); ++rank)
+    if (factors[rank] != 1 && ++unlike <= kNamed)
+      text +=
+          fmt::format("{}rank {} takes {:.2g} times", unlike > 1 ? ", " : "", rank, factors[rank]);
+  if (unlike > kNamed) text += fmt::format(", and {} more differ", unlike - kNamed);
+  return unlike == 0 ? "" : text + " as long as the others for the same layers";
+}
+
 /// ", batch 8 -> 16" and why it is less than `wanted`; empty where the batch stays as wanted.
 std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wanted,
                        std::int64_t steps_left) {
@@ -104,7 +117,8 @@ Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backen
 
 void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
   if (config_.elastic.policy == "none") {
-    if (change.next) costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
+    if (change.next)
+      costs_.add(measure_steps(trainer, backend_, outlook_.cores), trainer.layout().frozen_units);
     return;
   }
   if (seconds_.size() == kKeptSteps) seconds_.erase(seconds_.begin());
@@ -129,12 +143,28 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .start = start_,
                       .ahead = ahead(view, trainer.job(), now.frozen_units())};
   LayoutDecision decision = policy_.decide(at);
+  tell_of_ranks(trainer.world().rank() == 0, decision);
   moves_ = decision.next.has_value();
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, at.steps_left, trainer, change);
   change.events.back().facts["decision_s"] = concertina::now() - began;
+  if (!unlike_.empty()) change.events.back().facts["rank_factors"] = costs_.machine().factors;
   if (decision.next) change.next = std::move(decision.next);
   if (!change.next) predicted_ = wanted_;
+}
+
+/// Adds to the reason of `decision` which ranks are slower or faster than the others. Where nothing
+/// else is said of that, rank 0 (`leads`) logs it, once until they become others.
+void Repartition::tell_of_ranks(bool leads, LayoutDecision& decision) {
+  std::vector<std::size_t> unlike;
+  const std::vector<double>& factors = costs_.machine().factors;
+  for (std::size_t rank = 0; rank < factors.size(); ++rank)
+    if (factors[rank] != 1) unlike.push_back(rank);
+  const bool news = std::exchange(unlike_, unlike) != unlike;
+  std::string text = unlike_ranks(factors);
+  if (news && unlike.empty()) text = "all ranks take as long for the same layers again";
+  if (!text.empty()) decision.reason = text + "; " + decision.reason;
+  if (news && leads && !decision.next) log::info("{}", text);
 }
 
 /// The freezes after this step, of more than is frozen now.
@@ -231,7 +261,7 @@ MoveRates Repartition::moves(Trainer& trainer) {
 ForecastInput Repartition::measure(Trainer& trainer) {
   const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
   if (!links_) probe(trainer);
-  costs_.add(measure_steps(trainer, backend_), trainer.layout().frozen_units);
+  costs_.add(measure_steps(trainer, backend_, outlook_.cores), trainer.layout().frozen_units);
   MachineModel machine = with_links(costs_.machine(), *links_);
   machine.moves = moves(trainer);
   const std::vector<double> limits = memory_limits(trainer);

@@ -48,6 +48,7 @@ class Repartition final : public ChangePolicy {
   std::vector<LayoutPeriod> ahead(const RunView& view, const Job& job, int frozen) const;
   void learn(const LayoutChoice& next, const Adoption& adoption);
   void probe(Trainer& trainer);
+  void tell_of_ranks(bool leads, LayoutDecision& decision);
   std::vector<double> memory_limits(Trainer& trainer);
   void record(const LayoutDecision& decision, std::int64_t steps_left, const Trainer& trainer,
               Change& change);
@@ -69,6 +70,7 @@ class Repartition final : public ChangePolicy {
   std::optional<double> predicted_;  // seconds of such a step
   std::optional<double> wanted_;     // the same of what the decision of this step wants
   bool moves_ = false;               // and whether that is another layout
+  std::vector<std::size_t> unlike_;  // ranks that take longer or less long than the others
   double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
   double move_factor_ = 1;     // what that move took over what the probe says
   MoveRates predicted_rates_;  // of the newest prediction

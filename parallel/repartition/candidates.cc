@@ -1,8 +1,11 @@
 #include "parallel/repartition/candidates.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
@@ -10,7 +13,8 @@ namespace {
 
 constexpr int kAllDepths = 16;
 constexpr int kAllReplicas = 8;
-constexpr int kAllUnlike = 8;  // ranks
+constexpr int kAllUnlike = 8;            // ranks
+constexpr std::size_t kMostOrders = 24;  // of ranks that differ: of any four
 
 /// How `schedule` folds with its usual number of chunks.
 std::optional<Folding> usual_folding(const Entry<Schedule>& schedule) {
@@ -36,6 +40,43 @@ class CandidateList {
       : view_(view), world_(view.now.world), present_(find_schedule(view.asked.schedule)) {}
 
   std::vector<LayoutCandidate> all() {
+    for (std::vector<int>& order : rank_orders()) {
+      const std::size_t first = list_.size();
+      order_ = std::move(order);
+      add_all();
+      if (!std::ranges::is_sorted(order_))
+        for (std::size_t i = first; i < list_.size(); ++i) list_[i].ranks_in_order = order_;
+    }
+    std::stable_sort(list_.begin(), list_.end(),
+                     [](const auto& a, const auto& b) { return a.ranks() > b.ranks(); });
+    return std::move(list_);
+  }
+
+ private:
+  /// All orders of ranks that differ, with those that do not by number; where these are too many,
+  /// that by number, and that with slow ranks last: spare, or together in one replica.
+  std::vector<std::vector<int>> rank_orders() {
+    std::vector<double> factors;
+    for (int rank = 0; rank < world_; ++rank) factors.push_back(view_.forecast.factor(rank));
+    std::ranges::sort(factors);
+    differ_ = factors.front() != factors.back();
+    std::vector<std::vector<int>> orders;
+    do {
+      std::vector<int>& order = orders.emplace_back();
+      std::map<double, int> next;  // rank with that factor
+      for (const double factor : factors) {
+        int& rank = next[factor];
+        while (view_.forecast.factor(rank) != factor) ++rank;
+        order.push_back(rank++);
+      }
+    } while (orders.size() <= kMostOrders && std::ranges::next_permutation(factors).found);
+    if (orders.size() <= kMostOrders) return orders;
+    std::vector<int> by_number = orders[0];
+    std::ranges::sort(by_number);
+    return {by_number, orders[0]};
+  }
+
+  void add_all() {
     add(present_, folding_of(view_.asked), /*single=*/true);
     if (view_.options.schedule)
       for (const Entry<Schedule>& one : schedules()) {
@@ -43,12 +84,8 @@ class CandidateList {
         // On one rank they all do the same.
         if (const auto folding = usual_folding(one)) add(one, *folding, /*single=*/false);
       }
-    std::stable_sort(list_.begin(), list_.end(),
-                     [](const auto& a, const auto& b) { return a.ranks() > b.ranks(); });
-    return std::move(list_);
   }
 
- private:
   void add(const Entry<Schedule>& schedule, const Folding& folding, bool single) {
     const Grid now = grid_of(view_.now.layout, folding_of(view_.asked));
     for (int pp = single ? 1 : 2; pp <= world_ && pp * folding.chunks <= view_.job.units(); ++pp) {
@@ -67,20 +104,25 @@ class CandidateList {
       const int room = most_replicas(view_, most, folding.pipelines());
       if (view_.options.replicas && room > kAllReplicas && room < most && (room & (room - 1)) != 0)
         list_.push_back({schedule.name, folding, {pp, room}});
-      if (view_.options.depth && view_.options.replicas && folding.chunks == 1 &&
-          folding.placement == Placement::loop)
-        add_unlike(schedule, folding, pp);
+      if (folding.chunks == 1 && folding.placement == Placement::loop)
+        add_unlike(schedule, folding, {pp, now.dp});
     }
   }
 
-  /// Replicas of `pp` ranks beside as many shallower ones as there is room for.
-  void add_unlike(const Entry<Schedule>& schedule, const Folding& folding, int pp) {
-    for (int less = 1; less < pp; ++less)
-      for (int dp = 1; dp * pp + less <= world_; ++dp) {
-        const int room = world_ - dp * pp, others = room / less;
-        const bool tried = world_ <= kAllUnlike || (others * less == room && room < 2 * pp);
-        if (tried && has_leaves_for(view_, dp + others, 1))
-          add_shares({schedule.name, folding, {pp, dp}, {less, others}});
+  /// Replicas of as many ranks as those of `like` beside as many shallower ones as there is room
+  /// for; where ranks differ, beside more of that depth.
+  void add_unlike(const Entry<Schedule>& schedule, const Folding& folding, const Grid& like) {
+    const bool replicas = view_.options.replicas;
+    const int pp = like.pp, ranks = replicas ? world_ : pp * like.dp;
+    if (ranks > world_) return;
+    for (int less = view_.options.depth && replicas ? 1 : pp; less < pp + (differ_ ? 1 : 0); ++less)
+      for (int dp = 1; dp * pp + less <= ranks; ++dp) {
+        const int room = ranks - dp * pp;
+        for (int others = differ_ && replicas ? 1 : room / less; others * less <= room; ++others) {
+          const bool tried = world_ <= kAllUnlike || (others * less == room && room < 2 * pp);
+          if (tried && has_leaves_for(view_, dp + others, 1))
+            add_shares({schedule.name, folding, {pp, dp}, {less, others}});
+        }
       }
   }
 
@@ -91,11 +133,13 @@ class CandidateList {
     const auto [less, others] = candidate.other;
     const int leaves = view_.job.leaves * batches_for(view_, dp + others);
     const int leaf = view_.job.microbatches / view_.job.leaves;
-    const auto seconds = [&](int mine, const Grid& grid) {
-      return ((mine + grid.dp - 1) / grid.dp * leaf + grid.pp - 1) / static_cast<double>(grid.pp);
+    const double deep = speed(candidate.grid, 0), rest = speed(candidate.other, pp * dp);
+    const auto seconds = [&](int mine, const Grid& grid, double speed) {
+      return ((mine + grid.dp - 1) / grid.dp * leaf + grid.pp - 1) / speed;
     };
     const auto longest = [&](int mine) {
-      return std::max(seconds(mine, candidate.grid), seconds(leaves - mine, candidate.other));
+      return std::max(seconds(mine, candidate.grid, deep),
+                      seconds(leaves - mine, candidate.other, rest));
     };
     int best = dp;
     for (int mine = dp; mine <= leaves - others; ++mine)
@@ -108,9 +152,24 @@ class CandidateList {
     }
   }
 
+  /// The ranks of factor 1 that the slowest of these replicas is worth. `first`: the place of their
+  /// first rank.
+  double speed(const Grid& grid, int first) const {
+    double slowest = std::numeric_limits<double>::infinity();
+    for (int replica = 0; replica < grid.dp; ++replica) {
+      double speed = 0;
+      for (int stage = 0; stage < grid.pp; ++stage)
+        speed += 1 / view_.forecast.factor(order_[at(first++)]);
+      slowest = std::min(slowest, speed);
+    }
+    return slowest;
+  }
+
   const LayoutView& view_;
   const int world_;
   const Entry<Schedule>& present_;
+  std::vector<int> order_;  // LayoutCandidate::ranks_in_order
+  bool differ_ = false;     // ranks, in their factors
   std::vector<LayoutCandidate> list_;
 };
 
@@ -133,18 +192,22 @@ Request request_for(const LayoutView& view, const LayoutCandidate& candidate,
   const int leaf = view.job.microbatches / view.job.leaves;
   const int mine = candidate.other.dp > 0 ? candidate.leaves : leaves;
   const auto deep = cuts.begin() + candidate.grid.pp * candidate.folding.chunks;
-  request.layout =
-      make_layout({cuts.begin(), deep}, candidate.grid, mine * leaf, mine, candidate.folding);
-  if (candidate.other.dp == 0) return request;
-  const Layout others = make_layout({deep, cuts.end()}, candidate.other, (leaves - mine) * leaf,
-                                    leaves - mine, candidate.folding);
-  for (Pipeline pipeline : others.pipelines) {
+  Layout& layout = request.layout;
+  layout = make_layout({cuts.begin(), deep}, candidate.grid, mine * leaf, mine, candidate.folding);
+  Layout others;
+  if (candidate.other.dp > 0)
+    others = make_layout({deep, cuts.end()}, candidate.other, (leaves - mine) * leaf, leaves - mine,
+                         candidate.folding);
+  for (Pipeline& pipeline : others.pipelines) {
     for (StagePlacement& stage : pipeline.stages)
       stage.rank += candidate.grid.pp * candidate.grid.dp;
     pipeline.first_microbatch += mine * leaf;
     pipeline.last_microbatch += mine * leaf;
-    request.layout.pipelines.push_back(std::move(pipeline));
+    layout.pipelines.push_back(std::move(pipeline));
   }
+  if (const std::vector<int>& order = candidate.ranks_in_order; !order.empty())
+    for (Pipeline& pipeline : layout.pipelines)
+      for (StagePlacement& stage : pipeline.stages) stage.rank = order[at(stage.rank)];
   return request;
 }
 

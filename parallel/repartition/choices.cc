@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/partition.h"
 #include "parallel/repartition/grown_batch.h"
@@ -66,10 +67,22 @@ class ChoiceSearch {
     return candidates;
   }
 
+  /// As slow as the slowest rank is that has a stage: replicas have the same cuts.
   std::vector<UnitRange> balanced(const LayoutCandidate& candidate) const {
-    std::vector<UnitRange> cuts = partition(units_, candidate.grid.pp * candidate.folding.chunks);
+    const int deep = candidate.grid.pp * candidate.folding.chunks;
+    std::vector<UnitRange> cuts(at(candidate.stages()), {0, 1});
+    std::vector<double> factors(cuts.size());
+    const std::vector<Pipeline> pipelines = request_for(view_, candidate, cuts).layout.pipelines;
+    const std::ptrdiff_t like = candidate.grid.dp * candidate.folding.pipelines();
+    for (std::ptrdiff_t p = 0; p < std::ssize(pipelines); ++p)
+      for (std::size_t s = 0; s < pipelines[p].stages.size(); ++s) {
+        double& factor = factors[s + at(p < like ? 0 : deep)];
+        factor = std::max(factor, view_.forecast.factor(pipelines[p].stages[s].rank));
+      }
+    const std::span all(factors);
+    cuts = partition(units_, all.first(at(deep)));
     if (candidate.other.dp == 0) return cuts;
-    const std::vector<UnitRange> others = partition(units_, candidate.other.pp);
+    const std::vector<UnitRange> others = partition(units_, all.subspan(at(deep)));
     cuts.insert(cuts.end(), others.begin(), others.end());
     return cuts;
   }

@@ -43,12 +43,17 @@ std::string describe(const Request& request, const Assignment& assignment) {
       one += fmt::format("{}{}", one.empty() ? "" : "|", stage.last_unit - stage.first_unit);
     if (std::ranges::find(cuts, one) == cuts.end()) cuts.push_back(one);
   }
+  std::vector<int> shares;
+  for (const Pipeline& pipeline : assignment.layout.pipelines)
+    shares.push_back(pipeline.microbatches());
+  const bool alike = std::ranges::count(shares, shares[0]) == std::ssize(shares);
   const std::ptrdiff_t spare = assignment.world - std::ssize(assignment.working);
-  return fmt::format("{} {}{}{}", short_form(assignment.layout),
+  return fmt::format("{} {}{}{}{}", short_form(assignment.layout),
                      request.file ? request.file->path : request.schedule,
                      assignment.layout.pipelines.front().stages.size() > 1
                          ? fmt::format(" ({} units)", fmt::join(cuts, " + "))
                          : "",
+                     alike ? "" : fmt::format(", {} microbatches", fmt::join(shares, "+")),
                      spare > 0 ? fmt::format(", {} spare", spare) : "");
 }
 

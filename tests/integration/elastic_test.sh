@@ -84,6 +84,22 @@ if grep '"event":"layout"' runs/narrow/events.jsonl | grep -q '"to":"[^"]*xdp[23
   fail 'elastic.replicas = false, and there are replicas'
 fi
 
+# A rank that is stopped for a while, again and again, is slow: it is named, gets less to do, and no
+# bit changes. Where ranks share cores nobody can tell.
+if [ "$(nproc)" -ge 2 ]; then
+  large='--set parallel.pp=2 --set run.steps=48 --set model.width=128 --set model.context=64
+    --set model.layers=6'
+  expect 0 2 even $large
+  launch_until 0 2 slow $large --set elastic.policy=predicted --set elastic.every=12
+  for child in $(children_of "$launcher"); do [ "$(rank_of "$child")" = 1 ] && slow=$child; done
+  while kill -STOP "$slow" && sleep 0.006; kill -CONT "$slow" && sleep 0.003; do :; done 2> /dev/null
+  wait $process || fail 'a run with a slow rank ends otherwise'
+  same_as even slow
+  grep -q 'rank 1 takes [0-9.]* times as long as the others' err || fail 'a slow rank is not named'
+  grep '"rank_factors":\[1.0,[1-9]' runs/slow/events.jsonl | grep -q '"seconds"' ||
+    fail 'a slow rank has as much to do'
+fi
+
 # What a run that froze has measured predicts one that does not.
 exits 0 'plan from the costs of a run that froze' "$binary" plan @base.toml parallel.pp=2 --world 2 \
   --costs runs/pipe-pp2 --json

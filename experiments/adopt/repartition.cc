@@ -143,7 +143,7 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .start = start_,
                       .ahead = ahead(view, trainer.job(), now.frozen_units())};
   LayoutDecision decision = policy_.decide(at);
-  tell_of_ranks(trainer.world().rank() == 0, decision);
+  if (policy_.by_times) tell_of_ranks(trainer.world().rank() == 0, decision);
   moves_ = decision.next.has_value();
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, at.steps_left, trainer, change);

@@ -159,6 +159,7 @@ class Reproduction:
                   **arms.top_arms(task, want["top_layers"]), **arms.freezing_arms(task),
                   **arms.papers_arms(task, ALPHA)}
         names = self.options.arms or want[self.form].get("arms", list(chosen))
+        names = dict.fromkeys(["static gpipe", "static", *names])  # all are held against these
         unknown = [name for name in names if name not in chosen]
         if unknown:
             fail(f"there is no arm {unknown[0]}", f"--arms of: {', '.join(chosen)}")
@@ -299,7 +300,7 @@ def parse():
     form.add_argument("--quick", action="store_true", help="few arms, three seeds")
     form.add_argument("--confirm", action="store_true",
                       help="few arms, with seeds that no arm was chosen by, as many as the power takes")
-    parser.add_argument("--arms", nargs="+", metavar="NAME", help="these alone")
+    parser.add_argument("--arms", nargs="+", metavar="NAME", help="these, static gpipe and static alone")
     parser.add_argument("--mpirun", default=MPIRUN, help="launches two ranks")
     parser.add_argument("--until", choices=["data", "pretrained", "study"], help="stop after that")
     return parser.parse_args()

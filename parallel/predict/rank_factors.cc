@@ -17,7 +17,7 @@ constexpr double kConverged = 1e-9;
 
 /// What a rank measured of one kind.
 struct Cell {
-  double seconds = 0, passes = 0;
+  double logs = 0, passes = 0;  // sum of the logarithms of seconds
 };
 using Cells = std::vector<std::vector<Cell>>;  // by rank and kind
 
@@ -30,7 +30,7 @@ Cells cells_of(const std::vector<std::vector<double>>& seconds, const std::vecto
     for (std::size_t pass = 0; pass < kinds.size(); ++pass) {
       if (seconds[rank][pass] <= 0) continue;
       Cell& cell = cells[rank][at(kinds[pass])];
-      cell.seconds += seconds[rank][pass];
+      cell.logs += std::log(seconds[rank][pass]);
       ++cell.passes;
     }
   }
@@ -41,29 +41,34 @@ Cells cells_of(const std::vector<std::vector<double>>& seconds, const std::vecto
 /// group of ranks.
 std::vector<double> fit(const Cells& cells) {
   const std::size_t kinds = cells.empty() ? 0 : cells[0].size();
-  std::vector<double> factors(cells.size(), 1.0);
+  std::vector<double> logs(cells.size()), counts(cells.size());
   for (int round = 0; round < kMostRounds; ++round) {
-    std::vector<double> seconds(kinds), passes(kinds);
+    std::vector<double> sums(kinds), passes(kinds);
     for (std::size_t rank = 0; rank < cells.size(); ++rank)
       for (std::size_t kind = 0; kind < kinds; ++kind) {
-        seconds[kind] += cells[rank][kind].seconds;
-        passes[kind] += cells[rank][kind].passes * factors[rank];
+        const Cell& cell = cells[rank][kind];
+        sums[kind] += cell.logs - cell.passes * logs[rank];
+        passes[kind] += cell.passes;
       }
     double moved = 0;
     for (std::size_t rank = 0; rank < cells.size(); ++rank) {
-      double measured = 0, expected = 0;
+      double sum = 0, count = 0;
       for (std::size_t kind = 0; kind < kinds; ++kind) {
-        if (cells[rank][kind].passes == 0) continue;
-        measured += cells[rank][kind].seconds;
-        expected += cells[rank][kind].passes * seconds[kind] / passes[kind];
+        const Cell& cell = cells[rank][kind];
+        if (cell.passes == 0) continue;
+        sum += cell.logs - cell.passes * sums[kind] / passes[kind];
+        count += cell.passes;
       }
-      const double factor = expected > 0 ? measured / expected : 0;
-      moved = std::max(moved, std::abs(factor - factors[rank]));
-      factors[rank] = factor;
+      const double log = count > 0 ? sum / count : 0;
+      moved = std::max(moved, std::abs(log - logs[rank]));
+      logs[rank] = log;
+      counts[rank] = count;
     }
     if (moved < kConverged) break;
   }
-  return factors;
+  for (std::size_t rank = 0; rank < cells.size(); ++rank)
+    logs[rank] = counts[rank] > 0 ? std::exp(logs[rank]) : 0;
+  return logs;
 }
 
 /// Returns the group of each rank, named by its first one: ranks with a kind in common are of one.

@@ -71,10 +71,10 @@ class Repartition final : public ChangePolicy {
   std::optional<double> wanted_;     // the same of what the decision of this step wants
   bool moves_ = false;               // and whether that is another layout
   std::vector<std::size_t> unlike_;  // ranks that take longer or less long than the others
-  double rebuild_ = 0;         // seconds of the last change but for the state's move, on this rank
-  double move_factor_ = 1;     // what that move took over what the probe says
-  MoveRates predicted_rates_;  // of the newest prediction
-  nlohmann::json layout_;      // that was changed to (layout_json()); null: none
+  double rebuild_ = 0;               // seconds of the last change but for the state's move, here
+  double move_factor_ = 1;           // what that move took over what the probe says
+  MoveRates predicted_rates_;        // of the newest prediction
+  nlohmann::json layout_;            // that was changed to (layout_json()); null: none
   int world_ = 0;
 };
 

@@ -65,7 +65,8 @@ void add_group_options(CLI::App& app, GroupOptions& options) {
       ->check(number(kLeastAlpha, kMostAlpha));
   app.add_option("--to", options.targets,
                  "a column of the training seconds until a held-out metric is as good as a number, "
-                 "or as the baseline's last one (baseline-0.005: a little less is enough); may be repeated")
+                 "or as the baseline's last one (baseline-0.005: a little less is enough); may be "
+                 "repeated")
       ->type_name("METRIC=NUMBER|baseline")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -69,6 +69,7 @@ class Reproduce(unittest.TestCase):
 
     def test_refusals_say_what_to_try(self):
         self.assertIn("try: --arms of: static gpipe", self.reproduce("--arms", "none")[1])
+        self.assertIn("try: --quick", self.reproduce("--confirm")[1])
         self.assertIn("there is no nowhere/sst2/train.tsv", self.reproduce("--data", "nowhere")[1])
 
 

@@ -98,7 +98,8 @@ TEST(RankFactors, WhatCannotBeComparedIsAsTheOthers) {
   const std::vector<double> found = rank_factors({{1, 0}, {0, 8}, {3, 0}, {0, 2}}, {0, 1});
   const std::vector<double> wanted{1, 4, 3, 1};
   ASSERT_EQ(found.size(), wanted.size());
-  for (std::size_t rank = 0; rank < wanted.size(); ++rank) EXPECT_NEAR(found[rank], wanted[rank], 1e-6);
+  for (std::size_t rank = 0; rank < wanted.size(); ++rank)
+    EXPECT_NEAR(found[rank], wanted[rank], 1e-6);
 }
 
 TEST(RankFactors, EqualUnitsAreOfOneKind) {

@@ -4,7 +4,7 @@ them, and without, and says what that is worth: accuracy, speed-up, and the seco
 PASS or FAIL against expected.json.
 
   1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
-  2. runs a study whose arms are in arms.py, seed by seed: OUT/TASK/study.toml;
+  2. runs a study whose arms are in arms.py, seed by seed: OUT/TASK/FORM.toml;
   3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
 
 A run that was stopped goes on where it was. Seeds, and the arms of --quick and --confirm, are in expected.json.
@@ -129,6 +129,8 @@ class Reproduction:
         with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
             self.expected = json.load(file)["tasks"][options.task]
         self.form = "quick" if options.quick else "confirm" if options.confirm else "explore"
+        if self.form not in self.expected:
+            fail(f"expected.json claims nothing of {options.task} that could be confirmed", "--quick, or neither")
         self.study = os.path.join(self.folder, "studies", self.form)
 
     def run(self, *words, launch=False):

@@ -31,14 +31,15 @@ struct LinearShape {
   bool operator==(const LinearShape&) const = default;
 };
 
-/// The operation that is fused after a product. Forward: a GELU writes y = gelu(u) and what its
-/// gradient needs into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: a GELU multiplies dx[R,I] by
-/// the derivative, from what the map that produced this one's input kept in aux[R,I]; `residual`
-/// adds residual[R,I] to dx.
-/// `gelu` is the tanh form (GPT-2), `gelu_erf` x Phi(x) (BERT, ViT; Hendrycks & Gimpel 2016).
+/// The operation that is fused after a product. Forward: an activation writes y = f(u) and what its
+/// gradient needs into aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: an activation
+/// multiplies dx[R,I] by the derivative, from what the map that produced this one's input kept in
+/// aux[R,I]; `residual` adds residual[R,I] to dx.
+/// `gelu` is the tanh form (GPT-2), `gelu_erf` x Phi(x) (BERT, ViT; Hendrycks & Gimpel 2016),
+/// `silu` x sigmoid(x) (Elfwing et al. 2018), `relu` max(x, 0), whose derivative at 0 is 0.
 struct Epilogue {
-  enum class Kind { none, gelu, gelu_erf, residual } kind = Kind::none;
-  bool is_gelu() const { return kind == Kind::gelu || kind == Kind::gelu_erf; }
+  enum class Kind { none, gelu, gelu_erf, relu, silu, residual } kind = Kind::none;
+  bool is_activation() const { return kind != Kind::none && kind != Kind::residual; }
   View operand{};  // aux (written forward, read backward) or residual (read)
 };
 

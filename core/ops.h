@@ -17,6 +17,7 @@
 
 #include "core/operators.h"
 #include "core/rng.h"
+#include "core/rotary.h"
 #include "core/tensor.h"
 #include "core/update_ops.h"
 
@@ -153,24 +154,26 @@ struct RmsNormWeight {
   auto views() { return std::array{&dy, &x, &rstd, &dgamma}; }
 };
 
-/// table[T,D] fp32: of position t and pair i < D/2 the cosine of t theta^(-2i/D), and D/2 further
-/// its sine; computed in fp64, then rounded. To be made once, before the first Rotate.
+/// table[T,P] fp32, P = spec.columns: of position t and pair i < P/2 the cosine of its angle, and
+/// P/2 further its sine, both times spec.magnitude; computed in fp64, then rounded. To be made
+/// once, before the first Rotate.
 struct RotaryTable {
   static constexpr std::string_view kName = "rotary table";
-  double theta;
+  RotarySpec spec;
   View table;
-  std::int64_t tokens, head_dim;
+  std::int64_t tokens;
   auto views() { return std::array{&table}; }
 };
 
-/// Rotates elements i and i + D/2 of the first `heads` heads of each row of x[R,stride], in place,
-/// by the angles of the row's position (RoPE, Su et al. 2021, with the pairs of Hugging Face's
-/// Llama). Of qkv together: heads = query heads + key heads. `inverse`: the transposed rotation,
-/// which brings gradients back.
+/// Rotates elements i and i + P/2 of the first `heads` heads of D columns of each row of
+/// x[R,stride], in place, by the angles of the row's position (RoPE, Su et al. 2021, with the pairs
+/// of Hugging Face's Llama); a head's columns after the first P = `columns` stay. Of qkv together:
+/// heads = query heads + key heads. `inverse`: the transposed rotation, which brings gradients
+/// back.
 struct Rotate {
   static constexpr std::string_view kName = "rotary embedding";
-  View x, table;  // table[T,D]
-  std::int64_t stride, heads, head_dim, tokens;
+  View x, table;  // table[T,P]
+  std::int64_t stride, heads, head_dim, columns, tokens;
   bool inverse;
   auto views() { return std::array{&x, &table}; }
 };
@@ -209,14 +212,14 @@ struct TanhInput {
   auto views() { return std::array{&dy, &y, &dx}; }
 };
 
-/// dx = dx gelu'(u), of what the epilogue `kind` of a linear map kept of u in aux: its gradient
-/// where no product comes before it.
-struct GeluInput {
-  static constexpr std::string_view kName = "gelu input gradient";
+/// dx = dy f'(u), of what the epilogue `kind` of a linear map, an activation f, kept of u in aux:
+/// its gradient where no product comes before it. dx may be dy.
+struct ActivationInput {
+  static constexpr std::string_view kName = "activation input gradient";
   Epilogue::Kind kind;
-  View aux;
+  View dy, aux;
   View dx;
-  auto views() { return std::array{&aux, &dx}; }
+  auto views() { return std::array{&dy, &aux, &dx}; }
 };
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
@@ -389,7 +392,7 @@ struct SumSquares {
   KERNEL(GatedSiluInput)           \
   KERNEL(Tanh)                     \
   KERNEL(TanhInput)                \
-  KERNEL(GeluInput)                \
+  KERNEL(ActivationInput)          \
   KERNEL(Embed)                    \
   KERNEL(EmbedWeight)              \
   KERNEL(ImagePatches)             \

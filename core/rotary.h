@@ -1,14 +1,76 @@
-// The angles of rotary position embeddings (Su et al. 2021), one source for every backend.
+// The angles of rotary position embeddings (Su et al. 2021) and of the ways to stretch them over
+// longer texts, one source for every backend.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 namespace concertina {
 
-/// Radians a position by which pair i of a head of `head_dim` elements turns.
-inline double rotary_frequency(double theta, std::int64_t head_dim, std::int64_t i) {
-  return std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+/// Which columns of a head turn with the position, and how fast.
+struct RotarySpec {
+  enum class Scaling {
+    none,
+    linear,  // positions are divided by `factor` (Chen et al. 2023)
+    llama3,  // wavelengths above original / low_factor are, those below original / high_factor not,
+             // those between partly (Llama 3.1, Dubey et al. 2024)
+    yarn     // the same by the turns that a pair makes over `original`, between fast and slow, and
+             // cosine and sine grow by `magnitude` (Peng et al. 2023)
+  };
+  double theta = 0;          // base of the wavelengths; 0: nothing turns
+  std::int64_t columns = 0;  // of each head, from its first: even
+  Scaling scaling = Scaling::none;
+  double factor = 1;                       // how many times longer the texts are
+  double original = 0;                     // positions of the texts before
+  double low_factor = 1, high_factor = 4;  // of llama3
+  double fast_turns = 32, slow_turns = 1;  // of yarn
+  double magnitude = 1;                    // of yarn
+  bool operator==(const RotarySpec&) const = default;
+
+  bool turns() const { return theta > 0; }
+};
+
+namespace rotary {
+
+/// The share, in [0, 1], of a pair's frequency that is as it was, where the rest is divided by the
+/// factor.
+inline double kept_share(const RotarySpec& spec, double frequency, std::int64_t pair) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  switch (spec.scaling) {
+    case RotarySpec::Scaling::none:
+      return 1;
+    case RotarySpec::Scaling::linear:
+      return 0;
+    case RotarySpec::Scaling::llama3: {
+      const double turns = spec.original * frequency / kTurn;
+      return std::clamp((turns - spec.low_factor) / (spec.high_factor - spec.low_factor), 0.0, 1.0);
+    }
+    case RotarySpec::Scaling::yarn: {
+      const auto d = static_cast<double>(spec.columns);
+      // The pair that makes so many turns; whole, as in the authors' code.
+      const auto pair_of = [&](double turns) {
+        return d * std::log(spec.original / (turns * kTurn)) / (2 * std::log(spec.theta));
+      };
+      const double low = std::max(std::floor(pair_of(spec.fast_turns)), 0.0);
+      double high = std::min(std::ceil(pair_of(spec.slow_turns)), d - 1);
+      if (low == high) high += 0.001;
+      return 1 - std::clamp((static_cast<double>(pair) - low) / (high - low), 0.0, 1.0);
+    }
+  }
+  return 1;
+}
+
+}  // namespace rotary
+
+/// Radians per position by which pair `pair` of a head turns.
+inline double rotary_frequency(const RotarySpec& spec, std::int64_t pair) {
+  const double frequency =
+      std::pow(spec.theta, -2.0 * static_cast<double>(pair) / static_cast<double>(spec.columns));
+  if (spec.scaling == RotarySpec::Scaling::none) return frequency;
+  const double kept = rotary::kept_share(spec, frequency, pair);
+  return kept * frequency + (1 - kept) * frequency / spec.factor;
 }
 
 }  // namespace concertina

@@ -31,10 +31,16 @@ struct StoredTypeName {
   std::string_view name;
   std::uint64_t bytes;
 };
-constexpr std::array<StoredTypeName, 4> kStoredTypes{{{StoredType::f64, "F64", 8},
-                                                      {StoredType::f32, "F32", 4},
-                                                      {StoredType::f16, "F16", 2},
-                                                      {StoredType::bf16, "BF16", 2}}};
+constexpr std::array<StoredTypeName, 10> kStoredTypes{{{StoredType::f64, "F64", 8},
+                                                       {StoredType::f32, "F32", 4},
+                                                       {StoredType::f16, "F16", 2},
+                                                       {StoredType::bf16, "BF16", 2},
+                                                       {StoredType::i64, "I64", 8},
+                                                       {StoredType::i32, "I32", 4},
+                                                       {StoredType::i16, "I16", 2},
+                                                       {StoredType::i8, "I8", 1},
+                                                       {StoredType::u8, "U8", 1},
+                                                       {StoredType::boolean, "BOOL", 1}}};
 
 const StoredTypeName& facts_of(StoredType type) {
   return *std::ranges::find(kStoredTypes, type, &StoredTypeName::type);
@@ -65,6 +71,8 @@ float float_of(const std::byte* bytes, StoredType type) {
       return half_to_float(bits(std::uint16_t{}));
     case StoredType::bf16:
       return to_float(Bf16{bits(std::uint16_t{})});
+    default:
+      return 0;
   }
   return 0;
 }
@@ -105,7 +113,7 @@ HeaderEntry read_entry(const std::string& name, const nlohmann::json& value,
   const auto type = std::ranges::find(kStoredTypes, type_name, &StoredTypeName::name);
   if (type == kStoredTypes.end())
     refuse_tensor(name, fmt::format("is of type {}, which is not read", type_name.substr(0, 20)),
-                  path, "F64, F32, F16 or BF16");
+                  path, "F64, F32, F16 or BF16, or whole numbers that the model has no use for");
   const auto shape = whole_numbers(value["shape"]), offsets = whole_numbers(value["data_offsets"]);
   if (!shape || !offsets || offsets->size() != 2)
     refuse_tensor(name, "has a shape or data_offsets that are no whole numbers", path, usual);
@@ -200,6 +208,11 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::uint64_t first,
                            std::span<float> out) const {
   CONCERTINA_CHECK(first + out.size() <= tensor.elements(), "{} from {} of {}", out.size(), first,
                    tensor.name);
+  if (!tensor.is_real())
+    refuse_tensor(
+        tensor.name,
+        fmt::format("is of type {}, where real numbers are wanted", facts_of(tensor.type).name),
+        path(), "F64, F32, F16 or BF16");
   const std::uint64_t size = facts_of(tensor.type).bytes;
   if (tensor.type == StoredType::f32)
     return file_.read_at(tensor.begin + first * size, std::as_writable_bytes(out));

@@ -16,7 +16,8 @@
 
 namespace concertina {
 
-enum class StoredType : std::uint8_t { f64, f32, f16, bf16 };
+/// The last six may be in a file, and are never read.
+enum class StoredType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 struct StoredTensor {
   std::string name;
@@ -25,6 +26,8 @@ struct StoredTensor {
   std::uint64_t begin = 0;            // in the file
   std::uint64_t elements() const;
   std::uint64_t bytes() const;
+  /// Whether it can be read.
+  bool is_real() const { return type <= StoredType::bf16; }
 };
 
 /// A file for reading. For several threads at once.
@@ -38,7 +41,8 @@ class SafetensorsFile {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   /// The header's text, padding included.
   const std::string& header() const { return header_; }
-  /// Elements [first, first + out.size()) of the flattened tensor, which is of this file.
+  /// Elements [first, first + out.size()) of the flattened tensor, which is of this file. Input
+  /// error: it is not of real numbers.
   void read(const StoredTensor& tensor, std::uint64_t first, std::span<float> out) const;
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +41,14 @@ std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std
 
 }  // namespace
 
-SafetensorsFolder::SafetensorsFolder(const std::string& folder) {
+bool has_safetensors(const std::string& folder) {
+  return std::ranges::any_of(std::array{kSafetensors, kSafetensorsIndex}, [&](const char* file) {
+    std::error_code ignored;
+    return std::filesystem::exists(std::filesystem::path(folder) / file, ignored);
+  });
+}
+
+SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder) {
   const fs::path single = fs::path(folder) / kSafetensors;
   const std::string index_path = (fs::path(folder) / kSafetensorsIndex).string();
   std::error_code ignored;

@@ -20,6 +20,9 @@ namespace concertina {
 inline constexpr const char* kSafetensors = "model.safetensors";
 inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 
+/// Whether `folder` has tensors, whatever they are.
+bool has_safetensors(const std::string& folder);
+
 /// The tensors of a folder: of its model.safetensors, or of the files that its
 /// model.safetensors.index.json names.
 class SafetensorsFolder {
@@ -27,6 +30,7 @@ class SafetensorsFolder {
   /// Input errors: as of the files; an index that does not say what they have.
   explicit SafetensorsFolder(const std::string& folder);
 
+  const std::string& folder() const { return folder_; }
   std::vector<std::string> names() const;
   /// In the order of their names.
   std::vector<std::string> files() const;
@@ -38,6 +42,7 @@ class SafetensorsFolder {
   const std::string& path_of(const std::string& name) const;
 
  private:
+  std::string folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, const SafetensorsFile*> places_;
 };

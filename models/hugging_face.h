@@ -1,13 +1,17 @@
-// How a family's models are stored by Hugging Face's transformers: config.json and tensors by name.
-// Pure data: one table per family, read in both directions.
+// How Hugging Face's transformers stores a type of models: config.json and tensors by name. Pure
+// data: one table per type, read in both directions. Several types may be one family here, each
+// with some of its options.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/model_spec.h"
+#include "core/registry.h"
 
 namespace concertina {
 
@@ -16,20 +20,40 @@ struct ModelConfig;
 /// One tensor of ours and where it is in theirs.
 struct StoredElsewhere {
   std::string ours;
-  std::vector<std::string> theirs;    // side by side along the columns of ours
-  bool transposed = false;            // theirs are [out, in]; ours is [in, out]
-  bool first_rows = false;            // theirs may have more rows; ours has the first
-  bool optional = false;              // of a head, which a model for another task lacks
-  std::vector<std::int64_t> shape{};  // of theirs, where it is not ours (transposed)
+  std::vector<std::string> theirs;      // side by side along the columns of ours
+  bool transposed = false;              // theirs are [out, in]; ours is [in, out]
+  bool first_rows = false;              // theirs may have more rows at the end than ours
+  bool optional = false;                // of a head, which a model for another task lacks
+  std::vector<std::int64_t> shape{};    // of theirs, where it is not ours (transposed)
+  std::int64_t skipped_rows = 0;        // the first of theirs, which no sample reads
+  std::vector<std::int64_t> columns{};  // of ours, each of theirs; empty: equal shares
+  /// Theirs has q, k and v head by head, [H, 3, D], where ours has all of q, then k, then v.
+  std::int64_t interleaved_heads = 0;
+};
+
+/// A word of theirs, as JSON, and ours for the same, as config text.
+struct SameWord {
+  std::string_view theirs, ours;
 };
 
 /// A key of config.json (dots between those of objects within it) that is a config key of ours.
 /// Where several have the same `ours`, those that are there must have one value.
 struct KeyElsewhere {
+  enum class Use {
+    same,     // of the model: ours must be the same
+    at_most,  // ours may be less
+    advice    // of training: taken where ours is not set; the first that is there counts
+  };
+  enum class Written { always, if_set, never };  // if_set: where ours is not its default
+
   std::string_view theirs, ours;
   std::string_view usual{};  // as JSON: what transformers takes where it is not there; empty: none
-  bool at_most = false;      // ours may be less
-  bool written = true;       // when a config.json is written
+  Use use = Use::same;
+  Written written = Written::always;
+  std::vector<SameWord> words{};  // empty: theirs is as ours; the first of several is written
+  std::int64_t more = 0;          // theirs is so much more than ours
+  /// What 0 of ours stands for; null: for itself.
+  std::int64_t (*zero)(const ModelConfig& config) = nullptr;
 };
 
 /// A key of config.json that must have one value, or another of the same meaning.
@@ -39,27 +63,42 @@ struct RuleElsewhere {
   bool may_lack = true;            // not there, or null, means `value`
 };
 
-/// A key of config.json that may only be what follows from our config.
+/// A key of config.json that may only be what follows from our config, as JSON.
 struct DerivedElsewhere {
   std::string_view theirs;
-  std::int64_t (*value)(const ModelConfig& config) = nullptr;
+  std::string (*value)(const ModelConfig& config) = nullptr;
+};
+
+/// A key of ours that has one value, as config text, in all models of a type.
+struct FixedKey {
+  std::string_view ours, value;
+};
+
+struct Architecture {
+  std::string_view task;  // empty: a body alone
+  std::string name;       // of transformers' class: "LlamaForCausalLM"
 };
 
 struct HuggingFace {
-  std::string_view model_type;  // "llama"
-  std::string_view body;        // what precedes names in a model with a head: "model."
-  /// A task and the class that does it; the first entry without a task is the body alone.
-  std::vector<std::pair<std::string_view, std::string_view>> architectures;
-  std::vector<KeyElsewhere> keys;
-  std::vector<RuleElsewhere> rules;
-  std::vector<std::string_view> unused{};  // keys of config.json that change no figure
-  std::vector<std::string_view> left_out;  // endings of tensors that are not read
+  std::string_view family;  // of models()
+  std::string body;         // what precedes names in a model with a head: "model."
+  std::vector<Architecture> architectures{};
+  std::vector<KeyElsewhere> keys{};
+  std::vector<FixedKey> fixed{};
+  std::vector<RuleElsewhere> rules{};
+  std::vector<std::string_view> unused{};    // keys of config.json that change no figure
+  std::vector<std::string_view> left_out{};  // endings of tensors that are not read
+  /// Endings of names that old files have, and what they are today.
+  std::vector<std::pair<std::string_view, std::string_view>> renamed{};
   /// Tensors that are stored a second time by some versions, and must then be the same.
-  std::vector<std::pair<std::string_view, std::string_view>> copies{};
+  std::vector<std::pair<std::string, std::string>> copies{};
   std::vector<DerivedElsewhere> derived{};
   /// All tensors, named as in a model with a head.
   std::vector<StoredElsewhere> (*tensors)(const ModelConfig& config) = nullptr;
 };
+
+/// The types that models/meson.build lists, by transformers' name for them ("llama").
+std::span<const Entry<HuggingFace>> published_models();
 
 /// "001.attention", "002.mlp": the names of the half-blocks of a layer.
 std::string attention_unit(std::int64_t layer);
@@ -67,11 +106,16 @@ std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
 /// Adds weight and bias of a map: `name` of ours, one or several of theirs side by side.
+/// `columns`: see StoredElsewhere.
 void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
-               bool optional = false);
+               bool optional = false, const std::vector<std::int64_t>& columns = {});
 /// Adds weight and, of a layer norm, bias.
 void add_norm(std::vector<StoredElsewhere>& all, const std::string& ours, const std::string& theirs,
               bool bias, bool optional = false);
+
+/// The activations of an MLP, as transformers names them, for a key whose value ours is by
+/// activation_of().
+std::vector<SameWord> activation_words();
 
 }  // namespace concertina

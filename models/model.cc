@@ -80,14 +80,14 @@ std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& co
   return found.make(complete);
 }
 
-void check_sizes(const ModelConfig& config) {
+void check_sizes(const ModelConfig& config, bool heads_divide) {
   check_range("model.layers", config.layers, 1 << 16);
   check_range("model.width", config.width, 1 << 20);
   check_range("model.heads", config.heads, 1 << 20);
   check_range("model.context", config.context, 1 << 24);
   check_range("model.vocab", config.vocab, 1 << 28);
   check_range("batch.global", config.samples, 1 << 24);
-  if (config.width % config.heads != 0)
+  if (heads_divide && config.width % config.heads != 0)
     throw_input(fmt::format("model.heads = {} does not divide model.width = {}", config.heads,
                             config.width),
                 "model.heads", "a divisor of the width: " + divisors(config.width));

@@ -14,7 +14,6 @@
 #include "core/model_spec.h"
 #include "core/options.h"
 #include "core/registry.h"
-#include "models/hugging_face.h"
 #include "models/units/unit.h"
 
 namespace concertina {
@@ -74,8 +73,6 @@ class ModelPlan {
 
 struct Family {
   std::unique_ptr<Model> (*make)(const ModelConfig&);
-  /// How transformers stores it; null: it does not.
-  const HuggingFace& (*hugging_face)() = nullptr;
   std::string_view usual_task = "causal-lm";
   /// Its knobs: the config keys model.<family>.<name>.
   std::vector<Option> options{};
@@ -88,8 +85,8 @@ std::span<const Entry<Family>> models();
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config);
 
 /// Throws Error{bad_input} unless sizes are positive and small enough to count in, and heads divide
-/// the width, as every family demands.
-void check_sizes(const ModelConfig& config);
+/// the width, as a family demands that has no other size for them.
+void check_sizes(const ModelConfig& config, bool heads_divide = true);
 
 /// The standard deviation of weights that feed the skip, two per layer: their sum keeps the
 /// variance of `std` (GPT-2, section 2.3).

@@ -17,13 +17,16 @@ namespace concertina {
 struct Trunk {
   UnitShape shape;
   std::int64_t vocabulary = 0, classes = 0;
-  bool tied = true;                // the logits of tokens are products with the token table
-  bool causal = false;             // a row knows nothing of those after it
-  bool pooler = false;             // classes are told from a transform of the first row (BERT)
-  std::optional<NormSpec> norm{};  // that is still due (pre-norm)
-  float norm_eps = 1e-5F;          // of norms within the head
-  float std = 0.02F;               // of the head's init
-  std::int64_t targets = 0;        // of a sample, at most; 0: any row may have one
+  bool tied = true;          // the logits of tokens are products with the token table
+  bool logits_bias = false;  // of a causal model's
+  bool causal = false;       // a row knows nothing of those after it
+  Epilogue::Kind activation = Epilogue::Kind::gelu_erf;  // of a transform before logits of tokens
+  bool pools = false;  // classes are told from a transform of the first row (BERT)
+  std::optional<Epilogue::Kind> pooler{};  // the transform's activation; none: tanh
+  std::optional<NormSpec> norm{};          // that is still due (pre-norm)
+  float norm_eps = 1e-5F;                  // of norms within the head
+  float std = 0.02F;                       // of the head's init
+  std::int64_t targets = 0;                // of a sample, at most; 0: any row may have one
 };
 
 struct Task {

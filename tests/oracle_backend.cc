@@ -39,13 +39,10 @@ class OracleLinear final : public Linear {
                    u.data());
     Out out(op.y), operand(op.epilogue.operand);
     for (std::size_t i = 0; i < u.size(); ++i) {
-      if (op.epilogue.kind == Epilogue::Kind::gelu) {
-        operand[i] = static_cast<float>(oracle::gelu_slope(u[i]));
-        u[i] = oracle::gelu(u[i]);
-      }
-      if (op.epilogue.kind == Epilogue::Kind::gelu_erf) {
-        operand[i] = static_cast<float>(oracle::gelu_erf_slope(u[i]));
-        u[i] = oracle::gelu_erf(u[i]);
+      if (op.epilogue.is_activation()) {
+        const oracle::Activation f = oracle::activation(op.epilogue.kind);
+        operand[i] = static_cast<float>(f.slope(u[i]));
+        u[i] = f.value(u[i]);
       }
       if (op.epilogue.kind == Epilogue::Kind::residual) u[i] += static_cast<double>(operand[i]);
       out[i] = static_cast<float>(u[i]);
@@ -59,7 +56,7 @@ class OracleLinear final : public Linear {
                                   sums.data());
     Out out(op.dx);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (op.epilogue.is_gelu()) sums[i] *= static_cast<double>(operand[i]);
+      if (op.epilogue.is_activation()) sums[i] *= static_cast<double>(operand[i]);
       if (op.epilogue.kind == Epilogue::Kind::residual) sums[i] += static_cast<double>(operand[i]);
       out[i] = static_cast<float>(sums[i]);
     }

@@ -43,23 +43,23 @@ void run(const TanhInput& op, const Context& context) {
 }
 
 // A product's epilogue keeps the derivative itself.
-void run(const GeluInput& op, const Context& context) {
+void run(const ActivationInput& op, const Context& context) {
   typed(op.dx.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.dx), kElementRun, [&](std::int64_t i, std::int64_t end) {
-      loops.scale(op.aux.as<T>() + i, op.dx.as<T>() + i, end - i);
+      loops.scaled(op.dy.as<T>() + i, op.aux.as<T>() + i, op.dx.as<T>() + i, end - i);
     });
   });
 }
 
 void run(const RotaryTable& op, const Context& context) {
-  const std::int64_t half = op.head_dim / 2;
+  const std::int64_t half = op.spec.columns / 2;
   context.team.each(half, [&](std::int64_t i, int) {
-    const double frequency = rotary_frequency(op.theta, op.head_dim, i);
+    const double frequency = rotary_frequency(op.spec, i);
     float* to = op.table.f32() + i;
-    for (std::int64_t t = 0; t < op.tokens; ++t, to += op.head_dim) {
+    for (std::int64_t t = 0; t < op.tokens; ++t, to += 2 * half) {
       const double angle = static_cast<double>(t) * frequency;
-      to[0] = static_cast<float>(std::cos(angle));
-      to[half] = static_cast<float>(std::sin(angle));
+      to[0] = static_cast<float>(op.spec.magnitude * std::cos(angle));
+      to[half] = static_cast<float>(op.spec.magnitude * std::sin(angle));
     }
   });
 }
@@ -68,8 +68,8 @@ void run(const Rotate& op, const Context& context) {
   typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.x) / op.stride, kRowRun, [&](std::int64_t r, std::int64_t end) {
       for (; r < end; ++r)
-        loops.rotate(op.x.as<T>() + r * op.stride, op.table.f32() + r % op.tokens * op.head_dim,
-                     op.heads, op.head_dim, op.inverse);
+        loops.rotate(op.x.as<T>() + r * op.stride, op.table.f32() + r % op.tokens * op.columns,
+                     op.heads, op.head_dim, op.columns, op.inverse);
     });
   });
 }

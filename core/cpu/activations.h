@@ -6,10 +6,12 @@
   TYPED(void, gelu_erf, (const float* u, const float* bias, T* g, T* slope, Int rows, Int n)) \
   TYPED(void, gated_silu, (const T* u, T* y, Int rows, Int f))                                \
   TYPED(void, gated_silu_backward, (const T* dy, const T* u, T* du, Int rows, Int f))         \
-  TYPED(void, scale, (const T* x, T* y, Int n))                                               \
+  TYPED(void, relu, (const float* u, const float* bias, T* g, T* slope, Int rows, Int n))     \
+  TYPED(void, silu, (const float* u, const float* bias, T* g, T* slope, Int rows, Int n))     \
+  TYPED(void, scaled, (const T* x, const T* by, T* y, Int n))                                 \
   TYPED(void, hyperbolic_tangent, (const T* x, T* y, Int n))                                  \
   TYPED(void, hyperbolic_tangent_backward, (const T* dy, const T* y, T* dx, Int n))           \
-  TYPED(void, rotate, (T * x, const float* table, Int heads, Int d, bool inverse))
+  TYPED(void, rotate, (T * x, const float* table, Int heads, Int d, Int columns, bool inverse))
 
 #ifdef CONCERTINA_LOOP_BODIES
 
@@ -82,6 +84,32 @@ void gelu_erf(const float* u, const float* bias, T* g, T* slope, Int rows, Int n
   }
 }
 
+/// The same for max(x, 0).
+template <class T>
+void relu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
+  for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) {
+      const float x = u[i] + bias[i];
+      g[i] = rounded<T>(x > 0 ? x : 0.0F);
+      slope[i] = rounded<T>(x > 0 ? 1.0F : 0.0F);
+    }
+  }
+}
+
+/// The same for x sigmoid(x).
+template <class T>
+void silu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
+  for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
+#pragma omp simd
+    for (Int i = 0; i < n; ++i) {
+      const float x = u[i] + bias[i], s = sigmoid(x);
+      g[i] = rounded<T>(x * s);
+      slope[i] = rounded<T>(s + x * s * (1.0F - s));
+    }
+  }
+}
+
 /// y[rows,f] = silu(u[:, :f]) u[:, f:] of u[rows,2f].
 template <class T>
 void gated_silu(const T* u, T* y, Int rows, Int f) {
@@ -135,17 +163,18 @@ void hyperbolic_tangent_backward(const T* dy, const T* y, T* dx, Int n) {
     dx[i] = rounded<T>(to_float(dy[i]) * (1.0F - to_float(y[i]) * to_float(y[i])));
 }
 
-/// y = x y.
+/// y = x by; y may be x.
 template <class T>
-void scale(const T* x, T* y, Int count) {
+void scaled(const T* x, const T* by, T* y, Int count) {
 #pragma omp simd
-  for (Int i = 0; i < count; ++i) y[i] = rounded<T>(to_float(x[i]) * to_float(y[i]));
+  for (Int i = 0; i < count; ++i) y[i] = rounded<T>(to_float(x[i]) * to_float(by[i]));
 }
 
-/// Heads of d elements side by side turn by the angles of `table`: d/2 cosines, then d/2 sines.
+/// The first columns of heads of d elements side by side turn by the angles of `table`: half as
+/// many cosines, then the sines.
 template <class T>
-void rotate(T* x, const float* table, Int heads, Int d, bool inverse) {
-  const Int half = d / 2;
+void rotate(T* x, const float* table, Int heads, Int d, Int columns, bool inverse) {
+  const Int half = columns / 2;
   const float *cosines = table, *sines = table + half;
   const float sign = inverse ? -1.0F : 1.0F;
   for (Int head = 0; head < heads; ++head, x += d) {

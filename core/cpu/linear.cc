@@ -42,12 +42,12 @@ class CpuLinear final : public Linear {
     const Int n = shape().out;
     const float* b = op.bias.f32();
     T *out = op.y.as<T>(), *operand = op.epilogue.operand.as<T>();
-    const auto gelu = gelu_of(op.epilogue.kind);
-    forward_.run(op.x.as<T>(), op.packed, gelu != nullptr ? operand : out,
+    const auto activation = activation_of(op.epilogue.kind);
+    forward_.run(op.x.as<T>(), op.packed, activation != nullptr ? operand : out,
                  [&](Int first, Int rows, float* tile) {
                    const Int at = first * n;
-                   if (gelu != nullptr)
-                     gelu(tile, b, out + at, operand + at, rows, n);
+                   if (activation != nullptr)
+                     activation(tile, b, out + at, operand + at, rows, n);
                    else
                      finish(tile, b, operand == nullptr ? nullptr : operand + at, out + at, rows,
                             n);
@@ -61,10 +61,10 @@ class CpuLinear final : public Linear {
     const void* weights = backward_part(const_cast<void*>(op.packed));
     T* out = op.dx.as<T>();
     const T* operand = op.epilogue.operand.as<T>();
-    const bool gelu = op.epilogue.is_gelu();
+    const bool activation = op.epilogue.is_activation();
     backward_.run(op.dy.as<T>(), weights, out, [&](Int first, Int rows, float* tile) {
       const Int at = first * n;
-      if (gelu)
+      if (activation)
         loops_.multiply(tile, operand + at, out + at, rows * n);
       else
         finish(tile, nullptr, operand == nullptr ? nullptr : operand + at, out + at, rows, n);
@@ -93,9 +93,21 @@ class CpuLinear final : public Linear {
   static Weights transposed(const Weights& w) { return {w.n, w.k, w.column, w.row}; }
 
   /// Null where none follows.
-  auto gelu_of(Epilogue::Kind kind) const -> decltype(ActivationLoops<T>::gelu) {
-    if (kind == Epilogue::Kind::gelu) return loops_.gelu;
-    return kind == Epilogue::Kind::gelu_erf ? loops_.gelu_erf : nullptr;
+  auto activation_of(Epilogue::Kind kind) const -> decltype(ActivationLoops<T>::gelu) {
+    switch (kind) {
+      case Epilogue::Kind::gelu:
+        return loops_.gelu;
+      case Epilogue::Kind::gelu_erf:
+        return loops_.gelu_erf;
+      case Epilogue::Kind::relu:
+        return loops_.relu;
+      case Epilogue::Kind::silu:
+        return loops_.silu;
+      case Epilogue::Kind::none:
+      case Epilogue::Kind::residual:
+        return nullptr;
+    }
+    return nullptr;
   }
 
   /// y = tile + bias + residual; bias and residual may be null.

@@ -87,10 +87,12 @@ void run(const ScaleToUnit& op, const Context& context) {
 
 void run(const CopyColumns& op, const Context& context) {
   const std::int64_t rows = count_of(op.x) / op.x_columns;
-  context.team.runs(rows, kRowRun, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      std::copy_n(op.x.f32() + r * op.x_columns + op.first_x, op.columns,
-                  op.y.f32() + r * op.y_columns + op.first_y);
+  typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>&) {
+    context.team.runs(rows, kRowRun, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r)
+        std::copy_n(op.x.as<T>() + r * op.x_columns + op.first_x, op.columns,
+                    op.y.as<T>() + r * op.y_columns + op.first_y);
+    });
   });
 }
 

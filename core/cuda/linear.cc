@@ -42,12 +42,12 @@ class CudaLinear final : public Linear {
     check(x, shape().in, "x");
     check(y, shape().out, "y");
     Product::Operands o = operands_->forward(x, packed);
-    const bool gelu = epilogue.is_gelu();
+    const bool activation = epilogue.is_activation();
     if (epilogue.kind == Epilogue::Kind::gelu && gelu_ && gelu_->able() && !bias.empty()) {
       o.bias = narrow(bias), o.c = y.data, o.aux = epilogue.operand.data;
       return run(*gelu_, o);
     }
-    const View u = gelu ? epilogue.operand : y;
+    const View u = activation ? epilogue.operand : y;
     o.c = u.data;
     if (epilogue.kind == Epilogue::Kind::residual) o.add = epilogue.operand.data;
     if (!bias.empty() && biased_.able()) {
@@ -57,7 +57,7 @@ class CudaLinear final : public Linear {
       run(forward_, o);
       if (!bias.empty()) add_bias(context_.stream, bias, u);
     }
-    if (gelu) cuda::gelu(context_.stream, epilogue.kind, u, y);
+    if (activation) activate(context_.stream, epilogue.kind, u, y);
   }
 
   void backward_input(const LinearInput& op) override {
@@ -71,8 +71,8 @@ class CudaLinear final : public Linear {
     }
     if (op.epilogue.kind == Epilogue::Kind::residual) o.add = op.epilogue.operand.data;
     run(input_, o);
-    if (op.epilogue.is_gelu())
-      gelu_backward(context_.stream, op.epilogue.kind, op.epilogue.operand, op.dx);
+    if (op.epilogue.is_activation())
+      activate_backward(context_.stream, op.epilogue.kind, op.dx, op.epilogue.operand, op.dx);
   }
 
   // dbias by own sums: cuBLASLt's bias gradient overwrites, and says nothing of its order.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "models/task.h"
 
@@ -49,8 +50,7 @@ void adopt_model_from(RunConfig& config) {
   adopt_published(published, config);
   require_classes(config);
   // Before any memory is taken by what config.json says. A config.json alone can be planned.
-  if (has_published_weights(config.model.from))
-    PublishedWeights(config.model.from, published, config);
+  if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);
 }
 
 void keep_model_from(const RunConfig& config) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/hugging_face/published_config.h"
+#include "experiments/hugging_face/published_pieces.h"
 #include "io/safetensors_folder.h"
 
 namespace concertina {
@@ -31,31 +32,26 @@ class PublishedWeights {
   const std::vector<std::string>& missing() const { return missing_; }
 
  private:
-  void match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours,
-             const std::string& path);
-  void check_others(const PublishedConfig& published, const std::vector<StoredElsewhere>& rules);
+  /// What the names in the folder would be today.
+  std::vector<std::string> names_of_today(const HuggingFace& table);
+  void match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours);
+  void require(const PublishedPieces& pieces, const PublishedPiece& piece) const;
+  void check_others(const PublishedConfig& published, const std::vector<StoredElsewhere>& rules,
+                    const std::vector<std::string>& names);
   void check_copy(const std::string& copy, const std::string& of) const;
+  /// The name in the folder of a tensor in a model with a head.
   std::string stored_name(const std::string& name) const;
+  const StoredTensor* find(const std::string& name) const {
+    return folder_.find(stored_name(name));
+  }
 
-  struct Source {
-    std::vector<std::string> names;
-    bool transposed = false;
-    std::vector<std::int64_t> shape;  // of ours
-  };
   SafetensorsFolder folder_;
-  std::string body_;                       // what names of theirs lack
-  std::map<std::string, Source> sources_;  // by our name
+  std::string body_;                                // what names of theirs lack
+  std::map<std::string, PublishedPieces> sources_;  // by our name
+  std::map<std::string, std::string> old_names_;    // in the folder, by the names of today
   std::vector<std::string> missing_;
   std::vector<std::pair<std::string, std::string>> copies_;  // names of theirs
 };
-
-/// Does `folder` have weights, whatever they are?
-bool has_published_weights(const std::string& folder);
-
-/// Columns of each of `pieces` tensors that make up `columns` of ours: a query and then key and
-/// value of the same width, or equal shares.
-std::vector<std::int64_t> piece_columns(std::int64_t columns, std::size_t pieces,
-                                        std::int64_t width);
 
 /// Shapes of the parameters of a config's model, by name.
 std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config);

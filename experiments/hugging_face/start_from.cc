@@ -86,7 +86,7 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
         trainer.state(), config.model.from,
         [&](const std::string& name, std::span<float> out) { return weights->read(name, out); });
   });
-  log_source(trainer, fmt::format("{} ({})", config.model.from, published->table->model_type),
+  log_source(trainer, fmt::format("{} ({})", config.model.from, published->type),
              weights->missing(), {});
 }
 

@@ -14,6 +14,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint_commit.h"
 #include "io/run_files.h"
+#include "models/hugging_face.h"
 #include "models/task.h"
 #include "models/units/embedding.h"
 
@@ -60,10 +61,10 @@ const Task& task_of_run(const RunConfig& config) {
 /// The names of our tensors whose first rows may be read from a longer one: positions.
 std::set<std::string> tensors_of_positions(const RunConfig& config) {
   std::set<std::string> all;
-  const Family& family = lookup(models(), config.model.family, "model family", "model.family");
-  if (family.hugging_face == nullptr) return all;
-  for (const StoredElsewhere& rule : family.hugging_face().tensors(model_config_of(config)))
-    if (rule.first_rows) all.insert(rule.ours);
+  for (const auto& [type, table] : published_models())
+    if (table.family == config.model.family)
+      for (const StoredElsewhere& rule : table.tensors(model_config_of(config)))
+        if (rule.first_rows) all.insert(rule.ours);
   return all;
 }
 

@@ -1,7 +1,12 @@
 // Llama (Touvron et al. 2023; grouped-query attention as in Llama 2 and 3): RMS norms, rotary
-// positions, gated MLPs, no biases, and logits by a map of their own unless they are tied.
+// positions, gated MLPs, no biases, and logits by a map of their own unless they are tied. By its
+// options also what came of it: Mistral, Qwen 2 and 3, Phi-3.
 // Units: 0 embedding; 1 + 2l attention and 2 + 2l MLP of layer l; 2L + 1 head.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include "core/error.h"
 #include "models/model.h"
@@ -27,25 +32,82 @@ std::int64_t kv_heads_of(const ModelConfig& config) {
   return kv_heads;
 }
 
+double number(const ModelConfig& config, std::string_view name) {
+  return option<double>(config.options, name);
+}
+
+constexpr std::string_view kScalings[] = {"none", "linear", "llama3", "yarn"};
+
+/// Input errors: a scaling that does not say what it wants.
+RotarySpec rotary_of(const ModelConfig& config) {
+  const auto& name = option<std::string>(config.options, "rope_scaling");
+  RotarySpec spec{
+      .theta = number(config, "rope_theta"),
+      .scaling = static_cast<RotarySpec::Scaling>(std::ranges::find(kScalings, name) -
+                                                  std::begin(kScalings)),
+      .factor = number(config, "rope_factor"),
+      .original = static_cast<double>(option<std::int64_t>(config.options, "rope_original")),
+      .low_factor = number(config, "rope_low"),
+      .high_factor = number(config, "rope_high"),
+      .fast_turns = number(config, "rope_fast"),
+      .slow_turns = number(config, "rope_slow")};
+  const bool by_original =
+      spec.scaling == RotarySpec::Scaling::llama3 || spec.scaling == RotarySpec::Scaling::yarn;
+  if (by_original && spec.original == 0)
+    throw_input(fmt::format("rope_scaling = {} needs the context before it was stretched", name),
+                "model.llama.rope_original", "a number of positions, such as 8192");
+  if (spec.scaling == RotarySpec::Scaling::llama3 && spec.high_factor <= spec.low_factor)
+    throw_input(
+        fmt::format("rope_high = {} is not above rope_low = {}", spec.high_factor, spec.low_factor),
+        "model.llama.rope_high", "rope_low = 1, rope_high = 4");
+  if (spec.scaling == RotarySpec::Scaling::yarn) {
+    const double given = number(config, "rope_magnitude");
+    spec.magnitude = given > 0 ? given : 0.1 * std::log(spec.factor) + 1;
+  }
+  return spec;
+}
+
+AttentionSpec attention_of(const ModelConfig& config, std::int64_t head_dim, float norm_eps) {
+  const auto& biases = option<std::string>(config.options, "attention_bias");
+  AttentionSpec spec{.heads = config.heads,
+                     .kv_heads = kv_heads_of(config),
+                     .head_dim = head_dim,
+                     .qkv_bias = biases != "none",
+                     .proj_bias = biases == "all",
+                     .rotary = rotary_of(config)};
+  if (option<bool>(config.options, "head_norms")) spec.norm_eps = norm_eps;
+  return spec;
+}
+
+void check_window(const ModelConfig& config) {
+  const auto window = option<std::int64_t>(config.options, "window");
+  if (window > 0 && config.context > window)
+    throw_input(fmt::format("queries of this model see {} keys at most, and no kernel here hides "
+                            "those before among {}",
+                            window, config.context),
+                "model.context", fmt::format("at most {}, where the window hides nothing", window));
+}
+
 std::unique_ptr<Model> make_llama(const ModelConfig& config) {
-  check_sizes(config);
-  if (config.width / config.heads % 2 != 0)
-    throw_input(fmt::format("heads of {} columns have no pairs to rotate by their position",
-                            config.width / config.heads),
-                "model.heads", "a model.heads that divides model.width into even parts");
+  const auto given = option<std::int64_t>(config.options, "head_dim");
+  check_sizes(config, given == 0);
+  check_window(config);
+  const std::int64_t head_dim = given > 0 ? given : config.width / config.heads;
+  if (head_dim % 2 != 0)
+    throw_input(
+        fmt::format("heads of {} columns have no pairs to rotate by their position", head_dim),
+        given > 0 ? "model.llama.head_dim" : "model.heads",
+        "a model.heads that divides model.width into even parts, or an even head_dim");
   const UnitShape shape = unit_shape(config);
   const auto hidden = option<std::int64_t>(config.options, "hidden");
   const bool tied = option<bool>(config.options, "tied");
   constexpr float kStd = 0.02F;
   const float residual_std = residual_std_of(config, kStd);
   const NormSpec norm{.kind = NormSpec::Kind::rms,
-                      .eps = static_cast<float>(option<double>(config.options, "norm_eps"))};
-  const AttentionSpec attention{.heads = config.heads,
-                                .kv_heads = kv_heads_of(config),
-                                .bias = false,
-                                .rotary_theta = option<double>(config.options, "rope_theta"),
-                                .std = kStd,
-                                .residual_std = residual_std};
+                      .eps = static_cast<float>(number(config, "norm_eps"))};
+  AttentionSpec attention = attention_of(config, head_dim, norm.eps);
+  attention.std = kStd;
+  attention.residual_std = residual_std;
   const GatedMlpSpec mlp{.hidden = hidden > 0 ? hidden : usual_hidden(config.width),
                          .std = kStd,
                          .residual_std = residual_std};
@@ -77,77 +139,47 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   return std::move(plan).build();
 }
 
-std::vector<StoredElsewhere> stored_llama(const ModelConfig& config) {
-  const std::int64_t layers = config.layers;
-  // The token table is the whole model's where it is tied, else the embedding's.
-  std::vector<StoredElsewhere> all{
-      {.ours = "wte", .theirs = {"model.embed_tokens.weight"}, .optional = true},
-      {.ours = "000.embedding/wte", .theirs = {"model.embed_tokens.weight"}, .optional = true}};
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
-    const std::string theirs = fmt::format("model.layers.{}.", layer);
-    const std::string heads = theirs + "self_attn.";
-    add_norm(all, attention + "ln", theirs + "input_layernorm", false);
-    add_dense(all, attention + "qkv", {heads + "q_proj", heads + "k_proj", heads + "v_proj"}, true,
-              false);
-    add_dense(all, attention + "proj", {heads + "o_proj"}, true, false);
-    add_norm(all, mlp + "ln", theirs + "post_attention_layernorm", false);
-    add_dense(all, mlp + "gate_up", {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"}, true,
-              false);
-    add_dense(all, mlp + "down", {theirs + "mlp.down_proj"}, true, false);
-  }
-  add_norm(all, head_unit(layers) + "/ln", "model.norm", false);
-  add_dense(all, head_unit(layers) + "/head", {"lm_head"}, true, false, true);
-  add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
-  return all;
-}
-
-/// transformers' LlamaFor...
-const HuggingFace& llama_elsewhere() {
-  static const HuggingFace table{
-      .model_type = "llama",
-      .body = "model.",
-      .architectures = {{"causal-lm", "LlamaForCausalLM"},
-                        {"classification", "LlamaForSequenceClassification"},
-                        {"", "LlamaModel"}},
-      .keys = {{"num_hidden_layers", "model.layers"},
-               {"hidden_size", "model.width"},
-               {"num_attention_heads", "model.heads"},
-               {"max_position_embeddings", "model.context", "2048", true},
-               {"vocab_size", "model.vocab"},
-               {"intermediate_size", "model.llama.hidden"},
-               {"num_key_value_heads", "model.llama.kv_heads", "0"},
-               {"rms_norm_eps", "model.llama.norm_eps", "1e-06"},
-               {"rope_parameters.rope_theta", "model.llama.rope_theta"},
-               {"rope_theta", "model.llama.rope_theta", "10000.0", false, false},
-               {"tie_word_embeddings", "model.llama.tied", "false"},
-               {"num_labels", "model.classes"}},
-      .rules = {{"hidden_act", "\"silu\""},
-                {"attention_bias", "false"},
-                {"mlp_bias", "false"},
-                {"rope_parameters.rope_type", "\"default\""},
-                {"rope_scaling", "null"},
-                {"pretraining_tp", "1"}},
-      .left_out = {".rotary_emb.inv_freq"},
-      .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
-      .derived = {{"head_dim", [](const ModelConfig& of) { return of.width / of.heads; }}},
-      .tensors = stored_llama};
-  return table;
-}
-
 }  // namespace
 
 Family llama() {
-  return {
-      .make = make_llama,
-      .hugging_face = llama_elsewhere,
-      .options = {{"hidden", std::int64_t{0},
-                   "columns of the MLP between its maps; 0: 8/3 of the width, in 32s", 0, 1 << 24},
-                  {"kv_heads", std::int64_t{0},
-                   "key and value heads, which divide model.heads; 0: as many", 0, 1 << 20},
-                  {"norm_eps", 1e-5, "added to the mean square of the RMS norms", 0, 1},
-                  {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
-                  {"tied", false, "logits by the token table, in place of a map of their own"}}};
+  return {.make = make_llama,
+          .options = {
+              {"hidden", std::int64_t{0},
+               "columns of the MLP between its maps; 0: 8/3 of the width, in 32s", 0, 1 << 24},
+              {"kv_heads", std::int64_t{0},
+               "key and value heads, which divide model.heads; 0: as many", 0, 1 << 20},
+              {"norm_eps", 1e-5, "added to the mean square of the RMS norms", 0, 1},
+              {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
+              {"tied", false, "logits by the token table, in place of a map of their own"},
+              {"head_dim", std::int64_t{0},
+               "columns of a head; 0: model.width / model.heads, which must divide it", 0, 1 << 20},
+              {.name = "attention_bias",
+               .usual = std::string("none"),
+               .help = "biases of attention's maps: none, of queries, keys and values (qkv; "
+                       "Qwen 2), or of the map after it too (all)",
+               .choices = {"none", "qkv", "all"}},
+              {"head_norms", false,
+               "RMS norms of each head of queries and keys before they are rotated (Qwen 3)"},
+              {"window", std::int64_t{0},
+               "keys that a query sees at most (Mistral); model.context may not be longer; 0: "
+               "all",
+               0, 1 << 30},
+              {.name = "rope_scaling",
+               .usual = std::string("none"),
+               .help = "how rotary positions were stretched for longer texts",
+               .choices = {std::begin(kScalings), std::end(kScalings)}},
+              {"rope_factor", 1.0, "of rope_scaling: how many times longer", 1, 1e6},
+              {"rope_original", std::int64_t{0},
+               "of llama3 and yarn: positions before it was stretched", 0, 1 << 30},
+              {"rope_low", 1.0,
+               "of llama3: wavelengths above rope_original / rope_low are stretched whole", 0, 1e6},
+              {"rope_high", 4.0,
+               "of llama3: wavelengths below rope_original / rope_high are not stretched", 0, 1e6},
+              {"rope_fast", 32.0,
+               "of yarn: pairs with more turns over rope_original are not stretched", 0, 1e6},
+              {"rope_slow", 1.0, "of yarn: pairs with fewer turns are stretched whole", 0, 1e6},
+              {"rope_magnitude", 0.0,
+               "of yarn: factor of cosine and sine; 0: 0.1 ln(rope_factor) + 1", 0, 1e6}}};
 }
 
 }  // namespace concertina::families

@@ -10,7 +10,7 @@ UnitPlan causal_lm_head(const Trunk& trunk) {
   HeadSpec spec;
   spec.norm = trunk.norm;
   spec.logits = token_logits(trunk);
-  spec.logits.bias = false;
+  spec.logits.bias = trunk.logits_bias;
   spec.reads = {targets_field(trunk.shape.tokens)};
   return head(trunk.shape, spec);
 }

@@ -1,6 +1,6 @@
 // Which class a sample is of, told from one row after the last norm: its first, which a pooler (a
-// map and tanh) and dropout may follow (BERT), or in causal families the last token that is not
-// padding, by a map without a bias, as transformers has it (GPT-2, Llama).
+// map and an activation) and dropout may follow (BERT), or in causal families the last token that
+// is not padding, by a map without a bias, as transformers has it (GPT-2, Llama).
 #include "models/task.h"
 #include "models/units/head.h"
 
@@ -16,10 +16,11 @@ UnitPlan classification_head(const Trunk& trunk) {
   HeadSpec spec;
   spec.rows = one_row(trunk);
   spec.norm = trunk.norm;
-  if (trunk.pooler)
+  if (trunk.pools)
     spec.transform =
-        TransformSpec{.map = {.name = "pooler", .in = width, .out = width, .std = trunk.std}};
-  spec.drops = trunk.pooler;
+        TransformSpec{.map = {.name = "pooler", .in = width, .out = width, .std = trunk.std},
+                      .activation = trunk.pooler};
+  spec.drops = trunk.pools;
   spec.logits = {.name = "classes", .in = width, .out = trunk.classes, .std = trunk.std};
   spec.logits.bias = !trunk.causal;
   spec.reads = {label_field()};

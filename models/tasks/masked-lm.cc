@@ -19,7 +19,7 @@ UnitPlan masked_lm_head(const Trunk& trunk) {
   spec.norm = trunk.norm;
   spec.transform =
       TransformSpec{.map = {.name = "transform", .in = width, .out = width, .std = trunk.std},
-                    .activation = TransformSpec::Activation::gelu_erf,
+                    .activation = trunk.activation,
                     .norm = NormSpec{.eps = trunk.norm_eps, .name = "transform.ln"}};
   spec.logits = token_logits(trunk);
   spec.reads = {targets_field(trunk.shape.tokens, trunk.targets)};

@@ -1,6 +1,7 @@
 #include "models/units/attention.h"
 
 #include <array>
+#include <optional>
 
 #include "models/units/dense.h"
 #include "models/units/graphs.h"
@@ -15,28 +16,48 @@ AttentionShape attention_shape(const UnitShape& s, const AttentionSpec& spec) {
   return {.samples = s.samples,
           .tokens = s.tokens,
           .heads = spec.heads,
-          .head_dim = s.width / spec.heads,
+          .head_dim = spec.head_dim > 0 ? spec.head_dim : s.width / spec.heads,
           .compute = s.compute,
           .kv_heads = spec.kv_heads,
           .causal = spec.causal,
           .padded = spec.padded};
 }
 
+RotarySpec rotary_of(const AttentionShape& shape, RotarySpec rotary) {
+  if (rotary.columns == 0) rotary.columns = shape.head_dim;
+  return rotary;
+}
+
+NormSpec head_norm(const AttentionSpec& spec, std::string name) {
+  return {.kind = NormSpec::Kind::rms, .eps = *spec.norm_eps, .name = std::move(name)};
+}
+
+/// `q` and `k` are what the norms of heads read, where there are any.
 struct Saved {
-  View qkv, y, lse;  // [R,(H+2K)D] rotated, [R,C], [samples,H,T]
+  View qkv, y, lse;           // [R,(H+2K)D] normed and rotated, [R,HD], [samples,H,T]
+  View q, q_rstd, k, k_rstd;  // [R,HD], [R,H], [R,KD], [R,K]
   static auto slots(const UnitShape& s, const AttentionSpec& spec) {
-    const std::int64_t columns = attention_shape(s, spec).qkv_width();
-    return std::array{Slot{&Saved::qkv, s.rows() * columns, s.compute},
-                      Slot{&Saved::y, s.elements(1), s.compute},
-                      Slot{&Saved::lse, s.rows() * spec.heads, DType::f32}};
+    const AttentionShape shape = attention_shape(s, spec);
+    const std::int64_t normed = spec.norm_eps ? s.rows() : 0;
+    return std::array{Slot{&Saved::qkv, s.rows() * shape.qkv_width(), s.compute},
+                      Slot{&Saved::y, s.rows() * shape.width(), s.compute},
+                      Slot{&Saved::lse, s.rows() * spec.heads, DType::f32},
+                      Slot{&Saved::q, normed * shape.width(), s.compute},
+                      Slot{&Saved::q_rstd, normed * shape.heads, DType::f32},
+                      Slot{&Saved::k, normed * shape.kv_width(), s.compute},
+                      Slot{&Saved::k_rstd, normed * shape.kv(), DType::f32}};
   }
 };
 
+/// `dq` and `dk`: gradients of what the norms of heads put out.
 struct Grads {
-  View dqkv;  // [R,(H+2K)D]
+  View dqkv, dq, dk;  // [R,(H+2K)D], [R,HD], [R,KD]
   static auto slots(const UnitShape& s, const AttentionSpec& spec) {
-    const std::int64_t columns = attention_shape(s, spec).qkv_width();
-    return std::array{Slot{&Grads::dqkv, s.rows() * columns, s.compute}};
+    const AttentionShape shape = attention_shape(s, spec);
+    const std::int64_t normed = spec.norm_eps ? s.rows() : 0;
+    return std::array{Slot{&Grads::dqkv, s.rows() * shape.qkv_width(), s.compute},
+                      Slot{&Grads::dq, normed * shape.width(), s.compute},
+                      Slot{&Grads::dk, normed * shape.kv_width(), s.compute}};
   }
 };
 
@@ -46,16 +67,16 @@ DenseSpec qkv_spec(const UnitShape& s, const AttentionSpec& spec) {
           .in = s.width,
           .out = heads.qkv_width(),
           .std = spec.std,
-          .bias = spec.bias,
+          .bias = spec.qkv_bias,
           .matrices = {heads.width(), heads.kv_width(), heads.kv_width()},
           .split = DenseSpec::Split::columns};
 }
 DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
   return {.name = "proj",
-          .in = s.width,
+          .in = attention_shape(s, spec).width(),
           .out = s.width,
           .std = spec.residual_std,
-          .bias = spec.bias,
+          .bias = spec.proj_bias,
           .matrices = {s.width},
           .split = DenseSpec::Split::rows};
 }
@@ -63,43 +84,101 @@ DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
 /// Rotates q and k in place; its table lies among the packed weights.
 class Rotary final : public UnitPart {
  public:
-  Rotary(const AttentionShape& shape, double theta, Backend& backend)
-      : shape_(shape), theta_(theta), backend_(backend) {}
+  Rotary(const AttentionShape& shape, const RotarySpec& spec, Backend& backend)
+      : shape_(shape), spec_(rotary_of(shape, spec)), backend_(backend) {}
 
   std::size_t parameters() const override { return 0; }
   std::size_t packed_bytes() const override {
-    return rotates() ? table_elements() * sizeof(float) : 0;
+    return spec_.turns() ? table_elements() * sizeof(float) : 0;
   }
   /// Makes the table, once: no update changes it.
   void attach(std::span<const View> /*weights*/, void* packed) override {
-    if (!rotates()) return;
+    if (!spec_.turns()) return;
     table_ = {packed, table_elements(), DType::f32};
-    backend_.run(RotaryTable{
-        .theta = theta_, .table = table_, .tokens = shape_.tokens, .head_dim = shape_.head_dim});
+    backend_.run(RotaryTable{.spec = spec_, .table = table_, .tokens = shape_.tokens});
   }
 
   /// `inverse`: of gradients.
   void rotate(View qkv, bool inverse) const {
-    if (!rotates()) return;
+    if (!spec_.turns()) return;
     backend_.run(Rotate{.x = qkv,
                         .table = table_,
                         .stride = shape_.qkv_width(),
                         .heads = shape_.heads + shape_.kv(),
                         .head_dim = shape_.head_dim,
+                        .columns = spec_.columns,
                         .tokens = shape_.tokens,
                         .inverse = inverse});
   }
 
  private:
-  bool rotates() const { return theta_ > 0; }
   std::size_t table_elements() const {
-    return static_cast<std::size_t>(shape_.tokens * shape_.head_dim);
+    return static_cast<std::size_t>(shape_.tokens * spec_.columns);
   }
 
   AttentionShape shape_;
-  double theta_;
+  RotarySpec spec_;
   Backend& backend_;
   View table_;
+};
+
+/// The norms of the heads of q and k (Qwen3). They work on heads side by side; `columns` of qkv are
+/// copied there and back.
+class HeadNorms {
+ public:
+  HeadNorms(const AttentionShape& shape, const AttentionSpec& spec, Backend& backend)
+      : shape_(shape),
+        backend_(backend),
+        q_(head_norm(spec, "q_norm"), backend),
+        k_(head_norm(spec, "k_norm"), backend) {}
+
+  std::array<UnitPart*, 2> parts() { return {&q_, &k_}; }
+
+  /// In place in s.qkv, by way of s.y.
+  void forward(const Saved& s) const {
+    norm(q_, {.mean = {}, .rstd = s.q_rstd}, 0, s.q, s);
+    norm(k_, {.mean = {}, .rstd = s.k_rstd}, shape_.width(), s.k, s);
+  }
+  /// In place in g.dqkv, by way of `scratch` [R,HD].
+  void backward_input(const Saved& s, const Grads& g, View scratch) const {
+    gradient(q_, {.mean = {}, .rstd = s.q_rstd}, 0, s.q, g.dq, g.dqkv, scratch);
+    gradient(k_, {.mean = {}, .rstd = s.k_rstd}, shape_.width(), s.k, g.dk, g.dqkv, scratch);
+  }
+  void backward_weight(const Saved& s, const Grads& g,
+                       std::span<const UnitGradient> gradients) const {
+    q_.backward_weight(g.dq, s.q, {.mean = {}, .rstd = s.q_rstd}, gradients);
+    k_.backward_weight(g.dk, s.k, {.mean = {}, .rstd = s.k_rstd}, gradients);
+  }
+
+ private:
+  void norm(const Norm& norm, const NormStatistics& kept, std::int64_t column, View x,
+            const Saved& s) const {
+    const View y = s.y.slice(0, x.count);
+    backend_.run(columns_out(s.qkv, column, x));
+    norm.forward(x, kept, y);
+    backend_.run(columns_in(y, column, s.qkv));
+  }
+  void gradient(const Norm& norm, const NormStatistics& kept, std::int64_t column, View x, View dy,
+                View dqkv, View scratch) const {
+    const View dx = scratch.slice(0, x.count);
+    backend_.run(columns_out(dqkv, column, dy));
+    norm.backward_input(dy, x, kept, {}, dx);
+    backend_.run(columns_in(dx, column, dqkv));
+  }
+
+  std::int64_t rows() const { return shape_.samples * shape_.tokens; }
+  CopyColumns columns_out(View qkv, std::int64_t column, View out) const {
+    const std::int64_t columns = static_cast<std::int64_t>(out.count) / rows();
+    return {qkv, shape_.qkv_width(), column, out, columns, 0, columns};
+  }
+  CopyColumns columns_in(View in, std::int64_t column, View qkv) const {
+    const std::int64_t columns = static_cast<std::int64_t>(in.count) / rows();
+    return {in, columns, 0, qkv, shape_.qkv_width(), column, columns};
+  }
+
+  AttentionShape shape_;
+  Backend& backend_;
+  Norm q_, k_;
 };
 
 class AttentionBranch final : public Branch {
@@ -110,15 +189,23 @@ class AttentionBranch final : public Branch {
         backend_(backend),
         qkv_(qkv_spec(shape, spec), shape.rows(), shape, backend),
         proj_(proj_spec(shape, spec), shape.rows(), shape, backend),
-        rotary_(attention_shape(shape, spec), spec.rotary_theta, backend),
-        attention_(backend.attention(attention_shape(shape, spec))) {}
+        rotary_(attention_shape(shape, spec), spec.rotary, backend),
+        attention_(backend.attention(attention_shape(shape, spec))) {
+    if (spec.norm_eps) norms_.emplace(attention_shape(shape, spec), spec, backend);
+  }
 
-  std::vector<UnitPart*> parts() override { return {&qkv_, &proj_, &rotary_}; }
+  std::vector<UnitPart*> parts() override {
+    std::vector<UnitPart*> all{&qkv_, &proj_, &rotary_};
+    if (norms_)
+      for (UnitPart* part : norms_->parts()) all.push_back(part);
+    return all;
+  }
 
   void forward(const UnitIo& io, const BranchMemory& memory, View h, Epilogue last,
                View y) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
     qkv_.forward(h, {}, s.qkv);
+    if (norms_) norms_->forward(s);
     rotary_.rotate(s.qkv, false);
     backend_.run(AttentionForward{
         .attention = *attention_, .qkv = s.qkv, .lengths = lengths(io), .y = s.y, .lse = s.lse});
@@ -138,14 +225,17 @@ class AttentionBranch final : public Branch {
                                    .lse = s.lse,
                                    .dqkv = g.dqkv});
     rotary_.rotate(g.dqkv, true);
+    if (norms_) norms_->backward_input(s, g, scratch);
     if (!dh.empty()) qkv_.backward_input(g.dqkv, last, dh);
   }
 
   void backward_weight(const UnitIo& /*io*/, const BranchMemory& memory, View h, View du,
                        std::span<const UnitGradient> gradients) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
+    const Grads g = slots_in<Grads>(memory.grads, shape_, spec_);
     proj_.backward_weight(s.y, du, gradients);
-    qkv_.backward_weight(h, slots_in<Grads>(memory.grads, shape_, spec_).dqkv, gradients);
+    qkv_.backward_weight(h, g.dqkv, gradients);
+    if (norms_) norms_->backward_weight(s, g, gradients);
   }
 
  private:
@@ -156,6 +246,7 @@ class AttentionBranch final : public Branch {
   Backend& backend_;
   Dense qkv_, proj_;
   Rotary rotary_;
+  std::optional<HeadNorms> norms_;
   std::unique_ptr<Attention> attention_;
 };
 
@@ -168,8 +259,9 @@ UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double product = attention_product_flops(heads);
   heads.causal = false;
   const double full = attention_product_flops(heads);
-  const std::int64_t rotated = spec.rotary_theta > 0 ? heads.width() + heads.kv_width() : 0;
-  const double moved = shape.moved(2 * (heads.qkv_width() + rotated));
+  const std::int64_t turned = heads.width() + heads.kv_width();
+  const std::int64_t again = (spec.rotary.turns() ? 1 : 0) + (spec.norm_eps ? 3 : 0);
+  const double moved = shape.moved(2 * (heads.qkv_width() + again * turned));
   return {.forward_flops = linear + 2 * product,
           .input_flops = linear + 5 * product,
           .weight_flops = linear,
@@ -188,10 +280,13 @@ UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
 
 std::string describe_attention(GraphBuilder& graph, const UnitShape& shape,
                                const AttentionSpec& spec, const std::string& x) {
+  const AttentionShape heads = attention_shape(shape, spec);
   const std::string qkv = qkv_spec(shape, spec).describe(graph, x);
+  std::vector<NormSpec> norms;
+  if (spec.norm_eps) norms = {head_norm(spec, "q_norm"), head_norm(spec, "k_norm")};
   return proj_spec(shape, spec)
-      .describe(graph, describe_attention_products(graph, attention_shape(shape, spec),
-                                                   spec.rotary_theta, qkv));
+      .describe(graph, describe_attention_products(graph, heads, rotary_of(heads, spec.rotary),
+                                                   norms, qkv));
 }
 
 }  // namespace
@@ -200,6 +295,12 @@ BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec) {
   BranchPlan plan;
   for (const DenseSpec& dense : {qkv_spec(shape, spec), proj_spec(shape, spec)})
     for (ParameterSpec& parameter : dense.parameters()) plan.parameters.push_back(parameter);
+  const AttentionShape heads = attention_shape(shape, spec);
+  if (spec.norm_eps)
+    for (const char* name : {"q_norm", "k_norm"})
+      for (ParameterSpec& parameter : head_norm(spec, name).parameters(heads.head_dim))
+        plan.parameters.push_back(parameter);
+  plan.scratch_columns = heads.width();
   if (spec.padded) plan.reads = {lengths_field()};
   plan.cost = cost_of(shape, spec);
   plan.make = [shape, spec](Backend& backend) {

@@ -1,23 +1,28 @@
-// Self-attention as a branch: qkv = h Wqkv + b, q and k rotated by their position where the spec
-// says so (RoPE), y = attention(qkv), u = y Wproj + b. H query heads and K key and value heads of
-// D = C/H columns.
-// Parameters: qkv.weight [C,(H+2K)D], proj.weight [C,C], and with biases qkv.bias [(H+2K)D] after
-// the first and proj.bias [C] after the second. Reads lengths, where samples are padded.
+// Self-attention as a branch: qkv = h Wqkv + b; where the spec says so, each head of q and of k
+// goes through an RMS norm and is rotated by its position (RoPE); y = attention(qkv), u = y Wproj +
+// b. H query heads and K key and value heads of D columns. Parameters: qkv.weight [C,(H+2K)D],
+// qkv.bias [(H+2K)D], proj.weight [HD,C], proj.bias [C], those of the biases where there are any;
+// q_norm.weight and k_norm.weight [D] with norms. Reads lengths, where samples are padded.
 #pragma once
 
+#include <optional>
+
+#include "core/rotary.h"
 #include "models/units/half_block.h"
 
 namespace concertina {
 
 struct AttentionSpec {
-  std::int64_t heads = 0;     // H, divides the width
+  std::int64_t heads = 0;     // H
   std::int64_t kv_heads = 0;  // K, divides H; 0: H
+  std::int64_t head_dim = 0;  // D; 0: C/H
   bool causal = true;
   bool padded = false;  // samples end in padding, which no query sees
-  bool bias = true;
-  double rotary_theta = 0;  // base of the rotation's wavelengths; 0: none
-  float std = 0;            // of the weights' init
-  float residual_std = 0;   // of the projection into the skip
+  bool qkv_bias = true, proj_bias = true;
+  RotarySpec rotary{};              // columns 0: all of a head
+  std::optional<float> norm_eps{};  // of the norms of heads; none: there are none
+  float std = 0;                    // of the weights' init
+  float residual_std = 0;           // of the projection into the skip
 };
 
 BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec);

@@ -7,7 +7,6 @@
 #include <numbers>
 
 #include "core/error.h"
-#include "core/rotary.h"
 
 namespace concertina {
 namespace {
@@ -27,38 +26,42 @@ std::string describe_mask(GraphBuilder& graph, const AttentionShape& shape) {
   });
 }
 
-/// cos or sin [samples,1,T,D/2] of the angle of each position and pair.
-std::string describe_rotation(GraphBuilder& graph, const AttentionShape& shape, double theta,
+/// cos or sin [samples,1,T,P/2] of the angle of each position and pair.
+std::string describe_rotation(GraphBuilder& graph, std::int64_t positions, const RotarySpec& spec,
                               double (*function)(double), const char* name) {
   return graph.once(fmt::format("{} of positions", name), [&] {
-    const std::int64_t pairs = shape.head_dim / 2;
+    const std::int64_t pairs = spec.columns / 2;
     std::vector<float> values;
-    for (std::int64_t t = 0; t < shape.tokens; ++t)
+    for (std::int64_t t = 0; t < positions; ++t)
       for (std::int64_t i = 0; i < pairs; ++i)
         values.push_back(static_cast<float>(
-            function(static_cast<double>(t) * rotary_frequency(theta, shape.head_dim, i))));
+            spec.magnitude * function(static_cast<double>(t) * rotary_frequency(spec, i))));
     const std::string table =
-        graph.table(fmt::format("rotary.{}", name), {shape.tokens, pairs}, std::move(values));
+        graph.table(fmt::format("rotary.{}", name), {positions, pairs}, std::move(values));
     const std::string rows = graph.add("Gather", {table, graph.tokens_input("position_ids")},
                                        {{"axis", std::int64_t{0}}});
     return graph.add("Unsqueeze", {rows, graph.indices({1})});
   });
 }
 
-/// Rotated x[samples,heads,T,D].
-std::string describe_rotary(GraphBuilder& graph, const AttentionShape& shape, double theta,
-                            const std::string& x) {
-  const std::string cos = describe_rotation(graph, shape, theta, std::cos, "cos");
-  const std::string sin = describe_rotation(graph, shape, theta, std::sin, "sin");
-  const std::int64_t pairs = shape.head_dim / 2;
-  const std::vector<std::string> half =
-      graph.add_many("Split", 2, {x, graph.indices({pairs, pairs})}, {{"axis", std::int64_t{-1}}});
+/// x[samples,heads,T,D] with the first P columns rotated.
+std::string describe_rotary(GraphBuilder& graph, const AttentionShape& shape,
+                            const RotarySpec& spec, const std::string& x) {
+  const std::string cos = describe_rotation(graph, shape.tokens, spec, std::cos, "cos");
+  const std::string sin = describe_rotation(graph, shape.tokens, spec, std::sin, "sin");
+  const std::int64_t pairs = spec.columns / 2, rest = shape.head_dim - spec.columns;
+  std::vector<std::int64_t> widths{pairs, pairs};
+  if (rest > 0) widths.push_back(rest);
+  const std::vector<std::string> half = graph.add_many(
+      "Split", widths.size(), {x, graph.indices(widths)}, {{"axis", std::int64_t{-1}}});
   const auto product = [&](const std::string& a, const std::string& b) {
     return graph.add("Mul", {a, b});
   };
   const std::string first = graph.add("Sub", {product(half[0], cos), product(half[1], sin)});
   const std::string second = graph.add("Add", {product(half[1], cos), product(half[0], sin)});
-  return graph.add("Concat", {first, second}, {{"axis", std::int64_t{-1}}});
+  std::vector<std::string> all{first, second};
+  if (rest > 0) all.push_back(half[2]);
+  return graph.add("Concat", all, {{"axis", std::int64_t{-1}}});
 }
 
 /// x[samples,K,T,D] with each head G times, [samples,KG,T,D].
@@ -73,13 +76,15 @@ std::string describe_shared_heads(GraphBuilder& graph, const AttentionShape& sha
 
 }  // namespace
 
-std::string describe_gelu(GraphBuilder& graph, Epilogue::Kind kind, const std::string& x) {
+std::string describe_activation(GraphBuilder& graph, Epilogue::Kind kind, const std::string& x) {
+  if (kind == Epilogue::Kind::relu) return graph.add("Relu", {x});
+  if (kind == Epilogue::Kind::silu) return graph.add("Mul", {x, graph.add("Sigmoid", {x})});
   const std::string half = graph.number(0.5F), one = graph.number(1);
   std::string share;  // twice the share of x that passes, less 1
   if (kind == Epilogue::Kind::gelu_erf) {
     share = graph.add("Erf", {graph.add("Div", {x, graph.number(std::numbers::sqrt2_v<float>)})});
   } else {
-    CONCERTINA_CHECK(kind == Epilogue::Kind::gelu, "an activation that is no GELU");
+    CONCERTINA_CHECK(kind == Epilogue::Kind::gelu, "a kind that is no activation");
     const auto slope = static_cast<float>(std::sqrt(2 / std::numbers::pi));
     const std::string cube = graph.add("Mul", {graph.add("Mul", {x, x}), x});
     const std::string bent =
@@ -90,7 +95,8 @@ std::string describe_gelu(GraphBuilder& graph, Epilogue::Kind kind, const std::s
 }
 
 std::string describe_attention_products(GraphBuilder& graph, const AttentionShape& shape,
-                                        double rotary_theta, const std::string& qkv) {
+                                        const RotarySpec& rotary, std::span<const NormSpec> norms,
+                                        const std::string& qkv) {
   const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv() * shape.head_dim;
   const std::vector<std::string> parts = graph.add_many(
       "Split", 3, {qkv, graph.indices({width, kv_width, kv_width})}, {{"axis", std::int64_t{-1}}});
@@ -102,9 +108,13 @@ std::string describe_attention_products(GraphBuilder& graph, const AttentionShap
                     {0, 2, 1, 3});
   };
   std::string q = heads_of(parts[0], shape.heads), k = heads_of(parts[1], shape.kv());
-  if (rotary_theta > 0) {
-    q = describe_rotary(graph, shape, rotary_theta, q);
-    k = describe_rotary(graph, shape, rotary_theta, k);
+  if (!norms.empty()) {
+    q = norms[0].describe(graph, q);
+    k = norms[1].describe(graph, k);
+  }
+  if (rotary.turns()) {
+    q = describe_rotary(graph, shape, rotary, q);
+    k = describe_rotary(graph, shape, rotary, k);
   }
   k = permuted(describe_shared_heads(graph, shape, k), {0, 1, 3, 2});
   const std::string v = describe_shared_heads(graph, shape, heads_of(parts[2], shape.kv()));

@@ -19,14 +19,19 @@ struct Saved : NormStatistics {
 };
 
 /// Gradients [R,C]: of the branch's input, or scratch (post-norm); of the skip's sum (post-norm);
-/// and see Dropout::elements().
+/// see Dropout::elements(); and scratch for a branch that wants more of it than dh has.
 struct Grads {
-  View dh, dsum, dropped;
-  static auto slots(const UnitShape& s, NormPlace place) {
+  View dh, dsum, dropped, wide;
+  static auto slots(const UnitShape& s, NormPlace place, std::int64_t scratch_columns) {
     const std::int64_t sum = place == NormPlace::after_skip ? s.elements(1) : 0;
+    const std::int64_t wide = scratch_columns > s.width ? s.rows() * scratch_columns : 0;
     return std::array{Slot{&Grads::dh, s.elements(1), s.compute},
                       Slot{&Grads::dsum, sum, s.compute},
-                      Slot{&Grads::dropped, Dropout::elements(s), s.compute}};
+                      Slot{&Grads::dropped, Dropout::elements(s), s.compute},
+                      Slot{&Grads::wide, wide, s.compute}};
+  }
+  View scratch(std::int64_t elements) const {
+    return wide.empty() ? dh.slice(0, static_cast<std::size_t>(elements)) : wide;
   }
 };
 
@@ -37,6 +42,7 @@ class HalfBlock final : public PartedUnit {
       : shape_(shape),
         place_(place),
         norm_spec_(norm),
+        scratch_columns_(plan.scratch_columns),
         branch_bytes_{.saved_bytes = plan.cost.saved_bytes, .grad_bytes = plan.cost.grad_bytes},
         norm_(norm, backend),
         dropout_(shape, backend),
@@ -47,7 +53,8 @@ class HalfBlock final : public PartedUnit {
 
   UnitMemory memory() const override {
     return {slot_bytes<Saved>(shape_, norm_spec_) + branch_bytes_.saved_bytes,
-            slot_bytes<Grads>(shape_, place_) + branch_bytes_.grad_bytes, packed_bytes()};
+            slot_bytes<Grads>(shape_, place_, scratch_columns_) + branch_bytes_.grad_bytes,
+            packed_bytes()};
   }
 
   void forward(const UnitIo& io) override {
@@ -68,29 +75,29 @@ class HalfBlock final : public PartedUnit {
       branch_->forward(io, memory_of(io), s.rows, {}, {});
     } else {
       add_branch(io, io.input, s.rows);
-      norm_.forward(s.rows, s, slots_in<Grads>(io.grads, shape_, place_).dh);
+      norm_.forward(s.rows, s, grads(io).dh);
     }
   }
 
   void backward_input(const UnitIo& io) override {
     const Saved s = slots_in<Saved>(io.saved, shape_, norm_spec_);
-    const Grads g = slots_in<Grads>(io.grads, shape_, place_);
+    const Grads g = grads(io);
     if (place_ == NormPlace::before_branch) {
       const View du = dropout_.backward(io, io.output_grad, g.dropped);
-      branch_->backward_input(io, memory_of(io), du, g.dh, {}, g.dh);
+      branch_->backward_input(io, memory_of(io), du, scratch(g), {}, g.dh);
       if (!io.input_grad.empty())
         norm_.backward_input(g.dh, io.input, s, io.output_grad, io.input_grad);
     } else {
       norm_.backward_input(io.output_grad, s.rows, s, {}, g.dsum);
       const View du = dropout_.backward(io, g.dsum, g.dropped);
-      branch_->backward_input(io, memory_of(io), du, g.dh, {Epilogue::Kind::residual, g.dsum},
+      branch_->backward_input(io, memory_of(io), du, scratch(g), {Epilogue::Kind::residual, g.dsum},
                               io.input_grad);
     }
   }
 
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Saved s = slots_in<Saved>(io.saved, shape_, norm_spec_);
-    const Grads g = slots_in<Grads>(io.grads, shape_, place_);
+    const Grads g = grads(io);
     const bool before = place_ == NormPlace::before_branch;
     const View du = Dropout::gradient(before ? io.output_grad : g.dsum, g.dropped);
     branch_->backward_weight(io, memory_of(io), before ? s.rows : io.input, du, gradients);
@@ -103,9 +110,15 @@ class HalfBlock final : public PartedUnit {
   UnitResult result(void*) const override { return {}; }
 
  private:
+  Grads grads(const UnitIo& io) const {
+    return slots_in<Grads>(io.grads, shape_, place_, scratch_columns_);
+  }
+  View scratch(const Grads& g) const { return g.scratch(shape_.rows() * scratch_columns_); }
+
   BranchMemory memory_of(const UnitIo& io) const {
-    return {static_cast<std::byte*>(io.saved) + slot_bytes<Saved>(shape_, norm_spec_),
-            static_cast<std::byte*>(io.grads) + slot_bytes<Grads>(shape_, place_)};
+    return {
+        static_cast<std::byte*>(io.saved) + slot_bytes<Saved>(shape_, norm_spec_),
+        static_cast<std::byte*>(io.grads) + slot_bytes<Grads>(shape_, place_, scratch_columns_)};
   }
 
   /// y = input + dropout(branch(h)).
@@ -121,6 +134,7 @@ class HalfBlock final : public PartedUnit {
   UnitShape shape_;
   NormPlace place_;
   NormSpec norm_spec_;
+  std::int64_t scratch_columns_;
   UnitMemory branch_bytes_;
   Norm norm_;
   Dropout dropout_;
@@ -152,7 +166,7 @@ UnitPlan half_block(const UnitShape& shape, NormPlace place, const NormSpec& nor
   // Post-norm keeps the sum of the skip, and so needs all of the branch again.
   if (place == NormPlace::after_skip) cost.again_flops = branch.cost.forward_flops;
   cost.saved_bytes += slot_bytes<Saved>(shape, norm);
-  cost.grad_bytes += slot_bytes<Grads>(shape, place);
+  cost.grad_bytes += slot_bytes<Grads>(shape, place, branch.scratch_columns);
   if (branch.describe)
     plan.describe = [place, norm, inner = branch.describe](GraphBuilder& graph,
                                                            const std::string& x) {

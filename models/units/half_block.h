@@ -28,7 +28,7 @@ class Branch {
   virtual void forward(const UnitIo& io, const BranchMemory& memory, View h, Epilogue last,
                        View y) = 0;
   /// dh from du; `last`: of its last product, which writes dh. An empty dh is not wanted. `scratch`
-  /// [R,C] may be dh.
+  /// [R,BranchPlan::scratch_columns] may be dh.
   virtual void backward_input(const UnitIo& io, const BranchMemory& memory, View du, View scratch,
                               Epilogue last, View dh) = 0;
   /// `gradients`: of the unit.
@@ -42,6 +42,7 @@ struct BranchPlan {
   std::vector<Field> reads{};
   UnitCost cost;  // of the branch alone; its bytes are what BranchMemory is to have, again_flops
                   // those of forward() without y, and of `split` it has the number of parts alone
+  std::int64_t scratch_columns = 0;  // that backward_input() wants
   std::function<std::unique_ptr<Branch>(Backend&)> make;
   UnitGraph describe{};  // of the branch alone
 };

@@ -45,8 +45,7 @@ struct Saved {
     const UnitShape shape = loss_shape(s, spec);
     const std::int64_t n = shape.rows(), each = shape.elements(1);
     const bool inner = spec.transform && spec.transform->norm;
-    const bool gelu =
-        spec.transform && spec.transform->activation == TransformSpec::Activation::gelu_erf;
+    const bool activation = spec.transform && spec.transform->activation;
     const auto rows = [&](View Saved::*view, bool there) {
       return Slot<Saved>{view, there ? each : 0, s.compute};
     };
@@ -61,7 +60,7 @@ struct Saved {
         statistic(&Saved::mean, spec.norm ? spec.norm->means(n) : 0),
         statistic(&Saved::rstd, spec.norm ? n : 0),
         rows(&Saved::t, spec.transform.has_value()),
-        rows(&Saved::aux, gelu),
+        rows(&Saved::aux, activation),
         rows(&Saved::z, inner),
         statistic(&Saved::z_mean, inner ? spec.transform->norm->means(n) : 0),
         statistic(&Saved::z_rstd, inner ? n : 0),
@@ -188,12 +187,10 @@ class Head final : public PartedUnit {
     return dropout_.drops(io) ? s.d : before_dropout(io, s);
   }
 
-  bool gelu() const { return spec_.transform->activation == TransformSpec::Activation::gelu_erf; }
-
   void transform(const UnitIo& io, const Saved& s) {
     const View h = before_transform(io, s);
-    if (gelu()) {
-      map_->forward(h, {Epilogue::Kind::gelu_erf, s.aux}, s.t);
+    if (const auto activation = spec_.transform->activation) {
+      map_->forward(h, {*activation, s.aux}, s.t);
     } else {
       map_->forward(h, {}, s.t);
       backend_.run(Tanh{.x = s.t, .y = s.t});
@@ -204,10 +201,11 @@ class Head final : public PartedUnit {
   /// dt of what the transform's map puts out, from dd of what the whole transform does.
   void transform_gradient(const Saved& s, View dd, View dt) {
     if (inner_norm_) inner_norm_->backward_input(dd, s.t, s.inner_statistics(), {}, dt);
-    if (gelu())
-      backend_.run(GeluInput{.kind = Epilogue::Kind::gelu_erf, .aux = s.aux, .dx = dt});
+    const View dy = inner_norm_ ? dt : dd;
+    if (const auto activation = spec_.transform->activation)
+      backend_.run(ActivationInput{.kind = *activation, .dy = dy, .aux = s.aux, .dx = dt});
     else
-      backend_.run(TanhInput{.dy = inner_norm_ ? dt : dd, .y = s.t, .dx = dt});
+      backend_.run(TanhInput{.dy = dy, .y = s.t, .dx = dt});
   }
 
   void score(const UnitIo& io, const Saved& s) {
@@ -239,9 +237,7 @@ class Head final : public PartedUnit {
 std::string describe_transform(GraphBuilder& graph, const TransformSpec& spec,
                                const std::string& x) {
   std::string y = spec.map.describe(graph, x);
-  y = spec.activation == TransformSpec::Activation::tanh
-          ? graph.add("Tanh", {y})
-          : describe_gelu(graph, Epilogue::Kind::gelu_erf, y);
+  y = spec.activation ? describe_activation(graph, *spec.activation, y) : graph.add("Tanh", {y});
   return spec.norm ? spec.norm->describe(graph, y) : y;
 }
 
@@ -315,9 +311,6 @@ UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
 }  // namespace
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
-  CONCERTINA_CHECK(!spec.transform || spec.transform->norm ||
-                       spec.transform->activation != TransformSpec::Activation::gelu_erf,
-                   "a GELU's gradient has memory of its own after a norm alone");
   const std::int64_t rows = loss_shape(shape, spec).rows();
   double product = spec.logits.flops(rows);
   UnitPlan plan;

@@ -1,7 +1,7 @@
-// The last unit of a model: optionally a norm, a transform (a linear map, an activation, a norm) and
-// dropout; then a linear map to the logits, and the loss. A training forward leaves the gradient of
-// the loss where the logits were. Parameters: of the norm, of the transform's map and norm, of the map to
-// the logits.
+// The last unit of a model: optionally a norm, a transform (a linear map, an activation, a norm)
+// and dropout; then a linear map to the logits, and the loss. A training forward leaves the
+// gradient of the loss where the logits were. Parameters: of the norm, of the transform's map and
+// norm, of the map to the logits.
 //
 // Dimensions: n rows that have a loss: all R, or some of each sample.
 #pragma once
@@ -15,9 +15,8 @@
 namespace concertina {
 
 struct TransformSpec {
-  enum class Activation { gelu_erf, tanh };  // the first with a norm alone
-  DenseSpec map;                             // [C,C]
-  Activation activation = Activation::tanh;
+  DenseSpec map;                               // [C,C]
+  std::optional<Epilogue::Kind> activation{};  // none: tanh
   std::optional<NormSpec> norm{};
 };
 

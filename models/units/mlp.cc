@@ -1,7 +1,9 @@
 #include "models/units/mlp.h"
 
+#include <algorithm>
 #include <array>
 
+#include "core/error.h"
 #include "models/units/dense.h"
 #include "models/units/graphs.h"
 #include "models/units/slots.h"
@@ -10,7 +12,7 @@ namespace concertina {
 namespace {
 
 struct Saved {
-  View g, aux;  // [R,F], [R,F] (what gelu's gradient needs)
+  View g, aux;  // [R,F], [R,F] (what the activation's gradient needs)
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
     return std::array{Slot{&Saved::g, s.rows() * spec.hidden, s.compute},
                       Slot{&Saved::aux, s.rows() * spec.hidden, s.compute}};
@@ -18,7 +20,7 @@ struct Saved {
 };
 
 struct Grads {
-  View du;  // [R,F]: before the gelu
+  View du;  // [R,F]: before the activation
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
     return std::array{Slot{&Grads::du, s.rows() * spec.hidden, s.compute}};
   }
@@ -41,6 +43,15 @@ DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
           .split = DenseSpec::Split::rows};
 }
 
+struct ActivationName {
+  std::string_view name;
+  Epilogue::Kind kind;
+};
+constexpr std::array kActivations{ActivationName{"gelu", Epilogue::Kind::gelu_erf},
+                                  ActivationName{"gelu_tanh", Epilogue::Kind::gelu},
+                                  ActivationName{"relu", Epilogue::Kind::relu},
+                                  ActivationName{"silu", Epilogue::Kind::silu}};
+
 class MlpBranch final : public Branch {
  public:
   MlpBranch(const UnitShape& shape, const MlpSpec& spec, Backend& backend)
@@ -54,7 +65,7 @@ class MlpBranch final : public Branch {
   void forward(const UnitIo& /*io*/, const BranchMemory& memory, View h, Epilogue last,
                View y) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
-    up_.forward(h, {spec_.gelu, s.aux}, s.g);
+    up_.forward(h, {spec_.activation, s.aux}, s.g);
     if (!y.empty()) down_.forward(s.g, last, y);
   }
 
@@ -62,7 +73,7 @@ class MlpBranch final : public Branch {
                       Epilogue last, View dh) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
     const Grads g = slots_in<Grads>(memory.grads, shape_, spec_);
-    down_.backward_input(du, {spec_.gelu, s.aux}, g.du);
+    down_.backward_input(du, {spec_.activation, s.aux}, g.du);
     if (!dh.empty()) up_.backward_input(g.du, last, dh);
   }
 
@@ -80,6 +91,18 @@ class MlpBranch final : public Branch {
 };
 
 }  // namespace
+
+std::vector<std::string_view> activation_names() {
+  std::vector<std::string_view> names;
+  for (const ActivationName& one : kActivations) names.push_back(one.name);
+  return names;
+}
+
+Epilogue::Kind activation_of(std::string_view name) {
+  const auto found = std::ranges::find(kActivations, name, &ActivationName::name);
+  CONCERTINA_CHECK(found != kActivations.end(), "there is no activation {}", name);
+  return found->kind;
+}
 
 BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
   BranchPlan plan;
@@ -103,7 +126,7 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
   };
   plan.describe = [shape, spec](GraphBuilder& graph, const std::string& x) {
     const std::string u = up_spec(shape, spec).describe(graph, x);
-    return down_spec(shape, spec).describe(graph, describe_gelu(graph, spec.gelu, u));
+    return down_spec(shape, spec).describe(graph, describe_activation(graph, spec.activation, u));
   };
   return plan;
 }

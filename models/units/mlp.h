@@ -1,17 +1,26 @@
 // MLPs as branches.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "models/units/half_block.h"
 
 namespace concertina {
 
-/// u = gelu(h Wup + b) Wdown + b (GPT-2, BERT).
+/// The names that config keys have for the activations of an MLP: gelu (x Phi(x)), gelu_tanh, relu,
+/// silu.
+std::vector<std::string_view> activation_names();
+/// The activation of a name, which is one of them.
+Epilogue::Kind activation_of(std::string_view name);
+
+/// u = f(h Wup + b) Wdown + b, f the activation (GPT-2, BERT).
 /// Parameters: up.weight [C,F], up.bias [F], down.weight [F,C], down.bias [C].
 struct MlpSpec {
-  std::int64_t hidden = 0;                     // F
-  Epilogue::Kind gelu = Epilogue::Kind::gelu;  // or gelu_erf
-  float std = 0;                               // of the weights' init
-  float residual_std = 0;                      // of the map into the skip
+  std::int64_t hidden = 0;  // F
+  Epilogue::Kind activation = Epilogue::Kind::gelu;
+  float std = 0;           // of the weights' init
+  float residual_std = 0;  // of the map into the skip
 };
 
 BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec);

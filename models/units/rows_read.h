@@ -42,8 +42,8 @@ struct RowPlaces {
 void find_rows(Backend& backend, const RowsRead& rows, const UnitShape& shape, View field,
                const RowPlaces& to);
 
-/// Restricts the unit that `plan` makes to `rows`; with all rows the unit is unchanged, else it must
-/// read no field. Its parameters stay.
+/// Restricts the unit that `plan` makes to `rows`; with all rows the unit is unchanged, else it
+/// must read no field. Its parameters stay.
 UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
                  const std::function<UnitPlan(const UnitShape& shape)>& plan);
 

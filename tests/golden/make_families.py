@@ -282,6 +282,115 @@ def vit():
     finish("vit", config, t, {"image": image, "label": label}, logits, loss, SAMPLES)
 
 
+def next_tokens(name, config, t, model):
+    """Every position's next token; a causal model whose head is in `t`."""
+    tokens, targets = integers(0, VOCAB, SAMPLES, CONTEXT), integers(-1, VOCAB, SAMPLES, CONTEXT)
+    logits = model(input_ids=tokens).logits
+    loss = F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-1,
+                           reduction="sum")
+    finish(name, config | {"task": "causal-lm"}, t, {"tokens": tokens, "targets": targets}, logits,
+           loss, (targets >= 0).sum())
+
+
+def qwen3():
+    """Norms of heads, heads of a size of their own, all biases, stretched positions."""
+    rope = dict(rope_type="llama3", rope_theta=1000.0, factor=8.0, low_freq_factor=1.0,
+                high_freq_factor=4.0, original_max_position_embeddings=8)
+    model = randomize(transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, num_key_value_heads=2, head_dim=10, attention_bias=True,
+        max_position_embeddings=CONTEXT, rms_norm_eps=1e-5, rope_parameters=rope,
+        tie_word_embeddings=False, attn_implementation="eager")))
+    t = llama_body(False, model)
+    for i, layer in enumerate(model.model.layers):
+        t.norm(unit(i, "attention"), layer.self_attn.q_norm, "q_norm")
+        t.norm(unit(i, "attention"), layer.self_attn.k_norm, "k_norm")
+    t.dense(HEAD, "head", model.lm_head)
+    options = llama_sizes("causal-lm", False)["options"] | {
+        "head_dim": 10, "head_norms": True, "attention_bias": "all", "rope_scaling": "llama3",
+        "rope_factor": 8.0, "rope_original": 8}
+    next_tokens("qwen3", SIZES | {"family": "llama", "options": options}, t, model)
+
+
+PARALLEL_HEAD = f"{LAYERS + 1:03d}.head"
+
+
+def neox():
+    heads = HEADS // 2  # of 12 columns, of which 6 turn
+    model = randomize(transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=LAYERS,
+        num_attention_heads=heads, max_position_embeddings=CONTEXT, attn_implementation="eager",
+        rope_parameters=dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=0.5))))
+    t, body = Tensors(), model.gpt_neox
+    t.plain("000.embedding/wte", body.embed_in.weight)
+    for i, layer in enumerate(body.layers):
+        name, qkv = f"{1 + i:03d}.layer", layer.attention.query_key_value
+        def apart(x):  # theirs has q, k and v head by head
+            return x.reshape(heads, 3, WIDTH // heads, -1).transpose(0, 1).reshape(3 * WIDTH, -1)
+        t.norm(name, layer.input_layernorm)
+        t.norm(name, layer.post_attention_layernorm, "mlp_ln")
+        t.getters[f"{name}/qkv.weight"] = lambda of, w=qkv.weight: apart(of(w)).T
+        t.getters[f"{name}/qkv.bias"] = lambda of, b=qkv.bias: apart(of(b)).reshape(-1)
+        t.dense(name, "proj", layer.attention.dense)
+        t.dense(name, "up", layer.mlp.dense_h_to_4h)
+        t.dense(name, "down", layer.mlp.dense_4h_to_h)
+    t.norm(PARALLEL_HEAD, body.final_layer_norm)
+    t.dense(PARALLEL_HEAD, "head", model.embed_out if hasattr(model, "embed_out") else model.lm_head)
+    next_tokens("neox", SIZES | {"family": "neox", "heads": heads, "options": {
+        "hidden": 40, "rope_theta": 1000.0, "rope_share": 0.5}}, t, model)
+
+
+def phi():
+    model = randomize(transformers.PhiForCausalLM(transformers.PhiConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, max_position_embeddings=CONTEXT, attn_implementation="eager",
+        rope_parameters=dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=0.7),
+        hidden_act="silu")))
+    t, body = Tensors(), model.model
+    t.plain("000.embedding/wte", body.embed_tokens.weight)
+    for i, layer in enumerate(body.layers):
+        name, a = f"{1 + i:03d}.layer", layer.self_attn
+        t.norm(name, layer.input_layernorm)
+        t.dense(name, "qkv", a.q_proj, a.k_proj, a.v_proj)
+        t.dense(name, "proj", a.dense)
+        t.dense(name, "up", layer.mlp.fc1)
+        t.dense(name, "down", layer.mlp.fc2)
+    t.norm(PARALLEL_HEAD, body.final_layernorm)
+    t.dense(PARALLEL_HEAD, "head", model.lm_head)
+    next_tokens("phi", SIZES | {"family": "neox", "options": {
+        "hidden": 40, "rope_theta": 1000.0, "rope_share": 0.7, "shared_norm": True,
+        "head_bias": True, "activation": "silu"}}, t, model)
+
+
+def distilbert():
+    """No token types; ReLU in the MLPs and after the first row's map."""
+    model = randomize(transformers.DistilBertForSequenceClassification(transformers.DistilBertConfig(
+        vocab_size=VOCAB, dim=WIDTH, n_layers=LAYERS, n_heads=HEADS, hidden_dim=40, num_labels=3,
+        max_position_embeddings=CONTEXT, pad_token_id=None, activation="relu",
+        attn_implementation="eager")))
+    fields, mask = bert_batch()
+    del fields["types"]
+    fields["label"] = torch.tensor([2, -1, 0])
+    logits = model(input_ids=fields["tokens"], attention_mask=mask).logits
+    loss = F.cross_entropy(logits, fields["label"], ignore_index=-1, reduction="sum")
+    t, body = Tensors(), model.distilbert
+    t.plain("wte", body.embeddings.word_embeddings.weight)
+    t.plain("000.embedding/wpe", body.embeddings.position_embeddings.weight)
+    t.norm("000.embedding", body.embeddings.LayerNorm)
+    for i, layer in enumerate(body.transformer.layer):
+        a = layer.attention
+        t.norm(unit(i, "attention"), layer.sa_layer_norm)
+        t.dense(unit(i, "attention"), "qkv", a.q_lin, a.k_lin, a.v_lin)
+        t.dense(unit(i, "attention"), "proj", a.out_lin)
+        t.norm(unit(i, "mlp"), layer.output_layer_norm)
+        t.dense(unit(i, "mlp"), "up", layer.ffn.lin1)
+        t.dense(unit(i, "mlp"), "down", layer.ffn.lin2)
+    t.dense(HEAD, "pooler", model.pre_classifier)
+    t.dense(HEAD, "classes", model.classifier)
+    finish("distilbert", SIZES | {"family": "bert", "task": "classification", "options": {
+        "hidden": 40, "types": 0, "activation": "relu", "pooler": "relu"}}, t, fields, logits, loss, 2)
+
+
 llama(tied=False)
 llama(tied=True)
 bert("masked-lm")
@@ -290,3 +399,7 @@ bert("question-answering")
 vit()
 llama_classification()
 gpt_classification()
+qwen3()
+neox()
+phi()
+distilbert()

@@ -1,6 +1,6 @@
 """Makes published/: tiny models of every family and task as Hugging Face's transformers stores them,
 for tests/integration/published_test.sh and tests/experiments/published_test.cc:
-python3 make_published.py (torch 2.15, transformers 5.23).
+python3 make_published.py [NAME...] (torch 2.15, transformers 5.23 and 5.24).
 
 Each folder has config.json, model.safetensors, and what the model makes of a batch: expected.json
 with the inputs and the logits, in float32.
@@ -8,6 +8,7 @@ with the inputs and the logits, in float32.
 import json
 import os
 import shutil
+import sys
 
 import torch
 import transformers as t
@@ -20,6 +21,14 @@ BERT = dict(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_a
 LLAMA = dict(vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=32, num_hidden_layers=LAYERS,
              num_attention_heads=HEADS, num_key_value_heads=2, max_position_embeddings=CONTEXT,
              rms_norm_eps=1e-5)
+ROBERTA = dict(BERT, max_position_embeddings=CONTEXT + 2, type_vocab_size=1, pad_token_id=1)
+DISTILBERT = dict(vocab_size=VOCAB, dim=WIDTH, n_layers=LAYERS, n_heads=HEADS, hidden_dim=24,
+                  max_position_embeddings=CONTEXT)
+ROPE_LLAMA3 = dict(rope_type="llama3", rope_theta=1000.0, factor=8.0, low_freq_factor=1.0,
+                   high_freq_factor=4.0, original_max_position_embeddings=8)
+ROPE_YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=8)
+NEOX = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=32, num_hidden_layers=LAYERS,
+            num_attention_heads=3, max_position_embeddings=CONTEXT)
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(
         vocab_size=VOCAB, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=CONTEXT)),
@@ -37,11 +46,37 @@ MODELS = {
         num_labels=3, pad_token_id=PADDING)),
     "llama-classification": lambda: t.LlamaForSequenceClassification(
         t.LlamaConfig(**LLAMA, num_labels=3, pad_token_id=PADDING)),
+    "gpt2-relu": lambda: t.GPT2LMHeadModel(t.GPT2Config(
+        vocab_size=VOCAB, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=CONTEXT, n_inner=24,
+        activation_function="relu", layer_norm_epsilon=1e-6)),
+    "opt": lambda: t.OPTForCausalLM(t.OPTConfig(
+        vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_dim=24,
+        max_position_embeddings=CONTEXT, word_embed_proj_dim=WIDTH)),
+    "llama3": lambda: t.LlamaForCausalLM(t.LlamaConfig(
+        **LLAMA, attention_bias=True, rope_parameters=ROPE_LLAMA3)),
+    "llama-yarn": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=ROPE_YARN)),
+    "mistral": lambda: t.MistralForCausalLM(t.MistralConfig(**LLAMA, sliding_window=CONTEXT)),
+    "qwen2": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA)),
+    "qwen3": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=6, tie_word_embeddings=True)),
+    "phi3": lambda: t.Phi3ForCausalLM(t.Phi3Config(**LLAMA, sliding_window=CONTEXT, pad_token_id=None)),
+    "gpt-neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX)),
+    "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**NEOX)),
+    "roberta-masked-lm": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA)),
+    "roberta-classification": lambda: t.RobertaForSequenceClassification(
+        t.RobertaConfig(**ROBERTA, num_labels=3)),
+    "distilbert-masked-lm": lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT)),
+    "distilbert-classification": lambda: t.DistilBertForSequenceClassification(
+        t.DistilBertConfig(**DISTILBERT, num_labels=3)),
+    "electra-classification": lambda: t.ElectraForSequenceClassification(t.ElectraConfig(
+        **BERT, embedding_size=WIDTH, num_labels=3)),
+    "vit-odd": lambda: t.ViTForImageClassification(t.ViTConfig(
+        hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=24,
+        image_size=8, patch_size=4, num_channels=3, num_labels=3, qkv_bias=False, hidden_act="relu")),
 }
 
 
 def batch_of(name):
-    if name == "vit":
+    if name.startswith("vit"):
         return {"pixel_values": torch.randn(3, 3, 8, 8)}
     tokens = torch.randint(VOCAB, (3, CONTEXT))
     lengths = torch.tensor([CONTEXT, 1, 7])
@@ -49,23 +84,34 @@ def batch_of(name):
         mask = torch.arange(CONTEXT) < lengths[:, None]
         return {"input_ids": torch.where(mask, tokens % PADDING, PADDING),
                 "attention_mask": mask.long()}
-    if not name.startswith("bert"):
+    mask = (torch.arange(CONTEXT) < lengths[:, None]).long()
+    if name.startswith("roberta"):  # whose positions count the tokens that are no padding
+        return {"input_ids": torch.where(mask > 0, 2 + tokens % (VOCAB - 2), 1), "attention_mask": mask}
+    if name.startswith("distilbert"):
+        return {"input_ids": tokens, "attention_mask": mask}
+    if not name.startswith(("bert", "electra")):
         return {"input_ids": tokens}
-    return {"input_ids": tokens, "token_type_ids": torch.randint(2, (3, CONTEXT)),
-            "attention_mask": (torch.arange(CONTEXT) < lengths[:, None]).long()}
+    return {"input_ids": tokens, "token_type_ids": torch.randint(2, (3, CONTEXT)), "attention_mask": mask}
 
 
 def main():
     torch.manual_seed(11)
-    shutil.rmtree(HERE, ignore_errors=True)
-    for name, make in MODELS.items():
+    wanted = sys.argv[1:] or list(MODELS)
+    for name in wanted:
+        make = MODELS[name]
+        shutil.rmtree(os.path.join(HERE, name), ignore_errors=True)
         model = make().eval()
         for parameter, weight in model.named_parameters():
             with torch.no_grad():
                 near = 1 if "norm" in parameter.lower() and parameter.endswith("weight") else 0
                 weight.normal_(near, 0.2)
+                if "position" in parameter and name.startswith(("roberta", "opt")):
+                    weight[:2] = 0  # of no sample, and not kept
         folder = os.path.join(HERE, name)
         model.save_pretrained(folder)
+        generation = os.path.join(folder, "generation_config.json")
+        if os.path.exists(generation):
+            os.remove(generation)
         batch = batch_of(name)
         with torch.no_grad():
             out = model(**batch)

@@ -21,9 +21,9 @@ void PrintTo(const FamilyCase& one, std::ostream* out) {
 
 std::vector<FamilyCase> family_cases() {
   std::vector<FamilyCase> cases;
-  for (const char* file :
-       {"llama", "llama_tied", "bert_masked_lm", "bert_classification", "bert_question_answering",
-        "vit", "llama_classification", "gpt_classification"}) {
+  for (const char* file : {"llama", "llama_tied", "bert_masked_lm", "bert_classification",
+                           "bert_question_answering", "vit", "llama_classification",
+                           "gpt_classification", "qwen3", "neox", "phi", "distilbert"}) {
     cases.push_back({file, "oracle", make_oracle_backend});
     cases.push_back({file, "cpu", [] { return make_cpu_backend(1); }});
   }

@@ -73,6 +73,7 @@ class GoldenFile {
 
  private:
   static OptionValue option_of(const nlohmann::json& value) {
+    if (value.is_string()) return value.get<std::string>();
     if (value.is_boolean()) return value.get<bool>();
     if (value.is_number_integer()) return value.get<std::int64_t>();
     return value.get<double>();

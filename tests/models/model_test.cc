@@ -108,6 +108,7 @@ TEST(GptTest, CostsCountWhatIsComputed) {
 
 TEST(ModelTest, TheLastMlpOfAClassificationHasOneRowASample) {
   for (const Entry<Family>& family : models()) {
+    if (family.name == "neox") continue;  // its last MLP is in one unit with attention
     ModelConfig config = kSmall;
     config.task = "classification";
     const auto model = make_model(family.name, config);

@@ -2,36 +2,50 @@
 #pragma once
 
 #include <cmath>
+#include <numbers>
 #include <vector>
 
+#include "tests/oracle/products.h"
 #include "tests/oracle/values.h"
 
 namespace concertina::oracle {
 
+/// The frequency of pair i, stretched as spec says; by wavelengths, as the texts about it have it.
+inline double stretched(const RotarySpec& spec, Index i) {
+  const double wavelength =
+      2 * std::numbers::pi *
+      std::pow(spec.theta, static_cast<double>(2 * i) / static_cast<double>(spec.columns));
+  const double plain = 2 * std::numbers::pi / wavelength, turns = spec.original / wavelength;
+  if (spec.scaling == RotarySpec::Scaling::linear) return plain / spec.factor;
+  if (spec.scaling != RotarySpec::Scaling::llama3) return plain;  // yarn: published_test.cc
+  if (turns < spec.low_factor) return plain / spec.factor;
+  if (turns > spec.high_factor) return plain;
+  const double smooth = (turns - spec.low_factor) / (spec.high_factor - spec.low_factor);
+  return (1 - smooth) * plain / spec.factor + smooth * plain;
+}
+
 template <class T>
-void rotary_table(double theta, Index tokens, Index head_dim, T* table) {
-  const Index half = head_dim / 2;
+void rotary_table(const RotarySpec& spec, Index tokens, T* table) {
+  const Index columns = spec.columns, half = columns / 2;
   for (Index t = 0; t < tokens; ++t)
     for (Index i = 0; i < half; ++i) {
-      const double angle =
-          static_cast<double>(t) /
-          std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(head_dim));
-      table[t * head_dim + i] = static_cast<T>(std::cos(angle));
-      table[t * head_dim + half + i] = static_cast<T>(std::sin(angle));
+      const double angle = static_cast<double>(t) * stretched(spec, i);
+      table[t * columns + i] = static_cast<T>(std::cos(angle));
+      table[t * columns + half + i] = static_cast<T>(std::sin(angle));
     }
 }
 
-/// q cos + rotate_half(q) sin, as in Hugging Face's Llama.
+/// q cos + rotate_half(q) sin of the first columns of each head, as in Hugging Face's Llama.
 template <class T, class Table>
-void rotate(Index rows, Index stride, Index heads, Index head_dim, Index tokens, const Table* table,
-            bool inverse, T* x) {
-  const Index half = head_dim / 2;
+void rotate(Index rows, Index stride, Index heads, Index head_dim, Index columns, Index tokens,
+            const Table* table, bool inverse, T* x) {
+  const Index half = columns / 2;
   for (Index r = 0; r < rows; ++r)
     for (Index h = 0; h < heads; ++h) {
       T* head = x + r * stride + h * head_dim;
-      const std::vector<T> was(head, head + head_dim);
-      for (Index i = 0; i < head_dim; ++i) {
-        const Table* angles = table + r % tokens * head_dim + i % half;
+      const std::vector<T> was(head, head + columns);
+      for (Index i = 0; i < columns; ++i) {
+        const Table* angles = table + r % tokens * columns + i % half;
         const double partner = i < half
                                    ? -static_cast<double>(was[static_cast<std::size_t>(i + half)])
                                    : static_cast<double>(was[static_cast<std::size_t>(i - half)]);
@@ -41,10 +55,6 @@ void rotate(Index rows, Index stride, Index heads, Index head_dim, Index tokens,
                                  partner * sine);
       }
     }
-}
-
-inline double silu(double x) {
-  return x / (1 + std::exp(-x));
 }
 
 template <class T>
@@ -69,13 +79,13 @@ void gated_silu_backward(Index rows, Index width, const T* dy, const T* u, T* du
 }
 
 inline void issue(const RotaryTable& op) {
-  rotary_table(op.theta, op.tokens, op.head_dim, op.table.f32());
+  rotary_table(op.spec, op.tokens, op.table.f32());
 }
 
 inline void issue(const Rotate& op) {
   Out x(op.x);
-  rotate(rows_of(op.x) / op.stride, op.stride, op.heads, op.head_dim, op.tokens, op.table.f32(),
-         op.inverse, x.data());
+  rotate(rows_of(op.x) / op.stride, op.stride, op.heads, op.head_dim, op.columns, op.tokens,
+         op.table.f32(), op.inverse, x.data());
 }
 
 inline void issue(const GatedSilu& op) {
@@ -105,8 +115,8 @@ inline void issue(const TanhInput& op) {
                                 (1 - std::pow(static_cast<double>(value[i]), 2)));
 }
 
-inline void issue(const GeluInput& op) {
-  const std::vector<float> slope = to_floats(op.aux), dy = to_floats(op.dx);
+inline void issue(const ActivationInput& op) {
+  const std::vector<float> slope = to_floats(op.aux), dy = to_floats(op.dy);
   Out out(op.dx);
   for (std::size_t i = 0; i < dy.size(); ++i)
     out[i] = static_cast<float>(static_cast<double>(dy[i]) * static_cast<double>(slope[i]));

@@ -1,4 +1,4 @@
-// Linear maps, GELU as what follows one, and attention, by their formulas.
+// Linear maps, the activations that follow one, and attention, by their formulas.
 //
 // Legend as in core/ops.h: R rows, T tokens, C width, H heads, D head_dim, K heads of keys and
 // values.
@@ -9,6 +9,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/operators.h"
 #include "tests/oracle/values.h"
 
 namespace concertina::oracle {
@@ -31,6 +32,43 @@ inline double gelu_erf(double u) {
 inline double gelu_erf_slope(double u) {
   return 0.5 * std::erfc(-u / std::numbers::sqrt2) +
          u * std::exp(-0.5 * u * u) / std::sqrt(2 * std::numbers::pi);
+}
+
+inline double relu(double u) {
+  return std::max(u, 0.0);
+}
+inline double relu_slope(double u) {
+  return u > 0 ? 1 : 0;
+}
+
+inline double silu(double u) {
+  return u / (1 + std::exp(-u));
+}
+inline double silu_slope(double u) {
+  const double s = 1 / (1 + std::exp(-u));
+  return s + u * s * (1 - s);
+}
+
+struct Activation {
+  double (*value)(double u) = nullptr;
+  double (*slope)(double u) = nullptr;
+};
+
+inline Activation activation(Epilogue::Kind kind) {
+  switch (kind) {
+    case Epilogue::Kind::gelu:
+      return {gelu, gelu_slope};
+    case Epilogue::Kind::gelu_erf:
+      return {gelu_erf, gelu_erf_slope};
+    case Epilogue::Kind::relu:
+      return {relu, relu_slope};
+    case Epilogue::Kind::silu:
+      return {silu, silu_slope};
+    case Epilogue::Kind::none:
+    case Epilogue::Kind::residual:
+      break;
+  }
+  return {};
 }
 
 /// Element [i, o] of the stored weight.

@@ -107,9 +107,12 @@ inline void issue(const ScaleToUnit& op) {
 
 inline void issue(const CopyColumns& op) {
   const std::int64_t rows = static_cast<std::int64_t>(op.x.count) / op.x_columns;
+  const std::vector<float> in = to_floats(op.x);
+  Out out(op.y);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t j = 0; j < op.columns; ++j)
-      op.y.f32()[r * op.y_columns + op.first_y + j] = op.x.f32()[r * op.x_columns + op.first_x + j];
+      out[static_cast<std::size_t>(r * op.y_columns + op.first_y + j)] =
+          in[static_cast<std::size_t>(r * op.x_columns + op.first_x + j)];
 }
 
 }  // namespace concertina::oracle

@@ -1,5 +1,5 @@
-// Activation functions and their derivatives: GELU in both forms, gated SiLU, tanh; rotary position
-// embedding.
+// Activation functions and their derivatives: GELU in both forms, ReLU, SiLU also as a gate, tanh;
+// rotary position embedding.
 #include <algorithm>
 #include <numeric>
 
@@ -26,6 +26,15 @@ struct TanhForm {
     return make_float2(u * s, s + u * s * (1.0F - s) * k2 * (1.0F + 3.0F * cubic * square));
   }
 };
+struct ReluForm {
+  static __device__ float2 of(float u) { return make_float2(fmaxf(u, 0.0F), u > 0 ? 1.0F : 0.0F); }
+};
+struct SiluForm {
+  static __device__ float2 of(float u) {
+    const float s = sigmoid(u);
+    return make_float2(u * s, s + u * s * (1.0F - s));
+  }
+};
 /// GELU, u Phi(u).
 struct ErfForm {
   static __device__ float2 of(float u) {
@@ -35,7 +44,7 @@ struct ErfForm {
 };
 
 template <class T, class Form>
-struct Gelu {
+struct Activate {
   static constexpr int kMost = 16 / sizeof(T);
   const T* u;
   T* y;
@@ -50,15 +59,15 @@ struct Gelu {
 };
 
 template <class T, class Form>
-struct GeluBackward {
+struct ActivateBackward {
   static constexpr int kMost = 16 / sizeof(T);
-  const T* u;
+  const T *dy, *u;
   T* dx;
   template <int N>
   __device__ void operator()(Int i) const {
     float v[N], g[N];
     load(u + i, v);
-    load(dx + i, g);
+    load(dy + i, g);
 #pragma unroll
     for (int k = 0; k < N; ++k) g[k] *= Form::of(v[k]).y;
     store(dx + i, g);
@@ -69,10 +78,19 @@ struct GeluBackward {
 template <class F>
 void with_form(DType type, Epilogue::Kind kind, F&& f) {
   with_type(type, [&]<class T>() {
-    if (kind == Epilogue::Kind::gelu_erf)
-      f.template operator()<T, ErfForm>();
-    else
-      f.template operator()<T, TanhForm>();
+    switch (kind) {
+      case Epilogue::Kind::gelu:
+        return f.template operator()<T, TanhForm>();
+      case Epilogue::Kind::gelu_erf:
+        return f.template operator()<T, ErfForm>();
+      case Epilogue::Kind::relu:
+        return f.template operator()<T, ReluForm>();
+      case Epilogue::Kind::silu:
+        return f.template operator()<T, SiluForm>();
+      case Epilogue::Kind::none:
+      case Epilogue::Kind::residual:
+        return;
+    }
   });
 }
 
@@ -143,17 +161,17 @@ __global__ void __launch_bounds__(kElementThreads)
 
 }  // namespace
 
-void gelu(cudaStream_t stream, Epilogue::Kind kind, View u, View y) {
+void activate(cudaStream_t stream, Epilogue::Kind kind, View u, View y) {
   with_form(u.dtype, kind, [&]<class T, class Form>() {
-    over("gelu", stream, static_cast<Int>(u.count), aligned({u, y}),
-         Gelu<T, Form>{u.as<T>(), y.as<T>()});
+    over("activation", stream, static_cast<Int>(u.count), aligned({u, y}),
+         Activate<T, Form>{u.as<T>(), y.as<T>()});
   });
 }
 
-void gelu_backward(cudaStream_t stream, Epilogue::Kind kind, View u, View dx) {
+void activate_backward(cudaStream_t stream, Epilogue::Kind kind, View dy, View u, View dx) {
   with_form(u.dtype, kind, [&]<class T, class Form>() {
-    over("gelu backward", stream, static_cast<Int>(u.count), aligned({u, dx}),
-         GeluBackward<T, Form>{u.as<T>(), dx.as<T>()});
+    over("activation backward", stream, static_cast<Int>(u.count), aligned({dy, u, dx}),
+         ActivateBackward<T, Form>{dy.as<T>(), u.as<T>(), dx.as<T>()});
   });
 }
 
@@ -188,8 +206,8 @@ void run(cudaStream_t stream, const TanhInput& op, void* /*scratch*/) {
   });
 }
 
-void run(cudaStream_t stream, const GeluInput& op, void* /*scratch*/) {
-  gelu_backward(stream, op.kind, op.aux, op.dx);
+void run(cudaStream_t stream, const ActivationInput& op, void* /*scratch*/) {
+  activate_backward(stream, op.kind, op.dy, op.aux, op.dx);
 }
 
 // Rotary position embedding (Su et al. 2021) in place: a thread has N pairs of one head of one row.
@@ -208,24 +226,24 @@ struct Frequencies {
 /// Writes the sines and cosines of pairs [first, first + pairs).
 __global__ void __launch_bounds__(kRotaryThreads)
     fill_rotary_table(Frequencies frequencies, float* table, Int tokens, Int half, Int first,
-                      Int pairs) {
+                      Int pairs, double magnitude) {
   const Int at = static_cast<Int>(blockIdx.x) * kRotaryThreads + threadIdx.x;
   if (at >= tokens * pairs) return;
   const Int t = at / pairs, i = at % pairs;
   const double angle = static_cast<double>(t) * frequencies.of[i];
   float* to = table + t * 2 * half + first + i;
-  to[0] = static_cast<float>(cos(angle));
-  to[half] = static_cast<float>(sin(angle));
+  to[0] = static_cast<float>(magnitude * cos(angle));
+  to[half] = static_cast<float>(magnitude * sin(angle));
 }
 
 template <class T, int N>
 __global__ void __launch_bounds__(kRotaryThreads)
-    rotate_pairs(T* x, const float* table, Int rows, Int stride, Int heads, Int half, Int tokens,
-                 float sign) {
+    rotate_pairs(T* x, const float* table, Int rows, Int stride, Int heads, Int head_dim, Int half,
+                 Int tokens, float sign) {
   const Int at = (static_cast<Int>(blockIdx.x) * kRotaryThreads + threadIdx.x) * N;
   if (at >= rows * heads * half) return;
   const Int i = at % half, head = at / half % heads, row = at / half / heads;
-  T *low = x + row * stride + head * 2 * half + i, *high = low + half;
+  T *low = x + row * stride + head * head_dim + i, *high = low + half;
   const float* angles = table + row % tokens * 2 * half + i;
   float a[N], b[N], cosine[N], sine[N];
   load(low, a);
@@ -245,25 +263,27 @@ __global__ void __launch_bounds__(kRotaryThreads)
 }  // namespace
 
 void run(cudaStream_t stream, const RotaryTable& op, void* /*scratch*/) {
-  const Int half = op.head_dim / 2;
+  const Int half = op.spec.columns / 2;
   for (Int first = 0; first < half; first += kMostPairs) {
     const Int pairs = std::min(kMostPairs, half - first);
     Frequencies frequencies{};
-    for (Int i = 0; i < pairs; ++i)
-      frequencies.of[i] = rotary_frequency(op.theta, op.head_dim, first + i);
+    for (Int i = 0; i < pairs; ++i) frequencies.of[i] = rotary_frequency(op.spec, first + i);
     launch("rotary table", {dim3(blocks_for(op.tokens * pairs, kRotaryThreads)), kRotaryThreads},
-           stream, fill_rotary_table, frequencies, op.table.f32(), op.tokens, half, first, pairs);
+           stream, fill_rotary_table, frequencies, op.table.f32(), op.tokens, half, first, pairs,
+           op.spec.magnitude);
   }
 }
 
 void run(cudaStream_t stream, const Rotate& op, void* /*scratch*/) {
-  const Int half = op.head_dim / 2, rows = static_cast<Int>(op.x.count) / op.stride;
-  with_access(op.x.dtype, std::gcd(op.stride, half), {op.x, op.table}, [&]<class T, int N>() {
-    launch("rotary embedding",
-           {dim3(blocks_for(rows * op.heads * half, Int{kRotaryThreads} * N)), kRotaryThreads},
-           stream, rotate_pairs<T, N>, op.x.as<T>(), op.table.f32(), rows, op.stride, op.heads,
-           half, op.tokens, op.inverse ? -1.0F : 1.0F);
-  });
+  const Int half = op.columns / 2, rows = static_cast<Int>(op.x.count) / op.stride;
+  with_access(
+      op.x.dtype, std::gcd(std::gcd(op.stride, op.head_dim), half), {op.x, op.table},
+      [&]<class T, int N>() {
+        launch("rotary embedding",
+               {dim3(blocks_for(rows * op.heads * half, Int{kRotaryThreads} * N)), kRotaryThreads},
+               stream, rotate_pairs<T, N>, op.x.as<T>(), op.table.f32(), rows, op.stride, op.heads,
+               op.head_dim, half, op.tokens, op.inverse ? -1.0F : 1.0F);
+      });
 }
 
 }  // namespace concertina::cuda

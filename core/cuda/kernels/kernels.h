@@ -56,10 +56,10 @@ void quantize(cudaStream_t stream, View x, std::int64_t columns, Format format, 
 
 /// y[R,C] += bias[C].
 void add_bias(cudaStream_t stream, View bias, View y);
-/// y = gelu(u), in the form of `kind`.
-void gelu(cudaStream_t stream, Epilogue::Kind kind, View u, View y);
-/// dx *= gelu'(u).
-void gelu_backward(cudaStream_t stream, Epilogue::Kind kind, View u, View dx);
+/// y = f(u), f the activation `kind`.
+void activate(cudaStream_t stream, Epilogue::Kind kind, View u, View y);
+/// dx = dy f'(u); dx may be dy.
+void activate_backward(cudaStream_t stream, Epilogue::Kind kind, View dy, View u, View dx);
 
 /// The passes of attention. delta[samples,H,T]: row sums of dy * y, which both gradients need.
 void attention_forward(cudaStream_t stream, const AttentionShape& shape,

@@ -146,10 +146,11 @@ __global__ void __launch_bounds__(kElementThreads)
     x[i] *= scale;
 }
 
+template <class T>
 struct CopyColumnsElement {
   static constexpr int kMost = 1;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   Int x_columns, y_columns, columns;
   template <int N>
   __device__ void operator()(Int i) const {
@@ -211,9 +212,11 @@ void run(cudaStream_t stream, const ScaleToUnit& op, void* scratch) {
 
 void run(cudaStream_t stream, const CopyColumns& op, void* /*scratch*/) {
   const Int rows = static_cast<Int>(op.x.count) / op.x_columns;
-  over("copy columns", stream, rows * op.columns, false,
-       CopyColumnsElement{op.x.f32() + op.first_x, op.y.f32() + op.first_y, op.x_columns,
-                          op.y_columns, op.columns});
+  with_type(op.x.dtype, [&]<class T>() {
+    over("copy columns", stream, rows * op.columns, false,
+         CopyColumnsElement<T>{op.x.as<T>() + op.first_x, op.y.as<T>() + op.first_y, op.x_columns,
+                               op.y_columns, op.columns});
+  });
 }
 
 }  // namespace concertina::cuda

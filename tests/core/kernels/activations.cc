@@ -51,16 +51,23 @@ Outputs run_tanh(Backend& backend, unsigned seed, std::int64_t count, float spre
 
 /// Turns qkv with fewer heads of k and v than of q; what is beyond the heads that turn stays.
 Outputs run_rotary(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
-                   std::int64_t heads, std::int64_t head_dim, DType compute) {
+                   std::int64_t heads, std::int64_t head_dim, std::int64_t columns, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
   const std::int64_t stride = heads * head_dim + data.pick<std::int64_t>({0, head_dim, 3});
   const Buffer x = data.normal(samples * tokens * stride, 1, 0, compute);
-  const Buffer table(static_cast<std::size_t>(tokens * head_dim));
+  const Buffer table(static_cast<std::size_t>(tokens * columns));
   const Buffer turned(x.values(), compute), back(x.values(), compute);
-  backend.run(RotaryTable{data.pick<double>({1e4, 5e5}), table.view(), tokens, head_dim});
-  backend.run(Rotate{turned.view(), table.view(), stride, heads, head_dim, tokens, false});
-  backend.run(Rotate{back.view(), table.view(), stride, heads, head_dim, tokens, true});
+  const RotarySpec spec{
+      .theta = data.pick<double>({1e4, 5e5}),
+      .columns = columns,
+      .scaling = data.pick<RotarySpec::Scaling>(
+          {RotarySpec::Scaling::none, RotarySpec::Scaling::linear, RotarySpec::Scaling::llama3}),
+      .factor = 8,
+      .original = 20};
+  backend.run(RotaryTable{spec, table.view(), tokens});
+  backend.run(Rotate{turned.view(), table.view(), stride, heads, head_dim, columns, tokens, false});
+  backend.run(Rotate{back.view(), table.view(), stride, heads, head_dim, columns, tokens, true});
   backend.synchronize();
   Outputs outputs;
   keep(outputs, "table", table);
@@ -79,9 +86,11 @@ void add_activation_cases(CaseRound& round) {
   round.add(fmt::format("tanh {} spread {}", rows * width, spread), run_tanh, rows * width, spread);
   const std::int64_t samples = data.size(1, 3), tokens = odd_size(data, 60),
                      heads = data.size(1, 5),
-                     head_dim = data.pick<std::int64_t>({2, 6, 16, 24, 64, 128});
-  round.add(fmt::format("rotary {}x{} heads {} head_dim {}", samples, tokens, heads, head_dim),
-            run_rotary, samples, tokens, heads, head_dim);
+                     head_dim = data.pick<std::int64_t>({2, 6, 16, 24, 64, 128}),
+                     columns = data.pick<std::int64_t>({2, head_dim / 4 * 2, head_dim});
+  round.add(fmt::format("rotary {}x{} heads {} head_dim {} of which {}", samples, tokens, heads,
+                        head_dim, std::max<std::int64_t>(columns, 2)),
+            run_rotary, samples, tokens, heads, head_dim, std::max<std::int64_t>(columns, 2));
 }
 
 void activation_rates(KernelRates& rates, DType compute) {
@@ -97,9 +106,9 @@ void activation_rates(KernelRates& rates, DType compute) {
   rates.fused("tanh dx", 3 * bytes, TanhInput{dy, y, dy});
   constexpr std::int64_t kHeadDim = 64;
   const View table = memory.take(sizes.tokens * kHeadDim, DType::f32);
-  rates.device().run(RotaryTable{1e4, table, sizes.tokens, kHeadDim});
+  rates.device().run(RotaryTable{{.theta = 1e4, .columns = kHeadDim}, table, sizes.tokens});
   rates.fused("rotary embedding", 4 * bytes,
-              Rotate{u, table, 2 * c, 2 * c / kHeadDim, kHeadDim, sizes.tokens, false});
+              Rotate{u, table, 2 * c, 2 * c / kHeadDim, kHeadDim, kHeadDim, sizes.tokens, false});
 }
 
 namespace oracle {
@@ -118,12 +127,12 @@ TEST(OracleTest, GatedSiluGradients) {
 
 /// The inverse is the gradient; scores depend on the distance of two positions alone.
 TEST(OracleTest, RotaryEmbedding) {
-  const Index tokens = 5, head_dim = 6, stride = 15;
+  const Index tokens = 5, head_dim = 7, columns = 6, stride = 15;
   Values table(30), x = draw(2 * tokens * stride);
-  rotary_table(100.0, tokens, head_dim, table.data());
+  rotary_table({.theta = 100, .columns = columns}, tokens, table.data());
   const Values dy = draw(2 * tokens * stride);
   const auto turned = [&](Values values, bool inverse) {
-    rotate(2 * tokens, stride, 2, head_dim, tokens, table.data(), inverse, values.data());
+    rotate(2 * tokens, stride, 2, head_dim, columns, tokens, table.data(), inverse, values.data());
     return values;
   };
   const auto loss = [&] { return dot(turned(x, false), dy); };
@@ -135,7 +144,7 @@ TEST(OracleTest, RotaryEmbedding) {
     std::copy(q.begin(), q.end(), same.begin() + t * stride);
     std::copy(k.begin(), k.end(), same.begin() + t * stride + head_dim);
   }
-  rotate(tokens, stride, 2, head_dim, tokens, table.data(), false, same.data());
+  rotate(tokens, stride, 2, head_dim, columns, tokens, table.data(), false, same.data());
   const auto score = [&](Index of_q, Index of_k) {
     double sum = 0;
     for (Index d = 0; d < head_dim; ++d)

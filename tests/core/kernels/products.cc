@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tests/core/kernels/cases.h"
 #include "tests/core/kernels/differences.h"
@@ -54,6 +55,13 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
                             b_up.view(),
                             {Epilogue::Kind::gelu_erf, erf_aux.view()},
                             erf_g.view()});
+  const Buffer silu_g(r_out, compute), silu_aux(r_out, compute), silu_du(r_out, compute),
+      relu_g(r_out, compute), relu_aux(r_out, compute);
+  for (const auto& [kind, value, slope] :
+       {std::tuple(Epilogue::Kind::silu, silu_g.view(), silu_aux.view()),
+        std::tuple(Epilogue::Kind::relu, relu_g.view(), relu_aux.view())})
+    backend.run(
+        LinearForward{*exact_up, x.view(), packed_exact.data(), b_up.view(), {kind, slope}, value});
   backend.run(LinearForward{*down,
                             g.view(),
                             packed_down.data(),
@@ -68,15 +76,23 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
                           packed_down.data(),
                           {Epilogue::Kind::gelu_erf, erf_aux.view()},
                           erf_du.view()});
+  backend.run(LinearInput{*down,
+                          dz.view(),
+                          packed_down.data(),
+                          {Epilogue::Kind::silu, silu_aux.view()},
+                          silu_du.view()});
   backend.run(LinearInput{*up, dg.view(), packed_up.data(), {}, dx.view()});
-  const Buffer dx_skip(r_in, compute), du_apart(dg.values(), compute), unbiased_sum(r_in, compute);
+  const Buffer dx_skip(r_in, compute), du_apart(r_out, compute), unbiased_sum(r_in, compute),
+      du_in_place(dg.values(), compute);
   backend.run(LinearForward{*down,
                             g.view(),
                             packed_down.data(),
                             {},
                             {Epilogue::Kind::residual, x.view()},
                             unbiased_sum.view()});
-  backend.run(GeluInput{Epilogue::Kind::gelu, exact_aux.view(), du_apart.view()});
+  backend.run(ActivationInput{Epilogue::Kind::gelu, dg.view(), exact_aux.view(), du_apart.view()});
+  backend.run(ActivationInput{Epilogue::Kind::gelu, du_in_place.view(), exact_aux.view(),
+                              du_in_place.view()});
   backend.run(LinearInput{
       *up, dg.view(), packed_up.data(), {Epilogue::Kind::residual, x.view()}, dx_skip.view()});
 
@@ -87,6 +103,7 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   backend.run(LinearWeight{*up, x.view(), dg.view(), {}, db_alone.view(), false});
   backend.run(LinearWeight{*up, x.view(), dg.view(), dw_sum.view(), db_sum.view(), true});
   backend.synchronize();
+  EXPECT_EQ(du_apart.values(), du_in_place.values()) << "dx may be dy";
 
   Outputs outputs;
   keep(outputs, "y", plain, largest(b_up));  // x W may be just -b
@@ -94,6 +111,9 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   keep(outputs, "gelu", g, largest(b_up));
   keep(outputs, "gelu by erf", erf_g, largest(b_up));
   keep(outputs, "dx through gelu by erf", erf_du);
+  keep(outputs, "silu", silu_g, largest(b_up));
+  keep(outputs, "dx through silu", silu_du);
+  keep(outputs, "relu", relu_g, largest(b_up));  // its slope has a step: tests/models
   // g is rounded, from an u that may be, and so are the sums on the way to z: errors of its terms.
   const double terms = std::max(largest(g), largest(b_up)) * largest(w_down);
   keep(outputs, "residual", z, terms + largest(b_down) + largest(x));
@@ -212,9 +232,11 @@ void expect_slope(double (*function)(double), double (*slope)(double)) {
   EXPECT_LE(relative_error(slopes, expected), kTolerance);
 }
 
-TEST(OracleTest, GeluSlopes) {
+TEST(OracleTest, SlopesOfActivations) {
   expect_slope(gelu, gelu_slope);
   expect_slope(gelu_erf, gelu_erf_slope);
+  expect_slope(silu, silu_slope);
+  expect_slope(relu, relu_slope);
 }
 
 TEST(OracleTest, LinearGradients) {

@@ -1,0 +1,173 @@
+#include "experiments/hugging_face/published_config_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/run/planning.h"
+#include "io/datasets/sentences.h"
+#include "io/file.h"
+#include "models/task.h"
+
+namespace concertina {
+namespace {
+
+using PublishedJson = nlohmann::json;
+
+/// The value of one of our keys as JSON.
+PublishedJson json_of(const RunConfig& config, std::string_view name) {
+  RunConfig copy = config;
+  return std::visit(
+      [](const auto* value) -> PublishedJson {
+        if constexpr (requires { PublishedJson(*value); })
+          return PublishedJson(*value);
+        else
+          return {};
+      },
+      find_key(name)->field(copy));
+}
+
+void put(PublishedJson& file, std::string_view key, const PublishedJson& value) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string_view::npos)
+    file[std::string(key)] = value;
+  else
+    file[std::string(key.substr(0, dot))][std::string(key.substr(dot + 1))] = value;
+}
+
+/// The value of `key` for config.json.
+PublishedJson written_value(const RunConfig& config, const KeyElsewhere& key) {
+  const PublishedJson value = json_of(config, key.ours);
+  for (const SameWord& word : key.words)
+    if (value == word.ours) return PublishedJson::parse(word.theirs);
+  if (key.zero != nullptr && value == PublishedJson(0)) return key.zero(model_config_of(config));
+  if (key.more != 0) return value.get<std::int64_t>() + key.more;
+  return value;
+}
+
+/// The token that pads the samples of a run whose head reads the last that does not: transformers
+/// finds that one by it. None: nothing depends on it, or the run has no data.
+std::optional<std::int64_t> padding_token(const RunConfig& config) {
+  if (data_files(config).empty()) return std::nullopt;
+  const std::vector<Field> reads = model_of(config)->spec().units.back().reads;
+  if (std::ranges::find(reads, lengths_field()) == reads.end()) return std::nullopt;
+  return SentenceEncoder(tokenizer_of(config)).padding();
+}
+
+bool fixed_as(const RunConfig& config, const FixedKey& fixed) {
+  RunConfig theirs = config;
+  set_key(std::string(fixed.ours), std::string(fixed.value), "", theirs);
+  return json_of(theirs, fixed.ours) == json_of(config, fixed.ours);
+}
+
+/// Whether a config.json of this type can say all that `config` says of its model.
+bool says_all(const HuggingFace& table, const RunConfig& config) {
+  if (table.family != config.model.family) return false;
+  if (!std::ranges::all_of(table.fixed, [&](const FixedKey& key) { return fixed_as(config, key); }))
+    return false;
+  const RunConfig usual;
+  const Family& family = lookup(models(), config.model.family, "model family", "model.family");
+  return std::ranges::all_of(family.options, [&](const Option& option) {
+    const std::string name = fmt::format("model.{}.{}", config.model.family, option.name);
+    const auto key = std::ranges::find(table.keys, name, &KeyElsewhere::ours);
+    const bool fixed = std::ranges::find(table.fixed, name, &FixedKey::ours) != table.fixed.end();
+    if (fixed || json_of(config, name) == json_of(usual, name)) return true;
+    if (key == table.keys.end()) return false;
+    return key->words.empty() || std::ranges::any_of(key->words, [&](const SameWord& word) {
+             return json_of(config, name) == word.ours;
+           });
+  });
+}
+
+/// The type that the model of a run came as; empty: it is of our own making.
+std::string kept_type(const RunConfig& config) {
+  const std::string path = kept_folder(config) + "/config.json";
+  if (std::error_code error; !std::filesystem::exists(path, error)) return "";
+  return read_published_config(kept_folder(config)).type;
+}
+
+}  // namespace
+
+std::string kept_folder(const RunConfig& config) {
+  return run_directory(config) + "/model";
+}
+
+void keep_published_config(const std::string& folder, const RunConfig& config) {
+  const std::string path = folder + "/config.json";
+  if (std::error_code error; !std::filesystem::exists(path, error)) return;
+  make_directories(kept_folder(config));
+  atomic_replace(kept_folder(config) + "/config.json", read_file(path, kMostConfigBytes));
+}
+
+std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type) {
+  const std::string path = kept_folder(config) + "/config.json";
+  if (std::error_code error; !std::filesystem::exists(path, error)) return std::nullopt;
+  const PublishedConfig kept = read_published_config(kept_folder(config));
+  RunConfig copy = config;
+  copy.origins.clear();
+  adopt_published(kept, copy);
+  copy.origins = config.origins;
+  const auto says = kept.values.find("dtype");
+  const bool same_type = says == kept.values.end() || says->second == type;
+  const std::optional<std::int64_t> padding = padding_token(config);
+  const auto pads = kept.values.find("pad_token_id");
+  const bool same_padding = !padding || (pads != kept.values.end() && pads->second == *padding);
+  if (!(copy == config) || kept.task.empty() || !same_type || !same_padding) return std::nullopt;
+  return read_file(path, kMostConfigBytes);
+}
+
+const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
+  const std::string kept = kept_type(config);
+  const Entry<HuggingFace>* found = nullptr;
+  for (const Entry<HuggingFace>& entry : published_models())
+    if (says_all(entry.value, config) && (found == nullptr || entry.name == kept)) found = &entry;
+  if (found != nullptr) return *found;
+  std::string all;
+  for (const auto& [type, table] : published_models())
+    if (table.family == config.model.family)
+      all += fmt::format("{}{}", all.empty() ? "" : ", ", type);
+  throw_input(all.empty() ? fmt::format("models of the family {} are not known to transformers",
+                                        config.model.family)
+                          : fmt::format("no type of transformers has all options of this {}",
+                                        config.model.family),
+              config.where("model.family"),
+              all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
+                          : "the options of one of: " + all);
+}
+
+std::string published_config_text(const RunConfig& config, const std::string& type) {
+  const auto& [model_type, table] = hugging_face_of(config);
+  const Family& family = lookup(models(), config.model.family, "model family", "model.family");
+  const std::string_view task =
+      config.model.task == "auto" ? family.usual_task : std::string_view(config.model.task);
+  const auto architecture = std::ranges::find(table.architectures, task, &Architecture::task);
+  if (architecture == table.architectures.end())
+    throw_input(fmt::format("transformers has no {} for {}", model_type, task),
+                config.where("model.task"), "another task");
+  const RunConfig usual;
+  PublishedJson file;
+  file["architectures"] = {architecture->name};
+  file["model_type"] = model_type;
+  file["dtype"] = type;
+  for (const RuleElsewhere& rule : table.rules)
+    put(file, rule.theirs, PublishedJson::parse(rule.value));
+  for (const KeyElsewhere& key : table.keys) {
+    const bool set = json_of(config, key.ours) != json_of(usual, key.ours);
+    const bool wanted = key.written == KeyElsewhere::Written::always ||
+                        (key.written == KeyElsewhere::Written::if_set && set);
+    if (wanted && key.theirs != "num_labels") put(file, key.theirs, written_value(config, key));
+  }
+  if (task == "classification" && config.model.classes != 2)
+    for (int label = 0; label < config.model.classes; ++label) {
+      file["id2label"][std::to_string(label)] = fmt::format("LABEL_{}", label);
+      file["label2id"][fmt::format("LABEL_{}", label)] = label;
+    }
+  if (const auto padding = padding_token(config)) file["pad_token_id"] = *padding;
+  return file.dump(2) + "\n";
+}
+
+}  // namespace concertina

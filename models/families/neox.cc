@@ -1,0 +1,92 @@
+// GPT-NeoX (Black et al. 2022; Pythia, Biderman et al. 2023) and, by its options, Phi (Li et al.
+// 2023): layers whose attention and MLP read the same input, rotary positions on a share of each
+// head, layer norms, biases. Units: 0 embedding; 1 + l layer l; L + 1 head.
+#include <algorithm>
+
+#include "core/error.h"
+#include "models/model.h"
+#include "models/task.h"
+#include "models/units/attention.h"
+#include "models/units/embedding.h"
+#include "models/units/mlp.h"
+#include "models/units/parallel_block.h"
+
+namespace concertina::families {
+namespace {
+
+/// Columns of a head that turn: whole pairs, at least one.
+std::int64_t rotary_columns(const ModelConfig& config) {
+  const std::int64_t head = config.width / config.heads;
+  if (head < 2)
+    throw_input("heads of one column have no pairs to rotate by their position", "model.heads",
+                "fewer heads");
+  const double share = option<double>(config.options, "rope_share");
+  const auto pairs = static_cast<std::int64_t>(static_cast<double>(head) * share / 2);
+  return 2 * std::max<std::int64_t>(pairs, 1);
+}
+
+std::unique_ptr<Model> make_neox(const ModelConfig& config) {
+  check_sizes(config);
+  const UnitShape shape = unit_shape(config);
+  const auto hidden = option<std::int64_t>(config.options, "hidden");
+  constexpr float kStd = 0.02F;
+  const float residual_std = residual_std_of(config, kStd);
+  const NormSpec norm{.eps = static_cast<float>(option<double>(config.options, "norm_eps"))};
+  const ParallelBlockSpec block{norm, option<bool>(config.options, "shared_norm")};
+  const bool biases = option<bool>(config.options, "attention_bias");
+  const AttentionSpec attention{.heads = config.heads,
+                                .qkv_bias = biases,
+                                .proj_bias = biases,
+                                .rotary = {.theta = option<double>(config.options, "rope_theta"),
+                                           .columns = rotary_columns(config)},
+                                .std = kStd,
+                                .residual_std = residual_std};
+  const MlpSpec mlp{.hidden = hidden > 0 ? hidden : 4 * config.width,
+                    .activation = activation_of(option<std::string>(config.options, "activation")),
+                    .std = kStd,
+                    .residual_std = residual_std};
+  const bool tied = option<bool>(config.options, "tied");
+  const Trunk trunk{.shape = shape,
+                    .vocabulary = config.vocab,
+                    .classes = config.classes,
+                    .tied = tied,
+                    .logits_bias = option<bool>(config.options, "head_bias"),
+                    .causal = true,
+                    .norm = norm,
+                    .std = kStd};
+
+  ModelPlan plan(config);
+  plan.add("embedding",
+           embedding(shape,
+                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = kStd}));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    plan.add("layer", parallel_block(shape, block, attention_branch(shape, attention),
+                                     mlp_branch(shape, mlp)));
+    plan.end_layer();
+  }
+  plan.add("head", find_task(config.task).head(trunk));
+
+  return std::move(plan).build();
+}
+
+}  // namespace
+
+Family neox() {
+  return {.make = make_neox,
+          .options = {
+              {"hidden", std::int64_t{0},
+               "columns of the MLP between its maps; 0: 4 times the width", 0, 1 << 24},
+              {"norm_eps", 1e-5, "added to the variance of the layer norms", 0, 1},
+              {.name = "activation",
+               .usual = std::string("gelu"),
+               .help = "of the MLP",
+               .choices = activation_names()},
+              {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
+              {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0, 1},
+              {"shared_norm", false, "attention and MLP of a layer read the same norm (Phi)"},
+              {"attention_bias", true, "whether attention's maps have biases"},
+              {"tied", false, "logits by the token table, in place of a map of their own"},
+              {"head_bias", false, "whether the map to the logits has a bias (Phi)"}}};
+}
+
+}  // namespace concertina::families

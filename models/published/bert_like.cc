@@ -1,0 +1,111 @@
+#include "models/published/bert_like.h"
+
+#include <fmt/format.h>
+
+namespace concertina::published {
+namespace {
+
+std::int64_t usual_hidden(const ModelConfig& config) {
+  return 4 * config.width;
+}
+
+std::vector<StoredElsewhere> roberta_tensors(const ModelConfig& config) {
+  std::vector<StoredElsewhere> all;
+  add_bert_body(all, config, "roberta.", 2);
+  const std::string head = head_unit(config.layers) + "/";
+  add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
+  add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
+  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
+  add_dense(all, head + "transform", {"lm_head.dense"}, true, true, true);
+  add_norm(all, head + "transform.ln", "lm_head.layer_norm", true, true);
+  all.push_back({.ours = head + "logits.bias", .theirs = {"lm_head.bias"}, .optional = true});
+  return all;
+}
+
+}  // namespace
+
+void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
+                   const std::string& body, std::int64_t skipped_rows) {
+  const std::string embeddings = body + "embeddings.";
+  all.push_back({"wte", {embeddings + "word_embeddings.weight"}});
+  all.push_back({.ours = "000.embedding/wpe",
+                 .theirs = {embeddings + "position_embeddings.weight"},
+                 .first_rows = true,
+                 .skipped_rows = skipped_rows});
+  all.push_back({"000.embedding/wtt", {embeddings + "token_type_embeddings.weight"}});
+  add_norm(all, "000.embedding/ln", embeddings + "LayerNorm", true);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("{}encoder.layer.{}.", body, layer);
+    const std::string heads = theirs + "attention.self.";
+    add_norm(all, attention + "ln", theirs + "attention.output.LayerNorm", true);
+    add_dense(all, attention + "qkv", {heads + "query", heads + "key", heads + "value"}, true,
+              true);
+    add_dense(all, attention + "proj", {theirs + "attention.output.dense"}, true, true);
+    add_norm(all, mlp + "ln", theirs + "output.LayerNorm", true);
+    add_dense(all, mlp + "up", {theirs + "intermediate.dense"}, true, true);
+    add_dense(all, mlp + "down", {theirs + "output.dense"}, true, true);
+  }
+}
+
+std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
+  using Use = KeyElsewhere::Use;
+  return {{"num_hidden_layers", "model.layers"},
+          {"hidden_size", "model.width"},
+          {"num_attention_heads", "model.heads"},
+          {.theirs = "max_position_embeddings",
+           .ours = "model.context",
+           .usual = "512",
+           .use = Use::at_most,
+           .more = skipped_rows},
+          {"vocab_size", "model.vocab"},
+          {.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = usual_hidden},
+          {.theirs = "hidden_act",
+           .ours = "model.bert.activation",
+           .usual = "\"gelu\"",
+           .words = activation_words()},
+          {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
+          {"type_vocab_size", "model.bert.types", "2"},
+          {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},
+          {"num_labels", "model.classes"}};
+}
+
+HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {
+  return {
+      .family = "bert",
+      .body = body,
+      .keys = bert_keys(skipped_rows),
+      .rules = {{"position_embedding_type", "\"absolute\""},
+                {"is_decoder", "false"},
+                {"add_cross_attention", "false"},
+                {"tie_word_embeddings", "true"}},
+      .unused = {"attention_probs_dropout_prob", "classifier_dropout", "gradient_checkpointing",
+                 "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+                 "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"},
+      .left_out = {"embeddings.position_ids", "embeddings.token_type_ids"},
+      .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}}};
+}
+
+void require_gelu(HuggingFace& table) {
+  std::erase_if(table.keys, [](const KeyElsewhere& key) { return key.theirs == "hidden_act"; });
+  table.fixed.push_back({"model.bert.activation", "gelu"});
+  table.rules.push_back({"hidden_act", "\"gelu\"", "\"gelu_python\""});
+}
+
+HuggingFace roberta_like(const std::string& prefix) {
+  HuggingFace table = bert_like("roberta.", 2);
+  table.architectures = {{"masked-lm", prefix + "ForMaskedLM"},
+                         {"classification", prefix + "ForSequenceClassification"},
+                         {"question-answering", prefix + "ForQuestionAnswering"},
+                         {"", prefix + "Model"}};
+  table.fixed = {{"model.bert.pooler", "tanh"}};
+  require_gelu(table);
+  // Its classes are told from the first row, without the pooler of the body.
+  table.left_out.insert(table.left_out.end(), {"pooler.dense.weight", "pooler.dense.bias"});
+  table.copies = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
+                  {"lm_head.decoder.bias", "lm_head.bias"}};
+  table.tensors = roberta_tensors;
+  return table;
+}
+
+}  // namespace concertina::published

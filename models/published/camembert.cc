@@ -1,0 +1,10 @@
+// transformers' Camembert...
+#include "models/published/bert_like.h"
+
+namespace concertina::published {
+
+HuggingFace camembert() {
+  return roberta_like("Camembert");
+}
+
+}  // namespace concertina::published

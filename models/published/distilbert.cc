@@ -1,0 +1,76 @@
+// transformers' DistilBert... (Sanh et al. 2019): a BERT without token types.
+#include <fmt/format.h>
+
+#include "models/hugging_face.h"
+#include "models/model.h"
+
+namespace concertina::published {
+namespace {
+
+std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+  const std::string embeddings = "distilbert.embeddings.";
+  std::vector<StoredElsewhere> all{{"wte", {embeddings + "word_embeddings.weight"}},
+                                   {.ours = "000.embedding/wpe",
+                                    .theirs = {embeddings + "position_embeddings.weight"},
+                                    .first_rows = true}};
+  add_norm(all, "000.embedding/ln", embeddings + "LayerNorm", true);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("distilbert.transformer.layer.{}.", layer);
+    const std::string heads = theirs + "attention.";
+    add_norm(all, attention + "ln", theirs + "sa_layer_norm", true);
+    add_dense(all, attention + "qkv", {heads + "q_lin", heads + "k_lin", heads + "v_lin"}, true,
+              true);
+    add_dense(all, attention + "proj", {heads + "out_lin"}, true, true);
+    add_norm(all, mlp + "ln", theirs + "output_layer_norm", true);
+    add_dense(all, mlp + "up", {theirs + "ffn.lin1"}, true, true);
+    add_dense(all, mlp + "down", {theirs + "ffn.lin2"}, true, true);
+  }
+  const std::string head = head_unit(config.layers) + "/";
+  add_dense(all, head + "pooler", {"pre_classifier"}, true, true, true);
+  add_dense(all, head + "classes", {"classifier"}, true, true, true);
+  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
+  add_dense(all, head + "transform", {"vocab_transform"}, true, true, true);
+  add_norm(all, head + "transform.ln", "vocab_layer_norm", true, true);
+  all.push_back(
+      {.ours = head + "logits.bias", .theirs = {"vocab_projector.bias"}, .optional = true});
+  return all;
+}
+
+}  // namespace
+
+HuggingFace distilbert() {
+  using Use = KeyElsewhere::Use;
+  return {
+      .family = "bert",
+      .body = "distilbert.",
+      .architectures = {{"masked-lm", "DistilBertForMaskedLM"},
+                        {"classification", "DistilBertForSequenceClassification"},
+                        {"question-answering", "DistilBertForQuestionAnswering"},
+                        {"", "DistilBertModel"}},
+      .keys = {{"n_layers", "model.layers"},
+               {"dim", "model.width"},
+               {"n_heads", "model.heads"},
+               {"max_position_embeddings", "model.context", "512", Use::at_most},
+               {"vocab_size", "model.vocab"},
+               {.theirs = "hidden_dim",
+                .ours = "model.bert.hidden",
+                .zero = [](const ModelConfig& of) { return 4 * of.width; }},
+               {.theirs = "activation",
+                .ours = "model.bert.activation",
+                .usual = "\"gelu\"",
+                .words = activation_words()},
+               {"dropout", "model.dropout", "0.1", Use::advice},
+               {"num_labels", "model.classes"}},
+      .fixed = {{"model.bert.types", "0"},
+                {"model.bert.norm_eps", "1e-12"},
+                {"model.bert.pooler", "relu"}},
+      .rules = {{"tie_weights_", "true"}, {"tie_word_embeddings", "true"}},
+      .unused = {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
+      .left_out = {"embeddings.position_ids"},
+      .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
+      .copies = {{"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"}},
+      .tensors = tensors_of};
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,70 @@
+// transformers' GPT2... Its maps are stored [in, out], but that to the classes.
+#include <fmt/format.h>
+
+#include "models/hugging_face.h"
+#include "models/model.h"
+
+namespace concertina::published {
+namespace {
+
+std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+  const std::int64_t layers = config.layers;
+  std::vector<StoredElsewhere> all{
+      {"wte", {"transformer.wte.weight"}},
+      {.ours = "000.embedding/wpe", .theirs = {"transformer.wpe.weight"}, .first_rows = true}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("transformer.h.{}.", layer);
+    add_norm(all, attention + "ln", theirs + "ln_1", true);
+    add_dense(all, attention + "qkv", {theirs + "attn.c_attn"}, false, true);
+    add_dense(all, attention + "proj", {theirs + "attn.c_proj"}, false, true);
+    add_norm(all, mlp + "ln", theirs + "ln_2", true);
+    add_dense(all, mlp + "up", {theirs + "mlp.c_fc"}, false, true);
+    add_dense(all, mlp + "down", {theirs + "mlp.c_proj"}, false, true);
+  }
+  add_norm(all, head_unit(layers) + "/ln", "transformer.ln_f", true);
+  add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
+  return all;
+}
+
+}  // namespace
+
+HuggingFace gpt2() {
+  using Use = KeyElsewhere::Use;
+  using Written = KeyElsewhere::Written;
+  return {.family = "gpt",
+          .body = "transformer.",
+          .architectures = {{"causal-lm", "GPT2LMHeadModel"},
+                            {"classification", "GPT2ForSequenceClassification"},
+                            {"", "GPT2Model"}},
+          .keys = {{"n_layer", "model.layers"},
+                   {"n_embd", "model.width"},
+                   {"n_head", "model.heads"},
+                   {"n_positions", "model.context", "1024", Use::at_most},
+                   {"vocab_size", "model.vocab"},
+                   {.theirs = "n_inner",
+                    .ours = "model.gpt.hidden",
+                    .usual = "0",
+                    .written = Written::if_set},
+                   {.theirs = "activation_function",
+                    .ours = "model.gpt.activation",
+                    .usual = "\"gelu_new\"",
+                    .words = activation_words()},
+                   {"layer_norm_epsilon", "model.gpt.norm_eps", "1e-05"},
+                   {"resid_pdrop", "model.dropout", "0.1", Use::advice},
+                   {"embd_pdrop", "model.dropout", "0.1", Use::advice},
+                   {"num_labels", "model.classes"}},
+          .rules = {{"scale_attn_weights", "true"},
+                    {"scale_attn_by_inverse_layer_idx", "false"},
+                    {"reorder_and_upcast_attn", "false", "true"},
+                    {"add_cross_attention", "false"},
+                    {"tie_word_embeddings", "true"}},
+          .unused = {"n_ctx", "attn_pdrop", "summary_activation", "summary_first_dropout",
+                     "summary_proj_to_labels", "summary_type", "summary_use_proj", "n_special",
+                     "predict_special_tokens"},
+          .left_out = {".attn.bias", ".attn.masked_bias"},
+          .copies = {{"lm_head.weight", "transformer.wte.weight"}},
+          .tensors = tensors_of};
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,10 @@
+// transformers' Llama..., of all versions, and what has its type: TinyLlama, SmolLM 1 and 2.
+#include "models/published/llama_like.h"
+
+namespace concertina::published {
+
+HuggingFace llama() {
+  return llama_like("Llama");
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,158 @@
+#include "models/published/llama_like.h"
+
+#include <fmt/format.h>
+
+namespace concertina::published {
+namespace {
+
+using Use = KeyElsewhere::Use;
+using Written = KeyElsewhere::Written;
+
+std::int64_t head_dim_of(const ModelConfig& config) {
+  return config.width / config.heads;
+}
+
+/// Columns of q, k and v.
+std::vector<std::int64_t> qkv_columns(const ModelConfig& config) {
+  const auto number = [&](const char* name) { return option<std::int64_t>(config.options, name); };
+  const std::int64_t head_dim = number("head_dim") > 0 ? number("head_dim") : head_dim_of(config);
+  const std::int64_t kv = number("kv_heads") > 0 ? number("kv_heads") : config.heads;
+  return {config.heads * head_dim, kv * head_dim, kv * head_dim};
+}
+
+std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+  const std::int64_t layers = config.layers;
+  const std::vector<std::int64_t> qkv = qkv_columns(config);
+  // The token table is the whole model's where it is tied, else the embedding's.
+  std::vector<StoredElsewhere> all{
+      {.ours = "wte", .theirs = {"model.embed_tokens.weight"}, .optional = true},
+      {.ours = "000.embedding/wte", .theirs = {"model.embed_tokens.weight"}, .optional = true}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("model.layers.{}.", layer);
+    const std::string heads = theirs + "self_attn.";
+    add_norm(all, attention + "ln", theirs + "input_layernorm", false);
+    add_dense(all, attention + "qkv", {heads + "q_proj", heads + "k_proj", heads + "v_proj"}, true,
+              true, false, qkv);
+    add_dense(all, attention + "proj", {heads + "o_proj"}, true, true);
+    add_norm(all, attention + "q_norm", heads + "q_norm", false);
+    add_norm(all, attention + "k_norm", heads + "k_norm", false);
+    add_norm(all, mlp + "ln", theirs + "post_attention_layernorm", false);
+    add_dense(all, mlp + "gate_up", {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"}, true,
+              false);
+    add_dense(all, mlp + "down", {theirs + "mlp.down_proj"}, true, false);
+  }
+  add_norm(all, head_unit(layers) + "/ln", "model.norm", false);
+  add_dense(all, head_unit(layers) + "/head", {"lm_head"}, true, false, true);
+  add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
+  return all;
+}
+
+/// As transformers 5 writes rotary positions, and as versions before it did, which are read too.
+void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
+  const std::vector<SameWord> scalings{{"\"default\"", "none"},
+                                       {"\"linear\"", "linear"},
+                                       {"\"llama3\"", "llama3"},
+                                       {"\"yarn\"", "yarn"}};
+  keys.push_back({"rope_parameters.rope_theta", "model.llama.rope_theta"});
+  keys.push_back({.theirs = "rope_theta",
+                  .ours = "model.llama.rope_theta",
+                  .usual = "10000.0",
+                  .written = Written::never});
+  keys.push_back({.theirs = "rope_parameters.rope_type",
+                  .ours = "model.llama.rope_scaling",
+                  .usual = "\"default\"",
+                  .words = scalings});
+  for (const char* theirs : {"rope_scaling.rope_type", "rope_scaling.type", "rope_parameters.type"})
+    keys.push_back({.theirs = theirs,
+                    .ours = "model.llama.rope_scaling",
+                    .written = Written::never,
+                    .words = scalings});
+  struct Number {
+    std::string_view theirs, older, ours, usual;
+  };
+  for (const auto& [theirs, older, ours, usual] :
+       {Number{"rope_parameters.factor", "rope_scaling.factor", "model.llama.rope_factor", "1.0"},
+        Number{"rope_parameters.original_max_position_embeddings",
+               "rope_scaling.original_max_position_embeddings", "model.llama.rope_original", "0"},
+        Number{"rope_parameters.low_freq_factor", "rope_scaling.low_freq_factor",
+               "model.llama.rope_low", "1.0"},
+        Number{"rope_parameters.high_freq_factor", "rope_scaling.high_freq_factor",
+               "model.llama.rope_high", "4.0"},
+        Number{"rope_parameters.beta_fast", "rope_scaling.beta_fast", "model.llama.rope_fast",
+               "32.0"},
+        Number{"rope_parameters.beta_slow", "rope_scaling.beta_slow", "model.llama.rope_slow",
+               "1.0"},
+        Number{"rope_parameters.attention_factor", "rope_scaling.attention_factor",
+               "model.llama.rope_magnitude", "0.0"}}) {
+    keys.push_back({.theirs = theirs, .ours = ours, .usual = usual, .written = Written::if_set});
+    keys.push_back({.theirs = older, .ours = ours, .written = Written::never});
+  }
+}
+
+}  // namespace
+
+HuggingFace llama_like(const std::string& prefix) {
+  HuggingFace table{.family = "llama",
+                    .body = "model.",
+                    .architectures = {{"causal-lm", prefix + "ForCausalLM"},
+                                      {"classification", prefix + "ForSequenceClassification"},
+                                      {"", prefix + "Model"}},
+                    .keys = {{"num_hidden_layers", "model.layers"},
+                             {"hidden_size", "model.width"},
+                             {"num_attention_heads", "model.heads"},
+                             {"max_position_embeddings", "model.context", "2048", Use::at_most},
+                             {"vocab_size", "model.vocab"},
+                             {.theirs = "intermediate_size",
+                              .ours = "model.llama.hidden",
+                              .zero =
+                                  [](const ModelConfig& of) {
+                                    return (8 * of.width + 3 * 32 - 1) / (3 * 32) * 32;
+                                  }},
+                             {.theirs = "num_key_value_heads",
+                              .ours = "model.llama.kv_heads",
+                              .usual = "0",
+                              .zero = [](const ModelConfig& of) { return of.heads; }},
+                             {.theirs = "head_dim",
+                              .ours = "model.llama.head_dim",
+                              .usual = "0",
+                              .written = Written::if_set},
+                             {"rms_norm_eps", "model.llama.norm_eps", "1e-06"},
+                             {"tie_word_embeddings", "model.llama.tied", "false"},
+                             {.theirs = "attention_bias",
+                              .ours = "model.llama.attention_bias",
+                              .usual = "false",
+                              .words = {{"false", "none"}, {"true", "all"}}},
+                             {"num_labels", "model.classes"}},
+                    .fixed = {{"model.llama.head_norms", "false"}, {"model.llama.window", "0"}},
+                    .rules = {{"hidden_act", "\"silu\"", "\"swish\""},
+                              {"mlp_bias", "false"},
+                              {"rope_interleaved", "false"},
+                              {"pretraining_tp", "1"}},
+                    .unused = {"is_llama_config"},
+                    .left_out = {".rotary_emb.inv_freq"},
+                    .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
+                    .derived = {{"layer_types", full_attention}},
+                    .tensors = tensors_of};
+  add_rotary_keys(table.keys);
+  return table;
+}
+
+void put_key(HuggingFace& table, const KeyElsewhere& key) {
+  remove_key(table, key.theirs);
+  table.keys.push_back(key);
+}
+
+void remove_key(HuggingFace& table, std::string_view theirs) {
+  std::erase_if(table.keys, [&](const KeyElsewhere& key) { return key.theirs == theirs; });
+  std::erase_if(table.rules, [&](const RuleElsewhere& rule) { return rule.theirs == theirs; });
+}
+
+std::string full_attention(const ModelConfig& config) {
+  std::string list;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    list += layer == 0 ? "\"full_attention\"" : ",\"full_attention\"";
+  return "[" + list + "]";
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,20 @@
+// What the types of decoders that came of Llama have in common.
+#pragma once
+
+#include "models/hugging_face.h"
+#include "models/model.h"
+
+namespace concertina::published {
+
+/// The whole table of Llama itself. `prefix`: of the classes, "Llama".
+HuggingFace llama_like(const std::string& prefix);
+
+/// Puts `key` in the place of the one of the same name of theirs, or adds it.
+void put_key(HuggingFace& table, const KeyElsewhere& key);
+/// Removes the key or rule of this name of theirs.
+void remove_key(HuggingFace& table, std::string_view theirs);
+
+/// "full_attention" for each layer.
+std::string full_attention(const ModelConfig& config);
+
+}  // namespace concertina::published

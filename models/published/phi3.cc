@@ -1,0 +1,51 @@
+// transformers' Phi3... (Abdin et al. 2024): a Llama with q, k, v in one matrix, and gate and up.
+#include <fmt/format.h>
+
+#include "models/published/llama_like.h"
+
+namespace concertina::published {
+namespace {
+
+std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+  std::vector<StoredElsewhere> all = llama_like("Phi3").tensors(config);
+  std::erase_if(all, [](const StoredElsewhere& one) {
+    return one.ours.find("/qkv.") != std::string::npos ||
+           one.ours.find("/gate_up.") != std::string::npos;
+  });
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::string theirs = fmt::format("model.layers.{}.", layer);
+    add_dense(all, attention_unit(layer) + "/qkv", {theirs + "self_attn.qkv_proj"}, true, false);
+    add_dense(all, mlp_unit(layer) + "/gate_up", {theirs + "mlp.gate_up_proj"}, true, false);
+  }
+  return all;
+}
+
+}  // namespace
+
+HuggingFace phi3() {
+  using Use = KeyElsewhere::Use;
+  HuggingFace table = llama_like("Phi3");
+  for (const char* absent : {"mlp_bias", "rope_interleaved", "pretraining_tp", "head_dim"})
+    remove_key(table, absent);
+  put_key(table, {"max_position_embeddings", "model.context", "4096", Use::at_most});
+  put_key(table, {"rms_norm_eps", "model.llama.norm_eps", "1e-05"});
+  put_key(table, {"resid_pdrop", "model.dropout", "0.0", Use::advice});
+  put_key(table, {.theirs = "attention_bias",
+                  .ours = "model.llama.attention_bias",
+                  .usual = "false",
+                  .words = {{"false", "none"}}});
+  put_key(table, {.theirs = "sliding_window",
+                  .ours = "model.llama.window",
+                  .usual = "0",
+                  .written = KeyElsewhere::Written::if_set});
+  table.fixed = {{"model.llama.head_norms", "false"}, {"model.llama.head_dim", "0"}};
+  table.rules.push_back({"partial_rotary_factor", "1.0"});
+  table.rules.push_back({"rope_parameters.partial_rotary_factor", "1.0"});
+  table.unused = {"embd_pdrop", "original_max_position_embeddings",
+                  "rope_parameters.original_max_position_embeddings"};
+  table.derived.clear();
+  table.tensors = tensors_of;
+  return table;
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,22 @@
+// transformers' Qwen2... (Qwen 2 and 2.5; Yang et al. 2024): a Llama with biases of q, k and v.
+#include "models/published/llama_like.h"
+
+namespace concertina::published {
+
+HuggingFace qwen2() {
+  HuggingFace table = llama_like("Qwen2");
+  for (const char* absent : {"attention_bias", "mlp_bias", "rope_interleaved", "pretraining_tp"})
+    remove_key(table, absent);
+  put_key(table, {.theirs = "max_position_embeddings",
+                  .ours = "model.context",
+                  .usual = "32768",
+                  .use = KeyElsewhere::Use::at_most});
+  table.fixed = {{"model.llama.head_norms", "false"},
+                 {"model.llama.window", "0"},
+                 {"model.llama.attention_bias", "qkv"}};
+  table.rules.push_back({"use_sliding_window", "false"});
+  table.unused = {"sliding_window", "max_window_layers", "use_mrope"};
+  return table;
+}
+
+}  // namespace concertina::published

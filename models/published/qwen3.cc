@@ -1,0 +1,21 @@
+// transformers' Qwen3... (Yang et al. 2025): a Llama whose heads of q and k have norms.
+#include "models/published/llama_like.h"
+
+namespace concertina::published {
+
+HuggingFace qwen3() {
+  HuggingFace table = llama_like("Qwen3");
+  for (const char* absent : {"mlp_bias", "rope_interleaved", "pretraining_tp"})
+    remove_key(table, absent);
+  put_key(table, {.theirs = "max_position_embeddings",
+                  .ours = "model.context",
+                  .usual = "32768",
+                  .use = KeyElsewhere::Use::at_most});
+  put_key(table, {.theirs = "head_dim", .ours = "model.llama.head_dim", .usual = "128"});
+  table.fixed = {{"model.llama.head_norms", "true"}, {"model.llama.window", "0"}};
+  table.rules.push_back({"use_sliding_window", "false"});
+  table.unused = {"sliding_window", "max_window_layers"};
+  return table;
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,10 @@
+// transformers' Roberta...
+#include "models/published/bert_like.h"
+
+namespace concertina::published {
+
+HuggingFace roberta() {
+  return roberta_like("Roberta");
+}
+
+}  // namespace concertina::published

@@ -1,0 +1,72 @@
+// transformers' ViT...
+#include <fmt/format.h>
+
+#include "models/hugging_face.h"
+#include "models/model.h"
+
+namespace concertina::published {
+namespace {
+
+std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+  const std::int64_t layers = config.layers;
+  const auto image = option<std::int64_t>(config.options, "image");
+  const auto patch = option<std::int64_t>(config.options, "patch");
+  const std::int64_t width = config.width, rows = image / patch * (image / patch) + 1;
+  const std::string patches = "vit.embeddings.patch_embeddings.projection.";
+  std::vector<StoredElsewhere> all{
+      {.ours = "000.embedding/cls", .theirs = {"vit.embeddings.cls_token"}, .shape = {1, 1, width}},
+      {.ours = "000.embedding/wpe",
+       .theirs = {"vit.embeddings.position_embeddings"},
+       .shape = {1, rows, width}},
+      {.ours = "000.embedding/patch.weight",
+       .theirs = {patches + "weight"},
+       .transposed = true,
+       .shape = {width, option<std::int64_t>(config.options, "channels"), patch, patch}},
+      {"000.embedding/patch.bias", {patches + "bias"}}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("vit.encoder.layer.{}.", layer);
+    const std::string heads = theirs + "attention.attention.";
+    add_norm(all, attention + "ln", theirs + "layernorm_before", true);
+    add_dense(all, attention + "qkv", {heads + "query", heads + "key", heads + "value"}, true,
+              true);
+    add_dense(all, attention + "proj", {theirs + "attention.output.dense"}, true, true);
+    add_norm(all, mlp + "ln", theirs + "layernorm_after", true);
+    add_dense(all, mlp + "up", {theirs + "intermediate.dense"}, true, true);
+    add_dense(all, mlp + "down", {theirs + "output.dense"}, true, true);
+  }
+  add_norm(all, head_unit(layers) + "/ln", "vit.layernorm", true);
+  add_dense(all, head_unit(layers) + "/classes", {"classifier"}, true, true, true);
+  return all;
+}
+
+}  // namespace
+
+HuggingFace vit() {
+  return {.family = "vit",
+          .body = "vit.",
+          .architectures = {{"classification", "ViTForImageClassification"}, {"", "ViTModel"}},
+          .keys = {{"num_hidden_layers", "model.layers"},
+                   {"hidden_size", "model.width"},
+                   {"num_attention_heads", "model.heads"},
+                   {.theirs = "intermediate_size",
+                    .ours = "model.vit.hidden",
+                    .zero = [](const ModelConfig& of) { return 4 * of.width; }},
+                   {"layer_norm_eps", "model.vit.norm_eps", "1e-12"},
+                   {"image_size", "model.vit.image"},
+                   {"num_channels", "model.vit.channels"},
+                   {"patch_size", "model.vit.patch"},
+                   {"qkv_bias", "model.vit.qkv_bias", "true"},
+                   {.theirs = "hidden_act",
+                    .ours = "model.vit.activation",
+                    .usual = "\"gelu\"",
+                    .words = activation_words()},
+                   {"hidden_dropout_prob", "model.dropout", "0.0", KeyElsewhere::Use::advice},
+                   {"num_labels", "model.classes"}},
+          .unused = {"attention_probs_dropout_prob", "encoder_stride", "pooler_act",
+                     "pooler_output_size"},
+          .left_out = {"pooler.dense.weight", "pooler.dense.bias"},
+          .tensors = tensors_of};
+}
+
+}  // namespace concertina::published

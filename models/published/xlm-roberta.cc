@@ -1,0 +1,10 @@
+// transformers' XLMRoberta...
+#include "models/published/bert_like.h"
+
+namespace concertina::published {
+
+HuggingFace xlm_roberta() {
+  return roberta_like("XLMRoberta");
+}
+
+}  // namespace concertina::published

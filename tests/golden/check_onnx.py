@@ -30,7 +30,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 LIMIT = 1e-5
 FAMILIES = ["gradients", "family_llama", "family_llama_tied", "family_bert_masked_lm",
             "family_bert_classification", "family_bert_question_answering", "family_vit",
-            "family_gpt_classification", "family_llama_classification"]
+            "family_gpt_classification", "family_llama_classification", "family_qwen3",
+            "family_neox", "family_phi", "family_distilbert"]
 
 
 def libraries(venv):

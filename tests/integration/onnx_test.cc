@@ -65,7 +65,8 @@ INSTANTIATE_TEST_SUITE_P(Families, OnnxGolden,
                                          "family_bert_masked_lm", "family_bert_classification",
                                          "family_bert_question_answering", "family_vit",
                                          "family_gpt_classification",
-                                         "family_llama_classification"));
+                                         "family_llama_classification", "family_qwen3",
+                                         "family_neox", "family_phi", "family_distilbert"));
 
 TEST_F(Onnx, WeightsOfTheirOwnFileLieAtPagesAndAreTheWeights) {
   const OnnxOptions apart{.inline_limit = 0};

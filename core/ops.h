@@ -223,7 +223,8 @@ struct ActivationInput {
 };
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
-/// [0, K), R = samples x T. wpe may be empty (Llama), and types with wtt (all but BERT).
+/// [0, K), R = samples x T. wpe may be empty (Llama), and wtt (all but BERT); without types, all are
+/// of type 0.
 struct Embed {
   static constexpr std::string_view kName = "embedding";
   View tokens, wte, wpe{};  // wpe[T,C]

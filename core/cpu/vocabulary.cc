@@ -5,13 +5,21 @@
 
 namespace concertina::cpu {
 
+namespace {
+
+std::int64_t type_of(const auto& op, std::int64_t row) {
+  return op.types.empty() ? 0 : op.types.i32()[row];
+}
+
+}  // namespace
+
 void run(const Embed& op, const Context& context) {
   const std::int64_t rows = count_of(op.tokens), c = count_of(op.x) / rows;
   typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(rows, kRowRun, [&](std::int64_t r, std::int64_t end) {
       for (; r < end; ++r)
         loops.embed(op.wte.f32() + op.tokens.i32()[r] * c,
-                    op.wtt.empty() ? nullptr : op.wtt.f32() + op.types.i32()[r] * c,
+                    op.wtt.empty() ? nullptr : op.wtt.f32() + type_of(op, r) * c,
                     op.wpe.empty() ? nullptr : op.wpe.f32() + r % op.t * c, op.x.as<T>() + r * c,
                     c);
     });
@@ -28,7 +36,7 @@ void run(const EmbedWeight& op, const Context& context) {
     for (std::int64_t r = 0; r < rows; ++r)
       loops.accumulate(op.dx.as<T>() + r * c + i, op.dwte.f32() + op.tokens.i32()[r] * c + i,
                        op.dwpe.empty() ? nullptr : op.dwpe.f32() + r % op.t * c + i,
-                       op.dwtt.empty() ? nullptr : op.dwtt.f32() + op.types.i32()[r] * c + i, n);
+                       op.dwtt.empty() ? nullptr : op.dwtt.f32() + type_of(op, r) * c + i, n);
   };
   typed(op.dx.dtype, context.loops, [&](const auto& loops) {
     context.team.runs(c, kTableColumns,

@@ -121,7 +121,7 @@ class Embedding final : public PartedUnit {
   UnitResult result(void*) const override { return {}; }
 
  private:
-  View types(const UnitIo& io) const { return spec_.types > 0 ? io.fields[kTypes] : View{}; }
+  View types(const UnitIo& io) const { return spec_.types > 1 ? io.fields[kTypes] : View{}; }
 
   UnitShape shape_;
   EmbeddingSpec spec_;
@@ -170,7 +170,7 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
     for (ParameterSpec& parameter : spec.norm->parameters(shape.width))
       plan.spec.parameters.push_back(parameter);
   plan.spec.reads = {tokens_field(shape.tokens)};
-  if (spec.types > 0) plan.spec.reads.push_back(types_field(shape.tokens));
+  if (spec.types > 1) plan.spec.reads.push_back(types_field(shape.tokens));
   const auto elements = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
   const double moved = (tables + (spec.norm ? 3 : 1)) * shape.moved(shape.width);  // rows, x, norm
   plan.spec.cost = {.forward_flops = (tables - 1) * elements,

@@ -77,7 +77,7 @@ inline void issue(const Embed& op) {
   };
   add(op.wte, [&](Index r) { return Index{op.tokens.i32()[r]}; });
   add(op.wpe, [&](Index r) { return r % op.t; });
-  add(op.wtt, [&](Index r) { return Index{op.types.i32()[r]}; });
+  add(op.wtt, [&](Index r) { return op.types.empty() ? 0 : Index{op.types.i32()[r]}; });
   assign(op.x, {sums.begin(), sums.end()});
 }
 
@@ -91,7 +91,7 @@ inline void issue(const EmbedWeight& op) {
   };
   sum(op.dwte, [&](Index r) { return Index{op.tokens.i32()[r]}; });
   sum(op.dwpe, [&](Index r) { return r % op.t; });
-  sum(op.dwtt, [&](Index r) { return Index{op.types.i32()[r]}; });
+  sum(op.dwtt, [&](Index r) { return op.types.empty() ? 0 : Index{op.types.i32()[r]}; });
 }
 
 inline void issue(const CrossEntropy& op) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned kEmbedThreads = 256;
 
-/// types with wtt, and wpe, may be null.
+/// wtt and wpe may be null; and types, which are 0 then.
 template <class T, int N>
 __global__ void __launch_bounds__(kEmbedThreads)
     embed(const int* tokens, const float* wte, const int* types, const float* wtt, const float* wpe,
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kEmbedThreads)
   const Int row = at / c, column = at % c;
   float token[N], type[N] = {}, position[N] = {};
   load(wte + tokens[row] * c + column, token);
-  if (wtt != nullptr) load(wtt + types[row] * c + column, type);
+  if (wtt != nullptr) load(wtt + (types == nullptr ? 0 : types[row]) * c + column, type);
   if (wpe != nullptr) load(wpe + row % t * c + column, position);
 #pragma unroll
   for (int k = 0; k < N; ++k) token[k] = token[k] + type[k] + position[k];
@@ -99,7 +99,7 @@ struct TypeTerms {
   __device__ void operator()(Int row, Int column, float (&v)[K][N]) const {
     float g[N];
     load(dx + row * columns + column, g);
-    const int type = types[row] - first;
+    const int type = (types == nullptr ? 0 : types[row]) - first;
 #pragma unroll
     for (int k = 0; k < K; ++k)
 #pragma unroll

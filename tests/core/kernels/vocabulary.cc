@@ -28,7 +28,7 @@ Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std
   };
   const Buffer token = ids(vocabulary), type = ids(std::max<std::int64_t>(tables.types, 1));
   const auto of = [](const Buffer& buffer, bool there) { return there ? buffer.view() : View{}; };
-  const View types = of(type, tables.types > 0);
+  const View types = of(type, tables.types > 1);
   const Buffer wte = data.normal(vocabulary * width), wpe = data.normal(tokens * width),
                wtt = data.normal(std::max<std::int64_t>(tables.types, 1) * width);
   const Buffer dx = data.normal(samples * tokens * width, 1, 0, compute);
@@ -102,7 +102,7 @@ void add_vocabulary_cases(CaseRound& round) {
   Data& data = round.data;
   const std::int64_t samples = data.size(1, 4), tokens = odd_size(data, 60);
   const std::int64_t width = odd_size(data, 300), vocabulary = odd_size(data, 300);
-  for (const Tables tables : {Tables{true, 0}, {false, 0}, {true, 2}, {false, 3}})
+  for (const Tables tables : {Tables{true, 0}, {false, 0}, {true, 1}, {true, 2}, {false, 3}})
     round.add(fmt::format("embedding {}x{}x{} vocabulary {} positions {} types {}", samples, tokens,
                           width, vocabulary, tables.positions, tables.types),
               run_embedding, samples, tokens, width, vocabulary, tables);

@@ -1,0 +1,234 @@
+"""Imports models as the Hugging Face hub has them: hub_test.py PROGRAM [NAME...]
+
+For each row of tests/golden/hub_models.py, transformers makes a model of that config.json with random
+weights; its file gets the tensor names and extra tensors of the published one; `concertina
+checkpoint import` reads it and `concertina eval --logits` computes. Logits must be within 1e-5 of
+transformers'; of a body without a head, the exported weights must be the same numbers. What is
+refused must say why. The last line counts.
+
+Needs torch, transformers and safetensors; without them it says so and exits with 77, which Meson
+takes for a skipped test.
+"""
+import copy
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
+import hub_models  # noqa: E402
+
+try:
+    import numpy as np
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+except ImportError as error:
+    print(f"skipped: {error.name} is not there")
+    sys.exit(77)
+transformers.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+LIMIT = 1e-5
+
+
+def kind_of(config):
+    """The class of a config.json that may not say it."""
+    if "architectures" in config:
+        return config["architectures"][0]
+    return "BertForPreTraining"
+
+
+def make_model(config):
+    kind = getattr(transformers, kind_of(config))
+    parts = {key: copy.deepcopy(value) for key, value in config.items()
+             if key not in ("model_type", "architectures")}
+    if config.get("torch_dtype"):
+        parts["torch_dtype"] = "float32"
+    model = kind(kind.config_class(**parts)).float().eval()
+    for name, weight in model.named_parameters():
+        near = 1 if "norm" in name.lower() and name.endswith("weight") else 0
+        with torch.no_grad():
+            weight.normal_(near, 0.2)
+    return model
+
+
+def published_tensors(model, config, differs, folder):
+    """What save_pretrained() writes, under the names and with the extra tensors of the hub."""
+    model.save_pretrained(folder)
+    tensors = load_file(folder / "model.safetensors")
+    body = model.base_model_prefix + "."
+    layers = config.get("num_hidden_layers", config.get("n_layer"))
+    prefix = body if any(name.startswith(body) for name in tensors) else ""
+    if "old" in differs:
+        tensors = {name.replace("LayerNorm.weight", "LayerNorm.gamma")
+                   .replace("LayerNorm.bias", "LayerNorm.beta"): value for name, value in tensors.items()}
+    if "next" in differs:
+        tensors.setdefault("cls.seq_relationship.weight", torch.randn(2, config["hidden_size"]))
+        tensors.setdefault("cls.seq_relationship.bias", torch.randn(2))
+    if "positions" in differs:
+        tensors[prefix + "embeddings.position_ids"] = torch.arange(32)[None]
+    if "pooler" in differs:
+        width = config["hidden_size"]
+        tensors[prefix + "pooler.dense.weight"] = torch.randn(width, width)
+        tensors[prefix + "pooler.dense.bias"] = torch.randn(width)
+    for layer in range(layers or 0):
+        if "mask" in differs:
+            mask = torch.tril(torch.ones(1, 1, 32, 32))
+            tensors[f"{prefix}h.{layer}.attn.bias"] = mask.bool() if "bool" in differs else mask
+        if "frequencies" in differs:
+            attention = "attention" if config["model_type"] == "gpt_neox" else "self_attn"
+            tensors[f"{prefix}layers.{layer}.{attention}.rotary_emb.inv_freq"] = torch.ones(4)
+    if "bare" in differs:
+        tensors = {name.removeprefix(body): value for name, value in tensors.items()}
+    return {name: value.contiguous() for name, value in tensors.items()}
+
+
+def write_data(folder):
+    """Small files of each format, the same each time."""
+    rng = random.Random(5)
+    words = "the of and to in that he shall unto for his a they be is with not all it".split()
+    sentence = lambda n: " ".join(rng.choices(words, k=n))
+    (folder / "text.txt").write_text("\n".join(sentence(9) for _ in range(60)))
+    for classes in range(2, 10):
+        (folder / f"rows{classes}.tsv").write_text("sentence\tlabel\n" + "".join(
+            f"{sentence(rng.randrange(1, 6))} {i}\t{i % classes}\n" for i in range(60)))
+    paragraphs = []
+    for i in range(40):
+        context = " ".join(rng.choices("abcdefgh", k=6))
+        paragraphs.append({"context": context, "qas": [{"id": str(i), "question": f"q {i}", "answers": [
+            {"text": context[4], "answer_start": 4}]}]})
+    (folder / "squad.json").write_text(json.dumps({"version": "1.1", "data": [
+        {"title": str(i), "paragraphs": [one]} for i, one in enumerate(paragraphs)]}))
+    images = bytearray()
+    for i in range(60):
+        images += bytes([i % 10]) + bytes(rng.randrange(256) for _ in range(3072))
+    (folder / "images.bin").write_bytes(images)
+
+
+def data_of(config, folder):
+    """Keys of data for the task of a model, and how its logits are asked of transformers."""
+    kind = kind_of(config)
+    common = ["data.validation=0.2"]
+    if "QuestionAnswering" in kind:
+        return [*common, "data.format=squad", f'data.files=["{folder}/squad.json"]']
+    if kind.startswith("ViT"):
+        if len(config.get("id2label", {})) != 10:
+            return []
+        return [*common, "data.format=cifar10", f'data.files=["{folder}/images.bin"]']
+    if "SequenceClassification" in kind:
+        classes = len(config["id2label"])
+        return [*common, "data.format=tsv", f'data.files=["{folder}/rows{max(classes, 2)}.tsv"]']
+    return [*common, f"data.text={folder}/text.txt"]
+
+
+def logits_of(model, folder):
+    """Those of transformers for the inputs that `eval --logits` wrote, and what that wrote."""
+    fields = {file.stem: torch.from_numpy(np.load(file)) for file in folder.glob("*.npy")}
+    wanted = fields.pop("logits").numpy()
+    if "image" in fields:
+        inputs = {"pixel_values": fields["image"].reshape(-1, 3, 32, 32)}
+    else:
+        tokens = fields["tokens"].long()
+        inputs = {"input_ids": tokens}
+        if "lengths" in fields:
+            inputs["attention_mask"] = (torch.arange(tokens.shape[1]) <
+                                        fields["lengths"].reshape(-1, 1)).long()
+        if "types" in fields and "DistilBert" not in type(model).__name__ and \
+                getattr(model.config, "type_vocab_size", 1) > 1:
+            inputs["token_type_ids"] = fields["types"].long()
+    with torch.no_grad():
+        out = model(**inputs)
+    got = torch.stack([out.start_logits, out.end_logits], -1) if hasattr(out, "start_logits") else \
+        getattr(out, "logits", getattr(out, "prediction_logits", None))
+    got = got.numpy().reshape(wanted.shape)
+    if "attention_mask" in inputs and wanted.ndim == 3:
+        mask = inputs["attention_mask"].bool().numpy()
+        return got[mask], wanted[mask]
+    return got, wanted
+
+
+class Hub:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        write_data(folder)
+
+    def run(self, *arguments):
+        return subprocess.run([self.program, *arguments], cwd=self.folder, text=True,
+                              capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+    def start(self, name, config):
+        keys = ["batch.global=8", "batch.microbatches=2", "run.threads=1", *data_of(config, self.folder)]
+        return self.run("checkpoint", "import", name, "--out", f"runs/{name}",
+                        *(word for key in keys for word in ("--set", key)))
+
+    def check(self, hub_name, config, differs):
+        """Empty, or what is wrong."""
+        torch.manual_seed(len(hub_name))
+        name = hub_name.replace("/", "--")
+        folder = self.folder / name
+        model = make_model(config)
+        tensors = published_tensors(model, config, differs, folder)
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(config))
+        done = self.start(name, config)
+        if done.returncode != 0:
+            return done.stderr.strip()
+        kind = kind_of(config)
+        bare = kind in ("BertModel", "ViTModel") or kind == "ElectraForPreTraining" or not data_of(config, folder)
+        return self.same_body(name, tensors) if bare else self.same_logits(name, model)
+
+    def same_logits(self, name, model):
+        done = self.run("eval", f"runs/{name}", "eval.batches=1", "--logits", f"{name}/logits")
+        if done.returncode != 0:
+            return done.stderr.strip()
+        got, wanted = logits_of(model, self.folder / name / "logits")
+        error = np.abs(got - wanted).max() / np.abs(wanted).max()
+        self.worst = max(getattr(self, "worst", 0), error)
+        return "" if error <= LIMIT else f"logits differ by {error:.1e}"
+
+    def same_body(self, name, tensors):
+        done = self.run("checkpoint", "export", f"runs/{name}", "--out", f"{name}/out")
+        if done.returncode != 0:
+            return done.stderr.strip()
+        out = load_file(self.folder / name / "out" / "model.safetensors")
+        known = 0
+        for own, value in tensors.items():
+            found = [theirs for theirs in out if theirs == own or theirs.endswith("." + own)]
+            if not found:
+                continue
+            known += 1
+            if not torch.equal(out[found[0]].reshape(value.shape), value):
+                return f"{own} changed"
+        layers = [own for own in tensors if "layer." in own]
+        return "" if known > len(layers) > 0 else f"{known} tensors are exported, of {len(layers)} of layers"
+
+
+def main():
+    program = str(pathlib.Path(sys.argv[1]).resolve())
+    rows = [(group, name, *row) for group, table in (("tried", hub_models.TRIED), ("more", hub_models.MORE))
+            for name, row in table.items() if not sys.argv[2:] or name in sys.argv[2:]]
+    read, refused, wrong = {"tried": 0, "more": 0}, 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        hub = Hub(program, pathlib.Path(folder))
+        for group, name, config, differs in rows:
+            problem, why = hub.check(name, config, differs), hub_models.REFUSED.get(name)
+            if why is not None and why in problem:
+                refused += 1
+                print(f"refused {name}: {problem.splitlines()[0]}")
+            elif why is not None or problem:
+                wrong.append(name)
+                print(f"WRONG   {name}: {problem or 'it is read, and should not be'}")
+            else:
+                read[group] += 1
+                print(f"read    {name}")
+        print(f"{read['tried']} of {len(hub_models.TRIED)} that were tried, {read['more']} of "
+              f"{len(hub_models.MORE)} more are read; {refused} refused with a reason; largest "
+              f"difference of logits {getattr(hub, 'worst', 0):.1e}")
+    print(f"{len(rows) - len(wrong)} passed, {len(wrong)} failed")
+    sys.exit(1 if wrong else 0)
+
+
+main()

@@ -36,6 +36,11 @@ struct SameWord {
   std::string_view theirs, ours;
 };
 
+/// A key of ours that has one value, as config text.
+struct FixedKey {
+  std::string_view ours, value;
+};
+
 /// A key of config.json (dots between those of objects within it) that is a config key of ours.
 /// Where several have the same `ours`, those that are there must have one value.
 struct KeyElsewhere {
@@ -50,6 +55,7 @@ struct KeyElsewhere {
   std::string_view usual{};  // as JSON: what transformers takes where it is not there; empty: none
   Use use = Use::same;
   Written written = Written::always;
+  std::vector<FixedKey> where{};  // written only where one of these holds; empty: anywhere
   std::vector<SameWord> words{};  // empty: theirs is as ours; the first of several is written
   std::int64_t more = 0;          // theirs is so much more than ours
   /// What 0 of ours stands for; null: for itself.
@@ -69,11 +75,6 @@ struct DerivedElsewhere {
   std::string (*value)(const ModelConfig& config) = nullptr;
 };
 
-/// A key of ours that has one value, as config text, in all models of a type.
-struct FixedKey {
-  std::string_view ours, value;
-};
-
 struct Architecture {
   std::string_view task;  // empty: a body alone
   std::string name;       // of transformers' class: "LlamaForCausalLM"
@@ -84,7 +85,7 @@ struct HuggingFace {
   std::string body;         // what precedes names in a model with a head: "model."
   std::vector<Architecture> architectures{};
   std::vector<KeyElsewhere> keys{};
-  std::vector<FixedKey> fixed{};
+  std::vector<FixedKey> fixed{};  // in all models of the type
   std::vector<RuleElsewhere> rules{};
   std::vector<std::string_view> unused{};    // keys of config.json that change no figure
   std::vector<std::string_view> left_out{};  // endings of tensors that are not read

@@ -64,6 +64,16 @@ bool fixed_as(const RunConfig& config, const FixedKey& fixed) {
   return json_of(theirs, fixed.ours) == json_of(config, fixed.ours);
 }
 
+/// `usual`: a config of defaults.
+bool is_written(const RunConfig& config, const RunConfig& usual, const KeyElsewhere& key) {
+  const bool here = key.where.empty() || std::ranges::any_of(key.where, [&](const FixedKey& fixed) {
+                      return fixed_as(config, fixed);
+                    });
+  if (!here || key.written == KeyElsewhere::Written::always) return here;
+  return key.written == KeyElsewhere::Written::if_set &&
+         json_of(config, key.ours) != json_of(usual, key.ours);
+}
+
 /// Whether a config.json of this type can say all that `config` says of its model.
 bool says_all(const HuggingFace& table, const RunConfig& config) {
   if (table.family != config.model.family) return false;
@@ -83,6 +93,39 @@ bool says_all(const HuggingFace& table, const RunConfig& config) {
   });
 }
 
+void erase(PublishedJson& file, std::string_view key) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string_view::npos) {
+    file.erase(std::string(key));
+    return;
+  }
+  const auto object = file.find(std::string(key.substr(0, dot)));
+  if (object == file.end() || !object->is_object()) return;
+  object->erase(std::string(key.substr(dot + 1)));
+  if (object->empty()) file.erase(object);
+}
+
+/// What the model's own config.json says besides what we would write, such as special tokens and
+/// names of classes, where these are still as many; of another type, nothing.
+PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::string_view task) {
+  const std::string path = kept_folder(config) + "/config.json";
+  if (std::error_code error; !std::filesystem::exists(path, error)) return PublishedJson::object();
+  const PublishedConfig kept = read_published_config(kept_folder(config));
+  if (kept.table != &table) return PublishedJson::object();
+  auto file = PublishedJson::parse(read_file(path, kMostConfigBytes));
+  for (const KeyElsewhere& key : table.keys) erase(file, key.theirs);
+  for (const RuleElsewhere& rule : table.rules) erase(file, rule.theirs);
+  for (const DerivedElsewhere& key : table.derived) erase(file, key.theirs);
+  for (const char* other : {"torch_dtype", "transformers_version", "problem_type"})
+    erase(file, other);
+  const auto classes = kept.values.find("num_labels");
+  const bool same = task == "classification" && kept.task == task && config.model.head != "new" &&
+                    classes != kept.values.end() && classes->second == config.model.classes;
+  if (!same)
+    for (const char* names : {"id2label", "label2id"}) erase(file, names);
+  return file;
+}
+
 /// The type that the model of a run came as; empty: it is of our own making.
 std::string kept_type(const RunConfig& config) {
   const std::string path = kept_folder(config) + "/config.json";
@@ -100,7 +143,13 @@ void keep_published_config(const std::string& folder, const RunConfig& config) {
   const std::string path = folder + "/config.json";
   if (std::error_code error; !std::filesystem::exists(path, error)) return;
   make_directories(kept_folder(config));
-  atomic_replace(kept_folder(config) + "/config.json", read_file(path, kMostConfigBytes));
+  std::string text = read_file(path, kMostConfigBytes);
+  // Its tensors said the type, and they are not kept.
+  if (auto file = nlohmann::ordered_json::parse(text); !file.contains("model_type")) {
+    file["model_type"] = read_published_config(folder).type;
+    text = file.dump(2) + "\n";
+  }
+  atomic_replace(kept_folder(config) + "/config.json", text);
 }
 
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type) {
@@ -149,19 +198,17 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
     throw_input(fmt::format("transformers has no {} for {}", model_type, task),
                 config.where("model.task"), "another task");
   const RunConfig usual;
-  PublishedJson file;
+  PublishedJson file = kept_rest(config, table, task);
   file["architectures"] = {architecture->name};
   file["model_type"] = model_type;
   file["dtype"] = type;
   for (const RuleElsewhere& rule : table.rules)
     put(file, rule.theirs, PublishedJson::parse(rule.value));
   for (const KeyElsewhere& key : table.keys) {
-    const bool set = json_of(config, key.ours) != json_of(usual, key.ours);
-    const bool wanted = key.written == KeyElsewhere::Written::always ||
-                        (key.written == KeyElsewhere::Written::if_set && set);
-    if (wanted && key.theirs != "num_labels") put(file, key.theirs, written_value(config, key));
+    if (is_written(config, usual, key) && key.theirs != "num_labels")
+      put(file, key.theirs, written_value(config, key));
   }
-  if (task == "classification" && config.model.classes != 2)
+  if (task == "classification" && config.model.classes != 2 && !file.contains("id2label"))
     for (int label = 0; label < config.model.classes; ++label) {
       file["id2label"][std::to_string(label)] = fmt::format("LABEL_{}", label);
       file["label2id"][fmt::format("LABEL_{}", label)] = label;

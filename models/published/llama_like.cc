@@ -48,45 +48,58 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-/// As transformers 5 writes rotary positions, and as versions before it did, which are read too.
+/// As transformers 5 writes rotary positions, and as versions before it do: both are written, since
+/// each reads its own alone and takes its default for the other.
 void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
   const std::vector<SameWord> scalings{{"\"default\"", "none"},
                                        {"\"linear\"", "linear"},
                                        {"\"llama3\"", "llama3"},
                                        {"\"yarn\"", "yarn"}};
   keys.push_back({"rope_parameters.rope_theta", "model.llama.rope_theta"});
-  keys.push_back({.theirs = "rope_theta",
-                  .ours = "model.llama.rope_theta",
-                  .usual = "10000.0",
-                  .written = Written::never});
+  keys.push_back({"rope_theta", "model.llama.rope_theta", "10000.0"});
   keys.push_back({.theirs = "rope_parameters.rope_type",
                   .ours = "model.llama.rope_scaling",
                   .usual = "\"default\"",
                   .words = scalings});
-  for (const char* theirs : {"rope_scaling.rope_type", "rope_scaling.type", "rope_parameters.type"})
+  keys.push_back({.theirs = "rope_scaling.rope_type",
+                  .ours = "model.llama.rope_scaling",
+                  .written = Written::if_set,
+                  .words = scalings});
+  for (const char* theirs : {"rope_scaling.type", "rope_parameters.type"})
     keys.push_back({.theirs = theirs,
                     .ours = "model.llama.rope_scaling",
                     .written = Written::never,
                     .words = scalings});
+  const auto of = [](std::initializer_list<std::string_view> values) {
+    std::vector<FixedKey> where;
+    for (const std::string_view value : values)
+      where.push_back({"model.llama.rope_scaling", value});
+    return where;
+  };
   struct Number {
     std::string_view theirs, older, ours, usual;
+    std::vector<FixedKey> where;
+    Written written = Written::always;
   };
-  for (const auto& [theirs, older, ours, usual] :
-       {Number{"rope_parameters.factor", "rope_scaling.factor", "model.llama.rope_factor", "1.0"},
+  for (const auto& [theirs, older, ours, usual, where, written] :
+       {Number{"rope_parameters.factor", "rope_scaling.factor", "model.llama.rope_factor", "1.0",
+               of({"linear", "llama3", "yarn"})},
         Number{"rope_parameters.original_max_position_embeddings",
-               "rope_scaling.original_max_position_embeddings", "model.llama.rope_original", "0"},
+               "rope_scaling.original_max_position_embeddings", "model.llama.rope_original", "0",
+               of({"llama3", "yarn"})},
         Number{"rope_parameters.low_freq_factor", "rope_scaling.low_freq_factor",
-               "model.llama.rope_low", "1.0"},
+               "model.llama.rope_low", "1.0", of({"llama3"})},
         Number{"rope_parameters.high_freq_factor", "rope_scaling.high_freq_factor",
-               "model.llama.rope_high", "4.0"},
+               "model.llama.rope_high", "4.0", of({"llama3"})},
         Number{"rope_parameters.beta_fast", "rope_scaling.beta_fast", "model.llama.rope_fast",
-               "32.0"},
+               "32.0", of({"yarn"})},
         Number{"rope_parameters.beta_slow", "rope_scaling.beta_slow", "model.llama.rope_slow",
-               "1.0"},
+               "1.0", of({"yarn"})},
         Number{"rope_parameters.attention_factor", "rope_scaling.attention_factor",
-               "model.llama.rope_magnitude", "0.0"}}) {
-    keys.push_back({.theirs = theirs, .ours = ours, .usual = usual, .written = Written::if_set});
-    keys.push_back({.theirs = older, .ours = ours, .written = Written::never});
+               "model.llama.rope_magnitude", "0.0", of({"yarn"}), Written::if_set}}) {
+    keys.push_back(
+        {.theirs = theirs, .ours = ours, .usual = usual, .written = written, .where = where});
+    keys.push_back({.theirs = older, .ours = ours, .written = written, .where = where});
   }
 }
 

@@ -37,7 +37,6 @@ std::string heads_of(const ModelConfig& config) {
 
 HuggingFace phi() {
   using Use = KeyElsewhere::Use;
-  using Written = KeyElsewhere::Written;
   return {
       .family = "neox",
       .body = "model.",
@@ -58,15 +57,9 @@ HuggingFace phi() {
                 .words = activation_words()},
                {"layer_norm_eps", "model.neox.norm_eps", "1e-05"},
                {"rope_parameters.rope_theta", "model.neox.rope_theta"},
-               {.theirs = "rope_theta",
-                .ours = "model.neox.rope_theta",
-                .usual = "10000.0",
-                .written = Written::never},
+               {"rope_theta", "model.neox.rope_theta", "10000.0"},
                {.theirs = "rope_parameters.partial_rotary_factor", .ours = "model.neox.rope_share"},
-               {.theirs = "partial_rotary_factor",
-                .ours = "model.neox.rope_share",
-                .usual = "0.5",
-                .written = Written::never},
+               {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
                {"resid_pdrop", "model.dropout", "0.0", Use::advice},
                {"num_labels", "model.classes"}},
       .fixed = {{"model.neox.shared_norm", "true"},

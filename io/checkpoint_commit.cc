@@ -203,11 +203,11 @@ std::optional<Commit> newest_commit(const std::string& checkpoints) {
   return commits.back();
 }
 
-void prune(const std::string& checkpoints, std::size_t keep) {
+void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept) {
   CONCERTINA_CHECK(keep >= 1, "a run keeps its last checkpoint");
   const std::vector<Commit> commits = list_commits(checkpoints);
   for (std::size_t i = 0; i + keep < commits.size(); ++i)
-    remove_commit(commits[i].path, commits[i].path);
+    if (commits[i].step != kept) remove_commit(commits[i].path, commits[i].path);
 }
 
 }  // namespace concertina

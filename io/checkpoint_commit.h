@@ -46,7 +46,7 @@ std::string commit_name(std::int64_t step);
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);
 
-/// Removes the oldest commits until `keep` >= 1 are left.
-void prune(const std::string& checkpoints, std::size_t keep);
+/// Removes the oldest commits until the newest `keep` >= 1 are left, and that of step `kept`.
+void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept = -1);
 
 }  // namespace concertina

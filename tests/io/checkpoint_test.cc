@@ -107,6 +107,19 @@ TEST_F(CheckpointTest, ListsNewestAndPrunes) {
   EXPECT_TRUE(std::filesystem::exists(checkpoints() + "/best"));
 }
 
+TEST_F(CheckpointTest, PruneKeepsOneMore) {
+  for (const std::int64_t step : {1, 2, 3, 4}) save_model(step);
+  const auto steps = [&] {
+    std::vector<std::int64_t> all;
+    for (const Commit& commit : list_commits(checkpoints())) all.push_back(commit.step);
+    return all;
+  };
+  prune(checkpoints(), 2, 1);
+  EXPECT_EQ(steps(), (std::vector<std::int64_t>{1, 3, 4}));
+  prune(checkpoints(), 1, 4);
+  EXPECT_EQ(steps(), (std::vector<std::int64_t>{4}));
+}
+
 /// `eval` beside a run that keeps one commit.
 TEST_F(CheckpointTest, WhatIsRemovedMeanwhileIsNoDamage) {
   std::atomic<bool> done = false;

@@ -9,6 +9,7 @@
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
+#include "experiments/run/best_commit.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_reader.h"
@@ -27,6 +28,7 @@ struct ExportOptions : CheckpointOptions {
   bool onnx = false;                     // in place of transformers' files
   std::string inline_limit = "256 MiB";  // of ONNX
   bool force = false;                    // what is in `out` is replaced
+  bool newest = false;                   // of a run, in place of its best
 };
 
 /// Tells a user how to export to where something is already.
@@ -73,6 +75,12 @@ TensorReader reader_of(CheckpointReader& checkpoint, const Graph& graph) {
   };
 }
 
+StoredRun stored_run_of(const ExportOptions& options) {
+  StoredRun run = require_stored_run(options.path);
+  if (options.newest) run.chosen = Chosen::newest;
+  return run;
+}
+
 /// The facts that tell one export from another; no time and no path, so the same export is the same
 /// bytes.
 std::map<std::string, std::string> facts_of(const RunConfig& config, const Manifest& manifest) {
@@ -85,7 +93,8 @@ std::map<std::string, std::string> facts_of(const RunConfig& config, const Manif
 }
 
 void print_files(const ExportOptions& options, const OnnxFiles& files, const Graph& graph,
-                 std::int64_t step) {
+                 const Manifest& manifest) {
+  const std::int64_t step = manifest.step;
   if (options.json) {
     print_once(json_line({{"step", step},
                           {"model", files.model},
@@ -96,8 +105,9 @@ void print_files(const ExportOptions& options, const OnnxFiles& files, const Gra
                           {"weights_sha256", files.weights_sha256}}));
     return;
   }
-  std::string text = fmt::format("step {}: {} nodes in {}, {} bytes", step, graph.nodes.size(),
-                                 files.model, grouped(static_cast<std::int64_t>(files.bytes)));
+  std::string text =
+      fmt::format("{}: {} nodes in {}, {} bytes", step_text(step, manifest.metadata),
+                  graph.nodes.size(), files.model, grouped(static_cast<std::int64_t>(files.bytes)));
   if (!files.data.empty())
     text += fmt::format("; weights in {}, {} bytes", files.data,
                         grouped(static_cast<std::int64_t>(files.data_bytes)));
@@ -109,7 +119,7 @@ int run_onnx_export(const ExportOptions& options) {
   if (options.type != "float32")
     throw_input("weights of an ONNX model are float32", "--dtype " + options.type,
                 "no --dtype, or no --onnx");
-  const StoredRun run = require_stored_run(options.path);
+  const StoredRun run = stored_run_of(options);
   const RunConfig& config = run.config;
   CheckpointReader checkpoint = open_stored(run);
   const Graph graph = model_of(config)->describe(!untied_table(checkpoint, config).empty());
@@ -120,7 +130,7 @@ int run_onnx_export(const ExportOptions& options) {
   const std::string file = model_file(options.out);
   if (!options.force) require_nothing_at(file, kForceExport);
   const OnnxFiles files = write_onnx(graph, read, file, wanted);
-  print_files(options, files, graph, checkpoint.manifest().step);
+  print_files(options, files, graph, checkpoint.manifest());
   return 0;
 }
 
@@ -141,7 +151,7 @@ int run_checkpoint_export(const ExportOptions& options) {
   if (!options.force)
     for (const char* file : {"config.json", kSafetensors, kSafetensorsIndex})
       require_nothing_at((fs::path(options.out) / file).string(), kForceExport);
-  const StoredRun run = require_stored_run(options.path);
+  const StoredRun run = stored_run_of(options);
   CheckpointReader reader = open_stored(run);
   write_published(
       options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
@@ -150,7 +160,8 @@ int run_checkpoint_export(const ExportOptions& options) {
   if (options.json)
     print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}));
   else
-    print_once(fmt::format("{}: the model after step {}\n", options.out, reader.manifest().step));
+    print_once(fmt::format("{}: the model after {}\n", options.out,
+                           step_text(reader.manifest().step, reader.manifest().metadata)));
   return 0;
 }
 
@@ -175,6 +186,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
                  "with --onnx: larger weights get a file of their own, FILE_data")
       ->type_name("SIZE")
       ->capture_default_str();
+  add_newest_option(app, options.newest);
   app.add_flag("--force", options.force, "replace a model that is there already");
   add_json_option(app, options);
 }

@@ -71,6 +71,11 @@ void add_json_option(CLI::App& app, CommandOptions& options) {
   app.add_flag("--json", options.json, "print one JSON object, nothing else");
 }
 
+void add_newest_option(CLI::App& app, bool& newest) {
+  app.add_flag("--newest", newest,
+               "the newest checkpoint of a run that keeps its best one (checkpoint.best)");
+}
+
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   return {[low, high](std::string& text) -> std::string {
             std::int64_t value = 0;

@@ -56,6 +56,8 @@ struct ConfigOptions : CommandOptions {
 /// else is missing); --json where the command prints figures.
 void add_config_options(CLI::App& app, ConfigOptions& options);
 void add_json_option(CLI::App& app, CommandOptions& options);
+/// --newest: of a run that keeps its best checkpoint.
+void add_newest_option(CLI::App& app, bool& newest);
 
 /// Checks an option's value as it is written: CLI::Range lets NaN through, and reads 010 as eight.
 /// A whole number in decimal digits, from `low` to `high`; a finite number, likewise.

@@ -1,4 +1,4 @@
-// `concertina eval`: held-out loss of a run's newest checkpoint.
+// `concertina eval`: held-out loss of a run's best checkpoint, or its newest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "experiments/evaluate/evaluate.h"
 #include "experiments/evaluate/logits_files.h"
 #include "experiments/launch/launch.h"
+#include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
@@ -20,7 +21,8 @@ struct EvalOptions : ConfigOptions {
   std::string split = "validation";  // or "test"
   std::vector<std::string> text;     // in place of the run's own
   std::vector<std::string> files;    // likewise, and all of them is held out
-  std::int64_t step = -1;            // of the checkpoint; -1: the newest
+  std::int64_t step = -1;            // of the checkpoint; -1: the best, else the newest
+  bool newest = false;               // whatever is the best
   std::string logits;                // directory for what the model says; empty: nowhere
 };
 
@@ -62,7 +64,7 @@ void require_held_out(Launch& launch, const nlohmann::json& then) {
 }
 
 void print_result(const EvalOptions& options, const Launch& launch, std::int64_t step,
-                  const Validation& result) {
+                  const nlohmann::json& stored, const Validation& result) {
   const double bits = result.loss / std::log(2.0);
   const char* const split = split_of(options) == Split::test ? "test" : "held-out";
   if (options.json) {
@@ -76,12 +78,14 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
     for (const Metric& metric : result.metrics) json[metric.name] = metric.value;
     print_once(json.dump() + "\n");
   } else if (result.tokens) {
-    print_once(fmt::format(
-        "step {}: {} loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n", step,
-        split, result.loss, bits, std::exp(result.loss), text_share(result)));
+    print_once(
+        fmt::format("{}: {} loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n",
+                    step_text(step, stored), split, result.loss, bits, std::exp(result.loss),
+                    text_share(result)));
   } else {
-    print_once(fmt::format("step {}: {} loss {:.4f} nats per target{}, over {}\n", step, split,
-                           result.loss, metrics_text(result), text_share(result)));
+    print_once(fmt::format("{}: {} loss {:.4f} nats per target{}, over {}\n",
+                           step_text(step, stored), split, result.loss, metrics_text(result),
+                           text_share(result)));
   }
 }
 
@@ -110,6 +114,7 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   given.excludes("--split", "--files", !given.files.empty());
   given.excludes("--text", "--files", !given.files.empty());
   given.excludes("--text", "--split test", given.split == "test");
+  given.excludes("--newest", "--step", given.step >= 0);
   EvalOptions options = given;
   if (!options.files.empty()) options.split = "test";
   RunConfig config = config_of(options);
@@ -122,7 +127,8 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
   nlohmann::json stored;
-  const std::int64_t step = require_checkpoint(launch->trainer, path, &stored);
+  const std::int64_t step = require_checkpoint(
+      launch->trainer, path, options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
   if (options.text.empty() && options.files.empty()) require_held_out(*launch, stored);
   const Validation result = evaluate_to_files(options, *launch);
@@ -133,15 +139,17 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
     throw_input("the data has no held-out part", config.where("data.validation"),
                 "data.validation = 0.1, or more data");
   require_finite(result, step);
-  print_result(options, *launch, step, result);
+  print_result(options, *launch, step, stored, result);
   return 0;
 }
 
 void add_eval_options(CLI::App& app, EvalOptions& options) {
   add_json_option(app, options);
-  app.add_option("--step", options.step, "of the checkpoint; the newest if not given")
+  app.add_option("--step", options.step,
+                 "of the checkpoint; if not given the run's best (checkpoint.best), or its newest")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  add_newest_option(app, options.newest);
   app.add_option("--logits", options.logits,
                  "write logits.npy and what the model read (tokens.npy, ...) here")
       ->type_name("DIRECTORY");
@@ -163,8 +171,8 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
 }  // namespace
 
 Command command_eval() {
-  return make_command<EvalOptions>("held-out loss of a run's newest checkpoint", add_eval_options,
-                                   run_eval);
+  return make_command<EvalOptions>("held-out loss of a run's best checkpoint, or its newest",
+                                   add_eval_options, run_eval);
 }
 
 }  // namespace concertina

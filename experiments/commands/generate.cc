@@ -1,8 +1,11 @@
-// `concertina generate`: text from a run's newest checkpoint.
+// `concertina generate`: text from a run's best checkpoint, or its newest.
 #include "experiments/evaluate/generate.h"
+
+#include "core/log.h"
 #include "experiments/commands/command.h"
 #include "experiments/launch/launch.h"
 #include "experiments/machine/exit.h"
+#include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
 
 namespace concertina {
@@ -10,15 +13,22 @@ namespace {
 
 constexpr int kTokens = 200;  // where the run says 0, which is for the end of `train`
 
-int run_generate(const ConfigOptions& options, MpiEnvironment& mpi) {
+struct GenerateOptions : ConfigOptions {
+  bool newest = false;  // in place of the best
+};
+
+int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   config.data.text.clear();
   config.data.files.clear();  // a prompt is all that it takes
   if (config.generate.tokens == 0) config.generate.tokens = kTokens;
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
+  nlohmann::json stored;
   const std::int64_t step =
-      require_checkpoint(launch->trainer, checkpoint_directory(launch->config));
+      require_checkpoint(launch->trainer, checkpoint_directory(launch->config),
+                         options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
+  if (launch->leads() && !options.json) log::info("the model after {}", step_text(step, stored));
   const GenerateSection& wanted = launch->config.generate;
   const std::string text =
       generate(launch->trainer, *launch->tokenizer, wanted, launch->config.run.seed);
@@ -32,8 +42,13 @@ int run_generate(const ConfigOptions& options, MpiEnvironment& mpi) {
 }  // namespace
 
 Command command_generate() {
-  return make_command<ConfigOptions>("text from a run's newest checkpoint", add_json_option,
-                                     run_generate);
+  return make_command<GenerateOptions>(
+      "text from a run's best checkpoint, or its newest",
+      [](CLI::App& app, GenerateOptions& options) {
+        add_json_option(app, options);
+        add_newest_option(app, options.newest);
+      },
+      run_generate);
 }
 
 }  // namespace concertina

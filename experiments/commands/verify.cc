@@ -105,7 +105,7 @@ int verify_policies(const VerifyOptions& options, MpiEnvironment& mpi) {
   if (launch.dataset == nullptr)
     throw_input("a run is trained on data, and there is none", "data.text", "files of text");
   launch.begin();
-  const std::int64_t steps = options.steps.value_or(config.run.steps);
+  const std::int64_t steps = options.steps.value_or(launch.config.run.steps);
   const bool prints = launch.leads() && !options.json;
   if (prints)
     print_once(fmt::format(

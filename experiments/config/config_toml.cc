@@ -110,6 +110,7 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   config.run.name = directory.filename().string();
   config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
   config.origins["run.name"] = config.origins["run.dir"] = path;
+  if (config.run.epochs > 0) config.origins.erase("run.steps");  // it follows from them
 }
 
 void set_config(std::string_view assignment, RunConfig& config) {

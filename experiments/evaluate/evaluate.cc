@@ -37,7 +37,6 @@ class ClassPredictions final : public Predictions {
       ++all;
       right += static_cast<std::int32_t>(numbers[i]) == label_ ? 1 : 0;
     }
-    if (all == 0) return {};
     return {{"accuracy", static_cast<double>(right) / static_cast<double>(all)}};
   }
 
@@ -130,7 +129,6 @@ std::vector<Metric> SpanPredictions::metrics(std::span<const double> numbers) co
     f1 += scored.f1;
     ++asked;
   }
-  if (asked == 0) return {};
   const auto count = static_cast<double>(asked);
   return {{"exact_match", exact / count}, {"f1", f1 / count}};
 }
@@ -258,7 +256,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
   }
   result.targets = source.targets();
   if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
-  result.metrics = answers.metrics();
+  if (result.targets > 0) result.metrics = answers.metrics();
   result.seconds = now() - start;
   return result;
 }

@@ -14,10 +14,11 @@
 
 namespace concertina {
 
-/// A figure such as "accuracy", in [0, 1].
+/// A figure such as "accuracy".
 struct Metric {
-  std::string name;
+  std::string name{};
   double value = 0;
+  bool minimise = false;  // smaller is better
 };
 
 class Predictions {
@@ -28,7 +29,8 @@ class Predictions {
   /// Makes numbers of the logits of one sample, which are on the host: of one row, or of all.
   virtual void answer(std::uint64_t sample, std::span<const float> logits,
                       std::span<double> numbers) const = 0;
-  /// `numbers`: those of samples 0, 1, ..., one after the other.
+  /// `numbers`: those of samples 0, 1, ..., one after the other; of none, all figures without a
+  /// value.
   virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
 };
 
@@ -53,7 +55,7 @@ struct Validation {
   bool tokens = false;               // are targets: e^loss is a perplexity then, and only then
   std::int64_t targets = 0, of = 0;  // scored, and all that the split has
   double seconds = 0;                // that it took
-  std::vector<Metric> metrics;       // what the task counts beside the loss
+  std::vector<Metric> metrics{};     // what the task counts beside the loss
   std::int64_t samples = 0;          // that were seen
 };
 

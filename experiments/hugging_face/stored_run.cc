@@ -98,8 +98,9 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
   run.directory = directory->string();
   read_run_directory(run.directory, run.config);
   validate(run.config);
-  run.checkpoints =
-      exists_in(*named, kConfigFile) ? checkpoint_directory(run.config) : named->string();
+  const bool whole = exists_in(*named, kConfigFile);
+  run.checkpoints = whole ? checkpoint_directory(run.config) : named->string();
+  run.chosen = whole ? Chosen::best : Chosen::newest;
   return run;
 }
 
@@ -123,7 +124,9 @@ StoredRun require_stored_run(const std::string& path) {
 
 CheckpointReader open_stored(const StoredRun& run) {
   if (is_commit(run.checkpoints)) return CheckpointReader(run.checkpoints);
-  if (auto newest = open_newest(run.checkpoints)) return CheckpointReader(std::move(*newest));
+  auto commit =
+      run.chosen == Chosen::best ? open_best(run.checkpoints) : open_newest(run.checkpoints);
+  if (commit) return CheckpointReader(std::move(*commit));
   refuse_without_commit(run.checkpoints);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/config/config.h"
+#include "experiments/run/best_commit.h"
 #include "io/checkpoint_reader.h"
 
 namespace concertina {
@@ -22,7 +23,8 @@ bool is_new(const RunConfig& config, const std::string& tensor);
 struct StoredRun {
   std::string directory;  // has config.toml
   RunConfig config;
-  std::string checkpoints;  // a commit, or a directory of commits of which the newest is meant
+  std::string checkpoints;         // a commit, or a directory of commits
+  Chosen chosen = Chosen::newest;  // which of them is meant: the best, where the run was named
 };
 
 /// The run that `path` is: a run directory, or a checkpoint, a file of one or a directory of

@@ -121,6 +121,20 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   return dataset;
 }
 
+/// run.steps as it follows from run.epochs: the first step after which so many epochs are done.
+RunConfig with_steps(RunConfig config, const std::shared_ptr<const Dataset>& dataset) {
+  if (config.run.epochs == 0 || dataset == nullptr) return config;
+  const TrainingSource source(dataset, data_seed(config), config.batch.global);
+  const std::int64_t steps = source.first_step(static_cast<std::uint64_t>(config.run.epochs));
+  if (config.origins.contains("run.steps") && config.run.steps != steps && config.run.steps > 0)
+    throw_input(fmt::format("run.steps = {}, but run.epochs = {} of this data takes {}",
+                            config.run.steps, config.run.epochs, counted(steps, "step")),
+                config.where("run.steps"), "run.epochs = 0, or run.steps = 0");
+  config.run.steps = steps;
+  validate(config);
+  return config;
+}
+
 void require_fields(const Dataset& dataset, const ModelSpec& model) {
   const std::vector<Field> fields = fields_of(model);
   std::vector<int> places(fields.size());
@@ -207,8 +221,7 @@ OrderedJson keep_schedule(const RunConfig& config, const std::string& directory)
 }
 
 Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& command)
-    : config(given),
-      world(mpi.world()),
+    : world(mpi.world()),
       watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
                [](const std::string& report) {
                  log::error("{}; this ends all ranks", report);
@@ -221,6 +234,7 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
       threads(thread_counts[at(world.rank())]),
       tokenizer(tokenizer_of(given)),
       dataset(open_data(given, tokenizer)),
+      config(command == "train" || command == "verify" ? with_steps(given, dataset) : given),
       data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
       isa(agree(world, given, claims(given, command, *tokenizer, dataset.get(), data_fingerprint))),
       backend(make_backend(with_isa(given, isa), threads, world)),

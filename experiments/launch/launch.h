@@ -22,7 +22,6 @@ class Launch {
   /// together, and takes the memory. Nothing is written anywhere.
   Launch(const RunConfig& config, MpiEnvironment& mpi, const std::string& command);
 
-  const RunConfig config;
   Communicator& world;
   Watchdog watchdog;
   LaunchWatch launch_watch;
@@ -32,6 +31,7 @@ class Launch {
   const int threads;  // of this rank
   const std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Dataset> dataset;  // null if the config names no data
+  const RunConfig config;                  // with the steps that run.epochs stands for
   const std::string data_fingerprint;      // empty without one
   const std::string isa;                   // that all ranks compute by; empty on a GPU
   std::unique_ptr<Backend> backend;

@@ -5,10 +5,16 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/number_text.h"
 #include "experiments/run/planning.h"
 #include "io/run_files.h"
 
 namespace concertina {
+
+std::string held_out_line(std::int64_t step, std::int64_t steps, const Validation& result) {
+  return fmt::format("step {}/{}  held-out loss {}{}, over {}", step, steps,
+                     number_text(result.loss), metrics_text(result), text_share(result));
+}
 
 Monitor::Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step)
     : model_(job_of(config).model),

@@ -16,6 +16,9 @@
 
 namespace concertina {
 
+/// "step 20/200  held-out loss 2.3457, accuracy 81.25%, over 4,096 of 44,044 targets".
+std::string held_out_line(std::int64_t step, std::int64_t steps, const Validation& result);
+
 class Monitor {
  public:
   /// Continues the files of `directory` after step `last_step`.
@@ -27,6 +30,8 @@ class Monitor {
   void validation(std::int64_t step, const Validation& result, bool final);
   /// A line of events.jsonl: what happened, and what it cost.
   void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
+  /// Writes a line between those of steps.
+  void say(const std::string& line) { progress_.say(line); }
   /// Takes the bar away; call it before anything else writes to the terminal.
   void clear() { progress_.clear(); }
 

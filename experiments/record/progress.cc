@@ -103,6 +103,11 @@ void Progress::clear() {
   drawn_ = false;
 }
 
+void Progress::say(const std::string& line) {
+  clear();
+  put(stream_, line + '\n');
+}
+
 void Eta::add(double step_seconds) {
   constexpr double kWeight = 0.1;
   mean_ = mean_ < 0 ? step_seconds : mean_ + kWeight * (step_seconds - mean_);

@@ -40,6 +40,8 @@ class Progress {
   void update(const ProgressFigures& figures);
   /// Takes the bar away; call it before anything else writes to the terminal.
   void clear();
+  /// Writes a line between those of steps.
+  void say(const std::string& line);
 
  private:
   std::FILE* stream_;

@@ -54,6 +54,17 @@ std::string memory_tile(const ReportFigures& figures) {
                           exact ? "as predicted, on every rank" : "not as predicted"));
 }
 
+/// The best evaluation of a run that goes by them, and why it ended.
+std::string best_tile(const RunFiles& run) {
+  const double step = number_in(run.result, "best_step"),
+               best = number_in(run.result, "best_figure");
+  if (std::isnan(step) || std::isnan(best)) return "";
+  const bool early = text_in(run.result, "ended_by") == "run.patience";
+  return tile(number_text(best),
+              fmt::format("best {}, at step {:.0f}{}", escape(text_in(run.result, "best_by")), step,
+                          early ? "; without a better one the run ended (run.patience)" : ""));
+}
+
 std::string header(const RunFiles& run, const ReportFigures& figures) {
   const RunTrace& trace = run.trace;
   const StepTotals all = total(run.metrics);
@@ -73,6 +84,7 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
                  fmt::format("held-out loss at step {:.0f}, nats per target{}", last.step,
                              last.tokens > 0 ? ", over " + grouped(last.tokens) + " targets" : ""));
   }
+  text += best_tile(run);
   if (run.result.is_object() && run.result.contains("mfu") && run.result["mfu"].is_number())
     text += tile(html::share_text(run.result["mfu"].get<double>()),
                  "model FLOPs utilization (MFU) of the last launch: three times the products of a "

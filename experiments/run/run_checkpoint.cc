@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/machine/gather.h"
+#include "experiments/run/best_commit.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
@@ -96,15 +97,15 @@ Beat beat_of(const Trainer& trainer) {
   };
 }
 
-/// The commit at `path`, or the newest one below it, agreed on by all ranks; none if there is none.
-/// Rank 0 opens it, and keeps what it has read in `own`.
-std::optional<std::string> find_commit(Communicator& world, const std::string& path,
+/// The commit at `path`, or the one below it that is meant, agreed on by all ranks; none if there
+/// is none. Rank 0 opens it, and keeps what it has read in `own`.
+std::optional<std::string> find_commit(Communicator& world, const std::string& path, Chosen chosen,
                                        std::optional<OpenCommit>& own) {
   return path_from_first(world, path, [&]() -> std::optional<std::string> {
     if (std::filesystem::exists(std::filesystem::path(path) / kManifestName))
       own = OpenCommit{path, open_manifest(path)};
     else
-      own = open_newest(path);
+      own = chosen == Chosen::best ? open_best(path) : open_newest(path);
     if (!own) return std::nullopt;
     return own->path;
   });
@@ -142,12 +143,12 @@ void read_state(State& state, CheckpointReader& reader) {
 }
 
 /// Nothing if there is no commit at `path`; `commit` is the one that is read.
-std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path,
+std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, Chosen chosen,
                                      const nlohmann::json& identity,
                                      std::optional<std::string>& commit, nlohmann::json* kept) {
   Communicator& world = trainer.world();
   std::optional<OpenCommit> own;
-  commit = find_commit(world, path, own);
+  commit = find_commit(world, path, chosen, own);
   if (!commit) return std::nullopt;
   std::int64_t step = 0, updates = 0;
   std::vector<std::int64_t> missed;  // none are known of a program that did not count them
@@ -240,23 +241,25 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
       cleanup);
 }
 
-void prune_checkpoints(const std::string& directory, int keep) {
+void prune_checkpoints(const std::string& directory, int keep, std::int64_t best) {
   try {
-    prune(directory, static_cast<std::size_t>(keep));
+    prune(directory, static_cast<std::size_t>(keep), best);
   } catch (const Error& error) {
     log::warn("an old checkpoint could not be removed: {} ({})", error.message(), error.where());
   }
 }
 
-std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
-                                            const nlohmann::json& identity, nlohmann::json* kept) {
+namespace {
+
+std::optional<std::int64_t> load_chosen(Trainer& trainer, const std::string& path, Chosen chosen,
+                                        const nlohmann::json& identity, nlohmann::json* kept) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a checkpoint");
   // A run that trains removes old commits, also while another process reads them.
   constexpr int kAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     std::optional<std::string> commit;
     try {
-      return try_load(trainer, path, identity, commit, kept);
+      return try_load(trainer, path, chosen, identity, commit, kept);
     } catch (const Error&) {
       const bool gone = from_first(trainer.world(), [&] {
         return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
@@ -264,8 +267,15 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
       if (!gone || attempt == kAttempts) throw;
     }
     if (trainer.world().rank() == 0)
-      log::info("{} was removed while it was read: the newest one is taken", *commit);
+      log::info("{} was removed while it was read: another one is taken", *commit);
   }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
+                                            const nlohmann::json& identity, nlohmann::json* kept) {
+  return load_chosen(trainer, path, Chosen::newest, identity, kept);
 }
 
 void refuse_without_commit(const std::string& path) {
@@ -273,15 +283,16 @@ void refuse_without_commit(const std::string& path) {
               "the directory of a run that `concertina train` has trained");
 }
 
-std::string agreed_commit(Communicator& world, const std::string& path) {
+std::string agreed_commit(Communicator& world, const std::string& path, Chosen chosen) {
   std::optional<OpenCommit> own;
-  const std::optional<std::string> commit = find_commit(world, path, own);
+  const std::optional<std::string> commit = find_commit(world, path, chosen, own);
   if (!commit) refuse_without_commit(path);
   return *commit;
 }
 
-std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, nlohmann::json* kept) {
-  const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept);
+std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, Chosen chosen,
+                                nlohmann::json* kept) {
+  const std::optional<std::int64_t> step = load_chosen(trainer, path, chosen, {}, kept);
   if (!step) refuse_without_commit(path);
   return *step;
 }

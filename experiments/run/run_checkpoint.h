@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "experiments/run/best_commit.h"
 #include "experiments/run/trainer.h"
 
 namespace concertina {
@@ -21,9 +22,10 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
 /// At least the bytes of a checkpoint of all ranks in the assignment of now.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);
 
-/// Keeps the newest `keep` commits, on one rank; what cannot be removed is a warning. Wait with it
+/// Keeps the newest `keep` commits, and that of step `best`, on one rank; what cannot be removed is
+/// a warning. Wait with it
 /// for the first step after a commit: until then nobody knows whether training goes on from there.
-void prune_checkpoints(const std::string& directory, int keep);
+void prune_checkpoints(const std::string& directory, int keep, std::int64_t best = -1);
 
 /// Loads the commit at `path` (a step-... directory), or the newest below it, into the engine's
 /// weights and states, and returns its step. Null if there is no commit. Throws bad input that
@@ -37,12 +39,12 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
 
 /// The input error of a `path` at which, and below which, there is no commit.
 [[noreturn]] void refuse_without_commit(const std::string& path);
-/// The commit at `path`, or the newest below it: the same on all ranks. Collective. Input error:
-/// there is none.
-std::string agreed_commit(Communicator& world, const std::string& path);
+/// The commit at `path`, or the one below it that is meant: the same on all ranks. Collective.
+/// Input error: there is none.
+std::string agreed_commit(Communicator& world, const std::string& path, Chosen chosen);
 
 /// For commands that need one: as load_checkpoint(), without an identity; no commit is an error.
-std::int64_t require_checkpoint(Trainer& trainer, const std::string& path,
+std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, Chosen chosen,
                                 nlohmann::json* kept = nullptr);
 
 }  // namespace concertina

@@ -81,6 +81,10 @@ void require_reached(const StudySpec& spec, const TomlSource& source) {
   };
   const RunConfig config = config_of(spec, {});
   const std::int64_t steps = config.run.steps;
+  if (method.rungs != nullptr && (varies("run.epochs") || config.run.epochs > 0))
+    throw_input(
+        fmt::format("{}'s rungs are steps, and a trial's length is in epochs", spec.search.method),
+        source.name(), "run.steps in place of run.epochs");
   if (method.rungs != nullptr && !varies("run.steps") &&
       method.rungs(spec.search.options, steps).size() < 2)
     throw_input(fmt::format("{}'s lowest rung is not below run.steps = {}: no trials are compared",
@@ -89,7 +93,8 @@ void require_reached(const StudySpec& spec, const TomlSource& source) {
   if (spec.stop.metric == "validation_loss" && !varies("eval.every") && config.eval.every == 0)
     throw_input("[stop] waits for the held-out loss, which no trial has before its end",
                 source.name(), "eval.every = N in [set]; or metric = \"loss\"");
-  if (!varies("run.steps") && !spec.stop.metric.empty() && spec.stop.after >= steps)
+  if (!varies("run.steps") && !varies("run.epochs") && config.run.epochs == 0 &&
+      !spec.stop.metric.empty() && spec.stop.after >= steps)
     throw_input(fmt::format("[stop] looks after {} steps, a trial has {}", spec.stop.after, steps),
                 source.name(), "after below run.steps");
 }

@@ -195,7 +195,7 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
   if (!lock) return false;
   if (kill_marked(trial_mark(paths_, number)) > 0)
     log::info("trial {}: ended what an earlier launch of the study had left", number);
-  if (finished_steps(paths_.run(number)) == config.run.steps) {
+  if (is_finished(paths_.run(number), config)) {
     end(trial_outcome(spec_, paths_, task, config, 0, stored(number)), 0);
     return false;
   }

@@ -91,9 +91,7 @@ StopSection read_stop(const TomlSource& source, const toml::node& node) {
 }
 
 std::string StopRule::see(std::int64_t step, double value) {
-  const bool better = std::isnan(best_) || (minimise_ ? value < best_ : value > best_);
-  no_better_ = better ? 0 : no_better_ + 1;
-  if (better) best_ = value;
+  best_.see(value);
   if (step < stop_.after) return {};
   const std::string now =
       fmt::format("{} is {} after step {}", stop_.metric, number_text(value), step);
@@ -101,9 +99,9 @@ std::string StopRule::see(std::int64_t step, double value) {
   if (std::isnan(value)) return now;
   if (stop_.has_above && value > stop_.above) return fmt::format("{}: above {}", now, stop_.above);
   if (stop_.has_below && value < stop_.below) return fmt::format("{}: below {}", now, stop_.below);
-  if (stop_.patience > 0 && no_better_ >= stop_.patience)
-    return fmt::format("{}: no better than {} for {}", now, number_text(best_),
-                       counted(no_better_, "value"));
+  if (stop_.patience > 0 && best_.no_better() >= stop_.patience)
+    return fmt::format("{}: no better than {} for {}", now, number_text(best_.best()),
+                       counted(best_.no_better(), "value"));
   return {};
 }
 
@@ -208,7 +206,7 @@ void TrialProcess::tell_to_stop() {
 bool TrialProcess::cut_short(int code, bool several_nodes) const {
   if (told_to_stop_ > 0) return false;
   if (code == static_cast<int>(Exit::preempted)) return true;
-  const bool whole = finished_steps(paths_.run(task_.trial.number)) == config_.run.steps;
+  const bool whole = is_finished(paths_.run(task_.trial.number), config_);
   // mpirun may even say 0.
   return several_nodes && !whole && (code == 0 || code == kLostNode);
 }
@@ -244,7 +242,7 @@ StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const 
   record.directory = paths.run(number);
   harvest(record);
   record.facts["config_sha256"] = launch_digest(config);
-  const bool whole = finished_steps(record.directory) == config.run.steps;
+  const bool whole = is_finished(record.directory, config);
   record.state = code == 0 && whole ? TrialState::done : TrialState::failed;
   if (record.state == TrialState::failed) {
     record.error = error_in_log(paths.log(number), log_begin);

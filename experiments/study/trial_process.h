@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/record/best_figure.h"
 #include "experiments/study/child_process.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
@@ -24,7 +24,7 @@ StopSection read_stop(const TomlSource& source, const toml::node& node);
 class StopRule {
  public:
   /// `minimise`: whether smaller values are better, for patience.
-  StopRule(const StopSection& stop, bool minimise) : stop_(stop), minimise_(minimise) {}
+  StopRule(const StopSection& stop, bool minimise) : stop_(stop), best_(minimise) {}
 
   /// Takes the metric's value after `step` steps. Returns why the trial should end; empty: it
   /// should go on.
@@ -32,9 +32,7 @@ class StopRule {
 
  private:
   const StopSection& stop_;
-  bool minimise_;
-  double best_ = std::numeric_limits<double>::quiet_NaN();
-  int no_better_ = 0;  // values in a row
+  BestFigure best_;
 };
 
 /// Follows the log lines of a run while they are written, and gives them to a rule.

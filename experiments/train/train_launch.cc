@@ -24,6 +24,7 @@
 #include "experiments/machine/machine.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
+#include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/comm/communicator.h"
@@ -144,6 +145,7 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
       checkpoints(checkpoint_directory(asked)),
       text_stamps(dataset->corpus().stamps()),
       own_identity(identity(/*remember=*/!mode.dry_run)),
+      selection(config, fields_of(trainer.job().model), dataset),
       mode_(mode) {
   if (config.generate.tokens > 0)  // not at the end of the training, when it is done
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
@@ -161,6 +163,7 @@ void TrainLaunch::open() {
       load_checkpoint(trainer, checkpoints, own_identity, &stored);
   done = found.value_or(0);
   if (stored.contains(kProgress)) progress = stored[kProgress];
+  restore_selection();
   launch_watch.committed(done);
   if (leads()) found ? refuse_from_scratch() : start_anew();
   if (!found) {
@@ -174,6 +177,21 @@ void TrainLaunch::open() {
 
 void TrainLaunch::ended(std::int64_t step, int exit_code) {
   if (record_) record_->end(step, exit_code);
+}
+
+/// Where somebody has removed the best commit, it is looked for anew.
+void TrainLaunch::restore_selection() {
+  selection.restore(progress.value(kBestKey, nlohmann::json()));
+  const bool lacks = from_first(world, [&]() -> nlohmann::json {
+    if (!selection.keeps() || !selection.best()) return false;
+    std::error_code absent;
+    return !stdfs::exists(checkpoints + "/" + commit_name(selection.best()->step), absent);
+  });
+  if (!lacks) return;
+  if (leads())
+    log::warn("the best checkpoint by {}, of step {}, is not in {} any more", selection.figure(),
+              selection.best()->step, checkpoints);
+  selection.forget();
 }
 
 /// On rank 0, where no commit was found.
@@ -211,11 +229,11 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
 
 /// On rank 0: what a reader of the log and of the run directory has to know of this
 void TrainLaunch::open_logs(const nlohmann::json& stored) {
-  const bool trains = done < config.run.steps;
   const nlohmann::ordered_json schedule = keep_schedule(config, directory);
-  log_differences(stored, trains);
+  log_differences(stored, trains());
   // Before any other file: from then on the directory is a run.
-  if (trains || !history.config) owned_->write_config(write_config(with_absolute_paths(resolved)));
+  if (trains() || !history.config)
+    owned_->write_config(write_config(with_absolute_paths(resolved)));
   if (stored.empty()) keep_model_from(config);  // a first launch
   monitor = std::make_unique<Monitor>(config, directory, done);
   log_start();
@@ -256,6 +274,8 @@ void TrainLaunch::log_start() const {
   if (done > config.run.steps)
     log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,
               config.run.steps);
+  else if (done < config.run.steps && !trains())
+    log::warn("{}: nothing to train (run.patience = {})", ending(selection), config.run.patience);
 }
 
 }  // namespace concertina

@@ -12,6 +12,7 @@
 #include "experiments/launch/launch.h"
 #include "experiments/record/monitor.h"
 #include "experiments/record/run_history.h"
+#include "experiments/train/selection.h"
 #include "io/run_directory.h"
 
 namespace concertina {
@@ -40,10 +41,15 @@ class TrainLaunch : public Launch {
   RunHistory history;                  // on rank 0
   std::int64_t done = 0;               // steps of the run, before this launch
   nlohmann::json progress = nlohmann::json::object();  // of the run's policies then, by name
-  std::unique_ptr<Monitor> monitor;                    // on rank 0
+  Selection selection;
+  std::unique_ptr<Monitor> monitor;  // on rank 0
+
+  /// Whether any step is left.
+  bool trains() const { return done < config.run.steps && !selection.exhausted(); }
 
  private:
   void start_anew();
+  void restore_selection();
   void refuse_from_scratch() const;
   void settle_lr_steps(const nlohmann::json& stored);
   void open_logs(const nlohmann::json& stored);

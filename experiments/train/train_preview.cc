@@ -22,7 +22,7 @@ std::string line(std::string_view name, const std::string& text) {
 }
 
 std::int64_t steps_left(const TrainLaunch& launch) {
-  return std::max<std::int64_t>(0, launch.config.run.steps - launch.done);
+  return launch.trains() ? launch.config.run.steps - launch.done : 0;
 }
 
 std::string run_text(const TrainLaunch& launch) {
@@ -31,14 +31,24 @@ std::string run_text(const TrainLaunch& launch) {
   return launch.directory + (there ? " (exists)" : " (new)");
 }
 
+std::string patience_text(const RunConfig& config) {
+  if (config.run.patience == 0) return "";
+  return fmt::format(", or until {} without a better {}",
+                     counted(config.run.patience, "evaluation"),
+                     config.checkpoint.best.empty() ? "validation_loss" : config.checkpoint.best);
+}
+
 std::string steps_text(const TrainLaunch& launch) {
-  const std::int64_t last = launch.config.run.steps;
+  const std::int64_t last = launch.config.run.steps, epochs = launch.config.run.epochs;
   const std::string from = launch.done > 0
                                ? fmt::format(", resuming after the checkpoint of step {} in {}",
                                              launch.done, launch.checkpoints)
                                : ", from new weights";
   if (steps_left(launch) == 0) return fmt::format("nothing is left to train{}", from);
-  return fmt::format("{} to {}{}", launch.done + 1, last, from);
+  return fmt::format("{} to {}{}{}", launch.done + 1, last,
+                     (epochs > 0 ? fmt::format(", the end of epoch {}", epochs) : "") +
+                         patience_text(launch.config),
+                     from);
 }
 
 std::string tokens_text(const TrainLaunch& launch) {
@@ -101,7 +111,8 @@ std::string checkpoints_text(const TrainLaunch& launch) {
   const std::string when = checkpoint.every > 0
                                ? fmt::format("every {}", counted(checkpoint.every, "step"))
                                : "after the last step only";
-  return fmt::format("{}, the newest {} are kept, in {}", when, checkpoint.keep,
+  return fmt::format("{}, the newest {}{} are kept, in {}", when, checkpoint.keep,
+                     checkpoint.best.empty() ? "" : " and the best by " + checkpoint.best,
                      launch.checkpoints);
 }
 

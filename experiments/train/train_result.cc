@@ -91,6 +91,20 @@ Json about_run(const Launch& launch) {
           {"seed", config.run.seed}};
 }
 
+/// Keys: ended_by (the key of [run] by which it did), epochs where that is set; and of the best
+/// model best_by, best_step, best_figure.
+Json ending_json(const TrainLaunch& launch, std::int64_t step) {
+  const RunSection& run = launch.config.run;
+  const Selection& selection = launch.selection;
+  Json json = {{"ended_by", step < run.steps ? "run.patience"
+                            : run.epochs > 0 ? "run.epochs"
+                                             : "run.steps"}};
+  if (run.epochs > 0) json["epochs"] = run.epochs;
+  if (const auto& best = selection.best())
+    json.update({{"best_by", best->by}, {"best_step", best->step}, {"best_figure", best->value}});
+  return json;
+}
+
 bool is_of_step(const std::string& path, std::int64_t step) try {
   const auto result = nlohmann::json::parse(read_file(path, 16 << 20), nullptr, false);
   return result.is_object() && result.contains("steps") && result["steps"] == step;
@@ -145,6 +159,7 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                     peak_flops_per_s(launch.config, launch.backend->describe()) * 1e-12}});
   if (summary.last) result.update(predicted_figures(launch, launch.directory, trace));
   result.update(about_run(launch));
+  result.update(ending_json(launch, summary.step));
   if (!launch.isa.empty()) result["isa"] = launch.isa;
   result.update({{"version", program_version().number},
                  {"commit", program_version().commit},
@@ -177,6 +192,11 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
         "held-out loss {} nats per target{}, over {}; evaluations took {:.0f}% of this launch\n",
         number_text(validation.loss), metrics_text(validation), text_share(validation),
         100 * summary.eval_seconds / summary.launch_seconds);
+  if (summary.step < launch.config.run.steps)
+    words += fmt::format("ended after {} (run.patience)\n", ending(launch.selection));
+  if (const auto& best = launch.selection.best())
+    words += fmt::format("best {}: {} after step {}{}\n", best->by, number_text(best->value),
+                         best->step, launch.selection.keeps() ? ", whose checkpoint is kept" : "");
   if (summary.cache) words += text_of(*summary.cache) + "\n";
   const std::string& prompt = launch.config.generate.prompt;
   if (!text.empty()) words += "\n" + terminal_text(prompt + text) + "\n";

@@ -49,7 +49,7 @@ StepStatus gather_status(Trainer& trainer, double seconds) {
 std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
   if (const std::string idle = idle_cache(launch.config); !idle.empty() && launch.leads())
     log::warn("{}", idle);
-  if (!uses_cache(launch.config) || launch.done >= launch.config.run.steps) return nullptr;
+  if (!uses_cache(launch.config) || !launch.trains()) return nullptr;
   AutoCache::Options options{
       .dataset = launch.dataset,
       .owner = std::filesystem::absolute(launch.directory).lexically_normal(),
@@ -83,7 +83,7 @@ FreezePoints freeze_points(const TrainLaunch& launch) {
 /// says it.
 void warn_of_policies(const TrainLaunch& launch) {
   const RunConfig& config = launch.resolved;
-  if (!launch.leads() || launch.done >= config.run.steps) return;
+  if (!launch.leads() || !launch.trains()) return;
   const FreezeRules rules = freeze_rules(config, launch.trainer.job().model);
   const FreezePoints points = freeze_points(launch);
   const std::string freezing = idle_freezing(rules, points);
@@ -122,7 +122,8 @@ int Training::run() {
   Tracing tracing(trainer_, config, done_, launch_.directory);
   warn_of_policies(launch_);
   cache_ = open_cache(launch_);
-  while (done_ < steps) {
+  Selection& selection = launch_.selection;
+  while (done_ < steps && !selection.exhausted()) {
     const StepView step = train_step(tracing);
     const int batches = trainer_.assignment().batches;
     decide({.before = step.before,
@@ -133,13 +134,15 @@ int Training::run() {
             .epochs_before = source_.epochs_done(step.before),
             .epochs = source_.epochs_done(done_)},
            tracing);
-    if (is_due(step.before, done_, config.eval.every) && done_ < steps) periodic_validation(done_);
-    const bool stop = step.status.signal != 0 && done_ < steps;
+    evaluate_step(step.before);
+    const bool last = done_ == steps || selection.exhausted();
+    const bool stop = step.status.signal != 0 && !last;
     // What follows from measured times is decided once: no resume goes back before it.
     const bool decided =
         trainer_.assignment().batches != batches && !timed_training(config).empty();
-    if (stop || decided || is_due(step.before, done_, config.checkpoint.every) || done_ == steps)
-      save(done_, stop || done_ == steps);
+    if (stop || decided || last || is_due(step.before, done_, config.checkpoint.every) ||
+        selection.wants(done_))
+      save(done_, stop || last);
     if (stop) return preempted(step.status.signal);
   }
   return finish(tracing.last());
@@ -189,9 +192,15 @@ void Training::record(int batches, const StepResult& summary, const StepStatus& 
 
 Validation Training::validate_model(std::int64_t step, std::int64_t batches, bool final,
                                     const std::function<bool()>& stop) {
+  if (evaluated_.step == step && evaluated_.batches == batches) {
+    if (launch_.monitor) launch_.monitor->validation(step, evaluated_.result, final);
+    return evaluated_.result;
+  }
   const Validation result = evaluate(trainer_, launch_.dataset, {.batches = batches}, stop);
   summary_.eval_seconds += result.seconds;
   if (stopped_by_ != 0) return result;
+  evaluated_ = {step, batches, result};
+  evaluated_.result.seconds = 0;  // it takes none once more
   if (launch_.monitor && result.targets > 0) launch_.monitor->validation(step, result, final);
   return result;
 }
@@ -233,14 +242,27 @@ void Training::write_events(std::int64_t step, const std::vector<RunEvent>& even
 nlohmann::json Training::progress() const {
   nlohmann::json progress;
   for (const ChangePolicy* policy : policies_) progress[policy->name()] = policy->progress();
+  if (launch_.selection.active()) progress[kBestKey] = launch_.selection.progress();
   return progress;
 }
 
-/// One of the evaluations before the end; says once what they cost where that is much.
-void Training::periodic_validation(std::int64_t step) {
+/// The evaluation after the steps (before, done()], if there is one: also after the last step
+/// where models are compared.
+void Training::evaluate_step(std::int64_t before) {
+  const bool due = is_due(before, done_, launch_.config.eval.every);
+  if (done_ < launch_.config.run.steps ? due : launch_.selection.active())
+    periodic_validation(done_, due);
+}
+
+/// One of the evaluations of the curve; says once what they cost where that is much.
+void Training::periodic_validation(std::int64_t step, bool due) {
   const EvalSection& eval = launch_.config.eval;
   const Validation result =
       validate_model(step, eval.periodic_batches > 0 ? eval.periodic_batches : eval.batches, false);
+  if (launch_.selection.active()) launch_.selection.see(step, result, due);
+  if (launch_.monitor)
+    launch_.monitor->say(held_out_line(step, launch_.config.run.steps, result) +
+                         standing(launch_.selection, step));
   const double between = figures_.median_seconds() * static_cast<double>(eval.every);
   const double share = result.seconds / (result.seconds + between);
   if (!launch_.monitor || told_eval_share_ || share < 0.1) return;
@@ -256,7 +278,7 @@ void Training::periodic_validation(std::int64_t step) {
 Validation Training::final_validation(const std::function<bool()>& stop) {
   const EvalSection& eval = launch_.config.eval;
   const bool other = eval.periodic_batches > 0 && eval.periodic_batches != eval.batches;
-  if (summary_.last && eval.every > 0 && other)
+  if (summary_.last && eval.every > 0 && other && evaluated_.step != done_)
     validate_model(done_, eval.periodic_batches, false, stop);
   if (stopped_by_ != 0) return {};
   return validate_model(done_, eval.batches, true, stop);
@@ -274,6 +296,7 @@ void Training::save(std::int64_t step, bool last) {
     save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity, progress());
   } catch (const Error& error) {
     if (last || error.system_error() == 0) throw;
+    if (launch_.selection.wants(step)) launch_.selection.lost();
     if (monitor == nullptr) return;
     monitor->clear();
     log::warn("no checkpoint of step {}: {} ({}); training goes on until the next one", step,
@@ -288,8 +311,10 @@ void Training::save(std::int64_t step, bool last) {
 }
 
 void Training::prune() {
-  if (std::exchange(unpruned_, false) && launch_.leads())
-    prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep);
+  if (!std::exchange(unpruned_, false) || !launch_.leads()) return;
+  const Selection& selection = launch_.selection;
+  prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep,
+                    selection.keeps() && selection.best() ? selection.best()->step : -1);
 }
 
 /// Logs of a long run, or other programs, may fill the disk: what they leave no room for must not

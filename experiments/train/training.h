@@ -51,8 +51,9 @@ class Training {
   void write_events(std::int64_t step, const std::vector<RunEvent>& events);
   nlohmann::json progress() const;
   CacheForecast cache_forecast() const;
-  void periodic_validation(std::int64_t step);
+  void periodic_validation(std::int64_t step, bool due);
   Validation final_validation(const std::function<bool()>& stop);
+  void evaluate_step(std::int64_t before);
   void save(std::int64_t step, bool last);
   void prune();
   void keep_room();
@@ -69,6 +70,10 @@ class Training {
   std::unique_ptr<AutoCache> cache_;           // null: no budget, or nothing left to train
   LaunchFigures figures_;
   LaunchSummary summary_;
+  struct {
+    std::int64_t step = -1, batches = 0;
+    Validation result{};
+  } evaluated_;  // last
   bool told_eval_share_ = false;
   bool unpruned_ = true;    // the newest checkpoint has not led to anything yet
   bool lacks_room_ = true;  // for the next checkpoint

@@ -9,6 +9,7 @@
 
 #include "core/number_text.h"
 #include "core/step_history.h"
+#include "experiments/record/monitor.h"
 
 namespace concertina {
 namespace {
@@ -110,6 +111,16 @@ TEST(Progress, NoTerminalGetsOneLineEveryNSteps) {
   EXPECT_EQ(text.find('\r'), std::string::npos);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_NE(text.find("step 25/25"), std::string::npos);
+}
+
+TEST(Progress, HeldOutFiguresAreALineOfTheirOwn) {
+  Validation result{.loss = 0.43219, .targets = 872, .of = 1744, .metrics = {{"accuracy", 0.8125}}};
+  EXPECT_EQ(held_out_line(20, 200, result),
+            "step 20/200  held-out loss 0.4322, accuracy 81.25%, over 872 of 1,744 targets");
+  result.metrics.clear();
+  result.targets = result.of;
+  EXPECT_EQ(held_out_line(200, 200, result),
+            "step 200/200  held-out loss 0.4322, over 1,744 targets");
 }
 
 TEST(Eta, FollowsTheLatestSteps) {

@@ -1,0 +1,50 @@
+#include "experiments/run/best_commit.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/number_text.h"
+#include "experiments/run/run_identity.h"
+#include "io/checkpoint_commit.h"
+
+namespace concertina {
+
+std::optional<BestCommit> best_commit_of(const nlohmann::json& metadata) {
+  const auto progress = metadata.find(kProgress);
+  if (progress == metadata.end() || !progress->contains(kBestKey)) return std::nullopt;
+  const nlohmann::json& best = (*progress)[kBestKey];
+  if (!best.is_object() || best.value("kept", nlohmann::json()) != true) return std::nullopt;
+  return BestCommit{best.value("by", ""), best.at("step").get<std::int64_t>(),
+                    best.at("value").get<double>()};
+}
+
+std::optional<OpenCommit> open_best(const std::string& checkpoints) {
+  for (std::int64_t seen = -1;;) {
+    std::optional<OpenCommit> newest = open_newest(checkpoints);
+    if (!newest) return std::nullopt;
+    const std::optional<BestCommit> best = best_commit_of(newest->manifest.metadata);
+    if (!best || best->step == newest->manifest.step) return newest;
+    const std::string path = checkpoints + "/" + commit_name(best->step);
+    std::error_code absent;
+    if (std::filesystem::exists(path, absent)) return OpenCommit{path, open_manifest(path)};
+    // A run that trains may have found a better one meanwhile.
+    if (seen == newest->manifest.step)
+      throw_input(fmt::format("the run's best checkpoint by {}, of step {}, is not here", best->by,
+                              best->step),
+                  checkpoints,
+                  fmt::format("bring it back, or take the newest one, of step {}: --newest",
+                              newest->manifest.step));
+    seen = newest->manifest.step;
+  }
+}
+
+std::string step_text(std::int64_t step, const nlohmann::json& metadata) {
+  const std::optional<BestCommit> best = best_commit_of(metadata);
+  if (!best || best->step != step) return fmt::format("step {}", step);
+  return fmt::format("step {}, the best of the run by {} ({})", step, best->by,
+                     number_text(best->value));
+}
+
+}  // namespace concertina

@@ -325,13 +325,16 @@ struct SpreadRows {
 
 /// Softmax cross-entropy of logits[R,V] at targets[R] (int32; < 0 is ignored). row_loss[R] gets
 /// -log p(target), 0 where ignored. If `training`, logits become their own gradient times
-/// loss_scale (rows that are ignored become 0); else they stay.
+/// loss_scale (rows that are ignored become 0); else they stay. `smoothing` is the share of the
+/// target that all V classes have alike (Szegedy et al. 2016), as PyTorch's label_smoothing: the
+/// loss is then (1 - smoothing) times the above plus smoothing times the mean of -log p.
 struct CrossEntropy {
   static constexpr std::string_view kName = "cross entropy";
   View logits, targets;
   float loss_scale;
   bool training;
   View row_loss;
+  float smoothing = 0;
   auto views() { return std::array{&logits, &targets, &row_loss}; }
 };
 
@@ -340,6 +343,7 @@ struct CrossEntropy {
 /// A target (int32) outside [0, T) is ignored: its half of the loss counts 0, its gradient is 0,
 /// the other half stays. (transformers ignores the same targets, but divides by those left in a
 /// batch.) If `training`, logits become their own gradient times loss_scale; else they stay.
+/// `smoothing` is as above, over the T positions.
 struct SpanCrossEntropy {
   static constexpr std::string_view kName = "span cross entropy";
   View logits, starts, ends;
@@ -347,6 +351,7 @@ struct SpanCrossEntropy {
   float loss_scale;
   bool training;
   View row_loss;
+  float smoothing = 0;
   auto views() { return std::array{&logits, &starts, &ends, &row_loss}; }
 };
 

@@ -118,7 +118,8 @@ UnitShape unit_shape(const ModelConfig& config) {
           config.width,
           config.precision.storage,
           config.precision.products,
-          config.dropout};
+          config.dropout,
+          config.label_smoothing};
 }
 
 std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {

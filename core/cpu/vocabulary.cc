@@ -49,8 +49,9 @@ void run(const CrossEntropy& op, const Context& context) {
   typed(op.logits.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.targets), kRowRun, [&](std::int64_t r, std::int64_t end) {
       for (; r < end; ++r)
-        op.row_loss.f32()[r] = loops.cross_entropy_row(
-            op.logits.as<T>() + r * v, v, op.targets.i32()[r], op.loss_scale, op.training);
+        op.row_loss.f32()[r] =
+            loops.cross_entropy_row(op.logits.as<T>() + r * v, v, op.targets.i32()[r],
+                                    op.loss_scale, op.smoothing, op.training);
     });
   });
 }
@@ -60,7 +61,7 @@ void run(const SpanCrossEntropy& op, const Context& context) {
     context.team.each(count_of(op.starts), [&](std::int64_t s, int) {
       op.row_loss.f32()[s] =
           loops.span_cross_entropy(op.logits.as<T>() + s * 2 * op.t, op.t, op.starts.i32()[s],
-                                   op.ends.i32()[s], op.loss_scale, op.training);
+                                   op.ends.i32()[s], op.loss_scale, op.smoothing, op.training);
     });
   });
 }

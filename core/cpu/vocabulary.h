@@ -4,9 +4,10 @@
 #define CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)                                                  \
   TYPED(void, embed, (const float* token, const float* type, const float* position, T* y, Int n)) \
   TYPED(void, accumulate, (const T* x, float* a, float* b, float* c, Int n))                      \
-  TYPED(float, cross_entropy_row, (T * logits, Int v, Int target, float scale, bool training))    \
+  TYPED(float, cross_entropy_row,                                                                 \
+        (T * logits, Int v, Int target, float scale, float smoothing, bool training))             \
   TYPED(float, span_cross_entropy,                                                                \
-        (T * logits, Int t, Int start, Int end, float scale, bool training))
+        (T * logits, Int t, Int start, Int end, float scale, float smoothing, bool training))
 
 #ifdef CONCERTINA_LOOP_BODIES
 
@@ -56,9 +57,9 @@ void accumulate(const T* x, float* a, float* b, float* c, Int n) {
   }
 }
 
-/// One row of softmax cross-entropy; returns -log p[target].
+/// One row of softmax cross-entropy; returns its row_loss.
 template <class T>
-float cross_entropy_row(T* logits, Int v, Int target, float scale, bool training) {
+float cross_entropy_row(T* logits, Int v, Int target, float scale, float smoothing, bool training) {
   if (target < 0) {
     if (training)
       for (Int i = 0; i < v; ++i) logits[i] = rounded<T>(0);
@@ -70,13 +71,20 @@ float cross_entropy_row(T* logits, Int v, Int target, float scale, bool training
   for (Int i = 0; i < v; ++i) top = top > to_float(logits[i]) ? top : to_float(logits[i]);
 #pragma omp simd reduction(+ : sum)
   for (Int i = 0; i < v; ++i) sum += exp_nonpositive(to_float(logits[i]) - top);
-  const float loss = top + __builtin_logf(sum) - right;
+  float loss = top + __builtin_logf(sum) - right;
+  if (smoothing > 0) {
+    float gain = 0;
+#pragma omp simd reduction(+ : gain)
+    for (Int i = 0; i < v; ++i) gain += right - to_float(logits[i]);
+    loss += smoothing * gain / static_cast<float>(v);
+  }
   if (training) {
-    const float factor = scale / sum;
+    const float factor = scale / sum, share = scale * smoothing / static_cast<float>(v);
 #pragma omp simd
     for (Int i = 0; i < v; ++i)
-      logits[i] = rounded<T>(factor * exp_nonpositive(to_float(logits[i]) - top));
-    logits[target] = rounded<T>(factor * exp_nonpositive(right - top) - scale);
+      logits[i] = rounded<T>(factor * exp_nonpositive(to_float(logits[i]) - top) - share);
+    logits[target] =
+        rounded<T>(factor * exp_nonpositive(right - top) - (scale - scale * smoothing + share));
   }
   return loss;
 }
@@ -97,7 +105,8 @@ template <class F>
 /// One sample's logits[t,2]; returns its row_loss. Starts and ends lie side by side, so that lanes
 /// keep maxima and sums of one of them.
 template <class T>
-float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, bool training) {
+float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, float smoothing,
+                         bool training) {
   const Int targets[2] = {start, end};
   float top[kSpanLanes], sum[kSpanLanes] = {}, factor[kSpanLanes], right[2] = {}, loss = 0;
   bool valid[2];
@@ -121,16 +130,29 @@ float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, bool
       loss += top[side] + __builtin_logf(sum[side]) - right[side];
     }
   }
+  if (smoothing > 0)
+    for (Int side = 0; side < 2; ++side) {
+      float gain = 0;
+      for (Int i = 0; valid[side] && i < t; ++i)
+        gain += right[side] - to_float(logits[2 * i + side]);
+      loss += smoothing * gain / static_cast<float>(t);
+    }
   if (!training) return 0.5F * loss;
-  for (Int lane = 0; lane < kSpanLanes; ++lane)
-    factor[lane] = valid[lane % 2] ? 0.5F * scale / sum[lane % 2] : 0;
+  const float half = 0.5F * scale, even = half * smoothing / static_cast<float>(t);
+  float share[kSpanLanes];
+  for (Int lane = 0; lane < kSpanLanes; ++lane) {
+    factor[lane] = valid[lane % 2] ? half / sum[lane % 2] : 0;
+    share[lane] = valid[lane % 2] ? even : 0;
+  }
   in_span_lanes(2 * t, [&](Int i, Int lane) {
-    logits[i] = rounded<T>(factor[lane] * exp_nonpositive(to_float(logits[i]) - top[lane]));
+    logits[i] =
+        rounded<T>(factor[lane] * exp_nonpositive(to_float(logits[i]) - top[lane]) - share[lane]);
   });
   for (Int side = 0; side < 2; ++side)
     if (valid[side])
       logits[2 * targets[side] + side] =
-          rounded<T>(factor[side] * exp_nonpositive(right[side] - top[side]) - 0.5F * scale);
+          rounded<T>(factor[side] * exp_nonpositive(right[side] - top[side]) -
+                     (half - half * smoothing + even));
   return 0.5F * loss;
 }
 

@@ -209,6 +209,7 @@ class Head final : public PartedUnit {
   }
 
   void score(const UnitIo& io, const Saved& s) {
+    const float smoothing = io.training ? static_cast<float>(shape_.smoothing) : 0;
     if (spec_.loss == HeadSpec::Loss::spans)
       backend_.run(SpanCrossEntropy{.logits = s.logits,
                                     .starts = io.fields[kStarts],
@@ -216,13 +217,15 @@ class Head final : public PartedUnit {
                                     .t = shape_.tokens,
                                     .loss_scale = io.loss_scale,
                                     .training = io.training,
-                                    .row_loss = s.row_loss});
+                                    .row_loss = s.row_loss,
+                                    .smoothing = smoothing});
     else
       backend_.run(CrossEntropy{.logits = s.logits,
                                 .targets = spec_.rows.by_target() ? s.targets : io.fields[kTargets],
                                 .loss_scale = io.loss_scale,
                                 .training = io.training,
-                                .row_loss = s.row_loss});
+                                .row_loss = s.row_loss,
+                                .smoothing = smoothing});
   }
 
   UnitShape shape_;

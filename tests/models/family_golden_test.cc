@@ -38,18 +38,6 @@ double largest(std::span<const float> values) {
   return most;
 }
 
-/// Fields that the model reads, as the file has them.
-std::vector<Buffer> fields_in(const GoldenFile& golden, const ModelSpec& spec) {
-  std::vector<Buffer> fields;
-  for (const Field& field : fields_of(spec)) {
-    if (field.type == DType::i32)
-      fields.push_back(integers(golden.tensor<std::int32_t>("field " + field.name)));
-    else
-      fields.emplace_back(golden.tensor("field " + field.name));
-  }
-  return fields;
-}
-
 TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
   const GoldenFile golden(std::string("family_") + GetParam().file);
   const auto backend = GetParam().make();
@@ -57,7 +45,7 @@ TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
   const int units = static_cast<int>(model->spec().units.size());
   LocalPipeline pipeline(*backend, *model, {0, 2, units});
   golden.load_weights(pipeline);
-  const std::vector<Buffer> buffers = fields_in(golden, model->spec());
+  const std::vector<Buffer> buffers = golden.fields(model->spec());
   std::vector<View> fields;
   for (const Buffer& buffer : buffers) fields.push_back(buffer.view());
 
@@ -110,7 +98,7 @@ TEST(FamilyTest, ToComputeRowsWithTargetsAloneChangesNoGradient) {
   const GoldenFile golden("family_bert_masked_lm");
   const auto t = static_cast<std::size_t>(golden.config().context);
   const auto v = golden.config().vocab;
-  const std::vector<Buffer> buffers = fields_in(golden, golden.model()->spec());
+  const std::vector<Buffer> buffers = golden.fields(golden.model()->spec());
   std::vector<View> fields;
   for (const Buffer& buffer : buffers) fields.push_back(buffer.view());
   const View targets = fields.back();

@@ -16,6 +16,12 @@
 
 namespace concertina {
 
+inline Buffer integers(const std::vector<std::int32_t>& values) {
+  Buffer buffer(values.size(), DType::i32);
+  std::copy(values.begin(), values.end(), buffer.view().i32());
+  return buffer;
+}
+
 class GoldenFile {
  public:
   explicit GoldenFile(const std::string& name) {
@@ -49,15 +55,27 @@ class GoldenFile {
   }
   /// The family and task that the file names; GPT where it names none. `targets`: of a sample, at
   /// most; 0: any row may have one.
-  std::unique_ptr<Model> model(std::int64_t targets = 0) const {
+  std::unique_ptr<Model> model(std::int64_t targets = 0, double label_smoothing = 0) const {
     ModelConfig whole = config();
     whole.targets = targets;
+    whole.label_smoothing = label_smoothing;
     if (!facts().contains("family")) return make_model("gpt", whole);
     whole.task = facts().at("task");
     whole.classes = integer("classes");
     for (const auto& [name, value] : facts().at("options").items())
       whole.options[name] = option_of(value);
     return make_model(facts().at("family").get<std::string>(), whole);
+  }
+  /// The fields that a model reads.
+  std::vector<Buffer> fields(const ModelSpec& spec) const {
+    std::vector<Buffer> fields;
+    for (const Field& field : fields_of(spec)) {
+      if (field.type == DType::i32)
+        fields.push_back(integers(tensor<std::int32_t>("field " + field.name)));
+      else
+        fields.emplace_back(tensor("field " + field.name));
+    }
+    return fields;
   }
   /// Every weight of the model, and zero padding.
   void load_weights(LocalPipeline& pipeline) const {
@@ -82,11 +100,5 @@ class GoldenFile {
   nlohmann::json index_;
   std::vector<char> bytes_;
 };
-
-inline Buffer integers(const std::vector<std::int32_t>& values) {
-  Buffer buffer(values.size(), DType::i32);
-  std::copy(values.begin(), values.end(), buffer.view().i32());
-  return buffer;
-}
 
 }  // namespace concertina

@@ -32,7 +32,7 @@ void sum_table_rows(Index rows, Index width, Index table_rows, const G* dx, cons
 
 template <class T>
 void cross_entropy(Index rows, Index vocabulary, T* logits, const std::int32_t* targets,
-                   double loss_scale, bool training, T* row_loss) {
+                   double loss_scale, bool training, T* row_loss, double smoothing = 0) {
   for (Index r = 0; r < rows; ++r) {
     T* row = logits + r * vocabulary;
     const auto most = static_cast<double>(*std::max_element(row, row + vocabulary));
@@ -40,10 +40,15 @@ void cross_entropy(Index rows, Index vocabulary, T* logits, const std::int32_t* 
     for (Index v = 0; v < vocabulary; ++v) sum += std::exp(static_cast<double>(row[v]) - most);
     const double lse = most + std::log(sum);
     const bool valid = targets[r] >= 0;
-    row_loss[r] = static_cast<T>(valid ? lse - static_cast<double>(row[targets[r]]) : 0);
+    const double each = smoothing / static_cast<double>(vocabulary);
+    double loss = valid ? (1 - smoothing) * (lse - static_cast<double>(row[targets[r]])) : 0;
+    for (Index v = 0; valid && v < vocabulary; ++v)
+      loss += each * (lse - static_cast<double>(row[v]));
+    row_loss[r] = static_cast<T>(loss);
     for (Index v = 0; training && v < vocabulary; ++v) {
       const double p = std::exp(static_cast<double>(row[v]) - lse);
-      row[v] = static_cast<T>(valid ? (p - (v == targets[r] ? 1 : 0)) * loss_scale : 0);
+      const double q = each + (v == targets[r] ? 1 - smoothing : 0);
+      row[v] = static_cast<T>(valid ? (p - q) * loss_scale : 0);
     }
   }
 }
@@ -51,7 +56,8 @@ void cross_entropy(Index rows, Index vocabulary, T* logits, const std::int32_t* 
 /// The loss of a sample's logits[T,2], by the formula of cross_entropy() per side.
 template <class T>
 void span_cross_entropy(Index samples, Index tokens, T* logits, const std::int32_t* starts,
-                        const std::int32_t* ends, double loss_scale, bool training, T* row_loss) {
+                        const std::int32_t* ends, double loss_scale, bool training, T* row_loss,
+                        double smoothing = 0) {
   for (Index s = 0; s < samples; ++s) {
     double loss = 0;
     for (const Index side : {0, 1}) {
@@ -61,7 +67,7 @@ void span_cross_entropy(Index samples, Index tokens, T* logits, const std::int32
       std::int32_t target = (side == 0 ? starts : ends)[s];
       if (target >= tokens) target = -1;
       T half;
-      cross_entropy(1, tokens, row.data(), &target, loss_scale / 2, training, &half);
+      cross_entropy(1, tokens, row.data(), &target, loss_scale / 2, training, &half, smoothing);
       loss += static_cast<double>(half) / 2;
       for (Index t = 0; t < tokens; ++t) sample[2 * t] = row[static_cast<std::size_t>(t)];
     }
@@ -98,13 +104,14 @@ inline void issue(const CrossEntropy& op) {
   Out out(op.logits);
   cross_entropy(rows_of(op.targets), rows_of(op.logits) / rows_of(op.targets), out.data(),
                 op.targets.i32(), static_cast<double>(op.loss_scale), op.training,
-                op.row_loss.f32());
+                op.row_loss.f32(), static_cast<double>(op.smoothing));
 }
 
 inline void issue(const SpanCrossEntropy& op) {
   Out out(op.logits);
   span_cross_entropy(rows_of(op.starts), op.t, out.data(), op.starts.i32(), op.ends.i32(),
-                     static_cast<double>(op.loss_scale), op.training, op.row_loss.f32());
+                     static_cast<double>(op.loss_scale), op.training, op.row_loss.f32(),
+                     static_cast<double>(op.smoothing));
 }
 
 }  // namespace concertina::oracle

@@ -209,8 +209,8 @@ __device__ void each_access(const T* row, Int v, F&& f) {
 
 template <class T>
 __global__ void __launch_bounds__(kLossThreads)
-    row_cross_entropy(T* logits, const int* targets, float scale, bool training, float* row_loss,
-                      Int v) {
+    row_cross_entropy(T* logits, const int* targets, float scale, float smoothing, bool training,
+                      float* row_loss, Int v) {
   T* row = logits + static_cast<Int>(blockIdx.x) * v;
   const int target = targets[blockIdx.x];
   if (target < 0) {  // the whole block
@@ -221,9 +221,13 @@ __global__ void __launch_bounds__(kLossThreads)
   float right[1];
   load(row + target, right);
   RowSoftmax softmax;
+  float gain[1] = {};  // of the target's logit over the others
   each_access(row, v, [&]<int N>(Int i) {
     float x[N];
     load(row + i, x);
+    if (smoothing > 0)
+#pragma unroll
+      for (int k = 0; k < N; ++k) gain[0] += right[0] - x[k];
     float top = softmax.top;
 #pragma unroll
     for (int k = 0; k < N; ++k) top = fmaxf(top, x[k]);
@@ -233,15 +237,18 @@ __global__ void __launch_bounds__(kLossThreads)
     softmax = {top, sum};
   });
   softmax = block_softmax(softmax);  // all have read `right` after its barrier
-  const float top = softmax.top;
-  if (threadIdx.x == 0) row_loss[blockIdx.x] = top + logf(softmax.sum) - right[0];
+  if (smoothing > 0) block_sum(gain);
+  const float top = softmax.top, share = smoothing / static_cast<float>(v);
+  if (threadIdx.x == 0) row_loss[blockIdx.x] = top + logf(softmax.sum) - right[0] + share * gain[0];
   if (!training) return;
-  const float factor = scale / softmax.sum;
+  const float factor = scale / softmax.sum, even = scale * share;
   each_access(row, v, [&]<int N>(Int i) {
     float x[N];
     load(row + i, x);
 #pragma unroll
-    for (int k = 0; k < N; ++k) x[k] = factor * expf(x[k] - top) - (i + k == target ? scale : 0.0F);
+    for (int k = 0; k < N; ++k)
+      x[k] =
+          factor * expf(x[k] - top) - (i + k == target ? scale - scale * smoothing + even : even);
     store(row + i, x);
   });
 }
@@ -249,8 +256,8 @@ __global__ void __launch_bounds__(kLossThreads)
 /// One block a sample: the starts, then the ends.
 template <class T>
 __global__ void __launch_bounds__(kSpanThreads)
-    span_cross_entropy(T* logits, const int* starts, const int* ends, float scale, bool training,
-                       float* row_loss, Int t) {
+    span_cross_entropy(T* logits, const int* starts, const int* ends, float scale, float smoothing,
+                       bool training, float* row_loss, Int t) {
   float loss = 0;
   for (int side = 0; side < 2; ++side) {
     T* x = logits + static_cast<Int>(blockIdx.x) * 2 * t + side;
@@ -262,16 +269,21 @@ __global__ void __launch_bounds__(kSpanThreads)
     float right[1], v[1];
     load(x + 2 * target, right);
     RowSoftmax softmax;
+    float gain[1] = {};
     for (Int i = threadIdx.x; i < t; i += kSpanThreads) {
       load(x + 2 * i, v);
       softmax.add({v[0], 1});
+      gain[0] += right[0] - v[0];
     }
     softmax = block_softmax(softmax);  // all have read `right` after its barrier
-    loss += softmax.top + logf(softmax.sum) - right[0];
+    if (smoothing > 0) block_sum(gain);
+    const float share = smoothing / static_cast<float>(t), even = scale * share;
+    loss += softmax.top + logf(softmax.sum) - right[0] + share * gain[0];
     const float factor = scale / softmax.sum;
     for (Int i = threadIdx.x; training && i < t; i += kSpanThreads) {
       load(x + 2 * i, v);
-      v[0] = factor * expf(v[0] - softmax.top) - (i == target ? scale : 0.0F);
+      v[0] = factor * expf(v[0] - softmax.top) -
+             (i == target ? scale - scale * smoothing + even : even);
       store(x + 2 * i, v);
     }
     __syncthreads();  // block_softmax may be called again
@@ -285,7 +297,7 @@ void run(cudaStream_t stream, const SpanCrossEntropy& op, void* /*scratch*/) {
   with_type(op.logits.dtype, [&]<class T>() {
     launch("span cross entropy", {dim3(static_cast<unsigned>(op.starts.count)), kSpanThreads},
            stream, span_cross_entropy<T>, op.logits.as<T>(), op.starts.i32(), op.ends.i32(),
-           0.5F * op.loss_scale, op.training, op.row_loss.f32(), op.t);
+           0.5F * op.loss_scale, op.smoothing, op.training, op.row_loss.f32(), op.t);
   });
 }
 
@@ -293,8 +305,8 @@ void run(cudaStream_t stream, const CrossEntropy& op, void* /*scratch*/) {
   const Int v = static_cast<Int>(op.logits.count / op.targets.count);
   with_type(op.logits.dtype, [&]<class T>() {
     launch("cross entropy", {dim3(static_cast<unsigned>(op.targets.count)), kLossThreads}, stream,
-           row_cross_entropy<T>, op.logits.as<T>(), op.targets.i32(), op.loss_scale, op.training,
-           op.row_loss.f32(), v);
+           row_cross_entropy<T>, op.logits.as<T>(), op.targets.i32(), op.loss_scale, op.smoothing,
+           op.training, op.row_loss.f32(), v);
   });
 }
 

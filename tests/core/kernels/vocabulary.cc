@@ -53,15 +53,15 @@ Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std
 }
 
 Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
-                          std::int64_t vocabulary, float spread, DType compute) {
+                          std::int64_t vocabulary, float spread, float smoothing, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
   const Buffer logits = data.normal(rows * vocabulary, spread, 3, compute);
   const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
   const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
   const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
-  backend.run(CrossEntropy{kept.view(), targets.view(), 0.37F, false, loss.view()});
-  backend.run(CrossEntropy{grad.view(), targets.view(), 0.37F, true, same_loss.view()});
+  backend.run(CrossEntropy{kept.view(), targets.view(), 0.37F, false, loss.view(), smoothing});
+  backend.run(CrossEntropy{grad.view(), targets.view(), 0.37F, true, same_loss.view(), smoothing});
   backend.synchronize();
   EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
   EXPECT_EQ(loss.values(), same_loss.values());
@@ -73,7 +73,7 @@ Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
 
 /// Targets before, in and after the sample.
 Outputs run_span(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
-                 float spread, DType compute) {
+                 float spread, float smoothing, DType compute) {
   Data data(seed);
   const Workspace workspace(backend);
   const Buffer logits = data.normal(samples * tokens * 2, spread, 3, compute);
@@ -83,7 +83,7 @@ Outputs run_span(Backend& backend, unsigned seed, std::int64_t samples, std::int
   const Buffer loss(static_cast<std::size_t>(samples)), same_loss(loss.size());
   const auto run = [&](const Buffer& to, bool training, const Buffer& row_loss) {
     backend.run(SpanCrossEntropy{to.view(), starts.view(), ends.view(), tokens, 0.37F, training,
-                                 row_loss.view()});
+                                 row_loss.view(), smoothing});
   };
   run(kept, false, loss);
   run(grad, true, same_loss);
@@ -108,10 +108,13 @@ void add_vocabulary_cases(CaseRound& round) {
               run_embedding, samples, tokens, width, vocabulary, tables);
   const std::int64_t rows = odd_size(data, 200);
   const auto spread = data.pick<float>({1e-3F, 1, 30});
-  round.add(fmt::format("cross_entropy {}x{} spread {}", rows, vocabulary, spread),
-            run_cross_entropy, rows, vocabulary, spread);
-  round.add(fmt::format("span {}x{} spread {}", samples, rows, spread), run_span, samples, rows,
-            spread);
+  for (const float smoothing : {0.0F, 0.1F, 0.7F}) {
+    round.add(fmt::format("cross_entropy {}x{} spread {} smoothing {}", rows, vocabulary, spread,
+                          smoothing),
+              run_cross_entropy, rows, vocabulary, spread, smoothing);
+    round.add(fmt::format("span {}x{} spread {} smoothing {}", samples, rows, spread, smoothing),
+              run_span, samples, rows, spread, smoothing);
+  }
 }
 
 void vocabulary_rates(KernelRates& rates, DType compute) {
@@ -160,9 +163,9 @@ TEST(OracleTest, CrossEntropyGradient) {
   const std::vector<std::int32_t> targets{2, -1, 0};
   Values logits = draw(12), row_loss(3);
   Values grad = logits;
-  cross_entropy(3, 4, grad.data(), targets.data(), 0.3, true, row_loss.data());
+  cross_entropy(3, 4, grad.data(), targets.data(), 0.3, true, row_loss.data(), 0.2);
   const Values expected = differences(logits, [&] {
-    cross_entropy(3, 4, logits.data(), targets.data(), 0.3, false, row_loss.data());
+    cross_entropy(3, 4, logits.data(), targets.data(), 0.3, false, row_loss.data(), 0.2);
     return 0.3 * (row_loss[0] + row_loss[1] + row_loss[2]);
   });
   EXPECT_LE(relative_error(grad, expected), kTolerance);

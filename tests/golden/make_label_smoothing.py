@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Writes label_smoothing.json: losses and gradients of torch.nn.functional.cross_entropy(label_smoothing=...), in
+float64: of rows (a target of -1 is ignored), and of spans, whose starts and ends are the two columns of the logits.
+
+  python3 tests/golden/make_label_smoothing.py      (torch)
+"""
+import json
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(11)
+SCALE = 0.25
+
+
+def case(logits, losses, **more):
+    (SCALE * losses.sum()).backward()
+    return more | {"scale": SCALE, "logits": logits.detach().flatten().tolist(), "row_loss": losses.tolist(),
+                   "gradient": logits.grad.flatten().tolist()}
+
+
+def rows(smoothing, count, classes):
+    logits = (3 * torch.randn(count, classes)).requires_grad_()
+    targets = torch.randint(-1, classes, (count,))
+    losses = F.cross_entropy(logits, targets, ignore_index=-1, reduction="none", label_smoothing=smoothing)
+    return case(logits, losses, smoothing=smoothing, targets=targets.tolist())
+
+
+def spans(smoothing, samples, tokens):
+    logits = (3 * torch.randn(samples, tokens, 2)).requires_grad_()
+    starts, ends = torch.randint(-1, tokens, (samples,)), torch.randint(-1, tokens, (samples,))
+    of = lambda side, targets: F.cross_entropy(logits[:, :, side], targets, ignore_index=-1, reduction="none",
+                                               label_smoothing=smoothing)
+    return case(logits, (of(0, starts) + of(1, ends)) / 2, smoothing=smoothing, tokens=tokens, starts=starts.tolist(),
+                ends=ends.tolist())
+
+
+cases = {"torch": torch.__version__,
+         "rows": [rows(0.1, 6, 2), rows(0.1, 5, 7), rows(0.5, 4, 37), rows(0.0, 3, 9)],
+         "spans": [spans(0.1, 3, 6), spans(0.3, 4, 19)]}
+rounded = lambda x: round(x, 12) if isinstance(x, float) else [rounded(y) for y in x] if isinstance(x, list) else x
+for name in ("rows", "spans"):
+    cases[name] = [{key: rounded(value) for key, value in one.items()} for one in cases[name]]
+pathlib.Path(__file__).with_name("label_smoothing.json").write_text(json.dumps(cases, separators=(",", ":")) + "\n")

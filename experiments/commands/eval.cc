@@ -8,6 +8,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/evaluate/evaluate.h"
 #include "experiments/evaluate/logits_files.h"
+#include "experiments/evaluate/prediction_rows.h"
 #include "experiments/launch/launch.h"
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
@@ -23,6 +24,7 @@ struct EvalOptions : ConfigOptions {
   std::vector<std::string> files;    // likewise, and all of them is held out
   std::int64_t step = -1;            // of the checkpoint; -1: the best, else the newest
   bool newest = false;               // whatever is the best
+  std::string predictions;           // file with a row for each sample; empty: none
   std::string logits;                // directory for what the model says; empty: nowhere
 };
 
@@ -76,6 +78,7 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
                  {"seconds", result.seconds},
                  {"layout", short_form(launch.trainer.layout())}});
     for (const Metric& metric : result.metrics) json[metric.name] = metric.value;
+    json.update(confusion_json(result, launch.dataset->classes()));
     print_once(json.dump() + "\n");
   } else if (result.tokens) {
     print_once(
@@ -85,16 +88,29 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
   } else {
     print_once(fmt::format("{}: {} loss {:.4f} nats per target{}, over {}\n",
                            step_text(step, stored), split, result.loss, metrics_text(result),
-                           text_share(result)));
+                           text_share(result)) +
+               confusion_text(result, launch.dataset->classes()));
   }
 }
 
 Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
   const HeldOut held_out{split_of(options), launch.config.eval.batches};
-  if (options.logits.empty()) return evaluate(launch.trainer, launch.dataset, held_out);
-  LogitsFiles files(launch.trainer, launch.dataset, held_out.split, options.logits);
-  Validation result = evaluate(launch.trainer, launch.dataset, held_out, {}, files.see());
-  if (result.samples > 0) files.finish(result.samples);
+  std::optional<LogitsFiles> arrays;
+  std::optional<PredictionRows> rows;
+  if (!options.logits.empty())
+    arrays.emplace(launch.trainer, launch.dataset, held_out.split, options.logits);
+  if (!options.predictions.empty())
+    rows.emplace(launch.trainer, launch.dataset, held_out.split, options.predictions);
+  std::vector<SampleLogits> seers;
+  if (arrays) seers.push_back(arrays->see());
+  if (rows) seers.push_back(rows->see());
+  const SampleLogits see = [&](std::uint64_t sample, std::span<const float> logits) {
+    for (const SampleLogits& one : seers) one(sample, logits);
+  };
+  Validation result =
+      evaluate(launch.trainer, launch.dataset, held_out, {}, seers.empty() ? SampleLogits() : see);
+  if (arrays && result.samples > 0) arrays->finish(result.samples);
+  if (rows) rows->finish();
   return result;
 }
 
@@ -118,6 +134,7 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   EvalOptions options = given;
   if (!options.files.empty()) options.split = "test";
   RunConfig config = config_of(options);
+  if (!options.predictions.empty()) require_output(options.predictions, "--predictions");
   config.every_logit = !options.logits.empty();
   if (const std::string key = files_key(config); data_files(config).empty())
     throw_input(fmt::format("there is no {} to evaluate on", key == "data.text" ? "text" : "data"),
@@ -150,6 +167,9 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   add_newest_option(app, options.newest);
+  app.add_option("--predictions", options.predictions,
+                 "write a row for each sample: index, label, prediction, probability, logits")
+      ->type_name("FILE.csv|FILE.jsonl");
   app.add_option("--logits", options.logits,
                  "write logits.npy and what the model read (tokens.npy, ...) here")
       ->type_name("DIRECTORY");

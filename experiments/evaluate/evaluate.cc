@@ -4,150 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/number_text.h"
+#include "experiments/machine/exit.h"
 #include "experiments/machine/gather.h"
-#include "io/datasets/questions.h"
-#include "io/squad_score.h"
 
 namespace concertina {
-namespace {
-
-/// Accuracy: the likeliest class is the label.
-class ClassPredictions final : public Predictions {
- public:
-  ClassPredictions(std::shared_ptr<const Dataset> dataset, Split split)
-      : dataset_(std::move(dataset)), split_(split), views_(dataset_->fields().size()) {
-    views_[static_cast<std::size_t>(field_index(*dataset_, "label"))] = {&label_, 1, DType::i32};
-  }
-
-  std::size_t size() const override { return 1; }
-  void answer(std::uint64_t, std::span<const float> logits,
-              std::span<double> numbers) const override {
-    numbers[0] = static_cast<double>(std::ranges::max_element(logits) - logits.begin());
-  }
-  std::vector<Metric> metrics(std::span<const double> numbers) const override {
-    std::size_t right = 0, all = 0;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      dataset_->write({.split = split_, .sample = i}, views_);
-      if (label_ < 0) continue;
-      ++all;
-      right += static_cast<std::int32_t>(numbers[i]) == label_ ? 1 : 0;
-    }
-    return {{"accuracy", static_cast<double>(right) / static_cast<double>(all)}};
-  }
-
- private:
-  std::shared_ptr<const Dataset> dataset_;
-  Split split_;
-  mutable std::int32_t label_ = 0;
-  std::vector<View> views_;
-};
-
-/// Exact match and F1 of the likeliest span of a question: of the 20 likeliest starts and ends of
-/// each of its samples, at most 30 tokens long (Devlin et al. 2019, as their released code has it).
-class SpanPredictions final : public Predictions {
- public:
-  SpanPredictions(std::shared_ptr<const Dataset> dataset, const QuestionAnswers& questions,
-                  Split split)
-      : dataset_(std::move(dataset)), questions_(questions), split_(split) {}
-
-  std::size_t size() const override { return kNumbers; }
-  void answer(std::uint64_t sample, std::span<const float> logits,
-              std::span<double> numbers) const override;
-  std::vector<Metric> metrics(std::span<const double> numbers) const override;
-
- private:
-  enum Number { kStart, kEnd, kScore, kNumbers };  // a start of -1: no span of the text
-  static constexpr std::size_t kLikeliest = 20;
-  static constexpr std::int32_t kLongest = 30;
-
-  struct Span {
-    std::int32_t start = -1, end = -1;
-    double score = 0;
-  };
-  /// The places with the largest logits of column `column` of logits[T,2], best first.
-  static std::vector<std::int32_t> likeliest(std::span<const float> logits, std::size_t column);
-
-  std::shared_ptr<const Dataset> dataset_;
-  const QuestionAnswers& questions_;
-  Split split_;
-};
-
-std::vector<std::int32_t> SpanPredictions::likeliest(std::span<const float> logits,
-                                                     std::size_t column) {
-  std::vector<std::int32_t> places(logits.size() / 2);
-  std::iota(places.begin(), places.end(), 0);
-  const auto most = std::min(kLikeliest, places.size());
-  std::ranges::stable_sort(places, std::greater(), [&](std::int32_t t) {
-    return logits[static_cast<std::size_t>(t) * 2 + column];
-  });
-  places.resize(most);
-  return places;
-}
-
-void SpanPredictions::answer(std::uint64_t sample, std::span<const float> logits,
-                             std::span<double> numbers) const {
-  std::vector<Span> spans;
-  const std::vector<std::int32_t> ends = likeliest(logits, 1);
-  for (const std::int32_t start : likeliest(logits, 0))
-    for (const std::int32_t end : ends)
-      if (end >= start && end < start + kLongest)
-        spans.push_back({start, end,
-                         static_cast<double>(logits[static_cast<std::size_t>(start) * 2]) +
-                             static_cast<double>(logits[static_cast<std::size_t>(end) * 2 + 1])});
-  std::ranges::stable_sort(spans, std::greater(), &Span::score);
-  const auto best = std::ranges::find_if(spans, [&](const Span& span) {
-    return !questions_.text(split_, sample, span.start, span.end).empty();
-  });
-  const Span found = best == spans.end() ? Span() : *best;
-  numbers[kStart] = found.start;
-  numbers[kEnd] = found.end;
-  numbers[kScore] = found.score;
-}
-
-std::vector<Metric> SpanPredictions::metrics(std::span<const double> numbers) const {
-  const std::size_t samples = numbers.size() / kNumbers;
-  double exact = 0, f1 = 0;
-  std::size_t asked = 0;
-  for (std::size_t first = 0, last = 0; first < samples; first = last) {
-    const std::uint64_t question = questions_.question(split_, first);
-    std::string answer;
-    double score = 0;
-    for (last = first; last < samples && questions_.question(split_, last) == question; ++last) {
-      const std::span<const double> one = numbers.subspan(last * kNumbers, kNumbers);
-      if (one[kStart] < 0 || (!answer.empty() && one[kScore] <= score)) continue;
-      score = one[kScore];
-      answer = questions_.text(split_, last, static_cast<std::int32_t>(one[kStart]),
-                               static_cast<std::int32_t>(one[kEnd]));
-    }
-    const AnswerScore scored = score_answer(answer, questions_.answers(split_, question));
-    exact += scored.exact;
-    f1 += scored.f1;
-    ++asked;
-  }
-  const auto count = static_cast<double>(asked);
-  return {{"exact_match", exact / count}, {"f1", f1 / count}};
-}
-
-bool reads(std::span<const Field> fields, std::string_view name) {
-  return std::ranges::any_of(fields, [&](const Field& field) { return field.name == name; });
-}
-
-}  // namespace
-
-std::unique_ptr<Predictions> make_predictions(std::span<const Field> fields,
-                                              std::shared_ptr<const Dataset> dataset, Split split) {
-  if (reads(fields, "label")) return std::make_unique<ClassPredictions>(std::move(dataset), split);
-  const QuestionAnswers* questions = questions_of(*dataset);
-  if (reads(fields, "start") && questions != nullptr)
-    return std::make_unique<SpanPredictions>(std::move(dataset), *questions, split);
-  return nullptr;
-}
-
 std::string text_share(const Validation& validation) {
   if (validation.targets == validation.of) return grouped(validation.of) + " targets";
   return fmt::format("{} of {} targets", grouped(validation.targets), grouped(validation.of));
@@ -156,8 +20,41 @@ std::string text_share(const Validation& validation) {
 std::string metrics_text(const Validation& validation) {
   std::string text;
   for (const Metric& metric : validation.metrics)
-    text += fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value);
+    text += metric.share ? fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value)
+                         : fmt::format(", {} {}", metric.name, number_text(metric.value));
   return text;
+}
+
+nlohmann::ordered_json confusion_json(const Validation& validation,
+                                      std::span<const std::string> names) {
+  constexpr std::size_t kMost = 100;
+  const Confusion& confusion = validation.confusion;
+  if (confusion.empty() || confusion.classes > kMost) return nlohmann::ordered_json::object();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t label = 0; label < confusion.classes; ++label)
+    rows.push_back(
+        std::span(confusion.counts).subspan(label * confusion.classes, confusion.classes));
+  nlohmann::ordered_json json{{"confusion", rows}};
+  if (names.size() == confusion.classes) json["classes"] = names;
+  return json;
+}
+
+std::string confusion_text(const Validation& validation, std::span<const std::string> names) {
+  constexpr std::size_t kMost = 10;
+  const Confusion& confusion = validation.confusion;
+  if (confusion.classes < 2 || confusion.classes > kMost) return "";
+  const auto name = [&](std::size_t one) {
+    return terminal_text(one < names.size() ? names[one] : std::to_string(one)).substr(0, 11);
+  };
+  std::string text = fmt::format("{:<12}", "predicted as");
+  for (std::size_t one = 0; one < confusion.classes; ++one)
+    text += fmt::format("{:>12}", name(one));
+  for (std::size_t label = 0; label < confusion.classes; ++label) {
+    text += fmt::format("\n{:<12}", name(label));
+    for (std::size_t told = 0; told < confusion.classes; ++told)
+      text += fmt::format("{:>12}", grouped(confusion.at(label, told)));
+  }
+  return text + "\n";
 }
 
 namespace {
@@ -169,7 +66,8 @@ class Answers {
           const SampleLogits& see)
       : trainer_(trainer),
         see_(see),
-        predictions_(make_predictions(fields_of(trainer.job().model), dataset, split)) {}
+        predictions_(
+            make_predictions(trainer.config(), fields_of(trainer.job().model), dataset, split)) {}
 
   /// The next batch begins with sample `first` and has `count` samples.
   void begin(std::int64_t first, std::int64_t count) {
@@ -191,8 +89,10 @@ class Answers {
     for (std::size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
     all_.insert(all_.end(), sums.begin(), sums.end());
   }
-  std::vector<Metric> metrics() const {
-    return predictions_ == nullptr ? std::vector<Metric>() : predictions_->metrics(all_);
+  void count(Validation& result) const {
+    if (predictions_ == nullptr) return;
+    result.metrics = predictions_->metrics(all_);
+    result.confusion = predictions_->confusion(all_);
   }
 
  private:
@@ -256,7 +156,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
   }
   result.targets = source.targets();
   if (result.targets > 0) result.loss /= static_cast<double>(result.targets);
-  if (result.targets > 0) result.metrics = answers.metrics();
+  if (result.targets > 0) answers.count(result);
   result.seconds = now() - start;
   return result;
 }

@@ -3,41 +3,18 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/tensor.h"
+#include "experiments/evaluate/predictions.h"
 #include "experiments/run/trainer.h"
 #include "io/datasets/dataset.h"
 #include "io/datasets/source.h"
 
 namespace concertina {
-
-/// A figure such as "accuracy".
-struct Metric {
-  std::string name{};
-  double value = 0;
-  bool minimise = false;  // smaller is better
-};
-
-class Predictions {
- public:
-  virtual ~Predictions() = default;
-  /// Numbers that answer() writes per sample.
-  virtual std::size_t size() const = 0;
-  /// Makes numbers of the logits of one sample, which are on the host: of one row, or of all.
-  virtual void answer(std::uint64_t sample, std::span<const float> logits,
-                      std::span<double> numbers) const = 0;
-  /// `numbers`: those of samples 0, 1, ..., one after the other; of none, all figures without a
-  /// value.
-  virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
-};
-
-/// The kind of a model's predictions follows from the targets that it reads: classes from a label,
-/// spans from a start and an end. Null for any other: tokens are scored by their loss alone.
-std::unique_ptr<Predictions> make_predictions(std::span<const Field> reads,
-                                              std::shared_ptr<const Dataset> dataset, Split split);
 
 /// Held-out tokens that `eval.batches` and `eval.periodic_batches` count by: the same text for runs
 /// of any batch.global and model.context.
@@ -56,6 +33,7 @@ struct Validation {
   std::int64_t targets = 0, of = 0;  // scored, and all that the split has
   double seconds = 0;                // that it took
   std::vector<Metric> metrics{};     // what the task counts beside the loss
+  Confusion confusion{};             // of classes
   std::int64_t samples = 0;          // that were seen
 };
 
@@ -65,8 +43,15 @@ using SampleLogits = std::function<void(std::uint64_t sample, std::span<const fl
 
 /// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
-/// ", accuracy 96.4%" of each metric; empty where there are none.
+/// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics; empty where there are none.
 std::string metrics_text(const Validation& validation);
+
+/// Keys: classes (names, where there are some) and confusion (by label, then prediction); none
+/// without classes, or of more than 100.
+nlohmann::ordered_json confusion_json(const Validation& validation,
+                                      std::span<const std::string> names);
+/// The same as a table, of at most 10 classes.
+std::string confusion_text(const Validation& validation, std::span<const std::string> names);
 
 /// The loss over `held_out`, a part of `dataset`. Collective; the same bits at any layout: losses
 /// are summed in microbatch order. No targets: loss 0. `stop`, asked after each batch on all ranks

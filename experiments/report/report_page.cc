@@ -125,6 +125,7 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures,
       header(run, figures) + beside_section(run, course, beside) +
           timeline_section(run.trace, figures) + bubble_section(figures) +
           memory_section(run.trace, figures) + training_section(run, course) +
+          classes_section(run) +
           changes_section(run, course) + about_section(run) + setup(run) +
           fmt::format(
               "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the "

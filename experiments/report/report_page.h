@@ -31,6 +31,8 @@ std::string memory_section(const RunTrace& trace, const ReportFigures& figures);
 /// Curves over all steps, with a mark on the loss for each change; nothing of a run of less than
 /// two.
 std::string training_section(const RunFiles& run, const RunCourse& course);
+/// What held-out samples of each label were taken for; nothing of a run that tells no classes.
+std::string classes_section(const RunFiles& run);
 /// The changes between steps, and how fast the steps were in between; nothing of a run without
 /// changes and other decisions.
 std::string changes_section(const RunFiles& run, const RunCourse& course);

@@ -57,7 +57,8 @@ constexpr KnownName kKnownNames[] = {
 
 BetterEnd better_by_name(const std::string& column) {
   const auto ends = [&](const char* end) { return column.ends_with(end); };
-  if (ends("_per_s") || column == "mfu" || ends("accuracy") || ends("exact_match") || ends("f1"))
+  if (ends("_per_s") || column == "mfu" || ends("accuracy") || ends("exact_match") || ends("f1") ||
+      ends("precision") || ends("recall") || ends("correlation"))
     return BetterEnd::higher;
   if (ends("loss") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
       column.find("bubble") != std::string::npos)

@@ -24,7 +24,7 @@ Metric find_figure(const RunConfig& config, std::span<const Field> reads,
                 config.where(key), "data.validation = 0.1, or data.validation_files");
   if (name.empty() || name == kLoss) return {.name = kLoss, .minimise = true};
   std::vector<std::string_view> names{kLoss};
-  const auto predictions = make_predictions(reads, dataset, Split::validation);
+  const auto predictions = make_predictions(config, reads, dataset, Split::validation);
   const std::vector<Metric> metrics =
       predictions == nullptr ? std::vector<Metric>() : predictions->metrics({});
   for (const Metric& metric : metrics) {

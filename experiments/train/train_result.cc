@@ -159,6 +159,9 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                     peak_flops_per_s(launch.config, launch.backend->describe()) * 1e-12}});
   if (summary.last) result.update(predicted_figures(launch, launch.directory, trace));
   result.update(about_run(launch));
+  const Json confusion = confusion_json(summary.validation, launch.dataset->classes());
+  for (const auto& [key, value] : confusion.items())
+    result["validation_" + key] = value;
   result.update(ending_json(launch, summary.step));
   if (!launch.isa.empty()) result["isa"] = launch.isa;
   result.update({{"version", program_version().number},

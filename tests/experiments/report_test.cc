@@ -545,6 +545,31 @@ TEST(Report, ShowsWhatChanged) {
   EXPECT_EQ(page.find("nan"), std::string::npos);
 }
 
+TEST(Report, ShowsClassesAndTheBestModel) {
+  RunFiles run{some_trace(), {}, "[model]\nlayers = 4\n", {}};
+  const auto page_with = [&](const nlohmann::json& result) {
+    run.result = result;
+    const std::string page = report_page(run, compute_figures(run.trace, {}));
+    expect_balanced(page);
+    return page;
+  };
+  const std::string page = page_with({{"validation_confusion", {{40, 10}, {0, 0}}},
+                                      {"validation_classes", {"<no>", "yes"}},
+                                      {"best_by", "f1"},
+                                      {"best_step", 40},
+                                      {"best_figure", 0.8125},
+                                      {"ended_by", "run.patience"}});
+  for (const char* text : {"<h2>Classes</h2>", "&lt;no&gt; (50)", ">80</text>", "yes (0)", "0.8125",
+                           "best f1, at step 40; without a better one the run ended"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  for (const nlohmann::json& other :
+       {nlohmann::json(), nlohmann::json{{"validation_confusion", "?"}},
+        nlohmann::json{{"validation_confusion", {{1}}}},
+        nlohmann::json{{"validation_confusion", {{1, 2}, {3, "4"}}}},
+        nlohmann::json{{"best_step", 1}}})
+    EXPECT_EQ(page_with(other).find("<h2>Classes</h2>"), std::string::npos) << other.dump();
+}
+
 TEST(Report, AnyChangesMakeAPage) {
   const RunTrace trace = some_trace(2, 1);
   const ReportFigures figures = compute_figures(trace, {});

@@ -1,0 +1,23 @@
+#include "experiments/evaluate/predictions.h"
+
+#include <algorithm>
+
+#include "io/datasets/questions.h"
+
+namespace concertina {
+
+std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span<const Field> reads,
+                                              std::shared_ptr<const Dataset> dataset, Split split) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(reads, name, &Field::name) != reads.end();
+  };
+  if (has("label"))
+    return class_predictions(std::move(dataset), split,
+                             static_cast<std::size_t>(config.model.classes));
+  const QuestionAnswers* questions = questions_of(*dataset);
+  if (has("start") && questions != nullptr)
+    return span_predictions(std::move(dataset), *questions, split);
+  return nullptr;
+}
+
+}  // namespace concertina

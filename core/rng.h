@@ -17,7 +17,8 @@ enum class Purpose : std::uint32_t {
   dropout = 5,
   skip = 6,
   augment = 7,
-  mask = 8
+  mask = 8,
+  split = 9
 };
 
 /// The place of a microbatch among all random numbers of a run.

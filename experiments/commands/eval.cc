@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "experiments/commands/command.h"
 #include "experiments/evaluate/evaluate.h"
 #include "experiments/evaluate/logits_files.h"
@@ -12,8 +13,10 @@
 #include "experiments/launch/launch.h"
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
+#include "io/datasets/split_files.h"
 
 namespace concertina {
 namespace {
@@ -55,14 +58,23 @@ void require_held_out(Launch& launch, const nlohmann::json& then) {
   if (differs("data.text"))
     throw_input("the files of data are not those that the run was trained on", commit,
                 "the files as they were, or --files FILE to evaluate on other ones");
-  if (differs("data.validation"))
-    throw_input(fmt::format("data.validation was {}, now it is {}: what is held out is another "
-                            "part of the text",
-                            then["data.validation"].get<std::string>(),
-                            now["data.validation"].get<std::string>()),
-                launch.config.where("data.validation"),
-                fmt::format("data.validation = {}, or --files FILE to evaluate on other ones",
-                            then["data.validation"].get<std::string>()));
+  for (const char* const key : {"data.validation", "data.test", "data.split", "data.split_seed"}) {
+    if (!now.contains(key)) continue;
+    const nlohmann::json was = value_then(then, key);
+    if (was.is_null() || was == now[key]) continue;
+    throw_input(fmt::format("{} was {}, now it is {}: what is held out is another part of the data",
+                            key, was.get<std::string>(), now[key].get<std::string>()),
+                launch.config.where(key),
+                fmt::format("{} = {}, or --files FILE to evaluate on other ones", key,
+                            was.get<std::string>()));
+  }
+}
+
+void say_overlap(const EvalOptions& options, const Launch& launch) {
+  const Splits* const splits = launch.dataset->splits();
+  if (splits == nullptr || launch.world.rank() != 0) return;
+  if (const double share = splits->overlap(split_of(options)); share > 0)
+    log::warn("{:.1f}% of the {}s are {}", 100 * share, splits->words.item, splits->words.overlaps);
 }
 
 void print_result(const EvalOptions& options, const Launch& launch, std::int64_t step,
@@ -122,7 +134,13 @@ RunConfig config_of(const EvalOptions& options) {
         fmt::format("the run's data.format is \"{}\", and --text names a text", config.data.format),
         "--text", "--files FILE, which evaluates on all of another file");
   if (!options.text.empty()) config.data.text = options.text;
-  if (!options.files.empty()) config.data.test_files = options.files;
+  if (!options.files.empty()) {
+    config.data.test_files = options.files;
+    config.data.test = 0;
+    // They may be any: what they share with the training, or lack, is said.
+    config.data.most_overlap = 1;
+    config.data.missing_classes = true;
+  }
   return config;
 }
 
@@ -148,10 +166,11 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
       launch->trainer, path, options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
   if (options.text.empty() && options.files.empty()) require_held_out(*launch, stored);
+  say_overlap(options, *launch);
   const Validation result = evaluate_to_files(options, *launch);
   if (result.targets == 0 && split_of(options) == Split::test)
     throw_input("the run has no test files", config.where("data.test_files"),
-                "--files FILE, or data.test_files of a new run");
+                "--files FILE, or data.test_files or data.test of a new run");
   if (result.targets == 0)
     throw_input("the data has no held-out part", config.where("data.validation"),
                 "data.validation = 0.1, or more data");
@@ -173,7 +192,7 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
   app.add_option("--logits", options.logits,
                  "write logits.npy and what the model read (tokens.npy, ...) here")
       ->type_name("DIRECTORY");
-  app.add_option("--split", options.split, "validation, or test: data.test_files")
+  app.add_option("--split", options.split, "validation, or test: data.test_files, data.test")
       ->check(CLI::IsMember({"validation", "test"}))
       ->capture_default_str();
   const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help) {

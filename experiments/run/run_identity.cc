@@ -14,12 +14,29 @@ namespace {
 constexpr std::string_view kMayChange[] = {
     "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
 
-/// A config key that is younger than the checkpoint had its default; null: it did not matter.
+/// The keys of [data] that say how a set may be, not how it is.
+bool only_checks(std::string_view key) {
+  return key == "data.most_overlap" || key == "data.missing_classes";
+}
+
+/// Whether a key of the draw has no effect: nothing is drawn, or as it does not say.
+bool is_idle_draw(std::string_view key, const RunConfig& config) {
+  const DataSection& data = config.data;
+  if (key != "data.split" && key != "data.split_seed") return false;
+  const bool draws = (data.validation_files.empty() && data.validation > 0) || data.test > 0;
+  return !draws || !applies(*find_key("data.split"), config) ||
+         (key == "data.split_seed" && data.split == "end");
+}
+
+}  // namespace
+
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
   if (key == "model.seed" || key == "data.seed")
     return stored.value("run.seed", nlohmann::json("absent"));
-  if (key == "freeze.tied" || key == "freeze.after") {  // what was done is not the default of now
+  if (key == "data.split")  // what was done is not the default of now
+    return stored.value("data.text", "").empty() ? nlohmann::json() : "\"end\"";
+  if (key == "freeze.tied" || key == "freeze.after") {  // likewise
     const bool froze = stored.value("freeze.units", "0") != "0" ||
                        stored.value("freeze.policy", "\"none\"") != "\"none\"";
     if (!froze) return {};
@@ -29,8 +46,6 @@ nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) 
   return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
                           : nlohmann::json("absent");
 }
-
-}  // namespace
 
 bool may_change(std::string_view key) {
   return std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange);
@@ -42,14 +57,15 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   const bool freezes = config.freeze.units > 0 || config.freeze.policy != "none";
   for (const Key& key : config_keys()) {
     const std::string_view section = key.section();
-    const bool numeric = (section == "model" && key.name != "model.from" && key.name != "model.head") ||
-                         section == "batch" ||
-                         section == "optimizer" || section == "freeze" || section == "lr" ||
-                         key.name == "run.seed" || key.name == "elastic.batch" ||
-                         (section == "data" && !names_data(key.name)) ||
-                         key.name == "numerics.compute" || key.name == "numerics.attention" ||
-                         key.name == "run.device";
-    const bool idle = !freezes && (key.name == "freeze.tied" || key.name == "freeze.after");
+    const bool numeric =
+        (section == "model" && key.name != "model.from" && key.name != "model.head") ||
+        section == "batch" || section == "optimizer" || section == "freeze" || section == "lr" ||
+        key.name == "run.seed" || key.name == "elastic.batch" ||
+        (section == "data" && !names_data(key.name) && !only_checks(key.name)) ||
+        key.name == "numerics.compute" || key.name == "numerics.attention" ||
+        key.name == "run.device";
+    const bool idle = (!freezes && (key.name == "freeze.tied" || key.name == "freeze.after")) ||
+                      is_idle_draw(key.name, config);
     if (numeric && !idle) identity[std::string(key.name)] = value_text(key, copy);
   }
   identity["model.seed"] = std::to_string(model_seed(config));

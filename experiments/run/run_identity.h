@@ -28,6 +28,11 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
 /// log.
 bool may_change(std::string_view key);
 
+/// Returns the value of a key in the identity `stored`. A config key that is younger than its
+/// checkpoint had its default, or what the program did before there was such a key; null: it did
+/// not matter.
+nlohmann::json value_then(const nlohmann::json& stored, const std::string& key);
+
 /// Throws unless a checkpoint, in `path`, whose run was `stored` is of a run that is `now`, but for
 /// keys that may change.
 void check_identity(const nlohmann::json& stored, const nlohmann::json& now,

@@ -25,6 +25,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"
+#include "io/datasets/split_files.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/comm/communicator.h"
@@ -144,9 +145,12 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
       directory(run_directory(asked)),
       checkpoints(checkpoint_directory(asked)),
       text_stamps(dataset->corpus().stamps()),
-      own_identity(identity(/*remember=*/!mode.dry_run)),
       selection(config, fields_of(trainer.job().model), dataset),
       mode_(mode) {
+  if (leads() && !mode.dry_run && dataset->splits() != nullptr)
+    for (const std::string& line : split_lines(*dataset->splits(), dataset->classes()))
+      log::info("{}", line);
+  own_identity = identity(/*remember=*/!mode.dry_run);
   if (config.generate.tokens > 0)  // not at the end of the training, when it is done
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
 }

@@ -11,6 +11,7 @@
 #include "experiments/record/run_costs.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
+#include "io/datasets/split_files.h"
 #include "io/run_files.h"
 #include "parallel/simulate/simulate.h"
 
@@ -133,6 +134,9 @@ std::string train_preview(const TrainLaunch& launch) {
                            counted(job.microbatches, "microbatch"), counted(job.leaves, "leaf")));
   text += line("steps", steps_text(launch));
   text += line("tokens", tokens_text(launch));
+  if (const Splits* const splits = launch.dataset->splits())
+    for (const std::string& part : split_lines(*splits, launch.dataset->classes()))
+      text += line("data", part);
   text += line("learning rate", lr_text(launch));
   text += line("memory", memory_text(launch));
   if (launch.cache.slots() > 0) text += line("activations", cache_text(launch.cache));

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "io/datasets/class_names.h"
+#include "io/datasets/gzip_file.h"
 
 namespace concertina {
 namespace {
@@ -76,7 +77,7 @@ std::unique_ptr<Dataset> cifar_dataset(const DataOptions& options,
                .width = kSide,
                .classes = class_names(files.of[0].front(), labels[used]),
                .corpus = files.corpus,
-               .splits = split_items(options, counts)};
+               .counts = counts};
   set.store = std::move(store);
   return image_dataset(options, std::move(set));
 }

@@ -27,13 +27,22 @@ inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"
 /// is seen, or all from the start, so that the same samples come again.
 inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
 
+/// Which items of a labelled set are held out: a share of each class, drawn at random; or the last
+/// ones of its files.
+inline constexpr std::string_view kSplitRules[] = {"stratified", "end"};
+
 /// The keys of [data], and what the model says.
 struct DataOptions {
   std::string format = "text";                                // data.format
   std::vector<std::string> files{};                           // paths or globs; see files_key
   std::vector<std::string> validation_files{}, test_files{};  // data.validation_files, ...
   std::shared_ptr<const Tokenizer> tokenizer{};               // data.tokenizer; null: bytes
-  double validation = 0.1;             // share of `files`, at their end, without validation_files
+  // Shares of `files` that are held out where no files are: data.validation, data.test.
+  double validation = 0.1, test = 0;
+  std::string split = "stratified";    // of kSplitRules (data.split)
+  std::uint64_t split_seed = 0;        // data.split_seed
+  double most_overlap = 0.2;           // of what is held out, with training (data.most_overlap)
+  bool missing_classes = false;        // whether a split may lack a class (data.missing_classes)
   std::int64_t tokens_per_sample = 0;  // T (model.context)
   std::string windows = "shifted";     // of kWindowsNames (data.windows)
   // They shift and scale pixels in [0, 1]: one for all channels, or one of each (data.mean ...).
@@ -53,6 +62,8 @@ struct SampleAt {
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 
+struct Splits;  // io/datasets/split_files.h
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -66,6 +77,8 @@ class Dataset {
   virtual std::int64_t vocabulary() const { return 0; }
   /// The names of labels 0, 1, ...; empty: it has no labels.
   virtual std::span<const std::string> classes() const { return {}; }
+  /// How its items are split, with the counts of classes; null: it is one long text.
+  virtual const Splits* splits() const { return nullptr; }
   /// Samples of a split; of the largest epoch of training.
   virtual std::uint64_t samples(Split split) const = 0;
   /// Samples of one epoch: at least 1, at most samples(Split::train).

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "io/datasets/content_hash.h"
 
 namespace concertina {
 namespace {
@@ -17,10 +18,20 @@ struct Augmentation {
   bool mirrored = false;
 };
 
+Splits split_images(const DataOptions& options, const ImageSet& set) {
+  const std::uint64_t all = set.counts[0] + set.counts[1] + set.counts[2];
+  std::vector<ItemKey> keys;
+  for (std::uint64_t i = 0; i < all; ++i)
+    keys.push_back({set.store->content(i), set.store->label(i)});
+  return split_items(options, set.counts,
+                     {.keys = keys, .classes = set.classes, .words = {.item = "image"}});
+}
+
 class ImageDataset final : public Dataset {
  public:
   ImageDataset(const DataOptions& options, ImageSet set)
       : set_(std::move(set)),
+        splits_(split_images(options, set_)),
         fields_{image_field(set_.channels, set_.height, set_.width), label_field()},
         crop_(options.crop),
         flip_(options.flip) {
@@ -39,20 +50,22 @@ class ImageDataset final : public Dataset {
 
   std::span<const Field> fields() const override { return fields_; }
   std::span<const std::string> classes() const override { return set_.classes; }
-  std::uint64_t samples(Split split) const override { return set_.splits.size(split); }
+  std::uint64_t samples(Split split) const override { return splits_.size(split); }
+  const Splits* splits() const override { return &splits_; }
   std::int64_t targets_before(Split /*split*/, std::uint64_t sample) const override {
     return static_cast<std::int64_t>(sample);
   }
   bool repeats() const override { return crop_ == 0 && !flip_; }
   const Corpus& corpus() const override { return *set_.corpus; }
   std::string summary() const override {
-    return split_summary(corpus(), set_.splits,
+    return split_summary(corpus(), splits_,
                          fmt::format("images of {} x {} x {}, {} classes", set_.channels,
-                                     set_.height, set_.width, set_.classes.size()));
+                                     set_.height, set_.width, set_.classes.size()),
+                         set_.classes);
   }
 
   void write(const SampleAt& at, std::span<const View> views) const override {
-    const std::uint64_t item = set_.splits.item(at.split, at.sample);
+    const std::uint64_t item = splits_.item(at.split, at.sample);
     if (!views[1].empty()) *views[1].i32() = at.most > 0 ? set_.store->label(item) : kIgnored;
     if (views[0].empty()) return;
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(fields_[0].elements()));
@@ -97,6 +110,7 @@ class ImageDataset final : public Dataset {
   }
 
   ImageSet set_;
+  Splits splits_;
   std::vector<Field> fields_;
   std::int64_t crop_;
   bool flip_;
@@ -109,6 +123,11 @@ void ImagesInMemory::read(std::uint64_t item, std::span<std::uint8_t> out) const
   CONCERTINA_CHECK(item < labels.size(), "image {} of {}", item, labels.size());
   std::copy_n(pixels.begin() + static_cast<std::ptrdiff_t>(item * out.size()), out.size(),
               out.begin());
+}
+
+std::uint64_t ImagesInMemory::content(std::uint64_t item) const {
+  const std::size_t size = pixels.size() / labels.size();
+  return content_hash(std::as_bytes(std::span(pixels).subspan(item * size, size)));
 }
 
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set) {

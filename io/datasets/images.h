@@ -22,6 +22,8 @@ class ImageStore {
   /// The pixels [C, H, W] of image `item`, 0 to 255. For several threads at once.
   virtual void read(std::uint64_t item, std::span<std::uint8_t> pixels) const = 0;
   virtual std::int32_t label(std::uint64_t item) const = 0;
+  /// A hash (io/datasets/content_hash.h) of what the image is made of.
+  virtual std::uint64_t content(std::uint64_t item) const = 0;
 };
 
 /// Images that are in memory, one after the other.
@@ -32,6 +34,7 @@ class ImagesInMemory final : public ImageStore {
 
   void read(std::uint64_t item, std::span<std::uint8_t> out) const override;
   std::int32_t label(std::uint64_t item) const override { return labels[item]; }
+  std::uint64_t content(std::uint64_t item) const override;
 };
 
 struct ImageSet {
@@ -39,18 +42,18 @@ struct ImageSet {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::string> classes{};
   std::shared_ptr<const Corpus> corpus{};
-  Splits splits{};
+  std::array<std::uint64_t, 3> counts{};  // images in the files of each split
 };
 
 /// Fields image [C, H, W] = (pixel / 255 - mean) / deviation, these of the channel, and label. In
 /// training, the image is read from a place up to data.crop pixels off, with pixels of value 0
 /// around it, and mirrored in half of all cases with data.flip. Input errors: as many means or
-/// deviations as are neither one nor C; a deviation that is not above 0.
+/// deviations as are neither one nor C; a deviation that is not above 0; those of split_items().
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);
 /// Augmented images differ in each epoch.
 /// Keys of [data] that images read.
-inline constexpr std::string_view kImageKeys[] = {"data.mean", "data.deviation", "data.crop",
-                                                  "data.flip"};
+inline constexpr auto kImageKeys =
+    with_split_keys({"data.mean", "data.deviation", "data.crop", "data.flip"});
 std::optional<Variation> images_vary(const DataOptions& options);
 
 }  // namespace concertina

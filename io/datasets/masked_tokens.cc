@@ -29,6 +29,7 @@ class MaskedTokens final : public Dataset {
   std::int64_t targets_before(Split split, std::uint64_t sample) const override;
   void write(const SampleAt& at, std::span<const View> views) const override;
   bool repeats() const override { return false; }
+  const Splits* splits() const override { return dataset_->splits(); }
   const Corpus& corpus() const override { return dataset_->corpus(); }
   std::string summary() const override { return dataset_->summary(); }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "io/datasets/gzip_file.h"
 #include "io/datasets/images.h"
 
 namespace concertina::dataset_makers {
@@ -106,7 +107,7 @@ std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
                .height = static_cast<std::int64_t>(size[0]),
                .width = static_cast<std::int64_t>(size[1]),
                .corpus = files.corpus,
-               .splits = split_items(options, counts)};
+               .counts = counts};
   const int largest = store->labels.empty() ? 0 : *std::ranges::max_element(store->labels);
   for (int label = 0; label < std::max(kLeastClasses, largest + 1); ++label)
     set.classes.push_back(std::to_string(label));

@@ -1,64 +1,184 @@
 #include "io/datasets/split_files.h"
 
-#include <zlib.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <unordered_map>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "io/datasets/windows.h"
-#include "io/file.h"
 
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kLargestFile = std::uint64_t{4} << 30;
+constexpr std::size_t kSplitCount = 3;
 
-/// A stream of zlib's that reads gzip.
-class Inflater {
- public:
-  explicit Inflater(const std::string& path) : path_(path) {
-    if (::inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK)
-      throw_failure("zlib cannot start", path, "more memory");
+/// What a held-out split is: its name, its keys, and whether it comes out of data.files.
+struct HeldOutPart {
+  std::string_view name;
+  double share = 0;
+  bool has_files = false;
+
+  bool is_drawn() const { return !has_files && share > 0; }
+  bool is_wanted() const { return has_files || share > 0; }
+  std::string key() const {
+    return has_files ? fmt::format("data.{}_files", name) : fmt::format("data.{}", name);
   }
-  ~Inflater() { ::inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
+};
 
-  std::string inflate(std::string& packed) {
-    std::string out;
-    stream_.next_in = reinterpret_cast<Bytef*>(packed.data());
-    std::uint64_t left = packed.size();
-    while (true) {
-      const std::size_t done = out.size();
-      out.resize(done + (std::size_t{1} << 20));
-      stream_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
-      stream_.avail_out = 1U << 20;
-      stream_.avail_in = static_cast<uInt>(std::min<std::uint64_t>(left, 1U << 30));
-      const uInt given = stream_.avail_in;
-      const int code = ::inflate(&stream_, Z_NO_FLUSH);
-      left -= given - stream_.avail_in;
-      out.resize(out.size() - stream_.avail_out);
-      if (out.size() > kLargestFile) refuse("it has more than 4 GiB", packed.size() - left);
-      if (code == Z_STREAM_END) {
-        if (left == 0) return out;
-        if (::inflateReset(&stream_) != Z_OK) refuse("zlib cannot go on", packed.size() - left);
-      } else if (code == Z_BUF_ERROR || (code == Z_OK && left == 0 && stream_.avail_out > 0)) {
-        refuse("it is cut short", packed.size() - left);
-      } else if (code != Z_OK) {
-        refuse(stream_.msg != nullptr ? stream_.msg : "it is damaged", packed.size() - left);
-      }
+std::array<HeldOutPart, kSplitCount> parts_of(const DataOptions& options) {
+  if (options.test > 0 && !options.test_files.empty())
+    throw_input("data.test and data.test_files both say what is tested on", "data.test",
+                "data.test = 0, or no data.test_files");
+  return {HeldOutPart{},
+          {kSplitNames[1], options.validation, !options.validation_files.empty()},
+          {kSplitNames[2], options.test, !options.test_files.empty()}};
+}
+
+std::string_view part_name(std::size_t split) {
+  return split == 0 ? "training" : kSplitNames[split];
+}
+
+/// The split of each item of data.files.
+std::vector<Split> split_of_training_files(const DataOptions& options,
+                                           const std::array<HeldOutPart, kSplitCount>& parts,
+                                           std::uint64_t count, std::span<const ItemKey> keys) {
+  const double validation = parts[1].is_drawn() ? parts[1].share : 0;
+  const double test = parts[2].is_drawn() ? parts[2].share : 0;
+  if (validation + test >= 1)
+    throw_input(fmt::format("the shares {} and {} leave nothing to train on", validation, test),
+                "data.validation, data.test", "shares that add up to less than 1");
+  if (options.split == kSplitRules[0] && !keys.empty() && validation + test > 0)
+    return draw_split(keys.first(count), {validation, test}, options.split_seed);
+  const std::uint64_t tested = held_out(count, test);
+  const std::uint64_t validated = held_out(count, validation);
+  std::vector<Split> split(count, Split::train);
+  std::fill(split.end() - static_cast<std::ptrdiff_t>(tested), split.end(), Split::test);
+  std::fill_n(split.end() - static_cast<std::ptrdiff_t>(tested + validated), validated,
+              Split::validation);
+  return split;
+}
+
+/// Numbers of items by their split, in their order.
+std::vector<std::uint64_t> sorted_items(const std::vector<Split>& split,
+                                        const std::array<std::uint64_t, kSplitCount>& sizes) {
+  std::array<std::uint64_t, kSplitCount> next{0, sizes[0], sizes[0] + sizes[1]};
+  std::vector<std::uint64_t> items(split.size());
+  for (std::size_t i = 0; i < split.size(); ++i)
+    items[next[static_cast<std::size_t>(split[i])]++] = i;
+  return items;
+}
+
+void check_sizes(const DataOptions& options, const Splits& splits,
+                 const std::array<HeldOutPart, kSplitCount>& parts, std::uint64_t count) {
+  if (splits.sizes[0] == 0)
+    throw_input("no sample is left to train on", std::string(find_format(options.format).files_key),
+                "files with samples in them, or a smaller data.validation");
+  for (std::size_t s = 1; s < kSplitCount; ++s)
+    if (parts[s].is_wanted() && splits.sizes[s] == 0)
+      throw_input(fmt::format("none of {} samples is held out", count), parts[s].key(),
+                  parts[s].has_files
+                      ? "files with samples in them"
+                      : fmt::format("more samples of each class (one of each is kept to train on), "
+                                    "a larger share, or 0 for no {}",
+                                    parts[s].name));
+}
+
+void count_classes(Splits& splits, const ItemFacts& facts) {
+  if (facts.classes.empty()) return;
+  for (std::size_t s = 0; s < kSplitCount; ++s) {
+    std::vector<std::uint64_t>& counts = splits.of_class[s];
+    counts.resize(facts.classes.size());
+    for (std::uint64_t i = 0; i < splits.sizes[s]; ++i)
+      ++counts[static_cast<std::size_t>(facts.keys[splits.item(static_cast<Split>(s), i)].label)];
+  }
+}
+
+/// Counts what is held out of contents that are trained on.
+void count_trained(Splits& splits, const ItemFacts& facts) {
+  std::unordered_map<std::uint64_t, bool> trained;  // by content of what is held out
+  const auto content = [&](std::size_t s, std::uint64_t i) {
+    return facts.keys[splits.item(static_cast<Split>(s), i)].content;
+  };
+  for (std::size_t s = 1; s < kSplitCount; ++s)
+    for (std::uint64_t i = 0; i < splits.sizes[s]; ++i) trained.emplace(content(s, i), false);
+  if (trained.empty()) return;
+  for (std::uint64_t i = 0; i < splits.sizes[0]; ++i)
+    if (const auto found = trained.find(content(0, i)); found != trained.end())
+      found->second = true;
+  for (std::size_t s = 1; s < kSplitCount; ++s)
+    for (std::uint64_t i = 0; i < splits.sizes[s]; ++i)
+      splits.trained[s] += trained.at(content(s, i)) ? 1 : 0;
+}
+
+void check_overlap(const DataOptions& options, const Splits& splits, const HeldOutPart& part,
+                   Split split) {
+  const double share = splits.overlap(split);
+  if (share <= options.most_overlap) return;
+  const double allowed = std::ceil(share * 100) / 100;
+  throw_input(fmt::format("{} of {} {}s of {} ({:.1f}%) are {}: figures on them say little",
+                          splits.trained[static_cast<std::size_t>(split)], splits.size(split),
+                          splits.words.item, part.name, share * 100, splits.words.overlaps),
+              part.has_files ? part.key() : "data.split",
+              fmt::format("{}, or data.most_overlap = {} to allow it",
+                          part.has_files ? "files without what data.files holds"
+                                         : "data.split = \"stratified\"",
+                          allowed));
+}
+
+/// What would give `part` the class that it lacks.
+std::string class_fix(const DataOptions& options, const HeldOutPart& part, std::string_view item) {
+  const bool at_end = part.is_drawn() && options.split != kSplitRules[0];
+  return fmt::format("{}, or data.missing_classes = true to allow it",
+                     at_end ? "data.split = \"stratified\""
+                            : fmt::format("{}s of each class in each split", item));
+}
+
+/// A class of some split must be in each.
+void check_classes(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
+                   const std::array<HeldOutPart, kSplitCount>& parts) {
+  if (options.missing_classes) return;
+  for (std::size_t c = 0; c < facts.classes.size(); ++c) {
+    const auto has = [&](std::size_t s) { return splits.of_class[s][c] > 0; };
+    const std::size_t first = has(0) ? 0 : has(1) ? 1 : 2;
+    for (std::size_t s = 0; s < kSplitCount && has(first); ++s) {
+      if (splits.sizes[s] == 0 || has(s)) continue;
+      throw_input(fmt::format("none of the {} {}s of {} has the class '{}', of which {} has {}",
+                              splits.sizes[s], splits.words.item, part_name(s), facts.classes[c],
+                              part_name(first), splits.of_class[first][c]),
+                  s == 0               ? std::string(find_format(options.format).files_key)
+                  : parts[s].has_files ? parts[s].key()
+                                       : "data.split",
+                  class_fix(options, parts[s], splits.words.item));
     }
   }
+}
 
- private:
-  [[noreturn]] void refuse(const std::string& why, std::uint64_t at) const {
-    throw_input(fmt::format("the gzip file cannot be read: {}", why),
-                fmt::format("{}: byte {}", path_, at), "the file as it was published");
+/// " (bad: 450, good: 450)"; of many classes " (100 classes, 45 to 50 of each)".
+std::string classes_text(const std::vector<std::uint64_t>& counts,
+                         std::span<const std::string> classes) {
+  constexpr std::size_t kNamed = 10;
+  if (counts.empty() || classes.empty()) return "";
+  if (counts.size() > kNamed) {
+    const auto [least, most] = std::ranges::minmax(counts);
+    return fmt::format(" ({} classes, {} to {} of each)", counts.size(), least, most);
   }
+  std::vector<std::string> texts;
+  for (std::size_t c = 0; c < counts.size(); ++c)
+    texts.push_back(
+        fmt::format("{}: {}", classes[c], grouped(static_cast<std::int64_t>(counts[c]))));
+  return fmt::format(" ({})", fmt::join(texts, ", "));
+}
 
-  z_stream stream_{};
-  const std::string& path_;
-};
+std::string overlap_text(const Splits& splits, Split split) {
+  if (split == Split::train || !splits.compared) return "";
+  const std::uint64_t trained = splits.trained[static_cast<std::size_t>(split)];
+  return trained == 0 ? fmt::format("; none is {}", splits.words.overlaps)
+                      : fmt::format("; {} of them ({:.1f}%) are {}", trained,
+                                    100 * splits.overlap(split), splits.words.overlaps);
+}
 
 }  // namespace
 
@@ -79,39 +199,60 @@ SplitFiles split_files(const DataOptions& options) {
 std::uint64_t Splits::item(Split split, std::uint64_t sample) const {
   CONCERTINA_CHECK(sample < size(split), "sample {} of {}", sample, size(split));
   for (std::size_t s = 0; s < static_cast<std::size_t>(split); ++s) sample += sizes[s];
-  return sample;
+  return items.empty() ? sample : items[sample];
 }
 
-Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts) {
-  Splits splits{counts};
-  const bool shared = options.validation_files.empty();
-  if (shared) {
-    splits.sizes[1] = held_out(counts[0], options.validation);
-    splits.sizes[0] -= splits.sizes[1];
-  }
-  if (splits.sizes[0] == 0)
-    throw_input("no sample is left to train on", std::string(find_format(options.format).files_key),
-                "files with samples in them, or a smaller data.validation");
-  if ((!shared || options.validation > 0) && splits.sizes[1] == 0)
-    throw_input(fmt::format("none of {} samples is held out", counts[0]),
-                shared ? "data.validation" : "data.validation_files",
-                shared ? "a larger share, or 0 for no validation" : "files with samples in them");
+double Splits::overlap(Split split) const {
+  if (size(split) == 0) return 0;
+  return static_cast<double>(trained[static_cast<std::size_t>(split)]) /
+         static_cast<double>(size(split));
+}
+
+Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
+                   const ItemFacts& facts) {
+  const std::array<HeldOutPart, kSplitCount> parts = parts_of(options);
+  const std::uint64_t all = counts[0] + counts[1] + counts[2];
+  CONCERTINA_CHECK(facts.keys.empty() || facts.keys.size() == all, "{} keys of {} items",
+                   facts.keys.size(), all);
+  std::vector<Split> split = split_of_training_files(options, parts, counts[0], facts.keys);
+  split.resize(counts[0] + counts[1], Split::validation);
+  split.resize(all, Split::test);
+  Splits splits{.words = facts.words};
+  for (const Split one : split) ++splits.sizes[static_cast<std::size_t>(one)];
+  check_sizes(options, splits, parts, counts[0]);
+  if (!std::ranges::is_sorted(split)) splits.items = sorted_items(split, splits.sizes);
+  splits.compared = !facts.keys.empty();
+  if (!splits.compared) return splits;
+  count_classes(splits, facts);
+  count_trained(splits, facts);
+  for (const Split held : {Split::validation, Split::test})
+    check_overlap(options, splits, parts[static_cast<std::size_t>(held)], held);
+  check_classes(options, splits, facts, parts);
   return splits;
 }
 
-std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what) {
+std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what,
+                          std::span<const std::string> classes) {
   std::string lines;
   for (const std::string& file : corpus.files()) lines += fmt::format("file        {}\n", file);
-  lines += fmt::format("training    {} {}\n", splits.sizes[0], what);
-  lines += fmt::format("validation  {} {}\n", splits.sizes[1], what);
-  if (splits.sizes[2] > 0) lines += fmt::format("test        {} {}\n", splits.sizes[2], what);
+  for (std::size_t s = 0; s < kSplitCount; ++s) {
+    if (s == 2 && splits.sizes[s] == 0) continue;
+    lines += fmt::format("{:<12}{} {}{}{}\n", part_name(s), splits.sizes[s], what,
+                         classes_text(splits.of_class[s], classes),
+                         splits.sizes[s] == 0 ? "" : overlap_text(splits, static_cast<Split>(s)));
+  }
   return lines;
 }
 
-std::string read_maybe_gzip(const std::string& path) {
-  std::string bytes = read_file(path, kLargestFile);
-  if (!bytes.starts_with("\x1f\x8b")) return bytes;
-  return Inflater(path).inflate(bytes);
+std::vector<std::string> split_lines(const Splits& splits, std::span<const std::string> classes) {
+  std::vector<std::string> lines;
+  for (std::size_t s = 0; s < kSplitCount; ++s)
+    if (splits.sizes[s] > 0)
+      lines.push_back(fmt::format(
+          "{}: {}{}{}", part_name(s),
+          counted(static_cast<std::int64_t>(splits.sizes[s]), splits.words.item),
+          classes_text(splits.of_class[s], classes), overlap_text(splits, static_cast<Split>(s))));
+  return lines;
 }
 
 }  // namespace concertina

@@ -1,14 +1,20 @@
 // Which files a dataset of countable items reads, and which of its items are held out.
-// Invariant: items are numbered through the splits: those of training first, then validation, test.
+// Invariant: items are numbered through the splits' files: those of training first, then
+// validation, test; each item is in one split, and a split has its items in the order of their
+// numbers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/datasets/dataset.h"
+#include "io/datasets/drawn_split.h"
 
 namespace concertina {
 
@@ -21,24 +27,63 @@ struct SplitFiles {
 /// Input errors as of Corpus, with the key that names the files.
 SplitFiles split_files(const DataOptions& options);
 
+/// Keys of [data] that formats read whose items split_items() splits.
+inline constexpr std::array<std::string_view, 5> kSplitKeys{
+    "data.test", "data.split", "data.split_seed", "data.most_overlap", "data.missing_classes"};
+/// These and `own`.
+template <std::size_t kOwn>
+constexpr std::array<std::string_view, kOwn + kSplitKeys.size()> with_split_keys(
+    const std::string_view (&own)[kOwn]) {
+  std::array<std::string_view, kOwn + kSplitKeys.size()> keys;
+  std::copy(kSplitKeys.begin(), kSplitKeys.end(), std::copy_n(own, kOwn, keys.begin()));
+  return keys;
+}
+
+/// What an item is called, and what a held-out one does whose content is that of another to train
+/// on.
+struct SplitWords {
+  std::string item = "item", overlaps = "trained on too";
+};
+
 struct Splits {
   std::array<std::uint64_t, 3> sizes{};  // items
+  std::vector<std::uint64_t> items{};    // of the splits, one after the other; empty: all, in order
+  std::array<std::vector<std::uint64_t>, 3> of_class{};  // items of each class; empty: no classes
+  std::array<std::uint64_t, 3> trained{};  // held-out items whose content is trained on too
+  bool compared = false;                   // `trained` says something
+  SplitWords words{};
 
   std::uint64_t size(Split split) const { return sizes[static_cast<std::size_t>(split)]; }
   std::uint64_t all() const { return sizes[0] + sizes[1] + sizes[2]; }
   /// The item that sample `sample` of a split is.
   std::uint64_t item(Split split, std::uint64_t sample) const;
+  /// The share of a held-out split that is trained on too.
+  double overlap(Split split) const;
 };
 
-/// `counts`: items in the files of each split. Without validation_files, the share data.validation
-/// of the first, its end, is held out. Input errors: nothing left to train on, nothing held out.
-Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts);
+/// What a split may go by: a key for each item; `classes`, if any, are what their labels number.
+struct ItemFacts {
+  std::span<const ItemKey> keys{};
+  std::span<const std::string> classes{};
+  SplitWords words{};
+};
 
-/// "file  ..." for each file, then "training    n", ... of things called `what`.
-std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what);
+/// `counts`: items in the files of each split. Without files of its own, each held-out split gets
+/// its share of the first: drawn as draw_split() does it, or where data.split or the lack of keys
+/// says so, its end. Input errors: nothing left to train on, nothing held out; a held-out split of
+/// which more than data.most_overlap is trained on; unless data.missing_classes, a class that one
+/// split has and another has not.
+Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
+                   const ItemFacts& facts = {});
 
-/// The whole of a file, decompressed where it begins as gzip does. Input errors: more than 4 GiB,
-/// damaged or cut short.
-std::string read_maybe_gzip(const std::string& path);
+/// "file  ..." for each file, then "training    n", ... of things called `what`, and how many are
+/// of each class.
+std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what,
+                          std::span<const std::string> classes = {});
+
+/// For a log, one line a split: "training: 900 rows (bad: 450, good: 450)", and of a held-out one
+/// how much of it is trained on too. Without `classes`, as where the task sees none, they are left
+/// out.
+std::vector<std::string> split_lines(const Splits& splits, std::span<const std::string> classes);
 
 }  // namespace concertina

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "io/datasets/content_hash.h"
 #include "io/datasets/questions.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/split_files.h"
@@ -45,6 +46,7 @@ struct SquadQuestion {
 struct SquadWindow {
   std::size_t question = 0;
   std::int32_t begin = 0, size = 0;  // tokens of the passage
+  std::uint64_t place = 0;           // of the question in its split
 };
 
 /// Members of an object, by name and kind.
@@ -110,12 +112,12 @@ class SquadDataset final : public Dataset, public QuestionAnswers {
     return split_summary(corpus(), windows_,
                          fmt::format("windows of {} questions", questions_.size()));
   }
+  const Splits* splits() const override { return &asked_; }
   void write(const SampleAt& at, std::span<const View> views) const override;
 
   std::uint64_t questions(Split split) const override { return asked_.size(split); }
   std::uint64_t question(Split split, std::uint64_t sample) const override {
-    const std::uint64_t all = window(split, sample).question;
-    return all - (asked_.size(split) == 0 ? 0 : asked_.item(split, 0));
+    return window(split, sample).place;
   }
   std::span<const std::string> answers(Split split, std::uint64_t question) const override {
     return questions_[asked_.item(split, question)].answers;
@@ -131,7 +133,9 @@ class SquadDataset final : public Dataset, public QuestionAnswers {
                      const std::string& place, const std::vector<std::uint32_t>& starts);
   void encode_passage(SquadPassage& passage) const;
   void place_answer(SquadQuestion& question, std::uint32_t begin, std::uint32_t end) const;
-  void cut_windows(std::size_t question);
+  Splits split_questions(const DataOptions& options,
+                         const std::array<std::uint64_t, 3>& counts) const;
+  void cut_windows(std::size_t question, std::uint64_t place);
   const SquadWindow& window(Split split, std::uint64_t sample) const {
     return cut_[windows_.item(split, sample)];
   }
@@ -142,7 +146,7 @@ class SquadDataset final : public Dataset, public QuestionAnswers {
   std::int64_t room_, stride_;
   std::vector<SquadPassage> passages_;
   std::vector<SquadQuestion> questions_;
-  std::vector<SquadWindow> cut_;  // the windows of the questions, in their order
+  std::vector<SquadWindow> cut_;  // the windows of the questions of each split, in their order
   Splits asked_, windows_;        // questions and windows
   std::vector<Field> fields_;
 };
@@ -162,13 +166,26 @@ SquadDataset::SquadDataset(const DataOptions& options)
     for (const std::string& path : files_.of[split]) read_json(path);
     counts[split] = questions_.size() - before;
   }
-  asked_ = split_items(options, counts);
-  std::size_t question = 0;
+  asked_ = split_questions(options, counts);
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t before = cut_.size();
-    for (std::uint64_t i = 0; i < asked_.sizes[split]; ++i) cut_windows(question++);
+    for (std::uint64_t i = 0; i < asked_.sizes[split]; ++i)
+      cut_windows(asked_.item(static_cast<Split>(split), i), i);
     windows_.sizes[split] = cut_.size() - before;
   }
+}
+
+/// Questions on one text are on one side.
+Splits SquadDataset::split_questions(const DataOptions& options,
+                                     const std::array<std::uint64_t, 3>& counts) const {
+  std::vector<std::uint64_t> contents;
+  for (const SquadPassage& passage : passages_) contents.push_back(folded_hash(passage.text));
+  std::vector<ItemKey> keys;
+  for (const SquadQuestion& question : questions_) keys.push_back({contents[question.passage]});
+  return split_items(
+      options, counts,
+      {.keys = keys,
+       .words = {.item = "question", .overlaps = "on a text that is trained on too"}});
 }
 
 void SquadDataset::read_json(const std::string& path) {
@@ -274,13 +291,14 @@ void SquadDataset::place_answer(SquadQuestion& question, std::uint32_t begin,
   question.last = question.first + static_cast<std::int32_t>(alone.size()) - 1;
 }
 
-void SquadDataset::cut_windows(std::size_t question) {
+void SquadDataset::cut_windows(std::size_t question, std::uint64_t place) {
   const SquadQuestion& asked = questions_[question];
   const auto all = static_cast<std::int64_t>(passages_[asked.passage].tokens.size());
   const std::int64_t most = room_ - 3 - static_cast<std::int64_t>(asked.tokens.size());
   for (std::int64_t begin = 0;;) {
     const std::int64_t size = std::min(most, all - begin);
-    cut_.push_back({question, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(size)});
+    cut_.push_back(
+        {question, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(size), place});
     if (begin + size == all) return;
     begin += std::min(size, stride_);
   }
@@ -338,7 +356,7 @@ std::unique_ptr<Dataset> make_squad(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat squad() {
-  static constexpr std::string_view kKeys[] = {"data.stride"};
+  static constexpr auto kKeys = with_split_keys({"data.stride"});
   return {.make = make_squad, .keys = kKeys};
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "io/datasets/content_hash.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/split_files.h"
 #include "io/file.h"
@@ -84,6 +85,7 @@ class TsvDataset final : public Dataset {
   std::int64_t vocabulary() const override { return encoder_.vocabulary(); }
   std::span<const std::string> classes() const override { return classes_; }
   std::uint64_t samples(Split split) const override { return splits_.size(split); }
+  const Splits* splits() const override { return &splits_; }
   std::int64_t targets_before(Split /*split*/, std::uint64_t sample) const override {
     return static_cast<std::int64_t>(sample);
   }
@@ -92,7 +94,7 @@ class TsvDataset final : public Dataset {
   std::string summary() const override {
     return split_summary(
         corpus(), splits_,
-        fmt::format("{} of {} classes", pair_ ? "pairs" : "sentences", classes_.size()));
+        fmt::format("{} of {} classes", pair_ ? "pairs" : "sentences", classes_.size()), classes_);
   }
   void write(const SampleAt& at, std::span<const View> views) const override;
 
@@ -101,6 +103,7 @@ class TsvDataset final : public Dataset {
   void name_classes();
   void check_numbers(const std::vector<std::int64_t>& numbers) const;
   void check_held_out(std::size_t training_rows) const;
+  std::vector<ItemKey> row_keys() const;
 
   SplitFiles files_;
   SentenceEncoder encoder_;
@@ -139,7 +142,23 @@ TsvDataset::TsvDataset(const DataOptions& options)
         "model.context", "at least 3 tokens, 5 for pairs");
   name_classes();
   check_held_out(counts[0]);
-  splits_ = split_items(options, counts);
+  const std::vector<ItemKey> keys = row_keys();
+  splits_ =
+      split_items(options, counts, {.keys = keys, .classes = classes_, .words = {.item = "row"}});
+}
+
+/// Rows are the same whose sentences are, but for case and space.
+std::vector<ItemKey> TsvDataset::row_keys() const {
+  std::vector<ItemKey> keys;
+  keys.reserve(rows_.size());
+  std::string folded;
+  for (const TsvRow& row : rows_) {
+    folded.clear();
+    append_folded(row.sentences[0], folded);
+    if (pair_) append_folded(row.sentences[1], folded += '\t');
+    keys.push_back({content_hash(folded), row.label});
+  }
+  return keys;
 }
 
 void TsvDataset::read_rows(const std::string& path, std::string_view text) {
@@ -249,7 +268,7 @@ std::unique_ptr<Dataset> make_tsv(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat tsv() {
-  return {.make = make_tsv};
+  return {.make = make_tsv, .keys = kSplitKeys};
 }
 
 }  // namespace concertina::dataset_makers

@@ -27,6 +27,7 @@ class Views final : public Dataset {
   }
   bool repeats() const override { return true; }
   std::uint64_t views() const override { return views_; }
+  const Splits* splits() const override { return dataset_->splits(); }
   const Corpus& corpus() const override { return dataset_->corpus(); }
   void verify(const std::function<void()>& progress) const override { dataset_->verify(progress); }
   std::string summary() const override { return dataset_->summary(); }

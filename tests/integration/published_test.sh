@@ -50,7 +50,7 @@ print("sentence\tlabel")
 for i in range(60): print("".join(random.choices("abc ", k=random.randrange(1, 20))), i % 3, sep="\t")' >classes.tsv
 for family in gpt llama; do
   run 2 train model.family=$family model.task=classification model.classes=3 model.vocab=260 model.layers=2 \
-    model.width=16 model.heads=2 model.context=24 data.format=tsv 'data.files=["classes.tsv"]' data.validation=0.2 data.test_files=classes.tsv \
+    model.width=16 model.heads=2 model.context=24 data.format=tsv 'data.files=["classes.tsv"]' data.validation=0.2 data.test_files=classes.tsv data.most_overlap=1 \
     batch.global=8 batch.microbatches=4 run.steps=3 run.threads=1 run.dir=runs run.name=$family-classes
   run 1 eval runs/$family-classes --json --logits $family-logits
   grep -q '"accuracy":' out || die "no accuracy: $(cat out)"

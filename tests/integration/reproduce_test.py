@@ -21,10 +21,11 @@ class Tiny(reproduce.Bert):
     pretrain_steps, vocabulary, held_out = 4, 300, 40
 
     def pretrain_keys(self):
-        return [*super().pretrain_keys(), "model.width=16", "model.heads=2", "model.context=16"]
+        return [*super().pretrain_keys(), "model.width=16", "model.heads=2", "model.context=16",
+                "data.most_overlap=1"]
 
     def finetune_keys(self):
-        return {**super().finetune_keys(), "lr.warmup": 2}
+        return {**super().finetune_keys(), "lr.warmup": 2, "data.most_overlap": 1}
 
 
 def write_sentences(path, count, draw):

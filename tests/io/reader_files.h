@@ -91,7 +91,11 @@ inline std::string data_at_hand(const std::string& name) {
 struct Mnist : Folder {
   std::string images = (*this)("images", idx(0x803, {5, 2, 3}, ramp(30)));
   std::string labels = (*this)("labels", idx(0x801, {5}, std::string("\x00\x09\x03\x03\x01", 5)));
-  DataOptions options{.format = "mnist", .files = {images, labels}, .validation = 0.4};
+  DataOptions options{.format = "mnist",
+                      .files = {images, labels},
+                      .validation = 0.4,
+                      .split = "end",
+                      .missing_classes = true};
 };
 
 /// A record of CIFAR's binary version: label bytes, then pixels that go up from `first`.
@@ -104,7 +108,11 @@ inline std::string cifar_record(const std::string& labels, int first) {
 struct Cifar : Folder {
   std::string file = (*this)(
       "batch.bin", cifar_record("\x07", 1) + cifar_record("\x03", 2) + cifar_record("\x09", 3));
-  DataOptions options{.format = "cifar10", .files = {file}, .validation = 0.4};
+  DataOptions options{.format = "cifar10",
+                      .files = {file},
+                      .validation = 0.4,
+                      .split = "end",
+                      .missing_classes = true};
 };
 
 struct Tsv : Folder {

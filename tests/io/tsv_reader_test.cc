@@ -122,6 +122,7 @@ TEST(Tsv, ThePublishedFilesAreRead) {
 TEST(Tsv, EpochsHaveTheSameSamplesAndTheLastBatchIsBlankAtItsEnd) {
   Tsv folder;
   folder.options.validation_files = {folder.file};
+  folder.options.most_overlap = 1;
   const auto dataset = open_dataset(folder.options);
   TrainingSource source(dataset, 3, 2);
   EXPECT_EQ(source.samples_per_epoch(), 3U);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "models/task.h"
@@ -19,6 +20,23 @@ void require_classes(const RunConfig& config) {
     return;
   throw_input("model.head = \"new\", but this task has no classes", config.where("model.head"),
               "model.task = \"classification\"; the head of another task is new by itself");
+}
+
+/// Whether `folder` has a tokenizer, of whatever kind.
+bool has_tokenizer(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return std::ranges::any_of(fs::directory_iterator(folder, ignored), [](const auto& entry) {
+    const std::string name = entry.path().filename();
+    return name == "tokenizer.json" || name == "vocab.txt" || name == "merges.txt" ||
+           name.ends_with(".model");
+  });
+}
+
+/// Text is read as the model was trained to read it, unless data.tokenizer says otherwise.
+void adopt_tokenizer(const PublishedConfig& published, RunConfig& config) {
+  if (!config.origins.contains("data.tokenizer") && has_tokenizer(config.model.from))
+    set_key("data.tokenizer", config.model.from, published.path, config);
 }
 
 }  // namespace
@@ -48,6 +66,7 @@ void adopt_model_from(RunConfig& config) {
   }
   const PublishedConfig published = read_published_config(config.model.from);
   adopt_published(published, config);
+  adopt_tokenizer(published, config);
   require_classes(config);
   // Before any memory is taken by what config.json says. A config.json alone can be planned.
   if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);

@@ -72,6 +72,19 @@ void log_source(Trainer& trainer, const std::string& source,
   if (!left_out.empty()) log::info("in it, and not used: {}", fmt::join(left_out, ", "));
 }
 
+/// Only where the model reads text that a tokenizer makes tokens of.
+void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
+  const std::vector<Field>& reads = model.units.front().reads;
+  const bool tokens =
+      std::ranges::any_of(reads, [](const Field& one) { return one.name == "tokens"; });
+  if (!tokens || data_files(config).empty() || config.data.format == "tokens") return;
+  if (config.data.tokenizer == config.model.from)
+    log::info("text is read by the model's own tokenizer");
+  else if (config.data.tokenizer == RunConfig{}.data.tokenizer)
+    log::warn(
+        "the model came without a tokenizer, and text is read as bytes: data.tokenizer names one");
+}
+
 void start_from_published(Trainer& trainer, const RunConfig& config) {
   std::optional<PublishedConfig> published;
   std::optional<PublishedWeights> weights;
@@ -88,6 +101,7 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
   });
   log_source(trainer, fmt::format("{} ({})", config.model.from, published->type),
              weights->missing(), {});
+  if (trainer.world().rank() == 0) log_tokenizer(trainer.job().model, config);
 }
 
 void start_from_commit(Trainer& trainer, const std::string& commit, const RunConfig& config) {

@@ -78,6 +78,43 @@ assert got.shape == wanted.shape and np.abs(got - wanted).max() <= 1e-5 * np.abs
 END
 done
 
+# The guide's three commands for bert-base-uncased, on a small model whose files are named as the hub
+# has them: LayerNorm.gamma and beta, the head for the next sentence, vocab.txt.
+mkdir bert-base-uncased
+python3 - "$published/bert-masked-lm" <<'END'
+import json, pathlib, struct, sys
+source, out = pathlib.Path(sys.argv[1]), pathlib.Path("bert-base-uncased")
+data = (source / "model.safetensors").read_bytes()
+size = struct.unpack("<Q", data[:8])[0]
+header, rest = json.loads(data[8:8 + size]), data[8 + size:]
+new = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+       for name, value in header.items()}
+width = 16
+new["cls.seq_relationship.weight"] = {"dtype": "F32", "shape": [2, width], "data_offsets": [len(rest), len(rest) + 8 * width]}
+rest += bytes(8 * width)
+new["cls.seq_relationship.bias"] = {"dtype": "F32", "shape": [2], "data_offsets": [len(rest), len(rest) + 8]}
+text = json.dumps(new).encode()
+(out / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + rest + bytes(8))
+config = json.loads((source / "config.json").read_text())
+(out / "config.json").write_text(json.dumps({**config, "gradient_checkpointing": False}))
+words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + list("abcdefgh")
+(out / "vocab.txt").write_text("".join(word + "\n" for word in words))
+END
+for file in train dev; do
+  python3 -c 'import random, sys; random.seed(sys.argv[1])
+print("sentence\tlabel")
+for i in range(60): print(" ".join(random.choices("abcd" if i % 2 else "efgh", k=4)), ["bad", "good"][i % 2], sep="\t")' \
+    $file >$file.tsv
+done
+run 2 train model.from=bert-base-uncased model.task=classification data.format=tsv data.files=train.tsv data.most_overlap=1 \
+  data.validation_files=dev.tsv batch.global=12 batch.microbatches=4 run.epochs=6 optimizer.lr=3e-3 lr.schedule=linear \
+  run.threads=1 run.dir=runs run.name=sentiment checkpoint.best=accuracy
+grep -q "the model's own tokenizer" out || die "another tokenizer: $(cat out)"
+grep -q 'dropout = 0.1' runs/sentiment/config.toml || die "the dropout of config.json is not taken over"
+grep -qE '"accuracy": ?1(\.0)?[,}]' runs/sentiment/result.json || die "it has not learned: $(cat runs/sentiment/result.json)"
+run 1 checkpoint export runs/sentiment --out sentiment
+grep -q '"BertForSequenceClassification"' sentiment/config.json || die "no classifier: $(cat sentiment/config.json)"
+
 # What was killed, or had no room, is made anew; a run that has trained or been imported is not.
 rm -r runs/gpt2/checkpoints/step-*
 run 1 checkpoint import "$published/gpt2" --out runs/gpt2

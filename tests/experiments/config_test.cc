@@ -91,7 +91,9 @@ TEST(Config, EveryFieldHasOneKey) {
 TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
   const std::vector<std::array<std::string, 4>> cases{
       {"model.llama.kv_heads=2", "model.llama.kv_heads = 2 has no effect: model.family is \"gpt\"",
-       "model.family = \"llama\"", "model.family=llama"},
+       "model.family = \"llama\"; \"gpt\" reads model.gpt.hidden, model.gpt.norm_eps, "
+       "model.gpt.activation",
+       "model.family=llama"},
       {"optimizer.sgd.momentum=0.5",
        "optimizer.sgd.momentum = 0.5 has no effect: optimizer.name is \"adamw\"",
        "optimizer.name = \"sgd\"", "optimizer.name=sgd"},

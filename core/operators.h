@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/precision.h"
+#include "core/rng.h"
 #include "core/tensor.h"
 
 namespace concertina {
@@ -74,6 +75,7 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;  // K, a divisor of H; 0: H
   bool causal = true;         // query i sees keys [0, i]; else all
   bool padded = false;        // every op gives lengths; else none does
+  bool drops = false;         // ops may have a mask; else none does
   bool operator==(const AttentionShape&) const = default;
 
   std::int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
@@ -82,6 +84,10 @@ struct AttentionShape {
   std::int64_t width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv() * head_dim; }
   std::int64_t qkv_width() const { return width() + 2 * kv_width(); }
+  /// Elements of dropout's mask: key j of query i in head h is (h T + i) mask_row() + j. A row
+  /// starts at a counter.
+  std::int64_t mask_row() const { return (tokens + 3) / 4 * 4; }
+  std::int64_t mask_elements() const { return heads * tokens * mask_row(); }
 };
 
 /// Operations of one product over the pairs (query, key) that the mask leaves, lengths aside. The
@@ -101,8 +107,8 @@ class Attention {
   virtual void backward(const AttentionBackward& op) = 0;
 
  protected:
-  /// Throws where `lengths` is not what the shape promises.
-  void require_lengths(View lengths) const;
+  /// Throws where an op's lengths or mask are not what the shape promises.
+  void require(View lengths, const DropoutMask& mask) const;
 
  private:
   AttentionShape shape_;

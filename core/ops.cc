@@ -40,11 +40,15 @@ Attention::Attention(const AttentionShape& shape) : shape_(shape) {
                    "{} heads of queries, {} of keys", shape.heads, shape.kv());
 }
 
-void Attention::require_lengths(View lengths) const {
+void Attention::require(View lengths, const DropoutMask& mask) const {
   const std::size_t expected = shape_.padded ? static_cast<std::size_t>(shape_.samples) : 0;
   CONCERTINA_CHECK(lengths.count == expected && (expected == 0 || lengths.dtype == DType::i32),
                    "{} lengths for {} samples{}", lengths.count, shape_.samples,
                    shape_.padded ? "" : " without padding");
+  CONCERTINA_CHECK(
+      mask.share == 0 || (shape_.drops && mask.sample_elements == shape_.mask_elements()),
+      "a mask of {} elements where attention {}", mask.sample_elements,
+      shape_.drops ? fmt::format("has {}", shape_.mask_elements()) : "drops nothing");
 }
 
 double flops_of(const Op& op) {

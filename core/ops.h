@@ -78,12 +78,14 @@ struct LinearWeight {
 
 /// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] keeps log-sum-exp of each row. Keys
 /// at or after lengths[samples] (int32; may be empty: T) are seen by no query; a length below 1
-/// counts as 1, one above T as T. A query there is one like any other.
+/// counts as 1, one above T as T. A query there is one like any other. Where the mask's share is
+/// not 0, it drops probabilities: v is weighted with what is kept of them, scaled; lse is of all.
 struct AttentionForward {
   static constexpr std::string_view kName = "attention forward";
   Attention& attention;
   View qkv, lengths{};  // [R,(H+2K)D]: q, k, v side by side, heads contiguous inside each
   View y, lse;
+  DropoutMask mask{};  // see AttentionShape::mask_row()
   auto views() { return std::array{&qkv, &lengths, &y, &lse}; }
   void run() const { attention.forward(*this); }
 };
@@ -96,6 +98,7 @@ struct AttentionBackward {
   Attention& attention;
   View dy, qkv, lengths{}, y, lse;
   View dqkv;
+  DropoutMask mask{};  // that of the forward pass
   auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv}; }
   void run() const { attention.backward(*this); }
 };
@@ -223,8 +226,8 @@ struct ActivationInput {
 };
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
-/// [0, K), R = samples x T. wpe may be empty (Llama), and wtt (all but BERT); without types, all are
-/// of type 0.
+/// [0, K), R = samples x T. wpe may be empty (Llama), and wtt (all but BERT); without types, all
+/// are of type 0.
 struct Embed {
   static constexpr std::string_view kName = "embedding";
   View tokens, wte, wpe{};  // wpe[T,C]

@@ -18,7 +18,8 @@ enum class Purpose : std::uint32_t {
   skip = 6,
   augment = 7,
   mask = 8,
-  split = 9
+  split = 9,
+  attention_dropout = 10
 };
 
 /// The place of a microbatch among all random numbers of a run.
@@ -52,12 +53,13 @@ class Rng {
   Purpose purpose_;
 };
 
-/// Element e of a sample is dropped where word e % 4 of Rng{seed, Purpose::dropout}.words(step,
-/// sample, unit, e / 4) is below threshold().
+/// Element e of a sample is dropped where word e % 4 of Rng{seed, purpose}.words(step, sample,
+/// unit, e / 4) is below threshold(). Purpose::dropout is that of activations, whose elements are T
+/// C; Purpose::attention_dropout that of attention's probabilities (AttentionShape::mask_row()).
 struct DropoutMask {
   double share = 0;  // of what is dropped, [0, 1)
   RandomAt at;
-  std::int64_t sample_elements = 0;  // T C, at most 2^34
+  std::int64_t sample_elements = 0;  // at most 2^34
 
   std::uint32_t threshold() const { return static_cast<std::uint32_t>(share * 0x1p32); }
   /// The factor of what is kept, so that the expectation stays.

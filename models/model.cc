@@ -48,12 +48,25 @@ CONCERTINA_MODELS(CONCERTINA_DECLARE)
 
 namespace {
 
-constexpr std::int64_t kMostDropped = std::int64_t{1} << 34;  // core/rng.h
+constexpr double kMostDropped = 0x1p34;  // core/rng.h
 
 void check_range(std::string_view key, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
     throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
                 fmt::format("a whole number from 1 to {}", most));
+}
+
+/// `elements`: of a sample's mask.
+void check_dropout(const char* key, double share, double elements, const char* smaller) {
+  if (!(share >= 0 && share < 1))
+    throw_input(fmt::format("{} = {} is out of range", key, share), key,
+                "a share from 0 up to, but not, 1");
+  if (share > 0 && elements > kMostDropped)
+    throw_input(
+        fmt::format(
+            "dropout supports at most {:.0f} elements per sample, and this model has {:.0f}",
+            kMostDropped, elements),
+        key, smaller);
 }
 
 std::string divisors(std::int64_t n) {
@@ -91,14 +104,13 @@ void check_sizes(const ModelConfig& config, bool heads_divide) {
     throw_input(fmt::format("model.heads = {} does not divide model.width = {}", config.heads,
                             config.width),
                 "model.heads", "a divisor of the width: " + divisors(config.width));
-  if (!(config.dropout >= 0 && config.dropout < 1))
-    throw_input(fmt::format("model.dropout = {} is out of range", config.dropout), "model.dropout",
-                "a share from 0 up to, but not, 1");
-  if (config.dropout > 0 && config.context * config.width > kMostDropped)
-    throw_input(
-        fmt::format("dropout supports at most {} elements per sample, and this model has {}",
-                    kMostDropped, config.context * config.width),
-        "model.dropout", "0, or a smaller width or context");
+  const auto context = static_cast<double>(config.context);
+  check_dropout("model.dropout", config.dropout, context * static_cast<double>(config.width),
+                "0, or a smaller width or context");
+  const auto mask_row = static_cast<double>(AttentionShape{.tokens = config.context}.mask_row());
+  check_dropout("model.attention_dropout", config.attention_dropout,
+                static_cast<double>(config.heads) * context * mask_row,
+                "0, or fewer heads or a smaller context");
   const double rows = static_cast<double>(config.samples) * static_cast<double>(config.context);
   const double columns = static_cast<double>(std::max(config.vocab, 4 * config.width));
   if (rows * columns > 0x1p46)
@@ -119,7 +131,8 @@ UnitShape unit_shape(const ModelConfig& config) {
           config.precision.storage,
           config.precision.products,
           config.dropout,
-          config.label_smoothing};
+          config.label_smoothing,
+          config.attention_dropout};
 }
 
 std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {

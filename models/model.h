@@ -30,6 +30,7 @@ struct ModelConfig {
   std::int64_t samples = 1;  // of one microbatch
   Precision precision = {};
   double dropout = 0;                    // share of activations, [0, 1)
+  double attention_dropout = 0;          // share of attention's probabilities, [0, 1)
   double label_smoothing = 0;            // share of a target, [0, 1)
   std::vector<std::string> recompute{};  // see choose_recompute()
   std::string task = "auto";             // of tasks() (models/task.h); auto: the family's usual one

@@ -6,12 +6,21 @@
 namespace concertina::cpu {
 namespace {
 
+void drop_row(const std::uint32_t* keep, Int keys, Bf16* p) {
+#pragma omp simd
+  for (Int j = 0; j < keys; ++j) p[j].bits &= static_cast<std::uint16_t>(keep[j]);
+}
+
 void softmax(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse) {
   for (Int i = 0; i < tile.rows; ++i, s += tile.stride, p += tile.stride) {
     const Int valid = seen_by(tile.seen, i);
     mask_row(s, valid);
     const float top = max_row(s, valid, tile.scale);
     const float sum = exp_row(s, valid, tile.keys, tile.scale, top, p);
+    if (tile.drop != nullptr) {
+      kept_of_row(*tile.drop, tile.first + i, valid, tile.keep);
+      drop_row(tile.keep, valid, p);
+    }
     inverse[i] = 1.0F / sum;
     lse[i] = top + __builtin_logf(sum);
   }
@@ -26,6 +35,10 @@ void score_grads(const ScoreTile& tile, float* s, float* dp, const float* lse, c
     float *si = s + at, *di = dp + at;
     Bf16 *pi = p + at, *out = ds + at;
     mask_row(si, valid);
+    if (tile.drop != nullptr) {
+      kept_of_row(*tile.drop, tile.first + i, valid, tile.keep);
+      drop_grads(tile.keep, tile.drop->rule.scale, valid, di);
+    }
 #pragma omp simd
     for (Int j = 0; j < whole; ++j) {
       const float e = exp_nonpositive(scale * si[j] - lse[i]);
@@ -33,14 +46,16 @@ void score_grads(const ScoreTile& tile, float* s, float* dp, const float* lse, c
       out[j] = rounded<Bf16>(scale * e * (di[j] - delta));
     }
     for (Int j = whole; j < tile.keys; ++j) pi[j] = out[j] = rounded<Bf16>(0);
+    if (tile.drop != nullptr) drop_row(tile.keep, valid, pi);
   }
 }
 
-void store(const float* from, const float* factor, Int count, HeadRows rows, Bf16* to) {
+void store(const float* from, const float* factor, float scale, Int count, HeadRows rows,
+           Bf16* to) {
   for (Int i = 0; i < count; ++i, from += rows.d, to += rows.stride) {
-    const float scale = factor == nullptr ? 1.0F : factor[i];
+    const float all = factor == nullptr ? scale : scale * factor[i];
 #pragma omp simd
-    for (Int j = 0; j < rows.d; ++j) to[j] = rounded<Bf16>(scale * from[j]);
+    for (Int j = 0; j < rows.d; ++j) to[j] = rounded<Bf16>(all * from[j]);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/cpu/loops.h"
+#include "core/cpu/philox.h"
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {
@@ -53,6 +54,23 @@ float max_row(const float* s, Int valid, float scale) {
 #pragma omp simd reduction(max : top)
   for (Int j = 0; j < whole; ++j) top = top > s[j] ? top : s[j];
   return scale * top;
+}
+
+// keep[0, keys) = all ones for what dropout keeps of row i, and 0 for the others; the words after
+// them, up to a whole number of vectors, are of no use.
+void kept_of_row(const ScoreDropout& drop, Int i, Int keys, std::uint32_t* keep) {
+  const Int run = 4 * kWideLanes, count = (keys + run - 1) / run * run;
+  philox(drop.rule, drop.sample, drop.first + static_cast<std::uint32_t>(i) * drop.row, count / 4,
+         keep);
+  const std::uint32_t threshold = drop.rule.threshold;
+#pragma omp simd
+  for (Int j = 0; j < count; ++j) keep[j] = keep[j] < threshold ? 0U : ~0U;
+}
+
+// Gradients of probabilities, of those of what is kept of them.
+void drop_grads(const std::uint32_t* keep, float scale, Int keys, float* dp) {
+#pragma omp simd
+  for (Int j = 0; j < keys; ++j) dp[j] = keep[j] != 0 ? scale * dp[j] : 0.0F;
 }
 
 template <class T>

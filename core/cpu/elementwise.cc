@@ -5,11 +5,15 @@
 
 namespace concertina::cpu {
 
+DropoutRule rule_of(const DropoutMask& mask, Purpose purpose) {
+  const auto [key0, key1] = Rng(mask.at.seed, purpose).key();
+  return {key0, key1, mask.at.step, mask.at.unit, mask.threshold(), mask.scale()};
+}
+
 // In pieces of a sample, so that each starts at a counter.
 void run(const ApplyDropout& op, const Context& context) {
   const DropoutMask& mask = op.mask;
-  const auto [key0, key1] = Rng(mask.at.seed, Purpose::dropout).key();
-  const DropoutRule rule{key0, key1, mask.at.step, mask.at.unit, mask.threshold(), mask.scale()};
+  const DropoutRule rule = rule_of(mask, Purpose::dropout);
   const std::int64_t sample = mask.sample_elements;
   const std::int64_t pieces = (sample + kElementRun - 1) / kElementRun;
   typed(op.u.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {

@@ -30,12 +30,13 @@ namespace concertina::cpu {
 using Int = std::int64_t;
 
 /// All groups.
-#define CONCERTINA_LOOPS(TYPED, FP32)                                        \
-  CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)                                   \
-  CONCERTINA_ELEMENTWISE_LOOPS(TYPED, FP32)                                  \
-  CONCERTINA_EPILOGUE_LOOPS(TYPED, FP32)                                     \
-  CONCERTINA_NORM_LOOPS(TYPED, FP32) CONCERTINA_TOKEN_ROW_LOOPS(TYPED, FP32) \
-      CONCERTINA_UPDATE_LOOPS(TYPED, FP32) CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)
+#define CONCERTINA_LOOPS(TYPED, FP32)                                          \
+  CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)                                     \
+  CONCERTINA_ELEMENTWISE_LOOPS(TYPED, FP32)                                    \
+  CONCERTINA_EPILOGUE_LOOPS(TYPED, FP32)                                       \
+  CONCERTINA_NORM_LOOPS(TYPED, FP32)                                           \
+  CONCERTINA_TOKEN_ROW_LOOPS(TYPED, FP32) CONCERTINA_UPDATE_LOOPS(TYPED, FP32) \
+      CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)
 #define CONCERTINA_NO_LOOP(result, name, parameters)
 #define CONCERTINA_POINTER(result, name, parameters) result(*name) parameters;
 
@@ -51,12 +52,26 @@ struct SeenKeys {
   std::int64_t first, step, most;
 };
 
+/// Dropout of attention's probabilities: row i, of the queries that a loop is given, is dropped by
+/// counters [first + i row, first + (i + 1) row).
+struct ScoreDropout {
+  DropoutRule rule;
+  std::uint32_t sample, first, row;
+};
+/// Words of scratch that a row of so many keys takes.
+constexpr std::int64_t mask_words(std::int64_t keys) {
+  return (keys + 31) / 32 * 32;
+}
+
 /// Scores of some queries of one head against the keys that any of them sees.
 struct ScoreTile {
   SeenKeys seen;  // by row
   std::int64_t rows, keys;
   std::int64_t stride;  // of a row of scores or probabilities, elements; >= keys rounded up to 16
   float scale;
+  const ScoreDropout* drop;  // null: nothing is dropped
+  std::int64_t first;        // the first row, of those of `drop`
+  std::uint32_t* keep;       // [mask_words(keys)] of scratch
 };
 
 /// Rows of D activations, `stride` elements apart.
@@ -65,26 +80,31 @@ struct HeadRows {
 };
 
 /// Attention's loops between its products in bf16. Probabilities `p` and score gradients `ds` are
-/// zero where a query sees no key.
+/// zero where a query sees no key; what is kept of them is not scaled yet.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
   void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);
-  // p = e^(scale s - lse), ds = scale p (dp - dy . y)
+  // p = e^(scale s - lse), ds = scale p (dp - dy . y), before p is dropped, with dp dropped
   void (*score_grads)(const ScoreTile& tile, float* s, float* dp, const float* lse, const Bf16* y,
                       const Bf16* dy, HeadRows rows, Bf16* p, Bf16* ds);
-  // to[count,D] = factor[count] from[count,D]; factor may be null (1)
-  void (*store)(const float* from, const float* factor, std::int64_t count, HeadRows rows,
-                Bf16* to);
+  // to[count,D] = scale factor[count] from[count,D]; factor may be null (1)
+  void (*store)(const float* from, const float* factor, float scale, std::int64_t count,
+                HeadRows rows, Bf16* to);
 };
 
 /// Attention over panels of activations of type T, of one head of keys and values in one sample and
 /// the `group` neighbouring heads of queries that share it. `stride` is that of rows of qkv in
 /// elements, `width` that of y's. All start at this head's (or the first query head's) first column
 /// of the sample's first row, lse[group,T] at the first query head's. The gradient of keys
-/// that no query sees is zero.
+/// that no query sees is zero. Rows of `drop` are the queries of all these heads, one head after
+/// the other.
 struct HeadShape {
   std::int64_t tokens, head_dim, stride, width, group;
   SeenKeys seen;
+  const ScoreDropout* drop;  // null: nothing is dropped
+
+  /// The factor of what is kept.
+  float kept() const { return drop == nullptr ? 1.0F : drop->rule.scale; }
 };
 template <class T>
 struct PanelAttention {

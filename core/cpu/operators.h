@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "core/backend.h"
 #include "core/cpu/team.h"
@@ -20,6 +21,10 @@ namespace concertina::cpu {
 std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 std::unique_ptr<Attention> make_product_attention(const AttentionShape& shape, Context& context);
+
+/// The mask of a sample's query heads from `head` on; none where its share is 0.
+std::optional<ScoreDropout> score_dropout(const AttentionShape& shape, const DropoutMask& mask,
+                                          std::int64_t sample, std::int64_t head);
 
 /// The number of keys of a sample that queries may see.
 inline std::int64_t length_of(const AttentionShape& shape, View lengths, std::int64_t sample) {

@@ -108,6 +108,26 @@ struct Pairs {
     clear(d1 + whole / 2, 2 * hidden);
   }
 
+  static std::uint32_t both_kept(std::uint32_t low, std::uint32_t high) {
+    return (low & 0xFFFF) | (high & 0xFFFF0000);
+  }
+
+  static void drop(const std::uint32_t* keep, Int keys, float* s) {
+    auto* words = reinterpret_cast<Pair*>(s);
+#pragma omp simd
+    for (Int j = 0; j < (keys + 1) / 2; ++j)
+      words[j].bits &= both_kept(keep[2 * j], keep[2 * j + 1]);
+  }
+
+  // A key that the first row does not see has no probability to drop there.
+  static void drop_by_key(const std::uint32_t* keep, Int stride, const ScoreRows& row) {
+    auto* words = reinterpret_cast<Pair*>(row.s);
+    const std::uint32_t* next = row.rows > 1 ? keep + stride : keep;
+#pragma omp simd
+    for (Int j = 0; j < (row.rows > 1 ? row.next : row.valid); ++j)
+      words[j].bits &= both_kept(keep[j], next[j]);
+  }
+
   static Strided<Pair> probabilities_by_key(const float* s, const float*, Int stride) {
     return {reinterpret_cast<const Pair*>(s), 1, 2 * stride};
   }

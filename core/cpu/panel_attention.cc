@@ -25,6 +25,14 @@ struct Floats : FloatWords {
     for (Int j = 0; j < row.keys; ++j) dp[j] = scale * s[j] * (dp[j] - offset);
   }
 
+  static void drop(const std::uint32_t* keep, Int keys, float* s) {
+#pragma omp simd
+    for (Int j = 0; j < keys; ++j) s[j] = keep[j] != 0 ? s[j] : 0.0F;
+  }
+  static void drop_by_key(const std::uint32_t* keep, Int, const ScoreRows& row) {
+    drop(keep, row.valid, row.s);
+  }
+
   static Strided<float> probabilities_by_key(const float* s, const float*, Int stride) {
     return {s, 1, stride};
   }

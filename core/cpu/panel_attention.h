@@ -6,7 +6,8 @@
 //
 // A `Format` has, beside what panel_packing.h wants, the loops over scores. They leave their
 // results, words of elements, in the place of the scores: probabilities and score gradients by
-// query, and in the backward pass both by key, where a word joins the queries of one step.
+// query, and in the backward pass both by key, where a word joins the queries of one step. Dropout
+// puts zeros in the place of probabilities; the factor of what is kept goes to the sums.
 //
 // Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once
@@ -41,14 +42,16 @@ std::size_t scratch(const HeadShape& shape, bool backward) {
   const Int scores = score_stride(n),
             count = backward
                         ? 2 * transposed + 3 * rows + 2 * shape.tokens * p + 2 * kQueryTile * scores
-                        : transposed + rows + kStrip * scores;
-  return static_cast<std::size_t>(count + kStrip * p + 16 * 16) * sizeof(float);
+                        : transposed + rows + kStrip * scores,
+            keep = shape.drop == nullptr ? 0 : Format::kElements * mask_words(shape.tokens);
+  return static_cast<std::size_t>(count + kStrip * p + keep + 16 * 16) * sizeof(float);
 }
 
 template <class Format>
-void store_rows(const float* from, Int from_stride, typename Format::Element* to, Int to_stride,
-                Int rows, Int d) {
-  for (Int i = 0; i < rows; ++i) Format::store(from + i * from_stride, 1.0F, to + i * to_stride, d);
+void store_rows(const float* from, Int from_stride, float factor, typename Format::Element* to,
+                Int to_stride, Int rows, Int d) {
+  for (Int i = 0; i < rows; ++i)
+    Format::store(from + i * from_stride, factor, to + i * to_stride, d);
 }
 
 // Shared by the forward pass of all heads of a group.
@@ -56,18 +59,30 @@ template <class Word>
 struct ForwardScratch {
   Panels<Word> kt, values;  // [D,N], [keys,P]
   float *s, *out;           // [queries,N], [queries,P]
+  std::uint32_t* keep;      // of one row, with dropout
 };
+
+// Drops probabilities of the strip's rows; the first is row `row` of `shape`.
+template <class Format>
+[[gnu::noinline]] void drop_strip(const HeadShape& shape, Int row, Int i0, Int rows, Int ld,
+                                  float* s, std::uint32_t* keep) {
+  for (Int i = 0; i < rows; ++i) {
+    const Int valid = seen_by(shape.seen, i0 + i);
+    kept_of_row(*shape.drop, row + i, valid, keep);
+    Format::drop(keep, valid, s + i * ld);
+  }
+}
 
 template <class Format, class T = typename Format::Element>
 [[gnu::noinline]] void forward_head(const HeadShape& shape,
-                                    const ForwardScratch<typename Format::Word>& scratch,
+                                    const ForwardScratch<typename Format::Word>& scratch, Int head,
                                     const T* q, T* y, float* lse) {
   using Word = typename Format::Word;
   const SeenKeys seen = shape.seen;
   const Int t = shape.tokens, d = shape.head_dim, n = padded(seen.most), p = padded(d);
   const Int ld = score_stride(n), width = shape.width;
   const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(d));
-  float *const s = scratch.s, *const out = scratch.out;
+  float *const s = scratch.s, *const out = scratch.out, kept = shape.kept();
   for (Int i0 = 0; i0 < t; i0 += kStrip) {
     const Int i1 = at_most(i0 + kStrip, t), rows = i1 - i0, end = seen_by(seen, i1 - 1);
     micro_gemm(rows, whole_panels(end, n), words<Format>(d),
@@ -77,10 +92,12 @@ template <class Format, class T = typename Format::Element>
       Format::softmax({s + i * ld, nullptr, ld, 1, seen_by(seen, i0 + i), 0, end, scale}, top[i],
                       sum[i]);
     for (Int i = 0; i < rows; ++i) lse[i0 + i] = top[i] + __builtin_logf(sum[i]);
+    if (shape.drop != nullptr)
+      drop_strip<Format>(shape, head * t + i0, i0, rows, ld, s, scratch.keep);
     const Strided<Word> weights{reinterpret_cast<const Word*>(s), ld, 1};
     micro_gemm(rows, p, words<Format>(end), weights, scratch.values, out, p, false);
     for (Int i = 0; i < rows; ++i)
-      Format::store(out + i * p, 1.0F / sum[i], y + (i0 + i) * width, d);
+      Format::store(out + i * p, kept / sum[i], y + (i0 + i) * width, d);
   }
 }
 
@@ -94,11 +111,13 @@ void forward(const HeadShape& shape, const T* q, const T* k, const T* v, T* y, f
   Cutter cut{static_cast<float*>(memory)};
   ForwardScratch<typename Format::Word> scratch{
       pack_transposed<Format>({k, shape.stride}, keys, d, n, cut),
-      pack_rows<Format>({v, shape.stride}, keys, d, cut), nullptr, nullptr};
+      pack_rows<Format>({v, shape.stride}, keys, d, cut), nullptr, nullptr, nullptr};
   scratch.s = cut.take(kStrip * score_stride(n));
   scratch.out = cut.take(kStrip * padded(d));
+  if (shape.drop != nullptr) scratch.keep = cut.take<std::uint32_t>(mask_words(keys));
   for (Int head = 0; head < shape.group; ++head)
-    forward_head<Format>(shape, scratch, q + head * d, y + head * d, lse + head * shape.tokens);
+    forward_head<Format>(shape, scratch, head, q + head * d, y + head * d,
+                         lse + head * shape.tokens);
 }
 
 template <class T>
@@ -122,11 +141,12 @@ class Backward {
     s_ = cut_.take(kQueryTile * ld_), dp_ = cut_.take(kQueryTile * ld_);
     sum_k_ = cut_.take(shape.tokens * p_), sum_v_ = cut_.take(shape.tokens * p_);
     out_ = cut_.take(kStrip * p_);
+    if (shape.drop != nullptr) keep_ = cut_.take<std::uint32_t>(Format::kElements * row_words_);
     for (Int i = 0; i < shape.tokens * p_; ++i) sum_k_[i] = sum_v_[i] = 0;
   }
 
-  void add_head(const T* q, const T* y, const float* lse, const T* dy, T* dq) {
-    q_ = q, y_ = y, dy_ = dy;
+  void add_head(Int head, const T* q, const T* y, const float* lse, const T* dy, T* dq) {
+    head_ = head, q_ = q, y_ = y, dy_ = dy;
     Cutter cut = cut_;  // the next head's rows take the place of these
     queries_ = pack_rows<Format>({q, shape_.stride}, shape_.tokens, d_, cut);
     grads_ = pack_rows<Format>({dy, shape_.width}, shape_.tokens, d_, cut);
@@ -138,8 +158,8 @@ class Backward {
   }
 
   void store(T* dk, T* dv) const {
-    store_rows<Format>(sum_k_, p_, dk, shape_.stride, shape_.tokens, d_);
-    store_rows<Format>(sum_v_, p_, dv, shape_.stride, shape_.tokens, d_);
+    store_rows<Format>(sum_k_, p_, 1.0F, dk, shape_.stride, shape_.tokens, d_);
+    store_rows<Format>(sum_v_, p_, shape_.kept(), dv, shape_.stride, shape_.tokens, d_);
   }
 
  private:
@@ -159,14 +179,31 @@ class Backward {
       float delta[Format::kElements];
       for (Int j = 0; j < together; ++j)
         delta[j] = dot(dy.data + (i + j) * shape_.width, y_ + (first + i + j) * shape_.width, d_);
-      Format::score_grads(
-          {s + i * ld_, dp + i * ld_, ld_, together, seen_by(shape_.seen, first + i),
-           seen_by(shape_.seen, first + i + 1), end, scale_},
-          lse + first + i, delta);
+      const ScoreRows step{s + i * ld_,
+                           dp + i * ld_,
+                           ld_,
+                           together,
+                           seen_by(shape_.seen, first + i),
+                           seen_by(shape_.seen, first + i + 1),
+                           end,
+                           scale_};
+      if (shape_.drop != nullptr) drop_grads_of(first + i, step);
+      Format::score_grads(step, lse + first + i, delta);
+      if (shape_.drop != nullptr) Format::drop_by_key(keep_, row_words_, step);
     }
     const Strided<Word> grads{reinterpret_cast<const Word*>(dp), ld_, 1};
     micro_gemm(rows, p_, words<Format>(end), grads, key_rows_, out_, p_, false);
-    store_rows<Format>(out_, p_, dq + first * shape_.stride, shape_.stride, rows, d_);
+    store_rows<Format>(out_, p_, 1.0F, dq + first * shape_.stride, shape_.stride, rows, d_);
+  }
+
+  // Leaves what is kept of the rows in keep_.
+  [[gnu::noinline]] void drop_grads_of(Int query, const ScoreRows& row) {
+    for (Int i = 0; i < row.rows; ++i) {
+      const Int valid = i == 0 ? row.valid : row.next;
+      std::uint32_t* keep = keep_ + i * row_words_;
+      kept_of_row(*shape_.drop, head_ * shape_.tokens + query + i, valid, keep);
+      drop_grads(keep, shape_.drop->rule.scale, valid, row.dp + i * row.stride);
+    }
   }
 
   // dv and dk of the keys that rows of the tile see: of those on the diagonal of a causal mask,
@@ -195,7 +232,9 @@ class Backward {
   Int keys_ = shape_.seen.most, d_ = shape_.head_dim, n_ = padded(keys_), p_ = padded(d_);
   Int ld_ = score_stride(n_);
   float scale_ = 1.0F / __builtin_sqrtf(static_cast<float>(d_));
+  Int head_ = 0, row_words_ = mask_words(keys_);
   const T *q_ = nullptr, *y_ = nullptr, *dy_ = nullptr;
+  std::uint32_t* keep_ = nullptr;  // of the rows of one step, with dropout
   Cutter cut_;
   Panels<Word> kt_, vt_;                     // [D,N]
   Panels<Word> queries_, grads_, key_rows_;  // [T or keys,P]
@@ -210,11 +249,11 @@ void backward(const HeadShape& shape, const T* q, const T* k, const T* v, const 
   const Int d = shape.head_dim;
   prefetch_head(shape, q, y, dy);
   Backward<Format> heads(shape, k, v, memory);
-  heads.add_head(q, y, lse, dy, dq);
+  heads.add_head(0, q, y, lse, dy, dq);
   for (Int head = 1; head < shape.group; ++head) {
     const Int at = head * d;
     prefetch_head(shape, q + at, y + at, dy + at);
-    heads.add_head(q + at, y + at, lse + head * shape.tokens, dy + at, dq + at);
+    heads.add_head(head, q + at, y + at, lse + head * shape.tokens, dy + at, dq + at);
   }
   heads.store(dk, dv);
 }

@@ -91,32 +91,29 @@ class ProductAttention final : public Attention {
   }
 
   void forward(const AttentionForward& op) override {
-    require_lengths(op.lengths);
-    each_head([&](Head head, const Scratch& scratch) {
-      head.length = length_of(shape(), op.lengths, head.sample);
-      const Bf16* qkv = op.qkv.as<Bf16>();
+    require(op.lengths, op.mask);
+    each_head([&](const Head& head, const Scratch& scratch) {
       for (Int i = 0; i < shape().group(); ++i)
-        forward_head(sources(qkv, head, i), op.y.as<Bf16>() + head.y + i * shape().head_dim,
-                     op.lse.f32() + head.lse + i * shape().tokens, head.length, scratch);
+        forward_head(sources(op, head, i), op.y.as<Bf16>() + head.y + i * shape().head_dim,
+                     op.lse.f32() + head.lse + i * shape().tokens, scratch);
     });
   }
 
   void backward(const AttentionBackward& op) override {
-    require_lengths(op.lengths);
-    each_head([&](Head head, const Scratch& scratch) {
-      head.length = length_of(shape(), op.lengths, head.sample);
+    require(op.lengths, op.mask);
+    each_head([&](const Head& head, const Scratch& scratch) {
       const Int d = shape().head_dim, stride = shape().qkv_width();
       Bf16* grad = op.dqkv.as<Bf16>();
       std::fill_n(scratch.dk, shape().tokens * d, 0.0F);
       std::fill_n(scratch.dv, shape().tokens * d, 0.0F);
       for (Int i = 0; i < shape().group(); ++i) {
         const Int y = head.y + i * d;
-        backward_head(sources(op.qkv.as<Bf16>(), head, i), op.y.as<Bf16>() + y,
-                      op.dy.as<Bf16>() + y, op.lse.f32() + head.lse + i * shape().tokens,
-                      head.length, grad + head.q + i * d, scratch);
+        backward_head(sources(op, head, i), op.y.as<Bf16>() + y, op.dy.as<Bf16>() + y,
+                      op.lse.f32() + head.lse + i * shape().tokens, grad + head.q + i * d, scratch);
       }
-      loops_.store(scratch.dk, nullptr, shape().tokens, {stride, d}, grad + head.k);
-      loops_.store(scratch.dv, nullptr, shape().tokens, {stride, d},
+      const float kept = op.mask.scale();
+      loops_.store(scratch.dk, nullptr, 1, shape().tokens, {stride, d}, grad + head.k);
+      loops_.store(scratch.dv, nullptr, kept, shape().tokens, {stride, d},
                    grad + head.k + shape().kv_width());
     });
   }
@@ -124,19 +121,23 @@ class ProductAttention final : public Attention {
  private:
   /// One head of keys, and the first head of queries that shares it.
   struct Head {
-    Int sample, q, k, y, lse;  // their first elements
-    Int length = 0;            // keys that are seen
+    Int sample, head;  // head: of queries
+    Int q, k, y, lse;  // their first elements
   };
+  /// What one head of queries meets.
   struct Sources {
     const Bf16 *q, *k, *v;
+    Int length;  // keys that are seen
+    std::optional<ScoreDropout> drop;
   };
   /// The scratch of one head while it is computed; with null memory only the size.
   struct Scratch {
-    float *s, *dp;   // [Q,T]
-    Bf16 *p, *ds;    // [Q,T]
-    float* out;      // [Q,D]
-    float *dk, *dv;  // [T,D]
-    float* inverse;  // [Q]
+    float *s, *dp;        // [Q,T]
+    Bf16 *p, *ds;         // [Q,T]
+    float* out;           // [Q,D]
+    float *dk, *dv;       // [T,D]
+    float* inverse;       // [Q]
+    std::uint32_t* keep;  // see ScoreTile
     int thread = 0;
     std::size_t bytes = 0;
 
@@ -155,6 +156,7 @@ class ProductAttention final : public Attention {
       take(dk, a.shape().tokens * d);
       take(dv, a.shape().tokens * d);
       take(inverse, kQueries);
+      take(keep, a.shape().drops ? mask_words(a.shape().tokens) : 0);
     }
   };
 
@@ -173,7 +175,7 @@ class ProductAttention final : public Attention {
       const Int sample = i / s.kv(), row = sample * s.tokens, first = i % s.kv() * s.group();
       Scratch scratch(*this, context_.workspace.of(thread));
       scratch.thread = thread;
-      f(Head{sample, row * s.qkv_width() + first * s.head_dim,
+      f(Head{sample, first, row * s.qkv_width() + first * s.head_dim,
              row * s.qkv_width() + s.width() + i % s.kv() * s.head_dim,
              row * s.width() + first * s.head_dim, (sample * s.heads + first) * s.tokens},
         scratch);
@@ -181,16 +183,27 @@ class ProductAttention final : public Attention {
   }
 
   /// Where query head `i` of those that share a head of keys reads.
-  Sources sources(const Bf16* qkv, const Head& head, Int i) const {
-    const Bf16* k = qkv + head.k;
-    return {qkv + head.q + i * shape().head_dim, k, k + shape().kv_width()};
+  /// `op`: of either pass.
+  Sources sources(const auto& op, const Head& head, Int i) const {
+    const Bf16 *qkv = op.qkv.template as<Bf16>(), *k = qkv + head.k;
+    return {qkv + head.q + i * shape().head_dim, k, k + shape().kv_width(),
+            length_of(shape(), op.lengths, head.sample),
+            score_dropout(shape(), op.mask, head.sample, head.head + i)};
   }
 
   /// Only blocks with keys that are seen are computed: the last one whole, whatever the length.
-  ScoreTile score_tile(const QueryTile& tile, Int length) const {
-    const Int keys = std::min(tile.keys, (length + kKeys - 1) / kKeys * kKeys);
-    return {shape().causal ? SeenKeys{tile.first + 1, 1, length} : SeenKeys{length, 0, length},
-            tile.queries, keys, stride_, 1.0F / std::sqrt(static_cast<float>(shape().head_dim))};
+  ScoreTile score_tile(const QueryTile& tile, const Sources& in, std::uint32_t* keep) const {
+    const Int keys = std::min(tile.keys, (in.length + kKeys - 1) / kKeys * kKeys);
+    const SeenKeys seen =
+        shape().causal ? SeenKeys{tile.first + 1, 1, in.length} : SeenKeys{in.length, 0, in.length};
+    return {.seen = seen,
+            .rows = tile.queries,
+            .keys = keys,
+            .stride = stride_,
+            .scale = 1.0F / std::sqrt(static_cast<float>(shape().head_dim)),
+            .drop = in.drop ? &*in.drop : nullptr,
+            .first = tile.first,
+            .keep = keep};
   }
 
   /// f(products, first key) for each block of the first `keys` keys of a tile.
@@ -208,29 +221,29 @@ class ProductAttention final : public Attention {
     });
   }
 
-  void forward_head(const Sources& in, Bf16* y, float* lse, Int length,
-                    const Scratch& scratch) const {
+  void forward_head(const Sources& in, Bf16* y, float* lse, const Scratch& scratch) const {
     const Int stride = shape().qkv_width(), width = shape().width();
+    const float kept = in.drop ? in.drop->rule.scale : 1;
     for (const QueryTile& tile : tiles_) {
-      const ScoreTile scores = score_tile(tile, length);
+      const ScoreTile scores = score_tile(tile, in, scratch.keep);
       each_block(tile, scores.keys, [&](const BlockProducts& products, Int k) {
         products.scores.run(scratch.thread, in.q + tile.first * stride, in.k + k * stride,
                             scratch.s + k);
       });
       loops_.softmax(scores, scratch.s, scratch.p, scratch.inverse, lse + tile.first);
       weighted_rows(tile, scores.keys, scratch.p, in.v, scratch);
-      loops_.store(scratch.out, scratch.inverse, tile.queries, {width, shape().head_dim},
+      loops_.store(scratch.out, scratch.inverse, kept, tile.queries, {width, shape().head_dim},
                    y + tile.first * width);
     }
   }
 
   /// dq, and what the head adds to dk and dv.
-  void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Int length,
-                     Bf16* dq, const Scratch& scratch) const {
+  void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Bf16* dq,
+                     const Scratch& scratch) const {
     const Int d = shape().head_dim, stride = shape().qkv_width(), width = shape().width();
     for (const QueryTile& tile : tiles_) {
       const Bf16 *q = in.q + tile.first * stride, *grad = dy + tile.first * width;
-      const ScoreTile scores = score_tile(tile, length);
+      const ScoreTile scores = score_tile(tile, in, scratch.keep);
       each_block(tile, scores.keys, [&](const BlockProducts& products, Int k) {
         products.scores.run(scratch.thread, q, in.k + k * stride, scratch.s + k);
         products.grads.run(scratch.thread, grad, in.v + k * stride, scratch.dp + k);
@@ -242,7 +255,7 @@ class ProductAttention final : public Attention {
         products.keys.run(scratch.thread, scratch.ds + k, q, scratch.dk + k * d);
       });
       weighted_rows(tile, scores.keys, scratch.ds, in.k, scratch);
-      loops_.store(scratch.out, nullptr, tile.queries, {stride, d}, dq + tile.first * stride);
+      loops_.store(scratch.out, nullptr, 1, tile.queries, {stride, d}, dq + tile.first * stride);
     }
   }
 

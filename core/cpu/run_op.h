@@ -27,6 +27,8 @@ inline std::int64_t count_of(View view) {
   return static_cast<std::int64_t>(view.count);
 }
 
+DropoutRule rule_of(const DropoutMask& mask, Purpose purpose);
+
 /// f(loops) with the loops over activations of this type.
 template <class F>
 void typed(DType activations, const LoopTable& loops, F&& f) {

@@ -13,12 +13,12 @@ class CudaAttention final : public Attention {
       : Attention(shape), context_(context) {}
 
   void forward(const AttentionForward& op) override {
-    require_lengths(op.lengths);
+    require(op.lengths, op.mask);
     attention_forward(context_.stream, shape(), op);
   }
 
   void backward(const AttentionBackward& op) override {
-    require_lengths(op.lengths);
+    require(op.lengths, op.mask);
     const View delta{context_.workspace.scratch(), delta_count(shape()), DType::f32};
     attention_delta(context_.stream, shape(), op.dy, op.y, delta);
     attention_backward(context_.stream, shape(), op, delta);

@@ -155,7 +155,7 @@ void adopt_stored(const StoredRun& run, RunConfig& config) {
   for (const Key& key : config_keys()) {
     const std::string name(key.name);
     if (!name.starts_with("model.") || !applies(key, run.config)) continue;
-    if (name == "model.task" || name == "model.dropout")
+    if (name == "model.task" || name == "model.dropout" || name == "model.attention_dropout")
       adopt_unless_set(name);
     else if (name != "model.from" && name != "model.head" && name != "model.seed" &&
              name != "model.classes" && name != "model.label_smoothing")

@@ -35,6 +35,7 @@ ModelConfig model_config_of(const RunConfig& config) {
           .samples = config.batch.global / config.batch.microbatches,
           .precision = precision_of(config),
           .dropout = m.dropout,
+          .attention_dropout = m.attention_dropout,
           .label_smoothing = m.label_smoothing,
           .recompute = config.parallel.recompute,
           .task = m.task,

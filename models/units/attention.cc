@@ -20,7 +20,8 @@ AttentionShape attention_shape(const UnitShape& s, const AttentionSpec& spec) {
           .compute = s.compute,
           .kv_heads = spec.kv_heads,
           .causal = spec.causal,
-          .padded = spec.padded};
+          .padded = spec.padded,
+          .drops = s.attention_dropout > 0};
 }
 
 RotarySpec rotary_of(const AttentionShape& shape, RotarySpec rotary) {
@@ -207,8 +208,12 @@ class AttentionBranch final : public Branch {
     qkv_.forward(h, {}, s.qkv);
     if (norms_) norms_->forward(s);
     rotary_.rotate(s.qkv, false);
-    backend_.run(AttentionForward{
-        .attention = *attention_, .qkv = s.qkv, .lengths = lengths(io), .y = s.y, .lse = s.lse});
+    backend_.run(AttentionForward{.attention = *attention_,
+                                  .qkv = s.qkv,
+                                  .lengths = lengths(io),
+                                  .y = s.y,
+                                  .lse = s.lse,
+                                  .mask = mask(io)});
     if (!y.empty()) proj_.forward(s.y, last, y);
   }
 
@@ -223,7 +228,8 @@ class AttentionBranch final : public Branch {
                                    .lengths = lengths(io),
                                    .y = s.y,
                                    .lse = s.lse,
-                                   .dqkv = g.dqkv});
+                                   .dqkv = g.dqkv,
+                                   .mask = mask(io)});
     rotary_.rotate(g.dqkv, true);
     if (norms_) norms_->backward_input(s, g, scratch);
     if (!dh.empty()) qkv_.backward_input(g.dqkv, last, dh);
@@ -239,6 +245,11 @@ class AttentionBranch final : public Branch {
   }
 
  private:
+  /// None where nothing trains (models/units/dropout.h).
+  DropoutMask mask(const UnitIo& io) const {
+    if (!io.training || shape_.attention_dropout == 0) return {};
+    return {shape_.attention_dropout, io.random, attention_->shape().mask_elements()};
+  }
   View lengths(const UnitIo& io) const { return spec_.padded ? io.fields[kLengths] : View{}; }
 
   UnitShape shape_;

@@ -1,8 +1,10 @@
 // Self-attention as a branch: qkv = h Wqkv + b; where the spec says so, each head of q and of k
 // goes through an RMS norm and is rotated by its position (RoPE); y = attention(qkv), u = y Wproj +
-// b. H query heads and K key and value heads of D columns. Parameters: qkv.weight [C,(H+2K)D],
-// qkv.bias [(H+2K)D], proj.weight [HD,C], proj.bias [C], those of the biases where there are any;
-// q_norm.weight and k_norm.weight [D] with norms. Reads lengths, where samples are padded.
+// b. A training step drops probabilities before they weigh v (attn_pdrop of GPT-2), by a mask of
+// its own kind (core/rng.h). H query heads and K key and value heads of D columns. Parameters:
+// qkv.weight [C,(H+2K)D], qkv.bias [(H+2K)D], proj.weight [HD,C], proj.bias [C], those of the
+// biases where there are any; q_norm.weight and k_norm.weight [D] with norms. Reads lengths, where
+// samples are padded.
 #pragma once
 
 #include <optional>

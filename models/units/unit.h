@@ -26,8 +26,9 @@ struct UnitShape {
   std::int64_t samples = 0, tokens = 0, width = 0;
   DType compute = DType::f32;  // as in core/backend.h
   Products products = Products::as_stored;
-  double dropout = 0;    // share, see models/units/dropout.h
-  double smoothing = 0;  // of the targets of a training loss, see CrossEntropy
+  double dropout = 0;            // share, see models/units/dropout.h
+  double smoothing = 0;          // of the targets of a training loss, see CrossEntropy
+  double attention_dropout = 0;  // share of attention's probabilities
 
   std::int64_t rows() const { return samples * tokens; }
   /// Elements of [R,nC].

@@ -176,6 +176,8 @@ TEST(ModelTest, BadSizesNameTheirKey) {
     ModelConfig dropout = kSmall;
     dropout.dropout = bad;
     EXPECT_EQ(where(dropout), "model.dropout") << bad;
+    dropout.dropout = 0, dropout.attention_dropout = bad;
+    EXPECT_EQ(where(dropout), "model.attention_dropout") << bad;
   }
   ModelConfig counted = kSmall;  // 2^35 elements a sample
   counted.heads = 1;
@@ -185,6 +187,10 @@ TEST(ModelTest, BadSizesNameTheirKey) {
   EXPECT_EQ(where(counted), "");
   counted.dropout = 0.1;
   EXPECT_EQ(where(counted), "model.dropout");
+  counted.dropout = 0, counted.attention_dropout = 0.1;  // 2^40
+  EXPECT_EQ(where(counted), "model.attention_dropout");
+  counted.context = 1 << 17;
+  EXPECT_EQ(where(counted), "");
   ModelConfig huge = kSmall;
   huge.context = 1 << 24;
   huge.samples = 1 << 24;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/operators.h"
+#include "core/rng.h"
 #include "tests/oracle/values.h"
 
 namespace concertina::oracle {
@@ -123,6 +124,18 @@ struct Head {
   const AttentionShape& s;
   Index sample, head;
   const std::int32_t* lengths;  // may be null
+  const DropoutMask& mask;
+
+  /// The factor of the probability of key j for query t: 0 where it is dropped.
+  double kept(Index t, Index j) const {
+    if (mask.share == 0) return 1;
+    const Index e = (head * s.tokens + t) * ((s.tokens + 3) / 4 * 4) + j;
+    const std::uint32_t word =
+        Rng(mask.at.seed, Purpose::attention_dropout)
+            .words(mask.at.step, mask.at.sample + static_cast<std::uint32_t>(sample), mask.at.unit,
+                   static_cast<std::uint32_t>(e / 4))[static_cast<std::size_t>(e % 4)];
+    return static_cast<double>(word) < std::floor(mask.share * 0x1p32) ? 0 : 1 / (1 - mask.share);
+  }
   /// part: 0 q, 1 k, 2 v.
   Index qkv(Index t, Index part, Index d) const {
     const Index first = part == 0
@@ -158,19 +171,21 @@ double probabilities(const Head& h, const T* qkv, Index t, std::vector<double>& 
   return lse;
 }
 
-/// lengths[samples] may be null.
+/// lengths[samples] may be null. The mask drops probabilities after the softmax.
 template <class T>
-void attention(const AttentionShape& s, const T* qkv, const std::int32_t* lengths, T* y, T* lse) {
+void attention(const AttentionShape& s, const T* qkv, const std::int32_t* lengths, T* y, T* lse,
+               const DropoutMask& mask = {}) {
   std::vector<double> p;
   for (Index b = 0; b < s.samples; ++b)
     for (Index head = 0; head < s.heads; ++head)
       for (Index t = 0; t < s.tokens; ++t) {
-        const Head h{s, b, head, lengths};
+        const Head h{s, b, head, lengths, mask};
         lse[(b * s.heads + head) * s.tokens + t] = static_cast<T>(probabilities(h, qkv, t, p));
         for (Index d = 0; d < s.head_dim; ++d) {
           double sum = 0;
           for (Index j = 0; j < h.seen(t); ++j)
-            sum += p[static_cast<std::size_t>(j)] * static_cast<double>(qkv[h.qkv(j, 2, d)]);
+            sum += h.kept(t, j) * p[static_cast<std::size_t>(j)] *
+                   static_cast<double>(qkv[h.qkv(j, 2, d)]);
           y[h.y(t, d)] = static_cast<T>(sum);
         }
       }
@@ -184,13 +199,15 @@ void attention_row_backward(const Head& h, const T* dy, const T* qkv, Index t, d
   probabilities(h, qkv, t, p);
   double mean = 0;  // of dp under p
   for (Index j = 0; j < h.seen(t); ++j) {
+    const double kept = h.kept(t, j);
     double dot = 0;
     for (Index d = 0; d < h.s.head_dim; ++d) {
-      dot += static_cast<double>(dy[h.y(t, d)]) * static_cast<double>(qkv[h.qkv(j, 2, d)]);
-      dqkv[h.qkv(j, 2, d)] += p[static_cast<std::size_t>(j)] * static_cast<double>(dy[h.y(t, d)]);
+      const auto grad = static_cast<double>(dy[h.y(t, d)]);
+      dot += grad * static_cast<double>(qkv[h.qkv(j, 2, d)]);
+      dqkv[h.qkv(j, 2, d)] += kept * p[static_cast<std::size_t>(j)] * grad;
     }
-    dp.push_back(dot);
-    mean += p[static_cast<std::size_t>(j)] * dot;
+    dp.push_back(kept * dot);
+    mean += p[static_cast<std::size_t>(j)] * kept * dot;
   }
   for (Index j = 0; j < h.seen(t); ++j) {
     const auto at = static_cast<std::size_t>(j);
@@ -204,11 +221,11 @@ void attention_row_backward(const Head& h, const T* dy, const T* qkv, Index t, d
 
 template <class T>
 void attention_backward(const AttentionShape& s, const T* dy, const T* qkv,
-                        const std::int32_t* lengths, T* dqkv) {
+                        const std::int32_t* lengths, T* dqkv, const DropoutMask& mask = {}) {
   std::vector<double> sums(static_cast<std::size_t>(s.samples * s.tokens * s.qkv_width()));
   for (Index b = 0; b < s.samples; ++b)
     for (Index head = 0; head < s.heads; ++head) {
-      const Head h{s, b, head, lengths};
+      const Head h{s, b, head, lengths, mask};
       for (Index t = 0; t < s.tokens; ++t) attention_row_backward(h, dy, qkv, t, sums.data());
     }
   for (std::size_t i = 0; i < sums.size(); ++i) dqkv[i] = static_cast<T>(sums[i]);

@@ -132,7 +132,7 @@ Outputs run_linear(Backend& backend, unsigned seed, const LinearShape& up_shape)
   return outputs;
 }
 
-/// A shape that is `padded` has lengths of 1, all, and between.
+/// A shape that is `padded` has lengths of 1, all, and between; one that drops has a mask.
 Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& shape) {
   Data data(seed);
   const auto attention = backend.attention(shape);
@@ -147,9 +147,11 @@ Outputs run_attention(Backend& backend, unsigned seed, const AttentionShape& sha
   if (shape.samples > 2) drawn.view().i32()[0] = 1;
   if (shape.samples > 1) drawn.view().i32()[1] = tokens;
   const View lengths = shape.padded ? drawn.view() : View{};
-  backend.run(AttentionForward{*attention, qkv.view(), lengths, y.view(), lse.view()});
+  DropoutMask mask;
+  if (shape.drops) mask = {0.3, {seed * 7919ULL << 20, 11, 5, 3}, shape.mask_elements()};
+  backend.run(AttentionForward{*attention, qkv.view(), lengths, y.view(), lse.view(), mask});
   backend.run(AttentionBackward{*attention, dy.view(), qkv.view(), lengths, y.view(), lse.view(),
-                                dqkv.view()});
+                                dqkv.view(), mask});
   backend.synchronize();
   Outputs outputs;
   keep(outputs, "y", y);
@@ -184,9 +186,10 @@ void add_product_cases(CaseRound& round) {
     added.tolerance = tolerance(shape);
   };
   const auto attention = [&](const AttentionShape& shape) {
-    round.add(fmt::format("attention samples {} tokens {} heads {} head_dim {} kv_heads {}{}{}",
+    round.add(fmt::format("attention samples {} tokens {} heads {} head_dim {} kv_heads {}{}{}{}",
                           shape.samples, shape.tokens, shape.heads, shape.head_dim, shape.kv(),
-                          shape.causal ? "" : " not causal", shape.padded ? " padded" : ""),
+                          shape.causal ? "" : " not causal", shape.padded ? " padded" : "",
+                          shape.drops ? " dropping" : ""),
               run_attention, shape);
   };
   const Products products = round.precision.products;
@@ -212,9 +215,12 @@ void add_product_cases(CaseRound& round) {
   masked.kv_heads = data.pick<std::int64_t>({1, 2, 4});
   masked.causal = round.number % 2 == 0, masked.padded = round.number % 4 < 2;
   attention(masked);
+  masked.drops = true;
+  attention(masked);
   if (round.number != 0) return;
   attention({1, 700, 2, 16, compute});
   attention({1, 530, 2, 8, compute, 1, false, true});
+  attention({1, 700, 2, 16, compute, 1, true, false, true});
 }
 
 namespace oracle {
@@ -262,20 +268,22 @@ TEST(OracleTest, LinearGradients) {
   }
 }
 
-/// Padding, the last 2 of 4 tokens in the second of two samples, is hidden only as keys.
+/// Padding, the last 2 of 4 tokens in the second of two samples, is hidden only as keys. With and
+/// without dropout.
 TEST(OracleTest, AttentionGradients) {
   const std::int32_t lengths[] = {4, 2};
   for (const bool causal : {true, false})
     for (const bool padded : {true, false})
       for (const Index kv_heads : {0, 1, 2, 4}) {
         const AttentionShape s{2, 4, 4, 3, DType::f32, kv_heads, causal, padded};
+        const DropoutMask mask{kv_heads == 1 ? 0 : 0.3, {}, s.mask_elements()};
         const auto size = [](Index n) { return static_cast<std::size_t>(8 * n); };
         Values qkv = draw(8 * s.qkv_width()), y(size(12)), lse(size(4)), dqkv(qkv.size());
         const Values dy = draw(8 * 12);
         const std::int32_t* seen = padded ? lengths : nullptr;
-        attention_backward(s, dy.data(), qkv.data(), seen, dqkv.data());
+        attention_backward(s, dy.data(), qkv.data(), seen, dqkv.data(), mask);
         const Values expected = differences(qkv, [&] {
-          attention(s, qkv.data(), seen, y.data(), lse.data());
+          attention(s, qkv.data(), seen, y.data(), lse.data(), mask);
           return dot(y, dy);
         });
         EXPECT_LE(relative_error(dqkv, expected), kTolerance)

@@ -56,7 +56,6 @@ constexpr HarmlessKey kKeys[] = {
     {"initializer_range", kInit},
     {"initializer_factor", kInit},
     {"gradient_checkpointing", kTraining},
-    {"attention_dropout", kTraining},
     {"classifier_dropout", kTraining},
     {"_num_labels", kLabels},
     {"id2label", kLabels},

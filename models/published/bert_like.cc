@@ -67,6 +67,7 @@ std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
           {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
           {"type_vocab_size", "model.bert.types", "2"},
           {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},
+          {"attention_probs_dropout_prob", "model.attention_dropout", "0.1", Use::advice},
           {"num_labels", "model.classes"}};
 }
 
@@ -79,9 +80,9 @@ HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {
                 {"is_decoder", "false"},
                 {"add_cross_attention", "false"},
                 {"tie_word_embeddings", "true"}},
-      .unused = {"attention_probs_dropout_prob", "classifier_dropout", "gradient_checkpointing",
-                 "directionality", "pooler_fc_size", "pooler_num_attention_heads",
-                 "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"},
+      .unused = {"classifier_dropout", "gradient_checkpointing", "directionality", "pooler_fc_size",
+                 "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head",
+                 "pooler_type"},
       .left_out = {"embeddings.position_ids", "embeddings.token_type_ids"},
       .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}}};
 }

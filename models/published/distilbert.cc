@@ -61,6 +61,7 @@ HuggingFace distilbert() {
                 .usual = "\"gelu\"",
                 .words = activation_words()},
                {"dropout", "model.dropout", "0.1", Use::advice},
+               {"attention_dropout", "model.attention_dropout", "0.1", Use::advice},
                {"num_labels", "model.classes"}},
       .fixed = {{"model.bert.types", "0"},
                 {"model.bert.norm_eps", "1e-12"},

@@ -136,6 +136,7 @@ HuggingFace llama_like(const std::string& prefix) {
                               .ours = "model.llama.attention_bias",
                               .usual = "false",
                               .words = {{"false", "none"}, {"true", "all"}}},
+                             {"attention_dropout", "model.attention_dropout", "0.0", Use::advice},
                              {"num_labels", "model.classes"}},
                     .fixed = {{"model.llama.head_norms", "false"}, {"model.llama.window", "0"}},
                     .rules = {{"hidden_act", "\"silu\"", "\"swish\""},

@@ -59,6 +59,7 @@ HuggingFace opt() {
                     .usual = "\"relu\"",
                     .words = activation_words()},
                    {"dropout", "model.dropout", "0.1", Use::advice},
+                   {"attention_dropout", "model.attention_dropout", "0.0", Use::advice},
                    {"num_labels", "model.classes"}},
           .fixed = {{"model.gpt.norm_eps", "1e-05"}},
           .rules = {{"do_layer_norm_before", "true"},

@@ -61,6 +61,7 @@ HuggingFace phi() {
                {.theirs = "rope_parameters.partial_rotary_factor", .ours = "model.neox.rope_share"},
                {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
                {"resid_pdrop", "model.dropout", "0.0", Use::advice},
+               {"attention_dropout", "model.attention_dropout", "0.0", Use::advice},
                {"num_labels", "model.classes"}},
       .fixed = {{"model.neox.shared_norm", "true"},
                 {"model.neox.head_bias", "true"},

@@ -43,6 +43,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace vit() {
+  using Use = KeyElsewhere::Use;
   return {.family = "vit",
           .body = "vit.",
           .architectures = {{"classification", "ViTForImageClassification"}, {"", "ViTModel"}},
@@ -61,10 +62,10 @@ HuggingFace vit() {
                     .ours = "model.vit.activation",
                     .usual = "\"gelu\"",
                     .words = activation_words()},
-                   {"hidden_dropout_prob", "model.dropout", "0.0", KeyElsewhere::Use::advice},
+                   {"hidden_dropout_prob", "model.dropout", "0.0", Use::advice},
+                   {"attention_probs_dropout_prob", "model.attention_dropout", "0.0", Use::advice},
                    {"num_labels", "model.classes"}},
-          .unused = {"attention_probs_dropout_prob", "encoder_stride", "pooler_act",
-                     "pooler_output_size"},
+          .unused = {"encoder_stride", "pooler_act", "pooler_output_size"},
           .left_out = {"pooler.dense.weight", "pooler.dense.bias"},
           .tensors = tensors_of};
 }

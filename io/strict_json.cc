@@ -49,9 +49,12 @@ nlohmann::json parse_strict_object(std::string_view text, const std::string& whe
         text, [&](int depth, auto event, auto& value) { return seen(depth, event, value); });
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, std::min(error.byte, text.size()));
-    throw_input(fmt::format("this is no JSON, from byte {} on, in line {}", error.byte,
-                            1 + std::ranges::count(before, '\n')),
-                where, "a file as it was written; was it cut short?");
+    const std::string line =
+        text.find('\n') == std::string_view::npos
+            ? ""
+            : fmt::format(", in line {}", 1 + std::ranges::count(before, '\n'));
+    throw_input(fmt::format("this is no JSON, from byte {} on{}", error.byte, line), where,
+                "a file as it was written; was it cut short?");
   } catch (const nlohmann::json::out_of_range& error) {
     throw_input(fmt::format("a number is too large: {}", error.what()), where,
                 "numbers that 64 bits can hold");

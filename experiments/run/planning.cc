@@ -107,6 +107,10 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
           .deviation = data.deviation,
           .crop = data.crop,
           .flip = data.flip,
+          .text_columns = data.text_columns,
+          .label_column = data.label_column,
+          .header = data.header,
+          .quotes = data.quotes,
           .stride = data.stride,
           .vocabulary = config.model.vocab};
 }

@@ -47,8 +47,12 @@ struct DataOptions {
   std::string windows = "shifted";     // of kWindowsNames (data.windows)
   // They shift and scale pixels in [0, 1]: one for all channels, or one of each (data.mean ...).
   std::vector<double> mean{0.5}, deviation{0.5};
-  std::int64_t crop = 0;      // pixels of padding to crop from (data.crop)
-  bool flip = false;          // left and right, by chance (data.flip)
+  std::int64_t crop = 0;                    // pixels of padding to crop from (data.crop)
+  bool flip = false;                        // left and right, by chance (data.flip)
+  std::vector<std::string> text_columns{};  // data.text_columns; empty: the usual ones
+  std::string label_column{};               // data.label_column; likewise
+  bool header = true;                       // the first row has names (data.header)
+  std::string quotes = "auto";              // of kQuotesNames (data.quotes)
   std::int64_t stride = 128;  // tokens from a window of a long text to the next (data.stride)
   std::int64_t vocabulary = std::int64_t{1} << 31;  // tokens are below it (model.vocab)
 };

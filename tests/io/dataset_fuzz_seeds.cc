@@ -100,6 +100,15 @@ std::vector<FuzzSeed> dataset_seeds() {
                  "sentence\tlabel\ngood\t1\nbad \t0\nvery, very long\t1\n"),
       windows_of("tsv_pairs", "tsv", "a.tsv", 9,
                  "idx\tsentence1\tlabel\tsentence2\r\n0\tabcdef\tno\txy\r\n1\tab\tyes\tc"),
+      windows_of("tsv_quoted", "tsv", "a.tsv", 9,
+                 "\"text\"\t\"label\"\n\"a\t\"\"b\"\"\"\tno\n\"two\r\nlines\"\t\"yes\"\r\n"),
+      windows_of("tsv_cola", "tsv", "a.tsv", 9, "gj04\t1\t\tIt is so.\ngj04\t0\t*\tIt so is.\n"),
+      windows_of("csv", "csv", "a.csv", 9,
+                 "\xef\xbb\xbf"
+                 "id,question1,question2,is_duplicate\n1,\"a, \"\"b\"\"\",c,0\n\n2,\"d\n\",,1\n"),
+      windows_of("jsonl", "jsonl", "a.jsonl", 9,
+                 "{\"text\": \"a \\u00fc\", \"label\": 1, \"more\": [1, {}]}\n\n{\"label\": 0.0, "
+                 "\"text\": \"b\"}\n"),
       windows_of("squad", "squad", "s.json", 68, squad_json("river Rhine", 15)),
   };
   if (has_libarchive() && png_codec().available() && jpeg_codec().available()) {

@@ -79,18 +79,22 @@ TEST(Tsv, LiesAreNamed) {
     EXPECT_ERROR(open_dataset(folder.options), what);
     EXPECT_ERROR(open_dataset(folder.options), where);
   };
-  refused("good\t1\nbad\t0\n", "a.tsv:1", "the column 'good' is unknown");
-  refused("\xef\xbb\xbfsentence\tlabel\ngood\t1\n", "a.tsv:1", "a byte order mark");
-  refused("sentence\tsentence\n", "a.tsv:1", "there twice");
+  refused("good\t1\nbad\t0\n", "a.tsv:1", "no column is known to be the sentence");
+  refused("\xff\xfes\0e\0", "a.tsv:1", "the file begins as UTF-16 does");
+  refused("sentence\tlabel\tsentence\n", "a.tsv:1", "there twice");
+  refused("sentence\ttext\tlabel\n", "a.tsv:1", "both 'sentence' and 'text' may be the sentence");
+  refused("sentence\tlabel\tscore\n", "a.tsv:1", "both 'label' and 'score' may be the label");
   refused("sentence\n", "a.tsv:1", "no column is called 'label'");
-  refused("label\n", "a.tsv:1", "no column is called 'sentence'");
-  refused("sentence\tlabel\na\t1\nb\n", "a.tsv:3", "1 columns where the first line names 2");
+  refused("label\n", "a.tsv:1", "no column is known to be the sentence");
+  refused("sentence\tlabel\na\t1\nb\n", "a.tsv:3", "1 columns where the first line has 2");
   refused("sentence\tlabel\na\t1\n\nb\t0\n", "a.tsv:3", "1 columns");
   refused("sentence\tlabel\na\t1\nb\t\n", "a.tsv:3", "the label is empty");
   refused("sentence\tlabel\na\t1\nb\t0\nc\t7\n", "a.tsv:4", "label 7 is out of range");
   refused("sentence\tlabel\na\t1\nb\tO\n", "a.tsv:3", "the label 'O' is no number");
   refused("sentence\tlabel\na\tgood\nb\t0\n", "a.tsv:3", "the label '0' is a number");
+  refused("sentence\tlabel\na\t1\nb\t2.5\n", "a.tsv:3", "the label '2.5' is a score, not a class");
   refused("sentence\tlabel\n", "data.files", "no sample is left");
+  refused("", "data.files", "is empty");
 }
 
 TEST(Tsv, ClassesThatAreHeldOutAloneAreRefused) {
@@ -98,7 +102,7 @@ TEST(Tsv, ClassesThatAreHeldOutAloneAreRefused) {
   folder("a.tsv", "sentence\tlabel\na\tbad\nb\tgood\n");
   folder.options.validation_files = {folder("b.tsv", "sentence\tlabel\na\tbad\nb\tfine\n")};
   EXPECT_ERROR(open_dataset(folder.options), "b.tsv:3");
-  EXPECT_ERROR(open_dataset(folder.options), "'fine' is that of no line of data.files");
+  EXPECT_ERROR(open_dataset(folder.options), "'fine' is that of no row of data.files");
 }
 
 TEST(Tsv, ThePublishedFilesAreRead) {

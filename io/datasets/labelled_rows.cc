@@ -1,0 +1,75 @@
+#include "io/datasets/labelled_rows.h"
+
+#include <fmt/ranges.h>
+
+#include "core/error.h"
+#include "io/datasets/content_hash.h"
+#include "io/datasets/table_columns.h"
+
+namespace concertina {
+namespace {
+
+std::string columns_line(const TableReader& table, const TableColumns& columns) {
+  std::vector<std::string> texts;
+  for (const std::size_t column : columns.text) texts.push_back(table.columns()[column]);
+  std::string line = fmt::format("columns     {} and the label {}", fmt::join(texts, ", "),
+                                 table.columns()[columns.label]);
+  if (!columns.ignored.empty()) line += fmt::format("; not {}", fmt::join(columns.ignored, ", "));
+  if (!table.manner().empty()) line += fmt::format("; {}", table.manner());
+  return escape_bytes(line) + "\n";
+}
+
+}  // namespace
+
+LabelledRows::LabelledRows(std::string_view format, const DataOptions& options)
+    : format_(format),
+      table_{options.quotes, options.header},
+      text_columns_(options.text_columns),
+      label_column_(options.label_column) {}
+
+void LabelledRows::read(const std::string& path) {
+  starts_.push_back({path, rows_.size()});
+  files_.push_back(open_table(format_, path, table_));
+  TableReader& table = *files_.back();
+  const TableColumns columns =
+      find_columns(table.columns(), text_columns_, label_column_, path + ":1");
+  const bool pair = columns.text.size() == 2;
+  if (files_.size() > 1 && pair != pair_)
+    throw_input("some files have one sentence in a row, others two", path + ":1",
+                "files of one kind");
+  pair_ = pair;
+  std::vector<std::size_t> wanted = columns.text;
+  wanted.push_back(columns.label);
+  table.select(wanted);
+  RowCells row;
+  while (table.next(row)) {
+    LabelledRow read{.label = row.cells.back(), .line = row.line};
+    for (std::size_t i = 0; i < columns.text.size(); ++i) {
+      const CellText& cell = row.cells[i];
+      if (cell.kind != CellText::Kind::value)
+        throw_input(fmt::format("'{}' is {}, not a text", table.columns()[columns.text[i]],
+                                cell.kind == CellText::Kind::missing ? "missing" : "a list"),
+                    fmt::format("{}:{}", path, row.line), "a text in each row");
+      read.text[i] = cell.text;
+    }
+    rows_.push_back(read);
+  }
+  if (const std::string line = columns_line(table, columns);
+      summary_.find(line) == std::string::npos)
+    summary_ += line;
+}
+
+std::string LabelledRows::place_of(std::size_t row) const {
+  std::size_t file = starts_.size() - 1;
+  while (starts_[file].row > row) --file;
+  return fmt::format("{}:{}", starts_[file].file, rows_[row].line);
+}
+
+std::uint64_t row_hash(const LabelledRow& row, bool pair) {
+  std::string folded;
+  append_folded(row.text[0], folded);
+  if (pair) append_folded(row.text[1], folded += '\t');
+  return content_hash(folded);
+}
+
+}  // namespace concertina

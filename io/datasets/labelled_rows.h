@@ -1,0 +1,62 @@
+// The rows of tables: a text or two, and a label as it is written.
+// Invariant: rows are in the order of the files and of their lines; texts are valid as long as the
+// LabelledRows is.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/datasets/dataset.h"
+#include "io/tables/table.h"
+
+namespace concertina {
+
+struct LabelledRow {
+  std::array<std::string_view, 2> text{};  // the second is empty where there are no pairs
+  CellText label{};
+  std::size_t line = 0;  // of its file
+};
+
+class LabelledRows {
+ public:
+  /// `format`: of kTableFormats. Columns as find_columns() has them.
+  LabelledRows(std::string_view format, const DataOptions& options);
+
+  /// Appends the rows of a file. Input errors: a row that is broken or lacks a text, as of
+  /// find_columns(), a file of pairs among others.
+  void read(const std::string& path);
+
+  std::span<const LabelledRow> rows() const { return rows_; }
+  /// Whether a row has two texts.
+  bool is_pair() const { return pair_; }
+  /// "FILE:LINE" of a row.
+  std::string place_of(std::size_t row) const;
+  /// Lines for a person: the columns, and how the files were read where that is not plain.
+  std::string summary() const { return summary_; }
+
+ private:
+  struct Start {
+    std::string file;
+    std::size_t row;  // its first
+  };
+
+  std::string_view format_;
+  TableFileOptions table_;
+  std::vector<std::string> text_columns_;
+  std::string label_column_;
+  std::vector<std::unique_ptr<TableReader>> files_;  // what rows_ looks into
+  std::vector<Start> starts_;
+  std::vector<LabelledRow> rows_;
+  bool pair_ = false;
+  std::string summary_;
+};
+
+/// The hash by which rows are told to be the same: their texts are, but for case and space.
+std::uint64_t row_hash(const LabelledRow& row, bool pair);
+
+}  // namespace concertina

@@ -1,0 +1,48 @@
+// What tables of lines with separators have in common: names of columns, as many cells in each row.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/tables/table.h"
+
+namespace concertina {
+
+/// The readers: fields as they stand between tabs, RFC 4180, JSON lines. `text` is the file without
+/// a byte order mark.
+std::unique_ptr<TableReader> plain_table(std::string path, std::string text, bool header);
+/// `manner`: as TableReader has it.
+std::unique_ptr<TableReader> quoted_table(std::string path, std::string text, char separator,
+                                          bool header, std::string manner);
+std::unique_ptr<TableReader> json_lines(std::string path, std::string text);
+
+/// Whether the quotes of a text with tabs are more likely to enclose cells than to be text.
+bool has_quoted_cells(std::string_view text, char separator);
+
+class DelimitedTable : public TableReader {
+ public:
+  DelimitedTable(std::string path, std::string text)
+      : path_(std::move(path)), text_(std::move(text)) {}
+
+  const std::vector<std::string>& columns() const override { return columns_; }
+  void select(std::vector<std::size_t> columns) override { selected_ = std::move(columns); }
+  bool next(RowCells& row) override;
+  /// Reads the names; called once, before all else.
+  void begin(bool header);
+
+ protected:
+  /// Reads the row at `at_`, and moves it and `line_` past it; `line`: its own; false at the end.
+  virtual bool read_record(std::vector<std::string_view>& cells, std::size_t& line) = 0;
+  [[noreturn]] void refuse(const std::string& what, std::size_t line, const std::string& fix) const;
+
+  std::string path_, text_;
+  std::size_t at_ = 0, line_ = 1;
+
+ private:
+  std::vector<std::string> columns_;
+  std::vector<std::size_t> selected_;
+  std::vector<std::string_view> cells_;
+  bool waits_ = false;  // cells_ is the first row, which next() has not given yet
+};
+
+}  // namespace concertina

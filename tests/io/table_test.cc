@@ -1,0 +1,188 @@
+// Tables of several formats, as others write them: tests/golden/make_tables.py made the files.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "io/datasets/labelled_rows.h"
+#include "io/datasets/sentences.h"
+#include "io/tables/table.h"
+#include "tests/io/reader_files.h"
+
+namespace concertina {
+namespace {
+
+nlohmann::json golden() {
+  return nlohmann::json::parse(slurp(CONCERTINA_SOURCE "/tests/golden/tables.json"));
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+/// The cells of all rows; those that are nested or missing with a word before them.
+Rows rows_of(TableReader& table) {
+  Rows rows;
+  for (RowCells row; table.next(row);) {
+    std::vector<std::string>& cells = rows.emplace_back();
+    for (const CellText& cell : row.cells)
+      cells.push_back((cell.kind == CellText::Kind::nested    ? "nested "
+                       : cell.kind == CellText::Kind::missing ? "missing"
+                                                              : "") +
+                      std::string(cell.text));
+  }
+  return rows;
+}
+
+struct Table : Folder {
+  Rows operator()(const std::string& format, const std::string& text,
+                  const TableFileOptions& options = {}) const {
+    const auto table = open_table(format, Folder::operator()("t", text), options);
+    return rows_of(*table);
+  }
+};
+
+std::string format_of(const std::string& name) {
+  return name.substr(name.find('.') + 1);
+}
+
+TEST(Table, FilesOfPandasAreReadAsPandasReadsThem) {
+  const nlohmann::json files = golden()["pandas"];
+  EXPECT_EQ(files.size(), 8U);
+  for (const auto& [name, expected] : files.items()) {
+    LabelledRows read(format_of(name), DataOptions{});
+    read.read(CONCERTINA_SOURCE "/tests/golden/tables/" + name);
+    ASSERT_EQ(read.rows().size(), expected.size()) << name;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(read.rows()[i].text[0], expected[i][0].get<std::string>()) << name << " " << i;
+      EXPECT_EQ(read.rows()[i].label.text, expected[i][1].get<std::string>()) << name << " " << i;
+    }
+    EXPECT_TRUE(contains(read.summary(), "columns     text and the label label; not ")) << name;
+  }
+}
+
+TEST(Table, TheTasksOfGlueAreReadAsTheyArePublished) {
+  const Folder folder;
+  const nlohmann::json tasks = golden()["glue"];
+  EXPECT_EQ(tasks.size(), 9U);
+  for (const auto& [name, task] : tasks.items()) {
+    const std::string path = folder(name, task["file"].get<std::string>());
+    LabelledRows read("tsv", DataOptions{});
+    read.read(path);
+    ASSERT_EQ(read.rows().size(), 1U) << name;
+    EXPECT_EQ(read.is_pair(), task["texts"].size() == 2) << name;
+    for (std::size_t i = 0; i < task["texts"].size(); ++i)
+      EXPECT_EQ(read.rows()[0].text[i], task["texts"][i].get<std::string>()) << name;
+    EXPECT_EQ(read.rows()[0].label.text, task["label"].get<std::string>()) << name;
+    EXPECT_EQ(read.place_of(0), path + (name == "CoLA" ? ":1" : ":2"));
+  }
+}
+
+TEST(Table, QuotesOfATsvAreTextUnlessTheyMustEncloseCells) {
+  const Table table;
+  const std::string spoken = "sentence\tlabel\n\"Well, well\"\t1\nhe said \"no\", twice\t0\n";
+  EXPECT_EQ(table("tsv", spoken)[0][0], "\"Well, well\"");
+  EXPECT_EQ(table("tsv", spoken, {.quotes = "enclose"})[0][0], "Well, well");
+  const std::string excel =
+      "sentence\tlabel\n\"Well, well\"\t1\nno\t0\n";  // commas alone are quoted
+  EXPECT_EQ(table("tsv", excel)[0][0], "Well, well");
+  EXPECT_EQ(table("tsv", excel, {.quotes = "text"})[0][0], "\"Well, well\"");
+  EXPECT_EQ(table("tsv", "sentence\tlabel\n\"a\tb\"\t1\n")[0][0], "a\tb");
+  EXPECT_EQ(table("tsv", "\"sentence\"\t\"label\"\n\"a\"\t1\n")[0][0], "a");
+  EXPECT_EQ(table("tsv", "sentence\tlabel\n\"a \"\"b\"\"\"\t1\n")[0][0], "a \"b\"");
+  EXPECT_EQ(table("tsv", "sentence\tlabel\n\"a \"\"b\"\"\"\t1\n\"open\t0\n")[0][0],
+            "\"a \"\"b\"\"\"")
+      << "another cell is not quoted soundly";
+}
+
+TEST(Table, CellsOfCsvHoldWhatTheyLike) {
+  const Table table;
+  EXPECT_EQ(table("csv", "a,b\r\n\"x,\"\"y\"\"\",\"1\r\n2\"\r\n,\r\n\r\nlast,"),
+            (Rows{{"x,\"y\"", "1\r\n2"}, {"", ""}, {"last", ""}}));
+  EXPECT_EQ(table("csv",
+                  "\xef\xbb\xbf"
+                  "a;b\nx,y;2"),
+            (Rows{{"x,y", "2"}}));
+  EXPECT_EQ(table("csv", "a\nan unquoted \"quote\"\n\"\"\n"),
+            (Rows{{"an unquoted \"quote\""}, {""}}));
+  EXPECT_EQ(table("csv", "\"say \"\"x\"\"\",1\nb,2", {.header = false}),
+            (Rows{{"say \"x\"", "1"}, {"b", "2"}}));
+}
+
+TEST(Table, JsonLinesHaveKeysInAnyOrderAndListsAreTold) {
+  const Table table;
+  EXPECT_EQ(table("jsonl",
+                  "{\"a\": \"\\u00fc\\n\", \"b\": 1}\r\n\n{\"b\": 2.5, \"more\": 0, \"a\": true}\n"
+                  "{\"a\": null, \"b\": [\"x\", 1]}"),
+            (Rows{{"\xc3\xbc\n", "1"}, {"true", "2.5"}, {"missing", "nested [\"x\",1]"}}));
+}
+
+TEST(Table, ReadersGoOnAfterARowThatIsBroken) {
+  const Folder folder;
+  const auto broken = [&](const std::string& format, const std::string& text, const char* what,
+                          std::size_t line, std::size_t rows_after) {
+    const auto table = open_table(format, folder("t", text));
+    RowCells row;
+    ASSERT_TRUE(table->next(row));
+    const std::string error = error_of([&] { table->next(row); });
+    EXPECT_TRUE(contains(error, what)) << error;
+    EXPECT_TRUE(contains(error, fmt::format("t:{}", line))) << error;
+    EXPECT_EQ(rows_of(*table).size(), rows_after) << text;
+  };
+  broken("tsv", "a\tb\n1\t2\n3\n4\t5\n", "1 columns where the first line has 2", 3, 1);
+  broken("csv", "a,b\n\"1\n1\",2\n3\n4,5\n6,7\n", "1 columns where the first line has 2", 4, 2);
+  broken("csv", "a,b\n1,2\n\"3\"x,\n4,5\n", "text follows a closing quote", 3, 1);
+  broken("csv", "a,b\n1,2\n\"3,\n4,5\n", "a quote is opened and not closed", 3, 0);
+  broken("jsonl", "{\"a\": 1}\n{\"a\": }\n{\"a\": 2}\n", "this is no JSON, from byte 7 on", 2, 1);
+  broken("jsonl", "{\"a\": 1}\n[1]\n{\"a\": 2}\n", "this is JSON, but no object", 2, 1);
+}
+
+TEST(Table, ColumnsAreThoseThatKeysName) {
+  const Folder folder;
+  DataOptions options;
+  options.format = "csv";
+  options.files = {folder("a.csv", "id,review,stars,label\n1,fine,good,0\n2,dull,bad,0\n")};
+  options.validation = 0;
+  options.tokens_per_sample = 8;
+  EXPECT_ERROR(open_dataset(options), "no column is known to be the sentence");
+  EXPECT_ERROR(open_dataset(options), "one or two of: id, review, stars, label");
+  options.text_columns = {"review"};
+  options.label_column = "star";
+  EXPECT_ERROR(open_dataset(options), "no column is called 'star', which data.label_column names");
+  options.label_column = "stars";
+  const auto dataset = open_dataset(options);
+  EXPECT_EQ(std::vector(dataset->classes().begin(), dataset->classes().end()),
+            (std::vector<std::string>{"bad", "good"}));
+  EXPECT_TRUE(
+      contains(dataset->summary(), "columns     review and the label stars; not id, label\n"))
+      << dataset->summary();
+  options.header = false;
+  options.text_columns = {"2", "1"};
+  options.label_column = "4";
+  options.files = {folder("b.csv", "1,fine,good,0\n2,dull,bad,1\n")};
+  const auto pairs = open_dataset(options);
+  EXPECT_EQ(pairs->samples(Split::train), 2U);
+  EXPECT_EQ(sample_of(*pairs, {}).of.at("lengths")[0], 8);  // [CLS] fine [SEP] 1 [SEP]
+}
+
+TEST(Table, LabelsThatAreNoClassAreRefused) {
+  const Folder folder;
+  DataOptions options;
+  options.format = "jsonl";
+  options.validation = 0;
+  options.tokens_per_sample = 8;
+  const auto refused = [&](const std::string& rows, const char* where, const char* what) {
+    options.files = {folder("a.jsonl", rows)};
+    EXPECT_ERROR(open_dataset(options), where);
+    EXPECT_ERROR(open_dataset(options), what);
+  };
+  refused("{\"text\": \"a\", \"label\": [0, 1]}", "a.jsonl:1", "the label is a list");
+  refused("{\"text\": \"a\", \"label\": 0}\n{\"text\": \"a\"}", "a.jsonl:2", "the label is empty");
+  refused("{\"text\": \"a\", \"label\": 2.5}\n", "a.jsonl:1", "the label '2.5' is a score");
+  refused("{\"text\": [\"a\"], \"label\": 0}", "a.jsonl:1", "'text' is a list, not a text");
+  refused("{\"text\": \"a\", \"label\": 0}\n\n{\"label\": 0}", "a.jsonl:3", "'text' is missing");
+  options.files = {
+      folder("a.jsonl", "{\"text\": \"a\", \"label\": 1.0}\n{\"text\": \"b\", \"label\": 0}")};
+  EXPECT_EQ(open_dataset(options)->classes()[1], "1");
+}
+
+}  // namespace
+}  // namespace concertina

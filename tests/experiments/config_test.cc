@@ -106,8 +106,8 @@ TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
       {"data.stride=9", "data.stride = 9 has no effect: data.format is \"text\"",
        "data.format = \"squad\"; \"text\" reads data.text, data.windows", "data.format=squad"},
       {"data.files=a", "data.files = [\"a\"] has no effect: data.format is \"text\"",
-       "data.format = one of tokens, mnist, cifar10, cifar100, cifar100-coarse, tsv, squad, "
-       "webdataset; \"text\" reads data.text, data.windows",
+       "data.format = one of tokens, mnist, cifar10, cifar100, cifar100-coarse, tsv, csv, jsonl, "
+       "squad, webdataset; \"text\" reads data.text, data.windows",
        "data.format=tokens"}};
   for (const auto& [option, message, fix, choice] : cases) {
     try {

@@ -121,7 +121,8 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   return dataset;
 }
 
-/// run.steps as it follows from run.epochs: the first step after which so many epochs are done.
+/// run.steps as it follows from run.epochs: the first step after which so many epochs are done. What
+/// looks for the best model has an evaluation each epoch, unless eval.every says otherwise.
 RunConfig with_steps(RunConfig config, const std::shared_ptr<const Dataset>& dataset) {
   if (config.run.epochs == 0 || dataset == nullptr) return config;
   const TrainingSource source(dataset, data_seed(config), config.batch.global);
@@ -131,6 +132,8 @@ RunConfig with_steps(RunConfig config, const std::shared_ptr<const Dataset>& dat
                             config.run.steps, config.run.epochs, counted(steps, "step")),
                 config.where("run.steps"), "run.epochs = 0, or run.steps = 0");
   config.run.steps = steps;
+  if (config.eval.every == 0 && (!config.checkpoint.best.empty() || config.run.patience > 0))
+    config.eval.every = source.first_step(1);
   validate(config);
   return config;
 }
